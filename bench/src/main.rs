@@ -1,0 +1,2 @@
+//! Ratios against floors and peers, measured in one run.
+fn main() {}

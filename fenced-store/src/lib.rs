@@ -1,0 +1,2 @@
+//! Database transactions that refuse stale fencing tokens.
+#![forbid(unsafe_code)]

@@ -1,0 +1,121 @@
+use std::{fmt, ops::Add, time::Duration};
+
+use crate::BoxFuture;
+
+/// Where all time comes from: a parameter, so that a test can stop it and clocks can disagree.
+///
+/// Every deadline of this crate is a [`Moment`] of such a clock.
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
+    /// The present moment. It never goes back.
+    fn now(&self) -> Moment;
+
+    /// The wall clock as time since 1970; it may jump. Only where a missing token counter starts.
+    fn unix_time(&self) -> Duration;
+
+    /// Completes once `now() >= moment`.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: nothing is left behind.
+    fn sleep_until(&self, moment: Moment) -> BoxFuture<'_, ()>;
+}
+
+/// A point in time of one [`Clock`]; moments of different clocks have nothing to do with each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Moment(Duration);
+
+impl Moment {
+    /// A moment so far away that it never comes.
+    pub const NEVER: Self = Self(Duration::MAX);
+
+    /// The moment that lies `since_origin` after the clock's origin.
+    #[must_use]
+    pub const fn from_origin(since_origin: Duration) -> Self {
+        Self(since_origin)
+    }
+
+    /// The time since the clock's origin.
+    #[must_use]
+    pub const fn since_origin(self) -> Duration {
+        self.0
+    }
+
+    /// How long after `earlier` this is; zero if it is not after it.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// Saturates at [`Moment::NEVER`].
+impl Add<Duration> for Moment {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration))
+    }
+}
+
+/// The operating system's clock: `CLOCK_BOOTTIME` on Linux, which goes on while the machine sleeps.
+///
+/// Elsewhere the monotonic clock. Tokio's timers do not count a suspended machine, so a sleep
+/// looks at the clock at least every second.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct SystemClock;
+
+const TICK: Duration = Duration::from_secs(1);
+
+impl Clock for SystemClock {
+    fn now(&self) -> Moment {
+        #[cfg(target_os = "linux")]
+        let id = rustix::time::ClockId::Boottime;
+        #[cfg(not(target_os = "linux"))]
+        let id = rustix::time::ClockId::Monotonic;
+        let time = rustix::time::clock_gettime(id);
+        Moment(Duration::new(
+            u64::try_from(time.tv_sec).unwrap_or(0),
+            u32::try_from(time.tv_nsec).unwrap_or(0),
+        ))
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that reads the wall clock"
+    )]
+    fn unix_time(&self) -> Duration {
+        std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default()
+    }
+
+    fn sleep_until(&self, moment: Moment) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            loop {
+                let left = moment.since(self.now());
+                if left.is_zero() {
+                    return;
+                }
+                tokio::time::sleep(std::cmp::min(left, TICK)).await;
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_sleep_ends_at_its_moment_and_not_before() {
+        let clock = SystemClock;
+        let moment = clock.now() + Duration::from_millis(20);
+        clock.sleep_until(moment).await;
+        assert!(clock.now() >= moment);
+    }
+
+    #[test]
+    fn adding_saturates() {
+        assert_eq!(Moment::NEVER + Duration::from_secs(1), Moment::NEVER);
+        assert_eq!(Moment::default().since(Moment::NEVER), Duration::ZERO);
+    }
+}

@@ -1,0 +1,254 @@
+use std::{error::Error as StdError, fmt};
+
+use crate::{InvalidName, InvalidTtl, ResourceName};
+
+/// Why an operation on the lock service failed, and whether it may have happened all the same.
+///
+/// Act on [`kind`](Error::kind) and [`outcome`](Error::outcome). The error of the client library
+/// underneath is the [`source`](StdError::source); its type is not part of this crate's API.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    operation: Operation,
+    backend: &'static str,
+    outcome: Outcome,
+    resource: Option<ResourceName>,
+    detail: Option<String>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// An argument that cannot be right: fix the call.
+    InvalidInput,
+    /// This build or this backend does not have what was asked for. The text names the feature.
+    Unsupported,
+    /// The lock service could not be reached or did not answer in time: try again.
+    Unavailable,
+    /// The lock service answered with an error of its own, such as a missing permission.
+    Refused,
+    /// Somebody else held the resource until the wait was over.
+    WaitTimeout,
+    /// The acquisition was released or cancelled, or its lease ran out: acquire afresh.
+    Released,
+    /// The lease is not held any more.
+    Lost,
+    /// A floor so far ahead that it must be a mistake; it would use up the tokens of others.
+    FloorImplausible,
+    /// The token counter holds something that is no counter: an operator has to look.
+    CounterBroken,
+    /// The counter has reached [`FencingToken::MAX`](crate::FencingToken::MAX).
+    TokensExhausted,
+    /// Another client configured the same lock service differently.
+    ConfigMismatch,
+    /// The manager has been shut down.
+    ShutDown,
+}
+
+/// Which operation failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Connecting to the lock service.
+    Connect,
+    /// Acquiring a lease.
+    Acquire,
+    /// Renewing a lease.
+    Renew,
+    /// Releasing a lease.
+    Release,
+    /// Cancelling an attempt to acquire.
+    Cancel,
+    /// Looking at a resource.
+    Inspect,
+}
+
+/// Whether the failed operation may have taken effect on the lock service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It did not happen.
+    NotApplied,
+    /// It may have happened: the request was sent and no answer came.
+    Unknown,
+}
+
+impl Error {
+    /// An error that left nothing changed; see [`Error::outcome_unknown`] for the other case.
+    #[must_use]
+    pub fn new(kind: ErrorKind, operation: Operation, backend: &'static str) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            operation,
+            backend,
+            outcome: Outcome::NotApplied,
+            resource: None,
+            detail: None,
+            source: None,
+        }))
+    }
+
+    /// Says that the operation may have happened.
+    #[must_use]
+    pub fn outcome_unknown(mut self) -> Self {
+        self.0.outcome = Outcome::Unknown;
+        self
+    }
+
+    /// Names the resource.
+    #[must_use]
+    pub fn on(mut self, resource: &ResourceName) -> Self {
+        self.0.resource = Some(resource.clone());
+        self
+    }
+
+    /// Says in words what happened or what to do. Never a holder.
+    #[must_use]
+    pub fn because(mut self, detail: impl Into<String>) -> Self {
+        self.0.detail = Some(detail.into());
+        self
+    }
+
+    /// Keeps the error underneath.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub const fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Which operation failed.
+    #[must_use]
+    pub const fn operation(&self) -> Operation {
+        self.0.operation
+    }
+
+    /// The kind of lock service, such as `"redis"`.
+    #[must_use]
+    pub const fn backend(&self) -> &'static str {
+        self.0.backend
+    }
+
+    /// Whether it may have happened all the same.
+    #[must_use]
+    pub const fn outcome(&self) -> Outcome {
+        self.0.outcome
+    }
+
+    /// The resource, if the operation was about one.
+    #[must_use]
+    pub const fn resource(&self) -> Option<&ResourceName> {
+        self.0.resource.as_ref()
+    }
+}
+
+impl ErrorKind {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::InvalidInput => "invalid input",
+            Self::Unsupported => "not supported",
+            Self::Unavailable => "the lock service is not available",
+            Self::Refused => "the lock service refused",
+            Self::WaitTimeout => "held by another holder until the wait was over",
+            Self::Released => "the acquisition has already ended, acquire afresh",
+            Self::Lost => "the lease was lost",
+            Self::FloorImplausible => "the floor is implausibly high",
+            Self::CounterBroken => "the token counter is broken",
+            Self::TokensExhausted => "the tokens are used up",
+            Self::ConfigMismatch => "the lock service is configured differently",
+            Self::ShutDown => "the lock manager has been shut down",
+        }
+    }
+}
+
+impl Operation {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Acquire => "acquire",
+            Self::Renew => "renew",
+            Self::Release => "release",
+            Self::Cancel => "cancel",
+            Self::Inspect => "inspect",
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.backend, self.0.operation.text())?;
+        if let Some(resource) = &self.0.resource {
+            write!(f, " {:?}", resource.as_str())?;
+        }
+        write!(f, ": {}", self.0.kind.text())?;
+        if let Some(detail) = &self.0.detail {
+            write!(f, ": {detail}")?;
+        }
+        match self.0.outcome {
+            Outcome::NotApplied => Ok(()),
+            Outcome::Unknown => f.write_str(" (it may have taken effect)"),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.0.kind)
+            .field("operation", &self.0.operation)
+            .field("backend", &self.0.backend)
+            .field("outcome", &self.0.outcome)
+            .field("resource", &self.0.resource)
+            .field("detail", &self.0.detail)
+            .field("source", &self.0.source)
+            .finish()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+/// A name is checked before anything is sent, so the backend is not known yet.
+impl From<InvalidName> for Error {
+    fn from(error: InvalidName) -> Self {
+        Self::new(ErrorKind::InvalidInput, Operation::Acquire, "palisade")
+            .because(error.to_string())
+    }
+}
+
+impl From<InvalidTtl> for Error {
+    fn from(error: InvalidTtl) -> Self {
+        Self::new(ErrorKind::InvalidInput, Operation::Acquire, "palisade")
+            .because(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_that_says_what_where_and_whether() {
+        let resource = ResourceName::new("account:42").unwrap();
+        let error = Error::new(ErrorKind::Unavailable, Operation::Release, "redis")
+            .on(&resource)
+            .because("no answer within 2s")
+            .outcome_unknown();
+        assert_eq!(
+            error.to_string(),
+            "redis: release \"account:42\": the lock service is not available: \
+             no answer within 2s (it may have taken effect)",
+        );
+    }
+}

@@ -1,0 +1,106 @@
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer};
+use sha2::{Digest, Sha256};
+
+/// Who holds a lease: a fresh, random 128-bit nonce *per acquisition*, never per process or host.
+///
+/// It exists before the first byte is sent, so that an acquisition whose reply was lost can find
+/// itself again. It is a **secret**: whoever knows it can act as this holder. `Debug` shows only
+/// its [fingerprint](Holder::fingerprint), there is no `Display`, and it is not serialised by
+/// itself; [`Holder::expose`] is the one way out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Holder(u128);
+
+impl Holder {
+    /// Draws a fresh holder from the operating system's random numbers.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(rand::random())
+    }
+
+    /// The secret as 32 lower-case hex digits. Not for logs, errors or metrics.
+    #[must_use]
+    pub fn expose(self) -> String {
+        format!("{:032x}", self.0)
+    }
+
+    /// Eight bytes of the secret's SHA-256 as 16 hex digits: tells holders apart, betrays none.
+    #[must_use]
+    pub fn fingerprint(self) -> String {
+        let digest = Sha256::digest(self.0.to_be_bytes());
+        digest[..8]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+}
+
+impl fmt::Debug for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Holder(#{})", self.fingerprint())
+    }
+}
+
+/// Accepts what [`Holder::expose`] writes: 32 lower-case hex digits.
+impl FromStr for Holder {
+    type Err = InvalidHolder;
+
+    fn from_str(text: &str) -> Result<Self, InvalidHolder> {
+        let hex = text.len() == 32 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        match u128::from_str_radix(text, 16) {
+            Ok(nonce) if hex => Ok(Self(nonce)),
+            _ => Err(InvalidHolder { _private: () }),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Holder {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'_, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A text that is no holder. It does not repeat the text, which may be a mistyped secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a holder is 32 lower-case hex digits")]
+pub struct InvalidHolder {
+    _private: (),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_and_errors_never_show_the_secret() {
+        let holder = Holder::random();
+        assert!(!format!("{holder:?}").contains(&holder.expose()));
+        assert!(!holder.expose().contains(&holder.fingerprint()));
+        let typo = format!("{}x", &holder.expose()[..31]);
+        let error = typo.parse::<Holder>().unwrap_err();
+        assert!(!format!("{error} {error:?}").contains(&typo[..8]));
+    }
+
+    #[test]
+    fn only_its_own_text_is_a_holder() {
+        let holder = Holder::random();
+        assert_eq!(holder.expose().parse(), Ok(holder));
+        for bad in [
+            "",
+            "0",
+            &"g".repeat(32),
+            &"A".repeat(32),
+            &"0".repeat(33),
+            &format!("+{}", "0".repeat(31)),
+        ] {
+            assert!(bad.parse::<Holder>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn two_draws_differ() {
+        assert_ne!(Holder::random(), Holder::random());
+    }
+}

@@ -1,0 +1,61 @@
+use std::time::Duration;
+
+use crate::{FencingToken, Moment};
+
+/// A right that ends by itself: until when, and when it should be renewed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    deadline: Moment,
+    renew_by: Moment,
+}
+
+impl Lease {
+    /// A lease that ends `left` after `asked`, the moment *before* the request was sent.
+    ///
+    /// Counting from the request errs on the safe side: the lock service started its own count
+    /// later. Renewal is due after a third of what is left.
+    #[must_use]
+    pub fn counted_from(asked: Moment, left: Duration) -> Self {
+        Self {
+            deadline: asked + left,
+            renew_by: asked + left / 3,
+        }
+    }
+
+    /// The same lease with an earlier or later first renewal.
+    #[must_use]
+    pub const fn with_renew_by(mut self, renew_by: Moment) -> Self {
+        self.renew_by = renew_by;
+        self
+    }
+
+    /// The moment from which the lease must not be relied on.
+    #[must_use]
+    pub const fn deadline(self) -> Moment {
+        self.deadline
+    }
+
+    /// The moment at which the next renewal should be sent.
+    #[must_use]
+    pub const fn renew_by(self) -> Moment {
+        self.renew_by
+    }
+}
+
+/// What a backend grants: a token of its own and a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Grant {
+    /// The fencing token of this acquisition.
+    pub token: FencingToken,
+    /// How long it may be relied on.
+    pub lease: Lease,
+}
+
+impl Grant {
+    /// Puts a grant together.
+    #[must_use]
+    pub const fn new(token: FencingToken, lease: Lease) -> Self {
+        Self { token, lease }
+    }
+}

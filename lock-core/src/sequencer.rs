@@ -1,0 +1,56 @@
+use crate::{FencingToken, Holder, Issuer, ResourceName};
+
+/// What travels with a request to prove which grant it belongs to (the word is Chubby's).
+///
+/// The store compares all four parts with its mark. Holding a sequencer is not holding the lease:
+/// the lease may be long gone, which is exactly what the store finds out. The holder in it is a
+/// secret, `Debug` shows its fingerprint only.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Sequencer {
+    issuer: Issuer,
+    resource: ResourceName,
+    token: FencingToken,
+    holder: Holder,
+}
+
+impl Sequencer {
+    /// Puts a sequencer together from its parts.
+    #[must_use]
+    pub const fn new(
+        issuer: Issuer,
+        resource: ResourceName,
+        token: FencingToken,
+        holder: Holder,
+    ) -> Self {
+        Self {
+            issuer,
+            resource,
+            token,
+            holder,
+        }
+    }
+
+    /// The lock service that issued the token.
+    #[must_use]
+    pub const fn issuer(&self) -> &Issuer {
+        &self.issuer
+    }
+
+    /// The resource that the token protects.
+    #[must_use]
+    pub const fn resource(&self) -> &ResourceName {
+        &self.resource
+    }
+
+    /// The fencing token.
+    #[must_use]
+    pub const fn token(&self) -> FencingToken {
+        self.token
+    }
+
+    /// The holder, a secret.
+    #[must_use]
+    pub const fn holder(&self) -> Holder {
+        self.holder
+    }
+}
