@@ -1,0 +1,146 @@
+use lock_core::{FencingToken, Issuer, ResourceName};
+
+/// Why the store refused, or could not do, what was asked of it.
+///
+/// Three groups, told apart by [`is_fenced`](FenceError::is_fenced) and
+/// [`is_retryable`](FenceError::is_retryable):
+/// - *Fenced*: the grant is not, or not any more, the one that the mark shows. Final for this
+///   grant; stop, and acquire afresh if there is still something to do.
+/// - *Retryable*: nothing happened, the same call may succeed a moment later.
+/// - The others say themselves what they leave behind.
+///
+/// No error holds a holder, neither the caller's nor another's.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FenceError {
+    /// A newer grant has been claimed: this holder lost its lease, whatever it believes. Fenced.
+    #[error(
+        "stale fencing token {presented} for \"{resource}\": \
+         the store has seen {high_water}, acquire afresh"
+    )]
+    Stale {
+        /// The protected resource.
+        resource: ResourceName,
+        /// The token that was presented.
+        presented: FencingToken,
+        /// The greatest token that was claimed.
+        high_water: FencingToken,
+    },
+    /// Another holder claimed the same token: the lock service issued it twice. Fenced.
+    #[error(
+        "fencing token {presented} for \"{resource}\" was claimed by another holder: \
+         the lock service issued it twice, acquire afresh"
+    )]
+    DuplicateToken {
+        /// The protected resource.
+        resource: ResourceName,
+        /// The token that was presented.
+        presented: FencingToken,
+    },
+    /// The token is above the mark, so nobody has claimed it yet. Fenced until it is claimed.
+    #[error(
+        "fencing token {presented} for \"{resource}\" is not claimed: claim it once, after acquiring"
+    )]
+    NotClaimed {
+        /// The protected resource.
+        resource: ResourceName,
+        /// The token that was presented.
+        presented: FencingToken,
+    },
+    /// The token was claimed, and the store has forgotten it: a failover or a restore lost the
+    /// mark. Fenced: a newer claim may have been lost too.
+    #[error(
+        "the store lost the claim of fencing token {presented} for \"{resource}\", acquire afresh"
+    )]
+    MarkLost {
+        /// The protected resource.
+        resource: ResourceName,
+        /// The token that was presented.
+        presented: FencingToken,
+    },
+    /// The token comes from another lock service than the one that the store trusts. Tokens of two
+    /// services cannot be compared. Fenced, and nothing but an administrator can change it.
+    #[error(
+        "\"{resource}\" takes tokens of the lock service \"{current}\", not of \"{presented}\": \
+         connect to that one, or give this one its issuer name"
+    )]
+    WrongIssuer {
+        /// The protected resource.
+        resource: ResourceName,
+        /// The issuer that was presented.
+        presented: Issuer,
+        /// The issuer whose tokens the store takes.
+        current: Issuer,
+    },
+    /// A lock, the database file or a pooled connection did not become free in time. Retryable.
+    #[error("the store is busy, try again")]
+    Busy {
+        /// What the database said.
+        source: sqlx::Error,
+    },
+    /// The database could not serialize this transaction with another one. Retryable.
+    #[error("the transaction clashed with a concurrent one, try again")]
+    Serialization {
+        /// What the database said.
+        source: sqlx::Error,
+    },
+    /// The database ended the statement or the session: a timeout, an administrator, or a newer
+    /// holder that did not wait for us. Nothing was committed. Look whether the lease is still held.
+    #[error("the database ended the transaction, see whether the lease is still held")]
+    Terminated {
+        /// What the database said.
+        source: sqlx::Error,
+    },
+    /// The commit was sent and no answer came: it may have happened.
+    #[error("it is not known whether the transaction was committed")]
+    CommitUnknown {
+        /// How the answer got lost.
+        source: sqlx::Error,
+    },
+    /// The transaction had ended before the commit: a statement failed and its error was ignored,
+    /// or the transaction was ended by a statement of its own. This commit wrote nothing.
+    #[error(
+        "the transaction had already been aborted and was not committed, \
+         handle the error of its failed statement"
+    )]
+    Aborted,
+    /// The tables of this crate are missing.
+    #[error("the tables of fenced-store are missing in this database, call migrate() once")]
+    NotMigrated {
+        /// What the database said.
+        source: sqlx::Error,
+    },
+    /// The migrations could not be applied. Nothing of them was.
+    #[error("the migrations of fenced-store could not be applied")]
+    Migration {
+        /// What went wrong.
+        source: sqlx::migrate::MigrateError,
+    },
+    /// Any other error of the database.
+    #[error("the database failed")]
+    Db {
+        /// What the database said.
+        source: sqlx::Error,
+    },
+}
+
+impl FenceError {
+    /// Whether the store shut this grant out: stop, none of its writes will ever be accepted.
+    #[must_use]
+    pub const fn is_fenced(&self) -> bool {
+        matches!(
+            self,
+            Self::Stale { .. }
+                | Self::DuplicateToken { .. }
+                | Self::NotClaimed { .. }
+                | Self::MarkLost { .. }
+                | Self::WrongIssuer { .. }
+        )
+    }
+
+    /// Whether nothing happened and the same call may succeed a moment later.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        matches!(self, Self::Busy { .. } | Self::Serialization { .. })
+    }
+}
