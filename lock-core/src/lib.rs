@@ -1,18 +1,29 @@
-//! Leases with fencing tokens.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod backend;
+mod backends;
 mod capabilities;
 mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
+mod floor;
 mod holder;
 mod issuer;
 mod lease;
+mod manager;
 mod resource;
 mod sequencer;
+#[cfg(feature = "test-util")]
+pub mod test_util;
 mod token;
 mod ttl;
 
+#[cfg(feature = "memory")]
+pub use self::backends::memory;
+#[cfg(feature = "redis")]
+pub use self::backends::redis;
 pub use self::{
     backend::{
         AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, HolderView, Inspection,
@@ -21,9 +32,13 @@ pub use self::{
     capabilities::{Capabilities, Fairness, Fencing, Waking},
     clock::{Clock, Moment, SystemClock},
     error::{Error, ErrorKind, Operation, Outcome},
+    floor::InitialToken,
     holder::{Holder, InvalidHolder},
     issuer::Issuer,
     lease::{Grant, Lease},
+    manager::{
+        Acquire, DetachedLease, LeaseGuard, LockManager, LockManagerBuilder, Lost, LostReason,
+    },
     resource::{InvalidName, ResourceName},
     sequencer::Sequencer,
     token::{FencingToken, InvalidToken},

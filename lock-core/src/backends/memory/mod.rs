@@ -1,0 +1,170 @@
+//! The in-process lock service: the reference that the contract is read against.
+//!
+//! It lives as long as its [`MemoryBackend`]; a clone of the handle is the same service. Waiters
+//! are served first come, first served, and a release hands the lease straight to the next one.
+
+mod ended;
+mod table;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::oneshot;
+
+use self::table::{Answer, Refusal, Table};
+use crate::{
+    AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Error, ErrorKind,
+    Fairness, Fencing, Grant, InitialToken, Inspection, LockBackend, Moment, Operation, Released,
+    RenewRequest, Renewed, ResourceName, Sequencer, Wait, Waking,
+};
+
+/// The kind that errors name and the default issuer.
+pub const KIND: &str = "memory";
+
+/// How long an ended acquisition is remembered, so that a late request of it is refused.
+pub const ENDED_TTL: Duration = Duration::from_secs(60);
+
+/// A lock service inside this process.
+#[derive(Clone)]
+pub struct MemoryBackend {
+    /// Never held across an await; every step under it is short.
+    table: Arc<Mutex<Table>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl MemoryBackend {
+    /// A new, empty service.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>, initial: InitialToken) -> Self {
+        Self {
+            table: Arc::new(Mutex::new(Table::new(initial))),
+            clock,
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // A panic cannot leave the table half changed: no step panics between two changes.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn wait(
+        &self,
+        attempt: &AttemptRef,
+        wait: Wait,
+        mut grant: oneshot::Receiver<Result<Grant, Refusal>>,
+    ) -> Result<Attempt<Grant>, Error> {
+        let until = match wait {
+            Wait::Until(moment) => moment,
+            Wait::Never | Wait::Forever => Moment::NEVER,
+        };
+        loop {
+            let lease_end = self.table().lease_end(&attempt.resource);
+            tokio::select! {
+                biased;
+                granted = &mut grant => {
+                    let grant = granted.map_err(|_| superseded(attempt))?;
+                    return grant.map(Attempt::Granted).map_err(|refusal| refused(refusal, attempt));
+                }
+                () = self.clock.sleep_until(std::cmp::min(lease_end, until)) => {}
+            }
+            let now = self.clock.now();
+            let mut table = self.table();
+            table.serve(&attempt.resource, now);
+            if now >= until && table.leave_queue(attempt) {
+                return Ok(Attempt::Held {
+                    retry_after: table.left(&attempt.resource, now),
+                });
+            }
+        }
+    }
+}
+
+impl LockBackend for MemoryBackend {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new(Fencing::BestEffort, Fairness::Fifo, Waking::Pushed)
+    }
+
+    fn acquire<'a>(
+        &'a self,
+        request: &'a AcquireRequest,
+    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
+        Box::pin(async move {
+            let attempt = &request.attempt;
+            let answer = self
+                .table()
+                .acquire(request, self.clock.now(), self.clock.unix_time());
+            match answer.map_err(|refusal| refused(refusal, attempt))? {
+                Answer::Granted(grant) => Ok(Attempt::Granted(grant)),
+                Answer::Held(retry_after) => Ok(Attempt::Held { retry_after }),
+                Answer::Queued(grant) => self.wait(attempt, request.wait, grant).await,
+            }
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        leases: &'a [RenewRequest],
+    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            let mut table = self.table();
+            leases
+                .iter()
+                .map(|lease| Ok(table.renew(lease, now)))
+                .collect()
+        })
+    }
+
+    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
+        Box::pin(async move { Ok(self.table().release(lease, self.clock.now())) })
+    }
+
+    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            self.table().cancel(attempt, self.clock.now());
+            Ok(())
+        })
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+    ) -> BoxFuture<'a, Result<Inspection, Error>> {
+        Box::pin(async move { Ok(self.table().inspect(resource, self.clock.now())) })
+    }
+}
+
+impl fmt::Debug for MemoryBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryBackend").finish_non_exhaustive()
+    }
+}
+
+fn refused(refusal: Refusal, attempt: &AttemptRef) -> Error {
+    let (kind, why) = match refusal {
+        Refusal::Ended => (ErrorKind::Released, None),
+        Refusal::FloorImplausible { greatest } => (
+            ErrorKind::FloorImplausible,
+            Some(format!("at most {greatest} is plausible now")),
+        ),
+        Refusal::TokensExhausted => (ErrorKind::TokensExhausted, None),
+    };
+    let error = Error::new(kind, Operation::Acquire, KIND).on(&attempt.resource);
+    match why {
+        Some(why) => error.because(why),
+        None => error,
+    }
+}
+
+fn superseded(attempt: &AttemptRef) -> Error {
+    Error::new(ErrorKind::Released, Operation::Acquire, KIND)
+        .on(&attempt.resource)
+        .because("the attempt was cancelled, or a newer one of the same holder took its place")
+}

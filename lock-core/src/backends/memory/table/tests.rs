@@ -1,0 +1,83 @@
+use super::*;
+
+const NOW: Moment = Moment::from_origin(Duration::from_secs(100));
+const UNIX: Duration = Duration::from_secs(1_790_000_000);
+
+fn table(first: u64) -> Table {
+    Table::new(InitialToken::At(FencingToken::new(first).unwrap()))
+}
+
+fn request(wait: Wait) -> AcquireRequest {
+    let resource = ResourceName::new("r").unwrap();
+    let mut request =
+        AcquireRequest::new(AttemptRef::new(resource, Holder::random()), Ttl::secs(10));
+    request.wait = wait;
+    request
+}
+
+fn granted(answer: Result<Answer, Refusal>) -> FencingToken {
+    match answer.unwrap() {
+        Answer::Granted(grant) => grant.token,
+        answer => panic!("not granted: {answer:?}"),
+    }
+}
+
+fn queued(answer: Result<Answer, Refusal>) -> oneshot::Receiver<Result<Grant, Refusal>> {
+    match answer.unwrap() {
+        Answer::Queued(grant) => grant,
+        answer => panic!("not queued: {answer:?}"),
+    }
+}
+
+#[test]
+fn a_waiter_that_went_away_is_passed_over() {
+    let mut table = table(1);
+    let first = request(Wait::Never);
+    assert_eq!(granted(table.acquire(&first, NOW, UNIX)).get(), 1);
+    let gone = queued(table.acquire(&request(Wait::Forever), NOW, UNIX));
+    let mut there = queued(table.acquire(&request(Wait::Forever), NOW, UNIX));
+    drop(gone);
+    table.serve(&first.attempt.resource, NOW + Duration::from_secs(10));
+    assert_eq!(there.try_recv().unwrap().unwrap().token.get(), 2);
+}
+
+#[test]
+fn nothing_is_kept_of_an_idle_resource() {
+    let mut table = table(1);
+    let first = request(Wait::Never);
+    granted(table.acquire(&first, NOW, UNIX));
+    let waiting = queued(table.acquire(&request(Wait::Forever), NOW, UNIX));
+    drop(waiting);
+    table.cancel(&first.attempt, NOW);
+    assert!(table.resources.is_empty());
+}
+
+#[test]
+fn the_last_token_is_issued_and_none_after_it() {
+    let mut table = table(FencingToken::MAX.get());
+    let last = request(Wait::Never);
+    assert_eq!(granted(table.acquire(&last, NOW, UNIX)), FencingToken::MAX);
+    let mut waiting = queued(table.acquire(&request(Wait::Forever), NOW, UNIX));
+    table.cancel(&last.attempt, NOW);
+    assert_eq!(waiting.try_recv().unwrap(), Err(Refusal::TokensExhausted));
+    let answer = table.acquire(&request(Wait::Never), NOW, UNIX);
+    assert_eq!(answer.unwrap_err(), Refusal::TokensExhausted);
+    assert!(table.resources.is_empty());
+}
+
+#[test]
+fn a_second_attempt_keeps_its_place_in_line() {
+    let mut table = table(1);
+    let holder = request(Wait::Never);
+    granted(table.acquire(&holder, NOW, UNIX));
+    let early = request(Wait::Forever);
+    let mut superseded = queued(table.acquire(&early, NOW, UNIX));
+    let mut late = queued(table.acquire(&request(Wait::Forever), NOW, UNIX));
+    let mut again = early.clone();
+    again.attempt = AttemptRef::new(early.attempt.resource.clone(), early.attempt.holder);
+    let mut first_in_line = queued(table.acquire(&again, NOW, UNIX));
+    table.cancel(&holder.attempt, NOW);
+    assert_eq!(first_in_line.try_recv().unwrap().unwrap().token.get(), 2);
+    assert!(superseded.try_recv().is_err());
+    assert!(late.try_recv().is_err());
+}

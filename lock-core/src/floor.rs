@@ -1,0 +1,68 @@
+//! Where counters start, and how far a floor may lift them.
+
+use std::time::Duration;
+
+use crate::FencingToken;
+
+/// Where the counter of a lock service starts when there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InitialToken {
+    /// At the lock service's wall clock in units of 10 µs: 15 digits until the year 2286.
+    ///
+    /// So a service that lost its counter goes on above everything it issued before, as long as it
+    /// issued fewer than 100 000 tokens a second and its clock did not go back.
+    #[default]
+    Clock,
+    /// At this token: small numbers for tests and demonstrations. Nothing survives a lost counter
+    /// except what the store's mark and the floor put right.
+    At(FencingToken),
+}
+
+impl InitialToken {
+    /// How far above an `At` counter a floor may lie.
+    pub const MAX_JUMP: u64 = 1_000_000_000;
+
+    /// How far above the clock a floor may lie: clocks differ, but not by more than a day.
+    pub const MAX_LEAD: Duration = Duration::from_secs(24 * 60 * 60);
+}
+
+/// The wall clock as a token number, in units of 10 µs.
+pub(crate) fn clock_token(unix_time: Duration) -> u64 {
+    u64::try_from(unix_time.as_micros() / 10).unwrap_or(u64::MAX)
+}
+
+/// The greatest floor that is not a mistake.
+///
+/// One poisoned mark must not drag a shared counter to the cap and use up everybody's tokens.
+pub(crate) fn greatest_floor(initial: InitialToken, counter: u64, unix_time: Duration) -> u64 {
+    let limit = match initial {
+        InitialToken::Clock => clock_token(unix_time.saturating_add(InitialToken::MAX_LEAD)),
+        InitialToken::At(_) => counter.saturating_add(InitialToken::MAX_JUMP),
+    };
+    std::cmp::min(limit, FencingToken::MAX.get())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_fits_into_a_token_until_2286() {
+        let last_second_of_2285 = Duration::from_secs(9_972_460_799);
+        assert!(clock_token(last_second_of_2285) <= FencingToken::MAX.get());
+        let today = Duration::from_secs(1_790_000_000);
+        assert_eq!(clock_token(today).to_string().len(), 15);
+    }
+
+    #[test]
+    fn a_floor_may_lead_the_clock_by_a_day() {
+        let now = Duration::from_secs(1_790_000_000);
+        let greatest = greatest_floor(InitialToken::Clock, 0, now);
+        assert_eq!(greatest - clock_token(now), 86_400 * 100_000);
+        assert_eq!(
+            greatest_floor(InitialToken::Clock, 0, Duration::MAX),
+            FencingToken::MAX.get()
+        );
+    }
+}

@@ -1,0 +1,219 @@
+use std::{future::IntoFuture, sync::Arc, time::Duration};
+
+use super::{
+    LockManager,
+    cleanup::{CleanUp, OnDrop},
+    guard::LeaseGuard,
+};
+use crate::{
+    AcquireRequest, Attempt, AttemptRef, BoxFuture, Error, ErrorKind, FencingToken, Grant, Holder,
+    InvalidName, Operation, Outcome, ResourceName, Sequencer, Ttl, Upkeep, Wait,
+};
+
+/// An acquisition that is being prepared: `.await` it for a [`LeaseGuard`].
+///
+/// # Errors
+/// Awaiting it fails with [`ErrorKind::WaitTimeout`] when the wait is over,
+/// [`ErrorKind::InvalidInput`] for a name that is not allowed, [`ErrorKind::Unavailable`] when the
+/// lock service does not answer, [`ErrorKind::FloorImplausible`], [`ErrorKind::CounterBroken`] or
+/// [`ErrorKind::TokensExhausted`] for its token, and [`ErrorKind::ShutDown`].
+///
+/// # Cancel safety
+/// Dropping the future at any await leaves nothing behind: you lose your place in line, and a lease
+/// that may have been granted meanwhile is given back by the watchdog.
+#[derive(Debug)]
+#[must_use = "an acquisition does nothing until it is awaited"]
+pub struct Acquire<'a> {
+    locks: &'a LockManager,
+    resource: Result<ResourceName, InvalidName>,
+    holder: Option<Holder>,
+    ttl: Ttl,
+    wait: Option<Duration>,
+    floor: Option<FencingToken>,
+    renew: bool,
+}
+
+/// A lease without guard and watchdog: whoever has its sequencer renews and releases it.
+///
+/// What a gateway hands to its clients. It ends by itself unless it is renewed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DetachedLease {
+    /// Proof of the grant. Its holder is a secret.
+    pub sequencer: Sequencer,
+    /// The length that was asked for.
+    pub ttl: Ttl,
+    /// The time left when the grant arrived.
+    pub remaining: Duration,
+}
+
+impl<'a> Acquire<'a> {
+    pub(super) fn new(locks: &'a LockManager, resource: Result<ResourceName, InvalidName>) -> Self {
+        let (ttl, wait, floor) = (Ttl::default(), None, None);
+        Self {
+            locks,
+            resource,
+            holder: None,
+            ttl,
+            wait,
+            floor,
+            renew: true,
+        }
+    }
+
+    /// The length of the lease. Defaults to 10 s. It is renewed all the same.
+    pub const fn ttl(mut self, ttl: Ttl) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// How long to wait for a resource that is held. Defaults to: without bound.
+    pub const fn wait(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    /// The least token that is of use.
+    ///
+    /// For a store that has seen greater tokens than the lock service remembers.
+    pub const fn at_least(mut self, floor: FencingToken) -> Self {
+        self.floor = Some(floor);
+        self
+    }
+
+    /// Whether the watchdog renews the lease. Defaults to true; nothing else switches it off.
+    pub const fn renew(mut self, renew: bool) -> Self {
+        self.renew = renew;
+        self
+    }
+
+    /// The identity of the acquisition, drawn earlier; otherwise a fresh one is drawn.
+    ///
+    /// An acquisition that is repeated with the same holder gets the same grant.
+    pub const fn holder(mut self, holder: Holder) -> Self {
+        self.holder = Some(holder);
+        self
+    }
+
+    /// Takes one look and does not wait.
+    ///
+    /// # Errors
+    /// As [`Acquire`], without `WaitTimeout`.
+    ///
+    /// # Cancel safety
+    /// As [`Acquire`].
+    pub async fn try_now(self) -> Result<Attempt<LeaseGuard>, Error> {
+        self.wait(Duration::ZERO).guarded().await
+    }
+
+    /// Acquires without guard and watchdog. Waits as told; `Held` when the wait is over.
+    ///
+    /// # Errors
+    /// As [`Acquire`], without `WaitTimeout`.
+    ///
+    /// # Cancel safety
+    /// As [`Acquire`]. Once it has returned, the lease is the caller's to release.
+    pub async fn detached(self) -> Result<Attempt<DetachedLease>, Error> {
+        let (locks, ttl) = (self.locks, self.ttl);
+        let attempt = self.renew(false).granted().await?;
+        Ok(attempt.map(|(mut pending, attempt, grant)| {
+            pending.disarm();
+            let issuer = locks.issuer().clone();
+            DetachedLease {
+                sequencer: Sequencer::new(issuer, attempt.resource, grant.token, attempt.holder),
+                ttl,
+                remaining: grant.lease.deadline().since(locks.inner.clock.now()),
+            }
+        }))
+    }
+
+    async fn guarded(self) -> Result<Attempt<LeaseGuard>, Error> {
+        let (locks, ttl, renew) = (self.locks, self.ttl, self.renew);
+        let attempt = self.granted().await?;
+        Ok(attempt.map(|(mut pending, attempt, grant)| {
+            let guard = LeaseGuard::new(Arc::clone(&locks.inner), &attempt, grant, ttl, renew);
+            pending.disarm();
+            guard
+        }))
+    }
+
+    /// Acquires, and returns the grant together with what cancels it unless it is disarmed.
+    async fn granted(self) -> Result<Attempt<(OnDrop, AttemptRef, Grant)>, Error> {
+        let resource = self.resource?;
+        let inner = &self.locks.inner;
+        let wait = match self.wait {
+            None => Wait::Forever,
+            Some(Duration::ZERO) => Wait::Never,
+            Some(wait) => Wait::Until(inner.clock.now() + wait),
+        };
+        loop {
+            if inner.watchdog.is_closed() {
+                let kind = inner.backend.kind();
+                return Err(Error::new(ErrorKind::ShutDown, Operation::Acquire, kind).on(&resource));
+            }
+            let holder = self.holder.unwrap_or_else(Holder::random);
+            let attempt = AttemptRef::new(resource.clone(), holder);
+            let clean_up = CleanUp::Cancel {
+                attempt: attempt.clone(),
+                ttl: self.ttl,
+            };
+            let mut pending = OnDrop::new(Arc::clone(inner), clean_up);
+            let mut request = AcquireRequest::new(attempt, self.ttl);
+            request.wait = wait;
+            request.floor = self.floor;
+            request.upkeep = if self.renew {
+                Upkeep::Watchdog
+            } else {
+                Upkeep::None
+            };
+            match inner.backend.acquire(&request).await {
+                Ok(Attempt::Granted(grant)) if grant.lease.deadline() > inner.clock.now() => {
+                    return Ok(Attempt::Granted((pending, request.attempt, grant)));
+                }
+                // The grant came after its own end: give it back (by dropping `pending`).
+                Ok(Attempt::Granted(_)) if wait == Wait::Never => {
+                    let kind = inner.backend.kind();
+                    return Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, kind)
+                        .on(&resource)
+                        .because(
+                            "the grant arrived after the lease had ended; ask for a longer ttl",
+                        ));
+                }
+                Ok(Attempt::Granted(_)) => {}
+                Ok(Attempt::Held { retry_after }) => {
+                    pending.disarm();
+                    return Ok(Attempt::Held { retry_after });
+                }
+                Err(error) => {
+                    if error.outcome() == Outcome::NotApplied {
+                        pending.disarm();
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+impl<'a> IntoFuture for Acquire<'a> {
+    type Output = Result<LeaseGuard, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let locks = self.locks;
+            let resource = self.resource.clone();
+            match self.guarded().await? {
+                Attempt::Granted(guard) => Ok(guard),
+                Attempt::Held { .. } => {
+                    let kind = locks.backend_kind();
+                    let timeout = Error::new(ErrorKind::WaitTimeout, Operation::Acquire, kind);
+                    Err(match resource {
+                        Ok(resource) => timeout.on(&resource),
+                        Err(_) => timeout,
+                    })
+                }
+            }
+        })
+    }
+}

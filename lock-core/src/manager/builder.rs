@@ -1,0 +1,138 @@
+use std::sync::Arc;
+
+use url::Url;
+
+use super::LockManager;
+use crate::{Clock, Error, ErrorKind, InitialToken, Issuer, LockBackend, Operation, SystemClock};
+
+/// Settings of a [`LockManager`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it connects"]
+pub struct LockManagerBuilder {
+    issuer: Option<Issuer>,
+    clock: Arc<dyn Clock>,
+    initial_token: InitialToken,
+    prefix: String,
+}
+
+impl LockManagerBuilder {
+    /// Names the lock service for the store. Defaults to the kind of backend, such as `redis`.
+    ///
+    /// Give every lock service a name of its own if one store is guarded by several.
+    pub fn issuer(mut self, issuer: Issuer) -> Self {
+        self.issuer = Some(issuer);
+        self
+    }
+
+    /// The clock that deadlines are read from. Defaults to [`SystemClock`].
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Where a missing token counter starts. Defaults to the lock service's wall clock.
+    pub const fn initial_token(mut self, initial: InitialToken) -> Self {
+        self.initial_token = initial;
+        self
+    }
+
+    /// What the keys of a Redis server begin with. Defaults to `palisade`.
+    ///
+    /// Managers with different prefixes see nothing of each other. At most 64 letters, digits and
+    /// `-._:`; anything else is an error when connecting.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Connects to the lock service that the URL names.
+    ///
+    /// | URL | feature | lock service |
+    /// |---|---|---|
+    /// | `memory:` | `memory` | inside this process, gone with it |
+    /// | `redis://[user:password@]host[:port][/db]` | `redis` | one Redis server, 7.0 or newer |
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] for a scheme that is unknown or whose feature is not compiled in,
+    /// [`ErrorKind::InvalidInput`] for a URL or setting that cannot be right,
+    /// [`ErrorKind::Unavailable`] if nobody answers, [`ErrorKind::ConfigMismatch`] if other clients
+    /// use the lock service with other settings.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime, which the watchdog needs.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the connection is closed.
+    pub async fn connect(self, url: &str) -> Result<LockManager, Error> {
+        let parsed = Url::parse(url).map_err(|error| {
+            connect_error(
+                ErrorKind::InvalidInput,
+                "not a URL, such as redis://127.0.0.1:6379",
+            )
+            .caused_by(error)
+        })?;
+        let backend = self.backend(&parsed).await?;
+        self.build(backend)
+    }
+
+    /// A manager over a backend of your own.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] if the backend's kind is no issuer name and none was set.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime, which the watchdog needs.
+    pub fn build(self, backend: Arc<dyn LockBackend>) -> Result<LockManager, Error> {
+        let issuer = match self.issuer {
+            Some(issuer) => issuer,
+            None => Issuer::new(backend.kind())?,
+        };
+        Ok(LockManager::start(backend, self.clock, issuer))
+    }
+
+    async fn backend(&self, url: &Url) -> Result<Arc<dyn LockBackend>, Error> {
+        match url.scheme() {
+            #[cfg(feature = "memory")]
+            "memory" => Ok(Arc::new(crate::memory::MemoryBackend::new(
+                Arc::clone(&self.clock),
+                self.initial_token,
+            ))),
+            #[cfg(feature = "redis")]
+            "redis" => {
+                let options = crate::redis::RedisOptions::default()
+                    .prefix(&self.prefix)
+                    .initial_token(self.initial_token);
+                let clock = Arc::clone(&self.clock);
+                Ok(Arc::new(
+                    crate::redis::RedisBackend::connect(url, options, clock).await?,
+                ))
+            }
+            scheme => Err(unsupported(scheme)),
+        }
+    }
+}
+
+impl Default for LockManagerBuilder {
+    fn default() -> Self {
+        Self {
+            issuer: None,
+            clock: Arc::new(SystemClock),
+            initial_token: InitialToken::default(),
+            prefix: "palisade".to_owned(),
+        }
+    }
+}
+
+fn unsupported(scheme: &str) -> Error {
+    let detail = match scheme {
+        "memory" | "redis" => {
+            format!("{scheme}: needs the feature `{scheme}` of lock-core, which is not compiled in")
+        }
+        _ => format!("no lock service has the scheme {scheme:?}; there are memory: and redis:"),
+    };
+    connect_error(ErrorKind::Unsupported, &detail)
+}
+
+fn connect_error(kind: ErrorKind, detail: &str) -> Error {
+    Error::new(kind, Operation::Connect, "palisade").because(detail)
+}

@@ -1,0 +1,82 @@
+use std::{sync::Arc, time::Duration};
+
+use tracing::debug;
+
+use super::{Inner, watchdog::Command};
+use crate::{AttemptRef, Clock, Error, LockBackend, Sequencer, Ttl};
+
+/// Something on the lock service that has to be undone although its caller went away.
+#[derive(Clone, Debug)]
+pub(super) enum CleanUp {
+    /// A lease that was dropped, or whose release was cut off.
+    Release { lease: Sequencer, ttl: Ttl },
+    /// An attempt that was dropped, or whose answer was lost.
+    Cancel { attempt: AttemptRef, ttl: Ttl },
+}
+
+const RETRY_FIRST: Duration = Duration::from_millis(20);
+const RETRY_MAX: Duration = Duration::from_secs(1);
+
+impl CleanUp {
+    /// Tries until it is done or the lease has ended by itself.
+    pub(super) async fn finish(self, backend: &dyn LockBackend, clock: &dyn Clock) {
+        let (mut pause, until) = (RETRY_FIRST, clock.now() + self.ttl().get());
+        while let Err(error) = self.attempt(backend).await {
+            let again = clock.now() + pause;
+            if again >= until {
+                debug!(%error, "gave up cleaning up: the lease ends by itself");
+                return;
+            }
+            clock.sleep_until(again).await;
+            pause = std::cmp::min(pause * 2, RETRY_MAX);
+        }
+    }
+
+    async fn attempt(&self, backend: &dyn LockBackend) -> Result<(), Error> {
+        match self {
+            Self::Release { lease, .. } => backend.release(lease).await.map(drop),
+            Self::Cancel { attempt, .. } => backend.cancel(attempt).await,
+        }
+    }
+
+    /// After this time the lease has ended by itself, for nobody renews it any more.
+    const fn ttl(&self) -> Ttl {
+        match self {
+            Self::Release { ttl, .. } | Self::Cancel { ttl, .. } => *ttl,
+        }
+    }
+}
+
+/// Hands a clean-up to the watchdog when it is dropped, unless it was disarmed.
+///
+/// It is made *before* the await that may change the lock service, so it does not matter at which
+/// await the caller goes away. Dropping it sends one message and returns.
+#[derive(Debug)]
+pub(super) struct OnDrop {
+    pub(super) locks: Arc<Inner>,
+    clean_up: Option<CleanUp>,
+}
+
+impl OnDrop {
+    pub(super) const fn new(locks: Arc<Inner>, clean_up: CleanUp) -> Self {
+        Self {
+            locks,
+            clean_up: Some(clean_up),
+        }
+    }
+
+    /// There is nothing left to clean up.
+    pub(super) fn disarm(&mut self) {
+        self.clean_up = None;
+    }
+}
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        if let Some(clean_up) = self.clean_up.take()
+            && !self.locks.watchdog.send(Command::CleanUp(clean_up))
+        {
+            debug!("the watchdog has ended: the lease runs out by its ttl");
+        }
+    }
+}

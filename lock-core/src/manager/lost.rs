@@ -1,0 +1,74 @@
+use crate::{Error, ErrorKind, FencingToken, Operation, ResourceName};
+
+/// The lease has ended without our release. Writes that follow will be refused by the store.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the lease on {:?} with token {token} was lost: {}", .resource.as_str(), .reason.text())]
+pub struct Lost {
+    resource: ResourceName,
+    token: FencingToken,
+    reason: LostReason,
+}
+
+/// Why a lease was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LostReason {
+    /// Its deadline passed before a renewal succeeded: a pause, or an unreachable lock service.
+    Expired,
+    /// The lock service says that somebody else, or nobody, holds it.
+    NotHolder,
+    /// The manager was shut down and renews no longer.
+    ShutDown,
+}
+
+impl Lost {
+    pub(super) const fn new(
+        resource: ResourceName,
+        token: FencingToken,
+        reason: LostReason,
+    ) -> Self {
+        Self {
+            resource,
+            token,
+            reason,
+        }
+    }
+
+    /// What was lost.
+    #[must_use]
+    pub const fn resource(&self) -> &ResourceName {
+        &self.resource
+    }
+
+    /// The token of the lease that was lost.
+    #[must_use]
+    pub const fn token(&self) -> FencingToken {
+        self.token
+    }
+
+    /// Why.
+    #[must_use]
+    pub const fn reason(&self) -> LostReason {
+        self.reason
+    }
+}
+
+impl LostReason {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Expired => "it was not renewed before its deadline",
+            Self::NotHolder => "the lock service has another holder or none",
+            Self::ShutDown => "the lock manager was shut down",
+        }
+    }
+}
+
+/// So that `guard.lost()` can end a function that returns [`Error`].
+impl From<Lost> for Error {
+    fn from(lost: Lost) -> Self {
+        let resource = lost.resource.clone();
+        Self::new(ErrorKind::Lost, Operation::Renew, "palisade")
+            .on(&resource)
+            .caused_by(lost)
+    }
+}

@@ -1,0 +1,254 @@
+//! The user's side: acquire, hold, lose, release.
+
+mod acquire;
+mod builder;
+mod cleanup;
+mod guard;
+mod lost;
+mod status;
+mod watchdog;
+
+use std::{fmt, sync::Arc};
+
+use tokio::sync::oneshot;
+
+use self::watchdog::{Command, Handle};
+pub use self::{
+    acquire::{Acquire, DetachedLease},
+    builder::LockManagerBuilder,
+    guard::LeaseGuard,
+    lost::{Lost, LostReason},
+};
+use crate::{
+    Attempt, Capabilities, Clock, Error, ErrorKind, Inspection, InvalidName, Issuer, LockBackend,
+    Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl,
+};
+
+/// Acquires leases from one lock service. Cloning is cheap, clones share one watchdog.
+///
+/// NOT guaranteed: mutual exclusion. Any lease can have two believers, the one who was paused past
+/// its end and the one who has it now. What stops the first from doing damage is the store that
+/// checks the fencing token of every write.
+///
+/// # Examples
+/// ```
+/// # #[cfg(feature = "memory")]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use lock_core::{LockManager, Ttl};
+/// use std::time::Duration;
+///
+/// let locks = LockManager::connect("memory:").await?;
+/// let guard = locks.acquire("account:42").ttl(Ttl::secs(10)).wait(Duration::from_secs(5)).await?;
+/// println!("fencing token {}", guard.token());
+/// guard.release().await?;
+/// # Ok(()) }
+/// # #[cfg(not(feature = "memory"))]
+/// # fn main() {}
+/// ```
+#[derive(Clone)]
+pub struct LockManager {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    backend: Arc<dyn LockBackend>,
+    clock: Arc<dyn Clock>,
+    issuer: Issuer,
+    watchdog: Handle,
+}
+
+impl LockManager {
+    /// Connects to the lock service that the URL names, with defaults; see
+    /// [`LockManagerBuilder::connect`] for the URLs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] names the feature that a scheme needs,
+    /// [`ErrorKind::InvalidInput`] says what is wrong with the URL,
+    /// [`ErrorKind::Unavailable`] that nobody answers there.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime, which the watchdog needs.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the connection is closed.
+    pub async fn connect(url: &str) -> Result<Self, Error> {
+        Self::builder().connect(url).await
+    }
+
+    /// A manager with settings of its own.
+    pub fn builder() -> LockManagerBuilder {
+        LockManagerBuilder::default()
+    }
+
+    fn start(backend: Arc<dyn LockBackend>, clock: Arc<dyn Clock>, issuer: Issuer) -> Self {
+        let watchdog = watchdog::start(Arc::clone(&backend), Arc::clone(&clock));
+        Self {
+            inner: Arc::new(Inner {
+                backend,
+                clock,
+                issuer,
+                watchdog,
+            }),
+        }
+    }
+
+    /// Acquires a lease: a builder that is awaited. Waits without bound unless told otherwise.
+    pub fn acquire<N>(&self, resource: N) -> Acquire<'_>
+    where
+        N: TryInto<ResourceName>,
+        N::Error: Into<InvalidName>,
+    {
+        Acquire::new(self, resource.try_into().map_err(Into::into))
+    }
+
+    /// Acquires a lease if nobody holds it: one look, with the default ttl of 10 s.
+    ///
+    /// # Errors
+    /// As [`Acquire::try_now`].
+    ///
+    /// # Cancel safety
+    /// As [`Acquire`].
+    pub async fn try_acquire<N>(&self, resource: N) -> Result<Attempt<LeaseGuard>, Error>
+    where
+        N: TryInto<ResourceName> + Send,
+        N::Error: Into<InvalidName>,
+    {
+        let acquire = self.acquire(resource);
+        acquire.try_now().await
+    }
+
+    /// Acquires a lease with defaults, runs a section under it, and releases it.
+    ///
+    /// When the lease is lost the section is dropped at its present await and the loss returned.
+    ///
+    /// # Errors
+    /// The section's own error, or that of acquiring, or [`ErrorKind::Lost`]. A release that fails
+    /// is left to the watchdog and not reported: the section's result stands.
+    ///
+    /// # Cancel safety
+    /// The section is dropped and the lease released by the watchdog.
+    pub async fn run<N, T, E, F>(&self, resource: N, section: F) -> Result<T, E>
+    where
+        N: TryInto<ResourceName>,
+        N::Error: Into<InvalidName>,
+        F: AsyncFnOnce(&LeaseGuard) -> Result<T, E>,
+        E: From<Error>,
+    {
+        let guard = self.acquire(resource).await?;
+        let result = tokio::select! {
+            biased;
+            result = section(&guard) => result,
+            lost = guard.lost() => Err(Error::from(lost).into()),
+        };
+        if let Err(error) = guard.release().await {
+            tracing::debug!(%error, "release failed, the watchdog goes on with it");
+        }
+        result
+    }
+
+    /// Renews a detached lease to a full `ttl` from now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] with the outcome unknown if no answer came: it may be renewed.
+    ///
+    /// # Cancel safety
+    /// It may or may not have been renewed. Renewing again is harmless.
+    pub async fn renew(&self, lease: &Sequencer, ttl: Ttl) -> Result<Renewed, Error> {
+        let request = RenewRequest {
+            sequencer: lease.clone(),
+            ttl,
+        };
+        let answer = self
+            .inner
+            .backend
+            .renew(std::slice::from_ref(&request))
+            .await
+            .pop();
+        answer.unwrap_or_else(|| {
+            let kind = self.inner.backend.kind();
+            Err(Error::new(ErrorKind::Refused, Operation::Renew, kind)
+                .on(lease.resource())
+                .because("the backend gave no answer for the lease")
+                .outcome_unknown())
+        })
+    }
+
+    /// Releases a detached lease.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] with the outcome unknown if no answer came: it may be released.
+    ///
+    /// # Cancel safety
+    /// It may or may not have been released. Releasing again is harmless.
+    pub async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+        self.inner.backend.release(lease).await
+    }
+
+    /// Looks at a resource. What it shows is old when it arrives: never decide a write by it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] if no answer came.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: nothing changes.
+    pub async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        self.inner.backend.inspect(resource).await
+    }
+
+    /// Sends what is still queued, such as releases of dropped guards, and ends the watchdog.
+    ///
+    /// Leases that are still held are lost: nobody renews them any more. Acquiring fails from here
+    /// on, also through clones.
+    ///
+    /// # Cancel safety
+    /// The shutdown goes on by itself.
+    pub async fn shutdown(&self) {
+        let (answer, done) = oneshot::channel();
+        if self.inner.watchdog.send(Command::ShutDown(answer)) {
+            // An error means that the watchdog has ended meanwhile, which is what was asked for.
+            drop(done.await);
+        }
+    }
+
+    /// The name of the lock service, as the store remembers it.
+    #[must_use]
+    pub fn issuer(&self) -> &Issuer {
+        &self.inner.issuer
+    }
+
+    /// The kind of lock service, such as `"redis"`.
+    #[must_use]
+    pub fn backend_kind(&self) -> &'static str {
+        self.inner.backend.kind()
+    }
+
+    /// What the lock service promises beyond the contract.
+    #[must_use]
+    pub fn capabilities(&self) -> Capabilities {
+        self.inner.backend.capabilities()
+    }
+
+    /// Stops the watchdog, or lets it go on, as if the process were stopped: for pause tests.
+    #[cfg(feature = "test-util")]
+    pub fn freeze_watchdog(&self, frozen: bool) {
+        self.inner.watchdog.freeze(frozen);
+    }
+}
+
+impl fmt::Debug for LockManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockManager")
+            .field("backend", &self.inner.backend)
+            .field("issuer", &self.inner.issuer)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner")
+            .field("backend", &self.backend)
+            .finish_non_exhaustive()
+    }
+}
