@@ -28,9 +28,22 @@ impl Holder {
     /// Eight bytes of the secret's SHA-256 as 16 hex digits: tells holders apart, betrays none.
     #[must_use]
     pub fn fingerprint(self) -> String {
-        let digest = Sha256::digest(self.0.to_be_bytes());
-        digest[..8]
+        self.hash(8)
+    }
+
+    /// 16 bytes of the secret's SHA-256 as 32 hex digits: what a store keeps and compares, so that
+    /// the secret is in none of its tables, statement logs and backups.
+    ///
+    /// It begins with the [fingerprint](Holder::fingerprint).
+    #[must_use]
+    pub fn digest(self) -> String {
+        self.hash(16)
+    }
+
+    fn hash(self, bytes: usize) -> String {
+        Sha256::digest(self.0.to_be_bytes())
             .iter()
+            .take(bytes)
             .map(|byte| format!("{byte:02x}"))
             .collect()
     }
@@ -78,6 +91,8 @@ mod tests {
         let holder = Holder::random();
         assert!(!format!("{holder:?}").contains(&holder.expose()));
         assert!(!holder.expose().contains(&holder.fingerprint()));
+        assert_eq!(holder.digest().len(), 32);
+        assert!(holder.digest().starts_with(&holder.fingerprint()));
         let typo = format!("{}x", &holder.expose()[..31]);
         let error = typo.parse::<Holder>().unwrap_err();
         assert!(!format!("{error} {error:?}").contains(&typo[..8]));
