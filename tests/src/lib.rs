@@ -1,1 +1,11 @@
-//! The end-to-end harness.
+//! The end-to-end harness: real servers and real processes, gone with the test that started them.
+//!
+//! - [`servers`]: Redis and Postgres as child processes on free loopback ports.
+//! - [`process`]: the workspace's own programs as child processes that a test can stop in mid-air.
+//! - [`warden`]: what outlives a killed test for long enough to clean up after it.
+#![forbid(unsafe_code)]
+
+pub mod process;
+pub mod servers;
+pub mod signal;
+pub mod warden;

@@ -1,0 +1,160 @@
+use std::{
+    env, fs, io,
+    os::unix::{
+        fs::{MetadataExt, chown},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// The superuser of the clusters made here.
+const SUPERUSER: &str = "postgres";
+
+/// Where Debian and Ubuntu keep the server programs, one directory per version, not on the path.
+const DEBIAN: &str = "/usr/lib/postgresql";
+
+/// The files of one Postgres server.
+pub(crate) struct Cluster {
+    programs: PathBuf,
+    dir: PathBuf,
+    account: Option<Account>,
+    password: String,
+}
+
+impl Cluster {
+    /// Initialises a cluster below `dir`, which it hands to the account that the server runs under.
+    pub(crate) fn create(dir: &Path) -> io::Result<Self> {
+        let cluster = Self {
+            programs: find_programs()?,
+            dir: dir.to_owned(),
+            account: Account::for_servers(dir)?,
+            password: format!("{:032x}", rand::random::<u128>()),
+        };
+        // On a shared machine anybody may connect to a loopback port, and a superuser of Postgres
+        // runs programs: hence a password. Sent in clear text it costs the client no key derivation.
+        let password_file = dir.join("password");
+        fs::write(&password_file, &cluster.password)?;
+        if let Some(account) = &cluster.account {
+            for path in [dir, &password_file] {
+                chown(path, Some(account.uid), Some(account.gid))?;
+            }
+        }
+        let mut initdb = cluster.program("initdb");
+        initdb
+            .args([
+                "--auth=password",
+                "--encoding=UTF8",
+                "--no-locale",
+                "--no-sync",
+            ])
+            .args(["--username", SUPERUSER, "--pwfile"])
+            .arg(&password_file)
+            .arg("--pgdata")
+            .arg(cluster.data());
+        let output = initdb.output()?;
+        if output.status.success() {
+            return Ok(cluster);
+        }
+        let why = String::from_utf8_lossy(&output.stderr);
+        Err(io::Error::other(format!("initdb failed: {}", why.trim())))
+    }
+
+    /// The server. Nothing it writes has to outlive the machine, so nothing is synced.
+    pub(crate) fn command(&self, port: u16) -> Command {
+        let mut command = self.program("postgres");
+        command
+            .arg("-D")
+            .arg(self.data())
+            .args(["-p", &port.to_string()]);
+        for setting in [
+            "listen_addresses=127.0.0.1",
+            "unix_socket_directories=", // their paths have a limit that a temp dir may exceed
+            "logging_collector=off",
+            "max_connections=200",
+            "shared_buffers=32MB",
+            "fsync=off",
+            "full_page_writes=off",
+        ] {
+            command.args(["-c", setting]);
+        }
+        command
+    }
+
+    pub(crate) fn url(&self, port: u16) -> String {
+        let password = &self.password;
+        format!("postgres://{SUPERUSER}:{password}@127.0.0.1:{port}/postgres")
+    }
+
+    fn data(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(self.programs.join(name));
+        command.current_dir(&self.dir);
+        if let Some(account) = &self.account {
+            command.uid(account.uid).gid(account.gid);
+        }
+        command
+    }
+}
+
+/// Another account to run under, because Postgres refuses to run as root.
+struct Account {
+    uid: u32,
+    gid: u32,
+}
+
+impl Account {
+    /// None if we are not root: then `dir`, which we have just made, belongs to somebody else.
+    fn for_servers(dir: &Path) -> io::Result<Option<Self>> {
+        if fs::metadata(dir)?.uid() != 0 {
+            return Ok(None);
+        }
+        let accounts = fs::read_to_string("/etc/passwd")?;
+        let account = accounts.lines().find_map(Self::postgres);
+        account.map(Some).ok_or_else(|| {
+            io::Error::other(
+                "postgres does not run as root and there is no account `postgres`: \
+                 run scripts/test, which installs it, or run the tests as another user",
+            )
+        })
+    }
+
+    /// Reads `postgres:x:UID:GID:..`.
+    fn postgres(line: &str) -> Option<Self> {
+        let mut fields = line.strip_prefix("postgres:")?.split(':').skip(1);
+        Some(Self {
+            uid: fields.next()?.parse().ok()?,
+            gid: fields.next()?.parse().ok()?,
+        })
+    }
+}
+
+/// The directory that holds `postgres` and `initdb`: the newest of Debian's, or the one on the path.
+fn find_programs() -> io::Result<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let on_path = env::split_paths(&path)
+        .map(|dir| dir.join("postgres"))
+        .find_map(|program| program.canonicalize().ok()) // initdb is next to what a link points to
+        .and_then(|program| program.parent().map(Path::to_owned));
+    newest_of_debian().or(on_path).ok_or_else(|| {
+        io::Error::other(
+            "postgres is not installed: run scripts/test, which installs what is missing, \
+             or set PALISADE_TEST_POSTGRES_URL",
+        )
+    })
+}
+
+fn newest_of_debian() -> Option<PathBuf> {
+    let versions = fs::read_dir(DEBIAN).ok()?.flatten();
+    let newest = versions
+        .filter(|version| version.path().join("bin/postgres").exists())
+        .filter_map(|version| {
+            let number: u32 = version.file_name().to_str()?.parse().ok()?;
+            Some((number, version.path().join("bin")))
+        })
+        .max_by_key(|(number, _)| *number);
+    newest.map(|(_, programs)| programs)
+}

@@ -1,0 +1,81 @@
+use std::{
+    collections::VecDeque,
+    io::{self, BufRead, BufReader, PipeReader},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// What both servers print once they accept connections.
+const READY: &str = "eady to accept connections";
+
+/// Lines kept for an error message.
+const TAIL: usize = 20;
+
+/// Reads what a server prints. The log says when the server is ready, and its end says that the
+/// server *and all its children* have gone, because each of them holds the pipe open.
+pub(crate) struct Log {
+    ready: Receiver<()>,
+    tail: Arc<Mutex<VecDeque<String>>>,
+}
+
+impl Log {
+    pub(crate) fn follow(output: PipeReader) -> Self {
+        let (announce, ready) = mpsc::channel();
+        let tail = Arc::new(Mutex::new(VecDeque::new()));
+        let lines = Arc::clone(&tail);
+        // Ends with the log; whether it could read to the end makes no difference to anybody.
+        thread::spawn(move || read(output, &announce, &lines));
+        Self { ready, tail }
+    }
+
+    /// Waits until the server accepts connections.
+    pub(crate) fn wait_ready(&self, bound: Duration) -> io::Result<()> {
+        self.ready.recv_timeout(bound).map_err(|error| {
+            let what = match error {
+                RecvTimeoutError::Timeout => format!("it is not ready after {bound:?}"),
+                RecvTimeoutError::Disconnected => "it ended at once".to_owned(),
+            };
+            io::Error::other(format!("{what}; it printed:\n{}", self.tail()))
+        })
+    }
+
+    /// Waits until nobody can print any more; false if it takes longer than `bound`.
+    pub(crate) fn wait_end(&self, bound: Duration) -> bool {
+        let started = Instant::now();
+        loop {
+            match self
+                .ready
+                .recv_timeout(bound.saturating_sub(started.elapsed()))
+            {
+                Ok(()) => {}
+                Err(RecvTimeoutError::Disconnected) => return true,
+                Err(RecvTimeoutError::Timeout) => return false,
+            }
+        }
+    }
+
+    /// The last lines.
+    pub(crate) fn tail(&self) -> String {
+        let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.iter().cloned().collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn read(output: PipeReader, announce: &Sender<()>, tail: &Mutex<VecDeque<String>>) {
+    for line in BufReader::new(output).split(b'\n') {
+        let Ok(line) = line else { return };
+        let line = String::from_utf8_lossy(&line).into_owned();
+        if line.contains(READY) && announce.send(()).is_err() {
+            return;
+        }
+        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        if tail.len() == TAIL {
+            tail.pop_front();
+        }
+        tail.push_back(line);
+    }
+}

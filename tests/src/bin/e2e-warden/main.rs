@@ -1,0 +1,83 @@
+//! Runs one server for one test, and outlives the test for long enough to clean up after it.
+//!
+//! Usage: `e2e-warden redis|postgres`. The harness starts it; the protocol is `e2e::warden`.
+//! And `e2e-warden exec PARENT PROGRAM [ARGUMENT..]`: see [`exec`].
+#![forbid(unsafe_code)]
+
+mod cluster;
+mod exec;
+mod log;
+mod port;
+mod server;
+
+use std::{
+    env, io,
+    io::{BufRead, Write},
+    process::ExitCode,
+};
+
+use e2e::warden::{Order, Reply, Running, ServerKind};
+
+use crate::server::Server;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("e2e-warden: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> io::Result<()> {
+    let mut arguments = env::args_os().skip(1);
+    let first = arguments.next().unwrap_or_default();
+    if first == "exec" {
+        return exec::exec(arguments);
+    }
+    match first.to_str().and_then(ServerKind::from_name) {
+        Some(kind) => guard(kind),
+        None => Err(io::Error::other("say which server: redis or postgres")),
+    }
+}
+
+fn guard(kind: ServerKind) -> io::Result<()> {
+    let mut server = match Server::start(kind) {
+        Ok(server) => server,
+        Err(error) => return reply(&Reply::Failed(error.to_string())),
+    };
+    // Whether the orders end or the answers cannot be delivered: the test is gone, and so are we.
+    let served = serve(&mut server);
+    server.close()?;
+    match served {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn serve(server: &mut Server) -> io::Result<()> {
+    reply(&Reply::Done(server.running()))?;
+    for line in io::stdin().lock().lines() {
+        let done = carry_out(serde_json::from_str(&line?)?, server);
+        reply(&done.map_or_else(|error| Reply::Failed(error.to_string()), Reply::Done))?;
+    }
+    Ok(())
+}
+
+fn carry_out(order: Order, server: &mut Server) -> io::Result<Running> {
+    match order {
+        Order::Pause => server.pause()?,
+        Order::Resume => server.resume()?,
+        Order::Kill => server.kill()?,
+        Order::Start => server.start_again()?,
+        _ => return Err(io::Error::other(format!("unknown order {order:?}"))),
+    }
+    Ok(server.running())
+}
+
+fn reply(reply: &Reply) -> io::Result<()> {
+    let mut line = serde_json::to_vec(reply)?;
+    line.push(b'\n');
+    io::stdout().lock().write_all(&line)
+}

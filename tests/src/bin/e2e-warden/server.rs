@@ -1,0 +1,219 @@
+use std::{
+    io,
+    os::unix::process::CommandExt,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use e2e::{
+    signal,
+    warden::{Running, ServerKind},
+};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::{cluster::Cluster, log::Log, port};
+
+/// Two cores under full load start a Postgres within two seconds.
+const START: Duration = Duration::from_secs(60);
+/// Then SIGKILL.
+const STOP: Duration = Duration::from_secs(10);
+/// The port may be taken between our look and the server's.
+const START_ATTEMPTS: u32 = 5;
+
+/// One server, its files, and its place in the process tree.
+pub(crate) struct Server {
+    process: Option<ServerProcess>,
+    recipe: Recipe,
+    last_pid: u32,
+    port: u16,
+    dir: TempDir,
+}
+
+impl Server {
+    pub(crate) fn start(kind: ServerKind) -> io::Result<Self> {
+        let dir = tempfile::Builder::new().prefix("palisade-e2e-").tempdir()?;
+        let recipe = Recipe::prepare(kind, &dir)?;
+        let mut attempt = 1;
+        let (port, process) = loop {
+            let port = port::free()?;
+            match ServerProcess::spawn(recipe.command(port, &dir)?) {
+                Ok(process) => break (port, process),
+                Err(error) if attempt == START_ATTEMPTS => return Err(error),
+                Err(_) => attempt += 1,
+            }
+        };
+        Ok(Self {
+            last_pid: process.child.id(),
+            process: Some(process),
+            recipe,
+            port,
+            dir,
+        })
+    }
+
+    pub(crate) fn running(&self) -> Running {
+        let url = self.recipe.url(self.port);
+        Running::new(self.last_pid, url, self.dir.path().to_owned())
+    }
+
+    pub(crate) fn pause(&self) -> io::Result<()> {
+        signal::pause(self.pid()?)
+    }
+
+    pub(crate) fn resume(&self) -> io::Result<()> {
+        signal::resume(self.pid()?)
+    }
+
+    /// SIGKILL; nothing to do if it has been killed already.
+    pub(crate) fn kill(&mut self) -> io::Result<()> {
+        self.process.take().map_or(Ok(()), ServerProcess::kill)
+    }
+
+    pub(crate) fn start_again(&mut self) -> io::Result<()> {
+        if self.process.is_some() {
+            return Err(io::Error::other("the server runs already: kill it first"));
+        }
+        let process = ServerProcess::spawn(self.recipe.command(self.port, &self.dir)?)?;
+        self.last_pid = process.child.id();
+        self.process = Some(process);
+        Ok(())
+    }
+
+    /// Ends the server and removes its files.
+    pub(crate) fn close(mut self) -> io::Result<()> {
+        if let Some(process) = self.process.take() {
+            process.stop(self.recipe.stop_signal())?;
+        }
+        self.dir.close()
+    }
+
+    fn pid(&self) -> io::Result<Pid> {
+        let Some(process) = &self.process else {
+            return Err(io::Error::other(
+                "the server has been killed: start it first",
+            ));
+        };
+        process.pid()
+    }
+}
+
+/// How a kind of server is started and addressed.
+enum Recipe {
+    Redis,
+    Postgres(Cluster),
+}
+
+impl Recipe {
+    fn prepare(kind: ServerKind, dir: &TempDir) -> io::Result<Self> {
+        match kind {
+            ServerKind::Redis => Ok(Self::Redis),
+            ServerKind::Postgres => Cluster::create(dir.path()).map(Self::Postgres),
+            _ => Err(io::Error::other(format!("no recipe for {}", kind.name()))),
+        }
+    }
+
+    fn command(&self, port: u16, dir: &TempDir) -> io::Result<Command> {
+        match self {
+            Self::Redis => Ok(redis_command(port, dir)),
+            Self::Postgres(cluster) => Ok(cluster.command(port)),
+        }
+    }
+
+    fn url(&self, port: u16) -> String {
+        match self {
+            Self::Redis => format!("redis://127.0.0.1:{port}"),
+            Self::Postgres(cluster) => cluster.url(port),
+        }
+    }
+
+    /// Redis has nothing to save. Postgres, killed outright, would leave shared memory behind:
+    /// SIGQUIT is its immediate shutdown.
+    const fn stop_signal(&self) -> Signal {
+        match self {
+            Self::Redis => Signal::KILL,
+            Self::Postgres(_) => Signal::QUIT,
+        }
+    }
+}
+
+fn redis_command(port: u16, dir: &TempDir) -> Command {
+    let mut command = Command::new("redis-server");
+    command
+        .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
+        .args(["--save", "", "--appendonly", "no"])
+        .arg("--dir")
+        .arg(dir.path());
+    command
+}
+
+/// A server that accepts connections.
+struct ServerProcess {
+    child: Child,
+    log: Log,
+}
+
+impl ServerProcess {
+    fn spawn(mut command: Command) -> io::Result<Self> {
+        let (output, ours) = io::pipe()?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(ours.try_clone()?)
+            .stderr(ours)
+            // When a test dies, the kernel hangs up on the warden's process group if a stopped
+            // process is in it: a paused server must not be.
+            .process_group(0)
+            .spawn()
+            .map_err(|error| not_started(&command, &error))?;
+        drop(command); // it holds the pipe open, and the log would never end
+        let process = Self {
+            child,
+            log: Log::follow(output),
+        };
+        match process.log.wait_ready(START) {
+            Ok(()) => Ok(process),
+            Err(error) => process.kill().and(Err(error)),
+        }
+    }
+
+    fn pid(&self) -> io::Result<Pid> {
+        signal::pid(self.child.id())
+    }
+
+    fn stop(self, stop: Signal) -> io::Result<()> {
+        let pid = self.pid()?;
+        kill_process(pid, stop)?;
+        kill_process(pid, Signal::CONT)?; // a stopped process acts on SIGKILL only
+        if self.log.wait_end(STOP) {
+            return self.wait();
+        }
+        eprintln!("e2e-warden: the server ignores {stop:?}, killing it");
+        self.kill()
+    }
+
+    fn kill(mut self) -> io::Result<()> {
+        self.child.kill()?;
+        let ended = self.log.wait_end(STOP);
+        self.wait()?;
+        if ended {
+            return Ok(());
+        }
+        Err(io::Error::other(
+            "the server is dead, but its children live on",
+        ))
+    }
+
+    fn wait(mut self) -> io::Result<()> {
+        self.child.wait().map(drop)
+    }
+}
+
+fn not_started(command: &Command, error: &io::Error) -> io::Error {
+    let program = command.get_program().display();
+    if error.kind() == io::ErrorKind::NotFound {
+        return io::Error::other(format!(
+            "{program} is not installed: run scripts/test, which installs what is missing"
+        ));
+    }
+    io::Error::other(format!("cannot run {program}: {error}"))
+}

@@ -1,0 +1,33 @@
+//! Real servers as child processes, each on a free loopback port with a directory of its own.
+//!
+//! They are gone with the test, even if its process is killed: see [`warden`](crate::warden).
+//!
+//! A server that is not installed fails the test; `scripts/test` installs what is missing. To test
+//! against servers that run already, set `PALISADE_TEST_REDIS_URL` and `PALISADE_TEST_POSTGRES_URL`
+//! (a role that may create databases). A [`Redis`] is always a server of its own, because a test
+//! that asks for one is about to stop or kill it.
+
+mod postgres;
+mod redis;
+
+pub use self::{
+    postgres::{POSTGRES_URL_VARIABLE, PostgresDatabase, postgres_database},
+    redis::{REDIS_URL_VARIABLE, Redis, SharedRedis, redis},
+};
+
+use std::io;
+
+use crate::warden::{ServerKind, Warden};
+
+/// Starts a server off the runtime's threads.
+async fn start(kind: ServerKind) -> Warden {
+    blocking(move || Warden::start(kind))
+        .await
+        .unwrap_or_else(|error| panic!("cannot start {}: {error}", kind.name()))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await?
+}

@@ -1,0 +1,127 @@
+use std::{
+    env, io,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::sync::OnceCell;
+
+use super::{blocking, start};
+use crate::warden::{Order, Running, ServerKind, Warden};
+
+/// The variable that names a Redis server to use for [`redis`] instead of starting one.
+pub const REDIS_URL_VARIABLE: &str = "PALISADE_TEST_REDIS_URL";
+
+/// The Redis server that the tests of this process share. Keep to keys of your own.
+///
+/// # Panics
+/// If it cannot be started.
+pub async fn redis() -> &'static SharedRedis {
+    static SHARED: OnceCell<SharedRedis> = OnceCell::const_new();
+    SHARED.get_or_init(SharedRedis::new).await
+}
+
+/// See [`redis`].
+#[derive(Debug)]
+pub struct SharedRedis {
+    url: String,
+    /// Never dropped, like everything static: its warden notices when the process ends.
+    _own: Option<Redis>,
+}
+
+impl SharedRedis {
+    async fn new() -> Self {
+        if let Ok(url) = env::var(REDIS_URL_VARIABLE) {
+            return Self { url, _own: None };
+        }
+        let own = Redis::start().await;
+        Self {
+            url: own.url().to_owned(),
+            _own: Some(own),
+        }
+    }
+
+    /// The URL to connect to.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+/// A Redis server of one test, without persistence, that may be stopped and killed.
+///
+/// Dropping it ends the server and returns when it is gone.
+#[derive(Debug)]
+pub struct Redis {
+    url: String,
+    warden: Arc<Mutex<Warden>>,
+}
+
+impl Redis {
+    /// Starts an empty server; it accepts connections when this returns.
+    ///
+    /// # Panics
+    /// If it cannot be started, for instance because `redis-server` is not installed.
+    pub async fn start() -> Self {
+        let warden = start(ServerKind::Redis).await;
+        Self {
+            url: warden.running().url.clone(),
+            warden: Arc::new(Mutex::new(warden)),
+        }
+    }
+
+    /// The URL to connect to, `redis://127.0.0.1:PORT`. It stays the same across restarts.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The server's process and files.
+    #[must_use]
+    pub fn running(&self) -> Running {
+        let warden = self.warden.lock().unwrap_or_else(PoisonError::into_inner);
+        warden.running().clone()
+    }
+
+    /// Kills the server with SIGKILL. All it knew is lost, and every connection breaks.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn kill(&self) {
+        self.order(Order::Kill).await;
+    }
+
+    /// Starts the server again on the same port, with no data. Kills it first if it still runs.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn restart_empty(&self) {
+        self.order(Order::Kill).await;
+        self.order(Order::Start).await;
+    }
+
+    /// Stops the server with SIGSTOP: connections stay open, and nothing is answered.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn pause(&self) {
+        self.order(Order::Pause).await;
+    }
+
+    /// Lets a stopped server go on. It answers everything that was sent meanwhile.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn resume(&self) {
+        self.order(Order::Resume).await;
+    }
+
+    async fn order(&self, order: Order) {
+        let warden = Arc::clone(&self.warden);
+        let done: io::Result<()> = blocking(move || {
+            let mut warden = warden.lock().unwrap_or_else(PoisonError::into_inner);
+            warden.order(order)
+        })
+        .await;
+        done.unwrap_or_else(|error| panic!("cannot {order:?} the server at {}: {error}", self.url));
+    }
+}

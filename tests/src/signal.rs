@@ -1,0 +1,52 @@
+//! Stopping, continuing and killing child processes.
+//!
+//! Only the parent may do this: it alone can know that a pid is still its child's.
+
+use std::{fs, io};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+
+/// Stops a child with SIGSTOP and returns when all its threads stand still.
+///
+/// # Errors
+/// If there is no such child, or if it ended instead of stopping.
+pub fn pause(child: Pid) -> io::Result<()> {
+    kill_process(child, Signal::STOP)?;
+    // The kernel reports a stop once the last thread has stopped; /proc shows only the first one.
+    // NOWAIT leaves the exit status to whoever owns the child.
+    let events = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    match waitid(WaitId::Pid(child), events)? {
+        Some(status) if status.stopped() => Ok(()),
+        _ => Err(io::Error::other(
+            "the process ended before it could be stopped",
+        )),
+    }
+}
+
+/// Lets a stopped child go on with SIGCONT.
+///
+/// # Errors
+/// If there is no such child.
+pub fn resume(child: Pid) -> io::Result<()> {
+    Ok(kill_process(child, Signal::CONT)?)
+}
+
+/// The pid of a child, in the form that the functions above want.
+///
+/// # Errors
+/// If `id` is no pid.
+pub fn pid(id: u32) -> io::Result<Pid> {
+    i32::try_from(id)
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or_else(|| io::Error::other(format!("{id} is no process id")))
+}
+
+/// What a process does at this moment, as Linux's /proc tells it: `T` stopped, `Z` dead but not yet
+/// waited for; `None` if there is no such process.
+#[must_use]
+pub fn state(process: Pid) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?; // the name before it may hold anything
+    fields.chars().next()
+}

@@ -1,0 +1,195 @@
+//! The warden: a small process between a test and one server.
+//!
+//! A test may end in a panic, an abort or a SIGKILL, and then no `Drop` runs. The kernel closes the
+//! dead process's pipes all the same, so the warden (`e2e-warden`, the server's parent) waits on its
+//! standard input: every line is an [`Order`], and the end of input means that the test is gone. It
+//! then ends the server and removes its directory.
+
+use std::{
+    env, io,
+    io::{BufRead, BufReader, Write},
+    os::unix::process::CommandExt,
+    path::PathBuf,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use serde::{Deserialize, Serialize};
+
+/// Which server a warden runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServerKind {
+    /// `redis-server`, without persistence.
+    Redis,
+    /// `postgres`, a cluster of its own.
+    Postgres,
+}
+
+impl ServerKind {
+    /// The warden's argument.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Redis => "redis",
+            Self::Postgres => "postgres",
+        }
+    }
+
+    /// Reads the warden's argument.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Redis, Self::Postgres]
+            .into_iter()
+            .find(|kind| kind.name() == name)
+    }
+}
+
+/// What a test may ask of a warden; each order is answered by one [`Reply`].
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Order {
+    /// SIGSTOP, answered when the server has stopped.
+    Pause,
+    /// SIGCONT.
+    Resume,
+    /// SIGKILL, answered when the server and all its children are gone.
+    Kill,
+    /// Starts a killed server again, on the same port.
+    Start,
+}
+
+/// A warden's answer. The first one comes unasked, when the server accepts connections.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Reply {
+    /// The order was carried out; this is the server now.
+    Done(Running),
+    /// It was not, and why.
+    Failed(String),
+}
+
+/// Where a server is to be found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Running {
+    /// The process id of the server, or of the last one if it was killed.
+    pub pid: u32,
+    /// The URL to connect to.
+    pub url: String,
+    /// All the files it has.
+    pub dir: PathBuf,
+}
+
+impl Running {
+    /// Puts the description of a server together.
+    #[must_use]
+    pub const fn new(pid: u32, url: String, dir: PathBuf) -> Self {
+        Self { pid, url, dir }
+    }
+}
+
+/// The test's end of the pipes to a warden. Dropping it ends the server and waits until it is gone.
+///
+/// Everything here blocks, and belongs to no async runtime: a server that several tests share
+/// outlives the runtime of the test that happened to start it.
+#[derive(Debug)]
+pub struct Warden {
+    child: Child,
+    orders: Option<ChildStdin>,
+    replies: BufReader<ChildStdout>,
+    running: Running,
+}
+
+impl Warden {
+    /// Starts a server and returns once it accepts connections.
+    ///
+    /// # Errors
+    /// If the warden's binary was not built, or if it cannot start the server.
+    pub fn start(kind: ServerKind) -> io::Result<Self> {
+        let mut child = Command::new(workspace_binary("e2e-warden")?)
+            .arg(kind.name())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // Ctrl-C goes to the terminal's process group; the warden has to survive it.
+            .process_group(0)
+            .spawn()?;
+        let orders = child.stdin.take();
+        let Some(replies) = child.stdout.take() else {
+            return Err(io::Error::other("the warden has no standard output"));
+        };
+        let mut replies = BufReader::new(replies);
+        let running = read_reply(&mut replies)?;
+        Ok(Self {
+            child,
+            orders,
+            replies,
+            running,
+        })
+    }
+
+    /// Where the server is.
+    #[must_use]
+    pub const fn running(&self) -> &Running {
+        &self.running
+    }
+
+    /// Gives an order and waits until it has been carried out.
+    ///
+    /// # Errors
+    /// If the warden could not do it, or is gone.
+    pub fn order(&mut self, order: Order) -> io::Result<()> {
+        let Some(orders) = &mut self.orders else {
+            return Err(io::Error::other("the warden has no standard input"));
+        };
+        let mut line = serde_json::to_vec(&order)?;
+        line.push(b'\n');
+        orders.write_all(&line)?;
+        self.running = read_reply(&mut self.replies)?;
+        Ok(())
+    }
+}
+
+impl Drop for Warden {
+    fn drop(&mut self) {
+        drop(self.orders.take());
+        if let Err(error) = self.child.wait() {
+            eprintln!(
+                "cannot wait for the warden of {}: {error}",
+                self.running.url
+            );
+        }
+    }
+}
+
+fn read_reply(replies: &mut impl BufRead) -> io::Result<Running> {
+    let mut line = String::new();
+    if replies.read_line(&mut line)? == 0 {
+        return Err(io::Error::other("the warden ended without an answer"));
+    }
+    match serde_json::from_str(&line)? {
+        Reply::Done(running) => Ok(running),
+        Reply::Failed(why) => Err(io::Error::other(why)),
+    }
+}
+
+/// Finds a program of this workspace next to the running test: in `target/<profile>`.
+///
+/// # Errors
+/// If it has not been built. `cargo test -p e2e` builds the programs of this package only.
+pub fn workspace_binary(name: &str) -> io::Result<PathBuf> {
+    let mut dir = env::current_exe()?;
+    dir.pop();
+    if dir.ends_with("deps") {
+        dir.pop();
+    }
+    let path = dir.join(name);
+    if path.exists() {
+        return Ok(path);
+    }
+    Err(io::Error::other(format!(
+        "{} is missing: run `cargo build --workspace --bins` first, or scripts/test, which does",
+        path.display()
+    )))
+}
