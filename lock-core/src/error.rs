@@ -1,4 +1,4 @@
-use std::{error::Error as StdError, fmt};
+use std::{error::Error as StdError, fmt, sync::Arc};
 
 use crate::{InvalidName, InvalidTtl, ResourceName};
 
@@ -6,8 +6,10 @@ use crate::{InvalidName, InvalidTtl, ResourceName};
 ///
 /// Act on [`kind`](Error::kind) and [`outcome`](Error::outcome). The error of the client library
 /// underneath is the [`source`](StdError::source); its type is not part of this crate's API.
+#[derive(Clone)]
 pub struct Error(Box<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
     operation: Operation,
@@ -15,7 +17,7 @@ struct Inner {
     outcome: Outcome,
     resource: Option<ResourceName>,
     detail: Option<String>,
-    source: Option<Box<dyn StdError + Send + Sync>>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 /// What went wrong.
@@ -115,7 +117,7 @@ impl Error {
     /// Keeps the error underneath.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.0.source = Some(source.into());
+        self.0.source = Some(Arc::from(source.into()));
         self
     }
 

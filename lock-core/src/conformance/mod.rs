@@ -1,1 +1,136 @@
-//! The conformance cases.
+//! What every backend has to pass, ours or yours: one named case per clause of
+//! [`LockBackend`]'s contract.
+//!
+//! Write a [`Harness`] and let [`conformance_tests!`](crate::conformance_tests) name the tests:
+//!
+//! ```ignore
+//! lock_core::conformance_tests!(my_backend, MyHarness::fresh().await);
+//! ```
+//!
+//! Not under semantic versioning: a patch release may add a case that your backend fails.
+
+mod acquiring;
+mod cancelling;
+mod floors;
+mod holding;
+mod waiting;
+
+use std::{sync::Arc, time::Duration};
+
+pub use self::{
+    acquiring::{
+        deadline_counts_from_request, ended_acquisition_stays_ended, exclusion, expiry, order,
+        replay,
+    },
+    cancelling::{cancel_is_per_attempt, cancel_leaves_nothing, cancelled_at_every_await},
+    floors::{floor, implausible_floor, refused_input_leaves_nothing},
+    holding::{inspection_shows_no_secret, release_only_own, renew_never_creates},
+    waiting::{fairness_as_claimed, wait_deadline, waits_until_expiry, waits_until_release},
+};
+use crate::{
+    AcquireRequest, Attempt, AttemptRef, Clock, Grant, Holder, Issuer, LockBackend, Moment,
+    ResourceName, Sequencer, Ttl, Wait,
+};
+
+/// A fresh lock service for one case.
+///
+/// Whatever has to be ended after the case, such as a server, belongs into the harness's `Drop`.
+pub trait Harness: Sync {
+    /// The backend under test.
+    fn backend(&self) -> Arc<dyn LockBackend>;
+
+    /// The clock that the backend was made with.
+    fn clock(&self) -> Arc<dyn Clock>;
+
+    /// Lets time pass, for the backend, its clock and the lock service.
+    fn pass(&self, time: Duration) -> impl Future<Output = ()> + Send;
+}
+
+/// Names one test per case: `conformance_tests!(module, harness expression)`.
+///
+/// The expression may await; it is evaluated once per test. The crate needs `tokio` with
+/// `macros` and `rt-multi-thread`.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($module:ident, $harness:expr) => {
+        $crate::conformance_tests!(@cases $module, $harness,
+            order exclusion replay ended_acquisition_stays_ended expiry
+            deadline_counts_from_request renew_never_creates release_only_own
+            inspection_shows_no_secret waits_until_release waits_until_expiry wait_deadline
+            fairness_as_claimed cancel_leaves_nothing cancel_is_per_attempt
+            cancelled_at_every_await floor implausible_floor refused_input_leaves_nothing);
+    };
+    (@cases $module:ident, $harness:expr, $($case:ident)+) => {
+        mod $module {
+            #[allow(unused_imports)]
+            use super::*;
+
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    $crate::conformance::$case(&$harness).await;
+                }
+            )+
+        }
+    };
+}
+
+/// A ttl that outlasts a case.
+const LONG: Ttl = Ttl::secs(60);
+
+/// A ttl that a case waits out.
+const SHORT: Ttl = Ttl::millis(300);
+
+/// Longer than `SHORT`, whatever is rounded where.
+const PAST_SHORT: Duration = Duration::from_millis(320);
+
+fn resource(name: &str) -> ResourceName {
+    let name = format!("{name}:{:016x}", rand::random::<u64>());
+    ResourceName::new(name).expect("a fine name")
+}
+
+fn request(resource: &ResourceName, ttl: Ttl) -> AcquireRequest {
+    AcquireRequest::new(AttemptRef::new(resource.clone(), Holder::random()), ttl)
+}
+
+fn waiting(resource: &ResourceName, wait: Wait) -> AcquireRequest {
+    let mut request = request(resource, LONG);
+    request.wait = wait;
+    request
+}
+
+fn sequencer(request: &AcquireRequest, grant: Grant) -> Sequencer {
+    let AttemptRef {
+        resource, holder, ..
+    } = &request.attempt;
+    let issuer = Issuer::new("conformance").expect("a fine name");
+    Sequencer::new(issuer, resource.clone(), grant.token, *holder)
+}
+
+/// Acquires what nobody holds.
+async fn grant(backend: &dyn LockBackend, request: &AcquireRequest) -> Grant {
+    match backend.acquire(request).await {
+        Ok(Attempt::Granted(grant)) => grant,
+        answer => panic!("nobody holds it, and yet: {answer:?}"),
+    }
+}
+
+async fn is_held(backend: &dyn LockBackend, resource: &ResourceName) -> bool {
+    let inspection = backend
+        .inspect(resource)
+        .await
+        .expect("the service answers");
+    inspection.holder.is_some()
+}
+
+async fn release(backend: &dyn LockBackend, request: &AcquireRequest, grant: Grant) {
+    let released = backend.release(&sequencer(request, grant)).await;
+    assert_eq!(
+        released.expect("the service answers"),
+        crate::Released::Released
+    );
+}
+
+fn soon(clock: &dyn Clock) -> Moment {
+    clock.now() + Duration::from_millis(200)
+}

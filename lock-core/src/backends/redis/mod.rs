@@ -1,1 +1,49 @@
-//! Redis.
+//! One Redis server, 7.0 or newer.
+//!
+//! # Keys
+//! All keys begin with the prefix (`palisade`) and, but for the configuration, with the number `n`
+//! of a shard: the hash of the resource's name, or of its `{tag}`, modulo the shard count (64).
+//!
+//! | key | type | time to live | what |
+//! |---|---|---|---|
+//! | `palisade:config` | string | none | `version:shards`, written once; a mismatch is fatal |
+//! | `palisade:{n}:counter` | string | none | the last token of the shard; deleted by nothing |
+//! | `palisade:{n}:lease:NAME` | string | the lease's | `token:holder:attempt:expires_ms` |
+//! | `palisade:{n}:ended:HOLDER` | string | [`ENDED_TTL`] | a released acquisition's token |
+//! | `palisade:{n}:ended:HOLDER:ATTEMPT` | string | [`ENDED_TTL`] | a cancelled attempt |
+//!
+//! The channel `palisade:{n}:free:NAME` wakes waiters. Of an idle resource nothing remains.
+//!
+//! # Tokens
+//! `INCR` of the shard's counter, inside the script that grants. A missing counter starts at the
+//! server's clock in units of 10 µs, and the first acquire of a shard on every connection lifts the
+//! counter to that clock: so tokens rise across a failover or a server that came back empty, below
+//! 100 000 tokens a second and shard and as long as clocks differ by less than the outage. NOT
+//! guaranteed is the order across a lost tail of writes within that time: the store refuses such
+//! tokens, and the floor repairs them.
+//!
+//! # Waiting
+//! A waiter subscribes, looks again, and sleeps until a release is announced, the lease that it saw
+//! must have run out, or one second has passed. A release wakes one waiter per process, and waiters
+//! may be overtaken. Requests are repeated after a lost answer, which is safe because they carry
+//! the identity of the acquisition; an outage is endured for 10 s at most.
+
+mod backend;
+mod connection;
+mod error;
+mod keys;
+mod options;
+mod scripts;
+mod wakeups;
+
+use std::time::Duration;
+
+pub use self::{backend::RedisBackend, options::RedisOptions};
+
+/// The kind that errors name and the default issuer.
+pub const KIND: &str = "redis";
+
+/// How long an ended acquisition is remembered, so that a late request of it is refused.
+///
+/// Each costs the server about 110 bytes for as long.
+pub const ENDED_TTL: Duration = Duration::from_secs(15);

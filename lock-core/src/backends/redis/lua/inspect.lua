@@ -1,0 +1,14 @@
+-- Looks at a lease. Changes nothing.
+--
+-- KEYS[1] lease of the resource
+--
+-- Returns {"held", token, holder, left_ms} | {"free"}
+
+local lease = redis.call("GET", KEYS[1])
+if not lease then return {"free"} end
+local token, holder, expires = lease:match("^(%d+):(%x+):%x+:(%d+)$")
+if not token then return {"free"} end
+local time = redis.call("TIME")
+local left = expires - (time[1] * 1000 + math.floor(time[2] / 1000))
+if left <= 0 then return {"free"} end
+return {"held", token, holder, string.format("%.0f", left)}

@@ -1,0 +1,68 @@
+use std::time::Duration;
+
+use crate::{Error, ErrorKind, InitialToken, Operation};
+
+/// Settings of a Redis lock service.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct RedisOptions {
+    pub(super) prefix: String,
+    pub(super) shards: u16,
+    pub(super) initial_token: InitialToken,
+    pub(super) response_timeout: Duration,
+}
+
+impl RedisOptions {
+    /// What all keys begin with. Defaults to `palisade`.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Over how many token counters resources are spread. Defaults to 64.
+    ///
+    /// All clients of a prefix must agree; the first one fixes it.
+    pub const fn shards(mut self, shards: u16) -> Self {
+        self.shards = shards;
+        self
+    }
+
+    /// Where a missing token counter starts. Defaults to the server's clock.
+    pub const fn initial_token(mut self, initial: InitialToken) -> Self {
+        self.initial_token = initial;
+        self
+    }
+
+    /// How long to wait for the server to connect and to answer. Defaults to 2 s.
+    ///
+    /// An answer that comes later is lost, and the outcome of what was asked is unknown.
+    pub const fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.response_timeout = timeout;
+        self
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
+        let wrong = if !(1..=64).contains(&self.prefix.len()) || !self.prefix.bytes().all(plain) {
+            "a prefix is 1 to 64 ASCII letters, digits or -._:"
+        } else if !(1..=1024).contains(&self.shards) {
+            "there are 1 to 1024 shards"
+        } else if self.response_timeout < Duration::from_millis(10) {
+            "a response timeout is at least 10 ms"
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(ErrorKind::InvalidInput, Operation::Connect, super::KIND).because(wrong))
+    }
+}
+
+impl Default for RedisOptions {
+    fn default() -> Self {
+        Self {
+            prefix: "palisade".to_owned(),
+            shards: 64,
+            initial_token: InitialToken::default(),
+            response_timeout: Duration::from_secs(2),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+use super::{
+    Harness, LONG, PAST_SHORT, SHORT, grant, is_held, release, request, resource, sequencer,
+};
+use crate::{Attempt, AttemptRef, ErrorKind, RenewRequest, Renewed};
+
+/// Clause 1: a later grant has a greater token, however the earlier one ended.
+pub async fn order(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("order"));
+    let mut tokens = Vec::new();
+    for _ in 0..3 {
+        let released = request(&resource, LONG);
+        let lease = grant(&*backend, &released).await;
+        tokens.push(lease.token);
+        release(&*backend, &released, lease).await;
+
+        let expired = request(&resource, SHORT);
+        tokens.push(grant(&*backend, &expired).await.token);
+        harness.pass(PAST_SHORT).await;
+
+        let cancelled = request(&resource, LONG);
+        tokens.push(grant(&*backend, &cancelled).await.token);
+        backend
+            .cancel(&cancelled.attempt)
+            .await
+            .expect("the service answers");
+    }
+    assert!(
+        tokens.is_sorted_by(|earlier, later| earlier < later),
+        "{tokens:?}"
+    );
+}
+
+/// Clause 2: while a lease lives, nobody else gets one; other resources are free.
+pub async fn exclusion(harness: &impl Harness) {
+    let (backend, held) = (harness.backend(), resource("held"));
+    let first = request(&held, LONG);
+    let lease = grant(&*backend, &first).await;
+    for _ in 0..3 {
+        let second = backend
+            .acquire(&request(&held, LONG))
+            .await
+            .expect("the service answers");
+        let Attempt::Held { retry_after } = second else {
+            panic!("granted twice")
+        };
+        assert!(
+            retry_after <= LONG.get() && !retry_after.is_zero(),
+            "{retry_after:?}"
+        );
+    }
+    let other = request(&resource("other"), LONG);
+    let other_lease = grant(&*backend, &other).await;
+    release(&*backend, &other, other_lease).await;
+    release(&*backend, &first, lease).await;
+}
+
+/// Clause 3: the same acquisition sent again is the same grant, and gains no time.
+pub async fn replay(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("replay"));
+    let first = request(&resource, SHORT);
+    let lease = grant(&*backend, &first).await;
+    let mut again = first.clone();
+    again.attempt = AttemptRef::new(resource.clone(), first.attempt.holder);
+    for repeated in [&first, &again, &again] {
+        let answer = grant(&*backend, repeated).await;
+        assert_eq!(answer.token, lease.token);
+    }
+    harness.pass(PAST_SHORT).await;
+    assert!(
+        !is_held(&*backend, &resource).await,
+        "a replay has extended the lease"
+    );
+}
+
+/// Clause 4: what was released cannot be acquired again by the same acquisition.
+pub async fn ended_acquisition_stays_ended(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("ended"));
+    let first = request(&resource, LONG);
+    let lease = grant(&*backend, &first).await;
+    release(&*backend, &first, lease).await;
+    let mut again = first.clone();
+    again.attempt = AttemptRef::new(resource.clone(), first.attempt.holder);
+    for late in [&first, &again] {
+        let error = backend.acquire(late).await.expect_err("it has ended");
+        assert_eq!(error.kind(), ErrorKind::Released);
+    }
+    assert!(!is_held(&*backend, &resource).await);
+}
+
+/// Clause 5: a lease that is not renewed ends, one that is renewed goes on.
+pub async fn expiry(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("expiry"));
+    let first = request(&resource, SHORT);
+    let lease = grant(&*backend, &first).await;
+    harness.pass(SHORT.get() / 2).await;
+    let renewal = RenewRequest {
+        sequencer: sequencer(&first, lease),
+        ttl: SHORT,
+    };
+    let renewed = backend
+        .renew(std::slice::from_ref(&renewal))
+        .await
+        .remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Renewed(_))), "{renewed:?}");
+    harness.pass(SHORT.get() / 2).await;
+    assert!(is_held(&*backend, &resource).await, "it was renewed");
+    harness.pass(PAST_SHORT).await;
+    let second = request(&resource, LONG);
+    let next = grant(&*backend, &second).await;
+    assert!(next.token > lease.token);
+}
+
+/// Clause 12: the deadline lies at most a ttl after the moment before the request.
+pub async fn deadline_counts_from_request(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("deadline"));
+    let first = request(&resource, LONG);
+    let before = harness.clock().now();
+    let lease = grant(&*backend, &first).await;
+    let after = harness.clock().now();
+    assert!(lease.lease.deadline() <= after + LONG.get());
+    assert!(lease.lease.deadline() > before, "no validity at all");
+    assert!(lease.lease.renew_by() < lease.lease.deadline());
+    let again = grant(&*backend, &first).await;
+    assert!(
+        again.lease.deadline() <= after + LONG.get(),
+        "a replay claims more than there is"
+    );
+}

@@ -1,0 +1,126 @@
+use std::{future::poll_fn, pin::pin, task::Poll};
+
+use super::{Harness, LONG, grant, is_held, release, request, resource, waiting};
+use crate::{AcquireRequest, Attempt, AttemptRef, LockBackend, ResourceName, Wait};
+
+/// Clause 9: after a cancel the attempt holds nothing, and a late request of it gains nothing.
+pub async fn cancel_leaves_nothing(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("cancel"));
+    let granted = request(&resource, LONG);
+    grant(&*backend, &granted).await;
+    backend
+        .cancel(&granted.attempt)
+        .await
+        .expect("the service answers");
+    assert!(!is_held(&*backend, &resource).await);
+
+    let never_sent = request(&resource, LONG);
+    backend
+        .cancel(&never_sent.attempt)
+        .await
+        .expect("the service answers");
+    for late in [&granted, &never_sent] {
+        assert!(
+            backend.acquire(late).await.is_err(),
+            "a late request was granted"
+        );
+        assert!(
+            !is_held(&*backend, &resource).await,
+            "a late request made a ghost hold"
+        );
+    }
+}
+
+/// Clause 9: what is cancelled is an attempt, not the acquisition.
+pub async fn cancel_is_per_attempt(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("cancel-attempt"));
+    let first = request(&resource, LONG);
+    let lease = grant(&*backend, &first).await;
+    let mut second = first.clone();
+    second.attempt = AttemptRef::new(resource.clone(), first.attempt.holder);
+    assert_eq!(grant(&*backend, &second).await.token, lease.token);
+    backend
+        .cancel(&first.attempt)
+        .await
+        .expect("the service answers");
+    assert!(
+        is_held(&*backend, &resource).await,
+        "the lease belongs to the second attempt"
+    );
+    let stranger = request(&resource, LONG);
+    backend
+        .cancel(&stranger.attempt)
+        .await
+        .expect("the service answers");
+    assert!(
+        is_held(&*backend, &resource).await,
+        "a stranger has cancelled the lease"
+    );
+    release(&*backend, &second, lease).await;
+}
+
+/// Clause 9: dropped at its k-th await, for every k, free or held, an acquire leaves nothing.
+pub async fn cancelled_at_every_await(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("every-await"));
+    for contended in [false, true] {
+        let mut awaits = 0;
+        while dropped_at(&*backend, &resource, awaits, contended).await {
+            awaits += 1;
+            assert!(awaits < 1000, "it never completes");
+        }
+        assert!(awaits > 0 || !contended, "a waiter that never waits");
+    }
+}
+
+/// Drops an acquire at an await, cancels it and looks for remains. False once it completed.
+async fn dropped_at(
+    backend: &dyn LockBackend,
+    resource: &ResourceName,
+    awaits: usize,
+    contended: bool,
+) -> bool {
+    let holder = request(resource, LONG);
+    let lease = if contended {
+        Some(grant(backend, &holder).await)
+    } else {
+        None
+    };
+    let dropped = waiting(resource, Wait::Forever);
+    let give_way = async {
+        if let Some(lease) = lease {
+            release(backend, &holder, lease).await;
+        }
+    };
+    let (completed, ()) = tokio::join!(poll_times(backend, &dropped, awaits + 1), give_way);
+    backend
+        .cancel(&dropped.attempt)
+        .await
+        .expect("the service answers");
+    assert!(
+        !is_held(backend, resource).await,
+        "held after a drop at await {awaits}"
+    );
+    let next = request(resource, LONG);
+    let lease = grant(backend, &next).await;
+    release(backend, &next, lease).await;
+    !completed
+}
+
+/// Polls an acquire that many times, then drops it. True if it completed.
+async fn poll_times(backend: &dyn LockBackend, request: &AcquireRequest, times: usize) -> bool {
+    let mut acquire = pin!(backend.acquire(request));
+    let mut polls = 0;
+    poll_fn(|cx| {
+        if polls == times {
+            return Poll::Ready(false);
+        }
+        polls += 1;
+        match acquire.as_mut().poll(cx) {
+            Poll::Ready(Ok(Attempt::Granted(_))) => Poll::Ready(true),
+            Poll::Ready(answer) => panic!("it waits for ever, and yet: {answer:?}"),
+            Poll::Pending if polls == times => Poll::Ready(false),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}

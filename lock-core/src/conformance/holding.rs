@@ -1,0 +1,107 @@
+use super::{
+    Harness, LONG, PAST_SHORT, SHORT, grant, is_held, release, request, resource, sequencer,
+};
+use crate::{FencingToken, Holder, Released, RenewRequest, Renewed, Sequencer};
+
+/// The same sequencer with another token, and with another holder.
+fn impostors(lease: &Sequencer) -> [Sequencer; 2] {
+    let with = |token, holder| {
+        Sequencer::new(
+            lease.issuer().clone(),
+            lease.resource().clone(),
+            token,
+            holder,
+        )
+    };
+    let next: FencingToken = lease.token().next().expect("not the last");
+    [
+        with(next, lease.holder()),
+        with(lease.token(), Holder::random()),
+    ]
+}
+
+/// Clause 6: what is not held is not renewed, and not made.
+pub async fn renew_never_creates(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("renew"));
+    let first = request(&resource, SHORT);
+    let lease = sequencer(&first, grant(&*backend, &first).await);
+    let renewals = |leases: &[Sequencer]| -> Vec<RenewRequest> {
+        let renewal = |lease: &Sequencer| RenewRequest {
+            sequencer: lease.clone(),
+            ttl: LONG,
+        };
+        leases.iter().map(renewal).collect()
+    };
+    for answer in backend.renew(&renewals(&impostors(&lease))).await {
+        assert_eq!(answer.expect("the service answers"), Renewed::NotHolder);
+    }
+    harness.pass(PAST_SHORT).await;
+    assert!(
+        !is_held(&*backend, &resource).await,
+        "an impostor has renewed the lease"
+    );
+    let late = backend
+        .renew(&renewals(std::slice::from_ref(&lease)))
+        .await
+        .remove(0);
+    assert_eq!(late.expect("the service answers"), Renewed::NotHolder);
+    assert!(
+        !is_held(&*backend, &resource).await,
+        "a late renewal has made a lease"
+    );
+}
+
+/// Clause 7: a release ends its own lease and no other, and may be sent again.
+pub async fn release_only_own(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("release"));
+    let first = request(&resource, LONG);
+    let lease = sequencer(&first, grant(&*backend, &first).await);
+    for impostor in impostors(&lease) {
+        let answer = backend
+            .release(&impostor)
+            .await
+            .expect("the service answers");
+        assert_eq!(answer, Released::NotHolder);
+    }
+    assert!(
+        is_held(&*backend, &resource).await,
+        "an impostor has released the lease"
+    );
+    for _ in 0..2 {
+        let answer = backend.release(&lease).await.expect("the service answers");
+        assert_eq!(answer, Released::Released);
+    }
+    let second = request(&resource, LONG);
+    let next = grant(&*backend, &second).await;
+    backend.release(&lease).await.expect("the service answers");
+    assert!(
+        is_held(&*backend, &resource).await,
+        "a late release has ended another's lease"
+    );
+    release(&*backend, &second, next).await;
+}
+
+/// An inspection shows token, time left and a fingerprint, and never the holder.
+pub async fn inspection_shows_no_secret(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("inspect"));
+    assert_eq!(
+        backend
+            .inspect(&resource)
+            .await
+            .expect("the service answers")
+            .holder,
+        None
+    );
+    let first = request(&resource, LONG);
+    let lease = grant(&*backend, &first).await;
+    let inspection = backend
+        .inspect(&resource)
+        .await
+        .expect("the service answers");
+    assert!(!format!("{inspection:?}").contains(&first.attempt.holder.expose()));
+    let holder = inspection.holder.expect("it is held");
+    assert_eq!(holder.fingerprint, first.attempt.holder.fingerprint());
+    assert_eq!(holder.token, lease.token);
+    assert!(holder.left <= LONG.get() && !holder.left.is_zero());
+    release(&*backend, &first, lease).await;
+}
