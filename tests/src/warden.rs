@@ -1,9 +1,9 @@
 //! The warden: a small process between a test and one server.
 //!
-//! A test may end in a panic, an abort or a SIGKILL, and then no `Drop` runs. The kernel closes the
-//! dead process's pipes all the same, so the warden (`e2e-warden`, the server's parent) waits on its
-//! standard input: every line is an [`Order`], and the end of input means that the test is gone. It
-//! then ends the server and removes its directory.
+//! A test may end in a panic, an abort or a SIGKILL, and then no `Drop` runs. The kernel closes
+//! the dead process's pipes all the same, so the warden (`e2e-warden`, the server's parent) waits
+//! on its standard input: every line is an [`Order`], and the end of input means that the test is
+//! gone. It then ends the server and removes its directory.
 
 use std::{
     env, io,

@@ -32,7 +32,7 @@ impl Cluster {
             password: format!("{:032x}", rand::random::<u128>()),
         };
         // On a shared machine anybody may connect to a loopback port, and a superuser of Postgres
-        // runs programs: hence a password. Sent in clear text it costs the client no key derivation.
+        // runs programs: hence a password. In clear text it costs the client no key derivation.
         let password_file = dir.join("password");
         fs::write(&password_file, &cluster.password)?;
         if let Some(account) = &cluster.account {
@@ -132,7 +132,7 @@ impl Account {
     }
 }
 
-/// The directory that holds `postgres` and `initdb`: the newest of Debian's, or the one on the path.
+/// The directory of `postgres` and `initdb`: the newest of Debian's, or the one on the path.
 fn find_programs() -> io::Result<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let on_path = env::split_paths(&path)

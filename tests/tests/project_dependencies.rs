@@ -1,0 +1,159 @@
+//! Dependencies point one way, and nobody pays for what he did not ask for.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a failed test panics")]
+
+use std::collections::BTreeSet;
+
+use e2e::project::cargo;
+use serde_json::Value;
+
+/// The crates that a user of one of our packages builds with these features.
+fn tree(package: &str, features: &str) -> BTreeSet<String> {
+    let listed = cargo(&[
+        "tree",
+        "--locked",
+        "--package",
+        package,
+        "--no-default-features",
+        "--features",
+        features,
+        "--edges",
+        "normal,build",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+    ]);
+    let name = |line: &str| line.split(' ').next().map(str::to_owned);
+    listed.lines().filter_map(name).collect()
+}
+
+/// All features of a package that users may name, but for those in `without`.
+fn features(package: &str, without: &[&str]) -> String {
+    let packages = packages();
+    let found = packages
+        .iter()
+        .find(|found| found["name"] == package)
+        .unwrap();
+    let named = found["features"].as_object().unwrap().keys();
+    let kept: Vec<_> = named
+        .map(String::as_str)
+        .filter(|name| *name != "default" && !without.contains(name))
+        .collect();
+    kept.join(",")
+}
+
+/// The workspace's packages as `cargo metadata` describes them.
+fn packages() -> Vec<Value> {
+    let metadata = cargo(&["metadata", "--locked", "--no-deps", "--format-version", "1"]);
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+/// Panics with the crates among `crates` that are in the tree. A name stands for its family:
+/// `sqlx` for `sqlx-core` too.
+fn assert_without(package: &str, features: &str, crates: &[&str]) {
+    let found: Vec<_> = tree(package, features)
+        .into_iter()
+        .filter(|name| {
+            let is = |family: &str| name.strip_prefix(family).is_some_and(starts_no_longer_word);
+            crates.iter().copied().any(is)
+        })
+        .collect();
+    assert!(
+        found.is_empty(),
+        "{package} with features `{features}` pulls in {found:?}"
+    );
+}
+
+fn starts_no_longer_word(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with('-')
+}
+
+#[test]
+fn lock_core_knows_no_database_and_no_web_framework() {
+    let all = features("lock-core", &[]);
+    assert!(
+        tree("lock-core", &all).contains("redis"),
+        "the tree does not show features"
+    );
+    assert_without("lock-core", &all, &["sqlx", "axum", "tower", "hyper"]);
+}
+
+#[test]
+fn lock_core_without_features_has_no_client_of_a_lock_service() {
+    assert_without("lock-core", "", &["redis", "tonic", "zookeeper-client"]);
+}
+
+#[test]
+fn fenced_store_pulls_in_no_client_of_a_lock_service() {
+    let all = features("fenced-store", &["redis"]);
+    assert!(
+        tree("fenced-store", &all).contains("sqlx"),
+        "the tree does not show features"
+    );
+    assert_without(
+        "fenced-store",
+        &all,
+        &["redis", "tonic", "zookeeper-client"],
+    );
+}
+
+#[test]
+fn the_tower_layer_comes_without_axum() {
+    assert!(
+        tree("fenced-store", "axum").contains("axum-core"),
+        "the tree does not show features"
+    );
+    assert_without("fenced-store", "tower", &["axum"]);
+}
+
+#[test]
+fn no_database_comes_without_being_asked_for() {
+    let drivers = ["sqlx-postgres", "sqlx-sqlite", "sqlx-mysql", "libsqlite3"];
+    assert_without("fenced-store", "", &drivers);
+    assert_without(
+        "fenced-store",
+        "postgres",
+        &["sqlx-sqlite", "sqlx-mysql", "libsqlite3"],
+    );
+    assert_without("fenced-store", "sqlite", &["sqlx-postgres", "sqlx-mysql"]);
+    assert_without(
+        "fenced-store",
+        "mysql",
+        &["sqlx-postgres", "sqlx-sqlite", "libsqlite3"],
+    );
+}
+
+#[test]
+fn packages_depend_in_one_direction() {
+    let allowed = |package: &str, on: &str| match package {
+        "lock-core" => false,
+        "fenced-store" => on == "lock-core",
+        "demo-service" => matches!(on, "lock-core" | "fenced-store"),
+        "e2e" | "bench" => !matches!(on, "e2e" | "bench"),
+        _ => panic!("say here what {package} may depend on"),
+    };
+    let packages = packages();
+    let ours: BTreeSet<_> = packages
+        .iter()
+        .map(|found| found["name"].as_str().unwrap())
+        .collect();
+    for package in &packages {
+        let name = package["name"].as_str().unwrap();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let on = dependency["name"].as_str().unwrap();
+            let fine = !ours.contains(on) || allowed(name, on);
+            assert!(fine, "{name} must not depend on {on}");
+        }
+    }
+}
+
+#[test]
+fn no_feature_is_on_by_default() {
+    for package in packages() {
+        let default = &package["features"]["default"];
+        let none = default.as_array().is_none_or(Vec::is_empty);
+        assert!(none, "{} switches on {default}", package["name"]);
+    }
+}

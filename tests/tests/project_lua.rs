@@ -1,0 +1,135 @@
+//! The header of each Lua script says what the script takes and what it answers.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a failed test panics")]
+
+use std::collections::BTreeSet;
+
+use e2e::project::{SourceFile, files_in};
+
+/// A script, taken apart.
+struct Script {
+    name: String,
+    /// The comment at the top, without the dashes.
+    header: Vec<String>,
+    /// Everything else, without comments.
+    body: String,
+}
+
+impl Script {
+    fn read(file: &SourceFile) -> Self {
+        let comment = |line: &str| line.strip_prefix("--").map(|text| text.trim().to_owned());
+        let code = |line: &str| line.split("--").next().unwrap_or_default().to_owned() + "\n";
+        let header: Vec<_> = file.text.lines().map_while(comment).collect();
+        Self {
+            name: file.path.file_name().unwrap().to_str().unwrap().to_owned(),
+            body: file.text.lines().skip(header.len()).map(code).collect(),
+            header,
+        }
+    }
+
+    /// The indices that the header describes, one per line: `KEYS[1] lease of the resource`.
+    fn documented(&self, array: &str) -> Vec<String> {
+        let described = self.header.iter().filter_map(|line| {
+            let (index, text) = line
+                .strip_prefix(array)?
+                .strip_prefix('[')?
+                .split_once(']')?;
+            assert!(
+                !text.trim().is_empty(),
+                "{}: {line} says nothing",
+                self.name
+            );
+            Some(index.to_owned())
+        });
+        described.collect()
+    }
+
+    /// The indices that the body uses, computed ones too.
+    fn used(&self, array: &str) -> BTreeSet<String> {
+        let opening = format!("{array}[");
+        let uses = self.body.split(&opening).skip(1);
+        uses.map(|rest| rest.split(']').next().unwrap().to_owned())
+            .collect()
+    }
+
+    /// A script that takes any number of keys says so in the line of the last one it describes.
+    fn repeats(&self, array: &str) -> bool {
+        let mut lines = self.header.iter().rev();
+        let last = lines.find(|line| line.starts_with(array));
+        last.is_some_and(|line| line.contains("more for every"))
+    }
+
+    /// The words in quotes after `Returns`, up to an empty line.
+    fn documented_answers(&self) -> BTreeSet<String> {
+        let returns = self
+            .header
+            .iter()
+            .skip_while(|line| !line.starts_with("Returns"))
+            .take_while(|line| !line.is_empty());
+        let quoted = returns.flat_map(|line| line.split('"').skip(1).step_by(2));
+        quoted.map(str::to_owned).collect()
+    }
+
+    /// The first words of the answers in the body: `return {"held", ..}` or `return "held"`.
+    fn answers(&self) -> BTreeSet<String> {
+        let returns = self.body.split("return ").skip(1);
+        returns
+            .filter_map(|rest| {
+                rest.trim_start_matches('{')
+                    .strip_prefix('"')?
+                    .split_once('"')
+            })
+            .map(|(word, _)| word.to_owned())
+            .collect()
+    }
+}
+
+fn scripts() -> Vec<Script> {
+    let files = files_in("lock-core/src/backends/redis/lua", "lua");
+    assert!(!files.is_empty(), "no script found");
+    files.iter().map(Script::read).collect()
+}
+
+#[test]
+fn headers_say_which_keys_and_arguments_there_are() {
+    for script in scripts() {
+        for array in ["KEYS", "ARGV"] {
+            let documented = script.documented(array);
+            let counted: Vec<_> = (1..=documented.len()).map(|n| n.to_string()).collect();
+            assert_eq!(
+                documented, counted,
+                "{}: {array} in the header",
+                script.name
+            );
+            let used = script.used(array);
+            if used.iter().any(|index| index.parse::<u32>().is_err()) {
+                let why = "computes an index, so the header has to say `more for every ..`";
+                assert!(script.repeats(array), "{}: {array} {why}", script.name);
+            } else {
+                let documented: BTreeSet<_> = documented.into_iter().collect();
+                assert_eq!(
+                    used, documented,
+                    "{}: {array}, body against header",
+                    script.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn headers_say_which_answers_there_are() {
+    for script in scripts() {
+        assert_eq!(
+            script.answers(),
+            script.documented_answers(),
+            "{}",
+            script.name
+        );
+        assert!(
+            !script.answers().is_empty(),
+            "{}: no answer found",
+            script.name
+        );
+    }
+}
