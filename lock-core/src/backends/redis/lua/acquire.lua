@@ -19,7 +19,8 @@
 --
 -- Idempotent: sent again by the holder of a living lease it returns the same token and the time
 -- left. Atomic, but an error does not roll back: INCR comes before SET, so that an error leaves
--- at most an unused token. Tokens have 15 digits at most, which a double holds exactly.
+-- at most an unused token. Tokens have 15 digits at most, which a double holds exactly. Time is read
+-- in whole ms, so the server keeps a lease 1 ms longer than it tells.
 
 local function text(number) return string.format("%.0f", number) end
 
@@ -39,7 +40,7 @@ if lease then
       local told = token .. ":" .. holder .. ":" .. ARGV[2] .. ":" .. expires
       redis.call("SET", KEYS[1], told, "KEEPTTL")
     end
-    return {"granted", token, text(left)}
+    return {"granted", token, text(left - 1)}
   end
   if left > 0 then return {"held", text(left)} end
   if holder == ARGV[1] then return {"ended"} end
@@ -68,6 +69,7 @@ if least >= tonumber(ARGV[9]) then return {"exhausted"} end
 
 if not stored or least > counter then redis.call("SET", KEYS[2], text(least)) end
 local token = text(redis.call("INCR", KEYS[2]))
-local expires = text(now_ms + ARGV[3])
-redis.call("SET", KEYS[1], token .. ":" .. ARGV[1] .. ":" .. ARGV[2] .. ":" .. expires, "PX", ARGV[3])
+local kept_ms = ARGV[3] + 1
+local granted = token .. ":" .. ARGV[1] .. ":" .. ARGV[2] .. ":" .. text(now_ms + kept_ms)
+redis.call("SET", KEYS[1], granted, "PX", kept_ms)
 return {"granted", token, ARGV[3]}

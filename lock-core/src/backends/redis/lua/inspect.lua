@@ -1,4 +1,4 @@
--- Looks at a lease. Changes nothing.
+-- Looks at a lease. Changes nothing. The time left is told as its holder was told it.
 --
 -- KEYS[1] lease of the resource
 --
@@ -11,4 +11,4 @@ if not token then return {"free"} end
 local time = redis.call("TIME")
 local left = expires - (time[1] * 1000 + math.floor(time[2] / 1000))
 if left <= 0 then return {"free"} end
-return {"held", token, holder, string.format("%.0f", left)}
+return {"held", token, holder, string.format("%.0f", left - 1)}

@@ -8,7 +8,7 @@
 -- Returns one word per lease, in order: "renewed" | "not_holder" | "broken"
 --
 -- Idempotent, and inert for a lease that has ended. Atomic per lease; a key of a wrong type does
--- not keep the others from being renewed.
+-- not keep the others from being renewed. A lease is kept 1 ms longer than told, as by acquire.
 
 local time = redis.call("TIME")
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -21,8 +21,9 @@ local function renew(key, holder, token, ttl_ms)
   if its_token ~= token or its_holder ~= holder or expires - now_ms <= 0 then
     return "not_holder"
   end
-  local renewed = string.format("%s:%s:%s:%.0f", token, holder, attempt, now_ms + ttl_ms)
-  redis.call("SET", key, renewed, "PX", ttl_ms)
+  local kept_ms = ttl_ms + 1
+  local renewed = string.format("%s:%s:%s:%.0f", token, holder, attempt, now_ms + kept_ms)
+  redis.call("SET", key, renewed, "PX", kept_ms)
   return "renewed"
 end
 
