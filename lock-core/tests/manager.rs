@@ -1,0 +1,364 @@
+//! The user's side, on a clock that moves only when it is told to.
+#![cfg(all(feature = "memory", feature = "test-util"))]
+
+use std::{
+    future::{Future, IntoFuture, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
+
+use lock_core::{
+    Attempt, Clock, Error, ErrorKind, FencingToken, Holder, InitialToken, LeaseGuard, LockManager,
+    LostReason, Outcome, Released, Renewed, ResourceName, Ttl, memory::MemoryBackend,
+    test_util::ManualClock,
+};
+
+const TTL: Ttl = Ttl::secs(9);
+
+struct World {
+    clock: ManualClock,
+    locks: LockManager,
+    /// Another process with the same lock service and clock.
+    rival: LockManager,
+}
+
+fn world() -> World {
+    let clock = ManualClock::new();
+    let backend = MemoryBackend::new(Arc::new(clock.clone()), InitialToken::At(FencingToken::MIN));
+    let manager = || {
+        let builder = LockManager::builder().clock(Arc::new(clock.clone()));
+        builder.build(Arc::new(backend.clone())).unwrap()
+    };
+    World {
+        locks: manager(),
+        rival: manager(),
+        clock,
+    }
+}
+
+impl World {
+    async fn acquire(&self) -> LeaseGuard {
+        self.locks.acquire("r").ttl(TTL).await.unwrap()
+    }
+
+    async fn is_free(&self) -> bool {
+        let inspection = self
+            .rival
+            .inspect(&ResourceName::new("r").unwrap())
+            .await
+            .unwrap();
+        inspection.holder.is_none()
+    }
+
+    /// Lets the other tasks run until it is so.
+    async fn until(&self, what: &str, mut condition: impl AsyncFnMut() -> bool) {
+        for _ in 0..10_000 {
+            if condition().await {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("never: {what}");
+    }
+}
+
+#[tokio::test]
+async fn released_is_free_at_once() {
+    let world = world();
+    let guard = world.acquire().await;
+    assert!(!world.is_free().await);
+    assert_eq!(guard.release().await.unwrap(), Released::Released);
+    assert!(world.is_free().await);
+}
+
+#[tokio::test]
+async fn dropped_is_released_by_the_watchdog() {
+    let world = world();
+    drop(world.acquire().await);
+    world
+        .until("released", async || world.is_free().await)
+        .await;
+}
+
+#[tokio::test]
+async fn dropped_outside_a_runtime_does_not_panic() {
+    let world = world();
+    let guard = world.acquire().await;
+    std::thread::spawn(move || drop(guard)).join().unwrap();
+    world
+        .until("released", async || world.is_free().await)
+        .await;
+}
+
+#[tokio::test]
+async fn a_lease_outlives_its_ttl_as_long_as_the_watchdog_runs() {
+    let world = world();
+    let guard = world.acquire().await;
+    for _ in 0..10 {
+        let before = guard.remaining().unwrap();
+        world.clock.advance(TTL.get() / 3);
+        let renewed = async || guard.remaining().unwrap() >= before;
+        world.until("renewed", renewed).await;
+    }
+    assert!(!world.is_free().await);
+}
+
+#[tokio::test]
+async fn a_stopped_process_loses_its_lease_and_is_told_so_without_any_server() {
+    let world = world();
+    let guard = world.acquire().await;
+    world.locks.freeze_watchdog(true);
+    world.clock.advance(TTL.get());
+    assert_eq!(guard.remaining().unwrap_err().reason(), LostReason::Expired);
+    assert_eq!(guard.lost().await.reason(), LostReason::Expired);
+
+    let next = world.rival.acquire("r").ttl(TTL).await.unwrap();
+    assert!(next.token() > guard.token());
+    world.locks.freeze_watchdog(false);
+    drop(guard);
+    // A cycle of the awakened watchdog: its late renewal and release touch nobody else's lease.
+    drop(world.locks.acquire("other").await.unwrap());
+    world
+        .until("cleaned up", async || {
+            let other = ResourceName::new("other").unwrap();
+            world.rival.inspect(&other).await.unwrap().holder.is_none()
+        })
+        .await;
+    assert!(next.remaining().is_ok());
+    assert!(!world.is_free().await);
+}
+
+#[tokio::test]
+async fn lost_stays_lost_even_if_a_renewal_comes_through() {
+    let world = world();
+    let guard = world.acquire().await;
+    world.locks.freeze_watchdog(true);
+    world.clock.advance(TTL.get());
+    assert!(guard.remaining().is_err());
+    world.locks.freeze_watchdog(false);
+    world
+        .until("given up", async || world.is_free().await)
+        .await;
+    assert!(guard.remaining().is_err());
+}
+
+#[tokio::test]
+async fn a_lease_that_another_took_over_is_reported_lost() {
+    let world = world();
+    let guard = world.acquire().await;
+    let stolen = world.rival.release(guard.sequencer()).await.unwrap();
+    assert_eq!(stolen, Released::Released);
+    world.clock.advance(TTL.get() / 3);
+    assert_eq!(guard.lost().await.reason(), LostReason::NotHolder);
+}
+
+#[tokio::test]
+async fn without_renewal_the_lease_ends_by_itself() {
+    let world = world();
+    let guard = world
+        .locks
+        .acquire("r")
+        .ttl(TTL)
+        .renew(false)
+        .await
+        .unwrap();
+    world.clock.advance(TTL.get() / 2);
+    assert_eq!(guard.remaining().unwrap(), TTL.get() / 2);
+    world.clock.advance(TTL.get() / 2);
+    assert!(guard.remaining().is_err());
+    assert!(world.is_free().await);
+}
+
+#[tokio::test]
+async fn contention_is_a_value_or_a_timeout_by_choice() {
+    let world = world();
+    let _guard = world.acquire().await;
+    let attempt = world.rival.try_acquire("r").await.unwrap();
+    assert!(matches!(attempt, Attempt::Held { retry_after } if retry_after == TTL.get()));
+
+    let mut waiting = pin!(
+        world
+            .rival
+            .acquire("r")
+            .wait(Duration::from_secs(1))
+            .into_future()
+    );
+    let early = poll_fn(|cx| Poll::Ready(waiting.as_mut().poll(cx))).await;
+    assert!(early.is_pending());
+    world.clock.advance(Duration::from_secs(1));
+    let error = waiting.await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (ErrorKind::WaitTimeout, Outcome::NotApplied)
+    );
+    assert_eq!(error.resource().unwrap().as_str(), "r");
+}
+
+#[tokio::test]
+async fn an_acquire_that_is_dropped_leaves_its_place() {
+    let world = world();
+    let guard = world.acquire().await;
+    {
+        let mut waiting = pin!(world.rival.acquire("r").into_future());
+        let early = poll_fn(|cx| Poll::Ready(waiting.as_mut().poll(cx))).await;
+        assert!(early.is_pending());
+    }
+    guard.release().await.unwrap();
+    world.until("free", async || world.is_free().await).await;
+}
+
+#[tokio::test]
+async fn a_grant_that_arrives_for_a_dropped_acquire_is_given_back() {
+    let world = world();
+    let guard = world.acquire().await;
+    {
+        let mut waiting = pin!(world.rival.acquire("r").into_future());
+        let early = poll_fn(|cx| Poll::Ready(waiting.as_mut().poll(cx))).await;
+        assert!(early.is_pending());
+        // Granted directly to the waiter, which is dropped before it could see it.
+        guard.release().await.unwrap();
+        assert!(!world.is_free().await);
+    }
+    world.until("free", async || world.is_free().await).await;
+}
+
+#[tokio::test]
+async fn the_same_holder_gets_the_same_grant() {
+    let world = world();
+    let holder = Holder::random();
+    let acquire = || world.locks.acquire("r").ttl(TTL).holder(holder).detached();
+    let first = acquire().await.unwrap().granted().unwrap();
+    world.clock.advance(TTL.get() / 3);
+    let again = acquire().await.unwrap().granted().unwrap();
+    assert_eq!(first.sequencer, again.sequencer);
+    assert_eq!(again.remaining, TTL.get() - TTL.get() / 3);
+    world.locks.release(&first.sequencer).await.unwrap();
+    assert_eq!(acquire().await.unwrap_err().kind(), ErrorKind::Released);
+}
+
+#[tokio::test]
+async fn a_detached_lease_is_renewed_by_whoever_has_its_sequencer() {
+    let world = world();
+    let lease = world
+        .locks
+        .acquire("r")
+        .ttl(TTL)
+        .detached()
+        .await
+        .unwrap()
+        .granted()
+        .unwrap();
+    world.clock.advance(TTL.get() / 2);
+    let renewed = world.rival.renew(&lease.sequencer, TTL).await.unwrap();
+    assert!(matches!(renewed, Renewed::Renewed(_)));
+    world.clock.advance(TTL.get());
+    assert!(world.is_free().await, "nobody renews it unasked");
+    assert_eq!(
+        world.rival.renew(&lease.sequencer, TTL).await.unwrap(),
+        Renewed::NotHolder
+    );
+}
+
+#[tokio::test]
+async fn run_holds_the_lease_for_the_section_and_no_longer() {
+    let world = world();
+    let token: Result<_, Error> = world
+        .locks
+        .run("r", async |guard| {
+            assert!(!world.is_free().await);
+            Ok(guard.token())
+        })
+        .await;
+    assert_eq!(token.unwrap(), FencingToken::MIN);
+    assert!(world.is_free().await);
+}
+
+#[tokio::test]
+async fn run_ends_the_section_when_the_lease_is_lost() {
+    let world = world();
+    let result: Result<(), Error> = world
+        .locks
+        .run("r", async |guard| {
+            world.locks.freeze_watchdog(true);
+            world.clock.advance(Ttl::default().get());
+            assert!(guard.remaining().is_err());
+            std::future::pending().await
+        })
+        .await;
+    assert_eq!(result.unwrap_err().kind(), ErrorKind::Lost);
+}
+
+#[tokio::test]
+async fn shutdown_sends_what_is_queued_and_ends_what_is_held() {
+    let world = world();
+    let held = world.locks.acquire("held").await.unwrap();
+    drop(world.acquire().await);
+    world.locks.shutdown().await;
+    assert!(world.is_free().await, "the queued release was not sent");
+    assert_eq!(held.lost().await.reason(), LostReason::ShutDown);
+    let error = world.locks.clone().acquire("r").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ShutDown);
+    assert_eq!(held.release().await.unwrap(), Released::Released);
+    world.locks.shutdown().await;
+}
+
+#[tokio::test]
+async fn bad_input_is_refused_before_anything_is_sent() {
+    let world = world();
+    let error = world.locks.acquire("no spaces").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    for (url, kind, says) in [
+        ("", ErrorKind::InvalidInput, "not a URL"),
+        ("localhost:6379", ErrorKind::Unsupported, "localhost"),
+        ("etcd://h", ErrorKind::Unsupported, "etcd"),
+    ] {
+        let error = LockManager::connect(url).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{url:?}: {error}");
+        assert!(error.to_string().contains(says), "{url:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_shows_the_holder() {
+    let world = world();
+    let guard = world.acquire().await;
+    let secret = guard.sequencer().holder().expose();
+    for shown in [
+        format!("{guard:?}"),
+        format!("{:?}", world.locks),
+        format!("{:?}", guard.sequencer()),
+    ] {
+        assert!(!shown.contains(&secret), "{shown}");
+    }
+}
+
+#[test]
+fn guards_and_futures_may_move_between_threads() {
+    fn is_send<T: Send>(_: &T) {}
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let world = world();
+        is_send(&world.locks.acquire("r").into_future());
+        is_send(&world.locks.try_acquire("r"));
+        is_send(&world.locks.acquire("r").detached());
+        let guard = world.acquire().await;
+        is_send(&guard);
+        is_send(&guard.lost());
+        is_send(&guard.release());
+        let locks = world.locks.clone();
+        let section = async move {
+            locks
+                .run("s", async |guard: &LeaseGuard| {
+                    Ok::<_, Error>(guard.token())
+                })
+                .await
+        };
+        is_send(&section);
+        let now = world.clock.now();
+        assert_eq!(now, world.clock.now());
+    });
+}
