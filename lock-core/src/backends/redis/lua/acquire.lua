@@ -30,7 +30,8 @@ local time = redis.call("TIME")
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local clock = time[1] * 100000 + math.floor(time[2] / 10)
 
-local lease = redis.call("GET", KEYS[1])
+local lease = redis.pcall("GET", KEYS[1])
+if type(lease) == "table" then return {"broken", "the key of the lease holds something else"} end
 if lease then
   local token, holder, attempt, expires = lease:match("^(%d+):(%x+):(%x+):(%d+)$")
   if not token then return {"broken", "the lease is not one of this version"} end
@@ -46,7 +47,8 @@ if lease then
   if holder == ARGV[1] then return {"ended"} end
 end
 
-local stored = redis.call("GET", KEYS[2])
+local stored = redis.pcall("GET", KEYS[2])
+if type(stored) == "table" then return {"broken", "the key of the counter holds something else"} end
 if stored and (#stored > 15 or not stored:match("^%d+$")) then
   return {"broken", "the counter is not a whole number of at most 15 digits"}
 end

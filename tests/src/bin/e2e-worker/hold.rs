@@ -1,0 +1,21 @@
+use std::error::Error;
+
+use serde_json::json;
+
+use crate::{Lock, Talk};
+
+/// Acquires, says so, and releases when told to.
+pub(crate) async fn run(lock: &Lock, mut talk: Talk) -> Result<(), Box<dyn Error>> {
+    let locks = lock.connect().await?;
+    let guard = locks
+        .acquire(lock.resource.as_str())
+        .ttl(lock.ttl())
+        .await?;
+    talk.say(&json!({ "acquired": guard.token() }))?;
+    if talk.told_to_go_on().await? {
+        let lost = guard.remaining().is_err();
+        let released = guard.release().await?;
+        talk.say(&json!({ "lost": lost, "released": format!("{released:?}") }))?;
+    }
+    Ok(())
+}

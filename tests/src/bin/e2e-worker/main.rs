@@ -1,0 +1,76 @@
+//! A process with a lock, for tests that stop or kill it.
+//!
+//! It prints a line of JSON for every step and takes each next step when a line comes in. At the
+//! end of its input it exits.
+#![forbid(unsafe_code)]
+
+mod hold;
+
+use std::{error::Error, io::Write};
+
+use clap::{Args, Parser};
+use lock_core::{LockManager, Ttl};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+
+#[derive(Parser)]
+enum Command {
+    /// Acquire, then release when told to.
+    Hold(Lock),
+}
+
+#[derive(Args)]
+struct Lock {
+    /// URL of the lock service.
+    #[arg(long)]
+    lock: String,
+    /// Prefix of its keys.
+    #[arg(long)]
+    prefix: String,
+    /// What to lock.
+    #[arg(long)]
+    resource: String,
+    /// Length of the lease; the watchdog renews it.
+    #[arg(long)]
+    ttl_ms: u32,
+}
+
+impl Lock {
+    async fn connect(&self) -> Result<LockManager, lock_core::Error> {
+        LockManager::builder()
+            .prefix(&self.prefix)
+            .connect(&self.lock)
+            .await
+    }
+
+    const fn ttl(&self) -> Ttl {
+        Ttl::millis(self.ttl_ms)
+    }
+}
+
+/// The conversation with the test.
+struct Talk(Lines<BufReader<Stdin>>);
+
+impl Talk {
+    fn new() -> Self {
+        Self(BufReader::new(tokio::io::stdin()).lines())
+    }
+
+    fn say(&self, event: &Value) -> std::io::Result<()> {
+        let mut output = std::io::stdout().lock();
+        writeln!(output, "{event}")?;
+        output.flush()
+    }
+
+    /// Whether to go on; false at the end of the input.
+    async fn told_to_go_on(&mut self) -> std::io::Result<bool> {
+        Ok(self.0.next_line().await?.is_some())
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    match Command::parse() {
+        Command::Hold(lock) => hold::run(&lock, Talk::new()).await,
+    }
+}

@@ -1,0 +1,57 @@
+//! Every backend passes the same cases: the in-process one on the system's clock, Redis on a
+//! real server.
+
+use std::{sync::Arc, time::Duration};
+
+use e2e::servers::redis;
+use lock_core::{
+    Clock, FencingToken, InitialToken, LockBackend, SystemClock,
+    conformance::Harness,
+    memory::MemoryBackend,
+    redis::{RedisBackend, RedisOptions},
+};
+
+/// A backend in real time.
+struct RealTime(Arc<dyn LockBackend>);
+
+impl Harness for RealTime {
+    fn backend(&self) -> Arc<dyn LockBackend> {
+        Arc::clone(&self.0)
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(SystemClock)
+    }
+
+    async fn pass(&self, time: Duration) {
+        // Expiry on a server is an event that time alone brings.
+        tokio::time::sleep(time).await;
+    }
+}
+
+fn in_process() -> RealTime {
+    RealTime(Arc::new(MemoryBackend::new(
+        Arc::new(SystemClock),
+        InitialToken::Clock,
+    )))
+}
+
+async fn standalone(initial: InitialToken) -> RealTime {
+    let url = redis().await.url().parse().unwrap();
+    let prefix = format!("conformance-{:016x}", rand::random::<u64>());
+    let options = RedisOptions::default()
+        .prefix(prefix)
+        .initial_token(initial);
+    RealTime(Arc::new(
+        RedisBackend::connect(&url, options, Arc::new(SystemClock))
+            .await
+            .unwrap(),
+    ))
+}
+
+lock_core::conformance_tests!(memory, in_process());
+lock_core::conformance_tests!(redis_standalone, standalone(InitialToken::Clock).await);
+lock_core::conformance_tests!(
+    redis_counting_from_one,
+    standalone(InitialToken::At(FencingToken::MIN)).await
+);
