@@ -1,0 +1,43 @@
+# scripts/test is the gate and needs nothing but a Rust toolchain. What is here is shorthand for it,
+# and what else is worth running if the tools are there: `cargo install` them yourself.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+# Lists the recipes.
+default:
+    @just --list
+
+# Everything that has to be green, and the optional tools. Changes no file.
+verify: deny typos
+    scripts/test
+
+# Changes files: formats, and applies what clippy suggests.
+fix:
+    cargo fmt --all
+    cargo clippy --fix --allow-dirty --allow-staged --workspace --all-targets --all-features
+    cargo fmt --all
+
+# The integration tests, on real servers.
+e2e:
+    scripts/test setup build e2e
+
+# Whether contract and conformance cases, and scripts and their headers, say the same.
+contract:
+    cargo test --workspace --all-features --test project_contract --test project_lua
+
+# Whether the oldest supported compiler still takes it. The version is in Cargo.toml.
+msrv:
+    rustup run --install "$(sed -n 's/^rust-version = "\([0-9.]*\)".*/\1/p' Cargo.toml)" \
+        cargo check --locked --workspace --all-targets --all-features
+
+# Licences, advisories and sources of all dependencies: cargo-deny.
+deny:
+    cargo deny --all-features check
+
+# Spelling: typos-cli.
+typos:
+    typos
+
+# Before a release: cargo-semver-checks.
+semver:
+    cargo semver-checks --package lock-core --package fenced-store
