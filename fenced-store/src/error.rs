@@ -1,4 +1,4 @@
-use lock_core::{FencingToken, Issuer, ResourceName};
+use lock_core::{FencingToken, Issuer, Lost, ResourceName};
 
 /// Why the store refused, or could not do, what was asked of it.
 ///
@@ -39,7 +39,8 @@ pub enum FenceError {
     },
     /// The token is above the mark, so nobody has claimed it yet. Fenced until it is claimed.
     #[error(
-        "fencing token {presented} for \"{resource}\" is not claimed: claim it once, after acquiring"
+        "fencing token {presented} for \"{resource}\" is not claimed: \
+         claim it once, right after acquiring"
     )]
     NotClaimed {
         /// The protected resource.
@@ -72,6 +73,9 @@ pub enum FenceError {
         /// The issuer whose tokens the store takes.
         current: Issuer,
     },
+    /// The lease had ended when the transaction was to begin; the store was not asked. Fenced.
+    #[error(transparent)]
+    LeaseLost(#[from] Lost),
     /// A lock, the database file or a pooled connection did not become free in time. Retryable.
     #[error("the store is busy, try again")]
     Busy {
@@ -85,7 +89,7 @@ pub enum FenceError {
         source: sqlx::Error,
     },
     /// The database ended the statement or the session: a timeout, an administrator, or a newer
-    /// holder that did not wait for us. Nothing was committed. Look whether the lease is still held.
+    /// holder that did not wait for us. Nothing was committed. See whether the lease is still held.
     #[error("the database ended the transaction, see whether the lease is still held")]
     Terminated {
         /// What the database said.
@@ -110,7 +114,8 @@ pub enum FenceError {
         /// What the database said.
         source: sqlx::Error,
     },
-    /// The migrations could not be applied. Nothing of them was.
+    /// The migrations could not be applied. Nothing of them was, except on MySQL and MariaDB, where
+    /// a change of the schema cannot be rolled back.
     #[error("the migrations of fenced-store could not be applied")]
     Migration {
         /// What went wrong.
@@ -135,6 +140,7 @@ impl FenceError {
                 | Self::NotClaimed { .. }
                 | Self::MarkLost { .. }
                 | Self::WrongIssuer { .. }
+                | Self::LeaseLost(_)
         )
     }
 

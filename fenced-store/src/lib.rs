@@ -1,7 +1,34 @@
 //! Database transactions and HTTP handlers that refuse stale fencing tokens.
 #![forbid(unsafe_code)]
 
+mod classify;
+mod dialect;
 mod error;
+mod high_water;
+#[cfg(feature = "tower")]
+pub mod http;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod migrations;
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod receipt;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod rule;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod store;
+mod tx;
+mod uninterrupted;
 
-pub use self::{error::FenceError, receipt::Receipt};
+#[cfg(feature = "mysql")]
+pub use self::mysql::MySqlFencedStore;
+#[cfg(feature = "postgres")]
+pub use self::postgres::{Isolation, PgFencedStore, PgTxOptions};
+#[cfg(feature = "sqlite")]
+pub use self::sqlite::SqliteFencedStore;
+pub use self::{
+    dialect::Dialect, error::FenceError, high_water::HighWater, receipt::Receipt,
+    store::FencedStore, tx::FencedTx,
+};

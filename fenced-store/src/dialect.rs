@@ -1,0 +1,54 @@
+/// A database that can hold high-water marks: Postgres, SQLite, MySQL or MariaDB. Sealed.
+///
+/// Everything else is written once, generic over it.
+pub trait Dialect: sealed::Operations {}
+
+impl<DB: sealed::Operations> Dialect for DB {}
+
+pub(crate) mod sealed {
+    use std::fmt;
+
+    use lock_core::{ResourceName, Sequencer};
+    use sqlx::{Pool, Transaction};
+
+    use crate::{FenceError, HighWater};
+
+    /// What differs between databases.
+    ///
+    /// `begin` and `claim` may leave a connection in an open transaction when their future is
+    /// dropped: callers run them through [`uninterrupted`](crate::uninterrupted::uninterrupted).
+    #[expect(unnameable_types, reason = "what seals `Dialect`")]
+    pub trait Operations: sqlx::Database {
+        /// How transactions are begun, beyond the store rule.
+        type TxOptions: Clone + fmt::Debug + Default + Send + Sync + 'static;
+
+        /// Applies the migrations that are missing; those of two callers do not mix.
+        fn migrate(pool: &Pool<Self>) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+        /// Raises the mark in a transaction of its own, or finds that it shows this grant already.
+        fn claim(
+            pool: &Pool<Self>,
+            options: &Self::TxOptions,
+            sequencer: &Sequencer,
+        ) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+        /// Begins a transaction that has checked the mark and keeps claims out until it ends.
+        fn begin(
+            pool: &Pool<Self>,
+            options: &Self::TxOptions,
+            sequencer: &Sequencer,
+        ) -> impl Future<Output = Result<Transaction<'static, Self>, FenceError>> + Send;
+
+        /// Commits. `Ok` means that everything since `begin` is committed and fenced.
+        fn commit(
+            tx: Transaction<'static, Self>,
+            sequencer: &Sequencer,
+        ) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+        /// Reads the mark.
+        fn high_water(
+            pool: &Pool<Self>,
+            resource: &ResourceName,
+        ) -> impl Future<Output = Result<Option<HighWater>, FenceError>> + Send;
+    }
+}

@@ -1,0 +1,40 @@
+use sqlx::mysql::MySqlDatabaseError;
+
+use crate::FenceError;
+
+/// Sorts an error of MySQL or MariaDB; gives back any other.
+pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
+    match number(&source) {
+        // Lock wait timeout; NOWAIT; too many connections.
+        Some(1205 | 3572 | 1040) => Ok(FenceError::Busy { source }),
+        // Deadlock; record changed since last read (MariaDB, snapshot isolation).
+        Some(1213 | 1020) => Ok(FenceError::Serialization { source }),
+        // Interrupted; killed; shutdown; statement, idle and transaction timeouts.
+        Some(1317 | 1927 | 1053 | 1969 | 3024 | 4031) => Ok(FenceError::Terminated { source }),
+        _ => Err(source),
+    }
+}
+
+/// An error of a call of ours: what is missing are then our tables, not the user's.
+pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
+    match number(&source) {
+        Some(1146) => FenceError::NotMigrated { source },
+        _ => source.into(),
+    }
+}
+
+/// An error of a commit: if the server said so nothing was committed, otherwise nobody knows.
+pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
+    match number(&source) {
+        // The savepoint of `begin` does not exist any more.
+        Some(1305) => FenceError::Aborted,
+        // The session was ended, perhaps after the commit.
+        Some(1927 | 1053 | 1317) | None => FenceError::CommitUnknown { source },
+        Some(_) => source.into(),
+    }
+}
+
+fn number(error: &sqlx::Error) -> Option<u16> {
+    let error: &MySqlDatabaseError = error.as_database_error()?.try_downcast_ref()?;
+    Some(error.number())
+}

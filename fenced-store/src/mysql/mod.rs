@@ -1,0 +1,131 @@
+//! MySQL 8 and MariaDB 10.6 or newer, on one writable server: with several writers (Galera) two
+//! transactions can pass the check at once.
+//!
+//! A locking read sees the latest committed mark at every isolation level and keeps claims out
+//! until the transaction ends; InnoDB serves lock requests in their order, so a claim is not
+//! overtaken.
+
+mod error;
+mod migrate;
+
+use lock_core::{Issuer, ResourceName, Sequencer};
+use sqlx::{Executor, MySql, MySqlConnection, MySqlPool, Transaction};
+
+pub(crate) use self::error::classify;
+use self::error::{of_commit, of_our_call};
+use crate::{
+    FenceError, FencedStore, HighWater,
+    dialect::sealed::Operations,
+    high_water::undecodable,
+    rule::{self, Claim},
+};
+
+/// A fenced store in MySQL or MariaDB.
+///
+/// How long a claim waits for a transaction of the older holder is up to the server's
+/// `innodb_lock_wait_timeout`, 50 s unless it is set otherwise.
+pub type MySqlFencedStore = FencedStore<MySql>;
+
+const MARK: &str = "SELECT token, holder, issuer FROM fenced_mark WHERE resource = ?";
+const MARK_SHARED: &str = concat!(
+    "SELECT token, holder, issuer FROM fenced_mark WHERE resource = ?",
+    " LOCK IN SHARE MODE"
+);
+
+impl Operations for MySql {
+    type TxOptions = ();
+
+    async fn migrate(pool: &MySqlPool) -> Result<(), FenceError> {
+        migrate::migrate(pool).await
+    }
+
+    async fn claim(pool: &MySqlPool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
+        // What cannot win is refused before it queues: in the queue it would hold up others.
+        let seen = mark(&mut *pool.acquire().await?, MARK, sequencer.resource()).await?;
+        rule::claim(seen.as_ref(), sequencer)?;
+
+        let mut tx = pool.begin().await?;
+        check_issuer(&mut tx, sequencer).await?;
+        raise(&mut tx, sequencer).await?;
+        let mark = mark(&mut tx, MARK_SHARED, sequencer.resource()).await?;
+        match rule::claim(mark.as_ref(), sequencer)? {
+            Claim::Replay => tx.commit().await.map_err(of_commit),
+            // `raise` would have raised it.
+            Claim::Raise => Err(FenceError::Aborted),
+        }
+    }
+
+    /// The savepoint is gone if a deadlock or a statement ends the transaction: see `commit`.
+    async fn begin(
+        pool: &MySqlPool,
+        (): &(),
+        sequencer: &Sequencer,
+    ) -> Result<Transaction<'static, Self>, FenceError> {
+        let mut tx = pool
+            .begin_with("START TRANSACTION; SAVEPOINT fenced_entered")
+            .await?;
+        let mark = mark(&mut tx, MARK_SHARED, sequencer.resource()).await?;
+        rule::enter(mark.as_ref(), sequencer)?;
+        Ok(tx)
+    }
+
+    /// After a deadlock MySQL is outside the transaction, and a `COMMIT` there succeeds and commits
+    /// nothing. Releasing the savepoint fails then, and the `COMMIT` behind it is not reached.
+    async fn commit(mut tx: Transaction<'static, Self>, _: &Sequencer) -> Result<(), FenceError> {
+        let commit = sqlx::raw_sql("RELEASE SAVEPOINT fenced_entered; COMMIT");
+        tx.execute(commit).await.map_err(of_commit)?;
+        Ok(())
+    }
+
+    async fn high_water(
+        pool: &MySqlPool,
+        resource: &ResourceName,
+    ) -> Result<Option<HighWater>, FenceError> {
+        mark(&mut *pool.acquire().await?, MARK, resource).await
+    }
+}
+
+async fn mark(
+    connection: &mut MySqlConnection,
+    query: &'static str,
+    resource: &ResourceName,
+) -> Result<Option<HighWater>, FenceError> {
+    let mark = sqlx::query_as(query).bind(resource.as_str());
+    let row = mark.fetch_optional(connection).await.map_err(of_our_call)?;
+    row.map(HighWater::from_columns).transpose()
+}
+
+/// The first claim sets the issuer; the share lock keeps it while the claim is under way.
+async fn check_issuer(
+    connection: &mut MySqlConnection,
+    sequencer: &Sequencer,
+) -> Result<(), FenceError> {
+    const CURRENT: &str = "SELECT name FROM fenced_issuer LOCK IN SHARE MODE";
+    let mut current: Option<String> = sqlx::query_scalar(CURRENT)
+        .fetch_optional(&mut *connection)
+        .await?;
+    if current.is_none() {
+        sqlx::query("INSERT IGNORE INTO fenced_issuer (name) VALUES (?)")
+            .bind(sequencer.issuer().as_str())
+            .execute(&mut *connection)
+            .await?;
+        current = sqlx::query_scalar(CURRENT)
+            .fetch_optional(connection)
+            .await?;
+    }
+    match current {
+        Some(current) => rule::issuer(&Issuer::new(current).map_err(undecodable)?, sequencer),
+        None => Err(sqlx::Error::RowNotFound.into()),
+    }
+}
+
+async fn raise(connection: &mut MySqlConnection, sequencer: &Sequencer) -> Result<(), FenceError> {
+    sqlx::query(include_str!("sql/raise.sql"))
+        .bind(sequencer.resource().as_str())
+        .bind(i64::from(sequencer.token()))
+        .bind(sequencer.holder().digest())
+        .bind(sequencer.issuer().as_str())
+        .execute(connection)
+        .await?;
+    Ok(())
+}

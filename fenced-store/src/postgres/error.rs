@@ -1,0 +1,123 @@
+use lock_core::{FencingToken, Issuer, ResourceName};
+use serde::Deserialize;
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
+
+use crate::FenceError;
+
+/// Sorts an error of Postgres; gives back any other.
+pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
+    let Some(error) = database_error(&source) else {
+        return Err(source);
+    };
+    match error.code() {
+        "FN001" | "FN002" | "FN003" | "FN004" => refusal(error).ok_or(source),
+        // FN005: raised by the check before a commit. 25P02: in an aborted transaction.
+        "FN005" | "25P02" => Ok(FenceError::Aborted),
+        // A lock timeout; too many connections.
+        "55P03" | "53300" => Ok(FenceError::Busy { source }),
+        // A serialization failure; a deadlock.
+        "40001" | "40P01" => Ok(FenceError::Serialization { source }),
+        // Idle in transaction, transaction timeout, statement timeout or cancel, shutdown or
+        // termination by an administrator, crash of the server.
+        "25P03" | "25P04" | "57014" | "57P01" | "57P02" => Ok(FenceError::Terminated { source }),
+        _ => Err(source),
+    }
+}
+
+/// An error of a call of ours: what is missing are then our functions and tables, not the user's.
+pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
+    match database_error(&source).map(PgDatabaseError::code) {
+        // No such schema, function or table.
+        Some("3F000" | "42883" | "42P01") => FenceError::NotMigrated { source },
+        _ => source.into(),
+    }
+}
+
+/// An error of a commit: it is certain that nothing was committed only if the server said so and
+/// went on. A session that is ended may have committed before.
+pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
+    match database_error(&source).map(PgDatabaseError::severity) {
+        Some(PgSeverity::Error) => source.into(),
+        _ => FenceError::CommitUnknown { source },
+    }
+}
+
+fn database_error(error: &sqlx::Error) -> Option<&PgDatabaseError> {
+    error.as_database_error()?.try_downcast_ref()
+}
+
+/// Reads the detail of a refusal. `None` if somebody else raises our codes with other details.
+fn refusal(error: &PgDatabaseError) -> Option<FenceError> {
+    let detail = error.detail()?;
+    match error.code() {
+        "FN001" => serde_json::from_str(detail)
+            .map(
+                |Stale {
+                     resource,
+                     presented,
+                     high_water,
+                 }| FenceError::Stale {
+                    resource,
+                    presented,
+                    high_water,
+                },
+            )
+            .ok(),
+        "FN002" => serde_json::from_str(detail)
+            .map(
+                |Token {
+                     resource,
+                     presented,
+                 }| FenceError::DuplicateToken {
+                    resource,
+                    presented,
+                },
+            )
+            .ok(),
+        "FN003" => serde_json::from_str(detail)
+            .map(
+                |Token {
+                     resource,
+                     presented,
+                 }| FenceError::NotClaimed {
+                    resource,
+                    presented,
+                },
+            )
+            .ok(),
+        "FN004" => serde_json::from_str(detail)
+            .map(
+                |Names {
+                     resource,
+                     presented,
+                     current,
+                 }| FenceError::WrongIssuer {
+                    resource,
+                    presented,
+                    current,
+                },
+            )
+            .ok(),
+        _ => None,
+    }
+}
+
+#[derive(Deserialize)]
+struct Stale {
+    resource: ResourceName,
+    presented: FencingToken,
+    high_water: FencingToken,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    resource: ResourceName,
+    presented: FencingToken,
+}
+
+#[derive(Deserialize)]
+struct Names {
+    resource: ResourceName,
+    presented: Issuer,
+    current: Issuer,
+}

@@ -1,0 +1,29 @@
+use sqlx::{
+    PgPool,
+    migrate::{Migrate, Migrator},
+};
+
+use super::error::of_commit;
+use crate::{FenceError, migrations};
+
+static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/postgres");
+
+/// Serializes the callers. Any number will do that is not the one sqlx takes for the application's.
+const LOCK: i64 = 0x7061_6c69_7361_6465;
+
+/// Applies the migrations in one transaction, under a lock that ends with it.
+pub(super) async fn migrate(pool: &PgPool) -> Result<(), FenceError> {
+    let mut tx = pool
+        .begin_with("BEGIN ISOLATION LEVEL READ COMMITTED")
+        .await?;
+    sqlx::query("SELECT pg_advisory_xact_lock($1)")
+        .bind(LOCK)
+        .execute(&mut *tx)
+        .await?;
+    tx.create_schema_if_not_exists("fenced")
+        .await
+        .map_err(|source| FenceError::Migration { source })?;
+    migrations::apply(&MIGRATIONS, "fenced._migrations", &mut *tx).await?;
+    // All statements before it succeeded, so sqlx's own commit does not lie here.
+    tx.commit().await.map_err(of_commit)
+}

@@ -1,0 +1,75 @@
+//! PostgreSQL 12 or newer. The rule itself is in SQL: `migrations/postgres`.
+
+mod error;
+mod migrate;
+mod options;
+mod statement;
+
+use lock_core::{ResourceName, Sequencer};
+use sqlx::{Executor, PgPool, Postgres, Transaction};
+
+pub(crate) use self::error::classify;
+pub use self::options::{Isolation, PgTxOptions};
+use crate::{
+    FenceError, FencedStore, HighWater,
+    dialect::sealed::Operations,
+    postgres::error::{of_commit, of_our_call},
+};
+
+/// A fenced store in PostgreSQL.
+pub type PgFencedStore = FencedStore<Postgres>;
+
+impl FencedStore<Postgres> {
+    /// The same store, with these settings for claims and transactions.
+    #[must_use]
+    pub fn with_options(self, options: PgTxOptions) -> Self {
+        Self::with_tx_options(self.pool().clone(), options)
+    }
+}
+
+impl Operations for Postgres {
+    type TxOptions = PgTxOptions;
+
+    async fn migrate(pool: &PgPool) -> Result<(), FenceError> {
+        migrate::migrate(pool).await
+    }
+
+    async fn claim(
+        pool: &PgPool,
+        options: &PgTxOptions,
+        sequencer: &Sequencer,
+    ) -> Result<(), FenceError> {
+        let claim = sqlx::raw_sql(statement::claim(sequencer, options));
+        claim.execute(pool).await.map_err(of_our_call)?;
+        Ok(())
+    }
+
+    async fn begin(
+        pool: &PgPool,
+        options: &PgTxOptions,
+        sequencer: &Sequencer,
+    ) -> Result<Transaction<'static, Self>, FenceError> {
+        let begin = pool.begin_with(statement::begin(sequencer, options));
+        begin.await.map_err(of_our_call)
+    }
+
+    /// Leaves it to the drop of `tx` to roll back the empty transaction that `AND CHAIN` began:
+    /// sqlx counts one as open, and that happens off the caller's path.
+    async fn commit(
+        mut tx: Transaction<'static, Self>,
+        sequencer: &Sequencer,
+    ) -> Result<(), FenceError> {
+        let commit = sqlx::raw_sql(statement::commit(sequencer));
+        tx.execute(commit).await.map_err(of_commit)?;
+        Ok(())
+    }
+
+    async fn high_water(
+        pool: &PgPool,
+        resource: &ResourceName,
+    ) -> Result<Option<HighWater>, FenceError> {
+        let mark = sqlx::query_as(statement::HIGH_WATER).bind(resource.as_str());
+        let row = mark.fetch_optional(pool).await.map_err(of_our_call)?;
+        row.map(HighWater::from_columns).transpose()
+    }
+}

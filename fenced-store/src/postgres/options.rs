@@ -1,0 +1,67 @@
+use std::time::Duration;
+
+/// Settings of claims and fenced transactions in PostgreSQL.
+///
+/// The timeouts bound how long a client that was stopped inside a transaction holds up the claim
+/// of the next holder. `None` leaves what the session has, which by default is without bound.
+/// Durations count in whole milliseconds, rounded up, from 1 ms to 24 days.
+#[derive(Clone, Debug)]
+#[must_use = "options do nothing until a store gets them"]
+pub struct PgTxOptions {
+    pub(super) isolation: Option<Isolation>,
+    pub(super) lock_timeout: Option<Duration>,
+    pub(super) idle_timeout: Option<Duration>,
+    pub(super) statement_timeout: Option<Duration>,
+}
+
+/// Isolation levels. The store rule holds at each of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "Postgres has no others")]
+pub enum Isolation {
+    /// Each statement sees what was committed before it.
+    ReadCommitted,
+    /// All statements see what was committed before the first.
+    RepeatableRead,
+    /// As if the transactions ran one after the other.
+    Serializable,
+}
+
+impl PgTxOptions {
+    /// The isolation level of transactions. Defaults to the session's, usually read committed.
+    pub const fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = Some(isolation);
+        self
+    }
+
+    /// How long a claim waits for transactions of the older holder, and a transaction for a claim
+    /// that is under way. Defaults to 2 s. Statements inside the transaction are not affected.
+    pub const fn lock_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.lock_timeout = timeout;
+        self
+    }
+
+    /// How long a transaction may sit idle between statements before the database ends it. Defaults
+    /// to 10 s.
+    pub const fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// How long a statement may take, and how long a client may leave its result unread, before the
+    /// database ends it. Defaults to 30 s.
+    pub const fn statement_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.statement_timeout = timeout;
+        self
+    }
+}
+
+impl Default for PgTxOptions {
+    fn default() -> Self {
+        Self {
+            isolation: None,
+            lock_timeout: Some(Duration::from_secs(2)),
+            idle_timeout: Some(Duration::from_secs(10)),
+            statement_timeout: Some(Duration::from_secs(30)),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The store rule for databases that have no functions of their own to hold it. Postgres has it in
+//! SQL (`migrations/postgres`), and the same cases are run against all of them.
+
+use std::cmp::Ordering;
+
+use lock_core::{Issuer, Sequencer};
+
+use crate::{FenceError, HighWater};
+
+/// What a claim that is not refused has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// Raise the mark.
+    Raise,
+    /// Nothing: the mark shows this grant already.
+    Replay,
+}
+
+/// Whether a write of this grant is accepted: the grant is the one that the mark shows.
+pub(crate) fn enter(mark: Option<&HighWater>, sequencer: &Sequencer) -> Result<(), FenceError> {
+    match claim(mark, sequencer)? {
+        Claim::Replay => Ok(()),
+        Claim::Raise => Err(FenceError::NotClaimed {
+            resource: sequencer.resource().clone(),
+            presented: sequencer.token(),
+        }),
+    }
+}
+
+/// Whether this grant may claim: its token is above the mark, or the mark is its own.
+pub(crate) fn claim(mark: Option<&HighWater>, sequencer: &Sequencer) -> Result<Claim, FenceError> {
+    let Some(mark) = mark else {
+        return Ok(Claim::Raise);
+    };
+    issuer(mark.issuer(), sequencer)?;
+    match sequencer.token().cmp(&mark.token()) {
+        Ordering::Greater => Ok(Claim::Raise),
+        Ordering::Less => Err(FenceError::Stale {
+            resource: sequencer.resource().clone(),
+            presented: sequencer.token(),
+            high_water: mark.token(),
+        }),
+        Ordering::Equal if mark.holder() == sequencer.holder().digest() => Ok(Claim::Replay),
+        Ordering::Equal => Err(FenceError::DuplicateToken {
+            resource: sequencer.resource().clone(),
+            presented: sequencer.token(),
+        }),
+    }
+}
+
+/// Whether the token comes from the lock service whose tokens are taken.
+pub(crate) fn issuer(current: &Issuer, sequencer: &Sequencer) -> Result<(), FenceError> {
+    if current == sequencer.issuer() {
+        return Ok(());
+    }
+    Err(FenceError::WrongIssuer {
+        resource: sequencer.resource().clone(),
+        presented: sequencer.issuer().clone(),
+        current: current.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use lock_core::{FencingToken, Holder, ResourceName};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn grant(token: u64, holder: u8, issuer: &str) -> Sequencer {
+        Sequencer::new(
+            Issuer::new(issuer).unwrap(),
+            ResourceName::new("account:42").unwrap(),
+            FencingToken::new(token).unwrap(),
+            format!("{holder:032x}").parse::<Holder>().unwrap(),
+        )
+    }
+
+    fn mark_of(grant: &Sequencer) -> HighWater {
+        HighWater::from_columns((
+            grant.token().into(),
+            grant.holder().digest(),
+            grant.issuer().to_string(),
+        ))
+        .unwrap()
+    }
+
+    proptest! {
+        /// However claims arrive, the mark never falls, and at most the last one that was
+        /// accepted may write.
+        #[test]
+        fn the_mark_never_falls_and_admits_its_own_grant_only(
+            claims in proptest::collection::vec((1_u64..6, 0_u8..3, 0_u8..4), 1..40)
+        ) {
+            let mut mark: Option<HighWater> = None;
+            let grants: Vec<_> = claims
+                .iter()
+                .map(|(token, holder, issuer)| {
+                    grant(*token, *holder, if *issuer == 0 { "other" } else { "redis" })
+                })
+                .collect();
+            for presented in &grants {
+                let before = mark.clone();
+                match claim(mark.as_ref(), presented) {
+                    Ok(Claim::Raise) => {
+                        prop_assert!(before.is_none_or(|mark| mark.token() < presented.token()));
+                        mark = Some(mark_of(presented));
+                    }
+                    Ok(Claim::Replay) => prop_assert_eq!(&before, &Some(mark_of(presented))),
+                    Err(error) => prop_assert!(error.is_fenced() && before.is_some()),
+                }
+                for other in &grants {
+                    let admitted = enter(mark.as_ref(), other).is_ok();
+                    prop_assert_eq!(admitted, mark == Some(mark_of(other)));
+                }
+            }
+        }
+    }
+}

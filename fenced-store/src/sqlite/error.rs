@@ -1,0 +1,50 @@
+use sqlx::{error::DatabaseError, sqlite::SqliteError};
+
+use crate::FenceError;
+
+/// Primary result codes of SQLite; the low byte of the extended code that sqlx reports.
+const BUSY: i32 = 5;
+const LOCKED: i32 = 6;
+const OUT_OF_MEMORY: i32 = 7;
+const INTERRUPT: i32 = 9;
+const IO: i32 = 10;
+
+/// Sorts an error of SQLite; gives back any other.
+pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
+    match primary_code(&source) {
+        Some(BUSY | LOCKED) => Ok(FenceError::Busy { source }),
+        Some(INTERRUPT) => Ok(FenceError::Terminated { source }),
+        _ => Err(source),
+    }
+}
+
+/// An error of a call of ours: what is missing are then our tables, not the user's.
+pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
+    if sqlite_error(&source).is_some_and(|error| error.message().starts_with("no such table")) {
+        return FenceError::NotMigrated { source };
+    }
+    source.into()
+}
+
+/// An error of a commit: if SQLite refused it nothing was committed, otherwise nobody knows.
+pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
+    match primary_code(&source) {
+        Some(INTERRUPT | OUT_OF_MEMORY | IO) | None => FenceError::CommitUnknown { source },
+        Some(_) => source.into(),
+    }
+}
+
+/// Whether a commit failed because a statement had ended the transaction. SQLite has no code of its
+/// own for it.
+pub(super) fn no_transaction(source: &sqlx::Error) -> bool {
+    sqlite_error(source).is_some_and(|error| error.message().contains("no transaction is active"))
+}
+
+fn primary_code(error: &sqlx::Error) -> Option<i32> {
+    let extended: i32 = sqlite_error(error)?.code()?.parse().ok()?;
+    Some(extended & 0xff)
+}
+
+fn sqlite_error(error: &sqlx::Error) -> Option<&SqliteError> {
+    error.as_database_error()?.try_downcast_ref()
+}

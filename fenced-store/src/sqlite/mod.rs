@@ -1,0 +1,139 @@
+//! SQLite: `BEGIN IMMEDIATE` makes a transaction the one writer of the file, so a plain read of the
+//! mark in it is a check that holds until the transaction ends.
+
+mod error;
+mod migrate;
+
+use lock_core::{Issuer, ResourceName, Sequencer};
+use sqlx::{
+    Executor, Sqlite, SqliteConnection, SqlitePool, Transaction,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+};
+
+pub(crate) use self::error::classify;
+use self::error::of_our_call;
+use crate::{
+    FenceError, FencedStore, HighWater,
+    dialect::sealed::Operations,
+    high_water::undecodable,
+    rule::{self, Claim},
+};
+
+/// A fenced store in an SQLite file.
+///
+/// A fenced transaction keeps out all other writers of the file, of whatever resource, and so does
+/// a process that is stopped inside one: claims are [`Busy`](FenceError::Busy) until it goes on or
+/// ends. Nothing in SQLite can help that.
+///
+/// After a statement with `ON CONFLICT ROLLBACK` or `RAISE(ROLLBACK)` has failed, SQLite is outside
+/// the transaction, and what follows is written unfenced. The commit says so, too late.
+pub type SqliteFencedStore = FencedStore<Sqlite>;
+
+impl FencedStore<Sqlite> {
+    /// Sets what a fenced store needs of a connection: a write-ahead log, so that readers do not
+    /// block writers; `synchronous = FULL`, without which a power cut may take back a mark; and the
+    /// time that a writer waits for another one.
+    #[must_use]
+    pub fn recommended(options: SqliteConnectOptions) -> SqliteConnectOptions {
+        options
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(std::time::Duration::from_secs(5))
+    }
+}
+
+impl Operations for Sqlite {
+    type TxOptions = ();
+
+    async fn migrate(pool: &SqlitePool) -> Result<(), FenceError> {
+        migrate::migrate(pool).await
+    }
+
+    async fn claim(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
+        // What cannot win is refused before it queues for the file.
+        rule::claim(
+            mark(&mut *pool.acquire().await?, sequencer.resource())
+                .await?
+                .as_ref(),
+            sequencer,
+        )?;
+
+        let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
+        check_issuer(&mut tx, sequencer).await?;
+        let mark = mark(&mut tx, sequencer.resource()).await?;
+        match rule::claim(mark.as_ref(), sequencer)? {
+            Claim::Replay => {}
+            Claim::Raise => raise(&mut tx, sequencer).await?,
+        }
+        Ok(tx.commit().await?)
+    }
+
+    async fn begin(
+        pool: &SqlitePool,
+        (): &(),
+        sequencer: &Sequencer,
+    ) -> Result<Transaction<'static, Self>, FenceError> {
+        let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
+        let mark = mark(&mut tx, sequencer.resource()).await?;
+        rule::enter(mark.as_ref(), sequencer)?;
+        Ok(tx)
+    }
+
+    /// Not by sqlx's commit: if a statement has ended the transaction, that fails, and so does the
+    /// rollback when `tx` is dropped. sqlx, which counts, would then take the pooled connection for
+    /// one inside a transaction for ever. So there is always one open when `tx` is dropped.
+    async fn commit(mut tx: Transaction<'static, Self>, _: &Sequencer) -> Result<(), FenceError> {
+        let commit = sqlx::raw_sql("COMMIT; BEGIN");
+        match tx.execute(commit).await {
+            Ok(_) => Ok(()),
+            Err(source) if error::no_transaction(&source) => {
+                tx.execute("BEGIN").await?;
+                Err(FenceError::Aborted)
+            }
+            Err(source) => Err(error::of_commit(source)),
+        }
+    }
+
+    async fn high_water(
+        pool: &SqlitePool,
+        resource: &ResourceName,
+    ) -> Result<Option<HighWater>, FenceError> {
+        mark(&mut *pool.acquire().await?, resource).await
+    }
+}
+
+async fn mark(
+    connection: &mut SqliteConnection,
+    resource: &ResourceName,
+) -> Result<Option<HighWater>, FenceError> {
+    let mark = sqlx::query_as("SELECT token, holder, issuer FROM fenced_mark WHERE resource = $1")
+        .bind(resource.as_str());
+    let row = mark.fetch_optional(connection).await.map_err(of_our_call)?;
+    row.map(HighWater::from_columns).transpose()
+}
+
+/// The first claim sets the issuer.
+async fn check_issuer(
+    connection: &mut SqliteConnection,
+    sequencer: &Sequencer,
+) -> Result<(), FenceError> {
+    sqlx::query("INSERT INTO fenced_issuer (only_row, name) VALUES (1, $1) ON CONFLICT DO NOTHING")
+        .bind(sequencer.issuer().as_str())
+        .execute(&mut *connection)
+        .await?;
+    let current: String = sqlx::query_scalar("SELECT name FROM fenced_issuer")
+        .fetch_one(connection)
+        .await?;
+    rule::issuer(&Issuer::new(current).map_err(undecodable)?, sequencer)
+}
+
+async fn raise(connection: &mut SqliteConnection, sequencer: &Sequencer) -> Result<(), FenceError> {
+    sqlx::query(include_str!("sql/raise.sql"))
+        .bind(sequencer.resource().as_str())
+        .bind(i64::from(sequencer.token()))
+        .bind(sequencer.holder().digest())
+        .bind(sequencer.issuer().as_str())
+        .execute(connection)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,119 @@
+use lock_core::{ResourceName, Sequencer};
+use sqlx::Pool;
+
+use crate::{
+    Dialect, FenceError, FencedTx, HighWater, dialect::sealed::Operations,
+    uninterrupted::uninterrupted,
+};
+
+/// A database that accepts a write only from the grant that its high-water mark shows.
+///
+/// Per resource it remembers the greatest token that was claimed, and by whom. [`claim`] raises
+/// that mark, [`begin`] opens a transaction only for the grant that the mark shows, and the check
+/// holds until the transaction ends.
+///
+/// NOT guaranteed: anything about writes that do not come through a fenced transaction, and effects
+/// outside the database. Cloning is cheap. All methods need a Tokio runtime, as sqlx does.
+///
+/// [`claim`]: FencedStore::claim
+/// [`begin`]: FencedStore::begin
+#[derive(Debug)]
+pub struct FencedStore<DB: Dialect> {
+    pool: Pool<DB>,
+    tx_options: DB::TxOptions,
+}
+
+impl<DB: Dialect> FencedStore<DB> {
+    /// A store over the application's own pool. Call [`migrate`](FencedStore::migrate) once.
+    #[must_use]
+    pub fn new(pool: Pool<DB>) -> Self {
+        Self::with_tx_options(pool, <DB as Operations>::TxOptions::default())
+    }
+
+    pub(crate) const fn with_tx_options(pool: Pool<DB>, tx_options: DB::TxOptions) -> Self {
+        Self { pool, tx_options }
+    }
+
+    /// The pool. What is written through it directly is not fenced.
+    #[must_use]
+    pub const fn pool(&self) -> &Pool<DB> {
+        &self.pool
+    }
+
+    /// Creates the tables of this crate, or brings them up to date.
+    ///
+    /// They live beside the application's: in the schema `fenced` (Postgres) or with the prefix
+    /// `fenced_`, with a migrations table of their own. Call it as often as you like, also from
+    /// several processes at once. It needs a role that may create tables.
+    ///
+    /// # Errors
+    /// [`FenceError::Migration`]; in Postgres and SQLite nothing has changed then.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: what was started is finished in the background, or not done at all.
+    pub async fn migrate(&self) -> Result<(), FenceError> {
+        let pool = self.pool.clone();
+        uninterrupted(async move { DB::migrate(&pool).await }).await
+    }
+
+    /// Raises the high-water mark to this grant: from here on every older holder is shut out.
+    ///
+    /// Once per acquisition, after acquiring and *before* anything is read. On return no
+    /// transaction of an older holder is under way any more. Claiming the same grant again is
+    /// allowed and changes nothing.
+    ///
+    /// A transaction of the older holder that is still open is waited for, but not for ever: see
+    /// [`FenceError::Busy`].
+    ///
+    /// # Errors
+    /// Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::WrongIssuer`].
+    /// These change nothing and disturb nobody. After [`FenceError::Busy`] or
+    /// [`FenceError::Serialization`] the mark is as it was; after [`FenceError::Db`] it may have
+    /// been raised. In both cases claim again.
+    ///
+    /// # Cancel safety
+    /// The claim is finished in the background; claim again to know.
+    pub async fn claim(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
+        let (store, sequencer) = (self.clone(), sequencer.clone());
+        uninterrupted(async move { DB::claim(&store.pool, &store.tx_options, &sequencer).await })
+            .await
+    }
+
+    /// Begins a transaction, provided that the mark shows this grant. It never claims.
+    ///
+    /// # Errors
+    /// Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::NotClaimed`],
+    /// [`FenceError::WrongIssuer`]. A refusal changes nothing.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: a transaction that was begun meanwhile is rolled back.
+    pub async fn begin(&self, sequencer: &Sequencer) -> Result<FencedTx<DB>, FenceError> {
+        let (store, presented) = (self.clone(), sequencer.clone());
+        let tx =
+            uninterrupted(
+                async move { DB::begin(&store.pool, &store.tx_options, &presented).await },
+            )
+            .await?;
+        Ok(FencedTx::new(tx, sequencer.clone()))
+    }
+
+    /// Reads the high-water mark of a resource; `None` if it was never claimed.
+    ///
+    /// # Errors
+    /// If the database cannot be asked.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn high_water(
+        &self,
+        resource: &ResourceName,
+    ) -> Result<Option<HighWater>, FenceError> {
+        DB::high_water(&self.pool, resource).await
+    }
+}
+
+impl<DB: Dialect> Clone for FencedStore<DB> {
+    fn clone(&self) -> Self {
+        Self::with_tx_options(self.pool.clone(), self.tx_options.clone())
+    }
+}

@@ -1,0 +1,90 @@
+use std::{
+    fmt,
+    ops::{Deref, DerefMut},
+};
+
+use lock_core::Sequencer;
+use sqlx::Transaction;
+
+use crate::{Dialect, FenceError, Receipt};
+
+/// A transaction that the store let in: until it ends, no newer holder can claim the resource.
+///
+/// It derefs to the connection of the database, so your own queries run on `&mut *tx`, and
+/// savepoints are `tx.begin()`. Its reads are current: whatever an older holder wrote has been
+/// committed, and nothing of one will be.
+///
+/// A statement that ends the transaction behind sqlx's back (`COMMIT`, `ROLLBACK`) gives up the
+/// fence. The commit then fails.
+///
+/// # Dropping
+/// Dropping it rolls back. The mark stays as it is.
+#[must_use = "a fenced transaction is rolled back when it is dropped"]
+#[clippy::has_significant_drop]
+pub struct FencedTx<DB: Dialect> {
+    tx: Transaction<'static, DB>,
+    sequencer: Sequencer,
+}
+
+impl<DB: Dialect> FencedTx<DB> {
+    pub(crate) const fn new(tx: Transaction<'static, DB>, sequencer: Sequencer) -> Self {
+        Self { tx, sequencer }
+    }
+
+    /// The grant that this transaction is fenced by.
+    #[must_use]
+    pub const fn sequencer(&self) -> &Sequencer {
+        &self.sequencer
+    }
+
+    /// Commits. A receipt means that everything since `begin` is committed, and was fenced.
+    ///
+    /// sqlx's own `commit` says `Ok` for a transaction that a failed statement has aborted
+    /// already, although nothing is stored. This one does not.
+    ///
+    /// # Errors
+    /// [`FenceError::Aborted`] if a statement failed and its error was ignored,
+    /// [`FenceError::CommitUnknown`] if no answer came, otherwise as the database says; then
+    /// nothing was committed.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: if the future is dropped, it is not known whether the commit happened.
+    pub async fn commit(self) -> Result<Receipt, FenceError> {
+        DB::commit(self.tx, &self.sequencer).await?;
+        Ok(Receipt::of_commit(&self.sequencer))
+    }
+
+    /// Rolls back, and waits until it is done. Dropping does the same without waiting.
+    ///
+    /// # Errors
+    /// If the connection broke; then the database rolls back by itself.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the transaction is rolled back all the same.
+    pub async fn rollback(self) -> Result<(), FenceError> {
+        Ok(self.tx.rollback().await?)
+    }
+}
+
+impl<DB: Dialect> Deref for FencedTx<DB> {
+    type Target = DB::Connection;
+
+    fn deref(&self) -> &DB::Connection {
+        &self.tx
+    }
+}
+
+impl<DB: Dialect> DerefMut for FencedTx<DB> {
+    fn deref_mut(&mut self) -> &mut DB::Connection {
+        &mut self.tx
+    }
+}
+
+impl<DB: Dialect> fmt::Debug for FencedTx<DB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FencedTx")
+            .field("database", &DB::NAME)
+            .field("sequencer", &self.sequencer)
+            .finish_non_exhaustive()
+    }
+}

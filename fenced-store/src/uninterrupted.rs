@@ -1,0 +1,31 @@
+use std::{io, panic};
+
+use tracing::Instrument;
+
+use crate::FenceError;
+
+/// Runs work that must not stop half way to its end, even if the caller's future is dropped.
+///
+/// In sqlx 0.9.0 a `begin` whose future is dropped (a timeout, `select!`, a client that hung up)
+/// forgets the transaction it has opened: the connection goes back to the pool inside it, and what
+/// its next user writes is silently rolled back later (transact-rs/sqlx#4385, #4393). In a task of
+/// its own the `begin` comes to its end; the transaction that nobody waits for any more is then
+/// dropped properly. The same for a claim that opens a transaction.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the work ends by itself, bounded by the timeouts of pool and database"
+)]
+pub(crate) async fn uninterrupted<T: Send + 'static>(
+    work: impl Future<Output = Result<T, FenceError>> + Send + 'static,
+) -> Result<T, FenceError> {
+    match tokio::spawn(work.in_current_span()).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(payload) => panic::resume_unwind(payload),
+            // The runtime is being shut down.
+            Err(error) => Err(FenceError::Db {
+                source: sqlx::Error::Io(io::Error::other(error)),
+            }),
+        },
+    }
+}

@@ -1,0 +1,19 @@
+-- The store rule for MySQL 8 and MariaDB 10.6 or newer: one high-water mark per protected resource.
+-- Marks are checked by locking reads, which see the latest committed row at every isolation level.
+--
+-- A holder is a digest of the secret nonce of one acquisition.
+
+-- The one lock service whose tokens are taken. The first claim sets it.
+CREATE TABLE IF NOT EXISTS fenced_issuer (
+  only_row TINYINT NOT NULL DEFAULT 1 PRIMARY KEY CHECK (only_row = 1),
+  name     VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
+) ENGINE = InnoDB;
+
+-- The greatest token claimed per resource, and by whom. It never falls; rows are never deleted.
+CREATE TABLE IF NOT EXISTS fenced_mark (
+  resource   VARCHAR(256) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+  token      BIGINT NOT NULL CHECK (token BETWEEN 1 AND 999999999999999),
+  holder     VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  issuer     VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  claimed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
+) ENGINE = InnoDB;

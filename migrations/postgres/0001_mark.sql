@@ -1,0 +1,204 @@
+-- The store rule for PostgreSQL 12 or newer: one high-water mark per protected resource.
+--
+--   fenced.claim   raises a mark: once per grant, in a transaction of its own, before any read.
+--   fenced.enter   lets a transaction in if its grant is the one that the mark shows. First thing
+--                  in every transaction that writes; what it locks is kept until that one ends.
+--
+-- Both may be called from any language. They refuse by raising, because an error ends the
+-- transaction and frees its locks at once, where an empty result would keep them:
+--
+--   FN001 stale token      detail {"resource", "presented", "high_water"}
+--   FN002 duplicate token  detail {"resource", "presented"}
+--   FN003 not claimed      detail {"resource", "presented"}
+--   FN004 wrong issuer     detail {"resource", "presented", "current"}
+--   FN005 the transaction that entered is over (raised by the check before a commit)
+--
+-- A holder is an opaque text that one acquisition alone knows. Palisade stores a digest of its
+-- secret nonce here, so neither these tables nor the server's log can impersonate a holder. No
+-- message and no detail shows one.
+
+create table fenced.issuer (
+  only_row boolean primary key default true check (only_row),
+  name     text not null
+);
+comment on table fenced.issuer is
+  'The one lock service whose tokens are taken. The first claim sets it.';
+
+create table fenced.mark (
+  resource   text collate "C" primary key,
+  token      bigint not null check (token between 1 and 999999999999999),
+  holder     text not null,
+  issuer     text not null,
+  claimed_at timestamptz not null default clock_timestamp()
+);
+comment on table fenced.mark is
+  'The greatest token claimed per resource, and by whom. It never falls; rows are never deleted.';
+
+-- The advisory lock of a resource: a claim takes it exclusively, transactions share it. Requests
+-- queue here in their order. FOR SHARE alone would let new transactions overtake a waiting claim
+-- for ever.
+create function fenced.turnstile(resource text) returns bigint
+language sql immutable strict parallel safe
+as $$ select hashtextextended(resource, 4711) $$;
+
+-- Raises the refusal that fits the mark as it is now.
+create function fenced.refuse(resource text, token bigint, holder text, issuer text) returns void
+language plpgsql as $$
+declare
+  mark fenced.mark;
+begin
+  select * into mark from fenced.mark m where m.resource = refuse.resource;
+  if mark.issuer <> refuse.issuer then
+    perform fenced.refuse_issuer(refuse.resource, refuse.issuer, mark.issuer);
+  elsif mark.token > refuse.token then
+    raise exception using
+      errcode = 'FN001',
+      message = format('stale fencing token %s for "%s": the high-water mark is %s',
+                       refuse.token, refuse.resource, mark.token),
+      detail = json_build_object('resource', refuse.resource, 'presented', refuse.token,
+                                 'high_water', mark.token),
+      hint = 'A newer holder has claimed the resource. Acquire the lock afresh.';
+  elsif mark.token = refuse.token and mark.holder <> refuse.holder then
+    raise exception using
+      errcode = 'FN002',
+      message = format('fencing token %s for "%s" was claimed by another holder',
+                       refuse.token, refuse.resource),
+      detail = json_build_object('resource', refuse.resource, 'presented', refuse.token),
+      hint = 'The lock service issued the token twice. Acquire the lock afresh.';
+  elsif mark.token = refuse.token then
+    raise exception using
+      errcode = 'serialization_failure',
+      message = format('the mark of "%s" moved during the check', refuse.resource);
+  else
+    raise exception using
+      errcode = 'FN003',
+      message = format('fencing token %s for "%s" has not been claimed',
+                       refuse.token, refuse.resource),
+      detail = json_build_object('resource', refuse.resource, 'presented', refuse.token),
+      hint = 'Call fenced.claim once after acquiring the lock.';
+  end if;
+end $$;
+
+create function fenced.refuse_issuer(resource text, presented text, current text) returns void
+language plpgsql as $$
+begin
+  raise exception using
+    errcode = 'FN004',
+    message = format('"%s" takes tokens of the lock service "%s", not of "%s"',
+                     resource, current, presented),
+    detail = json_build_object('resource', resource, 'presented', presented, 'current', current);
+end $$;
+
+-- Share-locks the issuer, so that it cannot be changed while a claim is under way.
+create function fenced.check_issuer(resource text, issuer text) returns void
+language plpgsql as $$
+declare
+  current text;
+begin
+  select i.name into current from fenced.issuer i for share;
+  if not found then
+    -- Two first claims at once: the slower one waits here for the other and then reads its name.
+    insert into fenced.issuer (name) values (check_issuer.issuer) on conflict do nothing;
+    select i.name into current from fenced.issuer i for share;
+  end if;
+  if current <> check_issuer.issuer then
+    perform fenced.refuse_issuer(check_issuer.resource, check_issuer.issuer, current);
+  end if;
+end $$;
+
+-- Call at READ COMMITTED. Calling again with the same grant changes nothing, but waits until the
+-- transactions of all holders up to now have ended.
+create function fenced.claim(
+  resource text, token bigint, holder text, issuer text,
+  lock_timeout_ms integer default null
+) returns void
+language plpgsql as $$
+declare
+  mark fenced.mark;
+begin
+  if lock_timeout_ms is not null then
+    perform set_config('lock_timeout', lock_timeout_ms::text, true);
+  end if;
+  -- A mark that a power cut takes back lets a stale holder in again.
+  if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+  perform fenced.check_issuer(claim.resource, claim.issuer);
+
+  -- A claim that cannot win is refused before it queues: in the queue it would hold up others.
+  select * into mark from fenced.mark m where m.resource = claim.resource;
+  if mark.issuer <> claim.issuer or mark.token > claim.token
+     or (mark.token = claim.token and mark.holder <> claim.holder) then
+    perform fenced.refuse(claim.resource, claim.token, claim.holder, claim.issuer);
+  end if;
+
+  perform pg_advisory_xact_lock(fenced.turnstile(claim.resource));
+  insert into fenced.mark as m (resource, token, holder, issuer)
+    values (claim.resource, claim.token, claim.holder, claim.issuer)
+    on conflict on constraint mark_pkey do update
+      set token = excluded.token, holder = excluded.holder, claimed_at = excluded.claimed_at
+      where m.issuer = excluded.issuer and m.token < excluded.token;
+  if not found then
+    perform from fenced.mark m
+      where m.resource = claim.resource and m.token = claim.token
+        and m.holder = claim.holder and m.issuer = claim.issuer;
+    if not found then
+      perform fenced.refuse(claim.resource, claim.token, claim.holder, claim.issuer);
+    end if;
+  end if;
+end $$;
+
+-- Right at every isolation level: the turnstile keeps claims out while the transaction lasts, and
+-- FOR SHARE fails (40001) if the mark is newer than the snapshot. It writes nothing.
+--
+-- Not inside a savepoint: rolling back to it would give up the locks.
+--
+-- The timeouts are local to the transaction. Without them a paused client could hold up a claim
+-- without bound. lock_timeout_ms counts for entering only; statement_timeout_ms also bounds how
+-- long a client may leave a result unread.
+create function fenced.enter(
+  resource text, token bigint, holder text, issuer text,
+  lock_timeout_ms integer default null,
+  idle_timeout_ms integer default null,
+  statement_timeout_ms integer default null
+) returns void
+language plpgsql as $$
+declare
+  lock_timeout_before text := current_setting('lock_timeout');
+begin
+  if lock_timeout_ms is not null then
+    perform set_config('lock_timeout', lock_timeout_ms::text, true);
+  end if;
+  perform pg_advisory_xact_lock_shared(fenced.turnstile(enter.resource));
+  perform from fenced.mark m
+    where m.resource = enter.resource and m.token = enter.token
+      and m.holder = enter.holder and m.issuer = enter.issuer
+    for share;
+  if not found then
+    perform fenced.refuse(enter.resource, enter.token, enter.holder, enter.issuer);
+  end if;
+
+  -- All at once, because each statement in here costs. fenced.* is gone with the transaction: that
+  -- is how a commit knows that this is still the one that entered.
+  perform
+    set_config('lock_timeout', lock_timeout_before, true),
+    set_config('idle_in_transaction_session_timeout',
+               coalesce(idle_timeout_ms::text,
+                        current_setting('idle_in_transaction_session_timeout')), true),
+    set_config('statement_timeout',
+               coalesce(statement_timeout_ms::text, current_setting('statement_timeout')), true),
+    set_config('tcp_user_timeout',
+               coalesce(statement_timeout_ms::text, current_setting('tcp_user_timeout')), true),
+    set_config('fenced.resource', enter.resource, true),
+    set_config('fenced.token', enter.token::text, true);
+end $$;
+
+-- Raises: the transaction that entered is over, for example because a statement of its own ended
+-- it.
+create function fenced.refuse_commit() returns boolean
+language plpgsql as $$
+begin
+  raise exception using
+    errcode = 'FN005',
+    message = 'the transaction that entered the fence is over, nothing was committed';
+end $$;
