@@ -1,5 +1,3 @@
-//! Where counters start, and how far a floor may lift them.
-
 use std::time::Duration;
 
 use crate::FencingToken;
@@ -25,22 +23,24 @@ impl InitialToken {
 
     /// How far above the clock a floor may lie: clocks differ, but not by more than a day.
     pub const MAX_LEAD: Duration = Duration::from_secs(24 * 60 * 60);
-}
 
-/// The wall clock as a token number, in units of 10 µs.
-pub(crate) fn clock_token(unix_time: Duration) -> u64 {
-    u64::try_from(unix_time.as_micros() / 10).unwrap_or(u64::MAX)
-}
+    /// The wall clock as a token number, in units of 10 µs.
+    #[must_use]
+    pub fn clock_token(unix_time: Duration) -> u64 {
+        u64::try_from(unix_time.as_micros() / 10).unwrap_or(u64::MAX)
+    }
 
-/// The greatest floor that is not a mistake.
-///
-/// One poisoned mark must not drag a shared counter to the cap and use up everybody's tokens.
-pub(crate) fn greatest_floor(initial: InitialToken, counter: u64, unix_time: Duration) -> u64 {
-    let limit = match initial {
-        InitialToken::Clock => clock_token(unix_time.saturating_add(InitialToken::MAX_LEAD)),
-        InitialToken::At(_) => counter.saturating_add(InitialToken::MAX_JUMP),
-    };
-    std::cmp::min(limit, FencingToken::MAX.get())
+    /// The greatest floor that is not a mistake, given the last token that was issued.
+    ///
+    /// One poisoned mark must not drag a counter that many resources share to the cap.
+    #[must_use]
+    pub fn greatest_floor(self, last_token: u64, unix_time: Duration) -> u64 {
+        let limit = match self {
+            Self::Clock => Self::clock_token(unix_time.saturating_add(Self::MAX_LEAD)),
+            Self::At(_) => last_token.saturating_add(Self::MAX_JUMP),
+        };
+        std::cmp::min(limit, FencingToken::MAX.get())
+    }
 }
 
 #[cfg(test)]
@@ -50,18 +50,18 @@ mod tests {
     #[test]
     fn the_clock_fits_into_a_token_until_2286() {
         let last_second_of_2285 = Duration::from_secs(9_972_460_799);
-        assert!(clock_token(last_second_of_2285) <= FencingToken::MAX.get());
+        assert!(InitialToken::clock_token(last_second_of_2285) <= FencingToken::MAX.get());
         let today = Duration::from_secs(1_790_000_000);
-        assert_eq!(clock_token(today).to_string().len(), 15);
+        assert_eq!(InitialToken::clock_token(today).to_string().len(), 15);
     }
 
     #[test]
     fn a_floor_may_lead_the_clock_by_a_day() {
         let now = Duration::from_secs(1_790_000_000);
-        let greatest = greatest_floor(InitialToken::Clock, 0, now);
-        assert_eq!(greatest - clock_token(now), 86_400 * 100_000);
+        let greatest = InitialToken::Clock.greatest_floor(0, now);
+        assert_eq!(greatest - InitialToken::clock_token(now), 86_400 * 100_000);
         assert_eq!(
-            greatest_floor(InitialToken::Clock, 0, Duration::MAX),
+            InitialToken::Clock.greatest_floor(0, Duration::MAX),
             FencingToken::MAX.get()
         );
     }

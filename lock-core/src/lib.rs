@@ -1,4 +1,5 @@
-#![doc = include_str!("../README.md")]
+#![cfg_attr(feature = "redis", doc = include_str!("../README.md"))]
+#![cfg_attr(not(feature = "redis"), doc = "Leases with fencing tokens.")]
 #![forbid(unsafe_code)]
 
 mod backend;

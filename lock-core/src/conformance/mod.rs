@@ -3,8 +3,30 @@
 //!
 //! Write a [`Harness`] and let [`conformance_tests!`](crate::conformance_tests) name the tests:
 //!
-//! ```ignore
-//! lock_core::conformance_tests!(my_backend, MyHarness::fresh().await);
+//! ```
+//! use std::{sync::Arc, time::Duration};
+//!
+//! use lock_core::{Clock, LockBackend, SystemClock, conformance::Harness};
+//!
+//! struct Mine(Arc<dyn LockBackend>);
+//!
+//! impl Harness for Mine {
+//!     fn backend(&self) -> Arc<dyn LockBackend> {
+//!         Arc::clone(&self.0)
+//!     }
+//!
+//!     fn clock(&self) -> Arc<dyn Clock> {
+//!         Arc::new(SystemClock)
+//!     }
+//!
+//!     async fn pass(&self, time: Duration) {
+//!         tokio::time::sleep(time).await;
+//!     }
+//! }
+//!
+//! # async fn connect_mine() -> Arc<dyn LockBackend> { unimplemented!("yours") }
+//! lock_core::conformance_tests!(mine, Mine(connect_mine().await));
+//! # fn main() {}
 //! ```
 //!
 //! Not under semantic versioning: a patch release may add a case that your backend fails.

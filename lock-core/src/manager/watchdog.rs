@@ -31,6 +31,7 @@ pub(super) enum Command {
 #[derive(Debug)]
 pub(super) struct Handle {
     commands: mpsc::UnboundedSender<Command>,
+    #[cfg(feature = "test-util")]
     frozen: watch::Sender<bool>,
 }
 
@@ -74,7 +75,11 @@ pub(super) fn start(backend: Arc<dyn LockBackend>, clock: Arc<dyn Clock>) -> Han
         reason = "ends when the last handle is gone"
     )]
     drop(tokio::spawn(watchdog.run()));
-    Handle { commands, frozen }
+    Handle {
+        commands,
+        #[cfg(feature = "test-util")]
+        frozen,
+    }
 }
 
 struct Watchdog {

@@ -9,7 +9,6 @@ use super::ended::{End, Ended};
 use crate::{
     AcquireRequest, AttemptId, AttemptRef, FencingToken, Grant, Holder, HolderView, InitialToken,
     Inspection, Lease, Moment, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl, Wait,
-    floor::{clock_token, greatest_floor},
 };
 
 /// Leases, queues and the counter: a state machine without time or tasks of its own.
@@ -98,7 +97,7 @@ impl Table {
             return Ok(Answer::Granted(Grant::new(held.token, lease)));
         }
         let counter = self.counter(unix_time);
-        let greatest = greatest_floor(self.initial, counter, unix_time);
+        let greatest = self.initial.greatest_floor(counter, unix_time);
         if request.floor.is_some_and(|floor| floor.get() > greatest) {
             return Err(Refusal::FloorImplausible { greatest });
         }
@@ -205,7 +204,7 @@ impl Table {
     /// The counter, which starts here if there is none.
     fn counter(&mut self, unix_time: Duration) -> u64 {
         let first = match self.initial {
-            InitialToken::Clock => clock_token(unix_time),
+            InitialToken::Clock => InitialToken::clock_token(unix_time),
             InitialToken::At(token) => token.get(),
         };
         *self.counter.get_or_insert(first.saturating_sub(1))

@@ -24,7 +24,7 @@ use crate::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Error, ErrorKind,
     Fairness, Fencing, FencingToken, Grant, HolderView, InitialToken, Inspection, Lease,
     LockBackend, Moment, Operation, Outcome, Released, RenewRequest, Renewed, ResourceName,
-    Sequencer, Wait, Waking, floor::clock_token,
+    Sequencer, Wait, Waking,
 };
 
 /// The version of keys and scripts, and what differs from it is not read.
@@ -213,7 +213,10 @@ impl RedisBackend {
     ) {
         let attempt = &request.attempt;
         let (origin, max_lead) = match self.initial {
-            InitialToken::Clock => ("clock".to_owned(), clock_token(InitialToken::MAX_LEAD)),
+            InitialToken::Clock => (
+                "clock".to_owned(),
+                InitialToken::clock_token(InitialToken::MAX_LEAD),
+            ),
             InitialToken::At(token) => (token.to_string(), InitialToken::MAX_JUMP),
         };
         script
