@@ -1,0 +1,64 @@
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::Response;
+use pin_project_lite::pin_project;
+
+use super::{
+    Rejection,
+    disclose::{self, ToClient},
+};
+
+pin_project! {
+    /// The future of [`Fencing`](super::Fencing): the inner service's, or a refusal.
+    #[derive(Debug)]
+    pub struct ResponseFuture<F> {
+        #[pin]
+        state: State<F>,
+    }
+}
+
+pin_project! {
+    #[derive(Debug)]
+    #[project = StateProjection]
+    enum State<F> {
+        Inner { #[pin] future: F, to_client: ToClient },
+        Refused { rejection: Rejection },
+    }
+}
+
+impl<F> ResponseFuture<F> {
+    pub(super) const fn inner(future: F, to_client: ToClient) -> Self {
+        Self {
+            state: State::Inner { future, to_client },
+        }
+    }
+
+    pub(super) const fn refused(rejection: Rejection) -> Self {
+        Self {
+            state: State::Refused { rejection },
+        }
+    }
+}
+
+impl<F, B, E> Future for ResponseFuture<F>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+    B: From<Bytes>,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().state.project() {
+            StateProjection::Inner { future, to_client } => {
+                let mut response = ready!(future.poll(cx))?;
+                disclose::apply(&mut response, *to_client);
+                Poll::Ready(Ok(response))
+            }
+            StateProjection::Refused { rejection } => Poll::Ready(Ok(rejection.to_response())),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+use lock_core::{FencingToken, InvalidName};
+
+use super::FencingHeader;
+
+/// What is wrong with the value of a `Fencing-Token` header. It never repeats the value, which
+/// holds a secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// More than [`FencingHeader::MAX_LEN`] bytes.
+    #[error("the value is longer than {} bytes", FencingHeader::MAX_LEN)]
+    TooLong,
+    /// Not the form of a token with parameters.
+    #[error("unexpected byte or end at byte {at}")]
+    Syntax {
+        /// The offset, in bytes.
+        at: usize,
+    },
+    /// The token, `exp` or `seq` is out of range or not in its shortest form.
+    #[error(
+        "{part} is not a whole number from 1 to {} without sign and leading zeros",
+        FencingToken::MAX
+    )]
+    Number {
+        /// Which one.
+        part: &'static str,
+    },
+    /// A parameter that the grammar does not have.
+    #[error("unknown parameter at byte {at}")]
+    UnknownParameter {
+        /// The offset of its name, in bytes.
+        at: usize,
+    },
+    /// A parameter that was there before.
+    #[error("parameter {name} is given twice")]
+    Repeated {
+        /// Its name.
+        name: &'static str,
+    },
+    /// A parameter that must be there is not.
+    #[error("parameter {name} is missing")]
+    Missing {
+        /// Its name.
+        name: &'static str,
+    },
+    /// The holder is not 32 lower-case hex digits.
+    #[error("hld is not 32 lower-case hex digits")]
+    Holder,
+    /// The key id has a length or a byte that is not allowed.
+    #[error("kid is not a letter and up to 31 letters, digits, '-', '_' or '.'")]
+    KeyId,
+    /// The signature is not 16 bytes in canonical base64.
+    #[error("sig is not 16 bytes in padded base64")]
+    Signature,
+    /// The resource or the issuer is not a legal name.
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+}

@@ -1,0 +1,86 @@
+use std::sync::Arc;
+
+use http::Method;
+use tower_layer::Layer;
+
+use super::{Disclose, Fencing, Scope, policy::Policy};
+
+/// Asks every request that may change something for a fencing token.
+///
+/// See the [module](super) for the whole picture and an example.
+#[derive(Debug)]
+pub struct FencingLayer<V> {
+    policy: Policy<V>,
+}
+
+impl<V> FencingLayer<V> {
+    /// A request without a token is refused with 428.
+    #[must_use]
+    pub fn required(verifier: V) -> Self {
+        Self::new(verifier, true)
+    }
+
+    /// A request without a token passes, and [`Fenced`](super::Fenced) is not there.
+    ///
+    /// A token that *is* there must be right all the same.
+    #[must_use]
+    pub fn optional(verifier: V) -> Self {
+        Self::new(verifier, false)
+    }
+
+    fn new(verifier: V, required: bool) -> Self {
+        let policy = Policy {
+            verifier: Arc::new(verifier),
+            required,
+            methods: Arc::new([Method::PUT, Method::POST, Method::PATCH, Method::DELETE]),
+            scope: Scope::anything(),
+            disclose: Disclose::default(),
+        };
+        Self { policy }
+    }
+
+    /// Refuses a token for another resource than the request is about, with 403.
+    ///
+    /// Defaults to [`Scope::anything`]. Then the handler must take the resource that it writes to
+    /// from the token, or compare the two itself.
+    #[must_use]
+    pub fn resource(mut self, scope: Scope) -> Self {
+        self.policy.scope = scope;
+        self
+    }
+
+    /// The methods that the layer looks at; others pass as if it was not there.
+    ///
+    /// Defaults to PUT, POST, PATCH and DELETE.
+    #[must_use]
+    pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
+        self.policy.methods = methods.into_iter().collect();
+        self
+    }
+
+    /// Whether a refusal as stale tells the client the high-water mark.
+    ///
+    /// Defaults to [`Disclose::WhenSigned`].
+    #[must_use]
+    pub fn disclose(mut self, disclose: Disclose) -> Self {
+        self.policy.disclose = disclose;
+        self
+    }
+}
+
+/// Not derived, which would ask for `V: Clone`.
+impl<V> Clone for FencingLayer<V> {
+    fn clone(&self) -> Self {
+        Self {
+            policy: self.policy.clone(),
+        }
+    }
+}
+
+impl<S, V> Layer<S> for FencingLayer<V> {
+    type Service = Fencing<S, V>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Fencing::new(inner, self.policy.clone())
+    }
+}

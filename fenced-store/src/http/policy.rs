@@ -1,0 +1,73 @@
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, Method, request::Parts};
+
+use super::{
+    Disclose, FENCING_TOKEN, Fenced, FencingHeader, Rejection, Scope, TokenVerifier,
+    disclose::ToClient, fenced::NoToken,
+};
+
+/// What one layer asks of a request.
+#[derive(Debug)]
+pub(super) struct Policy<V> {
+    pub(super) verifier: Arc<V>,
+    pub(super) required: bool,
+    pub(super) methods: Arc<[Method]>,
+    pub(super) scope: Scope,
+    pub(super) disclose: Disclose,
+}
+
+impl<V: TokenVerifier> Policy<V> {
+    /// Lets the request pass, with its token in the extensions, or says why not.
+    pub(super) fn check(&self, request: &mut Parts) -> Result<ToClient, Rejection> {
+        keep_out_of_logs(&mut request.headers);
+        if !self.methods.contains(&request.method) {
+            return Ok(self.disclose.to_client(false));
+        }
+        let Some(value) = only_value(&request.headers)? else {
+            if self.required {
+                return Err(Rejection::Missing);
+            }
+            request.extensions.insert(NoToken);
+            return Ok(self.disclose.to_client(false));
+        };
+        let header = FencingHeader::parse(value.as_bytes())?;
+        let sequencer = header.to_sequencer()?;
+        self.verifier.verify(&header)?;
+        let to_client = self.disclose.to_client(header.signature().is_some());
+        if !self.scope.admits(request, sequencer.resource()) {
+            return Err(Rejection::WrongResource);
+        }
+        request.extensions.insert(Fenced(sequencer));
+        Ok(to_client)
+    }
+}
+
+/// Not derived, which would ask for `V: Clone`.
+impl<V> Clone for Policy<V> {
+    fn clone(&self) -> Self {
+        Self {
+            verifier: Arc::clone(&self.verifier),
+            required: self.required,
+            methods: Arc::clone(&self.methods),
+            scope: self.scope.clone(),
+            disclose: self.disclose,
+        }
+    }
+}
+
+/// Whatever prints the headers further in does not print the holder.
+fn keep_out_of_logs(headers: &mut HeaderMap) {
+    if let Some(value) = headers.get_mut(&FENCING_TOKEN) {
+        value.set_sensitive(true);
+    }
+}
+
+/// `HeaderMap::get` would see the first value only, and let a second one pass unread.
+fn only_value(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Rejection> {
+    let mut values = headers.get_all(&FENCING_TOKEN).iter();
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value),
+        (_, Some(_)) => Err(Rejection::Repeated),
+    }
+}

@@ -1,0 +1,153 @@
+use std::{sync::Arc, time::Duration};
+
+use lock_core::{Clock, FencingToken, InitialToken, Issuer, SystemClock};
+
+use super::{FencingHeader, Rejection, TokenVerifier};
+
+/// Accepts tokens of one issuer without a signature.
+///
+/// Anybody who can send a request can then make up a token. That is a choice for a network where
+/// all clients are trusted to be no worse than slow. What remains to be kept out is the *absurd*
+/// token: one claim of 999 999 999 999 999 and no lock service can ever issue a greater one. So a
+/// token above a bound is refused as implausible; see [`new`](Self::new) and
+/// [`up_to`](Self::up_to) for the two bounds.
+///
+/// A signed token is refused too: whoever sends it expects that somebody checks the signature.
+#[derive(Clone, Debug)]
+pub struct Unsigned {
+    issuer: Issuer,
+    bound: Bound,
+}
+
+#[derive(Clone, Debug)]
+enum Bound {
+    Clock(Arc<dyn Clock>),
+    Token(FencingToken),
+}
+
+impl Unsigned {
+    /// For a lock service whose counters start at the clock, which is the default of all of ours.
+    ///
+    /// Such a counter stays below the wall clock in units of 10 µs, unless more than 100 000
+    /// tokens are issued per second. A token may be ahead of it by a day
+    /// ([`InitialToken::MAX_LEAD`]), since clocks differ.
+    #[must_use]
+    pub fn new(issuer: Issuer) -> Self {
+        Self::with_clock(issuer, Arc::<SystemClock>::default())
+    }
+
+    /// As [`new`](Self::new), but takes the time from another clock.
+    #[must_use]
+    pub fn with_clock(issuer: Issuer, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            issuer,
+            bound: Bound::Clock(clock),
+        }
+    }
+
+    /// For a lock service whose counters start at a small number: nothing above `greatest`.
+    ///
+    /// Choose a number that the service will not reach in its life, and leave room above it.
+    #[must_use]
+    pub const fn up_to(issuer: Issuer, greatest: FencingToken) -> Self {
+        Self {
+            issuer,
+            bound: Bound::Token(greatest),
+        }
+    }
+
+    fn greatest(&self) -> u64 {
+        match &self.bound {
+            Bound::Clock(clock) => {
+                in_ten_micros(clock.unix_time().saturating_add(InitialToken::MAX_LEAD))
+            }
+            Bound::Token(greatest) => greatest.get(),
+        }
+    }
+}
+
+impl TokenVerifier for Unsigned {
+    fn verify(&self, header: &FencingHeader<'_>) -> Result<(), Rejection> {
+        if header.signature().is_some() {
+            Err(Rejection::SignatureNotChecked)
+        } else if header.issuer() != self.issuer.as_str() {
+            Err(Rejection::WrongIssuer)
+        } else if header.token().get() > self.greatest() {
+            Err(Rejection::Implausible)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn in_ten_micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros() / 10).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use lock_core::{Holder, ResourceName, Sequencer, test_util::ManualClock};
+
+    use super::*;
+    use crate::http::Signature;
+
+    fn sequencer(issuer: &str, token: u64) -> Sequencer {
+        let resource = ResourceName::new("account:42").unwrap();
+        let token = FencingToken::new(token).unwrap();
+        Sequencer::new(
+            Issuer::new(issuer).unwrap(),
+            resource,
+            token,
+            Holder::random(),
+        )
+    }
+
+    fn redis() -> Issuer {
+        Issuer::new("redis").unwrap()
+    }
+
+    #[test]
+    fn a_token_may_be_a_day_ahead_of_the_clock_and_no_more() {
+        let clock = ManualClock::new();
+        let unsigned = Unsigned::with_clock(redis(), Arc::new(clock.clone()));
+        let verify = |token| unsigned.verify(&FencingHeader::new(&sequencer("redis", token)));
+        let day = Duration::from_secs(86_400);
+        let tomorrow = in_ten_micros(clock.unix_time() + day);
+        assert_eq!(verify(1), Ok(()));
+        assert_eq!(verify(tomorrow), Ok(()));
+        assert_eq!(verify(tomorrow + 1), Err(Rejection::Implausible));
+        assert_eq!(verify(FencingToken::MAX.get()), Err(Rejection::Implausible));
+        clock.advance(Duration::from_micros(10));
+        assert_eq!(verify(tomorrow + 1), Ok(()));
+    }
+
+    #[test]
+    fn a_token_counts_ten_microseconds() {
+        assert_eq!(in_ten_micros(Duration::from_secs(1)), 100_000);
+    }
+
+    #[test]
+    fn a_service_that_counts_from_one_has_its_own_bound() {
+        let unsigned = Unsigned::up_to(redis(), FencingToken::new(1000).unwrap());
+        let verify = |token| unsigned.verify(&FencingHeader::new(&sequencer("redis", token)));
+        assert_eq!(verify(1000), Ok(()));
+        assert_eq!(verify(1001), Err(Rejection::Implausible));
+    }
+
+    #[test]
+    fn other_issuers_and_signed_tokens_are_refused() {
+        let unsigned = Unsigned::new(redis());
+        let (ours, other) = (sequencer("redis", 1), sequencer("redis2", 1));
+        assert_eq!(
+            unsigned.verify(&FencingHeader::new(&other)),
+            Err(Rejection::WrongIssuer)
+        );
+        let signed = FencingHeader::new(&ours).signed(Signature::new("k2", &[0; 16]).unwrap());
+        assert_eq!(
+            unsigned.verify(&signed),
+            Err(Rejection::SignatureNotChecked)
+        );
+        let dynamic: Arc<dyn TokenVerifier> = Arc::new(unsigned);
+        assert_eq!(dynamic.verify(&FencingHeader::new(&ours)), Ok(()));
+    }
+}

@@ -1,0 +1,236 @@
+//! From the header to the row and back: an axum router over a SQLite store.
+#![cfg(all(feature = "axum", feature = "sqlite"))]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use axum::{
+    Router,
+    body::Body,
+    extract::State,
+    routing::{post, put},
+};
+use fenced_store::{
+    FenceError, Receipt, SqliteFencedStore,
+    http::{
+        Disclose, FENCING_ACCEPTED, FENCING_HIGH_WATER, FENCING_TOKEN, Fenced, FencingHeader,
+        FencingLayer, Scope, Unsigned,
+    },
+};
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
+use tempfile::TempDir;
+use tower::ServiceExt;
+
+struct Service {
+    router: Router,
+    store: SqliteFencedStore,
+    _dir: TempDir,
+}
+
+impl Service {
+    /// One account with nothing on it.
+    async fn start() -> Self {
+        let dir = TempDir::new().unwrap();
+        let options = SqliteConnectOptions::new()
+            .filename(dir.path().join("accounts.db"))
+            .create_if_missing(true);
+        let pool = SqlitePool::connect_with(options).await.unwrap();
+        let create = "CREATE TABLE accounts (name TEXT PRIMARY KEY, balance INTEGER NOT NULL)";
+        sqlx::query(create).execute(&pool).await.unwrap();
+        let insert = "INSERT INTO accounts VALUES ('account:42', 0)";
+        sqlx::query(insert).execute(&pool).await.unwrap();
+        let store = SqliteFencedStore::new(pool);
+        store.migrate().await.unwrap();
+
+        let fencing = FencingLayer::required(Unsigned::new(Issuer::new("redis").unwrap()))
+            .resource(Scope::path("/accounts/", "account:"))
+            .disclose(Disclose::Always);
+        let account = put(deposit)
+            .post(touch)
+            .patch(ignore_the_token)
+            .route_layer(fencing.clone());
+        let router = Router::new()
+            .route("/accounts/{id}", account)
+            .route("/accounts/{id}/break", post(broken).route_layer(fencing))
+            .with_state(store.clone());
+        Self {
+            router,
+            store,
+            _dir: dir,
+        }
+    }
+
+    async fn send(&self, method: &str, path: &str, sequencer: &Sequencer) -> Response<Body> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(&FENCING_TOKEN, FencingHeader::new(sequencer))
+            .body(Body::empty())
+            .unwrap();
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    async fn balance(&self) -> i64 {
+        let query = "SELECT balance FROM accounts WHERE name = 'account:42'";
+        sqlx::query_scalar(query)
+            .fetch_one(self.store.pool())
+            .await
+            .unwrap()
+    }
+}
+
+type Store = State<SqliteFencedStore>;
+
+const DEPOSIT: &str = "UPDATE accounts SET balance = balance + 10 WHERE name = $1";
+
+async fn deposit(
+    State(store): Store,
+    Fenced(sequencer): Fenced,
+) -> Result<(Receipt, StatusCode), FenceError> {
+    let mut tx = store.begin(&sequencer).await?;
+    let name = sequencer.resource().as_str();
+    sqlx::query(DEPOSIT).bind(name).execute(&mut *tx).await?;
+    Ok((tx.commit().await?, StatusCode::NO_CONTENT))
+}
+
+async fn touch(State(store): Store, Fenced(sequencer): Fenced) -> Result<Receipt, FenceError> {
+    store.begin(&sequencer).await?.commit().await
+}
+
+/// What a forgetful programmer writes: the layer is there, and the write is not fenced.
+async fn ignore_the_token(State(store): Store) -> Result<StatusCode, FenceError> {
+    sqlx::query(DEPOSIT)
+        .bind("account:42")
+        .execute(store.pool())
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn broken(State(store): Store, Fenced(sequencer): Fenced) -> Result<Receipt, FenceError> {
+    let mut tx = store.begin(&sequencer).await?;
+    sqlx::query(DEPOSIT)
+        .bind("account:42")
+        .execute(&mut *tx)
+        .await?;
+    sqlx::query("INSERT INTO accounts VALUES ('account:42', 1)")
+        .execute(&mut *tx)
+        .await?;
+    tx.commit().await
+}
+
+fn sequencer(token: u64) -> Sequencer {
+    Sequencer::new(
+        Issuer::new("redis").unwrap(),
+        ResourceName::new("account:42").unwrap(),
+        FencingToken::new(token).unwrap(),
+        Holder::random(),
+    )
+}
+
+fn accepted(response: &Response<Body>) -> Option<&str> {
+    let value = response.headers().get(&FENCING_ACCEPTED)?;
+    Some(value.to_str().unwrap())
+}
+
+async fn slug(response: Response<Body>) -> String {
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    problem["type"]
+        .as_str()
+        .unwrap()
+        .rsplit(':')
+        .next()
+        .unwrap()
+        .to_owned()
+}
+
+#[tokio::test]
+async fn a_stale_holder_gets_412_and_the_row_stays_as_it_was() {
+    let service = Service::start().await;
+    let (older, newer) = (sequencer(33), sequencer(34));
+    service.store.claim(&older).await.unwrap();
+    let response = service.send("PUT", "/accounts/42", &older).await;
+    assert_eq!(response.status(), StatusCode::NO_CONTENT);
+    assert_eq!(accepted(&response), Some("33"));
+    assert_eq!(service.balance().await, 10);
+
+    service.store.claim(&newer).await.unwrap();
+    let response = service.send("PUT", "/accounts/42", &older).await;
+    assert_eq!(response.status(), StatusCode::PRECONDITION_FAILED);
+    assert_eq!(accepted(&response), None);
+    assert_eq!(response.headers()[&FENCING_HIGH_WATER], "34");
+    assert_eq!(slug(response).await, "fencing-token-stale");
+    assert_eq!(service.balance().await, 10);
+
+    let response = service.send("PUT", "/accounts/42", &newer).await;
+    assert_eq!(accepted(&response), Some("34"));
+    assert_eq!(service.balance().await, 20);
+}
+
+#[tokio::test]
+async fn only_a_receipt_sets_fencing_accepted() {
+    let service = Service::start().await;
+    let sequencer = sequencer(33);
+    service.store.claim(&sequencer).await.unwrap();
+    let response = service.send("POST", "/accounts/42", &sequencer).await;
+    assert_eq!(
+        (response.status(), accepted(&response)),
+        (StatusCode::OK, Some("33"))
+    );
+    let response = service.send("PATCH", "/accounts/42", &sequencer).await;
+    assert_eq!(
+        (response.status(), accepted(&response)),
+        (StatusCode::NO_CONTENT, None)
+    );
+    assert_eq!(
+        service.balance().await,
+        10,
+        "it was written, and the client can tell: not fenced"
+    );
+}
+
+#[tokio::test]
+async fn the_edge_enters_and_never_claims() {
+    let service = Service::start().await;
+    let response = service.send("PUT", "/accounts/42", &sequencer(33)).await;
+    assert_eq!(response.status(), StatusCode::PRECONDITION_FAILED);
+    assert_eq!(slug(response).await, "fencing-token-not-claimed");
+    assert_eq!(service.balance().await, 0);
+    let resource = ResourceName::new("account:42").unwrap();
+    assert!(service.store.high_water(&resource).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn another_holder_with_the_same_token_gets_409() {
+    let service = Service::start().await;
+    service.store.claim(&sequencer(33)).await.unwrap();
+    let response = service.send("PUT", "/accounts/42", &sequencer(33)).await;
+    assert_eq!(response.status(), StatusCode::CONFLICT);
+    assert_eq!(slug(response).await, "fencing-token-holder-conflict");
+    assert_eq!(service.balance().await, 0);
+}
+
+#[tokio::test]
+async fn a_broken_statement_is_a_fault_of_the_service_and_writes_nothing() {
+    let service = Service::start().await;
+    let sequencer = sequencer(33);
+    service.store.claim(&sequencer).await.unwrap();
+    let response = service.send("POST", "/accounts/42/break", &sequencer).await;
+    assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(accepted(&response), None);
+    assert_eq!(slug(response).await, "fencing-service-fault");
+    assert_eq!(service.balance().await, 0);
+}
+
+#[tokio::test]
+async fn a_store_that_is_down_fails_closed() {
+    let service = Service::start().await;
+    let sequencer = sequencer(33);
+    service.store.claim(&sequencer).await.unwrap();
+    service.store.pool().close().await;
+    let response = service.send("PUT", "/accounts/42", &sequencer).await;
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(response.headers()["retry-after"], "1");
+    assert_eq!(slug(response).await, "store-unavailable");
+}
