@@ -4,13 +4,11 @@
 
 use std::{fs, os::unix::fs::MetadataExt};
 
-use e2e::servers::postgres_database;
+use e2e::{
+    servers::postgres_database,
+    warden::{ServerKind, Warden},
+};
 use sqlx::{Connection, PgConnection};
-
-async fn backend(connection: &mut PgConnection) -> i32 {
-    let pid = sqlx::query_scalar("SELECT pg_backend_pid()");
-    pid.fetch_one(connection).await.unwrap()
-}
 
 #[tokio::test]
 async fn databases_are_empty_and_separate() {
@@ -25,25 +23,19 @@ async fn databases_are_empty_and_separate() {
 }
 
 #[tokio::test]
-async fn a_database_says_no_to_a_wrong_password() {
-    let database = postgres_database().await;
-    let (_, rest) = database.url().split_once('@').unwrap();
+async fn a_server_of_ours_refuses_a_wrong_password() {
+    let server = Warden::start(ServerKind::Postgres).unwrap();
+    let (_, rest) = server.running().url.split_once('@').unwrap();
     let refused = PgConnection::connect(&format!("postgres://postgres:guess@{rest}")).await;
-    let code = refused
-        .unwrap_err()
-        .as_database_error()
-        .unwrap()
-        .code()
-        .unwrap()
-        .into_owned();
-    assert_eq!(code, "28P01");
+    let error = refused.unwrap_err();
+    let code = error.as_database_error().and_then(|error| error.code());
+    assert_eq!(code.as_deref(), Some("28P01"));
 }
 
-#[tokio::test]
+#[test]
 #[cfg(target_os = "linux")]
-async fn postgres_does_not_run_as_root() {
-    let database = postgres_database().await;
-    let mut connection = PgConnection::connect(database.url()).await.unwrap();
-    let process = format!("/proc/{}", backend(&mut connection).await);
+fn a_server_of_ours_does_not_run_as_root() {
+    let server = Warden::start(ServerKind::Postgres).unwrap();
+    let process = format!("/proc/{}", server.running().pid);
     assert_ne!(fs::metadata(process).unwrap().uid(), 0);
 }
