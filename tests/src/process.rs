@@ -39,6 +39,8 @@ pub struct Process {
 impl Process {
     /// Starts a program with piped input and output; its errors go where the test's go.
     ///
+    /// Wait for its first line before you pause it: until then it may not have come to its `main`.
+    ///
     /// # Panics
     /// If the program was not built or cannot be started.
     #[must_use]

@@ -5,9 +5,15 @@ use std::panic;
 
 use e2e::{process::Process, signal::state};
 
+async fn idle() -> Process {
+    let mut process = Process::spawn("e2e-server-owner", ["idle"]);
+    assert_eq!(process.line().await.as_deref(), Some("idle"));
+    process
+}
+
 #[tokio::test]
 async fn a_paused_process_stands_still_until_it_is_resumed() {
-    let process = Process::spawn("e2e-server-owner", ["idle"]);
+    let process = idle().await;
     process.pause().await;
     assert_eq!(state(process.id()), Some('T'));
     process.resume();
@@ -18,7 +24,7 @@ async fn a_paused_process_stands_still_until_it_is_resumed() {
 
 #[tokio::test]
 async fn a_killed_process_is_gone_even_if_it_was_stopped() {
-    let mut process = Process::spawn("e2e-server-owner", ["idle"]);
+    let mut process = idle().await;
     process.pause().await;
     process.kill().await;
     assert_eq!(process.line().await, None);

@@ -15,13 +15,14 @@ use sqlx::{Connection, PgConnection};
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if env::args().nth(1).as_deref() == Some("idle") {
+        println!("idle");
         return future::pending().await;
     }
-    // Both stopped: the hardest to get rid of.
     let redis = Redis::start().await;
     redis.pause().await;
-    let worker = Process::spawn("e2e-server-owner", ["idle"]);
-    worker.pause().await;
+    let running = idle_worker().await;
+    let stopped = idle_worker().await;
+    stopped.pause().await;
 
     let database = postgres_database().await;
     let mut connection = PgConnection::connect(database.url()).await?;
@@ -32,9 +33,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let redis = redis.running();
     let owned = json!({
-        "pids": [redis.pid, worker.id().as_raw_pid(), backend],
+        "pids": [redis.pid, running.id().as_raw_pid(), stopped.id().as_raw_pid(), backend],
         "dirs": [redis.dir, PathBuf::from(data)],
     });
     println!("{owned}");
     future::pending().await
+}
+
+async fn idle_worker() -> Process {
+    let mut worker = Process::spawn("e2e-server-owner", ["idle"]);
+    assert_eq!(worker.line().await.as_deref(), Some("idle"));
+    worker
 }
