@@ -15,7 +15,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// # Contract
 /// 1. **Order** (`order`). A grant has a greater token than every grant of that resource that was
 ///    returned before its request began, across release, expiry, cancel and reconnect.
-/// 2. **One at a time** (`exclusion`). While a lease lives, another holder's acquire is not granted.
+/// 2. **One at a time** (`exclusion`). While a lease lives, no other holder's acquire is
+///    granted.
 /// 3. **Replay** (`replay`). An acquire that is sent again with the same holder while its lease
 ///    lives returns the same token and the time *left*: no second token, no extension.
 /// 4. **Ended is ended** (`ended_acquisition_stays_ended`). After release an acquire with the same
@@ -113,7 +114,7 @@ impl<T> Attempt<T> {
     }
 }
 
-/// A request to acquire a lease. Everything that identifies it exists before the first byte is sent.
+/// A request to acquire a lease. All that identifies it exists before the first byte is sent.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AcquireRequest {
@@ -123,9 +124,9 @@ pub struct AcquireRequest {
     pub ttl: Ttl,
     /// How long to wait.
     pub wait: Wait,
-    /// The least token that is of use: the lock service lost its counter and the store knows better.
+    /// The least token that is of use: the store has seen more than the lock service remembers.
     pub floor: Option<FencingToken>,
-    /// Whether somebody is going to renew the lease. If not, the first lease must have its full length.
+    /// Whether somebody is going to renew the lease. If not, it must have its full length at once.
     pub upkeep: Upkeep,
 }
 

@@ -41,7 +41,7 @@ pub enum Fencing {
 pub enum Fairness {
     /// First come, first served, as the backend saw them arrive.
     Fifo,
-    /// As `Fifo`, but waiters of the same process may be served `passes` times in a row before others.
+    /// As `Fifo`, but waiters of one process may be served `passes` times in a row.
     BoundedBypass {
         /// How many grants in a row may stay in one process.
         passes: u32,

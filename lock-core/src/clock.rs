@@ -19,7 +19,7 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'_, ()>;
 }
 
-/// A point in time of one [`Clock`]; moments of different clocks have nothing to do with each other.
+/// A point in time of one [`Clock`]; moments of different clocks cannot be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(Duration);
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::resource::{InvalidName, check};
 
-/// The configured name of the lock service that issues tokens; the store remembers whose tokens it accepts.
+/// The configured name of the lock service that issues tokens; the store remembers it.
 ///
 /// Tokens of two services cannot be compared, so a claim by another issuer is refused. 1 to 64
 /// bytes of ASCII letters, digits and `-._:`. Cloning is cheap.

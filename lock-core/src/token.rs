@@ -2,7 +2,7 @@ use std::{fmt, num::NonZeroU64, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// The number that a grant carries: the store refuses a write whose number is below the greatest it has seen.
+/// The number that a grant carries: the store refuses a write that presents a lower one.
 ///
 /// Per resource a later grant has a greater token than every grant that was returned before its
 /// request began. Tokens run from 1 to [`FencingToken::MAX`], that is 999 999 999 999 999: the

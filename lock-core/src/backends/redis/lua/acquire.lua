@@ -19,8 +19,8 @@
 --
 -- Idempotent: sent again by the holder of a living lease it returns the same token and the time
 -- left. Atomic, but an error does not roll back: INCR comes before SET, so that an error leaves
--- at most an unused token. Tokens have 15 digits at most, which a double holds exactly. Time is read
--- in whole ms, so the server keeps a lease 1 ms longer than it tells.
+-- at most an unused token. Tokens have 15 digits at most, which a double holds exactly. Time is
+-- read in whole ms, so the server keeps a lease 1 ms longer than it tells.
 
 local function text(number) return string.format("%.0f", number) end
 
