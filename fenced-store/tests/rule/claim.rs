@@ -1,0 +1,160 @@
+//! Who may claim, and whom a claim disturbs.
+
+use fenced_store::FenceError;
+use lock_core::{FencingToken, Issuer};
+use tokio::task::JoinSet;
+
+use super::{Harness, balance, fenced_add, fresh, grant, grant_by, high_water};
+
+pub(crate) async fn foreign_issuer_is_refused<H: Harness>() {
+    let world: H = fresh().await;
+    let ours = grant("account:42", 33);
+    world.store().claim(&ours).await.unwrap();
+
+    let greater = grant_by("etcd", "account:42", 900);
+    let new_resource = grant_by("etcd", "account:43", 1);
+    for error in [
+        world.store().claim(&greater).await.unwrap_err(),
+        world.store().begin(&greater).await.unwrap_err(),
+        world.store().claim(&new_resource).await.unwrap_err(),
+    ] {
+        assert!(error.is_fenced());
+        match error {
+            FenceError::WrongIssuer {
+                presented, current, ..
+            } => assert_eq!((presented.as_str(), current.as_str()), ("etcd", "redis")),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(high_water(&world, "account:42").await, Some(33));
+    assert_eq!(high_water(&world, "account:43").await, None);
+    fenced_add(&world, &ours).await.unwrap();
+}
+
+/// The first claim sets the issuer, but a look does not, nor does a begin.
+pub(crate) async fn refused_first_claim_leaves_nothing<H: Harness>() {
+    let world: H = fresh().await;
+    let foreign = grant_by("etcd", "account:42", 33);
+    assert!(world.store().begin(&foreign).await.unwrap_err().is_fenced());
+    assert_eq!(high_water(&world, "account:42").await, None);
+    world.store().claim(&grant("account:42", 1)).await.unwrap();
+    let mark = world
+        .store()
+        .high_water(foreign.resource())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(mark.issuer(), &Issuer::new("redis").unwrap());
+}
+
+pub(crate) async fn replayed_claim_changes_nothing<H: Harness>() {
+    let world: H = fresh().await;
+    let grant = grant("account:42", 33);
+    world.store().claim(&grant).await.unwrap();
+    let before = world.dump().await;
+    world.store().claim(&grant).await.unwrap();
+    assert_eq!(world.dump().await, before);
+    fenced_add(&world, &grant).await.unwrap();
+}
+
+pub(crate) async fn claim_never_lowers_the_mark<H: Harness>() {
+    let world: H = fresh().await;
+    world.store().claim(&grant("account:42", 34)).await.unwrap();
+    let before = world.dump().await;
+    for lower in [33, 1] {
+        let error = world
+            .store()
+            .claim(&grant("account:42", lower))
+            .await
+            .unwrap_err();
+        assert!(matches!(error, FenceError::Stale { high_water, .. } if high_water.get() == 34));
+    }
+    assert_eq!(
+        world.dump().await,
+        before,
+        "a refused claim leaves everything as it was"
+    );
+}
+
+/// A stale claim must not queue: behind an open transaction of the live holder it would wait, and
+/// whoever comes after it, too.
+pub(crate) async fn stale_claim_does_not_wait_for_the_live_holder<H: Harness>() {
+    let world: H = fresh().await;
+    let (old, live) = (grant("account:42", 33), grant("account:42", 34));
+    world.store().claim(&old).await.unwrap();
+    world.store().claim(&live).await.unwrap();
+
+    let mut tx = world.store().begin(&live).await.unwrap();
+    H::add(&mut tx, 1).await.unwrap();
+    // If it queued, this would be `Busy`.
+    let error = world.impatient().await.claim(&old).await.unwrap_err();
+    assert!(matches!(error, FenceError::Stale { .. }), "{error:?}");
+    let twin = grant("account:42", 34);
+    let error = world.impatient().await.claim(&twin).await.unwrap_err();
+    assert!(
+        matches!(error, FenceError::DuplicateToken { .. }),
+        "{error:?}"
+    );
+    tx.commit().await.unwrap();
+    assert_eq!(balance(&world).await, 101);
+}
+
+/// While a transaction of the older holder is open, the claim is not through: otherwise that
+/// transaction could commit after it.
+pub(crate) async fn claim_waits_for_the_older_holder_and_gives_up_busy<H: Harness>() {
+    let world: H = fresh().await;
+    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+    world.store().claim(&old).await.unwrap();
+
+    let mut tx = world.store().begin(&old).await.unwrap();
+    H::add(&mut tx, 1).await.unwrap();
+    let error = world.impatient().await.claim(&new).await.unwrap_err();
+    assert!(matches!(error, FenceError::Busy { .. }), "{error:?}");
+    assert!(error.is_retryable() && !error.is_fenced());
+    assert_eq!(high_water(&world, "account:42").await, Some(33));
+
+    let claim = world.store().claim(&new);
+    let commit = tx.commit();
+    let (claimed, committed) = tokio::join!(claim, commit);
+    committed.unwrap();
+    claimed.unwrap();
+    assert!(world.store().begin(&old).await.unwrap_err().is_fenced());
+    assert_eq!(balance(&world).await, 101);
+}
+
+pub(crate) async fn concurrent_claims_leave_the_greatest<H: Harness>() {
+    let world: H = fresh().await;
+    let mut claims = JoinSet::new();
+    for number in 1..=12 {
+        let (store, grant) = (world.store().clone(), grant("account:42", number));
+        claims.spawn(async move { (store.claim(&grant).await, grant) });
+    }
+    let claims = claims.join_all().await;
+    assert_eq!(high_water(&world, "account:42").await, Some(12));
+    for (claimed, grant) in &claims {
+        let greatest = grant.token().get() == 12;
+        match claimed {
+            Ok(()) => {}
+            Err(FenceError::Stale { high_water, .. }) => {
+                assert!(!greatest && *high_water > grant.token());
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+        assert_eq!(fenced_add(&world, grant).await.is_ok(), greatest);
+    }
+    assert_eq!(balance(&world).await, 101);
+}
+
+pub(crate) async fn extreme_tokens_fit<H: Harness>() {
+    let world: H = fresh().await;
+    let (least, greatest) = (FencingToken::MIN.get(), FencingToken::MAX.get());
+    world
+        .store()
+        .claim(&grant("account:42", least))
+        .await
+        .unwrap();
+    let last = grant("account:42", greatest);
+    world.store().claim(&last).await.unwrap();
+    fenced_add(&world, &last).await.unwrap();
+    assert_eq!(high_water(&world, "account:42").await, Some(greatest));
+}

@@ -1,0 +1,141 @@
+//! The store rule as behaviour: one case per sentence, the same for every database.
+//!
+//! A database brings a [`Harness`]; `rule_cases!` makes one named test of each case. The end-to-end
+//! tests mount this module too, for the databases that need a server.
+#![allow(clippy::unwrap_used, reason = "a failed test panics")]
+
+mod claim;
+mod enter;
+mod errors;
+mod migrate;
+
+use fenced_store::{Dialect, FenceError, FencedStore, FencedTx};
+use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+
+pub(crate) use self::{claim::*, enter::*, errors::*, migrate::*};
+
+/// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.
+pub(crate) trait Harness: Send + Sync + Sized + 'static {
+    type Db: Dialect;
+
+    /// An empty one, without the tables of fenced-store.
+    fn unmigrated() -> impl Future<Output = Self> + Send;
+
+    fn store(&self) -> &FencedStore<Self::Db>;
+
+    /// A store over the same database that waits 100 ms for others, not seconds.
+    fn impatient(&self) -> impl Future<Output = FencedStore<Self::Db>> + Send;
+
+    /// `UPDATE accounts SET balance = balance + $amount WHERE id = 42`
+    fn add(
+        connection: &mut <Self::Db as sqlx::Database>::Connection,
+        amount: i64,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    fn balance(
+        connection: &mut <Self::Db as sqlx::Database>::Connection,
+    ) -> impl Future<Output = i64> + Send;
+
+    /// Runs an application's migrator, which keeps its books in the default table.
+    fn run_migrator(
+        &self,
+        migrator: Migrator,
+    ) -> impl Future<Output = Result<(), MigrateError>> + Send;
+
+    /// Everything in the tables of fenced-store, as text.
+    fn dump(&self) -> impl Future<Output = String> + Send;
+
+    /// Deletes the mark by hand, which nobody should.
+    fn delete_mark(&self, resource: &ResourceName) -> impl Future<Output = ()> + Send;
+}
+
+/// A world in which the store is ready.
+pub(crate) async fn fresh<H: Harness>() -> H {
+    let world = H::unmigrated().await;
+    world.store().migrate().await.unwrap();
+    world
+}
+
+pub(crate) async fn balance<H: Harness>(world: &H) -> i64 {
+    H::balance(&mut *world.store().pool().acquire().await.unwrap()).await
+}
+
+/// Adds 1 to the balance in a fenced transaction.
+pub(crate) async fn fenced_add<H: Harness>(world: &H, grant: &Sequencer) -> Result<(), FenceError> {
+    let mut tx: FencedTx<H::Db> = world.store().begin(grant).await?;
+    H::add(&mut tx, 1).await?;
+    tx.commit().await.map(drop)
+}
+
+pub(crate) async fn high_water<H: Harness>(world: &H, resource: &str) -> Option<u64> {
+    let resource = ResourceName::new(resource).unwrap();
+    let mark = world.store().high_water(&resource).await.unwrap();
+    mark.map(|mark| mark.token().get())
+}
+
+/// A grant of a fresh holder.
+pub(crate) fn grant(resource: &str, number: u64) -> Sequencer {
+    grant_by("redis", resource, number)
+}
+
+pub(crate) fn grant_by(issuer: &str, resource: &str, number: u64) -> Sequencer {
+    Sequencer::new(
+        Issuer::new(issuer).unwrap(),
+        ResourceName::new(resource).unwrap(),
+        token(number),
+        Holder::random(),
+    )
+}
+
+pub(crate) fn token(number: u64) -> FencingToken {
+    FencingToken::new(number).unwrap()
+}
+
+/// An application's first migration; it has the number that ours has, too.
+pub(crate) fn app_migrator() -> Migrator {
+    let sql = sqlx::SqlSafeStr::into_sql_str("CREATE TABLE of_the_application (id INTEGER)");
+    let kind = MigrationType::Simple;
+    let first = Migration::new(1, "application".into(), kind, sql, false);
+    Migrator::with_migrations(vec![first])
+}
+
+/// One named test per case, so that a failure has a name and hides no other. A case that is missing
+/// here is dead code, which does not get past clippy.
+macro_rules! rule_cases {
+    ($harness:ty) => {
+        rule_cases!($harness:
+            stale_holder_cannot_begin,
+            unfenced_write_of_a_stale_holder_goes_through,
+            duplicate_token_is_refused,
+            unclaimed_grant_cannot_begin,
+            foreign_issuer_is_refused,
+            refused_first_claim_leaves_nothing,
+            replayed_claim_changes_nothing,
+            claim_never_lowers_the_mark,
+            stale_claim_does_not_wait_for_the_live_holder,
+            claim_waits_for_the_older_holder_and_gives_up_busy,
+            concurrent_claims_leave_the_greatest,
+            resources_do_not_know_each_other,
+            fenced_write_is_visible_and_has_a_receipt,
+            mark_survives_rollback_and_drop,
+            savepoints_are_the_users,
+            hostile_names_are_names,
+            extreme_tokens_fit,
+            deleted_mark_admits_nobody,
+            no_secret_in_errors_or_tables,
+            missing_tables_are_named,
+            migrations_run_again_and_at_once,
+            migrations_of_the_application_are_its_own,
+        );
+    };
+    ($harness:ty: $($case:ident),* $(,)?) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                rule::$case::<$harness>().await;
+            }
+        )*
+    };
+}
+pub(crate) use rule_cases;

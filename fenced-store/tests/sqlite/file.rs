@@ -1,0 +1,113 @@
+//! A fenced store in a file, as in production.
+
+use std::time::Duration;
+
+use fenced_store::{FencedStore, SqliteFencedStore};
+use lock_core::ResourceName;
+use sqlx::{
+    Executor, Sqlite, SqliteConnection, SqlitePool,
+    migrate::{MigrateError, Migrator},
+    sqlite::{SqliteConnectOptions, SqlitePoolOptions},
+};
+use tempfile::TempDir;
+
+use crate::rule::Harness;
+
+pub(crate) struct SqliteFile {
+    store: SqliteFencedStore,
+    options: SqliteConnectOptions,
+    /// Removes the file when the test is over.
+    _directory: TempDir,
+}
+
+impl SqliteFile {
+    /// A pool of one connection: its next user gets what the one before left behind.
+    pub(crate) async fn pool_of_one(&self) -> SqlitePool {
+        let pool = SqlitePoolOptions::new().max_connections(1);
+        pool.connect_with(self.options.clone()).await.unwrap()
+    }
+}
+
+impl Harness for SqliteFile {
+    type Db = Sqlite;
+
+    async fn unmigrated() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let file = SqliteConnectOptions::new()
+            .filename(directory.path().join("store.db"))
+            .create_if_missing(true);
+        let options = SqliteFencedStore::recommended(file);
+        let pool = SqlitePoolOptions::new()
+            .connect_with(options.clone())
+            .await
+            .unwrap();
+        pool.execute(
+            "CREATE TABLE accounts (id INTEGER PRIMARY KEY, balance INTEGER NOT NULL);
+             INSERT INTO accounts VALUES (42, 100)",
+        )
+        .await
+        .unwrap();
+        Self {
+            store: FencedStore::new(pool),
+            options,
+            _directory: directory,
+        }
+    }
+
+    fn store(&self) -> &SqliteFencedStore {
+        &self.store
+    }
+
+    async fn impatient(&self) -> SqliteFencedStore {
+        let options = self
+            .options
+            .clone()
+            .busy_timeout(Duration::from_millis(100));
+        FencedStore::new(
+            SqlitePoolOptions::new()
+                .connect_with(options)
+                .await
+                .unwrap(),
+        )
+    }
+
+    async fn add(connection: &mut SqliteConnection, amount: i64) -> Result<(), sqlx::Error> {
+        sqlx::query("UPDATE accounts SET balance = balance + $1 WHERE id = 42")
+            .bind(amount)
+            .execute(connection)
+            .await
+            .map(drop)
+    }
+
+    async fn balance(connection: &mut SqliteConnection) -> i64 {
+        sqlx::query_scalar("SELECT balance FROM accounts WHERE id = 42")
+            .fetch_one(connection)
+            .await
+            .unwrap()
+    }
+
+    async fn run_migrator(&self, migrator: Migrator) -> Result<(), MigrateError> {
+        migrator.run(self.store.pool()).await
+    }
+
+    async fn dump(&self) -> String {
+        let issuers: Vec<(i64, String)> = sqlx::query_as("SELECT * FROM fenced_issuer")
+            .fetch_all(self.store.pool())
+            .await
+            .unwrap();
+        let marks: Vec<(String, i64, String, String, String)> =
+            sqlx::query_as("SELECT * FROM fenced_mark")
+                .fetch_all(self.store.pool())
+                .await
+                .unwrap();
+        format!("{issuers:?} {marks:?}")
+    }
+
+    async fn delete_mark(&self, resource: &ResourceName) {
+        sqlx::query("DELETE FROM fenced_mark WHERE resource = $1")
+            .bind(resource.as_str())
+            .execute(self.store.pool())
+            .await
+            .unwrap();
+    }
+}

@@ -1,0 +1,14 @@
+//! The fenced store on SQLite: the cases of the rule that every database has to pass, and what only
+//! SQLite can do, or do wrong.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a failed test panics")]
+
+mod file;
+#[path = "../rule/mod.rs"]
+mod rule;
+mod traps;
+
+use file::SqliteFile;
+use rule::rule_cases;
+
+rule_cases!(SqliteFile);

@@ -1,0 +1,17 @@
+//! The fenced store on PostgreSQL: the cases of the rule that every database has to pass, and what
+//! only Postgres can do, or do wrong.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a failed test panics")]
+
+mod migrations;
+#[path = "../../../fenced-store/tests/rule/mod.rs"]
+mod rule;
+mod server;
+mod transactions;
+mod traps;
+mod turnstile;
+
+use rule::rule_cases;
+use server::PostgresServer;
+
+rule_cases!(PostgresServer);

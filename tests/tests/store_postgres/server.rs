@@ -1,0 +1,127 @@
+//! A fenced store on a real Postgres server.
+
+use std::time::Duration;
+
+use e2e::servers::{PostgresDatabase, postgres_database};
+use fenced_store::{FencedStore, PgFencedStore, PgTxOptions};
+use lock_core::ResourceName;
+use sqlx::{
+    Executor, PgConnection, PgPool, Postgres,
+    migrate::{MigrateError, Migrator},
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+use crate::rule::Harness;
+
+/// An empty database of its own, with `accounts` in it.
+pub(crate) struct PostgresServer {
+    store: PgFencedStore,
+    database: PostgresDatabase,
+}
+
+impl PostgresServer {
+    /// A pool of one connection: its next user gets what the one before left behind.
+    pub(crate) async fn pool_of_one(&self) -> PgPool {
+        let pool = PgPoolOptions::new().max_connections(1);
+        pool.connect(self.database.url()).await.unwrap()
+    }
+
+    /// A store whose sessions have these settings.
+    pub(crate) async fn store_with(&self, settings: &[(&str, &str)]) -> PgFencedStore {
+        let options: PgConnectOptions = self.database.url().parse().unwrap();
+        let options = options.options(settings.iter().copied());
+        FencedStore::new(PgPoolOptions::new().connect_with(options).await.unwrap())
+    }
+
+    /// How many advisory locks there are in this database, granted or waited for.
+    pub(crate) async fn advisory_locks(&self, granted: bool) -> i64 {
+        sqlx::query_scalar(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted = $1
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+        )
+        .bind(granted)
+        .fetch_one(self.store.pool())
+        .await
+        .unwrap()
+    }
+
+    /// Waits until that many sessions queue for an advisory lock.
+    pub(crate) async fn until_queued(&self, sessions: i64) {
+        while self.advisory_locks(false).await != sessions {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits until no session holds or waits for an advisory lock.
+    pub(crate) async fn until_unlocked(&self) {
+        while self.advisory_locks(true).await + self.advisory_locks(false).await != 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Harness for PostgresServer {
+    type Db = Postgres;
+
+    async fn unmigrated() -> Self {
+        let database = postgres_database().await;
+        let pool = PgPoolOptions::new().max_connections(16);
+        let pool = pool.connect(database.url()).await.unwrap();
+        pool.execute(
+            "CREATE TABLE accounts (id integer PRIMARY KEY, balance bigint NOT NULL);
+             INSERT INTO accounts VALUES (42, 100)",
+        )
+        .await
+        .unwrap();
+        Self {
+            store: FencedStore::new(pool),
+            database,
+        }
+    }
+
+    fn store(&self) -> &PgFencedStore {
+        &self.store
+    }
+
+    async fn impatient(&self) -> PgFencedStore {
+        let options = PgTxOptions::default().lock_timeout(Some(Duration::from_millis(100)));
+        self.store.clone().with_options(options)
+    }
+
+    async fn add(connection: &mut PgConnection, amount: i64) -> Result<(), sqlx::Error> {
+        sqlx::query("UPDATE accounts SET balance = balance + $1 WHERE id = 42")
+            .bind(amount)
+            .execute(connection)
+            .await
+            .map(drop)
+    }
+
+    async fn balance(connection: &mut PgConnection) -> i64 {
+        sqlx::query_scalar("SELECT balance FROM accounts WHERE id = 42")
+            .fetch_one(connection)
+            .await
+            .unwrap()
+    }
+
+    async fn run_migrator(&self, migrator: Migrator) -> Result<(), MigrateError> {
+        migrator.run(self.store.pool()).await
+    }
+
+    async fn dump(&self) -> String {
+        sqlx::query_scalar(
+            "SELECT concat((SELECT json_agg(m) FROM fenced.mark m),
+                           (SELECT json_agg(i) FROM fenced.issuer i))",
+        )
+        .fetch_one(self.store.pool())
+        .await
+        .unwrap()
+    }
+
+    async fn delete_mark(&self, resource: &ResourceName) {
+        sqlx::query("DELETE FROM fenced.mark WHERE resource = $1")
+            .bind(resource.as_str())
+            .execute(self.store.pool())
+            .await
+            .unwrap();
+    }
+}
