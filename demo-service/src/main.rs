@@ -1,2 +1,75 @@
 //! The pause scenario, a lock gateway and a fenced API in one binary.
-fn main() {}
+//!
+//! It stops and resumes real processes with signals, so it runs on Unix only.
+
+#[cfg(not(unix))]
+compile_error!("demo-service stops and resumes processes with Unix signals: build it on Unix");
+
+mod address;
+mod cli;
+mod client;
+mod console;
+mod events;
+mod failure;
+mod gateway;
+mod interrupt;
+mod ledger;
+mod report;
+mod scenario;
+mod serve;
+mod worker;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tokio::runtime::Builder;
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
+
+use crate::{
+    cli::{Cli, Command},
+    console::Console,
+    failure::Failure,
+};
+
+fn main() -> ExitCode {
+    match Cli::parse().chosen() {
+        Command::Scenario(args) => finish(block_on(LevelFilter::ERROR, scenario::run(&args))),
+        Command::Serve(args) => finish(block_on(LevelFilter::INFO, serve::run(&args))),
+        Command::Worker(args) => {
+            let played = block_on(LevelFilter::ERROR, async { Ok(worker::run(args).await) });
+            played.unwrap_or_else(|failure| finish(Err(failure)))
+        }
+    }
+}
+
+/// Runs to the end. What still blocks a thread then, such as a read of stdin, is not waited for.
+fn block_on<T>(
+    level: LevelFilter,
+    main: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let filter = EnvFilter::builder()
+        .with_default_directive(level.into())
+        .from_env_lossy();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(Failure::machine("starting the runtime"))?;
+    let result = runtime.block_on(main);
+    runtime.shutdown_background();
+    result
+}
+
+fn finish(result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            Console::Stderr.line(format!("demo-service: {failure}"));
+            failure.exit_code()
+        }
+    }
+}

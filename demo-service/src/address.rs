@@ -1,0 +1,86 @@
+use std::{convert::Infallible, fmt, path::Path, str::FromStr};
+
+use url::Url;
+
+/// The URL of a server as it was given. What is printed of it never holds a password.
+#[derive(Clone)]
+pub(crate) struct Address(String);
+
+impl Address {
+    /// The address of a SQLite file.
+    pub(crate) fn sqlite_file(path: &Path) -> Self {
+        Self(format!("sqlite:{}", path.display()))
+    }
+
+    /// The whole text, password included: only for connecting.
+    pub(crate) fn secret(&self) -> &str {
+        &self.0
+    }
+
+    /// What stands before the first colon.
+    pub(crate) fn scheme(&self) -> &str {
+        self.0.split(':').next().unwrap_or_default()
+    }
+}
+
+/// Any text is taken, so that no message of the argument parser can quote a password.
+impl FromStr for Address {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// Scheme, host, port and path. User, password and query are left out; so is all that is no URL.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Ok(url) = Url::parse(&self.0) else {
+            return f.write_str("(not a URL)");
+        };
+        write!(f, "{}:", url.scheme())?;
+        if let Some(host) = url.host_str() {
+            write!(f, "//{host}")?;
+        }
+        if let Some(port) = url.port() {
+            write!(f, ":{port}")?;
+        }
+        f.write_str(url.path())
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let address: Address = text.parse().unwrap();
+        format!("{address} {address:?}")
+    }
+
+    #[test]
+    fn what_is_printed_holds_no_secret() {
+        for secret in [
+            "postgres://me:hunter2@db.example:5432/app?password=hunter2",
+            "redis://:hunter2@127.0.0.1:6379/0",
+            "postgres://me:hunter2@",
+            "hunter2",
+            "postgres://me:hunter2@host:notaport/app",
+        ] {
+            assert!(!shown(secret).contains("hunter2"), "{}", shown(secret));
+        }
+    }
+
+    #[test]
+    fn what_helps_is_kept() {
+        assert!(shown("redis://u:p@127.0.0.1:6379/2").starts_with("redis://127.0.0.1:6379/2 "));
+        assert!(shown("sqlite:accounts.db").starts_with("sqlite:accounts.db "));
+        assert!(shown("memory:").starts_with("memory: "));
+    }
+}

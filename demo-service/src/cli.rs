@@ -1,0 +1,227 @@
+//! The command line: what can be asked for, and how the help explains it.
+
+mod duration;
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand};
+
+pub(crate) use self::duration::millis;
+use self::duration::parse as duration;
+use crate::{
+    address::Address,
+    events::{Act, ClientName},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  demo-service                                  the scenario, nothing to install
+  demo-service scenario --lock redis://127.0.0.1:6379 \\
+      --store postgres://me@127.0.0.1/app       the same on real servers
+  demo-service scenario --runs 20 --json        twenty times, one JSON object on stdout
+  demo-service serve --lock redis://127.0.0.1:6379 --store sqlite:accounts.db
+                                                lock gateway and account API over HTTP
+
+Exit codes:
+  0    it went as told: unfenced lost an update, fenced lost none
+  1    it did not go as told
+  2    the arguments are wrong
+  3    a server cannot be reached, or refuses us
+  4    cannot listen on the address
+  5    a file, process or signal of this machine failed
+  130  interrupted by Ctrl-C (143: by SIGTERM, 129: by SIGHUP)";
+
+/// Shows what happens when a lock holder is paused past its lease, without fencing and with it.
+///
+/// Two real processes deposit money into one account under a distributed lock. The first is
+/// stopped (SIGSTOP) between its check of the lease and its write, for longer than the lease; the
+/// second acquires the lock and writes; the first is resumed (SIGCONT) and writes what it had
+/// computed. Without fencing the second deposit is lost. With fencing tokens the late write is
+/// refused with 412, and nothing is lost.
+///
+/// Without a subcommand: `scenario` on an in-process lock and a SQLite file in a temporary folder.
+#[derive(Debug, Parser)]
+#[command(name = "demo-service", version, after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+impl Cli {
+    /// The command, or the scenario with its defaults when none was given.
+    pub(crate) fn chosen(self) -> Command {
+        self.command
+            .unwrap_or_else(|| Command::Scenario(ScenarioArgs::default()))
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Play the pause scenario: act 1 without fencing, act 2 with it.
+    #[command(after_help = EXAMPLES)]
+    Scenario(ScenarioArgs),
+    /// Serve the lock gateway and the account API over HTTP.
+    Serve(ServeArgs),
+    /// One client of the scenario: started, stopped and resumed by it.
+    #[command(hide = true)]
+    Worker(WorkerArgs),
+}
+
+/// Where the lock service and the store are.
+#[derive(Args, Debug)]
+pub(crate) struct Servers {
+    /// Lock service: `memory:` or `redis://[user:password@]HOST[:PORT][/DB]`
+    #[arg(long, value_name = "URL", default_value = "memory:")]
+    #[arg(env = "PALISADE_LOCK", hide_env_values = true)]
+    pub(crate) lock: Address,
+    /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE`
+    /// [default: a SQLite file in a temporary folder]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "PALISADE_STORE",
+        hide_env_values = true
+    )]
+    pub(crate) store: Option<Address>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ScenarioArgs {
+    #[command(flatten)]
+    pub(crate) servers: Servers,
+    /// How many times to play both acts
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: u32,
+    /// Length of a lease, such as 1.5s or 800ms (100ms to 60s)
+    #[arg(long, default_value = "1.5s", value_parser = ttl, value_name = "DURATION")]
+    pub(crate) ttl: Duration,
+    /// Least time that client 1 stays stopped [default: the ttl and 1 s]
+    #[arg(long, value_parser = pause, value_name = "DURATION")]
+    pub(crate) pause: Option<Duration>,
+    /// Print one JSON object on stdout and nothing else there; progress goes to stderr
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Where to write the HTML report [default: a new file in the temporary folder; with --json: none]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write the picture of both acts alone, as SVG
+    #[arg(long, value_name = "PATH")]
+    pub(crate) svg: Option<PathBuf>,
+    /// No progress, no timeline: only the verdicts
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+impl ScenarioArgs {
+    /// The time that client 1 stays stopped at least.
+    pub(crate) fn pause(&self) -> Duration {
+        self.pause.unwrap_or(self.ttl + Duration::from_secs(1))
+    }
+}
+
+/// The same as no arguments at all.
+impl Default for ScenarioArgs {
+    fn default() -> Self {
+        #[derive(Parser)]
+        struct Bare {
+            #[command(flatten)]
+            args: ScenarioArgs,
+        }
+        Bare::parse_from(["demo-service"]).args
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) servers: Servers,
+    /// Address to listen on; loopback unless you say otherwise, port 0 picks a free one
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "IP:PORT")]
+    pub(crate) addr: SocketAddr,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WorkerArgs {
+    /// Base URL of the gateway
+    #[arg(long)]
+    pub(crate) gateway: String,
+    /// Which client this is
+    #[arg(long)]
+    pub(crate) client: ClientName,
+    /// Which endpoint it writes to
+    #[arg(long)]
+    pub(crate) act: Act,
+    /// The account to deposit into
+    #[arg(long)]
+    pub(crate) account: String,
+    /// How much
+    #[arg(long)]
+    pub(crate) deposit: i64,
+    /// Length of its lease
+    #[arg(long, value_parser = duration)]
+    pub(crate) ttl: Duration,
+}
+
+fn ttl(text: &str) -> Result<Duration, String> {
+    within(duration(text)?, "100ms", "60s")
+}
+
+fn pause(text: &str) -> Result<Duration, String> {
+    within(duration(text)?, "0ms", "10m")
+}
+
+fn within(value: Duration, least: &str, most: &str) -> Result<Duration, String> {
+    let allowed = duration(least)?..=duration(most)?;
+    if allowed.contains(&value) {
+        Ok(value)
+    } else {
+        Err(format!("choose a time from {least} to {most}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, error::ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn no_arguments_mean_the_scenario_on_embedded_backends() {
+        let Command::Scenario(args) = Cli::parse_from(["demo-service"]).chosen() else {
+            panic!("not the scenario")
+        };
+        assert_eq!(args.runs, 1);
+        assert_eq!(args.ttl, Duration::from_millis(1500));
+        assert_eq!(args.pause(), Duration::from_millis(2500));
+        assert!(!args.json);
+    }
+
+    #[test]
+    fn times_and_counts_out_of_range_are_usage_errors() {
+        for bad in [
+            ["--ttl", "0"],
+            ["--ttl", "99ms"],
+            ["--ttl", "2m"],
+            ["--ttl", "-1s"],
+            ["--pause", "11m"],
+            ["--pause", "NaNs"],
+            ["--runs", "0"],
+            ["--runs", "-3"],
+        ] {
+            let args = [
+                "demo-service",
+                "scenario",
+                &format!("{}={}", bad[0], bad[1]),
+            ];
+            let error = Cli::try_parse_from(args).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ValueValidation, "{bad:?}: {error}");
+            assert_eq!(error.exit_code(), 2);
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! What happened, in a form that is printed, drawn, saved and loaded again.
+
+mod event;
+mod narration;
+mod recorder;
+mod tally;
+
+pub(crate) use self::{
+    event::{Act, ClientName, Event, What},
+    narration::seconds,
+    recorder::{Recorder, Recording},
+    tally::Tally,
+};

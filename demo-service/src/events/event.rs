@@ -1,0 +1,272 @@
+use std::fmt;
+
+use lock_core::FencingToken;
+use serde::{Deserialize, Serialize};
+
+/// One thing that happened. Times are milliseconds on one clock, that of the gateway's process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Event {
+    /// Which repetition, from 1.
+    pub(crate) run: u32,
+    pub(crate) act: Act,
+    /// Since the recording began.
+    pub(crate) at_ms: u64,
+    /// Where it happened.
+    pub(crate) lane: Lane,
+    /// Whose doing it was, or whose lease it is about.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) client: Option<ClientName>,
+    #[serde(flatten)]
+    pub(crate) what: What,
+}
+
+/// The two halves of the scenario.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Act {
+    /// Act 1: the store takes every write.
+    Unfenced,
+    /// Act 2: the store refuses a write with an old token.
+    Fenced,
+}
+
+/// The two clients of the scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
+pub(crate) enum ClientName {
+    /// The one that is paused.
+    #[serde(rename = "client-1")]
+    #[value(name = "client-1")]
+    One,
+    /// The one that works meanwhile.
+    #[serde(rename = "client-2")]
+    #[value(name = "client-2")]
+    Two,
+}
+
+/// Where an event is drawn, top to bottom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Lane {
+    #[serde(rename = "client-1")]
+    Client1,
+    #[serde(rename = "lock")]
+    Lock,
+    #[serde(rename = "client-2")]
+    Client2,
+    #[serde(rename = "storage")]
+    Storage,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum What {
+    /// A client asks for the lease and is ready to wait so long.
+    AcquireRequested { wait_ms: u64 },
+    /// The wait was over and somebody else still held the lease.
+    Held { retry_after_ms: u64 },
+    /// The lease is the client's, with this token.
+    Granted { token: FencingToken, ttl_ms: u64 },
+    /// The store's high-water mark is now this token: older ones are shut out.
+    Claimed { token: FencingToken },
+    /// The lease goes on for another ttl.
+    Renewed { token: FencingToken, ttl_ms: u64 },
+    /// The lease had ended when the client tried to renew it.
+    RenewRefused { token: FencingToken },
+    /// The lease ended by itself.
+    LeaseExpired { token: FencingToken },
+    /// The client gave the lease back.
+    Released { token: FencingToken },
+    /// The client read the balance.
+    Read { balance: i64 },
+    /// The process was stopped.
+    Paused { pid: u32 },
+    /// The process goes on.
+    Resumed { pid: u32, paused_ms: u64 },
+    /// The balance was written. `high_water` only where the store looked at the token.
+    WriteAccepted {
+        token: Option<FencingToken>,
+        status: u16,
+        high_water: Option<FencingToken>,
+        before: Option<i64>,
+        after: i64,
+    },
+    /// The balance stayed as it was.
+    WriteRefused {
+        token: FencingToken,
+        status: u16,
+        high_water: Option<FencingToken>,
+        attempted: i64,
+    },
+    /// What the act came to.
+    Verdict {
+        expected: i64,
+        found: i64,
+        lost_update: bool,
+        as_told: bool,
+    },
+}
+
+impl Event {
+    /// An event in the lane where its kind happens.
+    pub(crate) const fn new(
+        (run, act): (u32, Act),
+        at_ms: u64,
+        client: Option<ClientName>,
+        what: What,
+    ) -> Self {
+        let lane = match (&what, client) {
+            (What::Paused { .. } | What::Resumed { .. }, Some(ClientName::One)) => Lane::Client1,
+            (What::Paused { .. } | What::Resumed { .. }, Some(ClientName::Two)) => Lane::Client2,
+            (
+                What::AcquireRequested { .. }
+                | What::Held { .. }
+                | What::Granted { .. }
+                | What::Renewed { .. }
+                | What::RenewRefused { .. }
+                | What::LeaseExpired { .. }
+                | What::Released { .. },
+                _,
+            ) => Lane::Lock,
+            _ => Lane::Storage,
+        };
+        Self {
+            run,
+            act,
+            at_ms,
+            lane,
+            client,
+            what,
+        }
+    }
+
+    /// Without fencing nobody looks at the mark: that it was raised is no part of the story.
+    pub(crate) fn is_behind_the_scenes(&self) -> bool {
+        self.act == Act::Unfenced && matches!(self.what, What::Claimed { .. })
+    }
+}
+
+impl Act {
+    /// In the order in which they are played.
+    pub(crate) const BOTH: [Self; 2] = [Self::Unfenced, Self::Fenced];
+
+    /// The path of its account endpoint, up to the id of the account.
+    pub(crate) const fn accounts_path(self) -> &'static str {
+        match self {
+            Self::Unfenced => "/v1/unfenced/accounts",
+            Self::Fenced => "/v1/accounts",
+        }
+    }
+
+    /// A headline.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Unfenced => "Act 1: without fencing",
+            Self::Fenced => "Act 2: with fencing",
+        }
+    }
+}
+
+/// As on the command line and in JSON.
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unfenced => "unfenced",
+            Self::Fenced => "fenced",
+        })
+    }
+}
+
+impl ClientName {
+    /// As on the command line, in JSON and in the header that names a client to the gateway.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::One => "client-1",
+            Self::Two => "client-2",
+        }
+    }
+
+    /// As in a sentence.
+    pub(crate) const fn for_people(self) -> &'static str {
+        match self {
+            Self::One => "client 1",
+            Self::Two => "client 2",
+        }
+    }
+}
+
+/// For people.
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Client1 => "client 1",
+            Self::Lock => "lock service",
+            Self::Client2 => "client 2",
+            Self::Storage => "storage",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_flat_and_comes_back_the_same() {
+        let token = FencingToken::new(33).unwrap();
+        let events = [
+            Event::new(
+                (1, Act::Unfenced),
+                5,
+                Some(ClientName::One),
+                What::Paused { pid: 7 },
+            ),
+            Event::new(
+                (2, Act::Fenced),
+                812,
+                Some(ClientName::Two),
+                What::WriteAccepted {
+                    token: Some(token),
+                    status: 200,
+                    high_water: Some(token),
+                    before: Some(100),
+                    after: 150,
+                },
+            ),
+            Event::new(
+                (2, Act::Fenced),
+                900,
+                None,
+                What::Verdict {
+                    expected: 150,
+                    found: 150,
+                    lost_update: false,
+                    as_told: true,
+                },
+            ),
+        ];
+        let json = serde_json::to_value(&events).unwrap();
+        assert_eq!(
+            json[1],
+            serde_json::json!({
+                "run": 2, "act": "fenced", "at_ms": 812, "lane": "storage", "client": "client-2",
+                "kind": "write_accepted", "token": 33, "status": 200, "high_water": 33,
+                "before": 100, "after": 150,
+            })
+        );
+        assert_eq!(json[0]["lane"], "client-1");
+        assert!(json[2].get("client").is_none());
+        assert_eq!(serde_json::from_value::<Vec<Event>>(json).unwrap(), events);
+    }
+}

@@ -1,0 +1,85 @@
+use std::fmt;
+
+use super::{ClientName, Event, What};
+
+/// One event in words, without its time.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let who = self.client.map_or("", ClientName::for_people);
+        match &self.what {
+            What::AcquireRequested { .. } => write!(f, "{who} asks for the lease"),
+            What::Held { .. } => write!(f, "{who} is told that the lease is held"),
+            What::Granted { token, ttl_ms } => {
+                write!(
+                    f,
+                    "{who} is granted the lease for {}, token {token}",
+                    seconds(*ttl_ms)
+                )
+            }
+            What::Claimed { token } => write!(f, "storage raises its high-water mark to {token}"),
+            What::Renewed { token, .. } => write!(f, "{who} renews its lease, token {token}"),
+            What::RenewRefused { token } => {
+                write!(f, "{who} cannot renew: its lease has ended, token {token}")
+            }
+            What::LeaseExpired { token } => write!(f, "the lease of {who} expires, token {token}"),
+            What::Released { token } => write!(f, "{who} releases its lease, token {token}"),
+            What::Read { balance } => write!(f, "{who} reads the balance: {balance}"),
+            What::Paused { pid } => write!(f, "{who} is stopped by SIGSTOP (pid {pid})"),
+            What::Resumed { paused_ms, .. } => {
+                write!(
+                    f,
+                    "{who} is resumed by SIGCONT after {}",
+                    seconds(*paused_ms)
+                )
+            }
+            What::WriteAccepted {
+                token,
+                status,
+                before,
+                after,
+                ..
+            } => {
+                write!(f, "{who} writes {after}")?;
+                if let Some(before) = before {
+                    write!(f, " over {before}")?;
+                }
+                if let Some(token) = token {
+                    write!(f, ", token {token}")?;
+                }
+                write!(f, ": accepted ({status})")
+            }
+            What::WriteRefused {
+                token,
+                status,
+                high_water,
+                attempted,
+            } => {
+                write!(
+                    f,
+                    "{who} writes {attempted}, token {token}: refused ({status}"
+                )?;
+                match high_water {
+                    Some(mark) => write!(f, ", the mark is {mark})"),
+                    None => f.write_str(")"),
+                }
+            }
+            What::Verdict {
+                expected,
+                found,
+                lost_update,
+                ..
+            } => match lost_update {
+                true => write!(
+                    f,
+                    "lost update: the balance is {found}, it should be {expected}"
+                ),
+                false => write!(f, "nothing lost: the balance is {found}, as it should be"),
+            },
+        }
+    }
+}
+
+/// Milliseconds as seconds for people: `1.50 s`.
+pub(crate) fn seconds(ms: u64) -> String {
+    format!("{}.{:02} s", ms / 1000, ms % 1000 / 10)
+}

@@ -1,0 +1,207 @@
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use lock_core::{FencingToken, ResourceName};
+use serde::{Deserialize, Serialize};
+
+use super::{Act, ClientName, Event, What};
+use crate::cli::millis;
+
+/// Everything that is needed to draw a scenario again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Recording {
+    /// The kind of lock service.
+    pub(crate) lock: String,
+    /// The kind of store.
+    pub(crate) store: String,
+    pub(crate) ttl_ms: u64,
+    /// The least time that client 1 was stopped.
+    pub(crate) pause_ms: u64,
+    pub(crate) runs: u32,
+    /// In the order of their times.
+    pub(crate) events: Vec<Event>,
+}
+
+/// Takes down what the gateway sees and what the scenario does, on one clock.
+///
+/// Only resources that were put on stage are recorded, so a gateway that serves others as well
+/// keeps them out of the picture. Cloning is cheap and shares the record.
+#[derive(Clone)]
+pub(crate) struct Recorder(Arc<Shared>);
+
+struct Shared {
+    started: Instant,
+    listener: Box<dyn Fn(&Event) + Send + Sync>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    events: Vec<Event>,
+    stages: HashMap<ResourceName, Stage>,
+}
+
+struct Stage {
+    scene: (u32, Act),
+    lease: Option<SeenLease>,
+}
+
+/// The lease that nobody has given back yet, as far as the gateway knows.
+struct SeenLease {
+    client: ClientName,
+    token: FencingToken,
+    ends_ms: u64,
+}
+
+impl Recording {
+    /// One act of one run.
+    pub(crate) fn scene(&self, run: u32, act: Act) -> Vec<Event> {
+        let of_scene = |event: &&Event| event.run == run && event.act == act;
+        self.events.iter().filter(of_scene).cloned().collect()
+    }
+}
+
+impl Recorder {
+    /// Starts the clock. Each event is handed to `listener` as it is taken down.
+    pub(crate) fn new(listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Shared {
+            started: Instant::now(),
+            listener: Box::new(listener),
+            state: Mutex::default(),
+        }))
+    }
+
+    /// From now on what happens to `resource` belongs to this act of this run.
+    pub(crate) fn stage(&self, resource: ResourceName, run: u32, act: Act) {
+        let stage = Stage {
+            scene: (run, act),
+            lease: None,
+        };
+        self.state().stages.insert(resource, stage);
+    }
+
+    /// Takes down one event.
+    pub(crate) fn note(&self, resource: &ResourceName, client: Option<ClientName>, what: What) {
+        let mut state = self.state();
+        let State { events, stages } = &mut *state;
+        let Some(stage) = stages.get_mut(resource) else {
+            return;
+        };
+        let now_ms = millis(self.0.started.elapsed());
+        let first_new = events.len();
+        events.extend(stage.follow(client, &what, now_ms));
+        events.push(Event::new(stage.scene, now_ms, client, what));
+        // Under the lock, so that the listener hears of events in their order.
+        events[first_new..].iter().for_each(&self.0.listener);
+    }
+
+    /// What was taken down so far, in the order of the times.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        let mut events = self.state().events.clone();
+        events.sort_by_key(|event| event.at_ms);
+        events
+    }
+
+    /// The time since the clock was started.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.0.started.elapsed()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A record is never half written: a panic elsewhere does not spoil it.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stage {
+    /// Follows the lease. A lock service does not announce an expiry; that a lease has expired
+    /// shows when somebody else is granted the next one, and when it did follows from its ttl.
+    fn follow(&mut self, client: Option<ClientName>, what: &What, now_ms: u64) -> Option<Event> {
+        match (what, client) {
+            (&What::Granted { token, ttl_ms }, Some(client)) => {
+                let next = SeenLease {
+                    client,
+                    token,
+                    ends_ms: now_ms + ttl_ms,
+                };
+                let expired = self.lease.replace(next)?;
+                Some(Event::new(
+                    self.scene,
+                    std::cmp::min(expired.ends_ms, now_ms),
+                    Some(expired.client),
+                    What::LeaseExpired {
+                        token: expired.token,
+                    },
+                ))
+            }
+            (&What::Renewed { token, ttl_ms }, _) => {
+                if let Some(lease) = self.lease.as_mut().filter(|lease| lease.token == token) {
+                    lease.ends_ms = now_ms + ttl_ms;
+                }
+                None
+            }
+            (&What::Released { token }, _) => {
+                self.lease.take_if(|lease| lease.token == token);
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(number: u64) -> FencingToken {
+        FencingToken::new(number).unwrap()
+    }
+
+    fn granted(number: u64) -> What {
+        What::Granted {
+            token: token(number),
+            ttl_ms: 0,
+        }
+    }
+
+    #[test]
+    fn a_lease_that_was_not_given_back_has_expired_when_the_next_is_granted() {
+        let account = ResourceName::new("account:1").unwrap();
+        let recorder = Recorder::new(|_| ());
+        recorder.stage(account.clone(), 1, Act::Fenced);
+        recorder.note(&account, Some(ClientName::One), granted(1));
+        recorder.note(&account, Some(ClientName::Two), granted(2));
+        let released = What::Released { token: token(2) };
+        recorder.note(&account, Some(ClientName::Two), released.clone());
+        recorder.note(&account, Some(ClientName::One), granted(3));
+
+        let seen: Vec<_> = recorder
+            .events()
+            .into_iter()
+            .map(|event| event.what)
+            .collect();
+        let expired = What::LeaseExpired { token: token(1) };
+        assert_eq!(
+            seen,
+            [granted(1), expired, granted(2), released, granted(3)]
+        );
+    }
+
+    #[test]
+    fn only_what_is_on_stage_is_recorded() {
+        let recorder = Recorder::new(|_| ());
+        let other = ResourceName::new("account:other").unwrap();
+        recorder.note(&other, Some(ClientName::One), granted(1));
+        assert!(recorder.events().is_empty());
+    }
+}

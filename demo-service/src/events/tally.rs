@@ -1,0 +1,103 @@
+use lock_core::FencingToken;
+use serde::Serialize;
+
+use super::{Event, What};
+
+/// The sum of one act over all runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Tally {
+    pub(crate) runs: u32,
+    /// Runs in which an acknowledged deposit is missing from the balance.
+    pub(crate) lost_updates: u32,
+    /// Writes with a token older than one already granted that changed the balance.
+    pub(crate) stale_writes_accepted: u32,
+    /// Writes with a token older than one already granted that were refused.
+    pub(crate) stale_writes_rejected: u32,
+    /// Runs that went as told.
+    pub(crate) as_told: u32,
+    /// All tokens granted, in the order of the grants.
+    pub(crate) tokens: Vec<FencingToken>,
+}
+
+impl Tally {
+    /// Counts one act of one run.
+    pub(crate) fn add(&mut self, scene: &[Event]) {
+        self.runs += 1;
+        let mut newest = None;
+        for event in scene {
+            match event.what {
+                What::Granted { token, .. } => {
+                    self.tokens.push(token);
+                    newest = std::cmp::max(newest, Some(token));
+                }
+                What::WriteAccepted {
+                    token: Some(token), ..
+                } => {
+                    self.stale_writes_accepted += u32::from(Some(token) < newest);
+                }
+                What::WriteRefused { token, .. } => {
+                    self.stale_writes_rejected += u32::from(Some(token) < newest);
+                }
+                What::Verdict {
+                    lost_update,
+                    as_told,
+                    ..
+                } => {
+                    self.lost_updates += u32::from(lost_update);
+                    self.as_told += u32::from(as_told);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether each run went as told.
+    pub(crate) const fn all_as_told(&self) -> bool {
+        self.runs > 0 && self.as_told == self.runs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Act;
+
+    #[test]
+    fn a_write_is_stale_when_a_newer_token_was_granted_before_it() {
+        let token = |number| FencingToken::new(number).unwrap();
+        let accepted = |number| What::WriteAccepted {
+            token: Some(token(number)),
+            status: 200,
+            high_water: None,
+            before: None,
+            after: 0,
+        };
+        let story = [
+            What::Granted {
+                token: token(33),
+                ttl_ms: 1,
+            },
+            accepted(33),
+            What::Granted {
+                token: token(34),
+                ttl_ms: 1,
+            },
+            accepted(34),
+            accepted(33),
+            What::Verdict {
+                expected: 1,
+                found: 0,
+                lost_update: true,
+                as_told: true,
+            },
+        ];
+        let scene = story.map(|what| Event::new((1, Act::Unfenced), 0, None, what));
+        let mut tally = Tally::default();
+        tally.add(&scene);
+        assert_eq!(tally.stale_writes_accepted, 1);
+        assert_eq!(tally.stale_writes_rejected, 0);
+        assert_eq!(tally.lost_updates, 1);
+        assert_eq!(tally.tokens, [token(33), token(34)]);
+        assert!(tally.all_as_told());
+    }
+}

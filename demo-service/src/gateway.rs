@@ -1,0 +1,27 @@
+//! The lock gateway and the account API: HTTP in front of a lock service and a fenced store.
+//!
+//! It keeps nothing to itself: all state is in the lock service and in the store, so several
+//! gateways over the same two are one service.
+
+mod accounts;
+mod app;
+mod body;
+mod claim;
+mod error;
+mod leases;
+mod problems;
+mod router;
+mod server;
+mod unanswered;
+pub(crate) mod wire;
+mod witness;
+
+pub(crate) use self::server::{Gateway, listen};
+
+/// The resource that protects an account.
+pub(crate) fn account_resource(id: &str) -> String {
+    format!("{ACCOUNT}{id}")
+}
+
+/// What the names of all such resources begin with.
+const ACCOUNT: &str = "account:";

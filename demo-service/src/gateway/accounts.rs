@@ -1,0 +1,166 @@
+//! `/v1/accounts/{id}` and its unfenced twin: the same account, with and without the fence.
+
+use axum::{Json, extract::State};
+use fenced_store::{
+    FenceError, Receipt,
+    http::{Fenced, Problem},
+};
+use lock_core::{ResourceName, Sequencer};
+
+use super::{
+    account_resource,
+    app::App,
+    body::{Body, Segment},
+    error::ApiError,
+    problems,
+    wire::{AccountBody, BalanceBody},
+    witness::Witness,
+};
+use crate::{events::What, ledger::Ledger};
+
+/// The greatest balance: exact in every JSON reader, also where numbers are doubles.
+const BALANCE_MAX: i64 = 999_999_999_999_999;
+
+/// The longest id of an account, in bytes.
+const ID_LEN_MAX: usize = 64;
+
+/// `GET`: with a token the read is fenced, so that a stale holder learns here that it is stale.
+pub(super) async fn read<DB: Ledger>(
+    State(app): State<App<DB>>,
+    witness: Witness,
+    fenced: Option<Fenced>,
+    Segment(id): Segment,
+) -> Result<(Option<Receipt>, Json<AccountBody>), ApiError> {
+    let resource = resource(&id)?;
+    let (receipt, balance) = match fenced {
+        Some(Fenced(sequencer)) => {
+            let mut tx = app.store.begin(&sequencer).await?;
+            let balance = DB::balance(&mut tx, &id).await?;
+            (Some(tx.commit().await?), balance)
+        }
+        None => (None, plain_balance(&app, &id).await?),
+    };
+    let balance = balance.ok_or_else(|| unknown(&id))?;
+    witness.note(&resource, What::Read { balance });
+    Ok((receipt, Json(AccountBody { id, balance })))
+}
+
+/// `PUT`: the store compares the token and writes in one transaction.
+pub(super) async fn write<DB: Ledger>(
+    State(app): State<App<DB>>,
+    witness: Witness,
+    Fenced(sequencer): Fenced,
+    Segment(id): Segment,
+    Body(BalanceBody { balance }): Body<BalanceBody>,
+) -> Result<(Receipt, Json<AccountBody>), ApiError> {
+    let resource = resource(&id)?;
+    check_balance(balance)?;
+    let token = sequencer.token();
+    match fenced_write(&app, &sequencer, &id, balance).await {
+        Ok((receipt, before)) => {
+            let (token, high_water, after) = (Some(token), Some(receipt.token()), balance);
+            let written = What::WriteAccepted {
+                token,
+                status: 200,
+                high_water,
+                before,
+                after,
+            };
+            witness.note(&resource, written);
+            Ok((receipt, Json(AccountBody { id, balance })))
+        }
+        Err(error) => {
+            if let FenceError::Stale { high_water, .. } = error {
+                let (status, high_water) = (412, Some(high_water));
+                let refused = What::WriteRefused {
+                    token,
+                    status,
+                    high_water,
+                    attempted: balance,
+                };
+                witness.note(&resource, refused);
+            }
+            Err(error.into())
+        }
+    }
+}
+
+async fn fenced_write<DB: Ledger>(
+    app: &App<DB>,
+    sequencer: &Sequencer,
+    id: &str,
+    balance: i64,
+) -> Result<(Receipt, Option<i64>), FenceError> {
+    let mut tx = app.store.begin(sequencer).await?;
+    let before = DB::balance(&mut tx, id).await?;
+    DB::set_balance(&mut tx, id, balance).await?;
+    Ok((tx.commit().await?, before))
+}
+
+/// `GET`, unfenced: whoever asks is told.
+pub(super) async fn read_unfenced<DB: Ledger>(
+    State(app): State<App<DB>>,
+    witness: Witness,
+    Segment(id): Segment,
+) -> Result<Json<AccountBody>, ApiError> {
+    let resource = resource(&id)?;
+    let balance = plain_balance(&app, &id)
+        .await?
+        .ok_or_else(|| unknown(&id))?;
+    witness.note(&resource, What::Read { balance });
+    Ok(Json(AccountBody { id, balance }))
+}
+
+/// `PUT`, unfenced: whoever writes last wins. So does a store that has never heard of tokens; that
+/// of the request goes into the record of the scenario and into no decision.
+pub(super) async fn write_unfenced<DB: Ledger>(
+    State(app): State<App<DB>>,
+    witness: Witness,
+    Segment(id): Segment,
+    Body(BalanceBody { balance }): Body<BalanceBody>,
+) -> Result<Json<AccountBody>, ApiError> {
+    let resource = resource(&id)?;
+    check_balance(balance)?;
+    let mut connection = app.store.pool().acquire().await?;
+    let before = DB::balance(&mut connection, &id).await?;
+    DB::set_balance(&mut connection, &id, balance).await?;
+    let (token, after) = (witness.token(), balance);
+    let written = What::WriteAccepted {
+        token,
+        status: 200,
+        high_water: None,
+        before,
+        after,
+    };
+    witness.note(&resource, written);
+    Ok(Json(AccountBody { id, balance }))
+}
+
+async fn plain_balance<DB: Ledger>(app: &App<DB>, id: &str) -> Result<Option<i64>, FenceError> {
+    let mut connection = app.store.pool().acquire().await?;
+    Ok(DB::balance(&mut connection, id).await?)
+}
+
+/// The resource that protects the account, if the id can be one.
+fn resource(id: &str) -> Result<ResourceName, ApiError> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if id.len() <= ID_LEN_MAX && !id.is_empty() && id.bytes().all(allowed) {
+        return Ok(ResourceName::new(account_resource(id))?);
+    }
+    let detail = "the id of an account is 1 to 64 ASCII letters, digits, - _ and .";
+    Err(Problem::new(problems::MALFORMED).detail(detail).into())
+}
+
+fn check_balance(balance: i64) -> Result<(), ApiError> {
+    if (0..=BALANCE_MAX).contains(&balance) {
+        return Ok(());
+    }
+    let detail = format!("a balance is a whole number from 0 to {BALANCE_MAX}");
+    Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into())
+}
+
+fn unknown(id: &str) -> Problem {
+    Problem::new(problems::ACCOUNT_UNKNOWN)
+        .detail("no account has this id yet: a PUT opens it")
+        .with("id", id)
+}

@@ -1,0 +1,41 @@
+use fenced_store::FencedStore;
+use lock_core::LockManager;
+use tokio::sync::watch;
+
+use super::unanswered::Returns;
+use crate::{events::Recorder, ledger::Ledger};
+
+/// What the handlers share. Cloning is cheap.
+#[derive(Debug)]
+pub(super) struct App<DB: Ledger> {
+    pub(super) locks: LockManager,
+    pub(super) store: FencedStore<DB>,
+    pub(super) returns: Returns,
+    pub(super) recorder: Option<Recorder>,
+    pub(super) is_closing: watch::Receiver<bool>,
+}
+
+impl<DB: Ledger> App<DB> {
+    /// Resolves when the gateway has been asked to stop.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(super) async fn closing(&self) {
+        let mut is_closing = self.is_closing.clone();
+        // An error means that the server is gone altogether.
+        let _gone = is_closing.wait_for(|closing| *closing).await.is_err();
+    }
+}
+
+/// Not derived, which would ask for `DB: Clone`.
+impl<DB: Ledger> Clone for App<DB> {
+    fn clone(&self) -> Self {
+        Self {
+            locks: self.locks.clone(),
+            store: self.store.clone(),
+            returns: self.returns.clone(),
+            recorder: self.recorder.clone(),
+            is_closing: self.is_closing.clone(),
+        }
+    }
+}

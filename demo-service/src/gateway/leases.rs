@@ -1,0 +1,171 @@
+//! `/v1/leases/{resource}`: leases for clients in any language.
+//!
+//! The gateway hands out detached leases and never renews one: a client that stops renewing loses
+//! its lease. The `Fencing-Token` that a client gets with its lease is its proof everywhere: it
+//! goes with every write, and with the renewal and the release.
+
+use std::time::Duration;
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderValue, StatusCode},
+};
+use fenced_store::http::{Fenced, FencingHeader, Problem, ProblemType};
+use lock_core::{Attempt, Clock, DetachedLease, Released, Renewed, ResourceName, SystemClock, Ttl};
+
+use super::{
+    app::App,
+    body::{Body, Segment},
+    claim::acquire_and_claim,
+    error::ApiError,
+    problems,
+    wire::{AcquireBody, InspectBody, LeaseBody, LeaseView, RenewBody, RenewedBody},
+    witness::Witness,
+};
+use crate::{cli::millis, events::What, ledger::Ledger};
+
+/// The longest time that one request waits for a lease. Longer waits are several requests.
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// `POST`: acquires, waiting as long as asked. A client that goes away leaves the queue.
+pub(super) async fn acquire<DB: Ledger>(
+    State(app): State<App<DB>>,
+    witness: Witness,
+    Segment(resource): Segment,
+    Body(AcquireBody { ttl_ms, wait_ms }): Body<AcquireBody>,
+) -> Result<(StatusCode, Json<LeaseBody>), ApiError> {
+    let resource = ResourceName::new(resource)?;
+    let ttl = Ttl::new(Duration::from_millis(ttl_ms))?;
+    let wait = Duration::from_millis(wait_ms);
+    if wait > WAIT_MAX {
+        let detail = format!(
+            "wait_ms is at most {}: ask again when it is over",
+            millis(WAIT_MAX)
+        );
+        return Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into());
+    }
+    witness.note(&resource, What::AcquireRequested { wait_ms });
+    let attempt = tokio::select! {
+        attempt = acquire_and_claim(&app, &resource, ttl, wait) => attempt?,
+        () = app.closing() => return Err(closing().into()),
+    };
+    match attempt {
+        Attempt::Granted((lease, unanswered)) => {
+            let token = lease.sequencer.token();
+            witness.note(&resource, What::Granted { token, ttl_ms });
+            witness.note(&resource, What::Claimed { token });
+            let body = lease_body(&lease)?;
+            unanswered.answered();
+            Ok((StatusCode::CREATED, Json(body)))
+        }
+        Attempt::Held { retry_after } => {
+            witness.note(
+                &resource,
+                What::Held {
+                    retry_after_ms: millis(retry_after),
+                },
+            );
+            Err(held(retry_after).into())
+        }
+    }
+}
+
+/// `PUT`: renews the lease of the request's token to a full ttl.
+pub(super) async fn renew<DB: Ledger>(
+    State(app): State<App<DB>>,
+    witness: Witness,
+    Fenced(sequencer): Fenced,
+    Body(RenewBody { ttl_ms }): Body<RenewBody>,
+) -> Result<Json<RenewedBody>, ApiError> {
+    let ttl = Ttl::new(Duration::from_millis(ttl_ms))?;
+    let (resource, token) = (sequencer.resource(), sequencer.token());
+    match app.locks.renew(&sequencer, ttl).await? {
+        Renewed::Renewed(lease) => {
+            witness.note(resource, What::Renewed { token, ttl_ms });
+            let remaining_ms = millis(lease.deadline().since(SystemClock.now()));
+            Ok(Json(RenewedBody {
+                ttl_ms,
+                remaining_ms,
+            }))
+        }
+        Renewed::NotHolder => {
+            witness.note(resource, What::RenewRefused { token });
+            Err(ended().into())
+        }
+    }
+}
+
+/// `DELETE`: releases the lease of the request's token. Sent again, it is the same.
+pub(super) async fn release<DB: Ledger>(
+    State(app): State<App<DB>>,
+    witness: Witness,
+    Fenced(sequencer): Fenced,
+) -> Result<StatusCode, ApiError> {
+    match app.locks.release(&sequencer).await? {
+        Released::Released => {
+            let token = sequencer.token();
+            witness.note(sequencer.resource(), What::Released { token });
+            Ok(StatusCode::NO_CONTENT)
+        }
+        Released::NotHolder => Err(ended().into()),
+    }
+}
+
+/// `GET`: who holds it, as anybody may know it.
+pub(super) async fn inspect<DB: Ledger>(
+    State(app): State<App<DB>>,
+    Segment(resource): Segment,
+) -> Result<Json<InspectBody>, ApiError> {
+    let resource = ResourceName::new(resource)?;
+    let lease = app
+        .locks
+        .inspect(&resource)
+        .await?
+        .holder
+        .map(|holder| LeaseView {
+            token: holder.token,
+            holder_fingerprint: holder.fingerprint,
+            remaining_ms: millis(holder.left),
+        });
+    Ok(Json(InspectBody {
+        resource: resource.into(),
+        lease,
+    }))
+}
+
+fn lease_body(lease: &DetachedLease) -> Result<LeaseBody, Problem> {
+    let sequencer = &lease.sequencer;
+    let header = HeaderValue::try_from(FencingHeader::new(sequencer)).ok();
+    // A sequencer has no byte that a header may not have.
+    let fencing_token = header
+        .and_then(|value| value.to_str().map(str::to_owned).ok())
+        .ok_or_else(|| Problem::new(ProblemType::SERVICE_FAULT))?;
+    Ok(LeaseBody {
+        resource: sequencer.resource().to_string(),
+        token: sequencer.token(),
+        issuer: sequencer.issuer().to_string(),
+        holder: sequencer.holder().expose(),
+        ttl_ms: lease.ttl.as_millis(),
+        remaining_ms: millis(lease.remaining),
+        fencing_token,
+    })
+}
+
+fn held(retry_after: Duration) -> Problem {
+    Problem::new(problems::LOCK_HELD)
+        .detail("somebody else holds the lease: try again later, or wait for it with wait_ms")
+        .with("retry_after_ms", millis(retry_after))
+        .retry_after(retry_after)
+}
+
+fn closing() -> Problem {
+    Problem::new(problems::LOCK_UNAVAILABLE)
+        .detail("this gateway is shutting down: ask another one, or this one again later")
+        .retry_after(Duration::from_secs(1))
+}
+
+fn ended() -> Problem {
+    Problem::new(problems::LEASE_ENDED)
+        .detail("this lease has ended: acquire the lock again and start afresh")
+}

@@ -1,0 +1,102 @@
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::Response,
+};
+use fenced_store::http::{Problem, ProblemType};
+
+/// 400: the request is not of the right form.
+pub(super) const MALFORMED: ProblemType = ProblemType::new(
+    "request-malformed",
+    StatusCode::BAD_REQUEST,
+    "The request is malformed",
+);
+/// 422: the form is right, the values cannot be.
+pub(super) const UNPROCESSABLE: ProblemType = ProblemType::new(
+    "request-unprocessable",
+    StatusCode::UNPROCESSABLE_ENTITY,
+    "The request cannot be processed",
+);
+/// 404: there is no such account.
+pub(super) const ACCOUNT_UNKNOWN: ProblemType = ProblemType::new(
+    "account-unknown",
+    StatusCode::NOT_FOUND,
+    "There is no such account",
+);
+/// 409: somebody else has the lease.
+pub(super) const LOCK_HELD: ProblemType =
+    ProblemType::new("lock-held", StatusCode::CONFLICT, "The lock is held");
+/// 412: the lease that the token is of has ended.
+pub(super) const LEASE_ENDED: ProblemType = ProblemType::new(
+    "lease-ended",
+    StatusCode::PRECONDITION_FAILED,
+    "The lease has ended",
+);
+/// 503: the lock service cannot answer now.
+pub(super) const LOCK_UNAVAILABLE: ProblemType = ProblemType::new(
+    "lock-service-unavailable",
+    StatusCode::SERVICE_UNAVAILABLE,
+    "The lock service is not available",
+);
+
+const ROUTE_UNKNOWN: ProblemType = ProblemType::new(
+    "route-unknown",
+    StatusCode::NOT_FOUND,
+    "There is nothing at this path",
+);
+const METHOD_NOT_ALLOWED: ProblemType = ProblemType::new(
+    "method-not-allowed",
+    StatusCode::METHOD_NOT_ALLOWED,
+    "The path does not know this method",
+);
+const REQUEST_TIMEOUT: ProblemType = ProblemType::new(
+    "request-timeout",
+    StatusCode::REQUEST_TIMEOUT,
+    "The request took too long",
+);
+const TOO_LARGE: ProblemType = ProblemType::new(
+    "body-too-large",
+    StatusCode::PAYLOAD_TOO_LARGE,
+    "The body is too large",
+);
+const MEDIA_TYPE: ProblemType = ProblemType::new(
+    "media-type-unsupported",
+    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    "The body must be application/json",
+);
+const OTHER_CLIENT_FAULT: ProblemType = ProblemType::new(
+    "request-refused",
+    StatusCode::BAD_REQUEST,
+    "The request was refused",
+);
+
+/// The kind of problem that goes with the status of a framework's own refusal.
+pub(super) const fn of_status(status: StatusCode) -> ProblemType {
+    match status {
+        StatusCode::BAD_REQUEST => MALFORMED,
+        StatusCode::NOT_FOUND => ROUTE_UNKNOWN,
+        StatusCode::METHOD_NOT_ALLOWED => METHOD_NOT_ALLOWED,
+        StatusCode::REQUEST_TIMEOUT => REQUEST_TIMEOUT,
+        StatusCode::PAYLOAD_TOO_LARGE => TOO_LARGE,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => MEDIA_TYPE,
+        StatusCode::UNPROCESSABLE_ENTITY => UNPROCESSABLE,
+        _ => OTHER_CLIENT_FAULT,
+    }
+}
+
+/// Gives a refusal of the framework (404, 405, 408, 413) a problem document for a body.
+pub(super) async fn document(response: Response) -> Response {
+    let kind = of_status(response.status());
+    if kind.status() != response.status() || is_problem(&response) {
+        return response;
+    }
+    let mut document: Response = Problem::new(kind).to_response();
+    if let Some(allow) = response.headers().get(header::ALLOW) {
+        document.headers_mut().insert(header::ALLOW, allow.clone());
+    }
+    document
+}
+
+fn is_problem(response: &Response) -> bool {
+    let problem = HeaderValue::from_static("application/problem+json");
+    response.headers().get(header::CONTENT_TYPE) == Some(&problem)
+}

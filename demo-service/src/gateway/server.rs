@@ -1,0 +1,174 @@
+use std::{net::SocketAddr, time::Duration};
+
+use axum::Router;
+use fenced_store::FencedStore;
+use lock_core::{ErrorKind, InitialToken, LockManager};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
+
+use super::{app::App, router::router, unanswered::Returns};
+use crate::{
+    address::Address,
+    events::Recorder,
+    failure::Failure,
+    ledger::{self, AnyStore, Ledger},
+};
+
+/// How long the lock service may take to answer at the start.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How long requests may take to finish after the gateway was asked to stop.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// A gateway that is connected to its lock service and its store.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    locks: LockManager,
+    store_kind: &'static str,
+    router: Router,
+    closing: watch::Sender<bool>,
+    /// What goes on beside the requests, and ends after the last of them.
+    chores: JoinSet<()>,
+}
+
+impl Gateway {
+    /// Connects to both and creates missing tables.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for an address that cannot be right, [`Failure::Unreachable`] for a
+    /// server that does not answer or does not let us in.
+    pub(crate) async fn open(
+        lock: &Address,
+        store: &Address,
+        initial_token: InitialToken,
+        recorder: Option<Recorder>,
+    ) -> Result<Self, Failure> {
+        // First what needs no server: a mistake in one address is told even if the other is down.
+        let locks = connect(lock, initial_token).await?;
+        let store = ledger::open(store).await?;
+        let store_kind = store.kind();
+        Ok(match store {
+            AnyStore::Postgres(store) => Self::over(locks, store, store_kind, recorder),
+            AnyStore::Sqlite(store) => Self::over(locks, store, store_kind, recorder),
+        })
+    }
+
+    fn over<DB: Ledger>(
+        locks: LockManager,
+        store: FencedStore<DB>,
+        store_kind: &'static str,
+        recorder: Option<Recorder>,
+    ) -> Self {
+        let (returns, give_back) = Returns::new(locks.clone());
+        let mut chores = JoinSet::new();
+        chores.spawn(give_back);
+        let (closing, is_closing) = watch::channel(false);
+        let app = App {
+            locks: locks.clone(),
+            store,
+            returns,
+            recorder,
+            is_closing,
+        };
+        Self {
+            locks,
+            store_kind,
+            router: router(app),
+            closing,
+            chores,
+        }
+    }
+
+    /// The kind of lock service, such as `redis`.
+    pub(crate) fn lock_kind(&self) -> &'static str {
+        self.locks.backend_kind()
+    }
+
+    /// The kind of store, such as `postgres`.
+    pub(crate) const fn store_kind(&self) -> &'static str {
+        self.store_kind
+    }
+
+    /// Serves until `stop`, then finishes what is under way. Requests that wait for a lease are
+    /// sent away.
+    ///
+    /// # Errors
+    /// If the requests under way do not end in time.
+    pub(crate) async fn serve(
+        self,
+        listener: TcpListener,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Failure> {
+        let Self {
+            locks,
+            router,
+            closing,
+            mut chores,
+            ..
+        } = self;
+        let mut closed = closing.subscribe();
+        let stop = async move {
+            stop.await;
+            closing.send_replace(true);
+        };
+        let serving = axum::serve(listener, router)
+            .with_graceful_shutdown(stop)
+            .into_future();
+        let draining = async {
+            // An error would mean that the sender is gone, that is that the server has ended.
+            let _ended = closed.wait_for(|closing| *closing).await.is_err();
+            tokio::time::sleep(DRAIN_TIME_MAX).await;
+        };
+        let served = tokio::select! {
+            served = serving => served,
+            () = draining => Err(std::io::ErrorKind::TimedOut.into()),
+        };
+        let rest = async {
+            while chores.join_next().await.is_some() {}
+            locks.shutdown().await;
+        };
+        if timeout(DRAIN_TIME_MAX, rest).await.is_err() {
+            tracing::warn!("the lock service does not answer: some leases end by their ttl only");
+        }
+        served.map_err(Failure::machine("finishing the requests under way"))
+    }
+}
+
+/// Takes an address to listen on.
+///
+/// # Errors
+/// [`Failure::CannotListen`] if it is in use or not ours.
+pub(crate) async fn listen(addr: SocketAddr) -> Result<TcpListener, Failure> {
+    let listener = TcpListener::bind(addr).await;
+    listener.map_err(|source| Failure::CannotListen { addr, source })
+}
+
+async fn connect(address: &Address, initial_token: InitialToken) -> Result<LockManager, Failure> {
+    let connecting = LockManager::builder()
+        .initial_token(initial_token)
+        .connect(address.secret());
+    let unreachable = |why: String| Failure::Unreachable {
+        role: "lock service",
+        option: "lock",
+        address: address.clone(),
+        why,
+    };
+    match timeout(CONNECT_TIME_MAX, connecting).await {
+        Ok(Ok(locks)) => Ok(locks),
+        Ok(Err(error)) => Err(match error.kind() {
+            ErrorKind::InvalidInput | ErrorKind::Unsupported => {
+                Failure::Usage(format!("--lock {address}: {error}"))
+            }
+            _ => unreachable(with_source(&error)),
+        }),
+        Err(_) => Err(unreachable(format!(
+            "no answer within {CONNECT_TIME_MAX:?}"
+        ))),
+    }
+}
+
+fn with_source(error: &lock_core::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,79 @@
+//! The JSON of the gateway's API, for both of its ends.
+
+use lock_core::FencingToken;
+use serde::{Deserialize, Serialize};
+
+/// The request header that tells the recording gateway which client of the scenario speaks.
+pub(crate) const CLIENT_HEADER: &str = "demo-client";
+
+/// Asks for a lease.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AcquireBody {
+    /// Length of the lease.
+    pub(crate) ttl_ms: u64,
+    /// How long to wait while somebody else holds it. Default: not at all.
+    #[serde(default)]
+    pub(crate) wait_ms: u64,
+}
+
+/// Asks for another period of the same lease.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RenewBody {
+    /// Length of the period, counted from now.
+    pub(crate) ttl_ms: u64,
+}
+
+/// A lease, for its holder's eyes only.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LeaseBody {
+    pub(crate) resource: String,
+    pub(crate) token: FencingToken,
+    pub(crate) issuer: String,
+    /// A secret: who knows it can pass for the holder.
+    pub(crate) holder: String,
+    pub(crate) ttl_ms: u64,
+    /// What is left of it, counted from before the lock service was asked.
+    pub(crate) remaining_ms: u64,
+    /// The `Fencing-Token` header to send with every write, renewal and release.
+    pub(crate) fencing_token: String,
+}
+
+/// A lease that goes on.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct RenewedBody {
+    pub(crate) ttl_ms: u64,
+    pub(crate) remaining_ms: u64,
+}
+
+/// A resource as anybody may see it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct InspectBody {
+    pub(crate) resource: String,
+    /// The present holder, if there is one.
+    pub(crate) lease: Option<LeaseView>,
+}
+
+/// A lease as anybody may see it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LeaseView {
+    pub(crate) token: FencingToken,
+    /// Tells holders apart and gives none away.
+    pub(crate) holder_fingerprint: String,
+    pub(crate) remaining_ms: u64,
+}
+
+/// The new balance of an account.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BalanceBody {
+    pub(crate) balance: i64,
+}
+
+/// An account.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct AccountBody {
+    pub(crate) id: String,
+    pub(crate) balance: i64,
+}

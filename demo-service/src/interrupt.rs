@@ -1,0 +1,69 @@
+use std::fmt;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::failure::Failure;
+
+/// A signal that asks the program to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interrupt {
+    CtrlC,
+    Terminate,
+    HangUp,
+}
+
+impl Interrupt {
+    /// 128 and the number of the signal, as shells have it.
+    pub(crate) const fn exit_code(self) -> u8 {
+        match self {
+            Self::HangUp => 129,
+            Self::CtrlC => 130,
+            Self::Terminate => 143,
+        }
+    }
+}
+
+impl fmt::Display for Interrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CtrlC => "interrupted (SIGINT)",
+            Self::Terminate => "terminated (SIGTERM)",
+            Self::HangUp => "terminal gone (SIGHUP)",
+        })
+    }
+}
+
+/// Listens for all of them. From its making on none of them ends the process by itself.
+#[derive(Debug)]
+pub(crate) struct Interrupts {
+    int: Signal,
+    term: Signal,
+    hup: Signal,
+}
+
+impl Interrupts {
+    /// Starts to listen.
+    ///
+    /// # Errors
+    /// If the operating system refuses a signal handler.
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        let on = |kind| signal(kind).map_err(Failure::machine("listening for signals"));
+        Ok(Self {
+            int: on(SignalKind::interrupt())?,
+            term: on(SignalKind::terminate())?,
+            hup: on(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for the next one.
+    ///
+    /// # Cancel safety
+    /// Safe: a signal that arrives later is seen by the next call.
+    pub(crate) async fn next(&mut self) -> Interrupt {
+        tokio::select! {
+            _ = self.int.recv() => Interrupt::CtrlC,
+            _ = self.term.recv() => Interrupt::Terminate,
+            _ = self.hup.recv() => Interrupt::HangUp,
+        }
+    }
+}

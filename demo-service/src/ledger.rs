@@ -1,0 +1,70 @@
+//! The accounts in the database. The statements are the same everywhere; no handler knows which
+//! database it talks to.
+
+mod open;
+
+use fenced_store::Dialect;
+use sqlx::{Postgres, Sqlite};
+
+pub(crate) use self::open::{AnyStore, open};
+
+/// Reads `None` if there is no such account.
+const BALANCE: &str = "SELECT balance FROM demo_accounts WHERE id = $1";
+
+/// Opens the account if there is none.
+const SET_BALANCE: &str = "INSERT INTO demo_accounts (id, balance) VALUES ($1, $2) \
+                           ON CONFLICT (id) DO UPDATE SET balance = excluded.balance";
+
+/// A database that keeps accounts beside its high-water marks.
+pub(crate) trait Ledger: Dialect {
+    /// Creates the table if it is not there, also when two gateways start at once.
+    const CREATE: &'static str;
+
+    /// Reads a balance.
+    fn balance(
+        connection: &mut Self::Connection,
+        id: &str,
+    ) -> impl Future<Output = Result<Option<i64>, sqlx::Error>> + Send;
+
+    /// Writes a balance.
+    fn set_balance(
+        connection: &mut Self::Connection,
+        id: &str,
+        balance: i64,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+}
+
+/// Written once for each database: generic over them, the bounds would be longer than the code.
+macro_rules! ledger {
+    ($database:ty, $create:expr) => {
+        impl Ledger for $database {
+            const CREATE: &'static str = $create;
+
+            async fn balance(
+                connection: &mut Self::Connection,
+                id: &str,
+            ) -> Result<Option<i64>, sqlx::Error> {
+                sqlx::query_scalar(BALANCE)
+                    .bind(id)
+                    .fetch_optional(connection)
+                    .await
+            }
+
+            async fn set_balance(
+                connection: &mut Self::Connection,
+                id: &str,
+                balance: i64,
+            ) -> Result<(), sqlx::Error> {
+                sqlx::query(SET_BALANCE)
+                    .bind(id)
+                    .bind(balance)
+                    .execute(connection)
+                    .await?;
+                Ok(())
+            }
+        }
+    };
+}
+
+ledger!(Postgres, include_str!("ledger/postgres.sql"));
+ledger!(Sqlite, include_str!("ledger/sqlite.sql"));

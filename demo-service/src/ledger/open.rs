@@ -1,0 +1,112 @@
+use std::{error::Error as _, str::FromStr, time::Duration};
+
+use fenced_store::{FencedStore, PgFencedStore, SqliteFencedStore};
+use sqlx::{
+    ConnectOptions, Connection, Executor, Pool,
+    pool::PoolOptions,
+    postgres::PgConnectOptions,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode},
+};
+use tokio::time::timeout;
+
+use super::Ledger;
+use crate::{address::Address, failure::Failure};
+
+/// How long a database may take to answer, at the start and for a connection of the pool.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A store whose database was chosen at run time.
+#[derive(Clone, Debug)]
+pub(crate) enum AnyStore {
+    Postgres(PgFencedStore),
+    Sqlite(SqliteFencedStore),
+}
+
+impl AnyStore {
+    /// What it is called in reports.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Postgres(_) => "postgres",
+            Self::Sqlite(_) => "sqlite",
+        }
+    }
+}
+
+/// Opens the store that the address names, with its tables.
+///
+/// # Errors
+/// [`Failure::Usage`] if the address cannot be right, [`Failure::Unreachable`] if nobody answers
+/// there or we are not let in.
+pub(crate) async fn open(address: &Address) -> Result<AnyStore, Failure> {
+    match address.scheme() {
+        "postgres" | "postgresql" => {
+            let options: PgConnectOptions = parse(address)?;
+            Ok(AnyStore::Postgres(open_pool(options, address).await?))
+        }
+        "sqlite" => {
+            let options: SqliteConnectOptions = parse(address)?;
+            let options = options
+                .create_if_missing(true)
+                .journal_mode(SqliteJournalMode::Wal)
+                .busy_timeout(PATIENCE);
+            Ok(AnyStore::Sqlite(open_pool(options, address).await?))
+        }
+        _ => Err(Failure::Usage(format!(
+            "--store {address}: unknown scheme; use postgres://HOST/DATABASE or sqlite:FILE"
+        ))),
+    }
+}
+
+/// What sqlx says about a URL may quote it, password and all; so it is not passed on.
+fn parse<O: FromStr>(address: &Address) -> Result<O, Failure> {
+    let text = address.secret();
+    match text.parse() {
+        Ok(options) if !text.contains(":memory:") => Ok(options),
+        Ok(_) => Err(Failure::Usage(
+            "--store: a database in memory cannot be shared by connections; use sqlite:FILE".into(),
+        )),
+        Err(_) => Err(Failure::Usage(format!(
+            "--store {address}: not an address that {} understands; see --help",
+            address.scheme()
+        ))),
+    }
+}
+
+async fn open_pool<DB, O>(options: O, address: &Address) -> Result<FencedStore<DB>, Failure>
+where
+    DB: Ledger,
+    DB::Connection: Connection<Options = O>,
+    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+    O: ConnectOptions<Connection = DB::Connection>,
+{
+    let unreachable = |why: String| Failure::Unreachable {
+        role: "store",
+        option: "store",
+        address: address.clone(),
+        why,
+    };
+    // A single connection first: a pool would try again until its time is up and then say only
+    // that it was too late.
+    let first = async {
+        let mut connection = options.connect().await?;
+        connection.execute(sqlx::raw_sql(DB::CREATE)).await?;
+        connection.close().await
+    };
+    match timeout(PATIENCE, first).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(unreachable(error.to_string())),
+        Err(_) => return Err(unreachable(format!("no answer within {PATIENCE:?}"))),
+    }
+    let pool: Pool<DB> = PoolOptions::new()
+        .acquire_timeout(PATIENCE)
+        .connect_lazy_with(options);
+    let store = FencedStore::new(pool);
+    store.migrate().await.map_err(|error| {
+        let source = error
+            .source()
+            .map(|source| format!(": {source}"))
+            .unwrap_or_default();
+        unreachable(format!("{error}{source}"))
+    })?;
+    Ok(store)
+}

@@ -1,0 +1,18 @@
+//! What a scenario came to: as JSON, in the terminal, as a picture and as a page.
+
+mod html;
+mod palette;
+mod scene;
+mod sentence;
+mod summary;
+mod svg;
+mod terminal;
+
+pub(crate) use self::{
+    html::page,
+    palette::{DIM, HEADING},
+    scene::Scene,
+    summary::Summary,
+    svg::picture,
+    terminal::{timeline, verdict},
+};

@@ -1,0 +1,248 @@
+use lock_core::FencingToken;
+
+use crate::events::{Act, ClientName, Event, What};
+
+/// One act as it is drawn: spans and points on one line of time, in milliseconds from its start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scene {
+    pub(super) run: u32,
+    pub(super) act: Act,
+    pub(super) length_ms: u64,
+    pub(super) waits: Vec<Span>,
+    /// From the grant to the answer to the write: as long as the client believes in its lease.
+    pub(super) sections: Vec<Span>,
+    pub(super) pauses: Vec<Span>,
+    pub(super) leases: Vec<LeaseBar>,
+    pub(super) accesses: Vec<Access>,
+    /// The store's mark from a time on. Empty where nobody looks at it.
+    pub(super) high_water: Vec<(u64, FencingToken)>,
+    pub(super) verdict: Option<Verdict>,
+}
+
+/// Something that a client is in for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) client: ClientName,
+    pub(super) from_ms: u64,
+    pub(super) to_ms: u64,
+}
+
+/// A lease as the lock service sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LeaseBar {
+    pub(super) span: Span,
+    pub(super) token: FencingToken,
+    pub(super) renewed_ms: Vec<u64>,
+    pub(super) expired: bool,
+}
+
+/// A read or a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Access {
+    pub(super) client: ClientName,
+    pub(super) at_ms: u64,
+    pub(super) balance: i64,
+    pub(super) kind: AccessKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AccessKind {
+    Read,
+    /// `overwritten` if it was stale: a balance that its client never saw.
+    Accepted {
+        token: Option<FencingToken>,
+        status: u16,
+        overwritten: Option<i64>,
+    },
+    Refused {
+        token: FencingToken,
+        status: u16,
+        high_water: Option<FencingToken>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) expected: i64,
+    pub(super) found: i64,
+    pub(super) lost_update: bool,
+    pub(super) as_told: bool,
+}
+
+impl Scene {
+    /// Follows the events of one act, in the order of their times. `None` if there are none.
+    pub(crate) fn of(events: &[Event]) -> Option<Self> {
+        let first = events.first()?;
+        let mut scene = Self {
+            run: first.run,
+            act: first.act,
+            length_ms: 0,
+            waits: Vec::new(),
+            sections: Vec::new(),
+            pauses: Vec::new(),
+            leases: Vec::new(),
+            accesses: Vec::new(),
+            high_water: Vec::new(),
+            verdict: None,
+        };
+        for event in events {
+            let at_ms = event.at_ms - first.at_ms;
+            scene.length_ms = std::cmp::max(scene.length_ms, at_ms);
+            match event.client {
+                Some(client) => scene.follow(client, at_ms, &event.what),
+                None => scene.conclude(&event.what),
+            }
+        }
+        // What has no end in the record lasts to the end of it.
+        let end_ms = scene.length_ms;
+        let open = [&mut scene.waits, &mut scene.sections, &mut scene.pauses];
+        let leases = scene.leases.iter_mut().map(|lease| &mut lease.span);
+        for span in open.into_iter().flatten().chain(leases) {
+            span.to_ms = std::cmp::min(span.to_ms, end_ms);
+        }
+        Some(scene)
+    }
+
+    /// Whether it was played to its end and went as told.
+    pub(crate) fn as_told(&self) -> bool {
+        self.verdict.is_some_and(|verdict| verdict.as_told)
+    }
+
+    fn follow(&mut self, client: ClientName, at_ms: u64, what: &What) {
+        match *what {
+            What::AcquireRequested { .. } => self.waits.push(Span::open(client, at_ms)),
+            What::Held { .. } => close(&mut self.waits, client, at_ms),
+            What::Granted { token, .. } => {
+                close(&mut self.waits, client, at_ms);
+                let span = Span::open(client, at_ms);
+                self.sections.push(span);
+                let renewed_ms = Vec::new();
+                self.leases.push(LeaseBar {
+                    span,
+                    token,
+                    renewed_ms,
+                    expired: false,
+                });
+            }
+            What::Claimed { token } if self.act == Act::Fenced => {
+                self.high_water.push((at_ms, token));
+            }
+            What::Renewed { token, .. } => {
+                self.lease(token)
+                    .into_iter()
+                    .for_each(|lease| lease.renewed_ms.push(at_ms));
+            }
+            What::LeaseExpired { token } | What::Released { token } => {
+                let expired = matches!(what, What::LeaseExpired { .. });
+                if let Some(lease) = self.lease(token) {
+                    lease.span.to_ms = at_ms;
+                    lease.expired = expired;
+                }
+            }
+            What::Paused { .. } => self.pauses.push(Span::open(client, at_ms)),
+            What::Resumed { .. } => close(&mut self.pauses, client, at_ms),
+            What::Read { balance } => {
+                self.accesses.push(Access {
+                    client,
+                    at_ms,
+                    balance,
+                    kind: AccessKind::Read,
+                });
+            }
+            What::WriteAccepted {
+                token,
+                status,
+                before,
+                after,
+                ..
+            } => {
+                close(&mut self.sections, client, at_ms);
+                let overwritten = before.filter(|_| token < self.newest());
+                let kind = AccessKind::Accepted {
+                    token,
+                    status,
+                    overwritten,
+                };
+                self.accesses.push(Access {
+                    client,
+                    at_ms,
+                    balance: after,
+                    kind,
+                });
+            }
+            What::WriteRefused {
+                token,
+                status,
+                high_water,
+                attempted,
+            } => {
+                close(&mut self.sections, client, at_ms);
+                let kind = AccessKind::Refused {
+                    token,
+                    status,
+                    high_water,
+                };
+                self.accesses.push(Access {
+                    client,
+                    at_ms,
+                    balance: attempted,
+                    kind,
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn conclude(&mut self, what: &What) {
+        if let What::Verdict {
+            expected,
+            found,
+            lost_update,
+            as_told,
+        } = *what
+        {
+            self.verdict = Some(Verdict {
+                expected,
+                found,
+                lost_update,
+                as_told,
+            });
+        }
+    }
+
+    fn lease(&mut self, token: FencingToken) -> Option<&mut LeaseBar> {
+        self.leases.iter_mut().find(|lease| lease.token == token)
+    }
+
+    fn newest(&self) -> Option<FencingToken> {
+        self.leases.iter().map(|lease| lease.token).max()
+    }
+
+    /// Tokens as they fit into a picture. A counter that starts at the clock has 15 digits, and
+    /// those of one scenario differ in the last few.
+    pub(super) fn short(&self, token: FencingToken) -> String {
+        const DIGITS: usize = 6;
+        let digits = token.to_string();
+        match digits.len() {
+            0..=DIGITS => digits,
+            length => format!("…{}", &digits[length - DIGITS + 2..]),
+        }
+    }
+}
+
+impl Span {
+    const fn open(client: ClientName, from_ms: u64) -> Self {
+        Self {
+            client,
+            from_ms,
+            to_ms: u64::MAX,
+        }
+    }
+}
+
+fn close(spans: &mut [Span], client: ClientName, at_ms: u64) {
+    let open = |span: &&mut Span| span.client == client && span.to_ms == u64::MAX;
+    if let Some(span) = spans.iter_mut().find(open) {
+        span.to_ms = at_ms;
+    }
+}

@@ -1,0 +1,136 @@
+//! Reads and writes on their way to the storage, and what it answers.
+
+use svg::node::element::{Circle, Group, Line};
+
+use super::{
+    act::STORAGE,
+    labels::{Label, Labels},
+    lanes::client_y,
+    shapes::{Anchor, Glyph, arrow, colours, dot, line, round, text},
+    time_axis::TimeAxis,
+};
+use crate::report::scene::{Access, AccessKind, Scene, Span};
+
+/// Two requests of one moment are drawn this far apart.
+const APART: f64 = 18.0;
+
+/// Height of a row of labels with two lines each.
+pub(super) const ROW: f64 = 34.0;
+
+/// Arrows, dots and labels; and how many rows the labels take.
+pub(super) fn draw(scene: &Scene, axis: TimeAxis) -> (Group, usize) {
+    let mut group = Group::new();
+    let mut labels = Labels::default();
+    let mut free_x = 0.0;
+    for access in &scene.accesses {
+        let x = f64::max(free_x, place(scene, access, axis));
+        free_x = x + APART;
+        group = group.add(request(access, x));
+        let (class, lines) = label(scene, access);
+        labels.place(x, class, lines);
+    }
+    let rows = labels.rows();
+    let labels = labels.into_placed();
+    // All leaders before all words: a word that is in the way of a line interrupts it.
+    let group = labels.iter().filter_map(leader).fold(group, Group::add);
+    (labels.iter().map(words).fold(group, Group::add), rows)
+}
+
+/// Beside the arrow of the grant, if the two would fall together.
+fn place(scene: &Scene, access: &Access, axis: TimeAxis) -> f64 {
+    let own = |section: &&Span| section.client == access.client && section.from_ms <= access.at_ms;
+    let section = scene.sections.iter().rfind(own);
+    let grant_x = section.map_or(0.0, |section| axis.x(section.from_ms));
+    let x = axis.x(access.at_ms);
+    if x < grant_x + APART / 2.0 {
+        grant_x + APART / 2.0
+    } else {
+        x
+    }
+}
+
+fn request(access: &Access, x: f64) -> Group {
+    let from_y = client_y(access.client) + 9.0;
+    let group = Group::new().set("class", colours(access.client));
+    let write =
+        |class, glyph| arrow(x, from_y, STORAGE - 9.0, "").add(dot(x, STORAGE, class, glyph));
+    match access.kind {
+        AccessKind::Read => {
+            let spot = Circle::new()
+                .set("cx", round(x))
+                .set("cy", STORAGE)
+                .set("r", 5);
+            let arrow = arrow(x, from_y, STORAGE - 6.0, "read");
+            group.add(arrow).add(spot.set("class", "dot"))
+        }
+        AccessKind::Accepted {
+            overwritten: None, ..
+        } => group.add(write("good-dot", Glyph::Check)),
+        AccessKind::Accepted { .. } => group.add(write("bad-dot", Glyph::Bang)),
+        AccessKind::Refused { .. } => group.add(write("bad-dot", Glyph::Cross)),
+    }
+}
+
+fn label(scene: &Scene, access: &Access) -> (&'static str, Vec<String>) {
+    let balance = access.balance;
+    match access.kind {
+        AccessKind::Read => ("small halo", vec![format!("reads {balance}")]),
+        AccessKind::Accepted {
+            token,
+            status,
+            overwritten,
+        } => {
+            let token = token.map(|token| format!(", token {}", scene.short(token)));
+            let answer = format!("{status}{}", token.unwrap_or_default());
+            match overwritten {
+                None => (
+                    "small halo good-text",
+                    vec![format!("writes {balance}"), answer],
+                ),
+                Some(before) => (
+                    "small halo bad-text",
+                    vec![format!("writes {balance} over {before}"), answer],
+                ),
+            }
+        }
+        AccessKind::Refused {
+            token,
+            status,
+            high_water,
+        } => {
+            let mark = high_water.map(|mark| format!(" < {}", scene.short(mark)));
+            let reason = format!("{}{}", scene.short(token), mark.unwrap_or_default());
+            let what = format!("writes {balance}: refused");
+            (
+                "small halo bad-text",
+                vec![what, format!("{status}, {reason}")],
+            )
+        }
+    }
+}
+
+fn leader(label: &Label) -> Option<Line> {
+    let (from, to) = (
+        (label.at_x, STORAGE + 10.0),
+        (label.at_x, top(label) - 11.0),
+    );
+    (label.row > 0).then(|| line(from, to, "leader"))
+}
+
+fn words(label: &Label) -> Group {
+    let line_y = |number: usize| top(label) + 14.0 * number as f64;
+    let lines = label.lines.iter().enumerate();
+    lines.fold(Group::new(), |group, (number, words)| {
+        group.add(text(
+            label.x,
+            line_y(number),
+            Anchor::Middle,
+            label.class,
+            words,
+        ))
+    })
+}
+
+fn top(label: &Label) -> f64 {
+    STORAGE + 27.0 + ROW * label.row as f64
+}

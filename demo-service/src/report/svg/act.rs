@@ -1,0 +1,122 @@
+use svg::node::element::{Definitions, Group, Path};
+
+use super::{
+    Heading, WIDTH, access, lanes,
+    shapes::{Anchor, Glyph, bar, dot, round, text, text_width},
+    time_axis::TimeAxis,
+};
+use crate::{
+    events::Act,
+    report::{
+        scene::{Scene, Verdict},
+        sentence::sentence,
+    },
+};
+
+/// Where the lanes are, from the top of the act.
+pub(super) const CLIENT_1: f64 = 78.0;
+pub(super) const LOCK: f64 = 140.0;
+pub(super) const CLIENT_2: f64 = 202.0;
+pub(super) const STORAGE: f64 = 264.0;
+
+/// Room for the heading above the lanes.
+const HEADING: f64 = 36.0;
+
+/// Height of the lane with the high-water mark.
+const MARKS: f64 = 46.0;
+
+/// One act, drawn, and how much room it takes.
+pub(super) struct Drawn {
+    pub(super) group: Group,
+    pub(super) height: f64,
+}
+
+/// Draws an act so many units from the top of the picture.
+pub(super) fn draw(scene: &Scene, top: f64, heading: Heading) -> Drawn {
+    // Without a heading everything moves up into its place.
+    let headroom = if heading == Heading::Shown {
+        0.0
+    } else {
+        HEADING
+    };
+    let axis = TimeAxis::new(scene.length_ms);
+    let hatch = format!("hatch-{}", scene.act);
+    let (accesses, rows) = access::draw(scene, axis);
+    let mut y = STORAGE + 26.0 + access::ROW * rows as f64;
+    let mut group = Group::new()
+        .set(
+            "transform",
+            format!("translate(0 {})", round(top - headroom)),
+        )
+        .add(Definitions::new().add(lanes::hatch(&hatch)))
+        .add(axis.lane(CLIENT_1, "client 1"))
+        .add(axis.lane(LOCK, "lock service"))
+        .add(axis.lane(CLIENT_2, "client 2"))
+        .add(axis.lane(STORAGE, "storage"))
+        .add(lanes::clients(scene, axis, &hatch))
+        .add(lanes::leases(scene, axis))
+        .add(accesses);
+    if heading == Heading::Shown {
+        let title = scene.act.title();
+        group = group.add(text(16.0, 34.0, Anchor::Start, "heading", title));
+    }
+    if scene.act == Act::Fenced {
+        group = group.add(marks(scene, axis, y + MARKS - 16.0));
+        y += MARKS;
+    }
+    group = group.add(axis.ticks(y));
+    y += 34.0;
+    if let Some(verdict) = &scene.verdict {
+        group = group.add(banner(scene, verdict, y + 20.0));
+        y += 40.0;
+    }
+    Drawn {
+        group,
+        height: y + 20.0,
+    }
+}
+
+/// The high-water mark: a step up with each claim.
+fn marks(scene: &Scene, axis: TimeAxis, y: f64) -> Group {
+    const STEP: f64 = 6.0;
+    let mut group = Group::new().add(text(16.0, y, Anchor::Start, "lane", "high-water mark"));
+    let mut line = String::new();
+    let mut level = y;
+    for (at_ms, token) in &scene.high_water {
+        let x = round(axis.x(*at_ms));
+        line += &match line.is_empty() {
+            true => format!("M {x} {level}"),
+            false => format!(" H {x} V {}", level - STEP),
+        };
+        level -= if line.contains('H') { STEP } else { 0.0 };
+        let words = scene.short(*token);
+        group = group.add(text(
+            x + 6.0,
+            level - 6.0,
+            Anchor::Start,
+            "small strong",
+            &words,
+        ));
+    }
+    if !line.is_empty() {
+        line += &format!(" H {}", round(axis.x(scene.length_ms)));
+        group = group.add(Path::new().set("d", line).set("class", "mark"));
+    }
+    group
+}
+
+fn banner(scene: &Scene, verdict: &Verdict, y: f64) -> Group {
+    let words = sentence(scene);
+    let (class, text_class, dot_class, glyph) = match verdict.lost_update {
+        true => ("bad-box", "strong bad-text", "bad-dot", Glyph::Cross),
+        false => ("good-box", "strong good-text", "good-dot", Glyph::Check),
+    };
+    debug_assert!(
+        text_width(&words) < WIDTH - 60.0,
+        "the verdict is too long: {words}"
+    );
+    Group::new()
+        .add(bar(16.0, WIDTH - 16.0, y, 19.0, class))
+        .add(dot(38.0, y, dot_class, glyph))
+        .add(text(56.0, y + 4.5, Anchor::Start, text_class, &words))
+}

@@ -1,0 +1,54 @@
+use svg::node::element::Group;
+
+use super::shapes::{Anchor, line, text};
+
+/// Where time begins and ends in the picture.
+const LEFT: f64 = 152.0;
+const RIGHT: f64 = 896.0;
+
+/// From milliseconds to places.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimeAxis {
+    length_ms: u64,
+}
+
+impl TimeAxis {
+    pub(super) fn new(length_ms: u64) -> Self {
+        Self {
+            length_ms: std::cmp::max(1, length_ms),
+        }
+    }
+
+    pub(super) fn x(self, at_ms: u64) -> f64 {
+        LEFT + (RIGHT - LEFT) * at_ms as f64 / self.length_ms as f64
+    }
+
+    /// The line of a lane, all along.
+    pub(super) fn lane(self, y: f64, name: &str) -> Group {
+        Group::new()
+            .add(text(16.0, y + 4.5, Anchor::Start, "lane", name))
+            .add(line((LEFT, y), (RIGHT, y), "rule"))
+    }
+
+    /// Ticks and numbers, at most some ten of them.
+    pub(super) fn ticks(self, y: f64) -> Group {
+        const STEPS_MS: [u64; 8] = [100, 200, 500, 1000, 2000, 5000, 10_000, 60_000];
+        let few = |step_ms: &u64| self.length_ms / step_ms <= 9;
+        let step_ms = STEPS_MS.into_iter().find(few).unwrap_or(600_000);
+        let mut axis = Group::new().add(line((LEFT, y), (RIGHT, y), "rule"));
+        let mut at_ms = 0;
+        while at_ms <= self.length_ms {
+            let x = self.x(at_ms);
+            let label = format!("{} s", at_ms as f64 / 1000.0);
+            axis = axis.add(line((x, y), (x, y + 5.0), "rule")).add(text(
+                x,
+                y + 19.0,
+                Anchor::Middle,
+                "small muted",
+                &label,
+            ));
+            at_ms += step_ms;
+        }
+        axis
+    }
+}

@@ -1,0 +1,193 @@
+use anstyle::{AnsiColor, Style};
+
+use super::{
+    scene::{AccessKind, Scene, Span},
+    sentence::sentence,
+};
+use crate::{
+    events::{Act, ClientName},
+    report::palette::{BAD, DIM, GOOD, HEADING, PAUSE},
+};
+
+/// Columns of the time line; with the names of the lanes it fits into 80.
+const WIDTH: usize = 60;
+
+/// Columns of the names.
+const NAMES: usize = 15;
+
+/// One act as a picture of characters.
+pub(crate) fn timeline(scene: &Scene) -> String {
+    let mut lanes = vec![
+        ("", ticks(scene)),
+        ("client 1", client(scene, ClientName::One)),
+        ("lock service", leases(scene)),
+        ("client 2", client(scene, ClientName::Two)),
+        ("storage", accesses(scene)),
+    ];
+    if scene.act == Act::Fenced {
+        lanes.push(("high-water mark", marks(scene)));
+    }
+    let heading = scene.act.title();
+    let mut text = format!("{HEADING}{heading}{HEADING:#}\n");
+    for (name, lane) in lanes {
+        text.push_str(&format!("{DIM}{name:>NAMES$}{DIM:#} {}\n", lane.painted()));
+    }
+    text
+}
+
+/// The verdict on one act.
+pub(crate) fn verdict(scene: &Scene) -> String {
+    let (style, glyph) = match scene.verdict {
+        Some(verdict) if !verdict.lost_update => (GOOD, '✓'),
+        _ => (BAD, '✗'),
+    };
+    format!(
+        "{style}{glyph} {}.{style:#} {}",
+        scene.act.title(),
+        sentence(scene)
+    )
+}
+
+/// One lane of characters.
+struct Lane {
+    cells: Vec<char>,
+    length_ms: u64,
+}
+
+impl Lane {
+    fn new(scene: &Scene) -> Self {
+        Self {
+            cells: vec![' '; WIDTH],
+            length_ms: std::cmp::max(1, scene.length_ms),
+        }
+    }
+
+    fn column(&self, at_ms: u64) -> usize {
+        let column = at_ms.saturating_mul(WIDTH as u64 - 1) / self.length_ms;
+        std::cmp::min(usize::try_from(column).unwrap_or(WIDTH), WIDTH - 1)
+    }
+
+    fn fill(&mut self, span: Span, with: char) {
+        let columns = self.column(span.from_ms)..=self.column(span.to_ms);
+        self.cells[columns].fill(with);
+    }
+
+    fn set(&mut self, at_ms: u64, to: char) {
+        let column = self.column(at_ms);
+        self.cells[column] = to;
+    }
+
+    /// Writes a word where it ends inside the lane; what stands there is overwritten.
+    fn write(&mut self, column: usize, word: &str) {
+        let from = std::cmp::min(column, WIDTH.saturating_sub(word.chars().count()));
+        for (cell, letter) in self.cells[from..].iter_mut().zip(word.chars()) {
+            *cell = letter;
+        }
+    }
+
+    fn painted(&self) -> String {
+        let mut text = String::new();
+        for cell in &self.cells {
+            match style(*cell) {
+                Some(style) => text.push_str(&format!("{style}{cell}{style:#}")),
+                None => text.push(*cell),
+            }
+        }
+        text.trim_end().to_owned()
+    }
+}
+
+fn style(cell: char) -> Option<Style> {
+    match cell {
+        '✓' => Some(GOOD),
+        '✗' | '!' | '×' => Some(BAD),
+        '▒' => Some(PAUSE),
+        '┄' | '·' => Some(DIM),
+        '━' => Some(AnsiColor::Blue.on_default()),
+        _ => None,
+    }
+}
+
+fn ticks(scene: &Scene) -> Lane {
+    let mut lane = Lane::new(scene);
+    let step_ms = std::cmp::max(1000, scene.length_ms / 5 / 1000 * 1000);
+    for at_ms in (0..=scene.length_ms).step_by(usize::try_from(step_ms).unwrap_or(1000)) {
+        lane.write(lane.column(at_ms), &format!("{} s", at_ms / 1000));
+    }
+    lane
+}
+
+fn client(scene: &Scene, client: ClientName) -> Lane {
+    let mut lane = Lane::new(scene);
+    let own = |span: &&Span| span.client == client;
+    scene
+        .waits
+        .iter()
+        .filter(own)
+        .for_each(|span| lane.fill(*span, '┄'));
+    scene
+        .sections
+        .iter()
+        .filter(own)
+        .for_each(|span| lane.fill(*span, '━'));
+    for pause in scene.pauses.iter().filter(own) {
+        lane.fill(*pause, '▒');
+        let columns = lane.column(pause.to_ms) - lane.column(pause.from_ms);
+        let word = " SIGSTOP ";
+        if columns > word.len() + 2 {
+            lane.write(
+                lane.column(pause.from_ms) + (columns - word.len()) / 2,
+                word,
+            );
+        }
+    }
+    for access in scene
+        .accesses
+        .iter()
+        .filter(|access| access.client == client)
+    {
+        if let Some(glyph) = written(access.kind) {
+            lane.set(access.at_ms, glyph);
+        }
+    }
+    lane
+}
+
+fn leases(scene: &Scene) -> Lane {
+    let mut lane = Lane::new(scene);
+    for lease in &scene.leases {
+        lane.fill(lease.span, '·');
+        let from = lane.column(lease.span.from_ms);
+        lane.write(from, &format!("[{}", scene.short(lease.token)));
+        lane.set(lease.span.to_ms, if lease.expired { '×' } else { ']' });
+    }
+    lane
+}
+
+fn accesses(scene: &Scene) -> Lane {
+    let mut lane = Lane::new(scene);
+    for access in &scene.accesses {
+        lane.set(access.at_ms, written(access.kind).unwrap_or('r'));
+    }
+    lane
+}
+
+fn marks(scene: &Scene) -> Lane {
+    let mut lane = Lane::new(scene);
+    for (at_ms, token) in &scene.high_water {
+        lane.write(lane.column(*at_ms), &scene.short(*token));
+    }
+    lane
+}
+
+const fn written(kind: AccessKind) -> Option<char> {
+    match kind {
+        AccessKind::Read => None,
+        AccessKind::Accepted {
+            overwritten: Some(_),
+            ..
+        } => Some('!'),
+        AccessKind::Accepted { .. } => Some('✓'),
+        AccessKind::Refused { .. } => Some('✗'),
+    }
+}

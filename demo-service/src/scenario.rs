@@ -1,0 +1,139 @@
+//! The pause scenario: two acts, real processes, and a verdict.
+
+mod act;
+mod client_process;
+mod progress;
+mod stage;
+
+use std::{fs, path::Path};
+
+use self::{act::Director, progress::Progress, stage::Stage};
+use crate::{
+    cli::{ScenarioArgs, millis},
+    console::Console,
+    events::{Act, Recorder, Recording},
+    failure::Failure,
+    interrupt::Interrupts,
+    report::{self, Scene, Summary},
+};
+
+/// Plays the scenario and tells what it came to.
+///
+/// # Errors
+/// [`Failure::NotAsTold`] if it was played to its end and came out differently; any other failure
+/// if it was not.
+pub(crate) async fn run(args: &ScenarioArgs) -> Result<(), Failure> {
+    let mut interrupts = Interrupts::listen()?;
+    let progress = Progress::new(args);
+    let recorder = Recorder::new(move |event| progress.tell(event));
+    let recording = tokio::select! {
+        recording = record(args, recorder.clone()) => recording?,
+        interrupt = interrupts.next() => return Err(Failure::Interrupted(interrupt)),
+    };
+    let mut summary = Summary::of(&recording, millis(recorder.elapsed()));
+    let scenes = scenes(&recording);
+    tell(args, &scenes);
+    summary.report = write_files(args, &recording, &summary, &scenes)?;
+    conclude(args, &summary)
+}
+
+/// Plays all runs on a stage of their own, which is gone afterwards.
+async fn record(args: &ScenarioArgs, recorder: Recorder) -> Result<Recording, Failure> {
+    let stage = Stage::set(&args.servers, recorder.clone()).await?;
+    progress::announce(args, &stage);
+    let director = Director {
+        gateway: stage.url(),
+        client: stage.client()?,
+        recorder: recorder.clone(),
+        ttl: args.ttl,
+        pause: args.pause(),
+        nonce: rand::random(),
+    };
+    for run in 1..=args.runs {
+        for act in Act::BOTH {
+            director.play(run, act).await?;
+        }
+    }
+    let (lock, store) = (stage.lock_kind().to_owned(), stage.store_kind().to_owned());
+    stage.strike().await?;
+    Ok(Recording {
+        lock,
+        store,
+        ttl_ms: millis(args.ttl),
+        pause_ms: millis(args.pause()),
+        runs: args.runs,
+        events: recorder.events(),
+    })
+}
+
+/// The run that is drawn: the first that did not go as told, otherwise the first.
+fn scenes(recording: &Recording) -> Vec<Scene> {
+    let runs = (1..=recording.runs).map(|run| {
+        let acts = Act::BOTH.map(|act| Scene::of(&recording.scene(run, act)));
+        acts.into_iter().flatten().collect::<Vec<_>>()
+    });
+    let mut runs = runs.collect::<Vec<_>>();
+    let strange = runs
+        .iter()
+        .position(|scenes| !scenes.iter().all(Scene::as_told));
+    runs.swap_remove(strange.unwrap_or(0))
+}
+
+fn tell(args: &ScenarioArgs, scenes: &[Scene]) {
+    let console = progress::console(args);
+    console.line("");
+    for scene in scenes {
+        console.line(report::timeline(scene));
+    }
+    let verdicts = if args.json {
+        Console::Stderr
+    } else {
+        Console::Stdout
+    };
+    for scene in scenes {
+        verdicts.line(report::verdict(scene));
+    }
+}
+
+/// Writes what was asked for, and returns the place of the report.
+fn write_files(
+    args: &ScenarioArgs,
+    recording: &Recording,
+    summary: &Summary,
+    scenes: &[Scene],
+) -> Result<Option<String>, Failure> {
+    if let Some(path) = &args.svg {
+        write(path, &report::picture(scenes))?;
+    }
+    let path = match &args.report {
+        Some(path) => path.clone(),
+        None if args.json => return Ok(None),
+        None => stage::new_report_file()?,
+    };
+    write(&path, &report::page(recording, summary, scenes))?;
+    Ok(Some(path.display().to_string()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let cannot = |source| Failure::CannotWrite {
+        path: path.to_owned(),
+        source,
+    };
+    fs::write(path, text).map_err(cannot)
+}
+
+fn conclude(args: &ScenarioArgs, summary: &Summary) -> Result<(), Failure> {
+    if args.json {
+        Console::Stdout.line(serde_json::json!(summary));
+    } else if let Some(report) = &summary.report {
+        Console::Stdout.line(format!("Report: {report}"));
+    }
+    if summary.as_told {
+        return Ok(());
+    }
+    Err(Failure::NotAsTold(format!(
+        "not as told: of {} runs, act 1 lost an update in {} and act 2 in {}; \
+         on a busy machine try a longer --ttl",
+        args.runs, summary.unfenced.lost_updates, summary.fenced.lost_updates,
+    )))
+}

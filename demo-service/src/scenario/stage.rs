@@ -1,0 +1,142 @@
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
+
+use lock_core::{FencingToken, InitialToken};
+use tempfile::TempDir;
+use tokio::{sync::oneshot, task::JoinSet};
+
+use crate::{
+    address::Address,
+    cli::Servers,
+    client::{ClientError, GatewayClient},
+    events::Recorder,
+    failure::Failure,
+    gateway::{Gateway, listen},
+};
+
+/// Where the counter of an in-process lock service starts: the tokens of the well-known figure.
+const FIRST_TOKEN: u64 = 33;
+
+/// A gateway of our own on a free port of this machine, and a folder that is gone afterwards.
+#[derive(Debug)]
+pub(super) struct Stage {
+    addr: SocketAddr,
+    lock_kind: &'static str,
+    store_kind: &'static str,
+    stop: oneshot::Sender<()>,
+    serving: JoinSet<Result<(), Failure>>,
+    scratch: TempDir,
+}
+
+impl Stage {
+    /// Connects to the servers and starts the gateway.
+    ///
+    /// # Errors
+    /// If a server cannot be used, or this machine has no free port or no temporary folder.
+    pub(super) async fn set(servers: &Servers, recorder: Recorder) -> Result<Self, Failure> {
+        let making = Failure::machine("making a temporary folder");
+        let scratch = tempfile::Builder::new()
+            .prefix("palisade-")
+            .tempdir()
+            .map_err(making)?;
+        let store = match &servers.store {
+            Some(store) => store.clone(),
+            None => Address::sqlite_file(&scratch.path().join("accounts.db")),
+        };
+        let gateway = Gateway::open(
+            &servers.lock,
+            &store,
+            initial_token(&servers.lock),
+            Some(recorder),
+        )
+        .await?;
+        let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).await?;
+        let addr = listener
+            .local_addr()
+            .map_err(Failure::machine("finding a free port"))?;
+        let (lock_kind, store_kind) = (gateway.lock_kind(), gateway.store_kind());
+        let (stop, stopped) = oneshot::channel();
+        let mut serving = JoinSet::new();
+        // A stage that is dropped stops its gateway too: then this ends with an error, which is
+        // as good.
+        serving.spawn(gateway.serve(listener, async { drop(stopped.await) }));
+        Ok(Self {
+            addr,
+            lock_kind,
+            store_kind,
+            stop,
+            serving,
+            scratch,
+        })
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    /// A client for the scenario itself, whose requests are not part of the story.
+    pub(super) fn client(&self) -> Result<GatewayClient, Failure> {
+        GatewayClient::new(self.url(), None).map_err(|error: ClientError| Failure::Machine {
+            doing: "making an HTTP client",
+            source: std::io::Error::other(error),
+        })
+    }
+
+    pub(super) const fn lock_kind(&self) -> &'static str {
+        self.lock_kind
+    }
+
+    pub(super) const fn store_kind(&self) -> &'static str {
+        self.store_kind
+    }
+
+    /// Ends the gateway in good order and removes the folder.
+    ///
+    /// # Errors
+    /// If requests do not end, or the folder cannot be removed.
+    pub(super) async fn strike(mut self) -> Result<(), Failure> {
+        // Nobody there to hear it means that it has ended, and then there is a reason to return.
+        let _ended = self.stop.send(()).is_err();
+        while let Some(served) = self.serving.join_next().await {
+            served.map_err(|panic| Failure::Machine {
+                doing: "serving",
+                source: std::io::Error::other(panic),
+            })??;
+        }
+        self.scratch
+            .close()
+            .map_err(Failure::machine("removing a temporary folder"))
+    }
+}
+
+/// Real servers count as they always do. A fresh in-process lock service gets small numbers, which
+/// are easier on the eye.
+fn initial_token(lock: &Address) -> InitialToken {
+    match FencingToken::new(FIRST_TOKEN) {
+        Ok(first) if lock.scheme() == "memory" => InitialToken::At(first),
+        _ => InitialToken::default(),
+    }
+}
+
+/// A new file for a report, in the temporary folder of this machine, that stays.
+///
+/// # Errors
+/// If it cannot be made.
+pub(super) fn new_report_file() -> Result<PathBuf, Failure> {
+    let folder = std::env::temp_dir();
+    let cannot = |source| Failure::CannotWrite {
+        path: folder.clone(),
+        source,
+    };
+    let file = tempfile::Builder::new()
+        .prefix("palisade-")
+        .suffix(".html")
+        .tempfile();
+    let (_, path) = file
+        .map_err(cannot)?
+        .keep()
+        .map_err(|error| cannot(error.error))?;
+    Ok(path)
+}

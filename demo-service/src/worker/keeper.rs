@@ -1,0 +1,61 @@
+use std::{
+    convert::Infallible,
+    future,
+    time::{Duration, Instant},
+};
+
+use tokio::{sync::watch, time::sleep};
+
+use super::step::{Step, tell};
+use crate::{client::GatewayClient, gateway::wire::LeaseBody};
+
+/// What a client knows of its own lease, without asking anybody.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Knowledge {
+    pub(super) deadline: Instant,
+    pub(super) renewals: u32,
+    pub(super) lost: bool,
+}
+
+impl Knowledge {
+    /// The time that the answer was under way makes this deadline late: the request was waiting in
+    /// line, so it cannot be counted from its start. The first renewal puts that right.
+    pub(super) fn on_arrival(lease: &LeaseBody) -> Self {
+        let left = Duration::from_millis(lease.remaining_ms);
+        Self {
+            deadline: Instant::now() + left,
+            renewals: 0,
+            lost: false,
+        }
+    }
+
+    pub(super) fn live(&self) -> bool {
+        !self.lost && Instant::now() < self.deadline
+    }
+}
+
+/// Renews a lease every third of its length until it is lost, and then waits to be dropped.
+pub(super) async fn keep(
+    client: &GatewayClient,
+    lease: &LeaseBody,
+    knowledge: &watch::Sender<Knowledge>,
+) -> Infallible {
+    let ttl = Duration::from_millis(lease.ttl_ms);
+    while !knowledge.borrow().lost {
+        sleep(ttl / 3).await;
+        let asked = Instant::now();
+        match client.renew(lease).await {
+            Ok(true) => knowledge.send_modify(|known| {
+                known.deadline = asked + ttl;
+                known.renewals += 1;
+            }),
+            Ok(false) => {
+                tell(&Step::LeaseLost);
+                knowledge.send_modify(|known| known.lost = true);
+            }
+            // Perhaps the next try gets through before the deadline.
+            Err(error) => tracing::warn!(%error, "cannot renew"),
+        }
+    }
+    future::pending().await
+}

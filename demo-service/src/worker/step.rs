@@ -1,0 +1,41 @@
+use std::{
+    io::{self, Write},
+    process,
+};
+
+use lock_core::FencingToken;
+use serde::{Deserialize, Serialize};
+
+/// What a worker tells its parent: one line of JSON per step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "snake_case")]
+pub(crate) enum Step {
+    /// It has the lease.
+    Acquired { token: FencingToken },
+    /// It has read the balance.
+    Read { balance: i64 },
+    /// It has computed the new balance, has just seen that its lease is live, and writes as soon as
+    /// it is told to.
+    Ready { balance: i64 },
+    /// It has noticed that its lease ended.
+    LeaseLost,
+    /// The store took the write.
+    Written { status: u16, fenced: bool },
+    /// The store refused the write; the worker starts afresh with a new lease.
+    Refused { status: u16, problem: String },
+    /// It cannot go on.
+    Failed { server_lost: bool, message: String },
+}
+
+/// Writes one step to stdout at once.
+pub(super) fn tell(step: &Step) {
+    let line = serde_json::to_string(step).unwrap_or_default();
+    let mut stdout = io::stdout().lock();
+    if writeln!(stdout, "{line}")
+        .and_then(|()| stdout.flush())
+        .is_err()
+    {
+        // Nobody listens any more: the parent is gone.
+        process::exit(1);
+    }
+}
