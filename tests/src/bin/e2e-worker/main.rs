@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod hold;
+mod section;
 
 use std::{error::Error, io::Write};
 
@@ -17,6 +18,8 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 enum Command {
     /// Acquire, then release when told to.
     Hold(Lock),
+    /// Acquire, read, and write when told to.
+    Section(section::Section),
 }
 
 #[derive(Args)]
@@ -72,5 +75,6 @@ impl Talk {
 async fn main() -> Result<(), Box<dyn Error>> {
     match Command::parse() {
         Command::Hold(lock) => hold::run(&lock, Talk::new()).await,
+        Command::Section(section) => section::run(&section, Talk::new()).await,
     }
 }
