@@ -1,5 +1,6 @@
 //! The user's side, on a clock that moves only when it is told to.
 #![cfg(all(feature = "memory", feature = "test-util"))]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     future::{Future, IntoFuture, poll_fn},

@@ -1,5 +1,7 @@
 //! Every backend passes the same cases: the in-process one on the system's clock, Redis on a
 //! real server.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{sync::Arc, time::Duration};
 

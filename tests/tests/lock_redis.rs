@@ -1,4 +1,10 @@
 //! The Redis lock service against a real server, and against what happens to servers.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tasks end with the runtime of their test"
+)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{future::IntoFuture, sync::Arc, time::Duration};
 

@@ -1,5 +1,7 @@
 //! The claim of the whole project, with real processes that are really stopped: a holder that was
 //! paused past its lease cannot write. And the control: without fencing it can, and does damage.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use e2e::{
     process::Process,
@@ -36,7 +38,7 @@ struct Bank {
 /// Beside the pool, what the database lives in: gone when the bank is dropped.
 #[expect(dead_code, reason = "kept for its drop")]
 enum Pool {
-    Postgres(PgPool, PostgresDatabase),
+    Postgres(PgPool, Box<PostgresDatabase>),
     Sqlite(SqlitePool, TempDir),
 }
 
@@ -51,7 +53,7 @@ impl Bank {
         PgFencedStore::new(pool.clone()).migrate().await.unwrap();
         Self {
             url: database.url().to_owned(),
-            pool: Pool::Postgres(pool, database),
+            pool: Pool::Postgres(pool, Box::new(database)),
         }
     }
 
