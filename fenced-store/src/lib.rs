@@ -13,6 +13,7 @@ mod migrations;
 mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod protected;
 mod receipt;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod rule;
@@ -29,6 +30,11 @@ pub use self::postgres::{Isolation, PgFencedStore, PgTxOptions};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteFencedStore;
 pub use self::{
-    dialect::Dialect, error::FenceError, high_water::HighWater, receipt::Receipt,
-    store::FencedStore, tx::FencedTx,
+    dialect::Dialect,
+    error::FenceError,
+    high_water::HighWater,
+    protected::{AcquireProtected, Protected, ProtectedError, ProtectedGuard},
+    receipt::Receipt,
+    store::FencedStore,
+    tx::FencedTx,
 };

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 mod file;
+mod protected;
 #[path = "../rule/mod.rs"]
 mod rule;
 mod traps;

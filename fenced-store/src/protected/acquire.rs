@@ -1,0 +1,143 @@
+use std::{
+    future::IntoFuture,
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use lock_core::{BoxFuture, FencingToken, InvalidName, LeaseGuard, ResourceName, Ttl};
+use tracing::{debug, warn};
+
+use super::{Protected, ProtectedError, ProtectedGuard};
+use crate::{Dialect, FenceError};
+
+/// An acquisition that is being prepared: `.await` it for a [`ProtectedGuard`].
+///
+/// # Errors
+/// Awaiting it fails as [`Acquire`](lock_core::Acquire) does, and as
+/// [`FencedStore::claim`](crate::FencedStore::claim) does; then the lease has been given back.
+///
+/// # Cancel safety
+/// Dropping the future at any await gives the lease back. The claim may go on in the background; it
+/// shuts out older holders, and nobody else.
+#[derive(Debug)]
+#[must_use = "an acquisition does nothing until it is awaited"]
+pub struct AcquireProtected<'a, DB: Dialect> {
+    protected: &'a Protected<DB>,
+    resource: Result<ResourceName, InvalidName>,
+    ttl: Ttl,
+    wait: Option<Duration>,
+    renew: bool,
+}
+
+/// How many tokens of a lock service that lost its counter are tried, the first included.
+const ATTEMPTS: u32 = 3;
+
+impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
+    pub(super) fn new(
+        protected: &'a Protected<DB>,
+        resource: Result<ResourceName, InvalidName>,
+    ) -> Self {
+        Self {
+            protected,
+            resource,
+            ttl: Ttl::default(),
+            wait: None,
+            renew: true,
+        }
+    }
+
+    /// The length of the lease. Defaults to 10 s. It is renewed all the same.
+    pub const fn ttl(mut self, ttl: Ttl) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// How long to wait for the lease while somebody else holds it. Defaults to: without bound.
+    ///
+    /// The claim in the store comes on top; it waits as long as the store is set to.
+    pub const fn wait(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    /// Whether the watchdog renews the lease. Defaults to true; nothing else switches it off.
+    pub const fn renew(mut self, renew: bool) -> Self {
+        self.renew = renew;
+        self
+    }
+
+    /// Locks, claims, and repairs a lock service whose tokens are behind the store's mark: then the
+    /// lease is given back and acquired afresh with a token above the mark. Safety does not depend
+    /// on it, for the store refuses those tokens anyway.
+    async fn lock_and_claim(self) -> Result<ProtectedGuard<DB>, ProtectedError> {
+        let resource = self.resource.clone().map_err(lock_core::Error::from)?;
+        let started = Instant::now();
+        let mut floor = None;
+        let mut attempt = 1;
+        loop {
+            let lease = self.lock(&resource, floor, started).await?;
+            let error = match self.protected.store.claim(lease.sequencer()).await {
+                Ok(()) => return Ok(ProtectedGuard::new(lease, self.protected.store.clone())),
+                Err(error) => error,
+            };
+            let repair = token_above(&error).filter(|_| attempt < ATTEMPTS && holds(&lease));
+            give_back(lease).await;
+            let Some(above) = repair else {
+                return Err(error.into());
+            };
+            warn!(%error, %above, "the lock service is behind the store: acquiring afresh");
+            let repairs = &self.protected.floor_repairs;
+            repairs.fetch_add(1, Ordering::Relaxed);
+            floor = Some(above);
+            attempt += 1;
+        }
+    }
+
+    /// Acquires the lease in what is left of the wait.
+    async fn lock(
+        &self,
+        resource: &ResourceName,
+        floor: Option<FencingToken>,
+        started: Instant,
+    ) -> Result<LeaseGuard, lock_core::Error> {
+        let mut acquire = self.protected.locks.acquire(resource);
+        acquire = acquire.ttl(self.ttl).renew(self.renew);
+        if let Some(wait) = self.wait {
+            acquire = acquire.wait(wait.saturating_sub(started.elapsed()));
+        }
+        if let Some(floor) = floor {
+            acquire = acquire.at_least(floor);
+        }
+        acquire.await
+    }
+}
+
+impl<'a, DB: Dialect> IntoFuture for AcquireProtected<'a, DB> {
+    type Output = Result<ProtectedGuard<DB>, ProtectedError>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.lock_and_claim())
+    }
+}
+
+/// The least token that the store would take, if it refused ours as not new.
+fn token_above(error: &FenceError) -> Option<FencingToken> {
+    match error {
+        FenceError::Stale { high_water, .. } => high_water.next(),
+        FenceError::DuplicateToken { presented, .. } => presented.next(),
+        _ => None,
+    }
+}
+
+/// If the lease is lost, a refusal is nothing to repair: somebody else has it.
+fn holds(lease: &LeaseGuard) -> bool {
+    lease.remaining().is_ok()
+}
+
+/// The watchdog goes on trying if this fails, so there is nobody to tell.
+async fn give_back(lease: LeaseGuard) {
+    if let Err(error) = lease.release().await {
+        debug!(%error, "a lease whose claim failed is not released yet");
+    }
+}

@@ -1,0 +1,92 @@
+use std::time::Duration;
+
+use lock_core::{FencingToken, LeaseGuard, Lost, Released, ResourceName, Sequencer};
+
+use crate::{Dialect, FenceError, FencedStore, FencedTx};
+
+/// A lease whose token the store knows: whoever held the resource before is shut out.
+///
+/// # Dropping
+/// As [`LeaseGuard`]: the release follows shortly.
+#[must_use = "dropping the guard releases the lease"]
+#[derive(Debug)]
+#[clippy::has_significant_drop]
+pub struct ProtectedGuard<DB: Dialect> {
+    lease: LeaseGuard,
+    store: FencedStore<DB>,
+}
+
+impl<DB: Dialect> ProtectedGuard<DB> {
+    /// The caller has claimed the lease's token.
+    pub(super) const fn new(lease: LeaseGuard, store: FencedStore<DB>) -> Self {
+        Self { lease, store }
+    }
+
+    /// Begins a fenced transaction. It never claims again.
+    ///
+    /// # Errors
+    /// [`FenceError::LeaseLost`] from the lease's deadline on, without asking the store;
+    /// [`FenceError::MarkLost`] if the store has forgotten the claim; otherwise as
+    /// [`FencedStore::begin`].
+    ///
+    /// # Cancel safety
+    /// Cancel safe: a transaction that was begun meanwhile is rolled back.
+    pub async fn begin(&self) -> Result<FencedTx<DB>, FenceError> {
+        self.lease.remaining()?;
+        match self.store.begin(self.sequencer()).await {
+            Err(FenceError::NotClaimed {
+                resource,
+                presented,
+            }) => Err(FenceError::MarkLost {
+                resource,
+                presented,
+            }),
+            begun => begun,
+        }
+    }
+
+    /// The fencing token of this acquisition.
+    #[must_use]
+    pub fn token(&self) -> FencingToken {
+        self.lease.token()
+    }
+
+    /// What to send along with writes that others carry out.
+    #[must_use]
+    pub fn sequencer(&self) -> &Sequencer {
+        self.lease.sequencer()
+    }
+
+    /// What is held.
+    #[must_use]
+    pub fn resource(&self) -> &ResourceName {
+        self.lease.resource()
+    }
+
+    /// The time until the deadline of the present lease, by the local clock.
+    ///
+    /// # Errors
+    /// [`Lost`] from the deadline on, for good, without asking any server.
+    pub fn remaining(&self) -> Result<Duration, Lost> {
+        self.lease.remaining()
+    }
+
+    /// Completes when the lease is lost, at the latest at its deadline.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn lost(&self) -> Lost {
+        self.lease.lost().await
+    }
+
+    /// Releases the lease. The mark in the store stays.
+    ///
+    /// # Errors
+    /// As [`LeaseGuard::release`].
+    ///
+    /// # Cancel safety
+    /// As [`LeaseGuard::release`]: the watchdog finishes it.
+    pub async fn release(self) -> Result<Released, lock_core::Error> {
+        self.lease.release().await
+    }
+}

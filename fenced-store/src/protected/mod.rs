@@ -1,0 +1,110 @@
+//! A lock service and a fenced store, put together.
+
+mod acquire;
+mod error;
+mod guard;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use lock_core::{InvalidName, LockManager, ResourceName};
+
+pub use self::{acquire::AcquireProtected, error::ProtectedError, guard::ProtectedGuard};
+use crate::{Dialect, FencedStore};
+
+/// Resources that are locked in a lock service and written in a fenced store.
+///
+/// Acquiring one locks it *and* claims it in the store, so that from then on no older holder's write
+/// is accepted, whether or not the new one has written anything yet. Cloning is cheap.
+///
+/// NOT guaranteed: that there is only one holder at a time, and anything about effects outside the
+/// store.
+///
+/// # Examples
+/// ```
+/// # #[cfg(not(feature = "sqlite"))]
+/// # fn main() {}
+/// # #[cfg(feature = "sqlite")]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use fenced_store::{Protected, SqliteFencedStore};
+/// use lock_core::{LockManager, Ttl};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let file = directory.path().join("accounts.db");
+/// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(file).create_if_missing(true);
+/// # let options = SqliteFencedStore::recommended(options);
+/// # let pool = sqlx::SqlitePool::connect_with(options).await?;
+/// # sqlx::query("CREATE TABLE accounts (id INTEGER, balance INTEGER)").execute(&pool).await?;
+/// let locks = LockManager::connect("memory:").await?;
+/// let store = SqliteFencedStore::new(pool);
+/// store.migrate().await?;
+/// let accounts = Protected::new(locks, store);
+///
+/// let guard = accounts.acquire("account:42").ttl(Ttl::secs(10)).await?;
+/// let mut tx = guard.begin().await?;
+/// sqlx::query("UPDATE accounts SET balance = balance - 10 WHERE id = 42").execute(&mut *tx).await?;
+/// let receipt = tx.commit().await?;
+/// assert_eq!(receipt.token(), guard.token());
+/// guard.release().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Protected<DB: Dialect> {
+    locks: LockManager,
+    store: FencedStore<DB>,
+    floor_repairs: Arc<AtomicU64>,
+}
+
+impl<DB: Dialect> Protected<DB> {
+    /// Puts a lock service and a store together.
+    #[must_use]
+    pub fn new(locks: LockManager, store: FencedStore<DB>) -> Self {
+        Self {
+            locks,
+            store,
+            floor_repairs: Arc::default(),
+        }
+    }
+
+    /// Locks and claims a resource: a builder that is awaited. Waits without bound unless told
+    /// otherwise.
+    pub fn acquire<N>(&self, resource: N) -> AcquireProtected<'_, DB>
+    where
+        N: TryInto<ResourceName>,
+        N::Error: Into<InvalidName>,
+    {
+        AcquireProtected::new(self, resource.try_into().map_err(Into::into))
+    }
+
+    /// The lock service.
+    #[must_use]
+    pub const fn locks(&self) -> &LockManager {
+        &self.locks
+    }
+
+    /// The store.
+    #[must_use]
+    pub const fn store(&self) -> &FencedStore<DB> {
+        &self.store
+    }
+
+    /// How often the lock service issued a token that the store had already seen, and was lifted
+    /// above it. Anything but 0 means that the lock service lost its state: worth an alert.
+    #[must_use]
+    pub fn floor_repairs(&self) -> u64 {
+        self.floor_repairs.load(Ordering::Relaxed)
+    }
+}
+
+impl<DB: Dialect> Clone for Protected<DB> {
+    fn clone(&self) -> Self {
+        Self {
+            locks: self.locks.clone(),
+            store: self.store.clone(),
+            floor_repairs: Arc::clone(&self.floor_repairs),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! A lock service and a store, put together: what happens when they disagree.
+
+use std::{sync::Arc, time::Duration};
+
+use fenced_store::{FenceError, Protected, ProtectedError};
+use lock_core::{
+    Attempt, ErrorKind, FencingToken, InitialToken, Issuer, LockManager, LostReason, Ttl,
+    test_util::ManualClock,
+};
+use sqlx::Sqlite;
+
+use crate::{
+    file::SqliteFile,
+    rule::{Harness, balance, fenced_add, fresh, grant_by, high_water, token},
+};
+
+/// A lock service that begins at token 1, as if it had lost its counter.
+async fn forgetful() -> LockManager {
+    let builder = LockManager::builder().initial_token(InitialToken::At(FencingToken::MIN));
+    builder.connect("memory:").await.unwrap()
+}
+
+async fn protected_by(locks: LockManager) -> (SqliteFile, Protected<Sqlite>) {
+    let world: SqliteFile = fresh().await;
+    let protected = Protected::new(locks, world.store().clone());
+    (world, protected)
+}
+
+fn memory_grant(resource: &str, number: u64) -> lock_core::Sequencer {
+    grant_by("memory", resource, number)
+}
+
+async fn is_free(locks: &LockManager, resource: &str) -> bool {
+    matches!(
+        locks.try_acquire(resource).await.unwrap(),
+        Attempt::Granted(_)
+    )
+}
+
+#[tokio::test]
+async fn acquiring_shuts_out_the_older_holder_before_anything_is_written() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    let old = accounts.acquire("account:42").await.unwrap();
+    let stale = old.sequencer().clone();
+    old.begin().await.unwrap().commit().await.unwrap();
+    old.release().await.unwrap();
+
+    let new = accounts.acquire("account:42").await.unwrap();
+    assert!(new.token() > stale.token());
+    let error = world.store().begin(&stale).await.unwrap_err();
+    assert!(matches!(error, FenceError::Stale { .. }), "{error:?}");
+
+    let mut tx = new.begin().await.unwrap();
+    SqliteFile::add(&mut tx, 1).await.unwrap();
+    assert_eq!(tx.commit().await.unwrap().token(), new.token());
+    assert_eq!(balance(&world).await, 101);
+    assert_eq!(accounts.floor_repairs(), 0);
+}
+
+#[tokio::test]
+async fn a_lock_service_that_lost_its_counter_is_lifted_above_the_mark() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    let before = memory_grant("account:42", 1000);
+    world.store().claim(&before).await.unwrap();
+
+    let guard = accounts.acquire("account:42").await.unwrap();
+    assert!(guard.token().get() > 1000);
+    assert_eq!(
+        high_water(&world, "account:42").await,
+        Some(guard.token().get())
+    );
+    assert_eq!(accounts.floor_repairs(), 1);
+    guard.begin().await.unwrap().commit().await.unwrap();
+    assert!(world.store().begin(&before).await.unwrap_err().is_fenced());
+}
+
+/// It issues the very number again that another holder has claimed.
+#[tokio::test]
+async fn a_token_that_was_issued_twice_is_replaced() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    world
+        .store()
+        .claim(&memory_grant("account:42", 1))
+        .await
+        .unwrap();
+    let guard = accounts.acquire("account:42").await.unwrap();
+    assert!(guard.token().get() > 1);
+    assert_eq!(accounts.floor_repairs(), 1);
+    fenced_add(&world, guard.sequencer()).await.unwrap();
+}
+
+/// A mark so high that it must be a mistake does not drag the lock service's counter along.
+#[tokio::test]
+async fn a_poisoned_mark_is_refused_and_harms_no_other_resource() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    let poisoned = memory_grant("account:42", FencingToken::MAX.get() - 1);
+    world.store().claim(&poisoned).await.unwrap();
+    match accounts.acquire("account:42").await.unwrap_err() {
+        ProtectedError::Lock(error) => assert_eq!(error.kind(), ErrorKind::FloorImplausible),
+        other => panic!("{other:?}"),
+    }
+    assert!(is_free(accounts.locks(), "account:42").await);
+    let other = accounts.acquire("account:43").await.unwrap();
+    assert!(other.token() < token(1000));
+    other.begin().await.unwrap().commit().await.unwrap();
+}
+
+/// There is no token above the greatest.
+#[tokio::test]
+async fn a_mark_at_the_cap_is_final() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    let last = memory_grant("account:42", FencingToken::MAX.get());
+    world.store().claim(&last).await.unwrap();
+    let error = accounts.acquire("account:42").await.unwrap_err();
+    let ProtectedError::Store(FenceError::Stale { high_water, .. }) = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(high_water, FencingToken::MAX);
+    assert_eq!(accounts.floor_repairs(), 0);
+    assert!(is_free(accounts.locks(), "account:42").await);
+}
+
+/// A claim that is refused for another reason gives the lease back, and repairs nothing.
+#[tokio::test]
+async fn a_refused_claim_gives_the_lease_back() {
+    let builder = LockManager::builder().issuer(Issuer::new("other").unwrap());
+    let (world, accounts) = protected_by(builder.connect("memory:").await.unwrap()).await;
+    world
+        .store()
+        .claim(&memory_grant("account:42", 1))
+        .await
+        .unwrap();
+    let error = accounts.acquire("account:42").await.unwrap_err();
+    let ProtectedError::Store(error) = error else {
+        panic!("{error:?}");
+    };
+    assert!(matches!(error, FenceError::WrongIssuer { .. }), "{error:?}");
+    assert!(is_free(accounts.locks(), "account:42").await);
+    assert_eq!(high_water(&world, "account:42").await, Some(1));
+}
+
+#[tokio::test]
+async fn waiting_ends_and_says_so() {
+    let (_world, accounts) = protected_by(forgetful().await).await;
+    let _held = accounts.acquire("account:42").await.unwrap();
+    let wait = Duration::from_millis(50);
+    match accounts.acquire("account:42").wait(wait).await.unwrap_err() {
+        ProtectedError::Lock(error) => assert_eq!(error.kind(), ErrorKind::WaitTimeout),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_lost_lease_begins_nothing() {
+    let clock = ManualClock::new();
+    let builder = LockManager::builder().clock(Arc::new(clock.clone()));
+    let (_world, accounts) = protected_by(builder.connect("memory:").await.unwrap()).await;
+    let acquire = accounts.acquire("account:42").ttl(Ttl::secs(10));
+    let guard = acquire.renew(false).await.unwrap();
+    guard.begin().await.unwrap().rollback().await.unwrap();
+
+    clock.advance(Duration::from_secs(11));
+    match guard.begin().await.unwrap_err() {
+        FenceError::LeaseLost(lost) => assert_eq!(lost.reason(), LostReason::Expired),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A database failover may lose a claim. Whoever made it must not simply make it again: a newer
+/// one may be lost, too.
+#[tokio::test]
+async fn a_mark_that_the_store_forgot_is_lost() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    let guard = accounts.acquire("account:42").await.unwrap();
+    world.delete_mark(guard.resource()).await;
+    let error = guard.begin().await.unwrap_err();
+    assert!(matches!(error, FenceError::MarkLost { .. }), "{error:?}");
+    assert!(error.is_fenced());
+    assert_eq!(
+        high_water(&world, "account:42").await,
+        None,
+        "a begin never claims"
+    );
+}
+
+#[tokio::test]
+async fn an_acquisition_that_is_dropped_gives_the_lease_back() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    let old = accounts.acquire("account:42").await.unwrap();
+    let open = old.begin().await.unwrap();
+    // The lease is free, but the claim waits for the open transaction.
+    accounts.locks().release(old.sequencer()).await.unwrap();
+    let cut_off = tokio::time::timeout(
+        Duration::from_millis(50),
+        accounts.acquire("account:42").into_future(),
+    );
+    assert!(cut_off.await.is_err());
+    open.commit().await.unwrap();
+    let next = accounts.acquire("account:42").await.unwrap();
+    fenced_add(&world, next.sequencer()).await.unwrap();
+}
