@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 use super::{blocking, start};
 use crate::warden::{Order, Running, ServerKind, Warden};
 
-/// The variable that names a Redis server to use for [`redis`] instead of starting one.
+/// The variable that names a Redis server to use for [`redis()`] instead of starting one.
 pub const REDIS_URL_VARIABLE: &str = "PALISADE_TEST_REDIS_URL";
 
 /// The Redis server that the tests of this process share. Keep to keys of your own.
@@ -20,7 +20,7 @@ pub async fn redis() -> &'static SharedRedis {
     SHARED.get_or_init(SharedRedis::new).await
 }
 
-/// See [`redis`].
+/// See [`redis()`].
 #[derive(Debug)]
 pub struct SharedRedis {
     url: String,
