@@ -11,3 +11,9 @@ pub mod project;
 pub mod servers;
 pub mod signal;
 pub mod warden;
+
+/// The examples of the project's README, compiled, and run where they need no server.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+#[derive(Debug)]
+pub struct Readme;
