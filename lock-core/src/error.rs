@@ -1,4 +1,4 @@
-use std::{error::Error as StdError, fmt, sync::Arc};
+use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 use crate::{InvalidName, InvalidTtl, ResourceName};
 
@@ -17,6 +17,7 @@ struct Inner {
     outcome: Outcome,
     resource: Option<ResourceName>,
     detail: Option<String>,
+    retry_after: Option<Duration>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -89,6 +90,7 @@ impl Error {
             outcome: Outcome::NotApplied,
             resource: None,
             detail: None,
+            retry_after: None,
             source: None,
         }))
     }
@@ -111,6 +113,13 @@ impl Error {
     #[must_use]
     pub fn because(mut self, detail: impl Into<String>) -> Self {
         self.0.detail = Some(detail.into());
+        self
+    }
+
+    /// Says after what time to try again.
+    #[must_use]
+    pub fn retry_after(mut self, time: Duration) -> Self {
+        self.0.retry_after = Some(time);
         self
     }
 
@@ -143,6 +152,12 @@ impl Error {
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
         self.0.outcome
+    }
+
+    /// After a [`ErrorKind::WaitTimeout`]: when the present lease ends unless it is renewed.
+    #[must_use]
+    pub const fn try_again_after(&self) -> Option<Duration> {
+        self.0.retry_after
     }
 
     /// The resource, if the operation was about one.

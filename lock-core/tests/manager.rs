@@ -195,6 +195,10 @@ async fn contention_is_a_value_or_a_timeout_by_choice() {
         (ErrorKind::WaitTimeout, Outcome::NotApplied)
     );
     assert_eq!(error.resource().unwrap().as_str(), "r");
+    assert_eq!(
+        error.try_again_after(),
+        Some(TTL.get() - Duration::from_secs(1))
+    );
 }
 
 #[tokio::test]
@@ -362,4 +366,25 @@ fn guards_and_futures_may_move_between_threads() {
         let now = world.clock.now();
         assert_eq!(now, world.clock.now());
     });
+}
+
+#[tokio::test]
+async fn a_guard_that_is_detached_keeps_the_lease_and_renews_it_no_more() {
+    let world = world();
+    let guard = world.acquire().await;
+    let sequencer = guard.sequencer().clone();
+    let lease = guard.detach();
+    assert_eq!((&lease.sequencer, lease.remaining), (&sequencer, TTL.get()));
+    assert!(!world.is_free().await);
+    world.clock.advance(TTL.get() / 3);
+    // A cycle of the watchdog, which would renew the lease if it still knew of it.
+    drop(world.locks.acquire("other").await.unwrap());
+    world
+        .until("cleaned up", async || {
+            let other = ResourceName::new("other").unwrap();
+            world.rival.inspect(&other).await.unwrap().holder.is_none()
+        })
+        .await;
+    world.clock.advance(TTL.get() - TTL.get() / 3);
+    assert!(world.is_free().await);
 }

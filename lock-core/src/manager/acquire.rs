@@ -205,9 +205,10 @@ impl<'a> IntoFuture for Acquire<'a> {
             let resource = self.resource.clone();
             match self.guarded().await? {
                 Attempt::Granted(guard) => Ok(guard),
-                Attempt::Held { .. } => {
+                Attempt::Held { retry_after } => {
                     let kind = locks.backend_kind();
-                    let timeout = Error::new(ErrorKind::WaitTimeout, Operation::Acquire, kind);
+                    let timeout = Error::new(ErrorKind::WaitTimeout, Operation::Acquire, kind)
+                        .retry_after(retry_after);
                     Err(match resource {
                         Ok(resource) => timeout.on(&resource),
                         Err(_) => timeout,

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Inner,
+    DetachedLease, Inner,
     cleanup::{CleanUp, OnDrop},
     lost::Lost,
     status::LeaseStatus,
@@ -95,6 +95,19 @@ impl LeaseGuard {
     /// Cancel safe.
     pub async fn lost(&self) -> Lost {
         self.status.lost().await
+    }
+
+    /// Gives up the guard and keeps the lease: whoever has the sequencer renews and releases it.
+    ///
+    /// The watchdog stops renewing.
+    #[must_use = "nothing renews or releases the lease any more"]
+    pub fn detach(mut self) -> DetachedLease {
+        self.on_drop.disarm();
+        DetachedLease {
+            sequencer: self.sequencer().clone(),
+            ttl: self.status.ttl(),
+            remaining: self.remaining().unwrap_or_default(),
+        }
     }
 
     /// Releases the lease.

@@ -217,6 +217,12 @@ impl LockManager {
         &self.inner.issuer
     }
 
+    /// The clock that deadlines are read from.
+    #[must_use]
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.inner.clock
+    }
+
     /// The kind of lock service, such as `"redis"`.
     #[must_use]
     pub fn backend_kind(&self) -> &'static str {
