@@ -1,4 +1,8 @@
-//! Database transactions and HTTP handlers that refuse stale fencing tokens.
+#![cfg_attr(feature = "postgres", doc = include_str!("../README.md"))]
+#![cfg_attr(
+    not(feature = "postgres"),
+    doc = "Database transactions and HTTP handlers that refuse stale fencing tokens."
+)]
 #![forbid(unsafe_code)]
 
 mod classify;

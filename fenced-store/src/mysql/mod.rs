@@ -96,27 +96,21 @@ async fn mark(
 }
 
 /// The first claim sets the issuer; the share lock keeps it while the claim is under way.
+///
+/// Inserted before it is read: two first claims that both share-locked the gap where it belongs
+/// would deadlock.
 async fn check_issuer(
     connection: &mut MySqlConnection,
     sequencer: &Sequencer,
 ) -> Result<(), FenceError> {
-    const CURRENT: &str = "SELECT name FROM fenced_issuer LOCK IN SHARE MODE";
-    let mut current: Option<String> = sqlx::query_scalar(CURRENT)
-        .fetch_optional(&mut *connection)
+    sqlx::query("INSERT IGNORE INTO fenced_issuer (name) VALUES (?)")
+        .bind(sequencer.issuer().as_str())
+        .execute(&mut *connection)
         .await?;
-    if current.is_none() {
-        sqlx::query("INSERT IGNORE INTO fenced_issuer (name) VALUES (?)")
-            .bind(sequencer.issuer().as_str())
-            .execute(&mut *connection)
-            .await?;
-        current = sqlx::query_scalar(CURRENT)
-            .fetch_optional(connection)
-            .await?;
-    }
-    match current {
-        Some(current) => rule::issuer(&Issuer::new(current).map_err(undecodable)?, sequencer),
-        None => Err(sqlx::Error::RowNotFound.into()),
-    }
+    let current: String = sqlx::query_scalar("SELECT name FROM fenced_issuer LOCK IN SHARE MODE")
+        .fetch_one(connection)
+        .await?;
+    rule::issuer(&Issuer::new(current).map_err(undecodable)?, sequencer)
 }
 
 async fn raise(connection: &mut MySqlConnection, sequencer: &Sequencer) -> Result<(), FenceError> {

@@ -16,8 +16,8 @@ use crate::{Dialect, FencedStore};
 
 /// Resources that are locked in a lock service and written in a fenced store.
 ///
-/// Acquiring one locks it *and* claims it in the store, so that from then on no older holder's write
-/// is accepted, whether or not the new one has written anything yet. Cloning is cheap.
+/// Acquiring one locks it *and* claims it in the store, so that from then on no older holder's
+/// write is accepted, whether or not the new one has written anything yet. Cloning is cheap.
 ///
 /// NOT guaranteed: that there is only one holder at a time, and anything about effects outside the
 /// store.
@@ -34,8 +34,8 @@ use crate::{Dialect, FencedStore};
 ///
 /// # let directory = tempfile::tempdir()?;
 /// # let file = directory.path().join("accounts.db");
-/// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(file).create_if_missing(true);
-/// # let options = SqliteFencedStore::recommended(options);
+/// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(file);
+/// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
 /// # let pool = sqlx::SqlitePool::connect_with(options).await?;
 /// # sqlx::query("CREATE TABLE accounts (id INTEGER, balance INTEGER)").execute(&pool).await?;
 /// let locks = LockManager::connect("memory:").await?;
@@ -45,7 +45,9 @@ use crate::{Dialect, FencedStore};
 ///
 /// let guard = accounts.acquire("account:42").ttl(Ttl::secs(10)).await?;
 /// let mut tx = guard.begin().await?;
-/// sqlx::query("UPDATE accounts SET balance = balance - 10 WHERE id = 42").execute(&mut *tx).await?;
+/// sqlx::query("UPDATE accounts SET balance = balance - 10 WHERE id = 42")
+///     .execute(&mut *tx)
+///     .await?;
 /// let receipt = tx.commit().await?;
 /// assert_eq!(receipt.token(), guard.token());
 /// guard.release().await?;

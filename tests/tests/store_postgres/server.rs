@@ -47,18 +47,32 @@ impl PostgresServer {
 
     /// Waits until that many sessions queue for an advisory lock.
     pub(crate) async fn until_queued(&self, sessions: i64) {
-        while self.advisory_locks(false).await != sessions {
-            tokio::task::yield_now().await;
-        }
+        let queued = async {
+            while self.advisory_locks(false).await != sessions {
+                tokio::task::yield_now().await;
+            }
+        };
+        let queued = tokio::time::timeout(PATIENCE, queued).await;
+        assert!(
+            queued.is_ok(),
+            "there are not {sessions} sessions in the queue"
+        );
     }
 
     /// Waits until no session holds or waits for an advisory lock.
     pub(crate) async fn until_unlocked(&self) {
-        while self.advisory_locks(true).await + self.advisory_locks(false).await != 0 {
-            tokio::task::yield_now().await;
-        }
+        let unlocked = async {
+            while self.advisory_locks(true).await + self.advisory_locks(false).await != 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        let unlocked = tokio::time::timeout(PATIENCE, unlocked).await;
+        assert!(unlocked.is_ok(), "somebody keeps an advisory lock");
     }
 }
+
+/// Far more than anything here takes: what has not happened by then will not.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Harness for PostgresServer {
     type Db = Postgres;
