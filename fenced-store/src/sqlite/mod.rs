@@ -15,7 +15,7 @@ use self::error::of_our_call;
 use crate::{
     FenceError, FencedStore, HighWater,
     dialect::sealed::Operations,
-    high_water::undecodable,
+    high_water::columns::undecodable,
     rule::{self, Claim},
 };
 

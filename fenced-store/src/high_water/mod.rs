@@ -1,6 +1,7 @@
-use lock_core::{FencingToken, Issuer};
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) mod columns;
 
-use crate::FenceError;
+use lock_core::{FencingToken, Issuer};
 
 /// The high-water mark of a resource: the greatest token that was ever claimed for it.
 ///
@@ -14,16 +15,6 @@ pub struct HighWater {
 }
 
 impl HighWater {
-    /// From the columns `token`, `holder`, `issuer`.
-    pub(crate) fn from_columns(row: (i64, String, String)) -> Result<Self, FenceError> {
-        let (token, holder, issuer) = row;
-        Ok(Self {
-            token: FencingToken::try_from(token).map_err(undecodable)?,
-            issuer: Issuer::new(issuer).map_err(undecodable)?,
-            holder,
-        })
-    }
-
     /// The token. Lower ones are refused.
     #[must_use]
     pub const fn token(&self) -> FencingToken {
@@ -40,10 +31,4 @@ impl HighWater {
     pub(crate) fn holder(&self) -> &str {
         &self.holder
     }
-}
-
-/// The tables hold something that this crate did not write.
-pub(crate) fn undecodable(error: impl std::error::Error + Send + Sync + 'static) -> FenceError {
-    let source = sqlx::Error::Decode(error.into());
-    FenceError::Db { source }
 }
