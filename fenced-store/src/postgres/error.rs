@@ -49,64 +49,37 @@ fn database_error(error: &sqlx::Error) -> Option<&PgDatabaseError> {
 /// Reads the detail of a refusal. `None` if somebody else raises our codes with other details.
 fn refusal(error: &PgDatabaseError) -> Option<FenceError> {
     let detail = error.detail()?;
+    if error.code() == "FN001" {
+        let Stale { token, high_water } = serde_json::from_str(detail).ok()?;
+        return Some(FenceError::Stale {
+            resource: token.resource,
+            presented: token.presented,
+            high_water,
+        });
+    }
+    if error.code() == "FN004" {
+        let issuers: Issuers = serde_json::from_str(detail).ok()?;
+        return Some(FenceError::WrongIssuer {
+            resource: issuers.resource,
+            presented: issuers.presented,
+            current: issuers.current,
+        });
+    }
+    let Token {
+        resource,
+        presented,
+    } = serde_json::from_str(detail).ok()?;
     match error.code() {
-        "FN001" => serde_json::from_str(detail)
-            .map(
-                |Stale {
-                     resource,
-                     presented,
-                     high_water,
-                 }| FenceError::Stale {
-                    resource,
-                    presented,
-                    high_water,
-                },
-            )
-            .ok(),
-        "FN002" => serde_json::from_str(detail)
-            .map(
-                |Token {
-                     resource,
-                     presented,
-                 }| FenceError::DuplicateToken {
-                    resource,
-                    presented,
-                },
-            )
-            .ok(),
-        "FN003" => serde_json::from_str(detail)
-            .map(
-                |Token {
-                     resource,
-                     presented,
-                 }| FenceError::NotClaimed {
-                    resource,
-                    presented,
-                },
-            )
-            .ok(),
-        "FN004" => serde_json::from_str(detail)
-            .map(
-                |Names {
-                     resource,
-                     presented,
-                     current,
-                 }| FenceError::WrongIssuer {
-                    resource,
-                    presented,
-                    current,
-                },
-            )
-            .ok(),
+        "FN002" => Some(FenceError::DuplicateToken {
+            resource,
+            presented,
+        }),
+        "FN003" => Some(FenceError::NotClaimed {
+            resource,
+            presented,
+        }),
         _ => None,
     }
-}
-
-#[derive(Deserialize)]
-struct Stale {
-    resource: ResourceName,
-    presented: FencingToken,
-    high_water: FencingToken,
 }
 
 #[derive(Deserialize)]
@@ -116,7 +89,14 @@ struct Token {
 }
 
 #[derive(Deserialize)]
-struct Names {
+struct Stale {
+    #[serde(flatten)]
+    token: Token,
+    high_water: FencingToken,
+}
+
+#[derive(Deserialize)]
+struct Issuers {
     resource: ResourceName,
     presented: Issuer,
     current: Issuer,

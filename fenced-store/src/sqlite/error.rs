@@ -34,10 +34,10 @@ pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
     }
 }
 
-/// Whether a commit failed because a statement had ended the transaction. SQLite has no code of its
-/// own for it.
-pub(super) fn no_transaction(source: &sqlx::Error) -> bool {
-    sqlite_error(source).is_some_and(|error| error.message().contains("no transaction is active"))
+/// Whether a commit failed because a statement had ended the transaction, and with it the
+/// savepoint. SQLite has no code of its own for it.
+pub(super) fn no_savepoint(source: &sqlx::Error) -> bool {
+    sqlite_error(source).is_some_and(|error| error.message().starts_with("no such savepoint"))
 }
 
 fn primary_code(error: &sqlx::Error) -> Option<i32> {

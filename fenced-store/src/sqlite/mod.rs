@@ -4,11 +4,14 @@
 mod error;
 mod migrate;
 
+use std::time::Duration;
+
 use lock_core::{Issuer, ResourceName, Sequencer};
 use sqlx::{
     Executor, Sqlite, SqliteConnection, SqlitePool, Transaction,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
+use tracing::debug;
 
 pub(crate) use self::error::classify;
 use self::error::of_our_call;
@@ -38,7 +41,7 @@ impl FencedStore<Sqlite> {
         options
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(std::time::Duration::from_secs(5))
+            .busy_timeout(Duration::from_secs(5))
     }
 }
 
@@ -51,12 +54,8 @@ impl Operations for Sqlite {
 
     async fn claim(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
         // What cannot win is refused before it queues for the file.
-        rule::claim(
-            mark(&mut *pool.acquire().await?, sequencer.resource())
-                .await?
-                .as_ref(),
-            sequencer,
-        )?;
+        let seen = mark(&mut *pool.acquire().await?, sequencer.resource()).await?;
+        rule::claim(seen.as_ref(), sequencer)?;
 
         let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
         check_issuer(&mut tx, sequencer).await?;
@@ -68,26 +67,32 @@ impl Operations for Sqlite {
         Ok(tx.commit().await?)
     }
 
+    /// The savepoint is gone if a statement ends the transaction: see `commit`.
     async fn begin(
         pool: &SqlitePool,
         (): &(),
         sequencer: &Sequencer,
     ) -> Result<Transaction<'static, Self>, FenceError> {
-        let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
+        let begin = "BEGIN IMMEDIATE; SAVEPOINT fenced_entered";
+        let mut tx = pool.begin_with(begin).await?;
         let mark = mark(&mut tx, sequencer.resource()).await?;
         rule::enter(mark.as_ref(), sequencer)?;
         Ok(tx)
     }
 
-    /// Not by sqlx's commit: if a statement has ended the transaction, that fails, and so does the
-    /// rollback when `tx` is dropped. sqlx, which counts, would then take the pooled connection for
-    /// one inside a transaction for ever. So there is always one open when `tx` is dropped.
+    /// Not by sqlx's commit, which would take another transaction for the one that entered.
+    ///
+    /// If there is none at all, the rollback when `tx` is dropped fails, too, and sqlx, which
+    /// counts, would take the pooled connection for one inside a transaction for ever. So there is
+    /// always one open when `tx` is dropped.
     async fn commit(mut tx: Transaction<'static, Self>, _: &Sequencer) -> Result<(), FenceError> {
-        let commit = sqlx::raw_sql("COMMIT; BEGIN");
+        let commit = sqlx::raw_sql("RELEASE fenced_entered; COMMIT; BEGIN");
         match tx.execute(commit).await {
             Ok(_) => Ok(()),
-            Err(source) if error::no_transaction(&source) => {
-                tx.execute("BEGIN").await?;
+            Err(source) if error::no_savepoint(&source) => {
+                if let Err(error) = tx.execute("BEGIN").await {
+                    debug!(%error, "there is another transaction, which is rolled back");
+                }
                 Err(FenceError::Aborted)
             }
             Err(source) => Err(error::of_commit(source)),

@@ -1,7 +1,7 @@
 //! Who may claim, and whom a claim disturbs.
 
 use fenced_store::FenceError;
-use lock_core::{FencingToken, Issuer};
+use lock_core::{FencingToken, Issuer, Sequencer};
 use tokio::task::JoinSet;
 
 use super::{Harness, balance, fenced_add, fresh, grant, grant_by, high_water};
@@ -13,9 +13,13 @@ pub(crate) async fn foreign_issuer_is_refused<H: Harness>() {
 
     let greater = grant_by("etcd", "account:42", 900);
     let new_resource = grant_by("etcd", "account:43", 1);
+    let (resource, holder) = (ours.resource().clone(), ours.holder());
+    let same = Sequencer::new(greater.issuer().clone(), resource, ours.token(), holder);
     for error in [
         world.store().claim(&greater).await.unwrap_err(),
         world.store().begin(&greater).await.unwrap_err(),
+        world.store().claim(&same).await.unwrap_err(),
+        world.store().begin(&same).await.unwrap_err(),
         world.store().claim(&new_resource).await.unwrap_err(),
     ] {
         assert!(error.is_fenced());
