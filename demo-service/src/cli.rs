@@ -67,13 +67,19 @@ pub(crate) enum Command {
     Worker(WorkerArgs),
 }
 
-/// Where the lock service and the store are.
+/// Where the lock service is.
 #[derive(Args, Debug)]
-pub(crate) struct Servers {
+pub(crate) struct Lock {
     /// Lock service: `memory:` or `redis://[user:password@]HOST[:PORT][/DB]`
-    #[arg(long, value_name = "URL", default_value = "memory:")]
+    #[arg(long = "lock", value_name = "URL", default_value = "memory:")]
     #[arg(env = "PALISADE_LOCK", hide_env_values = true)]
-    pub(crate) lock: Address,
+    pub(crate) address: Address,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ScenarioArgs {
+    #[command(flatten)]
+    pub(crate) lock: Lock,
     /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE`
     /// [default: a SQLite file in a temporary folder]
     #[arg(
@@ -83,12 +89,6 @@ pub(crate) struct Servers {
         hide_env_values = true
     )]
     pub(crate) store: Option<Address>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ScenarioArgs {
-    #[command(flatten)]
-    pub(crate) servers: Servers,
     /// How many times to play both acts
     #[arg(long, default_value_t = 1, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -108,7 +108,7 @@ pub(crate) struct ScenarioArgs {
     /// Write the picture of both acts alone, as SVG
     #[arg(long, value_name = "PATH")]
     pub(crate) svg: Option<PathBuf>,
-    /// No progress, no timeline: only the verdicts
+    /// No progress and no time line, only the verdicts
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -135,7 +135,15 @@ impl Default for ScenarioArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
-    pub(crate) servers: Servers,
+    pub(crate) lock: Lock,
+    /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE`
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "PALISADE_STORE",
+        hide_env_values = true
+    )]
+    pub(crate) store: Address,
     /// Address to listen on; loopback unless you say otherwise, port 0 picks a free one
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "IP:PORT")]
     pub(crate) addr: SocketAddr,

@@ -37,7 +37,7 @@ pub(crate) enum Failure {
     #[error("{0}")]
     NotAsTold(String),
     /// Somebody asked us to stop.
-    #[error("{0}: stopped, all client processes are gone")]
+    #[error("{0}: the client processes are ended, too")]
     Interrupted(Interrupt),
 }
 

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use tokio::runtime::Builder;
-use tracing_subscriber::{EnvFilter, filter::LevelFilter};
+use tracing_subscriber::EnvFilter;
 
 use crate::{
     cli::{Cli, Command},
@@ -33,26 +33,26 @@ use crate::{
 
 fn main() -> ExitCode {
     match Cli::parse().chosen() {
-        Command::Scenario(args) => finish(block_on(LevelFilter::ERROR, scenario::run(&args))),
-        Command::Serve(args) => finish(block_on(LevelFilter::INFO, serve::run(&args))),
+        Command::Scenario(args) => finish(block_on("error", scenario::run(&args))),
+        Command::Serve(args) => finish(block_on("info,sqlx=warn", serve::run(&args))),
         Command::Worker(args) => {
-            let played = block_on(LevelFilter::ERROR, async { Ok(worker::run(args).await) });
+            let played = block_on("error", async { Ok(worker::run(args).await) });
             played.unwrap_or_else(|failure| finish(Err(failure)))
         }
     }
 }
 
 /// Runs to the end. What still blocks a thread then, such as a read of stdin, is not waited for.
-fn block_on<T>(
-    level: LevelFilter,
-    main: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    let filter = EnvFilter::builder()
-        .with_default_directive(level.into())
-        .from_env_lossy();
+fn block_on<T>(log: &str, main: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let filter = match std::env::var("RUST_LOG") {
+        Ok(filter) => EnvFilter::try_new(filter)
+            .map_err(|error| Failure::Usage(format!("RUST_LOG: {error}; try RUST_LOG=debug")))?,
+        Err(_) => EnvFilter::new(log),
+    };
+    // anstream leaves the colours out where stderr is no terminal.
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(anstream::stderr)
         .init();
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)

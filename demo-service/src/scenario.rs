@@ -39,7 +39,7 @@ pub(crate) async fn run(args: &ScenarioArgs) -> Result<(), Failure> {
 
 /// Plays all runs on a stage of their own, which is gone afterwards.
 async fn record(args: &ScenarioArgs, recorder: Recorder) -> Result<Recording, Failure> {
-    let stage = Stage::set(&args.servers, recorder.clone()).await?;
+    let stage = Stage::set(&args.lock.address, args.store.as_ref(), recorder.clone()).await?;
     progress::announce(args, &stage);
     let director = Director {
         gateway: stage.url(),
@@ -124,7 +124,8 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 
 fn conclude(args: &ScenarioArgs, summary: &Summary) -> Result<(), Failure> {
     if args.json {
-        Console::Stdout.line(serde_json::json!(summary));
+        let json = serde_json::to_string(summary).map_err(std::io::Error::from);
+        Console::Stdout.line(json.map_err(Failure::machine("writing JSON"))?);
     } else if let Some(report) = &summary.report {
         Console::Stdout.line(format!("Report: {report}"));
     }

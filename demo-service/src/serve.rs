@@ -23,12 +23,8 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
     let addr = listener
         .local_addr()
         .map_err(Failure::machine("finding the port"))?;
-    let store = args.servers.store.clone().ok_or_else(|| {
-        let why = "serve: --store is missing; name a store that lasts, such as sqlite:accounts.db";
-        Failure::Usage(why.into())
-    })?;
-    let lock = &args.servers.lock;
-    let gateway = Gateway::open(lock, &store, InitialToken::default(), None).await?;
+    let (lock, store) = (&args.lock.address, &args.store);
+    let gateway = Gateway::open(lock, store, InitialToken::default(), None).await?;
     Console::Stdout.line(format!(
         "listening on http://{addr} (lock service {lock}, store {store})",
     ));

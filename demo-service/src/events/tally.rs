@@ -14,7 +14,7 @@ pub(crate) struct Tally {
     /// Writes with a token older than one already granted that were refused.
     pub(crate) stale_writes_rejected: u32,
     /// Runs that went as told.
-    pub(crate) as_told: u32,
+    pub(crate) runs_as_told: u32,
     /// All tokens granted, in the order of the grants.
     pub(crate) tokens: Vec<FencingToken>,
 }
@@ -44,7 +44,7 @@ impl Tally {
                     ..
                 } => {
                     self.lost_updates += u32::from(lost_update);
-                    self.as_told += u32::from(as_told);
+                    self.runs_as_told += u32::from(as_told);
                 }
                 _ => {}
             }
@@ -53,7 +53,7 @@ impl Tally {
 
     /// Whether each run went as told.
     pub(crate) const fn all_as_told(&self) -> bool {
-        self.runs > 0 && self.as_told == self.runs
+        self.runs > 0 && self.runs_as_told == self.runs
     }
 }
 

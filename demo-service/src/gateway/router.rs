@@ -9,6 +9,7 @@ use axum::{
 };
 use fenced_store::http::{Disclose, FencingLayer, Scope, Unsigned};
 use tower_http::{
+    limit::RequestBodyLimitLayer,
     timeout::TimeoutLayer,
     trace::{DefaultMakeSpan, DefaultOnResponse, TraceLayer},
 };
@@ -38,7 +39,8 @@ pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
             get("ok\n").route_layer(in_time(REQUEST_TIME_MAX)),
         )
         .with_state(app)
-        .layer(DefaultBodyLimit::max(BODY_LEN_MAX))
+        .layer(DefaultBodyLimit::disable())
+        .layer(RequestBodyLimitLayer::new(BODY_LEN_MAX))
         .layer(middleware::map_response(problems::document))
         .layer(trace)
 }

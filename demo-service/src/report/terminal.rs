@@ -157,9 +157,13 @@ fn leases(scene: &Scene) -> Lane {
     let mut lane = Lane::new(scene);
     for lease in &scene.leases {
         lane.fill(lease.span, '·');
-        let from = lane.column(lease.span.from_ms);
+        let (from, to) = (
+            lane.column(lease.span.from_ms),
+            lane.column(lease.span.to_ms),
+        );
         lane.write(from, &format!("[{}", scene.short(lease.token)));
-        lane.set(lease.span.to_ms, if lease.expired { '×' } else { ']' });
+        // One column early: where it ends the next one may begin.
+        lane.cells[to.saturating_sub(1)] = if lease.expired { '×' } else { ']' };
     }
     lane
 }

@@ -167,10 +167,8 @@ impl ClientProcess {
     }
 
     fn ended(&self, status: ExitStatus) -> Failure {
-        Failure::NotAsTold(format!(
-            "{} ended too early: {status}",
-            self.name.for_people()
-        ))
+        let text = format!("{} ended too early: {status}", self.name.for_people());
+        Failure::machine("waiting for a client process")(io::Error::other(text))
     }
 
     fn signal(&self, signal: Signal) -> io::Result<()> {
@@ -178,10 +176,15 @@ impl ClientProcess {
     }
 
     fn is_stopped(&self) -> io::Result<bool> {
-        // The kernel's own word: SIGSTOP takes effect some time after kill() has returned.
-        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
-        let change = waitid(WaitId::Pid(self.pid), options)?;
-        Ok(change.is_some_and(|change| change.stopped()))
+        // The kernel's own word: SIGSTOP takes effect some time after kill() has returned. NOWAIT
+        // leaves the exit status to the runtime.
+        let events = WaitIdOptions::STOPPED | WaitIdOptions::EXITED;
+        let look = events | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        match waitid(WaitId::Pid(self.pid), look)? {
+            None => Ok(false),
+            Some(change) if change.stopped() => Ok(true),
+            Some(_) => Err(io::Error::other("it ended instead")),
+        }
     }
 }
 

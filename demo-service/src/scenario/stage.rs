@@ -9,7 +9,6 @@ use tokio::{sync::oneshot, task::JoinSet};
 
 use crate::{
     address::Address,
-    cli::Servers,
     client::{ClientError, GatewayClient},
     events::Recorder,
     failure::Failure,
@@ -35,23 +34,21 @@ impl Stage {
     ///
     /// # Errors
     /// If a server cannot be used, or this machine has no free port or no temporary folder.
-    pub(super) async fn set(servers: &Servers, recorder: Recorder) -> Result<Self, Failure> {
+    pub(super) async fn set(
+        lock: &Address,
+        store: Option<&Address>,
+        recorder: Recorder,
+    ) -> Result<Self, Failure> {
         let making = Failure::machine("making a temporary folder");
         let scratch = tempfile::Builder::new()
             .prefix("palisade-")
             .tempdir()
             .map_err(making)?;
-        let store = match &servers.store {
+        let store = match store {
             Some(store) => store.clone(),
             None => Address::sqlite_file(&scratch.path().join("accounts.db")),
         };
-        let gateway = Gateway::open(
-            &servers.lock,
-            &store,
-            initial_token(&servers.lock),
-            Some(recorder),
-        )
-        .await?;
+        let gateway = Gateway::open(lock, &store, initial_token(lock), Some(recorder)).await?;
         let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).await?;
         let addr = listener
             .local_addr()

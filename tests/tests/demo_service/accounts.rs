@@ -1,0 +1,116 @@
+//! `/v1/accounts/{id}` and its unfenced twin.
+
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+
+use crate::gateway::{Gateway, send};
+
+const FENCED: &str = "/v1/accounts/1";
+const UNFENCED: &str = "/v1/unfenced/accounts/1";
+
+/// Two tokens of one account: the first has been overtaken by the second.
+async fn stale_and_current(gateway: &Gateway) -> (String, String) {
+    let stale = gateway.token("account:1", 60_000).await;
+    gateway.release("account:1", &stale).await;
+    (stale, gateway.token("account:1", 60_000).await)
+}
+
+#[tokio::test]
+async fn a_fenced_write_says_that_it_was_fenced() {
+    let gateway = Gateway::start().await;
+    let token = gateway.token("account:1", 60_000).await;
+    let written = gateway.write(FENCED, Some(&token), 5).await;
+    assert_eq!(written.status, StatusCode::OK, "{written:?}");
+    let number = token.split(';').next().unwrap();
+    assert_eq!(written.headers["fencing-accepted"], number);
+    assert_eq!(written.body, json!({ "id": "1", "balance": 5 }));
+    assert_eq!(gateway.balance("1").await, Some(5));
+}
+
+#[tokio::test]
+async fn a_stale_token_is_refused_and_changes_nothing() {
+    let gateway = Gateway::start().await;
+    let (stale, current) = stale_and_current(&gateway).await;
+    gateway.write(FENCED, Some(&current), 5).await;
+
+    let refused = gateway.write(FENCED, Some(&stale), 666).await;
+    refused.assert_problem(412, "fencing-token-stale");
+    assert!(refused.headers.contains_key("fencing-high-water"));
+    assert!(!refused.headers.contains_key("fencing-accepted"));
+    assert_eq!(gateway.balance("1").await, Some(5));
+    let written = gateway.write(FENCED, Some(&current), 6).await;
+    assert_eq!(
+        written.status,
+        StatusCode::OK,
+        "the refusal disturbed the holder: {written:?}"
+    );
+}
+
+/// The control: the same stale token, and nobody looks at it.
+#[tokio::test]
+async fn the_unfenced_twin_takes_the_stale_write() {
+    let gateway = Gateway::start().await;
+    let (stale, current) = stale_and_current(&gateway).await;
+    gateway.write(UNFENCED, Some(&current), 5).await;
+    let written = gateway.write(UNFENCED, Some(&stale), 666).await;
+    assert_eq!(written.status, StatusCode::OK);
+    assert!(
+        !written.headers.contains_key("fencing-accepted"),
+        "it was not fenced: {written:?}"
+    );
+    assert_eq!(gateway.balance("1").await, Some(666));
+}
+
+#[tokio::test]
+async fn a_stale_read_with_a_token_is_refused_too() {
+    let gateway = Gateway::start().await;
+    let (stale, current) = stale_and_current(&gateway).await;
+    gateway.write(FENCED, Some(&current), 5).await;
+    let read = |token| {
+        send(
+            gateway
+                .request(Method::GET, FENCED)
+                .header("fencing-token", token),
+        )
+    };
+    let current = read(current).await;
+    assert_eq!(current.body["balance"], 5);
+    assert!(current.headers.contains_key("fencing-accepted"));
+    read(stale).await.assert_problem(412, "fencing-token-stale");
+}
+
+#[tokio::test]
+async fn a_token_of_another_resource_is_refused() {
+    let gateway = Gateway::start().await;
+    let other = gateway.token("account:2", 60_000).await;
+    let refused = gateway.write(FENCED, Some(&other), 5).await;
+    refused.assert_problem(403, "fencing-token-wrong-resource");
+    let disguised = gateway.write("/v1/accounts/%31", Some(&other), 5).await;
+    disguised.assert_problem(403, "fencing-token-wrong-resource");
+    assert_eq!(gateway.balance("1").await, None);
+}
+
+#[tokio::test]
+async fn a_token_that_nobody_claimed_is_refused() {
+    let gateway = Gateway::start().await;
+    let token = gateway.token("account:1", 60_000).await;
+    let (number, rest) = token.split_once(';').unwrap();
+    let ahead = format!("{};{rest}", number.parse::<u64>().unwrap() + 1);
+    let refused = gateway.write(FENCED, Some(&ahead), 5).await;
+    refused.assert_problem(412, "fencing-token-not-claimed");
+    let forged = format!(
+        "{number};res=\"account:1\";iss=\"memory\";hld=\"{:032x}\"",
+        1
+    );
+    let refused = gateway.write(FENCED, Some(&forged), 5).await;
+    refused.assert_problem(409, "fencing-token-holder-conflict");
+    assert_eq!(gateway.balance("1").await, None);
+}
+
+#[tokio::test]
+async fn a_write_without_a_token_is_told_what_is_missing() {
+    let gateway = Gateway::start().await;
+    let refused = gateway.write(FENCED, None, 5).await;
+    refused.assert_problem(428, "fencing-token-required");
+    assert_eq!(gateway.balance("1").await, None);
+}

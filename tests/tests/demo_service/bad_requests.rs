@@ -1,0 +1,213 @@
+//! Every other wrong request: refused as the client's mistake, with nothing written.
+
+use reqwest::{Method, RequestBuilder};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::gateway::{Gateway, send};
+
+const JSON: &str = "application/json";
+
+fn with_body(
+    request: RequestBuilder,
+    media_type: &str,
+    body: impl Into<Vec<u8>>,
+) -> RequestBuilder {
+    request.header("content-type", media_type).body(body.into())
+}
+
+#[tokio::test]
+async fn a_wrong_body_is_refused() {
+    let gateway = Gateway::start().await;
+    let token = gateway.token("account:1", 60_000).await;
+    gateway.write("/v1/accounts/1", Some(&token), 5).await;
+    let deep = format!("{{\"balance\":{}1{}}}", "[".repeat(5000), "]".repeat(5000));
+    for (status, media_type, body) in [
+        (400, JSON, ""),
+        (400, JSON, "{\"balance\":"),
+        (400, JSON, "balance=5"),
+        (422, JSON, deep.as_str()),
+        (413, JSON, &" ".repeat(20_000)),
+        (415, "text/plain", "{\"balance\":666}"),
+        (422, JSON, "{}"),
+        (422, JSON, "[]"),
+        (422, JSON, "{\"balance\":\"666\"}"),
+        (422, JSON, "{\"balance\":666.0}"),
+        (422, JSON, "{\"balance\":-1}"),
+        (422, JSON, "{\"balance\":1000000000000000}"),
+        (422, JSON, "{\"balance\":18446744073709551616}"),
+        (422, JSON, "{\"balance\":666,\"balance\":666}"),
+        (422, JSON, "{\"balance\":666,\"bonus\":1}"),
+    ] {
+        for path in ["/v1/accounts/1", "/v1/unfenced/accounts/1"] {
+            let request = gateway
+                .request(Method::PUT, path)
+                .header("fencing-token", &token);
+            let answer = send(with_body(request, media_type, body)).await;
+            let shown = body.get(..60).unwrap_or(body);
+            assert_eq!(answer.status, status, "{path} {shown:?}: {answer:?}");
+            answer.assert_any_problem();
+        }
+    }
+    assert_eq!(gateway.balance("1").await, Some(5));
+}
+
+#[tokio::test]
+async fn a_wrong_request_for_a_lease_is_refused_and_nothing_is_held() {
+    let gateway = Gateway::start().await;
+    for (status, body) in [
+        (400, ""),
+        (400, "{"),
+        (422, "{}"),
+        (422, "{\"ttl_ms\":0}"),
+        (422, "{\"ttl_ms\":1}"),
+        (422, "{\"ttl_ms\":-1000}"),
+        (422, "{\"ttl_ms\":315576000000}"),
+        (422, "{\"ttl_ms\":1000.5}"),
+        (422, "{\"ttl_ms\":\"1000\"}"),
+        (422, "{\"ttl_ms\":null}"),
+        (422, "{\"ttl_ms\":1000,\"wait_ms\":60001}"),
+        (422, "{\"ttl_ms\":1000,\"wait_ms\":18446744073709551615}"),
+        (422, "{\"ttl_ms\":1000,\"patience\":1}"),
+    ] {
+        let request = gateway.request(Method::POST, "/v1/leases/r");
+        let answer = send(with_body(request, JSON, body)).await;
+        assert_eq!(answer.status, status, "{body}: {answer:?}");
+        answer.assert_any_problem();
+    }
+    let seen = send(gateway.request(Method::GET, "/v1/leases/r")).await;
+    assert!(seen.body["lease"].is_null(), "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_wrong_name_is_refused() {
+    let gateway = Gateway::start().await;
+    let long = "x".repeat(300);
+    let huge = "x".repeat(10_000);
+    for (status, name) in [
+        (404, ""),
+        (400, "%00"),
+        (400, "%ff"),
+        (400, "%F0%9F%A6%80"),
+        (400, "a%20b"),
+        (400, "%22"),
+        (400, long.as_str()),
+        (400, huge.as_str()),
+        (404, "a/b"),
+    ] {
+        for path in ["/v1/accounts/", "/v1/unfenced/accounts/", "/v1/leases/"] {
+            let answer = send(gateway.request(Method::GET, &format!("{path}{name}"))).await;
+            assert_eq!(answer.status, status, "{path}{name}: {answer:?}");
+            answer.assert_any_problem();
+        }
+    }
+    // Legal as the name of a lease, and no id of an account.
+    for name in [
+        "%2F",
+        "'%3B%20DROP%20TABLE%20demo_accounts",
+        "%7Btag%7D",
+        "a%3Bb",
+    ] {
+        let answer = send(gateway.request(Method::GET, &format!("/v1/accounts/{name}"))).await;
+        answer.assert_problem(400, "request-malformed");
+    }
+    for name in ["%2F", "%7Btag%7D", "a%3Bb=c", "'%3B--"] {
+        let answer = send(gateway.request(Method::GET, &format!("/v1/leases/{name}"))).await;
+        assert_eq!(answer.status, 200, "{name}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_method_or_path_is_refused() {
+    let gateway = Gateway::start().await;
+    for (method, path) in [
+        (Method::POST, "/v1/accounts/1"),
+        (Method::DELETE, "/v1/accounts/1"),
+        (Method::PATCH, "/v1/leases/r"),
+        (Method::OPTIONS, "/v1/unfenced/accounts/1"),
+        (Method::POST, "/healthz"),
+    ] {
+        let answer = send(gateway.request(method, path)).await;
+        answer.assert_problem(405, "method-not-allowed");
+        assert!(answer.headers.contains_key("allow"));
+    }
+    for path in [
+        "/",
+        "/v1",
+        "/v1/accounts",
+        "/v2/accounts/1",
+        "/v1/accounts/1/2",
+    ] {
+        send(gateway.request(Method::PUT, path))
+            .await
+            .assert_problem(404, "route-unknown");
+    }
+    let head = send(gateway.request(Method::HEAD, "/healthz")).await;
+    assert_eq!(head.status, 200);
+}
+
+/// Sends bytes, and returns what comes back until the other side closes.
+async fn raw(gateway: &Gateway, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(gateway.addr()).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Nobody waits for the end of a body that is too long anyway.
+#[tokio::test]
+async fn a_huge_body_is_refused_unread() {
+    let gateway = Gateway::start().await;
+    let head = format!(
+        "PUT /v1/unfenced/accounts/1 HTTP/1.1\r\nhost: x\r\ncontent-type: {JSON}\r\n\
+         content-length: {}\r\n\r\n{{",
+        64 << 20,
+    );
+    let mut stream = TcpStream::connect(gateway.addr()).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    assert!(
+        answer.contains("urn:palisade:problem:body-too-large"),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn broken_http_neither_writes_nor_hurts() {
+    let gateway = Gateway::start().await;
+    let token = gateway.token("account:1", 60_000).await;
+    gateway.write("/v1/accounts/1", Some(&token), 5).await;
+    let put = |headers: &str, body: &str| {
+        format!(
+            "PUT /v1/accounts/1 HTTP/1.1\r\nhost: x\r\ncontent-type: {JSON}\r\n\
+             fencing-token: {token}\r\n{headers}\r\n\r\n{body}"
+        )
+    };
+    for request in [
+        put("content-length: 100", "{\"balance\":666}"),
+        put("content-length: abc", "{\"balance\":666}"),
+        put(
+            "content-length: 15\r\ncontent-length: 16",
+            "{\"balance\":666}",
+        ),
+        put("transfer-encoding: chunked", "f\r\n{\"balance\":666}\r\n"),
+        put(
+            "transfer-encoding: chunked",
+            "zz\r\n{\"balance\":666}\r\n0\r\n\r\n",
+        ),
+        put("content-length: 15\r\nbad header: x", "{\"balance\":666}"),
+        "\0\0\0\0\r\n\r\n".to_owned(),
+    ] {
+        let answer = raw(&gateway, request.as_bytes()).await;
+        let refused = answer.is_empty() || answer.starts_with("HTTP/1.1 4");
+        assert!(refused, "{request:?}: {answer}");
+    }
+    assert_eq!(gateway.balance("1").await, Some(5));
+}

@@ -1,0 +1,157 @@
+//! A gateway of one test, and a client that hides nothing of the answers.
+
+use e2e::process::Process;
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// `serve` on a free port, on the in-process lock service and a SQLite file unless told otherwise.
+pub(crate) struct Gateway {
+    pub(crate) process: Process,
+    pub(crate) url: String,
+    http: reqwest::Client,
+    folder: TempDir,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    /// Null if the body is no JSON.
+    pub(crate) body: Value,
+}
+
+impl Gateway {
+    pub(crate) async fn start() -> Self {
+        Self::start_on("memory:").await
+    }
+
+    pub(crate) async fn start_on(lock: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+        let arguments = [
+            "serve",
+            "--addr",
+            "127.0.0.1:0",
+            "--lock",
+            lock,
+            "--store",
+            &store,
+        ];
+        let mut process = Process::spawn("demo-service", arguments);
+        let line = process.line().await.unwrap();
+        let url = line
+            .strip_prefix("listening on ")
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap();
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self {
+            process,
+            url: url.to_owned(),
+            http,
+            folder,
+        }
+    }
+
+    /// `HOST:PORT`, for those who do not speak HTTP as they should.
+    pub(crate) fn addr(&self) -> &str {
+        self.url.strip_prefix("http://").unwrap()
+    }
+
+    /// Where the store is.
+    pub(crate) fn database(&self) -> std::path::PathBuf {
+        self.folder.path().join("accounts.db")
+    }
+
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.url))
+    }
+
+    pub(crate) async fn acquire(&self, resource: &str, body: Value) -> Answer {
+        let request = self.request(Method::POST, &format!("/v1/leases/{resource}"));
+        send(request.json(&body)).await
+    }
+
+    /// Acquires what is free, and returns the `Fencing-Token` to send.
+    pub(crate) async fn token(&self, resource: &str, ttl_ms: u64) -> String {
+        let answer = self.acquire(resource, json!({ "ttl_ms": ttl_ms })).await;
+        assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");
+        answer.body["fencing_token"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn renew(&self, resource: &str, token: &str) -> Answer {
+        let request = self.request(Method::PUT, &format!("/v1/leases/{resource}"));
+        send(
+            request
+                .header("fencing-token", token)
+                .json(&json!({ "ttl_ms": 60_000 })),
+        )
+        .await
+    }
+
+    pub(crate) async fn release(&self, resource: &str, token: &str) -> Answer {
+        let request = self.request(Method::DELETE, &format!("/v1/leases/{resource}"));
+        send(request.header("fencing-token", token)).await
+    }
+
+    pub(crate) async fn write(&self, path: &str, token: Option<&str>, balance: i64) -> Answer {
+        let mut request = self
+            .request(Method::PUT, path)
+            .json(&json!({ "balance": balance }));
+        if let Some(token) = token {
+            request = request.header("fencing-token", token);
+        }
+        send(request).await
+    }
+
+    /// The balance as anybody may read it; none if there is no such account.
+    pub(crate) async fn balance(&self, id: &str) -> Option<i64> {
+        let answer = send(self.request(Method::GET, &format!("/v1/accounts/{id}"))).await;
+        match answer.status {
+            StatusCode::OK => answer.body["balance"].as_i64(),
+            StatusCode::NOT_FOUND => None,
+            _ => panic!("{answer:?}"),
+        }
+    }
+}
+
+impl Answer {
+    /// Checks that it is a problem document of this kind with this status.
+    #[track_caller]
+    pub(crate) fn assert_problem(&self, status: u16, kind: &str) {
+        assert_eq!(self.status, status, "{self:?}");
+        assert_eq!(
+            self.body["type"],
+            format!("urn:palisade:problem:{kind}"),
+            "{self:?}"
+        );
+        self.assert_any_problem();
+    }
+
+    /// Checks that it is a problem document about a mistake of the client.
+    #[track_caller]
+    pub(crate) fn assert_any_problem(&self) {
+        assert!(self.status.is_client_error(), "{self:?}");
+        assert_eq!(
+            self.headers["content-type"], "application/problem+json",
+            "{self:?}"
+        );
+        assert_eq!(self.headers["cache-control"], "no-store");
+        assert_eq!(self.body["status"], self.status.as_u16());
+        assert!(self.body["title"].is_string(), "{self:?}");
+    }
+}
+
+pub(crate) async fn send(request: RequestBuilder) -> Answer {
+    let answer = request.send().await.unwrap();
+    let (status, headers) = (answer.status(), answer.headers().clone());
+    let text = answer.text().await.unwrap();
+    Answer {
+        status,
+        headers,
+        body: serde_json::from_str(&text).unwrap_or_default(),
+    }
+}

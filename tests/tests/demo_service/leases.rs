@@ -1,0 +1,166 @@
+//! `/v1/leases/{resource}`
+
+use std::time::{Duration, Instant};
+
+use fenced_store::SqliteFencedStore;
+use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
+
+use crate::gateway::{Gateway, send};
+
+#[tokio::test]
+async fn a_lease_is_acquired_inspected_renewed_and_released() {
+    let gateway = Gateway::start().await;
+    let granted = gateway
+        .acquire("account:1", json!({ "ttl_ms": 20_000 }))
+        .await;
+    assert_eq!(granted.status, StatusCode::CREATED);
+    assert_eq!(granted.body["resource"], "account:1");
+    assert_eq!(granted.body["issuer"], "memory");
+    assert_eq!(granted.body["ttl_ms"], 20_000);
+    let token = granted.body["fencing_token"].as_str().unwrap();
+    let holder = granted.body["holder"].as_str().unwrap();
+    assert!(token.starts_with(&format!("{};res=\"account:1\"", granted.body["token"])));
+
+    let seen = send(gateway.request(Method::GET, "/v1/leases/account:1")).await;
+    assert_eq!(seen.status, StatusCode::OK);
+    assert_eq!(seen.body["lease"]["token"], granted.body["token"]);
+    assert!(seen.body["lease"]["remaining_ms"].as_u64().unwrap() <= 20_000);
+    assert!(
+        !seen.body.to_string().contains(holder),
+        "the holder is a secret: {seen:?}"
+    );
+
+    let renewed = gateway.renew("account:1", token).await;
+    assert_eq!(renewed.status, StatusCode::OK);
+    assert!(
+        renewed.body["remaining_ms"].as_u64().unwrap() > 20_000,
+        "{renewed:?}"
+    );
+
+    assert_eq!(
+        gateway.release("account:1", token).await.status,
+        StatusCode::NO_CONTENT
+    );
+    let again = gateway.release("account:1", token).await;
+    assert_eq!(
+        again.status,
+        StatusCode::NO_CONTENT,
+        "a release may be sent again"
+    );
+    gateway
+        .renew("account:1", token)
+        .await
+        .assert_problem(412, "lease-ended");
+    let seen = send(gateway.request(Method::GET, "/v1/leases/account:1")).await;
+    assert_eq!(seen.body["lease"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_held_lease_is_a_conflict_that_says_when_to_come_back() {
+    let gateway = Gateway::start().await;
+    gateway.token("r", 30_000).await;
+    let held = gateway
+        .acquire("r", json!({ "ttl_ms": 1000, "wait_ms": 50 }))
+        .await;
+    held.assert_problem(409, "lock-held");
+    let retry_after: u64 = held.headers["retry-after"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!((1..=30).contains(&retry_after));
+    assert!(held.body["retry_after_ms"].as_u64().unwrap() <= 30_000);
+}
+
+#[tokio::test]
+async fn nobody_renews_for_a_client_that_does_not() {
+    let gateway = Gateway::start().await;
+    let first = gateway.token("r", 200).await;
+    // It waits inside the lock service until the first lease has run out.
+    let next = gateway
+        .acquire("r", json!({ "ttl_ms": 1000, "wait_ms": 20_000 }))
+        .await;
+    assert_eq!(next.status, StatusCode::CREATED, "{next:?}");
+    gateway
+        .renew("r", &first)
+        .await
+        .assert_problem(412, "lease-ended");
+    gateway
+        .release("r", &first)
+        .await
+        .assert_problem(412, "lease-ended");
+}
+
+#[tokio::test]
+async fn a_release_ends_the_wait_of_the_next_in_line() {
+    let gateway = Gateway::start().await;
+    let first = gateway.token("r", 60_000).await;
+    let waiting = gateway.acquire("r", json!({ "ttl_ms": 1000, "wait_ms": 50_000 }));
+    let asked = Instant::now();
+    let (next, _) = tokio::join!(waiting, gateway.release("r", &first));
+    assert_eq!(next.status, StatusCode::CREATED, "{next:?}");
+    assert!(
+        asked.elapsed() < Duration::from_secs(40),
+        "it waited for the lease to end"
+    );
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_leaves_the_queue() {
+    let gateway = Gateway::start().await;
+    let first = gateway.token("r", 60_000).await;
+    let leaver = gateway
+        .request(Method::POST, "/v1/leases/r")
+        .json(&json!({ "ttl_ms": 60_000, "wait_ms": 60_000 }))
+        .timeout(Duration::from_millis(300));
+    assert!(leaver.send().await.unwrap_err().is_timeout());
+
+    gateway.release("r", &first).await;
+    // Had the one who left still been in line, the lease would be its own for a minute.
+    let next = gateway
+        .acquire("r", json!({ "ttl_ms": 1000, "wait_ms": 20_000 }))
+        .await;
+    assert_eq!(next.status, StatusCode::CREATED, "{next:?}");
+}
+
+#[tokio::test]
+async fn the_token_is_claimed_before_the_client_hears_of_it() {
+    let gateway = Gateway::start().await;
+    let token = gateway.token("account:1", 60_000).await;
+    let number = token.split(';').next().unwrap().parse().unwrap();
+    let store = store(&gateway).await;
+    let mark = store
+        .high_water(&ResourceName::new("account:1").unwrap())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(mark.token(), number);
+}
+
+/// The lock service lost its counter, or the store was restored from a later time.
+#[tokio::test]
+async fn a_lock_service_that_is_behind_the_store_is_told() {
+    let gateway = Gateway::start().await;
+    let earlier = gateway.token("account:1", 60_000).await;
+    gateway.release("account:1", &earlier).await;
+    let earlier: FencingToken = earlier.split(';').next().unwrap().parse().unwrap();
+    let ahead = FencingToken::new(earlier.get() + 1_000_000).unwrap();
+    let resource = ResourceName::new("account:1").unwrap();
+    let issuer = Issuer::new("memory").unwrap();
+    let foreign = Sequencer::new(issuer, resource, ahead, Holder::random());
+    store(&gateway).await.claim(&foreign).await.unwrap();
+
+    let token = gateway.token("account:1", 60_000).await;
+    let number: FencingToken = token.split(';').next().unwrap().parse().unwrap();
+    assert!(number > ahead, "{number} is not above the mark {ahead}");
+    let written = gateway.write("/v1/accounts/1", Some(&token), 7).await;
+    assert_eq!(written.status, StatusCode::OK, "{written:?}");
+}
+
+async fn store(gateway: &Gateway) -> SqliteFencedStore {
+    let options = SqliteConnectOptions::new().filename(gateway.database());
+    SqliteFencedStore::new(SqlitePool::connect_with(options).await.unwrap())
+}

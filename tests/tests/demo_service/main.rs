@@ -1,0 +1,13 @@
+//! The demo binary as its users meet it: the scenario, its exit codes, and the gateway over HTTP.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod accounts;
+mod bad_headers;
+mod bad_requests;
+mod exit_codes;
+mod gateway;
+mod interrupted;
+mod leases;
+mod scenario;
+mod shutdown;

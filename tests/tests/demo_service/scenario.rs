@@ -1,0 +1,130 @@
+//! The story: without fencing an update is lost, with fencing none is.
+
+use std::{fs, path::Path};
+
+use e2e::{
+    process::Process,
+    servers::{postgres_database, redis},
+};
+use serde_json::Value;
+
+/// Short leases, so that the tests are; long enough for two busy cores.
+const TIMES: [&str; 4] = ["--ttl", "800ms", "--pause", "1s"];
+
+/// Plays it, and returns the one object that may be on stdout.
+async fn played(arguments: &[&str]) -> Value {
+    let arguments = ["scenario", "--json"].iter().chain(&TIMES).chain(arguments);
+    let mut scenario = Process::spawn("demo-service", arguments);
+    let told = scenario.event().await;
+    assert_eq!(scenario.line().await, None, "more than one line on stdout");
+    let status = scenario.finish().await;
+    assert_eq!(status.code(), Some(0), "{told}");
+    told
+}
+
+/// The unfenced control loses an update in every run, and fencing in none.
+#[track_caller]
+fn assert_as_told(told: &Value, runs: u64) {
+    assert_eq!(told["as_told"], true, "{told}");
+    let (unfenced, fenced) = (&told["unfenced"], &told["fenced"]);
+    for (name, control, with_fencing) in [
+        ("runs", runs, runs),
+        ("lost_updates", runs, 0),
+        ("stale_writes_accepted", runs, 0),
+        ("stale_writes_rejected", 0, runs),
+    ] {
+        assert_eq!(unfenced[name], control, "{name}: {told}");
+        assert_eq!(fenced[name], with_fencing, "{name}: {told}");
+    }
+    // Two leases in the first act; three in the second, whose late client starts afresh.
+    for (act, leases) in [(unfenced, 2), (fenced, 3)] {
+        let tokens: Vec<u64> = serde_json::from_value(act["tokens"].clone()).unwrap();
+        assert_eq!(tokens.len() as u64, leases * runs, "{told}");
+        for run in tokens.chunks(usize::try_from(leases).unwrap()) {
+            assert!(run.is_sorted_by(|a, b| a < b), "{told}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn on_embedded_backends_it_goes_as_told() {
+    let told = played(&[]).await;
+    assert_as_told(&told, 1);
+    assert_eq!(
+        (&told["lock"], &told["store"]),
+        (&"memory".into(), &"sqlite".into())
+    );
+}
+
+#[tokio::test]
+async fn on_redis_and_postgres_it_goes_as_told() {
+    let database = postgres_database().await;
+    let servers = [
+        "--lock",
+        redis().await.url(),
+        "--store",
+        database.url(),
+        "--runs",
+        "2",
+    ];
+    let told = played(&servers).await;
+    assert_as_told(&told, 2);
+    assert_eq!(
+        (&told["lock"], &told["store"]),
+        (&"redis".into(), &"postgres".into())
+    );
+}
+
+#[tokio::test]
+async fn the_report_and_the_picture_stand_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (report, picture) = (
+        folder.path().join("report.html"),
+        folder.path().join("pause.svg"),
+    );
+    let files = ["--report", text(&report), "--svg", text(&picture)];
+    let told = played(&files).await;
+    assert_eq!(told["report"], text(&report));
+
+    let page = fs::read_to_string(&report).unwrap();
+    assert!(
+        !page.contains("http://") || !page.contains("src="),
+        "it loads something"
+    );
+    assert!(!page.contains("<!--"), "a placeholder was left");
+    assert!(page.contains("role=\"img\"") && page.contains("prefers-color-scheme: dark"));
+    let (_, record) = page.split_once("id=\"recording\">").unwrap();
+    let (record, _) = record.split_once("</script>").unwrap();
+    let record: Value = serde_json::from_str(record).unwrap();
+    let events = record["events"].as_array().unwrap();
+    let times: Vec<_> = events
+        .iter()
+        .map(|event| event["at_ms"].as_u64().unwrap())
+        .collect();
+    assert!(times.is_sorted());
+    for kind in [
+        "paused",
+        "lease_expired",
+        "resumed",
+        "write_refused",
+        "verdict",
+    ] {
+        assert!(
+            events.iter().any(|event| event["kind"] == kind),
+            "no {kind}"
+        );
+    }
+
+    let picture = fs::read_to_string(&picture).unwrap();
+    for words in [
+        "Act 1: without fencing",
+        "Act 2: with fencing",
+        "stopped by SIGSTOP",
+    ] {
+        assert!(picture.contains(words), "{words}");
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
