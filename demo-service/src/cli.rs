@@ -102,7 +102,8 @@ pub(crate) struct ScenarioArgs {
     /// Print one JSON object on stdout and nothing else there; progress goes to stderr
     #[arg(long)]
     pub(crate) json: bool,
-    /// Where to write the HTML report [default: a new file in the temporary folder; with --json: none]
+    /// Where to write the HTML report
+    /// [default: a new file in the temporary folder; with --json: none]
     #[arg(long, value_name = "PATH")]
     pub(crate) report: Option<PathBuf>,
     /// Write the picture of both acts alone, as SVG

@@ -6,7 +6,8 @@
 //! that check and the write: only the store can find out.
 //!
 //! It tells each step on stdout as a line of JSON and waits for a line on stdin before it writes,
-//! so that it can be stopped exactly there. When stdin closes it ends: it never outlives its parent.
+//! so that it can be stopped exactly there. It ends when stdin closes: it never outlives its
+//! parent.
 
 mod keeper;
 mod section;

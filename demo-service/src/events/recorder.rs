@@ -204,4 +204,25 @@ mod tests {
         recorder.note(&other, Some(ClientName::One), granted(1));
         assert!(recorder.events().is_empty());
     }
+
+    #[test]
+    fn a_recording_is_saved_and_loaded_as_json() {
+        let scene = |run, act| Event::new((run, act), 5, None, granted(1));
+        let recording = Recording {
+            lock: "redis".into(),
+            store: "postgres".into(),
+            ttl_ms: 1500,
+            pause_ms: 2500,
+            runs: 2,
+            events: vec![
+                scene(1, Act::Unfenced),
+                scene(1, Act::Fenced),
+                scene(2, Act::Fenced),
+            ],
+        };
+        let json = serde_json::to_string(&recording).unwrap();
+        let loaded: Recording = serde_json::from_str(&json).unwrap();
+        assert_eq!(loaded, recording);
+        assert_eq!(loaded.scene(1, Act::Fenced), [scene(1, Act::Fenced)]);
+    }
 }

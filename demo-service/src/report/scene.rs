@@ -246,3 +246,115 @@ fn close(spans: &mut [Span], client: ClientName, at_ms: u64) {
         span.to_ms = at_ms;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ClientName::{One, Two};
+
+    fn token(number: u64) -> FencingToken {
+        FencingToken::new(number).unwrap()
+    }
+
+    fn granted(number: u64) -> What {
+        What::Granted {
+            token: token(number),
+            ttl_ms: 10,
+        }
+    }
+
+    fn written(number: u64, before: i64, after: i64) -> What {
+        What::WriteAccepted {
+            token: Some(token(number)),
+            status: 200,
+            high_water: None,
+            before: Some(before),
+            after,
+        }
+    }
+
+    fn scene(act: Act, story: Vec<(u64, ClientName, What)>) -> Scene {
+        let events = story
+            .into_iter()
+            .map(|(at_ms, client, what)| Event::new((1, act), 1000 + at_ms, Some(client), what));
+        Scene::of(&events.collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn a_stale_write_shows_what_it_overwrote() {
+        let scene = scene(
+            Act::Unfenced,
+            vec![
+                (0, One, granted(1)),
+                (0, One, What::Claimed { token: token(1) }),
+                (2, One, What::Paused { pid: 7 }),
+                (10, One, What::LeaseExpired { token: token(1) }),
+                (11, Two, granted(2)),
+                (12, Two, written(2, 100, 150)),
+                (13, Two, What::Released { token: token(2) }),
+                (
+                    20,
+                    One,
+                    What::Resumed {
+                        pid: 7,
+                        paused_ms: 18,
+                    },
+                ),
+                (21, One, written(1, 150, 110)),
+            ],
+        );
+        let overwritten = scene.accesses.iter().map(|access| match access.kind {
+            AccessKind::Accepted { overwritten, .. } => overwritten,
+            _ => None,
+        });
+        assert_eq!(overwritten.collect::<Vec<_>>(), [None, Some(150)]);
+        assert_eq!(
+            scene.sections[0],
+            Span {
+                client: One,
+                from_ms: 0,
+                to_ms: 21
+            }
+        );
+        assert_eq!(
+            scene.pauses,
+            [Span {
+                client: One,
+                from_ms: 2,
+                to_ms: 20
+            }]
+        );
+        let ends = scene
+            .leases
+            .iter()
+            .map(|lease| (lease.span.to_ms, lease.expired));
+        assert_eq!(ends.collect::<Vec<_>>(), [(10, true), (13, false)]);
+        assert!(
+            scene.high_water.is_empty(),
+            "nobody looks at it in this act"
+        );
+    }
+
+    #[test]
+    fn what_has_no_end_lasts_to_the_end_of_the_record() {
+        let claimed = What::Claimed { token: token(1) };
+        let story = vec![
+            (0, One, granted(1)),
+            (1, One, claimed),
+            (9, Two, granted(2)),
+        ];
+        let scene = scene(Act::Fenced, story);
+        assert_eq!(scene.length_ms, 9);
+        assert_eq!(scene.sections[0].to_ms, 9);
+        assert_eq!(scene.leases[0].span.to_ms, 9);
+        assert_eq!(scene.high_water, [(1, token(1))]);
+    }
+
+    #[test]
+    fn long_tokens_are_told_by_their_last_digits() {
+        let scene = scene(Act::Fenced, vec![(0, One, granted(1))]);
+        assert_eq!(scene.short(token(33)), "33");
+        assert_eq!(scene.short(token(999_999)), "999999");
+        assert_eq!(scene.short(token(179_518_624_370_141)), "…0141");
+    }
+}

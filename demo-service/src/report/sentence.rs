@@ -17,11 +17,10 @@ pub(super) fn sentence(scene: &Scene) -> String {
     });
     let told = if as_told { "" } else { " This is not as told." };
     match (lost_update, refused) {
-        (true, _) => {
-            format!(
-                "Lost update: the balance is {found}, it should be {expected}: a deposit is gone.{told}"
-            )
-        }
+        (true, _) => format!(
+            "Lost update: the balance is {found}, it should be {expected}: \
+             a deposit is gone.{told}",
+        ),
         (false, None) => format!("Nothing lost: the balance is {found}, as it should be.{told}"),
         (false, Some(status)) => format!(
             "Nothing lost: the late write got {status}. With a fresh lease and a fresh read the \

@@ -72,7 +72,7 @@ pub(super) fn draw(scene: &Scene, top: f64, heading: Heading) -> Drawn {
     }
     Drawn {
         group,
-        height: y + 20.0,
+        height: y + 20.0 - headroom,
     }
 }
 

@@ -1,7 +1,7 @@
 use super::{WIDTH, shapes::text_width};
 
 /// The least space between two labels of a row.
-const GAP: f64 = 10.0;
+const GAP: f64 = 5.0;
 
 /// A label of one or two lines below a point.
 #[derive(Clone, Debug)]

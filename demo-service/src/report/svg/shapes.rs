@@ -41,10 +41,14 @@ pub(super) fn text(x: f64, y: f64, anchor: Anchor, class: &str, content: &str) -
         .set("class", class)
 }
 
-/// About how wide a text of the small size gets, in any of the usual fonts.
+/// About how wide a text of the small size gets, measured in one of the wider usual fonts.
 pub(super) fn text_width(content: &str) -> f64 {
-    const PER_CHAR: f64 = 6.0;
-    content.chars().map(|_| PER_CHAR).sum()
+    let width = |c: char| match c {
+        '0'..='9' => 7.7,
+        '…' => 12.0,
+        _ => 6.2,
+    };
+    content.chars().map(width).sum()
 }
 
 pub(super) fn line(from: (f64, f64), to: (f64, f64), class: &str) -> Line {
