@@ -32,6 +32,28 @@ impl fmt::Display for Event {
                     seconds(*paused_ms)
                 )
             }
+            What::WriteAccepted { .. } | What::WriteRefused { .. } => self.write_outcome(who, f),
+            What::Verdict {
+                expected,
+                found,
+                lost_update: true,
+                ..
+            } => {
+                write!(
+                    f,
+                    "lost update: the balance is {found}, it should be {expected}"
+                )
+            }
+            What::Verdict { found, .. } => {
+                write!(f, "nothing lost: the balance is {found}, as it should be")
+            }
+        }
+    }
+}
+
+impl Event {
+    fn write_outcome(&self, who: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.what {
             What::WriteAccepted {
                 token,
                 status,
@@ -39,14 +61,13 @@ impl fmt::Display for Event {
                 after,
                 ..
             } => {
-                write!(f, "{who} writes {after}")?;
-                if let Some(before) = before {
-                    write!(f, " over {before}")?;
-                }
-                if let Some(token) = token {
-                    write!(f, ", token {token}")?;
-                }
-                write!(f, ": accepted ({status})")
+                let before = before.map(|before| format!(" over {before}"));
+                let token = token.map(|token| format!(", token {token}"));
+                let (before, token) = (before.unwrap_or_default(), token.unwrap_or_default());
+                write!(
+                    f,
+                    "{who} writes {after}{before}{token}: accepted ({status})"
+                )
             }
             What::WriteRefused {
                 token,
@@ -54,27 +75,14 @@ impl fmt::Display for Event {
                 high_water,
                 attempted,
             } => {
+                let mark = high_water.map(|mark| format!(", the mark is {mark}"));
+                let mark = mark.unwrap_or_default();
                 write!(
                     f,
-                    "{who} writes {attempted}, token {token}: refused ({status}"
-                )?;
-                match high_water {
-                    Some(mark) => write!(f, ", the mark is {mark})"),
-                    None => f.write_str(")"),
-                }
+                    "{who} writes {attempted}, token {token}: refused ({status}{mark})"
+                )
             }
-            What::Verdict {
-                expected,
-                found,
-                lost_update,
-                ..
-            } => match lost_update {
-                true => write!(
-                    f,
-                    "lost update: the balance is {found}, it should be {expected}"
-                ),
-                false => write!(f, "nothing lost: the balance is {found}, as it should be"),
-            },
+            _ => Ok(()),
         }
     }
 }

@@ -141,14 +141,13 @@ impl Scene {
             }
             What::Paused { .. } => self.pauses.push(Span::open(client, at_ms)),
             What::Resumed { .. } => close(&mut self.pauses, client, at_ms),
-            What::Read { balance } => {
-                self.accesses.push(Access {
-                    client,
-                    at_ms,
-                    balance,
-                    kind: AccessKind::Read,
-                });
-            }
+            _ => self.follow_access(client, at_ms, what),
+        }
+    }
+
+    fn follow_access(&mut self, client: ClientName, at_ms: u64, what: &What) {
+        let (balance, kind) = match *what {
+            What::Read { balance } => (balance, AccessKind::Read),
             What::WriteAccepted {
                 token,
                 status,
@@ -156,41 +155,40 @@ impl Scene {
                 after,
                 ..
             } => {
-                close(&mut self.sections, client, at_ms);
                 let overwritten = before.filter(|_| token < self.newest());
-                let kind = AccessKind::Accepted {
-                    token,
-                    status,
-                    overwritten,
-                };
-                self.accesses.push(Access {
-                    client,
-                    at_ms,
-                    balance: after,
-                    kind,
-                });
+                (
+                    after,
+                    AccessKind::Accepted {
+                        token,
+                        status,
+                        overwritten,
+                    },
+                )
             }
             What::WriteRefused {
                 token,
                 status,
                 high_water,
                 attempted,
-            } => {
-                close(&mut self.sections, client, at_ms);
-                let kind = AccessKind::Refused {
+            } => (
+                attempted,
+                AccessKind::Refused {
                     token,
                     status,
                     high_water,
-                };
-                self.accesses.push(Access {
-                    client,
-                    at_ms,
-                    balance: attempted,
-                    kind,
-                });
-            }
-            _ => {}
+                },
+            ),
+            _ => return,
+        };
+        if kind != AccessKind::Read {
+            close(&mut self.sections, client, at_ms);
         }
+        self.accesses.push(Access {
+            client,
+            at_ms,
+            balance,
+            kind,
+        });
     }
 
     fn conclude(&mut self, what: &What) {

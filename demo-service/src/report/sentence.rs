@@ -15,7 +15,7 @@ pub(super) fn sentence(scene: &Scene) -> String {
         AccessKind::Refused { status, .. } => Some(status),
         _ => None,
     });
-    let told = if as_told { "" } else { " This is not as told." };
+    let told = if as_told { "" } else { " Not as told!" };
     match (lost_update, refused) {
         (true, _) => format!(
             "Lost update: the balance is {found}, it should be {expected}: \

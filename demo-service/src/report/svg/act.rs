@@ -2,7 +2,7 @@ use svg::node::element::{Definitions, Group, Path};
 
 use super::{
     Heading, WIDTH, access, lanes,
-    shapes::{Anchor, Glyph, bar, dot, round, text, text_width},
+    shapes::{Anchor, Glyph, bar, dot, round, text},
     time_axis::TimeAxis,
 };
 use crate::{
@@ -111,10 +111,6 @@ fn banner(scene: &Scene, verdict: &Verdict, y: f64) -> Group {
         true => ("bad-box", "strong bad-text", "bad-dot", Glyph::Cross),
         false => ("good-box", "strong good-text", "good-dot", Glyph::Check),
     };
-    debug_assert!(
-        text_width(&words) < WIDTH - 60.0,
-        "the verdict is too long: {words}"
-    );
     Group::new()
         .add(bar(16.0, WIDTH - 16.0, y, 19.0, class))
         .add(dot(38.0, y, dot_class, glyph))
