@@ -19,10 +19,10 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///    granted.
 /// 3. **Replay** (`replay`). An acquire that is sent again with the same holder while its lease
 ///    lives returns the same token and the time *left*: no second token, no extension.
-/// 4. **Ended is ended** (`ended_acquisition_stays_ended`). After release an acquire with the same
-///    holder is [`ErrorKind::Released`](crate::ErrorKind::Released), for as long as late requests
+/// 4. **Ended is ended** (`ended_acquisition_stays_ended`). After release, or after its lease ran
+///    out, an acquire with the same holder is [`ErrorKind::Released`](crate::ErrorKind::Released), for as long as late requests
 ///    may still arrive (the backend says how long).
-/// 5. **Expiry** (`expiry`). A lease that is not renewed ends within its ttl, and the next acquire
+/// 5. **Expiry** (`expiry`, `waits_until_expiry`, `waits_by_the_present_lease`). A lease that is not renewed ends within its ttl, and the next acquire
 ///    is granted without anybody's help. Waiters are woken by the backend.
 /// 6. **Renew never creates** (`renew_never_creates`). It extends a living lease of that holder and
 ///    token, to a full ttl; otherwise [`Renewed::NotHolder`] and nothing changes.
@@ -34,7 +34,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// 9. **Cancel** (`cancel_leaves_nothing`, `cancel_is_per_attempt`). An `acquire` future may be
 ///    dropped at any await. After `cancel` has returned `Ok`, that attempt holds nothing, waits for
 ///    nothing, and never will, even if its request is still under way. Another attempt of the same
-///    holder is not touched.
+///    holder is not touched: a lease ends only if no other attempt was told of it.
 /// 10. **Floor** (`floor`, `implausible_floor`). With a floor the granted token is at least the
 ///     floor; the counter is raised only if the grant is made. An implausible floor is refused and
 ///     raises nothing.
@@ -255,17 +255,24 @@ pub struct HolderView {
     /// Its token.
     pub token: FencingToken,
     /// The time left.
-    pub left: Duration,
+    pub remaining: Duration,
 }
 
 impl HolderView {
     /// What others may see of this holder.
     #[must_use]
-    pub fn new(holder: Holder, token: FencingToken, left: Duration) -> Self {
+    pub fn new(holder: Holder, token: FencingToken, remaining: Duration) -> Self {
+        Self::of_digest(&holder.digest(), token, remaining)
+    }
+
+    /// The same for a backend that knows no more of the holder than [`Holder::digest`].
+    #[must_use]
+    pub fn of_digest(digest: &str, token: FencingToken, remaining: Duration) -> Self {
+        let fingerprint = digest.chars().take(Holder::FINGERPRINT_LEN).collect();
         Self {
-            fingerprint: holder.fingerprint(),
+            fingerprint,
             token,
-            left,
+            remaining,
         }
     }
 }

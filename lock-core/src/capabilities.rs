@@ -1,6 +1,6 @@
 /// What a backend promises beyond the contract that all backends share.
 ///
-/// The conformance cases check each claim both ways.
+/// The conformance cases hold a backend to what it claims of order and waking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {

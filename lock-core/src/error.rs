@@ -102,6 +102,13 @@ impl Error {
         self
     }
 
+    /// Says that it did not happen, although an error of its kind could mean that it did.
+    #[cfg(feature = "redis")]
+    pub(crate) fn not_applied(mut self) -> Self {
+        self.0.outcome = Outcome::NotApplied;
+        self
+    }
+
     /// Names the resource.
     #[must_use]
     pub fn on(mut self, resource: &ResourceName) -> Self {

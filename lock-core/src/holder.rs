@@ -13,7 +13,10 @@ use sha2::{Digest, Sha256};
 pub struct Holder(u128);
 
 impl Holder {
-    /// Draws a fresh holder from the operating system's random numbers.
+    /// The length of a [fingerprint](Holder::fingerprint), in hex digits.
+    pub(crate) const FINGERPRINT_LEN: usize = 16;
+
+    /// Draws a fresh holder from a cryptographically secure generator, seeded by the system.
     #[must_use]
     pub fn random() -> Self {
         Self(rand::random())
@@ -28,7 +31,7 @@ impl Holder {
     /// Eight bytes of the secret's SHA-256 as 16 hex digits: tells holders apart, betrays none.
     #[must_use]
     pub fn fingerprint(self) -> String {
-        self.hash(8)
+        self.hash(Self::FINGERPRINT_LEN / 2)
     }
 
     /// 16 bytes of the secret's SHA-256 as 32 hex digits: what a store keeps and compares, so that

@@ -22,13 +22,6 @@ impl Lease {
         }
     }
 
-    /// The same lease with an earlier or later first renewal.
-    #[must_use]
-    pub const fn with_renew_by(mut self, renew_by: Moment) -> Self {
-        self.renew_by = renew_by;
-        self
-    }
-
     /// The moment from which the lease must not be relied on.
     #[must_use]
     pub const fn deadline(self) -> Moment {

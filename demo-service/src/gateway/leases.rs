@@ -126,7 +126,7 @@ pub(super) async fn inspect<DB: Ledger>(
         .map(|holder| LeaseView {
             token: holder.token,
             holder_fingerprint: holder.fingerprint,
-            remaining_ms: millis(holder.left),
+            remaining_ms: millis(holder.remaining),
         });
     Ok(Json(InspectBody {
         resource: resource.into(),

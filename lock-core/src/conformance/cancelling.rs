@@ -31,32 +31,47 @@ pub async fn cancel_leaves_nothing(harness: &impl Harness) {
     }
 }
 
-/// Clause 9: what is cancelled is an attempt, not the acquisition.
+/// Clause 9: what is cancelled is an attempt; the lease ends when no other attempt relies on it.
 pub async fn cancel_is_per_attempt(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("cancel-attempt"));
-    let first = request(&resource, LONG);
-    let lease = grant(&*backend, &first).await;
-    let mut second = first.clone();
-    second.attempt = AttemptRef::new(resource.clone(), first.attempt.holder);
-    assert_eq!(grant(&*backend, &second).await.token, lease.token);
-    backend
-        .cancel(&first.attempt)
-        .await
-        .expect("the service answers");
-    assert!(
-        is_held(&*backend, &resource).await,
-        "the lease belongs to the second attempt"
-    );
-    let stranger = request(&resource, LONG);
-    backend
-        .cancel(&stranger.attempt)
-        .await
-        .expect("the service answers");
-    assert!(
-        is_held(&*backend, &resource).await,
-        "a stranger has cancelled the lease"
-    );
-    release(&*backend, &second, lease).await;
+    for first_goes_first in [true, false] {
+        let first = request(&resource, LONG);
+        let lease = grant(&*backend, &first).await;
+        let mut second = first.clone();
+        second.attempt = AttemptRef::new(resource.clone(), first.attempt.holder);
+        assert_eq!(grant(&*backend, &second).await.token, lease.token);
+        let stranger = request(&resource, LONG);
+        backend
+            .cancel(&stranger.attempt)
+            .await
+            .expect("the service answers");
+        assert!(
+            is_held(&*backend, &resource).await,
+            "a stranger has cancelled the lease"
+        );
+
+        let (one, other) = if first_goes_first {
+            (first, second)
+        } else {
+            (second, first)
+        };
+        backend
+            .cancel(&one.attempt)
+            .await
+            .expect("the service answers");
+        assert!(
+            is_held(&*backend, &resource).await,
+            "another attempt relies on the lease"
+        );
+        backend
+            .cancel(&other.attempt)
+            .await
+            .expect("the service answers");
+        assert!(
+            !is_held(&*backend, &resource).await,
+            "nobody relies on the lease"
+        );
+    }
 }
 
 /// Clause 9: dropped at its k-th await, for every k, free or held, an acquire leaves nothing.

@@ -60,17 +60,22 @@ pub async fn implausible_floor(harness: &impl Harness) {
     release(&*backend, &next, after).await;
 }
 
-/// Clause 11: a refused request has left nothing.
+/// Clause 11: a refused request has left nothing, whatever it was refused for.
 pub async fn refused_input_leaves_nothing(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("refused"));
+    let released = request(&resource, LONG);
+    let lease = grant(&*backend, &released).await;
+    release(&*backend, &released, lease).await;
     let mut poisoned = request(&resource, LONG);
     poisoned.floor = Some(FencingToken::MAX);
-    let error = backend
-        .acquire(&poisoned)
-        .await
-        .expect_err("no floor can be that high");
-    assert_eq!(error.outcome(), Outcome::NotApplied);
-    assert!(!is_held(&*backend, &resource).await);
+    for refused in [released, poisoned] {
+        let error = backend
+            .acquire(&refused)
+            .await
+            .expect_err("it cannot be granted");
+        assert_eq!(error.outcome(), Outcome::NotApplied);
+        assert!(!is_held(&*backend, &resource).await);
+    }
     let next = request(&resource, LONG);
     let lease = grant(&*backend, &next).await;
     release(&*backend, &next, lease).await;

@@ -102,6 +102,6 @@ pub async fn inspection_shows_no_secret(harness: &impl Harness) {
     let holder = inspection.holder.expect("it is held");
     assert_eq!(holder.fingerprint, first.attempt.holder.fingerprint());
     assert_eq!(holder.token, lease.token);
-    assert!(holder.left <= LONG.get() && !holder.left.is_zero());
+    assert!(holder.remaining <= LONG.get() && !holder.remaining.is_zero());
     release(&*backend, &first, lease).await;
 }

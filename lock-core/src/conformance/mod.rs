@@ -49,7 +49,10 @@ pub use self::{
     cancelling::{cancel_is_per_attempt, cancel_leaves_nothing, cancelled_at_every_await},
     floors::{floor, implausible_floor, refused_input_leaves_nothing},
     holding::{inspection_shows_no_secret, release_only_own, renew_never_creates},
-    waiting::{fairness_as_claimed, wait_deadline, waits_until_expiry, waits_until_release},
+    waiting::{
+        fairness_as_claimed, wait_deadline, waits_by_the_present_lease, waits_until_expiry,
+        waits_until_release,
+    },
 };
 use crate::{
     AcquireRequest, Attempt, AttemptRef, Clock, Grant, Holder, Issuer, LockBackend, Moment,
@@ -80,7 +83,7 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!(@cases $module, $harness,
             order exclusion replay ended_acquisition_stays_ended expiry
             deadline_counts_from_request renew_never_creates release_only_own
-            inspection_shows_no_secret waits_until_release waits_until_expiry wait_deadline
+            inspection_shows_no_secret waits_until_release waits_until_expiry waits_by_the_present_lease wait_deadline
             fairness_as_claimed cancel_leaves_nothing cancel_is_per_attempt
             cancelled_at_every_await floor implausible_floor refused_input_leaves_nothing);
     };

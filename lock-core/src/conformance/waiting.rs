@@ -1,29 +1,67 @@
-use std::{future::poll_fn, pin::pin, task::Poll};
+use std::{future::poll_fn, task::Poll, time::Duration};
 
 use futures_util::future::join_all;
 
 use super::{
     Harness, LONG, PAST_SHORT, SHORT, grant, is_held, release, request, resource, soon, waiting,
 };
-use crate::{AcquireRequest, Attempt, Fairness, FencingToken, LockBackend, Wait};
+use crate::{AcquireRequest, Attempt, Fairness, FencingToken, Grant, LockBackend, Wait, Waking};
 
-/// Clause 8: a release wakes a waiter, long before the lease would have ended.
+/// Enough for a waiter to be in line and to be listening.
+const SETTLE: Duration = Duration::from_millis(300);
+
+/// A push takes less; looking again once a second takes longer, counted from when it settled.
+const PUSHED: Duration = Duration::from_millis(400);
+
+/// How long a case waits for what should come at once.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Clause 8: a release wakes a waiter, long before the lease would have ended. A backend that claims
+/// to push wakes it at once.
 pub async fn waits_until_release(harness: &impl Harness) {
-    let (backend, resource) = (harness.backend(), resource("wait"));
+    let (backend, clock) = (harness.backend(), harness.clock());
+    let mut fastest = Duration::MAX;
+    for _ in 0..3 {
+        let resource = resource("wait");
+        let first = request(&resource, LONG);
+        let lease = grant(&*backend, &first).await;
+        let second = waiting(&resource, Wait::Forever);
+        let release_soon = async {
+            harness.pass(SETTLE).await;
+            let released = clock.now();
+            release(&*backend, &first, lease).await;
+            released
+        };
+        let (next, released) = tokio::join!(served(&*backend, &second), release_soon);
+        fastest = std::cmp::min(fastest, clock.now().since(released));
+        assert!(next.token > lease.token);
+        release(&*backend, &second, next).await;
+    }
+    if backend.capabilities().waking == Waking::Pushed {
+        assert!(fastest < PUSHED, "{fastest:?}: that was no push");
+    }
+}
+
+/// Clause 5: a waiter acts by the lease that there is, not by the one it saw when it came.
+pub async fn waits_by_the_present_lease(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("wait-present"));
     let first = request(&resource, LONG);
     let lease = grant(&*backend, &first).await;
-    let second = waiting(&resource, Wait::Forever);
-    let mut acquire = pin!(backend.acquire(&second));
-    let early = poll_fn(|cx| Poll::Ready(acquire.as_mut().poll(cx))).await;
-    assert!(early.is_pending(), "granted while it was held");
-    release(&*backend, &first, lease).await;
-    let next = acquire
-        .await
-        .expect("the service answers")
-        .granted()
-        .expect("it is free");
-    assert!(next.token > lease.token);
-    release(&*backend, &second, next).await;
+    let mut short = waiting(&resource, Wait::Forever);
+    short.ttl = SHORT;
+    let last = waiting(&resource, Wait::Forever);
+    // Whichever of the two is first; a backend may be unfair. The short lease is never released.
+    let chain = async {
+        harness.pass(SETTLE).await;
+        release(&*backend, &first, lease).await;
+        harness.pass(SETTLE).await;
+        harness.pass(PAST_SHORT).await;
+    };
+    let last_turn = async {
+        let lease = served(&*backend, &last).await;
+        release(&*backend, &last, lease).await;
+    };
+    tokio::join!(served(&*backend, &short), last_turn, chain);
 }
 
 /// Clause 5: the end of a lease serves a waiter too, with nobody's help.
@@ -93,9 +131,17 @@ pub async fn fairness_as_claimed(harness: &impl Harness) {
     }
 }
 
+/// What a waiter gets. It hangs if nobody serves it, so this has an end.
+async fn served(backend: &dyn LockBackend, request: &AcquireRequest) -> Grant {
+    let answer = tokio::time::timeout(PATIENCE, backend.acquire(request)).await;
+    let answer = answer
+        .expect("a waiter that nobody serves")
+        .expect("the service answers");
+    answer.granted().expect("it waits for ever")
+}
+
 async fn hold_once(backend: &dyn LockBackend, request: &AcquireRequest) -> FencingToken {
-    let answer = backend.acquire(request).await.expect("the service answers");
-    let lease = answer.granted().expect("it waits for ever");
+    let lease = served(backend, request).await;
     release(backend, request, lease).await;
     lease.token
 }

@@ -47,6 +47,9 @@ pub struct DetachedLease {
     pub remaining: Duration,
 }
 
+/// How many grants may arrive after their own end before we say that the ttl is too short.
+const LATE_GRANTS_MAX: u32 = 2;
+
 impl<'a> Acquire<'a> {
     pub(super) fn new(locks: &'a LockManager, resource: Result<ResourceName, InvalidName>) -> Self {
         let (ttl, wait, floor) = (Ttl::default(), None, None);
@@ -68,6 +71,8 @@ impl<'a> Acquire<'a> {
     }
 
     /// How long to wait for a resource that is held. Defaults to: without bound.
+    ///
+    /// A lock service that does not answer is not waited for without bound, see its documentation.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
@@ -139,47 +144,27 @@ impl<'a> Acquire<'a> {
 
     /// Acquires, and returns the grant together with what cancels it unless it is disarmed.
     async fn granted(self) -> Result<Attempt<(OnDrop, AttemptRef, Grant)>, Error> {
-        let resource = self.resource?;
+        let resource = self.resource.clone()?;
         let inner = &self.locks.inner;
         let wait = match self.wait {
             None => Wait::Forever,
             Some(Duration::ZERO) => Wait::Never,
             Some(wait) => Wait::Until(inner.clock.now() + wait),
         };
+        let mut late_grants = 0;
         loop {
-            if inner.watchdog.is_closed() {
-                let kind = inner.backend.kind();
-                return Err(Error::new(ErrorKind::ShutDown, Operation::Acquire, kind).on(&resource));
-            }
-            let holder = self.holder.unwrap_or_else(Holder::random);
-            let attempt = AttemptRef::new(resource.clone(), holder);
+            let request = self.request(&resource, wait);
             let clean_up = CleanUp::Cancel {
-                attempt: attempt.clone(),
+                attempt: request.attempt.clone(),
                 ttl: self.ttl,
             };
             let mut pending = OnDrop::new(Arc::clone(inner), clean_up);
-            let mut request = AcquireRequest::new(attempt, self.ttl);
-            request.wait = wait;
-            request.floor = self.floor;
-            request.upkeep = if self.renew {
-                Upkeep::Watchdog
-            } else {
-                Upkeep::None
-            };
-            match inner.backend.acquire(&request).await {
+            match self.locks.acquire_unless_shut_down(&request).await {
                 Ok(Attempt::Granted(grant)) if grant.lease.deadline() > inner.clock.now() => {
                     return Ok(Attempt::Granted((pending, request.attempt, grant)));
                 }
-                // The grant came after its own end: give it back (by dropping `pending`).
-                Ok(Attempt::Granted(_)) if wait == Wait::Never => {
-                    let kind = inner.backend.kind();
-                    return Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, kind)
-                        .on(&resource)
-                        .because(
-                            "the grant arrived after the lease had ended; ask for a longer ttl",
-                        ));
-                }
-                Ok(Attempt::Granted(_)) => {}
+                // The grant came after its own end: given back by dropping `pending`.
+                Ok(Attempt::Granted(_)) => late_grants += 1,
                 Ok(Attempt::Held { retry_after }) => {
                     pending.disarm();
                     return Ok(Attempt::Held { retry_after });
@@ -191,7 +176,56 @@ impl<'a> Acquire<'a> {
                     return Err(error);
                 }
             }
+            let over = match wait {
+                Wait::Never => true,
+                Wait::Until(moment) => moment <= inner.clock.now(),
+                Wait::Forever => false,
+            };
+            if over || late_grants == LATE_GRANTS_MAX {
+                let kind = inner.backend.kind();
+                return Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, kind)
+                    .on(&resource)
+                    .because("the grant arrived after the lease had ended; ask for a longer ttl"));
+            }
         }
+    }
+
+    /// A request of a fresh attempt.
+    fn request(&self, resource: &ResourceName, wait: Wait) -> AcquireRequest {
+        let holder = self.holder.unwrap_or_else(Holder::random);
+        let attempt = AttemptRef::new(resource.clone(), holder);
+        let mut request = AcquireRequest::new(attempt, self.ttl);
+        request.wait = wait;
+        request.floor = self.floor;
+        request.upkeep = if self.renew {
+            Upkeep::Watchdog
+        } else {
+            Upkeep::None
+        };
+        request
+    }
+}
+
+impl LockManager {
+    /// Acquires, or gives up when the manager is shut down: then nobody else would clean up.
+    async fn acquire_unless_shut_down(
+        &self,
+        request: &AcquireRequest,
+    ) -> Result<Attempt<Grant>, Error> {
+        let backend = &self.inner.backend;
+        tokio::select! {
+            biased;
+            () = self.inner.watchdog.closed() => {}
+            answer = backend.acquire(request) => return answer,
+        }
+        let cancelled = backend.cancel(&request.attempt).await;
+        let shut_down = Error::new(ErrorKind::ShutDown, Operation::Acquire, backend.kind())
+            .on(&request.attempt.resource);
+        Err(if cancelled.is_ok() {
+            shut_down
+        } else {
+            shut_down.outcome_unknown()
+        })
     }
 }
 

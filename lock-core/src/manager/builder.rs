@@ -75,7 +75,7 @@ impl LockManagerBuilder {
         self.build(backend)
     }
 
-    /// A manager over a backend of your own.
+    /// A manager over a backend of your own, which has to be made with the same clock.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] if the backend's kind is no issuer name and none was set.

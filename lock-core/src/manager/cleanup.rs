@@ -39,7 +39,7 @@ impl CleanUp {
         }
     }
 
-    /// After this time the lease has ended by itself, for nobody renews it any more.
+    /// After this time the lease has ended by itself, unless a renewal was under way.
     const fn ttl(&self) -> Ttl {
         match self {
             Self::Release { ttl, .. } | Self::Cancel { ttl, .. } => *ttl,

@@ -141,7 +141,10 @@ impl LockManager {
             result = section(&guard) => result,
             lost = guard.lost() => Err(Error::from(lost).into()),
         };
-        if let Err(error) = guard.release().await {
+        // A lost lease has nothing to release that would be worth waiting for.
+        if guard.remaining().is_ok()
+            && let Err(error) = guard.release().await
+        {
             tracing::debug!(%error, "release failed, the watchdog goes on with it");
         }
         result
@@ -198,8 +201,11 @@ impl LockManager {
 
     /// Sends what is still queued, such as releases of dropped guards, and ends the watchdog.
     ///
-    /// Leases that are still held are lost: nobody renews them any more. Acquiring fails from here
-    /// on, also through clones.
+    /// Leases that are still held are lost, because nobody renews them any more: release them first,
+    /// or they end by their ttl. Acquiring fails from here on, also what waits, also through clones.
+    ///
+    /// With a lock service that does not answer this takes as long as the longest ttl of what is
+    /// queued; put a timeout around it if that is too long.
     ///
     /// # Cancel safety
     /// The shutdown goes on by itself.

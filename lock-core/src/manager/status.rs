@@ -62,7 +62,7 @@ impl LeaseStatus {
     }
 
     /// A renewal succeeded. A lease that was reported lost stays lost.
-    pub(super) fn extend(&self, lease: Lease) {
+    pub(super) fn renewed(&self, lease: Lease) {
         self.state.send_if_modified(|state| match state {
             State::Held { deadline } if lease.deadline() > *deadline => {
                 *deadline = lease.deadline();

@@ -6,7 +6,7 @@ use crate::{AttemptId, FencingToken, Holder, Moment};
 /// Remembers what has ended, so that a late request of it gains nothing. Forgets by itself.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
-    memory: HashMap<Key, End>,
+    memory: HashMap<Key, (End, Moment)>,
     oldest_first: VecDeque<(Moment, Key)>,
 }
 
@@ -23,8 +23,6 @@ pub(super) enum End {
     Released(FencingToken),
     /// Its lease ran out.
     Expired,
-    /// The attempt was cancelled.
-    Cancelled,
 }
 
 impl Ended {
@@ -33,12 +31,14 @@ impl Ended {
     }
 
     pub(super) fn attempt(&mut self, holder: Holder, attempt: AttemptId, now: Moment) {
-        self.insert(Key::Attempt(holder, attempt), End::Cancelled, now);
+        self.insert(Key::Attempt(holder, attempt), End::Expired, now);
     }
 
     /// How the acquisition ended, if it is still remembered.
     pub(super) fn how(&self, holder: Holder) -> Option<End> {
-        self.memory.get(&Key::Acquisition(holder)).copied()
+        self.memory
+            .get(&Key::Acquisition(holder))
+            .map(|(end, _)| *end)
     }
 
     /// Whether the acquisition, or this attempt of it, has ended.
@@ -52,12 +52,18 @@ impl Ended {
             if *forget > now {
                 break;
             }
-            self.memory.remove(oldest);
+            // It may have been remembered once more meanwhile.
+            if self
+                .memory
+                .get(oldest)
+                .is_some_and(|(_, until)| until == forget)
+            {
+                self.memory.remove(oldest);
+            }
             self.oldest_first.pop_front();
         }
-        if self.memory.insert(key, end).is_none() {
-            self.oldest_first.push_back((now + ENDED_TTL, key));
-        }
+        self.memory.insert(key, (end, now + ENDED_TTL));
+        self.oldest_first.push_back((now + ENDED_TTL, key));
     }
 }
 

@@ -8,13 +8,12 @@ mod table;
 
 use std::{
     fmt,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use tokio::sync::oneshot;
-
-use self::table::{Answer, Refusal, Table};
+use self::table::{Answer, Place, Refusal, Table};
 use crate::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Error, ErrorKind,
     Fairness, Fencing, Grant, InitialToken, Inspection, LockBackend, Moment, Operation, Released,
@@ -54,29 +53,33 @@ impl MemoryBackend {
         &self,
         attempt: &AttemptRef,
         wait: Wait,
-        mut grant: oneshot::Receiver<Result<Grant, Refusal>>,
+        place: Place,
     ) -> Result<Attempt<Grant>, Error> {
         let until = match wait {
             Wait::Until(moment) => moment,
             Wait::Never | Wait::Forever => Moment::NEVER,
         };
+        let Place { mut grant, moved } = place;
         loop {
+            // Enabled before the deadline is read, so that no change of it is missed.
+            let mut change = pin!(moved.notified());
+            change.as_mut().enable();
             let lease_end = self.table().lease_end(&attempt.resource);
             tokio::select! {
                 biased;
                 granted = &mut grant => {
-                    let grant = granted.map_err(|_| superseded(attempt))?;
+                    let grant = granted.map_err(|_| cancelled(attempt))?;
                     return grant.map(Attempt::Granted).map_err(|refusal| refused(refusal, attempt));
                 }
+                () = change => continue,
                 () = self.clock.sleep_until(std::cmp::min(lease_end, until)) => {}
             }
             let now = self.clock.now();
             let mut table = self.table();
             table.serve(&attempt.resource, now);
             if now >= until && table.leave_queue(attempt) {
-                return Ok(Attempt::Held {
-                    retry_after: table.left(&attempt.resource, now),
-                });
+                let retry_after = table.lease_end(&attempt.resource).since(now);
+                return Ok(Attempt::Held { retry_after });
             }
         }
     }
@@ -103,7 +106,7 @@ impl LockBackend for MemoryBackend {
             match answer.map_err(|refusal| refused(refusal, attempt))? {
                 Answer::Granted(grant) => Ok(Attempt::Granted(grant)),
                 Answer::Held(retry_after) => Ok(Attempt::Held { retry_after }),
-                Answer::Queued(grant) => self.wait(attempt, request.wait, grant).await,
+                Answer::Queued(place) => self.wait(attempt, request.wait, place).await,
             }
         })
     }
@@ -163,8 +166,8 @@ fn refused(refusal: Refusal, attempt: &AttemptRef) -> Error {
     }
 }
 
-fn superseded(attempt: &AttemptRef) -> Error {
+fn cancelled(attempt: &AttemptRef) -> Error {
     Error::new(ErrorKind::Released, Operation::Acquire, KIND)
         .on(&attempt.resource)
-        .because("the attempt was cancelled, or a newer one of the same holder took its place")
+        .because("the attempt was cancelled")
 }

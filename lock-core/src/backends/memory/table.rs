@@ -1,9 +1,10 @@
 use std::{
     collections::{HashMap, VecDeque},
+    sync::Arc,
     time::Duration,
 };
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::ended::{End, Ended};
 use crate::{
@@ -21,18 +22,20 @@ pub(super) struct Table {
     ended: Ended,
 }
 
-/// A resource is in the table only while it is held or waited for.
-#[derive(Debug, Default)]
+/// A resource is in the table only while it is held. It may be waited for only while it is held.
+#[derive(Debug)]
 struct Resource {
-    held: Option<Held>,
+    held: Held,
     queue: VecDeque<Waiter>,
+    /// Told of every change of the deadline, by which waiters have to act.
+    moved: Arc<Notify>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Held {
     holder: Holder,
-    /// The latest attempt that was told of the lease.
-    attempt: AttemptId,
+    /// The attempts that were told of the lease. It is cancelled when none is left.
+    attempts: Vec<AttemptId>,
     token: FencingToken,
     deadline: Moment,
 }
@@ -52,8 +55,16 @@ pub(super) enum Answer {
     Granted(Grant),
     /// Held by somebody else for at most this long.
     Held(Duration),
-    /// In line; the grant will arrive here.
-    Queued(oneshot::Receiver<Result<Grant, Refusal>>),
+    Queued(Place),
+}
+
+/// A place in line.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// The grant will arrive here.
+    pub(super) grant: oneshot::Receiver<Result<Grant, Refusal>>,
+    /// The deadline of the present lease has changed.
+    pub(super) moved: Arc<Notify>,
 }
 
 /// Why a request to acquire is refused.
@@ -89,36 +100,30 @@ impl Table {
         if self.ended.contains(*holder, *id) {
             return Err(Refusal::Ended);
         }
-        if let Some(held) = self.held_mut(resource)
-            && held.holder == *holder
-        {
-            held.attempt = *id;
-            let lease = Lease::counted_from(now, held.deadline.since(now));
-            return Ok(Answer::Granted(Grant::new(held.token, lease)));
-        }
-        let counter = self.counter(unix_time);
-        let greatest = self.initial.greatest_floor(counter, unix_time);
-        if request.floor.is_some_and(|floor| floor.get() > greatest) {
-            return Err(Refusal::FloorImplausible { greatest });
-        }
-        if self.held(resource).is_none() {
-            let attempt = (*holder, *id);
-            return self
-                .grant(resource, attempt, request.ttl, request.floor, now)
-                .map(Answer::Granted);
+        self.check_floor(request.floor, unix_time)?;
+        let Some(entry) = self.resources.get_mut(resource) else {
+            let held = self.next(*holder, *id, request.ttl, request.floor, now)?;
+            let grant = held.grant(now);
+            self.resources
+                .insert(resource.clone(), Resource::held_by(held));
+            return Ok(Answer::Granted(grant));
+        };
+        if entry.held.holder == *holder {
+            return Ok(Answer::Granted(entry.held.replay(*id, now)));
         }
         match request.wait {
-            Wait::Never => Ok(Answer::Held(self.left(resource, now))),
-            Wait::Until(_) | Wait::Forever => Ok(Answer::Queued(self.enqueue(request))),
+            Wait::Never => Ok(Answer::Held(entry.held.deadline.since(now))),
+            Wait::Until(_) | Wait::Forever => Ok(Answer::Queued(entry.enqueue(request))),
         }
     }
 
     pub(super) fn renew(&mut self, request: &RenewRequest, now: Moment) -> Renewed {
         let sequencer = &request.sequencer;
         self.serve(sequencer.resource(), now);
-        match self.held_mut(sequencer.resource()) {
-            Some(held) if held.is(sequencer) => {
-                held.deadline = now + request.ttl.get();
+        match self.resources.get_mut(sequencer.resource()) {
+            Some(entry) if entry.held.is(sequencer) => {
+                entry.held.deadline = now + request.ttl.get();
+                entry.moved.notify_waiters();
                 Renewed::Renewed(Lease::counted_from(now, request.ttl.get()))
             }
             _ => Renewed::NotHolder,
@@ -131,7 +136,9 @@ impl Table {
             .held(sequencer.resource())
             .is_some_and(|held| held.is(sequencer))
         {
-            self.end(sequencer.resource(), End::Released(sequencer.token()), now);
+            let end = End::Released(sequencer.token());
+            self.ended.acquisition(sequencer.holder(), end, now);
+            self.hand_on(sequencer.resource(), now);
             return Released::Released;
         }
         match self.ended.how(sequencer.holder()) {
@@ -143,12 +150,12 @@ impl Table {
     pub(super) fn cancel(&mut self, attempt: &AttemptRef, now: Moment) {
         self.serve(&attempt.resource, now);
         self.ended.attempt(attempt.holder, attempt.id, now);
-        if self.leave_queue(attempt) {
+        self.leave_queue(attempt);
+        let Some(entry) = self.resources.get_mut(&attempt.resource) else {
             return;
-        }
-        let ours = |held: Held| held.holder == attempt.holder && held.attempt == attempt.id;
-        if self.held(&attempt.resource).is_some_and(ours) {
-            self.end(&attempt.resource, End::Cancelled, now);
+        };
+        if entry.held.holder == attempt.holder && entry.held.forget(attempt.id) {
+            self.hand_on(&attempt.resource, now);
         }
     }
 
@@ -162,9 +169,12 @@ impl Table {
 
     /// Ends a lease that has run out and hands the resource to the head of its queue.
     pub(super) fn serve(&mut self, resource: &ResourceName, now: Moment) {
-        if self.held(resource).is_some_and(|held| held.deadline <= now) {
-            self.end(resource, End::Expired, now);
-        }
+        let Some(held) = self.held(resource).filter(|held| held.deadline <= now) else {
+            return;
+        };
+        let holder = held.holder;
+        self.ended.acquisition(holder, End::Expired, now);
+        self.hand_on(resource, now);
     }
 
     /// Takes an attempt out of the queue; false if it is not in it.
@@ -185,113 +195,153 @@ impl Table {
             .map_or(Moment::NEVER, |held| held.deadline)
     }
 
-    /// The time left of the present lease; zero if there is none.
-    pub(super) fn left(&self, resource: &ResourceName, now: Moment) -> Duration {
-        self.held(resource)
-            .map_or(Duration::ZERO, |held| held.deadline.since(now))
+    fn held(&self, resource: &ResourceName) -> Option<&Held> {
+        self.resources.get(resource).map(|entry| &entry.held)
     }
 
-    fn held(&self, resource: &ResourceName) -> Option<Held> {
-        self.resources.get(resource).and_then(|entry| entry.held)
-    }
-
-    fn held_mut(&mut self, resource: &ResourceName) -> Option<&mut Held> {
-        self.resources
-            .get_mut(resource)
-            .and_then(|entry| entry.held.as_mut())
-    }
-
-    /// The counter, which starts here if there is none.
-    fn counter(&mut self, unix_time: Duration) -> u64 {
+    /// Refuses a floor that would lift the counter by more than can be meant.
+    fn check_floor(
+        &mut self,
+        floor: Option<FencingToken>,
+        unix_time: Duration,
+    ) -> Result<(), Refusal> {
         let first = match self.initial {
             InitialToken::Clock => InitialToken::clock_token(unix_time),
             InitialToken::At(token) => token.get(),
         };
-        *self.counter.get_or_insert(first.saturating_sub(1))
-    }
-
-    fn enqueue(&mut self, request: &AcquireRequest) -> oneshot::Receiver<Result<Grant, Refusal>> {
-        let AttemptRef {
-            resource,
-            holder,
-            id,
-        } = &request.attempt;
-        let (grant, granted) = oneshot::channel();
-        let waiter = Waiter {
-            holder: *holder,
-            attempt: *id,
-            ttl: request.ttl,
-            floor: request.floor,
-            grant,
-        };
-        let queue = &mut self.resources.entry(resource.clone()).or_default().queue;
-        match queue.iter_mut().find(|waiter| waiter.holder == *holder) {
-            // Another attempt of the same acquisition keeps its place in line.
-            Some(earlier) => *earlier = waiter,
-            None => queue.push_back(waiter),
+        let counter = *self.counter.get_or_insert(first.saturating_sub(1));
+        let greatest = self.initial.greatest_floor(counter, unix_time);
+        match floor.map(FencingToken::get) {
+            Some(floor) if floor > counter + 1 && floor > greatest => {
+                Err(Refusal::FloorImplausible { greatest })
+            }
+            _ => Ok(()),
         }
-        granted
     }
 
-    fn grant(
+    /// Draws the next token for a holder.
+    fn next(
         &mut self,
-        resource: &ResourceName,
-        (holder, attempt): (Holder, AttemptId),
+        holder: Holder,
+        attempt: AttemptId,
         ttl: Ttl,
         floor: Option<FencingToken>,
         now: Moment,
-    ) -> Result<Grant, Refusal> {
+    ) -> Result<Held, Refusal> {
         let least = floor.map_or(0, FencingToken::get);
         let next = std::cmp::max(self.counter.unwrap_or(0).saturating_add(1), least);
         let token = FencingToken::new(next).map_err(|_| Refusal::TokensExhausted)?;
         self.counter = Some(next);
-        let held = Held {
+        Ok(Held {
             holder,
-            attempt,
+            attempts: vec![attempt],
             token,
             deadline: now + ttl.get(),
-        };
-        self.resources.entry(resource.clone()).or_default().held = Some(held);
-        Ok(Grant::new(token, Lease::counted_from(now, ttl.get())))
+        })
     }
 
-    /// Ends the present lease and grants to the first waiter that is still there.
-    fn end(&mut self, resource: &ResourceName, end: End, now: Moment) {
-        let Some(entry) = self.resources.get_mut(resource) else {
+    /// The present lease has ended: grants to the first waiter that is still there.
+    fn hand_on(&mut self, resource: &ResourceName, now: Moment) {
+        let Some(entry) = self.resources.remove(resource) else {
             return;
         };
-        if let Some(held) = entry.held.take() {
-            match end {
-                End::Cancelled => self.ended.attempt(held.holder, held.attempt, now),
-                end => self.ended.acquisition(held.holder, end, now),
-            }
-        }
-        while let Some(waiter) = self
-            .resources
-            .get_mut(resource)
-            .and_then(|e| e.queue.pop_front())
-        {
+        let Resource {
+            mut queue, moved, ..
+        } = entry;
+        while let Some(waiter) = queue.pop_front() {
             if waiter.grant.is_closed() {
                 continue;
             }
-            let attempt = (waiter.holder, waiter.attempt);
-            let grant = self.grant(resource, attempt, waiter.ttl, waiter.floor, now);
-            let granted = grant.is_ok();
-            let received = waiter.grant.send(grant).is_ok();
-            if granted && received {
-                return;
+            let Waiter {
+                holder,
+                attempt,
+                ttl,
+                floor,
+                grant,
+            } = waiter;
+            let mut held = match self.next(holder, attempt, ttl, floor, now) {
+                Ok(held) => held,
+                Err(refusal) => {
+                    // Who does not receive it has gone away and needs no answer.
+                    grant.send(Err(refusal)).ok();
+                    continue;
+                }
+            };
+            if grant.send(Ok(held.grant(now))).is_err() {
+                continue;
             }
-            if let Some(entry) = self.resources.get_mut(resource) {
-                entry.held = None;
-            }
+            held.tell_other_attempts(&mut queue, now);
+            moved.notify_waiters();
+            self.resources
+                .insert(resource.clone(), Resource { held, queue, moved });
+            return;
         }
-        self.resources.remove(resource);
+    }
+}
+
+impl Resource {
+    fn held_by(held: Held) -> Self {
+        Self {
+            held,
+            queue: VecDeque::new(),
+            moved: Arc::default(),
+        }
+    }
+
+    fn enqueue(&mut self, request: &AcquireRequest) -> Place {
+        let AttemptRef { holder, id, .. } = request.attempt;
+        let (grant, granted) = oneshot::channel();
+        let (ttl, floor) = (request.ttl, request.floor);
+        self.queue.push_back(Waiter {
+            holder,
+            attempt: id,
+            ttl,
+            floor,
+            grant,
+        });
+        Place {
+            grant: granted,
+            moved: Arc::clone(&self.moved),
+        }
     }
 }
 
 impl Held {
     fn is(&self, sequencer: &Sequencer) -> bool {
         self.holder == sequencer.holder() && self.token == sequencer.token()
+    }
+
+    fn grant(&self, now: Moment) -> Grant {
+        Grant::new(
+            self.token,
+            Lease::counted_from(now, self.deadline.since(now)),
+        )
+    }
+
+    /// Tells an attempt of the lease that its acquisition has.
+    fn replay(&mut self, attempt: AttemptId, now: Moment) -> Grant {
+        if !self.attempts.contains(&attempt) {
+            self.attempts.push(attempt);
+        }
+        self.grant(now)
+    }
+
+    /// An attempt gives the lease up; true if no other one relies on it.
+    fn forget(&mut self, attempt: AttemptId) -> bool {
+        self.attempts.retain(|other| *other != attempt);
+        self.attempts.is_empty()
+    }
+
+    /// Other attempts of the same acquisition may be in line: they have what they wait for.
+    fn tell_other_attempts(&mut self, queue: &mut VecDeque<Waiter>, now: Moment) {
+        let waiting = std::mem::take(queue);
+        for waiter in waiting {
+            if waiter.holder != self.holder {
+                queue.push_back(waiter);
+            } else if waiter.grant.send(Ok(self.grant(now))).is_ok() {
+                self.attempts.push(waiter.attempt);
+            }
+        }
     }
 }
 

@@ -42,21 +42,21 @@ impl Keys {
         )
     }
 
-    /// The mark of an acquisition that was released.
-    pub(super) fn ended(&self, resource: &ResourceName, holder: Holder) -> String {
+    /// The tombstone of an acquisition that was released.
+    pub(super) fn tombstone(&self, resource: &ResourceName, holder: Holder) -> String {
         format!(
             "{}:{{{}}}:ended:{}",
             self.prefix,
             self.shard(resource),
-            holder.expose()
+            holder.digest()
         )
     }
 
-    /// The mark of an attempt that was cancelled.
-    pub(super) fn ended_attempt(&self, attempt: &AttemptRef) -> String {
+    /// The tombstone of an attempt that was cancelled.
+    pub(super) fn tombstone_of_attempt(&self, attempt: &AttemptRef) -> String {
         format!(
             "{}:{}",
-            self.ended(&attempt.resource, attempt.holder),
+            self.tombstone(&attempt.resource, attempt.holder),
             attempt.id
         )
     }

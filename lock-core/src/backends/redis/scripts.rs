@@ -4,7 +4,7 @@ use std::{sync::LazyLock, time::Duration};
 
 use redis::{FromRedisValue, RedisError, RedisResult, Script, Value};
 
-use crate::{FencingToken, Holder};
+use crate::FencingToken;
 
 pub(super) static ACQUIRE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lua/acquire.lua")));
@@ -26,7 +26,8 @@ pub(super) enum Acquired {
     Missing,
     Implausible { greatest: u64 },
     Exhausted,
-    Broken { why: String },
+    BrokenCounter { why: String },
+    BrokenLease,
 }
 
 /// What `renew.lua` answers for each lease.
@@ -42,10 +43,11 @@ pub(super) enum RenewedWord {
 pub(super) enum Inspected {
     Held {
         token: FencingToken,
-        holder: Holder,
+        digest: String,
         left: Duration,
     },
     Free,
+    Broken,
 }
 
 impl Acquired {
@@ -66,17 +68,23 @@ impl Acquired {
                 greatest: number(greatest)?,
             }),
             ["exhausted"] => Ok(Self::Exhausted),
-            ["broken", why] => Ok(Self::Broken {
+            ["broken_counter", why] => Ok(Self::BrokenCounter {
                 why: why.to_owned(),
             }),
+            ["broken_lease"] => Ok(Self::BrokenLease),
             _ => Err(unexpected()),
         }
     }
 }
 
 impl RenewedWord {
-    pub(super) fn parse_all(answer: Value) -> RedisResult<Vec<Self>> {
-        Vec::<String>::from_redis_value(answer)?
+    /// As many words as there are leases.
+    pub(super) fn parse_all(answer: Value, leases: usize) -> RedisResult<Vec<Self>> {
+        let words = Vec::<String>::from_redis_value(answer)?;
+        if words.len() != leases {
+            return Err(unexpected());
+        }
+        words
             .iter()
             .map(|word| match word.as_str() {
                 "renewed" => Ok(Self::Renewed),
@@ -93,12 +101,13 @@ impl Inspected {
         let words = Vec::<String>::from_redis_value(answer)?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
-            ["held", token, holder, left] => Ok(Self::Held {
+            ["held", token, digest, left] => Ok(Self::Held {
                 token: number(token)?,
-                holder: number(holder)?,
+                digest: digest.to_owned(),
                 left: millis(left)?,
             }),
             ["free"] => Ok(Self::Free),
+            ["broken"] => Ok(Self::Broken),
             _ => Err(unexpected()),
         }
     }

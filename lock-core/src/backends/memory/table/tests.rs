@@ -24,7 +24,7 @@ fn granted(answer: Result<Answer, Refusal>) -> FencingToken {
 
 fn queued(answer: Result<Answer, Refusal>) -> oneshot::Receiver<Result<Grant, Refusal>> {
     match answer.unwrap() {
-        Answer::Queued(grant) => grant,
+        Answer::Queued(place) => place.grant,
         answer => panic!("not queued: {answer:?}"),
     }
 }
@@ -66,18 +66,25 @@ fn the_last_token_is_issued_and_none_after_it() {
 }
 
 #[test]
-fn a_second_attempt_keeps_its_place_in_line() {
+fn attempts_of_one_acquisition_wait_together_and_share_the_grant() {
     let mut table = table(1);
     let holder = request(Wait::Never);
     granted(table.acquire(&holder, NOW, UNIX));
     let early = request(Wait::Forever);
-    let mut superseded = queued(table.acquire(&early, NOW, UNIX));
-    let mut late = queued(table.acquire(&request(Wait::Forever), NOW, UNIX));
+    let mut first = queued(table.acquire(&early, NOW, UNIX));
+    let mut other = queued(table.acquire(&request(Wait::Forever), NOW, UNIX));
     let mut again = early.clone();
     again.attempt = AttemptRef::new(early.attempt.resource.clone(), early.attempt.holder);
-    let mut first_in_line = queued(table.acquire(&again, NOW, UNIX));
+    let mut second = queued(table.acquire(&again, NOW, UNIX));
     table.cancel(&holder.attempt, NOW);
-    assert_eq!(first_in_line.try_recv().unwrap().unwrap().token.get(), 2);
-    assert!(superseded.try_recv().is_err());
-    assert!(late.try_recv().is_err());
+    assert_eq!(first.try_recv().unwrap().unwrap().token.get(), 2);
+    assert_eq!(second.try_recv().unwrap().unwrap().token.get(), 2);
+    assert!(other.try_recv().is_err());
+    table.cancel(&early.attempt, NOW);
+    assert!(
+        other.try_recv().is_err(),
+        "the second attempt still relies on the lease"
+    );
+    table.cancel(&again.attempt, NOW);
+    assert_eq!(other.try_recv().unwrap().unwrap().token.get(), 3);
 }
