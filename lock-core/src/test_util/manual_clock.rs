@@ -1,4 +1,8 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use tokio::sync::watch;
 
@@ -18,7 +22,14 @@ use crate::{BoxFuture, Clock, Moment};
 /// ```
 #[derive(Clone, Debug)]
 pub struct ManualClock {
-    now: Arc<watch::Sender<Moment>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    now: watch::Sender<Moment>,
+    /// How many sleep until each moment.
+    sleepers: Mutex<BTreeMap<Moment, usize>>,
 }
 
 /// Where the wall clock of a new [`ManualClock`] stands: some second of 2026.
@@ -29,13 +40,27 @@ impl ManualClock {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            now: Arc::new(watch::Sender::new(Moment::default())),
+            shared: Arc::new(Shared {
+                now: watch::Sender::new(Moment::default()),
+                sleepers: Mutex::default(),
+            }),
         }
     }
 
     /// Moves the clock forward and wakes whoever sleeps until then.
     pub fn advance(&self, by: Duration) {
-        self.now.send_modify(|now| *now = *now + by);
+        self.shared.now.send_modify(|now| *now = *now + by);
+    }
+
+    /// The earliest moment in the future that somebody sleeps until.
+    ///
+    /// When nothing moves any more, this is how far the clock has to go for something to happen.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Moment> {
+        let now = self.now();
+        let sleepers = self.shared.sleepers();
+        let next = sleepers.keys().find(|moment| **moment > now).copied();
+        next.filter(|moment| *moment != Moment::NEVER)
     }
 }
 
@@ -47,7 +72,7 @@ impl Default for ManualClock {
 
 impl Clock for ManualClock {
     fn now(&self) -> Moment {
-        *self.now.borrow()
+        *self.shared.now.borrow()
     }
 
     fn unix_time(&self) -> Duration {
@@ -55,10 +80,67 @@ impl Clock for ManualClock {
     }
 
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'_, ()> {
-        let mut now = self.now.subscribe();
+        let mut now = self.shared.now.subscribe();
+        let sleeper = Sleeper::new(&self.shared, moment);
         Box::pin(async move {
-            // The sender is `self`, which outlives this future, so it cannot be closed.
+            // The sender is in `self`, which outlives this future, so it cannot be closed.
             drop(now.wait_for(|now| *now >= moment).await);
+            drop(sleeper);
         })
+    }
+}
+
+impl Shared {
+    fn sleepers(&self) -> MutexGuard<'_, BTreeMap<Moment, usize>> {
+        // A panic cannot leave the counts half changed: no step panics between two changes.
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One sleep, counted for as long as it lives.
+struct Sleeper<'a> {
+    clock: &'a Shared,
+    until: Moment,
+}
+
+impl<'a> Sleeper<'a> {
+    fn new(clock: &'a Shared, until: Moment) -> Self {
+        *clock.sleepers().entry(until).or_default() += 1;
+        Self { clock, until }
+    }
+}
+
+impl Drop for Sleeper<'_> {
+    fn drop(&mut self) {
+        let mut sleepers = self.clock.sleepers();
+        if let Some(count) = sleepers.get_mut(&self.until) {
+            *count -= 1;
+            if *count == 0 {
+                sleepers.remove(&self.until);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_wake_is_that_of_the_first_who_still_sleeps() {
+        let clock = ManualClock::new();
+        let at = |seconds| Moment::from_origin(Duration::from_secs(seconds));
+        let never = clock.sleep_until(Moment::NEVER);
+        assert_eq!(clock.next_wake(), None);
+        let (first, twin) = (clock.sleep_until(at(3)), clock.sleep_until(at(3)));
+        let second = clock.sleep_until(at(5));
+        drop(first);
+        assert_eq!(clock.next_wake(), Some(at(3)));
+        drop(twin);
+        assert_eq!(clock.next_wake(), Some(at(5)));
+        clock.advance(Duration::from_secs(5));
+        assert_eq!(clock.next_wake(), None);
+        drop((second, never));
+        assert!(clock.shared.sleepers().is_empty());
     }
 }

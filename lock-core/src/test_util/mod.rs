@@ -1,9 +1,24 @@
-//! For tests of your own: a clock that stands still until you move it.
+//! For tests of your own: does my code stand a pause, a lost reply, a late packet?
 //!
-//! Together with [`LockManager::freeze_watchdog`](crate::LockManager::freeze_watchdog) it plays a
-//! paused process: freeze the watchdog, move the clock past the lease, let a rival acquire and
-//! write, thaw, and see the first holder's write refused.
+//! - [`pause`]: stops your critical section at each of its awaits for longer than its lease, lets a
+//!   rival through, and checks your invariant. Begin there.
+//! - [`Process`]: a simulated client process that can be frozen together with its watchdog.
+//! - [`ManualClock`]: a clock that stands still until you move it.
+//! - [`FencedCell`]: a protected resource in memory.
+//! - [`Chaos`]: a lock service that loses, delays and repeats messages.
+//!
+//! All of it runs on one thread, without I/O and without sleeping.
 
+mod chaos;
+mod fenced_cell;
+mod link;
 mod manual_clock;
+pub mod pause;
+mod process;
 
-pub use self::manual_clock::ManualClock;
+pub use self::{
+    chaos::{Chaos, Counts, Fault, Gate, Until},
+    fenced_cell::{FencedCell, Refused},
+    manual_clock::ManualClock,
+    process::Process,
+};

@@ -1,0 +1,90 @@
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::{Clock, Moment};
+
+/// What becomes of one request to the lock service.
+///
+/// A request or reply that is lost looks to the caller like a real one: an error of kind
+/// [`Unavailable`](crate::ErrorKind::Unavailable) whose outcome is
+/// [`Unknown`](crate::Outcome::Unknown), since a client cannot tell which of the two it was.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Nothing: it goes through. To count calls off in a script.
+    Pass,
+    /// It never arrives.
+    DropRequest,
+    /// It takes effect, and the reply is lost.
+    DropReply,
+    /// It arrives then and not before. Lost if the caller goes away meanwhile.
+    DelayRequest(Until),
+    /// It takes effect at once, and the reply comes then and not before.
+    DelayReply(Until),
+    /// It goes through, and a copy of it arrives with
+    /// [`deliver_late`](super::Chaos::deliver_late).
+    Duplicate,
+    /// To the caller it is lost. It arrives with [`deliver_late`](super::Chaos::deliver_late),
+    /// wherever the caller is by then.
+    Postpone,
+}
+
+/// The end of a delay.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Until {
+    /// When the clock of the [`Chaos`](super::Chaos) shows this moment.
+    Moment(Moment),
+    /// When the gate is opened.
+    Opened(Gate),
+}
+
+/// A gate that holds up what comes to it until it is opened. Clones are the same gate.
+#[derive(Clone, Debug, Default)]
+pub struct Gate {
+    state: Arc<watch::Sender<State>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    arrived: bool,
+    open: bool,
+}
+
+impl Gate {
+    /// A gate that is closed.
+    #[must_use]
+    pub fn closed() -> Self {
+        Self::default()
+    }
+
+    /// Lets through whoever waits, and everybody who comes later.
+    pub fn open(&self) {
+        self.state.send_modify(|state| state.open = true);
+    }
+
+    /// Completes when somebody has come to the gate.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn arrival(&self) {
+        // It cannot fail: the sender is in `self`.
+        drop(self.state.subscribe().wait_for(|state| state.arrived).await);
+    }
+
+    async fn pass(&self) {
+        self.state.send_modify(|state| state.arrived = true);
+        // It cannot fail: the sender is in `self`.
+        drop(self.state.subscribe().wait_for(|state| state.open).await);
+    }
+}
+
+impl Until {
+    pub(super) async fn over(&self, clock: &dyn Clock) {
+        match self {
+            Self::Moment(moment) => clock.sleep_until(*moment).await,
+            Self::Opened(gate) => gate.pass().await,
+        }
+    }
+}

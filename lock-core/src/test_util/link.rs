@@ -1,0 +1,76 @@
+use std::{fmt, sync::Arc};
+
+use super::pause::there_and_back;
+use crate::{
+    AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Error, Grant, Inspection,
+    LockBackend, Released, RenewRequest, Renewed, ResourceName, Sequencer,
+};
+
+/// What lies between a process and the lock service: an await on the way there and one back.
+///
+/// Without it a lock service in memory answers at once, and no pause could land between what it did
+/// and what its client knows.
+pub(super) struct Link {
+    service: Arc<dyn LockBackend>,
+}
+
+impl Link {
+    pub(super) const fn new(service: Arc<dyn LockBackend>) -> Self {
+        Self { service }
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl LockBackend for Link {
+    fn kind(&self) -> &'static str {
+        self.service.kind()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.service.capabilities()
+    }
+
+    fn acquire<'a>(
+        &'a self,
+        request: &'a AcquireRequest,
+    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
+        Box::pin(there_and_back("acquire", None, || {
+            self.service.acquire(request)
+        }))
+    }
+
+    fn renew<'a>(
+        &'a self,
+        leases: &'a [RenewRequest],
+    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
+        Box::pin(there_and_back("renew", None, || self.service.renew(leases)))
+    }
+
+    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
+        Box::pin(there_and_back("release", None, || {
+            self.service.release(lease)
+        }))
+    }
+
+    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(there_and_back("cancel", None, || {
+            self.service.cancel(attempt)
+        }))
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+    ) -> BoxFuture<'a, Result<Inspection, Error>> {
+        Box::pin(there_and_back("inspect", None, || {
+            self.service.inspect(resource)
+        }))
+    }
+}
+
+/// To its client the link is the service.
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.service.fmt(f)
+    }
+}

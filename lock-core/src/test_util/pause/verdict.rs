@@ -1,0 +1,57 @@
+use std::fmt;
+
+use super::simulation::PausedAt;
+
+/// The invariant held, wherever the section was paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Passed {
+    /// The awaits of the section: it has been paused at each of them.
+    pub awaits: usize,
+    /// After how many of these pauses the section ended with an error, such as a refusal of the
+    /// store.
+    pub refused: usize,
+}
+
+/// The invariant did not hold after some pauses. Says after which.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    at: Vec<PausedAt>,
+}
+
+/// So many pauses are told of; they often have one cause.
+const SHOWN: usize = 5;
+
+impl Passed {
+    pub(super) const fn new(awaits: usize, refused: usize) -> Self {
+        Self { awaits, refused }
+    }
+}
+
+impl Broken {
+    pub(super) const fn new(at: Vec<PausedAt>) -> Self {
+        Self { at }
+    }
+
+    /// The numbers of the awaits, counted from 1.
+    #[must_use]
+    pub fn awaits(&self) -> Vec<usize> {
+        self.at.iter().map(|at| at.number).collect()
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the invariant is broken by a pause at ")?;
+        for (index, at) in self.at.iter().take(SHOWN).enumerate() {
+            let separator = if index == 0 { "" } else { ", or at " };
+            write!(f, "{separator}{at}")?;
+        }
+        match self.at.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, ", or at {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for Broken {}
