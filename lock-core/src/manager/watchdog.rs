@@ -7,10 +7,16 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, warn};
 
 use super::{cleanup::CleanUp, lost::LostReason, status::LeaseStatus};
-use crate::{BoxFuture, Clock, Error, LockBackend, Moment, RenewRequest, Renewed};
+use crate::{
+    BoxFuture, Clock, Error, ErrorKind, LockBackend, Moment, Operation, RenewRequest, Renewed,
+};
 
 /// Leases per renewal request. A larger script would hold up everybody else on the lock server.
 const BATCH: usize = 100;
+
+/// Leases that were released stay in line until they would have been due. They are thrown out when
+/// the line is this long, and then whenever it has doubled.
+const PURGE_MIN: usize = 1024;
 
 /// A renewal that failed is repeated after a tenth of the ttl, within these bounds.
 const RETRY_MIN: Duration = Duration::from_millis(10);
@@ -41,8 +47,9 @@ impl Handle {
         self.commands.send(command).is_ok()
     }
 
-    pub(super) fn is_closed(&self) -> bool {
-        self.commands.is_closed()
+    /// Completes when the watchdog takes no commands any more.
+    pub(super) async fn closed(&self) {
+        self.commands.closed().await;
     }
 
     /// Stops (or lets go on) everything that the watchdog does, as if the process were stopped.
@@ -66,6 +73,7 @@ pub(super) fn start(backend: Arc<dyn LockBackend>, clock: Arc<dyn Clock>) -> Han
         frozen: frozen.subscribe(),
         due: BTreeMap::new(),
         next_id: 0,
+        purge_at: PURGE_MIN,
         in_flight: FuturesUnordered::new(),
         open: true,
         shut_down: Vec::new(),
@@ -90,6 +98,7 @@ struct Watchdog {
     /// By the moment of the next renewal; the number keeps leases of one moment apart.
     due: BTreeMap<(Moment, u64), Arc<LeaseStatus>>,
     next_id: u64,
+    purge_at: usize,
     /// Requests under way. A slow one delays no other.
     in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
     open: bool,
@@ -152,6 +161,10 @@ impl Watchdog {
         }
         self.due.insert((renew_by, self.next_id), lease);
         self.next_id += 1;
+        if self.due.len() >= self.purge_at {
+            self.due.retain(|_, lease| lease.is_held());
+            self.purge_at = std::cmp::max(self.due.len() * 2, PURGE_MIN);
+        }
     }
 
     fn clean_up(&self, clean_up: CleanUp) {
@@ -177,7 +190,7 @@ impl Watchdog {
         for (lease, answer) in answers {
             match answer {
                 Ok(Renewed::Renewed(renewed)) => {
-                    lease.extend(renewed);
+                    lease.renewed(renewed);
                     self.schedule(lease, renewed.renew_by());
                 }
                 Ok(Renewed::NotHolder) => {
@@ -212,6 +225,17 @@ async fn renew(backend: Arc<dyn LockBackend>, leases: Vec<Arc<LeaseStatus>>) -> 
             ttl: lease.ttl(),
         })
         .collect();
-    let answers = backend.renew(&requests).await;
-    Done::Renewed(leases.into_iter().zip(answers).collect())
+    let mut answers = backend.renew(&requests).await.into_iter();
+    let answered = leases.into_iter().map(|lease| {
+        let answer = answers.next().unwrap_or_else(|| {
+            Err(
+                Error::new(ErrorKind::Refused, Operation::Renew, backend.kind())
+                    .on(lease.sequencer().resource())
+                    .because("the backend gave no answer for the lease")
+                    .outcome_unknown(),
+            )
+        });
+        (lease, answer)
+    });
+    Done::Renewed(answered.collect())
 }
