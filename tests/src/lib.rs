@@ -3,11 +3,13 @@
 //! - [`servers`]: Redis and Postgres as child processes on free loopback ports.
 //! - [`process`]: the workspace's own programs as child processes that a test can stop in mid-air.
 //! - [`project`]: the files and packages of the workspace, for the tests that check those.
+//! - [`proxy`]: what can go wrong between a client and its server.
 //! - [`warden`]: what outlives a killed test for long enough to clean up after it.
 #![forbid(unsafe_code)]
 
 pub mod process;
 pub mod project;
+pub mod proxy;
 pub mod servers;
 pub mod signal;
 pub mod warden;

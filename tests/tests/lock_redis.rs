@@ -260,17 +260,12 @@ async fn many_waiters_hold_one_at_a_time_and_all_get_their_turn() {
 #[tokio::test]
 async fn a_lost_reply_is_unknown_and_what_it_did_is_undone() {
     let server = Redis::start().await;
-    let url = server.url().parse().unwrap();
-    let options = RedisOptions::default().response_timeout(Duration::from_millis(100));
-    let backend = RedisBackend::connect(&url, options, Arc::new(SystemClock))
-        .await
-        .unwrap();
-    let backend: Arc<dyn LockBackend> = Arc::new(backend);
-    let locks = LockManager::builder().build(Arc::clone(&backend)).unwrap();
-    let guard = locks.acquire("held").ttl(Ttl::secs(60)).await.unwrap();
+    // One each, because a connection that did not answer is given up.
+    let (acquiring, releasing) = (impatient(&server).await, impatient(&server).await);
+    let guard = releasing.acquire("held").ttl(Ttl::secs(60)).await.unwrap();
 
     server.pause().await;
-    let acquire = locks
+    let acquire = acquiring
         .acquire("r")
         .ttl(Ttl::secs(60))
         .try_now()
@@ -291,13 +286,23 @@ async fn a_lost_reply_is_unknown_and_what_it_did_is_undone() {
     for resource in ["r", "held"] {
         let resource = ResourceName::new(resource).unwrap();
         until("undone", async || {
-            locks
+            acquiring
                 .inspect(&resource)
                 .await
-                .is_ok_and(|i| i.holder.is_none())
+                .is_ok_and(|seen| seen.holder.is_none())
         })
         .await;
     }
+}
+
+/// A manager that soon gives up on an answer.
+async fn impatient(server: &Redis) -> LockManager {
+    let url = server.url().parse().unwrap();
+    let options = RedisOptions::default().response_timeout(Duration::from_millis(100));
+    let backend = RedisBackend::connect(&url, options, Arc::new(SystemClock))
+        .await
+        .unwrap();
+    LockManager::builder().build(Arc::new(backend)).unwrap()
 }
 
 #[tokio::test]

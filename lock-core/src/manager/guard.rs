@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     DetachedLease, Inner,
@@ -20,7 +20,6 @@ use crate::{AttemptRef, Error, FencingToken, Grant, Released, ResourceName, Sequ
 /// [`release`](LeaseGuard::release) to know when, and whether, it happened. A guard that is leaked
 /// is renewed for ever.
 #[must_use = "dropping the guard releases the lease"]
-#[derive(Debug)]
 #[clippy::has_significant_drop]
 pub struct LeaseGuard {
     status: Arc<LeaseStatus>,
@@ -126,6 +125,15 @@ impl LeaseGuard {
         let released = backend.release(self.status.sequencer()).await?;
         self.on_drop.disarm();
         Ok(released)
+    }
+}
+
+impl fmt::Debug for LeaseGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaseGuard")
+            .field("sequencer", self.sequencer())
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
     }
 }
 

@@ -180,14 +180,17 @@ fn breaks_connection(error: &RedisError) -> bool {
 
 /// The client library's settings for this server.
 pub(super) fn client(url: &Url, options: &RedisOptions) -> RedisResult<Client> {
+    // Systems count keepalive in whole seconds. It is for the connection that only listens; one on
+    // which an answer is late is given up sooner.
+    let silence = std::cmp::max(options.response_timeout, Duration::from_secs(1));
     let keepalive = TcpKeepalive::new()
-        .with_time(options.response_timeout * 2)
-        .with_interval(options.response_timeout);
+        .with_time(silence * 2)
+        .with_interval(silence);
     let tcp = TcpSettings::default()
         .set_nodelay(true)
         .set_keepalive(keepalive);
     #[cfg(target_os = "linux")]
-    let tcp = tcp.set_user_timeout(options.response_timeout * 2);
+    let tcp = tcp.set_user_timeout(silence * 2);
     Client::open(url.as_str().into_connection_info()?.set_tcp_settings(tcp))
 }
 

@@ -1,0 +1,251 @@
+//! Redis behind a network and a machine that fail.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tasks end with the runtime of their test"
+)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{sync::Arc, time::Duration};
+
+use e2e::{proxy::Proxy, servers::Redis};
+use lock_core::{
+    Attempt, Clock, ErrorKind, LockManager, Outcome, ResourceName, SystemClock, Ttl,
+    redis::{RedisBackend, RedisOptions},
+};
+use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
+
+const RESPONSE_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// A manager that soon gives up on an answer.
+async fn impatient(url: &str) -> LockManager {
+    let options = RedisOptions::default().response_timeout(RESPONSE_TIMEOUT);
+    let clock = Arc::new(SystemClock);
+    let backend = RedisBackend::connect(&url.parse().unwrap(), options, clock)
+        .await
+        .unwrap();
+    LockManager::builder().build(Arc::new(backend)).unwrap()
+}
+
+async fn commands(server: &Redis) -> MultiplexedConnection {
+    Client::open(server.url())
+        .unwrap()
+        .get_multiplexed_async_connection()
+        .await
+        .unwrap()
+}
+
+async fn is_free(locks: &LockManager, resource: &str) -> bool {
+    let resource = ResourceName::new(resource).unwrap();
+    locks.inspect(&resource).await.unwrap().holder.is_none()
+}
+
+async fn until(what: &str, condition: impl AsyncFn() -> bool) {
+    let deadline = SystemClock.now() + Duration::from_secs(20);
+    while !condition().await {
+        assert!(SystemClock.now() < deadline, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_arrives_after_its_acquire_was_told_held_makes_no_ghost_hold() {
+    let server = Redis::start().await;
+    let rival = LockManager::connect(server.url()).await.unwrap();
+    let proxy = Proxy::start(server.url()).await;
+    let locks = impatient(&proxy.url("redis")).await;
+    // The first request is still under way while the second, on a new connection, is answered.
+    proxy.hold_requests();
+    let held = rival.acquire("r").await.unwrap();
+    let answer = locks
+        .acquire("r")
+        .wait(Duration::from_secs(2))
+        .detached()
+        .await
+        .unwrap();
+    assert!(matches!(answer, Attempt::Held { .. }), "{answer:?}");
+    held.release().await.unwrap();
+    assert!(proxy.connections() > 1, "there was no second connection");
+
+    let mut commands = commands(&server).await;
+    let before = acquires(&mut commands).await;
+    proxy.let_go();
+    until("the late request has arrived", async || {
+        acquires(&mut commands.clone()).await > before
+    })
+    .await;
+    assert!(is_free(&rival, "r").await, "a ghost holds it");
+}
+
+/// How many scripts the server has run.
+async fn acquires(commands: &mut MultiplexedConnection) -> u64 {
+    let info: String = redis::cmd("INFO")
+        .arg("commandstats")
+        .query_async(commands)
+        .await
+        .unwrap();
+    let calls = info
+        .lines()
+        .find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+    calls.map_or(0, |calls| calls.split(',').next().unwrap().parse().unwrap())
+}
+
+#[tokio::test]
+async fn a_connection_whose_other_end_vanished_is_replaced() {
+    let server = Redis::start().await;
+    let proxy = Proxy::start(server.url()).await;
+    let locks = impatient(&proxy.url("redis")).await;
+    let guard = locks.acquire("held").ttl(Ttl::secs(3)).await.unwrap();
+    proxy.black_hole();
+    let attempt = locks.acquire("r").try_now().await.unwrap();
+    assert!(matches!(attempt, Attempt::Granted(_)));
+    assert!(proxy.connections() > 1, "over the connection that is dead");
+    // And the watchdog renews on the new connection.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert!(guard.remaining().is_ok(), "{:?}", guard.remaining());
+}
+
+#[tokio::test]
+async fn a_wait_ends_in_time_although_the_server_hangs() {
+    let server = Redis::start().await;
+    let locks = LockManager::connect(server.url()).await.unwrap();
+    let _held = locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
+    server.pause().await;
+    let started = SystemClock.now();
+    let error = locks
+        .acquire("r")
+        .wait(Duration::from_millis(100))
+        .await
+        .unwrap_err();
+    let took = SystemClock.now().since(started);
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (ErrorKind::Unavailable, Outcome::Unknown)
+    );
+    // The timeout of an answer is 2 s; it must not count.
+    assert!(took < Duration::from_millis(1500), "{took:?}");
+
+    let waiting = (0..40).map(|number| {
+        let locks = locks.clone();
+        tokio::spawn(async move {
+            locks
+                .acquire(format!("r{number}"))
+                .wait(Duration::from_millis(200))
+                .await
+                .unwrap_err()
+        })
+    });
+    let started = SystemClock.now();
+    for waiter in waiting.collect::<Vec<_>>() {
+        waiter.await.unwrap();
+    }
+    let took = SystemClock.now().since(started);
+    assert!(
+        took < Duration::from_secs(3),
+        "one after the other: {took:?}"
+    );
+}
+
+#[tokio::test]
+async fn managers_that_are_dropped_leave_no_connection() {
+    let server = Redis::start().await;
+    let commands = commands(&server).await;
+    let clients = async || {
+        let mut list = redis::cmd("CLIENT");
+        list.arg("LIST");
+        let list: String = list.query_async(&mut commands.clone()).await.unwrap();
+        list.lines().count()
+    };
+    let before = clients().await;
+    {
+        let mut managers = Vec::new();
+        for _ in 0..5 {
+            managers.push(LockManager::connect(server.url()).await.unwrap());
+        }
+        let _held = managers[0].acquire("r").await.unwrap();
+        for locks in &managers {
+            // Long enough to have subscribed.
+            let wait = Duration::from_millis(300);
+            assert!(locks.acquire("r").wait(wait).await.is_err());
+        }
+        // One for commands and one for wake-ups.
+        assert_eq!(clients().await, before + 2 * managers.len());
+    }
+    until("no connection left", async || clients().await == before).await;
+}
+
+#[tokio::test]
+async fn leases_are_kept_and_given_back_when_the_server_is_out_of_memory() {
+    let server = Redis::start().await;
+    let mut commands = commands(&server).await;
+    let locks = LockManager::connect(server.url()).await.unwrap();
+    let kept = locks.acquire("kept").ttl(Ttl::millis(600)).await.unwrap();
+    let dropped = locks.acquire("dropped").await.unwrap();
+    let released = locks.acquire("released").await.unwrap();
+    let _: () = redis::cmd("CONFIG")
+        .arg("SET")
+        .arg("maxmemory")
+        .arg("1")
+        .query_async(&mut commands)
+        .await
+        .unwrap();
+    let refused: redis::RedisResult<()> = commands.set("more", 1).await;
+    assert!(refused.is_err(), "there is memory left");
+
+    let error = locks.acquire("new").try_now().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(is_free(&locks, "new").await);
+    released.release().await.unwrap();
+    drop(dropped);
+    until("released", async || is_free(&locks, "dropped").await).await;
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    assert!(kept.remaining().is_ok(), "it was not renewed");
+}
+
+#[tokio::test]
+async fn what_waits_at_a_shutdown_is_told_so_and_gets_nothing() {
+    let server = Redis::start().await;
+    let locks = LockManager::connect(server.url()).await.unwrap();
+    let rival = LockManager::connect(server.url()).await.unwrap();
+    let held = rival.acquire("r").await.unwrap();
+    let waiting = locks.clone();
+    let waiter = tokio::spawn(async move { waiting.acquire("r").await });
+    let mut commands = commands(&server).await;
+    until("waiting", async || {
+        let mut channels = redis::cmd("PUBSUB");
+        channels.arg("CHANNELS").arg("*");
+        let channels: Vec<String> = channels.query_async(&mut commands.clone()).await.unwrap();
+        !channels.is_empty()
+    })
+    .await;
+    locks.shutdown().await;
+    assert_eq!(
+        waiter.await.unwrap().unwrap_err().kind(),
+        ErrorKind::ShutDown
+    );
+    held.release().await.unwrap();
+    assert!(is_free(&rival, "r").await);
+    let leases: Vec<String> = commands.keys("*:lease:*").await.unwrap();
+    assert!(leases.is_empty(), "{leases:?}");
+}
+
+#[tokio::test]
+async fn the_secret_never_reaches_the_server() {
+    let server = Redis::start().await;
+    let mut commands = commands(&server).await;
+    let locks = LockManager::connect(server.url()).await.unwrap();
+    let released = locks.acquire("released").await.unwrap();
+    let held = locks.acquire("held").await.unwrap();
+    let secrets = [&released, &held].map(|guard| guard.sequencer().holder().expose());
+    released.release().await.unwrap();
+    let mut seen = String::new();
+    let keys: Vec<String> = commands.keys("*").await.unwrap();
+    for key in keys {
+        let value: String = commands.get(&key).await.unwrap();
+        seen.push_str(&format!("{key} {value}\n"));
+    }
+    assert!(seen.contains(&held.sequencer().holder().digest()), "{seen}");
+    for secret in secrets {
+        assert!(!seen.contains(&secret), "{seen}");
+    }
+}
