@@ -6,13 +6,11 @@
 mod accounts;
 mod app;
 mod body;
-mod claim;
 mod error;
 mod leases;
 mod problems;
 mod router;
 mod server;
-mod unanswered;
 pub(crate) mod wire;
 mod witness;
 

@@ -34,7 +34,7 @@ pub(super) async fn read<DB: Ledger>(
     let resource = resource(&id)?;
     let (receipt, balance) = match fenced {
         Some(Fenced(sequencer)) => {
-            let mut tx = app.store.begin(&sequencer).await?;
+            let mut tx = app.store().begin(&sequencer).await?;
             let balance = DB::balance(&mut tx, &id).await?;
             (Some(tx.commit().await?), balance)
         }
@@ -91,7 +91,7 @@ async fn fenced_write<DB: Ledger>(
     id: &str,
     balance: i64,
 ) -> Result<(Receipt, Option<i64>), FenceError> {
-    let mut tx = app.store.begin(sequencer).await?;
+    let mut tx = app.store().begin(sequencer).await?;
     let before = DB::balance(&mut tx, id).await?;
     DB::set_balance(&mut tx, id, balance).await?;
     Ok((tx.commit().await?, before))
@@ -121,7 +121,7 @@ pub(super) async fn write_unfenced<DB: Ledger>(
 ) -> Result<Json<AccountBody>, ApiError> {
     let resource = resource(&id)?;
     check_balance(balance)?;
-    let mut connection = app.store.pool().acquire().await?;
+    let mut connection = app.store().pool().acquire().await?;
     let before = DB::balance(&mut connection, &id).await?;
     DB::set_balance(&mut connection, &id, balance).await?;
     let (token, after) = (witness.token(), balance);
@@ -137,7 +137,7 @@ pub(super) async fn write_unfenced<DB: Ledger>(
 }
 
 async fn plain_balance<DB: Ledger>(app: &App<DB>, id: &str) -> Result<Option<i64>, FenceError> {
-    let mut connection = app.store.pool().acquire().await?;
+    let mut connection = app.store().pool().acquire().await?;
     Ok(DB::balance(&mut connection, id).await?)
 }
 

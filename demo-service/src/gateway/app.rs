@@ -1,21 +1,26 @@
-use fenced_store::FencedStore;
+use fenced_store::{FencedStore, Protected};
 use lock_core::LockManager;
 use tokio::sync::watch;
 
-use super::unanswered::Returns;
 use crate::{events::Recorder, ledger::Ledger};
 
 /// What the handlers share. Cloning is cheap.
 #[derive(Debug)]
 pub(super) struct App<DB: Ledger> {
-    pub(super) locks: LockManager,
-    pub(super) store: FencedStore<DB>,
-    pub(super) returns: Returns,
+    pub(super) protected: Protected<DB>,
     pub(super) recorder: Option<Recorder>,
     pub(super) is_closing: watch::Receiver<bool>,
 }
 
 impl<DB: Ledger> App<DB> {
+    pub(super) const fn locks(&self) -> &LockManager {
+        self.protected.locks()
+    }
+
+    pub(super) const fn store(&self) -> &FencedStore<DB> {
+        self.protected.store()
+    }
+
     /// Resolves when the gateway has been asked to stop.
     ///
     /// # Cancel safety
@@ -31,9 +36,7 @@ impl<DB: Ledger> App<DB> {
 impl<DB: Ledger> Clone for App<DB> {
     fn clone(&self) -> Self {
         Self {
-            locks: self.locks.clone(),
-            store: self.store.clone(),
-            returns: self.returns.clone(),
+            protected: self.protected.clone(),
             recorder: self.recorder.clone(),
             is_closing: self.is_closing.clone(),
         }

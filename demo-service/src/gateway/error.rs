@@ -1,6 +1,6 @@
 use axum::response::{IntoResponse, Response};
 use fenced_store::{
-    FenceError,
+    FenceError, ProtectedError,
     http::{Problem, ProblemType},
 };
 use lock_core::{ErrorKind, InvalidName, InvalidTtl};
@@ -66,6 +66,17 @@ impl From<sqlx::Error> for ApiError {
 impl From<lock_core::Error> for ApiError {
     fn from(error: lock_core::Error) -> Self {
         Self::Lock(error)
+    }
+}
+
+impl From<ProtectedError> for ApiError {
+    fn from(error: ProtectedError) -> Self {
+        match error {
+            ProtectedError::Lock(error) => Self::Lock(error),
+            ProtectedError::Store(error) => Self::Fence(error),
+            // There may be others one day.
+            _ => Self::Problem(Problem::new(ProblemType::SERVICE_FAULT)),
+        }
     }
 }
 

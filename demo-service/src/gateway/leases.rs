@@ -11,13 +11,15 @@ use axum::{
     extract::State,
     http::{HeaderValue, StatusCode},
 };
-use fenced_store::http::{Fenced, FencingHeader, Problem, ProblemType};
-use lock_core::{Attempt, Clock, DetachedLease, Released, Renewed, ResourceName, SystemClock, Ttl};
+use fenced_store::{
+    ProtectedError,
+    http::{Fenced, FencingHeader, Problem, ProblemType},
+};
+use lock_core::{DetachedLease, ErrorKind, Released, Renewed, ResourceName, Ttl};
 
 use super::{
     app::App,
     body::{Body, Segment},
-    claim::acquire_and_claim,
     error::ApiError,
     problems,
     wire::{AcquireBody, InspectBody, LeaseBody, LeaseView, RenewBody, RenewedBody},
@@ -46,29 +48,27 @@ pub(super) async fn acquire<DB: Ledger>(
         return Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into());
     }
     witness.note(&resource, What::AcquireRequested { wait_ms });
-    let attempt = tokio::select! {
-        attempt = acquire_and_claim(&app, &resource, ttl, wait) => attempt?,
+    // Locks, and claims before it answers: older holders are shut out before the client hears of
+    // its lease. A client that goes away drops this, which leaves the queue or gives the lease back.
+    let acquired = tokio::select! {
+        acquired = app.protected.acquire(&resource).ttl(ttl).wait(wait).renew(false) => acquired,
         () = app.closing() => return Err(closing().into()),
     };
-    match attempt {
-        Attempt::Granted((lease, unanswered)) => {
-            let token = lease.sequencer.token();
-            witness.note(&resource, What::Granted { token, ttl_ms });
-            witness.note(&resource, What::Claimed { token });
-            let body = lease_body(&lease)?;
-            unanswered.answered();
-            Ok((StatusCode::CREATED, Json(body)))
+    let guard = match acquired {
+        Ok(guard) => guard,
+        Err(ProtectedError::Lock(error)) if error.kind() == ErrorKind::WaitTimeout => {
+            let retry_after = error.try_again_after().unwrap_or_default();
+            let retry_after_ms = millis(retry_after);
+            witness.note(&resource, What::Held { retry_after_ms });
+            return Err(held(retry_after).into());
         }
-        Attempt::Held { retry_after } => {
-            witness.note(
-                &resource,
-                What::Held {
-                    retry_after_ms: millis(retry_after),
-                },
-            );
-            Err(held(retry_after).into())
-        }
-    }
+        Err(error) => return Err(error.into()),
+    };
+    let token = guard.token();
+    witness.note(&resource, What::Granted { token, ttl_ms });
+    witness.note(&resource, What::Claimed { token });
+    // From here on the lease is the client's to renew and to release.
+    Ok((StatusCode::CREATED, Json(lease_body(&guard.detach())?)))
 }
 
 /// `PUT`: renews the lease of the request's token to a full ttl.
@@ -80,10 +80,10 @@ pub(super) async fn renew<DB: Ledger>(
 ) -> Result<Json<RenewedBody>, ApiError> {
     let ttl = Ttl::new(Duration::from_millis(ttl_ms))?;
     let (resource, token) = (sequencer.resource(), sequencer.token());
-    match app.locks.renew(&sequencer, ttl).await? {
+    match app.locks().renew(&sequencer, ttl).await? {
         Renewed::Renewed(lease) => {
             witness.note(resource, What::Renewed { token, ttl_ms });
-            let remaining_ms = millis(lease.deadline().since(SystemClock.now()));
+            let remaining_ms = millis(lease.deadline().since(app.locks().clock().now()));
             Ok(Json(RenewedBody {
                 ttl_ms,
                 remaining_ms,
@@ -102,7 +102,7 @@ pub(super) async fn release<DB: Ledger>(
     witness: Witness,
     Fenced(sequencer): Fenced,
 ) -> Result<StatusCode, ApiError> {
-    match app.locks.release(&sequencer).await? {
+    match app.locks().release(&sequencer).await? {
         Released::Released => {
             let token = sequencer.token();
             witness.note(sequencer.resource(), What::Released { token });
@@ -119,7 +119,7 @@ pub(super) async fn inspect<DB: Ledger>(
 ) -> Result<Json<InspectBody>, ApiError> {
     let resource = ResourceName::new(resource)?;
     let lease = app
-        .locks
+        .locks()
         .inspect(&resource)
         .await?
         .holder

@@ -83,7 +83,7 @@ fn unfenced_account_routes<DB: Ledger>() -> MethodRouter<App<DB>> {
 
 /// Tokens are not signed, so their issuer and their size must be plausible.
 fn verifier<DB: Ledger>(app: &App<DB>) -> Unsigned {
-    Unsigned::new(app.locks.issuer().clone())
+    Unsigned::new(app.locks().issuer().clone())
 }
 
 fn in_time(limit: Duration) -> TimeoutLayer {

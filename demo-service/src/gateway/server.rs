@@ -1,11 +1,11 @@
 use std::{net::SocketAddr, time::Duration};
 
 use axum::Router;
-use fenced_store::FencedStore;
+use fenced_store::{FencedStore, Protected};
 use lock_core::{ErrorKind, InitialToken, LockManager};
-use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
+use tokio::{net::TcpListener, sync::watch, time::timeout};
 
-use super::{app::App, router::router, unanswered::Returns};
+use super::{app::App, router::router};
 use crate::{
     address::Address,
     events::Recorder,
@@ -26,8 +26,6 @@ pub(crate) struct Gateway {
     store_kind: &'static str,
     router: Router,
     closing: watch::Sender<bool>,
-    /// What goes on beside the requests, and ends after the last of them.
-    chores: JoinSet<()>,
 }
 
 impl Gateway {
@@ -58,14 +56,9 @@ impl Gateway {
         store_kind: &'static str,
         recorder: Option<Recorder>,
     ) -> Self {
-        let (returns, give_back) = Returns::new(locks.clone());
-        let mut chores = JoinSet::new();
-        chores.spawn(give_back);
         let (closing, is_closing) = watch::channel(false);
         let app = App {
-            locks: locks.clone(),
-            store,
-            returns,
+            protected: Protected::new(locks.clone(), store),
             recorder,
             is_closing,
         };
@@ -74,7 +67,6 @@ impl Gateway {
             store_kind,
             router: router(app),
             closing,
-            chores,
         }
     }
 
@@ -102,7 +94,6 @@ impl Gateway {
             locks,
             router,
             closing,
-            mut chores,
             ..
         } = self;
         let mut closed = closing.subscribe();
@@ -122,11 +113,7 @@ impl Gateway {
             served = serving => served,
             () = draining => Err(std::io::ErrorKind::TimedOut.into()),
         };
-        let rest = async {
-            while chores.join_next().await.is_some() {}
-            locks.shutdown().await;
-        };
-        if timeout(DRAIN_TIME_MAX, rest).await.is_err() {
+        if timeout(DRAIN_TIME_MAX, locks.shutdown()).await.is_err() {
             tracing::warn!("the lock service does not answer: some leases end by their ttl only");
         }
         served.map_err(Failure::machine("finishing the requests under way"))

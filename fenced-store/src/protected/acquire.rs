@@ -1,10 +1,6 @@
-use std::{
-    future::IntoFuture,
-    sync::atomic::Ordering,
-    time::{Duration, Instant},
-};
+use std::{future::IntoFuture, sync::atomic::Ordering, time::Duration};
 
-use lock_core::{BoxFuture, FencingToken, InvalidName, LeaseGuard, ResourceName, Ttl};
+use lock_core::{BoxFuture, FencingToken, InvalidName, LeaseGuard, Moment, ResourceName, Ttl};
 use tracing::{debug, warn};
 
 use super::{Protected, ProtectedError, ProtectedGuard};
@@ -71,7 +67,7 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
     /// on it, for the store refuses those tokens anyway.
     async fn lock_and_claim(self) -> Result<ProtectedGuard<DB>, ProtectedError> {
         let resource = self.resource.clone().map_err(lock_core::Error::from)?;
-        let started = Instant::now();
+        let started = self.protected.locks.clock().now();
         let mut floor = None;
         let mut attempt = 1;
         loop {
@@ -98,12 +94,13 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
         &self,
         resource: &ResourceName,
         floor: Option<FencingToken>,
-        started: Instant,
+        started: Moment,
     ) -> Result<LeaseGuard, lock_core::Error> {
         let mut acquire = self.protected.locks.acquire(resource);
         acquire = acquire.ttl(self.ttl).renew(self.renew);
         if let Some(wait) = self.wait {
-            acquire = acquire.wait(wait.saturating_sub(started.elapsed()));
+            let waited = self.protected.locks.clock().now().since(started);
+            acquire = acquire.wait(wait.saturating_sub(waited));
         }
         if let Some(floor) = floor {
             acquire = acquire.at_least(floor);

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use lock_core::{FencingToken, LeaseGuard, Lost, Released, ResourceName, Sequencer};
+use lock_core::{DetachedLease, FencingToken, LeaseGuard, Lost, Released, ResourceName, Sequencer};
 
 use crate::{Dialect, FenceError, FencedStore, FencedTx};
 
@@ -77,6 +77,12 @@ impl<DB: Dialect> ProtectedGuard<DB> {
     /// Cancel safe.
     pub async fn lost(&self) -> Lost {
         self.lease.lost().await
+    }
+
+    /// Gives up the guard and keeps the lease, as [`LeaseGuard::detach`] does. Its token is claimed.
+    #[must_use = "nothing renews or releases the lease any more"]
+    pub fn detach(self) -> DetachedLease {
+        self.lease.detach()
     }
 
     /// Releases the lease. The mark in the store stays.
