@@ -8,6 +8,7 @@ use super::{
     ENDED_TTL, KIND, RedisBackend,
     connection::Link,
     error::translate,
+    keys::ResourceKeys,
     scripts::{ACQUIRE, Acquired},
 };
 use crate::{
@@ -74,15 +75,15 @@ impl RedisBackend {
         start: bool,
     ) -> Result<Option<Attempt<Grant>>, Error> {
         let resource = &request.attempt.resource;
-        let shard = self.keys.shard(resource);
-        let raise = self.initial == InitialToken::Clock && link.must_raise(shard);
+        let keys = self.keys.of(resource);
+        let raise = self.initial == InitialToken::Clock && link.must_raise(keys.shard);
         let mut script = ACQUIRE.prepare_invoke();
-        self.fill_in(&mut script, request, start, raise);
+        self.fill_in(&mut script, &keys, request, start, raise);
         let asked = self.clock.now();
         let answer = self.connection.run(link, &script, Acquired::parse).await;
         match answer.map_err(|error| translate(error, Operation::Acquire))? {
             Acquired::Granted { token, left } => {
-                link.has_raised(shard);
+                link.has_raised(keys.shard);
                 // Whatever the server's clock does, a lease is no longer than it was asked to be.
                 let left = std::cmp::min(left, request.ttl.get());
                 let lease = Lease::counted_from(asked, left);
@@ -97,11 +98,12 @@ impl RedisBackend {
     fn fill_in(
         &self,
         script: &mut ScriptInvocation<'_>,
+        keys: &ResourceKeys<'_>,
         request: &AcquireRequest,
         start: bool,
         raise: bool,
     ) {
-        let attempt = &request.attempt;
+        let (digest, attempt) = (request.attempt.holder.digest(), request.attempt.id);
         let (origin, max_lead) = match self.initial {
             InitialToken::Clock => (
                 "clock".to_owned(),
@@ -110,12 +112,12 @@ impl RedisBackend {
             InitialToken::At(token) => (token.to_string(), InitialToken::MAX_JUMP),
         };
         script
-            .key(self.keys.lease(&attempt.resource))
-            .key(self.keys.counter(self.keys.shard(&attempt.resource)))
-            .key(self.keys.tombstone(&attempt.resource, attempt.holder))
-            .key(self.keys.tombstone_of_attempt(attempt))
-            .arg(attempt.holder.digest())
-            .arg(attempt.id.to_string())
+            .key(keys.lease())
+            .key(keys.counter())
+            .key(keys.tombstone(&digest))
+            .key(keys.tombstone_of_attempt(&digest, attempt))
+            .arg(digest)
+            .arg(attempt.to_string())
             .arg(request.ttl.as_millis())
             .arg(
                 request
@@ -147,7 +149,11 @@ impl Asking<'_> {
             return Ok(first);
         }
         let clock = &self.backend.clock;
-        let channel = self.backend.keys.channel(&self.request.attempt.resource);
+        let channel = self
+            .backend
+            .keys
+            .of(&self.request.attempt.resource)
+            .channel();
         let mut listener = self.backend.wakeups.listen(&channel);
         tokio::select! {
             () = listener.subscribed() => {}

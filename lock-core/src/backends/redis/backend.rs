@@ -64,14 +64,15 @@ impl RedisBackend {
 
     /// Leaves a tombstone for an attempt, and gives back what it may have got.
     pub(super) async fn bury(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        let (keys, digest) = (self.keys.of(&attempt.resource), attempt.holder.digest());
         let mut script = CANCEL.prepare_invoke();
         script
-            .key(self.keys.lease(&attempt.resource))
-            .key(self.keys.tombstone_of_attempt(attempt))
-            .arg(attempt.holder.digest())
+            .key(keys.lease())
+            .key(keys.tombstone_of_attempt(&digest, attempt.id))
+            .arg(digest)
             .arg(attempt.id.to_string())
             .arg(ENDED_TTL.as_millis().to_string())
-            .arg(self.keys.channel(&attempt.resource));
+            .arg(keys.channel());
         self.run(&script, Operation::Cancel, parse_cancelled)
             .await
             .map_err(|error| error.on(&attempt.resource))
@@ -82,7 +83,7 @@ impl RedisBackend {
         script.arg(ENDED_TTL.as_millis().to_string());
         for RenewRequest { sequencer, ttl } in leases {
             script
-                .key(self.keys.lease(sequencer.resource()))
+                .key(self.keys.of(sequencer.resource()).lease())
                 .arg(sequencer.holder().digest())
                 .arg(sequencer.token().get())
                 .arg(ttl.as_millis());
@@ -148,14 +149,15 @@ impl LockBackend for RedisBackend {
 
     fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
         Box::pin(async move {
+            let (keys, digest) = (self.keys.of(lease.resource()), lease.holder().digest());
             let mut script = RELEASE.prepare_invoke();
             script
-                .key(self.keys.lease(lease.resource()))
-                .key(self.keys.tombstone(lease.resource(), lease.holder()))
-                .arg(lease.holder().digest())
+                .key(keys.lease())
+                .key(keys.tombstone(&digest))
+                .arg(digest)
                 .arg(lease.token().get())
                 .arg(ENDED_TTL.as_millis().to_string())
-                .arg(self.keys.channel(lease.resource()));
+                .arg(keys.channel());
             let ours = self
                 .run(&script, Operation::Release, parse_released)
                 .await
@@ -178,7 +180,7 @@ impl LockBackend for RedisBackend {
     ) -> BoxFuture<'a, Result<Inspection, Error>> {
         Box::pin(async move {
             let mut script = INSPECT.prepare_invoke();
-            script.key(self.keys.lease(resource));
+            script.key(self.keys.of(resource).lease());
             let inspected = self
                 .run(&script, Operation::Inspect, Inspected::parse)
                 .await

@@ -1,12 +1,21 @@
 use sha2::{Digest, Sha256};
 
-use crate::{AttemptRef, Holder, ResourceName};
+use crate::{AttemptId, ResourceName};
 
-/// Where everything lies on the server. `{n}` is the hash tag: a shard lives in one cluster slot.
+/// Where everything lies on the server.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
     prefix: String,
     shards: u16,
+}
+
+/// The keys of one resource. `{n}` is the hash tag: a shard lives in one slot of a cluster.
+#[derive(Debug)]
+pub(super) struct ResourceKeys<'a> {
+    pub(super) shard: u16,
+    /// `prefix:{n}`
+    base: String,
+    resource: &'a ResourceName,
 }
 
 impl Keys {
@@ -14,60 +23,53 @@ impl Keys {
         Self { prefix, shards }
     }
 
-    /// The shard of a resource: a hash of its name, or of its `{tag}`, so that resources that are
-    /// to be locked together can be put into one shard. The tag is hashed too, never used as it is.
-    pub(super) fn shard(&self, resource: &ResourceName) -> u16 {
-        let digest = Sha256::digest(tag(resource.as_str()));
-        let number = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
-        let shard = number % u32::from(self.shards);
-        u16::try_from(shard).unwrap_or_default()
-    }
-
     /// Format version and shard count, written once.
     pub(super) fn config(&self) -> String {
         format!("{}:config", self.prefix)
     }
 
-    /// The token counter of a shard. No time to live; nothing deletes it.
-    pub(super) fn counter(&self, shard: u16) -> String {
-        format!("{}:{{{shard}}}:counter", self.prefix)
+    pub(super) fn of<'a>(&self, resource: &'a ResourceName) -> ResourceKeys<'a> {
+        let shard = self.shard(resource);
+        ResourceKeys {
+            shard,
+            base: format!("{}:{{{shard}}}", self.prefix),
+            resource,
+        }
     }
 
-    /// The lease of a resource.
-    pub(super) fn lease(&self, resource: &ResourceName) -> String {
-        format!(
-            "{}:{{{}}}:lease:{resource}",
-            self.prefix,
-            self.shard(resource)
-        )
+    /// The shard of a resource: a hash of its name, or of its `{tag}`, so that resources that are
+    /// to be locked together can be put into one shard. The tag is hashed too, never used as it is.
+    fn shard(&self, resource: &ResourceName) -> u16 {
+        let digest = Sha256::digest(tag(resource.as_str()));
+        let number = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
+        u16::try_from(number % u32::from(self.shards)).unwrap_or_default()
+    }
+}
+
+impl ResourceKeys<'_> {
+    /// The token counter of the shard. No time to live; nothing deletes it.
+    pub(super) fn counter(&self) -> String {
+        format!("{}:counter", self.base)
     }
 
-    /// The tombstone of an acquisition that was released.
-    pub(super) fn tombstone(&self, resource: &ResourceName, holder: Holder) -> String {
-        format!(
-            "{}:{{{}}}:ended:{}",
-            self.prefix,
-            self.shard(resource),
-            holder.digest()
-        )
+    /// The lease.
+    pub(super) fn lease(&self) -> String {
+        format!("{}:lease:{}", self.base, self.resource)
+    }
+
+    /// The tombstone of an acquisition that was released, by the digest of its holder.
+    pub(super) fn tombstone(&self, digest: &str) -> String {
+        format!("{}:ended:{digest}", self.base)
     }
 
     /// The tombstone of an attempt that was cancelled.
-    pub(super) fn tombstone_of_attempt(&self, attempt: &AttemptRef) -> String {
-        format!(
-            "{}:{}",
-            self.tombstone(&attempt.resource, attempt.holder),
-            attempt.id
-        )
+    pub(super) fn tombstone_of_attempt(&self, digest: &str, attempt: AttemptId) -> String {
+        format!("{}:ended:{digest}:{attempt}", self.base)
     }
 
-    /// The channel on which a resource is announced to be free.
-    pub(super) fn channel(&self, resource: &ResourceName) -> String {
-        format!(
-            "{}:{{{}}}:free:{resource}",
-            self.prefix,
-            self.shard(resource)
-        )
+    /// The channel on which the resource is announced to be free.
+    pub(super) fn channel(&self) -> String {
+        format!("{}:free:{}", self.base, self.resource)
     }
 }
 
@@ -81,10 +83,12 @@ fn tag(name: &str) -> &str {
 mod tests {
     use super::*;
 
+    fn shard(name: &str) -> u16 {
+        Keys::new("palisade".into(), 64).shard(&ResourceName::new(name).unwrap())
+    }
+
     #[test]
     fn a_tag_puts_resources_into_one_shard() {
-        let keys = Keys::new("palisade".into(), 64);
-        let shard = |name: &str| keys.shard(&ResourceName::new(name).unwrap());
         assert_eq!(shard("{user:1}:cart"), shard("orders:{user:1}"));
         assert_eq!(tag("a{}b"), "a{}b");
         assert_eq!(tag("a{b"), "a{b");
@@ -98,7 +102,9 @@ mod tests {
     fn braces_of_a_name_never_become_the_hash_tag() {
         let keys = Keys::new("palisade".into(), 64);
         let resource = ResourceName::new("{evil}").unwrap();
-        let lease = keys.lease(&resource);
-        assert_eq!(tag(&lease), keys.shard(&resource).to_string());
+        assert_eq!(
+            tag(&keys.of(&resource).lease()),
+            shard("{evil}").to_string()
+        );
     }
 }
