@@ -249,3 +249,31 @@ async fn the_secret_never_reaches_the_server() {
         assert!(!seen.contains(&secret), "{seen}");
     }
 }
+
+#[tokio::test]
+async fn a_server_that_could_lose_its_counters_is_refused() {
+    let primary = Redis::start().await;
+    let unfit = Redis::start().await;
+    let address = primary.url().rsplit_once('/').unwrap().1;
+    let (host, port) = address.split_once(':').unwrap();
+    let mut evicting = redis::cmd("CONFIG");
+    evicting
+        .arg("SET")
+        .arg("maxmemory-policy")
+        .arg("allkeys-lru");
+    let mut replica = redis::cmd("REPLICAOF");
+    replica.arg(host).arg(port);
+    let mut commands = commands(&unfit).await;
+    for (command, says) in [(evicting, "allkeys-lru"), (replica, "replica")] {
+        let () = command.query_async(&mut commands).await.unwrap();
+        let error = LockManager::connect(unfit.url()).await.unwrap_err();
+        assert_eq!(
+            (error.kind(), error.outcome()),
+            (ErrorKind::Refused, Outcome::NotApplied)
+        );
+        assert!(error.to_string().contains(says), "{error}");
+        let mut calm = redis::cmd("CONFIG");
+        calm.arg("SET").arg("maxmemory-policy").arg("noeviction");
+        let () = calm.query_async(&mut commands).await.unwrap();
+    }
+}

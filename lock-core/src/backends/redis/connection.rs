@@ -15,7 +15,7 @@ use redis::{
 };
 use url::Url;
 
-use super::{RedisOptions, error::translate, layout::Layout};
+use super::{RedisOptions, error::translate, fitness, layout::Layout};
 use crate::{Error, Operation};
 
 /// The one owner of the connection that commands go out on; it makes a new one when one broke.
@@ -104,6 +104,7 @@ impl Connection {
             commands,
             raised,
         };
+        fitness::check(&mut link.commands.clone(), operation).await?;
         self.layout
             .agree(&mut link.commands.clone(), operation)
             .await?;

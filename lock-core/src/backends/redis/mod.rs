@@ -36,12 +36,14 @@
 //!
 //! # Memory
 //! Renew, release and cancel run when the server is out of memory (`noeviction`), acquire does not.
-//! An `allkeys-*` eviction policy would evict counters: do not use one.
+//! An `allkeys-*` eviction policy would evict counters: a server with one is refused, and so are a
+//! replica and a version before 7.0.
 
 mod acquire;
 mod backend;
 mod connection;
 mod error;
+mod fitness;
 mod keys;
 mod layout;
 mod options;
