@@ -243,7 +243,8 @@ async fn a_section_that_always_fails_tests_nothing() {
 
 #[tokio::test]
 #[should_panic(
-    expected = "the rival fails whenever the section is paused, so nothing was tested: \"it is late\""
+    expected = "the rival fails whenever the section is paused, so nothing was tested: \
+                \"it is late\""
 )]
 async fn a_rival_that_never_gets_through_tests_nothing() {
     let late = async |_: &World, me: &Process| {

@@ -19,10 +19,12 @@ impl Script {
     fn read(file: &SourceFile) -> Self {
         let comment = |line: &str| line.strip_prefix("--").map(|text| text.trim().to_owned());
         let code = |line: &str| line.split("--").next().unwrap_or_default().to_owned() + "\n";
-        let header: Vec<_> = file.text.lines().map_while(comment).collect();
+        // `#!lua flags=..` comes before the header.
+        let lines = || file.text.lines().skip_while(|line| line.starts_with("#!"));
+        let header: Vec<_> = lines().map_while(comment).collect();
         Self {
             name: file.path.file_name().unwrap().to_str().unwrap().to_owned(),
-            body: file.text.lines().skip(header.len()).map(code).collect(),
+            body: lines().skip(header.len()).map(code).collect(),
             header,
         }
     }

@@ -91,8 +91,8 @@ struct Outcome {
     balance: i64,
 }
 
-/// Worker 1 acquires and reads, and is stopped until its lease has run out. Worker 2 acquires, reads
-/// and writes. Worker 1 goes on as if nothing had happened, and writes.
+/// Worker 1 acquires and reads, and is stopped until its lease has run out. Worker 2 acquires,
+/// reads and writes. Worker 1 goes on as if nothing had happened, and writes.
 async fn pause(bank: &Bank, mode: &str) -> Outcome {
     let lock = redis().await.url();
     let prefix = format!("t{:016x}", rand::random::<u64>());

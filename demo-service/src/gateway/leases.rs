@@ -49,7 +49,8 @@ pub(super) async fn acquire<DB: Ledger>(
     }
     witness.note(&resource, What::AcquireRequested { wait_ms });
     // Locks, and claims before it answers: older holders are shut out before the client hears of
-    // its lease. A client that goes away drops this, which leaves the queue or gives the lease back.
+    // its lease. A client that goes away drops this, which leaves the queue or gives the lease
+    // back.
     let acquired = tokio::select! {
         acquired = app.protected.acquire(&resource).ttl(ttl).wait(wait).renew(false) => acquired,
         () = app.closing() => return Err(closing().into()),

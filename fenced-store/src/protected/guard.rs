@@ -79,7 +79,8 @@ impl<DB: Dialect> ProtectedGuard<DB> {
         self.lease.lost().await
     }
 
-    /// Gives up the guard and keeps the lease, as [`LeaseGuard::detach`] does. Its token is claimed.
+    /// Gives up the guard and keeps the lease, as [`LeaseGuard::detach`] does. Its token is
+    /// claimed.
     #[must_use = "nothing renews or releases the lease any more"]
     pub fn detach(self) -> DetachedLease {
         self.lease.detach()

@@ -83,7 +83,8 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!(@cases $module, $harness,
             order exclusion replay ended_acquisition_stays_ended expiry
             deadline_counts_from_request renew_never_creates release_only_own
-            inspection_shows_no_secret waits_until_release waits_until_expiry waits_by_the_present_lease wait_deadline
+            inspection_shows_no_secret waits_until_release waits_until_expiry
+            waits_by_the_present_lease wait_deadline
             fairness_as_claimed cancel_leaves_nothing cancel_is_per_attempt
             cancelled_at_every_await floor implausible_floor refused_input_leaves_nothing);
     };

@@ -16,8 +16,8 @@ const PUSHED: Duration = Duration::from_millis(400);
 /// How long a case waits for what should come at once.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Clause 8: a release wakes a waiter, long before the lease would have ended. A backend that claims
-/// to push wakes it at once.
+/// Clause 8: a release wakes a waiter, long before the lease would have ended. A backend that
+/// claims to push wakes it at once.
 pub async fn waits_until_release(harness: &impl Harness) {
     let (backend, clock) = (harness.backend(), harness.clock());
     let mut fastest = Duration::MAX;

@@ -201,8 +201,9 @@ impl LockManager {
 
     /// Sends what is still queued, such as releases of dropped guards, and ends the watchdog.
     ///
-    /// Leases that are still held are lost, because nobody renews them any more: release them first,
-    /// or they end by their ttl. Acquiring fails from here on, also what waits, also through clones.
+    /// Leases that are still held are lost, because nobody renews them any more: release them
+    /// first, or they end by their ttl. Acquiring fails from here on, also what waits, also through
+    /// clones.
     ///
     /// With a lock service that does not answer this takes as long as the longest ttl of what is
     /// queued; put a timeout around it if that is too long.

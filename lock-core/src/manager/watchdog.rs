@@ -120,8 +120,8 @@ impl Watchdog {
                 .first_key_value()
                 .map_or(Moment::NEVER, |((due, _), _)| *due);
             let clock = Arc::clone(&self.clock);
-            // Frozen means at once. After that what ends by itself, so that commands, which may come
-            // without end, delay no renewal.
+            // Frozen means at once. After that what ends by itself, so that commands, which may
+            // come without end, delay no renewal.
             tokio::select! {
                 biased;
                 Ok(()) = self.frozen.changed() => {}

@@ -7,8 +7,8 @@ use crate::{LockBackend, LockManager};
 
 /// A simulated client process: a lock manager of its own, which can be stopped with all its works.
 ///
-/// Several processes share one lock service and one clock. A process that is frozen does nothing, as
-/// if it had got a SIGSTOP: its watchdog renews and releases nothing, and what runs in it with
+/// Several processes share one lock service and one clock. A process that is frozen does nothing,
+/// as if it had got a SIGSTOP: its watchdog renews and releases nothing, and what runs in it with
 /// [`run`](Process::run) stands still. The clock and the lock service go on. Clones are the same
 /// process.
 ///

@@ -8,9 +8,9 @@
 //! |---|---|---|---|
 //! | `palisade:config` | string | none | `version:shards`, written once; a mismatch is fatal |
 //! | `palisade:{n}:counter` | string | none | the last token of the shard; deleted by nothing |
-//! | `palisade:{n}:lease:NAME` | string | the lease's and [`ENDED_TTL`] | `token:holder:attempts:expires_ms` |
+//! | `palisade:{n}:lease:NAME` | string | ttl + [`ENDED_TTL`] | token, holder, attempts, end |
 //! | `palisade:{n}:ended:HOLDER` | string | [`ENDED_TTL`] | tombstone of a release: its token |
-//! | `palisade:{n}:ended:HOLDER:ATTEMPT` | string | [`ENDED_TTL`] | tombstone of a cancelled attempt |
+//! | `palisade:{n}:ended:HOLDER:ATTEMPT` | string | [`ENDED_TTL`] | tombstone of an attempt |
 //!
 //! HOLDER is a digest: the secret itself is never sent. The channel `palisade:{n}:free:NAME` wakes
 //! waiters. Of an idle resource nothing remains after [`ENDED_TTL`].

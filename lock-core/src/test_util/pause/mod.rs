@@ -2,10 +2,10 @@
 //!
 //! A process that holds a lease can be stopped at any moment, by the garbage collector of a
 //! neighbour, a SIGSTOP, a page fault or a suspended machine, and goes on later as if nothing had
-//! happened. [`at_every_await`] plays that through. For every await of your section it makes a fresh
-//! world, polls the section to that await, freezes its *process*, watchdog included, for longer than
-//! any lease, runs a rival to its end, thaws the process, runs the section to its end, and checks
-//! your invariant.
+//! happened. [`at_every_await`] plays that through. For every await of your section it makes a
+//! fresh world, polls the section to that await, freezes its *process*, watchdog included, for
+//! longer than any lease, runs a rival to its end, thaws the process, runs the section to its end,
+//! and checks your invariant.
 //!
 //! # A section that only locks
 //! Whoever withdraws holds the lock. That is not enough, and the test says where it goes wrong:
@@ -169,8 +169,8 @@ impl<'t, W: 't> AtEveryAwait<'t, W> {
         self
     }
 
-    /// How long the pause is at least; it goes on until the rival has ended. Defaults to 25 h, which
-    /// is longer than any lease.
+    /// How long the pause is at least; it goes on until the rival has ended. Defaults to 25 h,
+    /// which is longer than any lease.
     pub const fn pause(mut self, pause: Duration) -> Self {
         self.simulation.pause = pause;
         self
@@ -209,9 +209,9 @@ impl<'t, W: 't> AtEveryAwait<'t, W> {
     ///
     /// # Panics
     /// If nothing was tested: the section never awaits; the section, the rival or the invariant
-    /// fails even without a pause; or the rival fails whenever the section is paused. If one of them
-    /// waits for something that does not happen, or does not end in 10 000 awaits. Outside a Tokio
-    /// runtime of one thread.
+    /// fails even without a pause; or the rival fails whenever the section is paused. If one of
+    /// them waits for something that does not happen, or does not end in 10 000 awaits. Outside a
+    /// Tokio runtime of one thread.
     ///
     /// # Cancel safety
     /// Cancel safe: the run ends where it is.
