@@ -1,0 +1,43 @@
+/// One rule of the protocol left out. Each of them must be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Flaw {
+    /// Release and cancel leave nothing that refuses a late acquire.
+    NoTombstone,
+    /// Cancel first leaves the queue, and gives the lease back only if there was no entry.
+    CancelInTwoSteps,
+    /// Cancel ends the acquisition of the attempt.
+    CancelIgnoresAttempts,
+    /// Lease and entry remember the attempt that asked last, not all that asked.
+    OnlyLatestAttempt,
+    /// An acquire that finds its own provisional lease gives it its full length.
+    ReplayExtends,
+    /// An acquire that finds its own lease draws a new token.
+    ReplayIncrements,
+    /// A push draws the next token without using it up; its confirm does that.
+    ConfirmIncrements,
+    /// A release ends the lease that it finds.
+    ReleaseIsNotCompared,
+    /// Whoever finds the lease free gets it, and not the head of the queue.
+    GrantsToCaller,
+    /// A pushed lease has its full length at once.
+    PushIsFull,
+    /// An entry leaves the queue when it is granted, and not when the grant is confirmed.
+    EntryLeavesAtGrant,
+    /// A poll clears the mark of its client before it looks whose provisional lease ran out.
+    PollClearsTooEarly,
+    /// The end of a full lease is not remembered.
+    ExpiryIsForgotten,
+    /// The attempt is sent first, and registered where pushes look for it after that.
+    RegistersLate,
+    /// A push for an attempt that nobody waits for is answered with a release of the lease.
+    UnknownPushIsReleased,
+    /// A push is given to any attempt of its acquisition.
+    PushMatchesHolder,
+    /// A waiter only waits for its push.
+    NeverPolls,
+    /// An acquisition with attempts in two processes returns before its confirm.
+    DetachedReturnsEarly,
+    /// A holder that learns that it lost its lease does nothing more.
+    LossIsNotCancelled,
+}

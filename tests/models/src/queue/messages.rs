@@ -1,0 +1,74 @@
+use super::{Attempt, Token};
+
+/// What a client asks. Every request names the attempt that sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Request {
+    /// Grant me the lease or queue me. Sent again it is a poll.
+    Acquire(Attempt),
+    /// Give a provisional lease its full length.
+    Confirm(Attempt, Token),
+    /// End the acquisition.
+    Release(Attempt, Token),
+    /// End this attempt, whatever has become of it.
+    Cancel(Attempt),
+    /// Only with [`Flaw::CancelInTwoSteps`](super::Flaw): take me out of the queue.
+    Leave(Attempt),
+    /// Only with [`Flaw::CancelInTwoSteps`](super::Flaw): end the lease, if I have it.
+    GiveBack(Attempt),
+}
+
+impl Request {
+    pub(crate) const fn by(self) -> Attempt {
+        match self {
+            Self::Acquire(by)
+            | Self::Confirm(by, _)
+            | Self::Release(by, _)
+            | Self::Cancel(by)
+            | Self::Leave(by)
+            | Self::GiveBack(by) => by,
+        }
+    }
+}
+
+/// What the server says, to an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Answer {
+    /// The lease was granted while the attempt was in the queue. Always provisional.
+    Push(Attempt, Token),
+    /// To an acquire: the lease is yours.
+    Granted {
+        to: Attempt,
+        token: Token,
+        provisional: bool,
+    },
+    /// To an acquire: this attempt or its acquisition has ended.
+    Ended(Attempt),
+    /// To a confirm: the lease has its full length.
+    Confirmed(Attempt, Token),
+    /// To a confirm: the lease is not, or no longer, yours.
+    NotConfirmed(Attempt, Token),
+    /// To a release.
+    Released(Attempt),
+    /// To a release: the lease is not, or no longer, yours.
+    NotReleased(Attempt),
+    /// To a cancel.
+    Cancelled(Attempt),
+    /// Only with [`Flaw::CancelInTwoSteps`](super::Flaw): whether there was an entry to take out.
+    Left { by: Attempt, queued: bool },
+}
+
+impl Answer {
+    pub(crate) const fn to(self) -> Attempt {
+        match self {
+            Self::Push(to, _)
+            | Self::Granted { to, .. }
+            | Self::Ended(to)
+            | Self::Confirmed(to, _)
+            | Self::NotConfirmed(to, _)
+            | Self::Released(to)
+            | Self::NotReleased(to)
+            | Self::Cancelled(to)
+            | Self::Left { by: to, .. } => to,
+        }
+    }
+}

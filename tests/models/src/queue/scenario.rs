@@ -1,0 +1,152 @@
+use super::{Attempt, Client, Flaw, Queue, watch::Note};
+
+/// One attempt of one acquisition, made by one client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) acquisition: usize,
+    pub(crate) client: Client,
+    /// It may have attempts in other processes, and confirms before it returns.
+    pub(crate) detached: bool,
+    /// It begins after this attempt of the same acquisition was given up.
+    pub(crate) after: Option<Attempt>,
+}
+
+impl Queue {
+    /// Two clients with an acquisition each, and a broken connection.
+    #[must_use]
+    pub fn duel() -> Self {
+        let shows = &[Note::LateRefused, Note::PollFoundGrant];
+        Self {
+            alike: 0..2,
+            shows,
+            ..Self::new(&[(0, 0), (1, 1)]).cuts(1).expiries(2)
+        }
+    }
+
+    /// Two clients; the first has two acquisitions in the line, and may be paused at any time.
+    #[must_use]
+    pub fn pause() -> Self {
+        let shows = &[Note::SetAside, Note::BackInLine];
+        Self {
+            alike: 0..2,
+            shows,
+            ..Self::new(&[(0, 0), (1, 0), (2, 1)]).expiries(2)
+        }
+    }
+
+    /// Three clients with an acquisition each.
+    #[must_use]
+    pub fn line() -> Self {
+        Self {
+            alike: 0..3,
+            ..Self::new(&[(0, 0), (1, 1), (2, 2)]).expiries(1)
+        }
+    }
+
+    /// One acquisition attempted by two clients at the same time, while a third has the lease.
+    #[must_use]
+    pub fn two_gateways() -> Self {
+        let mut queue = Self::new(&[(0, 0), (0, 1), (1, 2)]).expiries(1);
+        queue.attempts[0].detached = true;
+        queue.attempts[1].detached = true;
+        queue.holder = Some(2);
+        queue.alike = 0..2;
+        queue
+    }
+
+    /// One acquisition attempted by a client and, when it has given up, attempted again; and two
+    /// rivals.
+    #[must_use]
+    pub fn second_attempt() -> Self {
+        let mut queue = Self::new(&[(0, 0), (0, 0), (1, 1), (2, 1)]);
+        queue.attempts[1].after = Some(0);
+        queue.alike = 2..4;
+        queue
+    }
+
+    /// With one rule left out.
+    #[must_use]
+    pub fn with(self, flaw: Flaw) -> Self {
+        Self {
+            flaw: Some(flaw),
+            ..self
+        }
+    }
+
+    /// The old connection is killed before anything more is sent.
+    #[must_use]
+    pub fn killing_old_connections(self) -> Self {
+        Self {
+            kills: true,
+            ..self
+        }
+    }
+
+    /// How many connections break.
+    #[must_use]
+    pub fn cuts(self, cuts: u8) -> Self {
+        Self { cuts, ..self }
+    }
+
+    /// How many leases run out.
+    #[must_use]
+    pub fn expiries(self, expiries: u8) -> Self {
+        Self { expiries, ..self }
+    }
+
+    /// For each attempt the acquisition that it belongs to, and the client that makes it.
+    fn new(attempts: &[(usize, Client)]) -> Self {
+        let plan = |&(acquisition, client): &(usize, Client)| Plan {
+            acquisition,
+            client,
+            detached: false,
+            after: None,
+        };
+        Self {
+            attempts: attempts.iter().map(plan).collect(),
+            alike: 0..0,
+            holder: None,
+            shows: &[],
+            cuts: 0,
+            expiries: 0,
+            kills: false,
+            flaw: None,
+        }
+    }
+
+    pub(crate) fn acquisition(&self, attempt: Attempt) -> usize {
+        self.attempts[attempt].acquisition
+    }
+
+    /// Whether its acquisition is attempted more than once.
+    pub(crate) fn has_siblings(&self, attempt: Attempt) -> bool {
+        let acquisition = self.acquisition(attempt);
+        let siblings = self
+            .attempts
+            .iter()
+            .filter(|plan| plan.acquisition == acquisition);
+        siblings.count() > 1
+    }
+
+    pub(crate) fn client(&self, attempt: Attempt) -> Client {
+        self.attempts[attempt].client
+    }
+
+    pub(crate) fn clients(&self) -> usize {
+        1 + self
+            .attempts
+            .iter()
+            .map(|plan| plan.client)
+            .max()
+            .unwrap_or(0)
+    }
+
+    pub(crate) fn is(&self, flaw: Flaw) -> bool {
+        self.flaw == Some(flaw)
+    }
+
+    /// Whether the attempt returns only when its lease is confirmed.
+    pub(crate) fn confirms_first(&self, attempt: Attempt) -> bool {
+        self.attempts[attempt].detached && !self.is(Flaw::DetachedReturnsEarly)
+    }
+}

@@ -1,0 +1,158 @@
+use super::{
+    Attempt, Flaw, MOST_ATTEMPTS, Queue, Token,
+    messages::{Answer, Request},
+    scripts::execute,
+    server::Server,
+    watch::Watch,
+};
+use crate::set::Set;
+
+/// Everything there is at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    pub(crate) server: Server,
+    /// What each attempt has come to.
+    pub(crate) phases: [Phase; MOST_ATTEMPTS],
+    /// Clients with a connection.
+    pub(crate) connected: Set,
+    /// Requests on the connections of their clients: those of the first client, in the order in
+    /// which it sent them, then those of the next.
+    pub(crate) requests: Vec<Request>,
+    /// Requests on connections that their clients have given up: in any order, or never.
+    pub(crate) late: Vec<Request>,
+    /// Answers and pushes under way: in any order, or never. One that got lost stays here.
+    pub(crate) answers: Vec<Answer>,
+    pub(crate) cuts_left: u8,
+    pub(crate) expiries_left: u8,
+    pub(crate) watch: Watch,
+}
+
+/// What an attempt has come to, as its client sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Phase {
+    /// Not begun.
+    Idle,
+    /// Only with [`Flaw::RegistersLate`](super::Flaw): sent, but a push would find nobody.
+    Unregistered,
+    Waiting,
+    /// Has a provisional lease and does not return before it is confirmed.
+    Confirming(Token),
+    /// Has returned this token to its caller.
+    Holding {
+        token: Token,
+        confirmed: bool,
+    },
+    Releasing(Token),
+    Cancelling,
+    /// Only with [`Flaw::CancelInTwoSteps`](super::Flaw): was not in the queue.
+    GivingBack,
+    /// Waits for nothing, holds nothing.
+    Ended,
+}
+
+impl State {
+    pub(crate) fn new(queue: &Queue) -> Self {
+        let clients = Set::all_below(queue.clients());
+        let mut state = Self {
+            server: Server::new(clients),
+            phases: [Phase::Idle; MOST_ATTEMPTS],
+            connected: clients,
+            requests: Vec::new(),
+            late: Vec::new(),
+            answers: Vec::new(),
+            cuts_left: queue.cuts,
+            expiries_left: queue.expiries,
+            watch: Watch::new(),
+        };
+        if let Some(holder) = queue.holder {
+            execute(queue, &mut state.server, Request::Acquire(holder));
+            queue.hand_over(&mut state, holder, 1, true);
+        }
+        state
+    }
+
+    /// Whether no request is under way. Answers may be: they count as lost.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.late.is_empty() && self.requests.is_empty()
+    }
+
+    /// Whether nobody wants anything any more.
+    pub(crate) fn is_over(&self) -> bool {
+        let over = |phase: &Phase| matches!(phase, Phase::Idle | Phase::Ended);
+        self.is_quiet() && self.phases.iter().all(over)
+    }
+
+    /// The oldest request on each connection.
+    pub(crate) fn next_requests(&self, queue: &Queue) -> impl Iterator<Item = Request> {
+        let client = |request: &Request| queue.client(request.by());
+        self.requests
+            .chunk_by(move |a, b| client(a) == client(b))
+            .filter_map(|requests| requests.first().copied())
+    }
+
+    /// Puts a request on the connection of its client, unless it is there already. Without a
+    /// connection it is not sent; it will be, because the phase asks for it.
+    pub(crate) fn send(&mut self, queue: &Queue, request: Request) {
+        let client = queue.client(request.by());
+        if self.connected.contains(client) && !self.requests.contains(&request) {
+            let not_after = |other: &Request| queue.client(other.by()) <= client;
+            let position = self.requests.partition_point(not_after);
+            self.requests.insert(position, request);
+        }
+    }
+
+    /// Sends an answer, which gets lost if the client has no connection.
+    pub(crate) fn answer(&mut self, queue: &Queue, answer: Answer) {
+        if self.connected.contains(queue.client(answer.to())) {
+            insert_sorted(&mut self.answers, answer);
+            self.answers.dedup();
+        }
+    }
+
+    /// Forgets the answers that change nothing any more.
+    pub(crate) fn forget_deaf(&mut self, queue: &Queue) {
+        let phases = &self.phases;
+        self.answers.retain(|answer| match phases[answer.to()] {
+            Phase::Idle | Phase::Unregistered | Phase::Waiting | Phase::Confirming(_) => true,
+            Phase::Holding {
+                token: held,
+                confirmed,
+            } => match answer {
+                Answer::Push(_, token) | Answer::Granted { token, .. } => *token > held,
+                Answer::Confirmed(..) | Answer::NotConfirmed(..) => !confirmed,
+                _ => false,
+            },
+            Phase::Releasing(_) => matches!(answer, Answer::Released(_) | Answer::NotReleased(_)),
+            Phase::Cancelling | Phase::GivingBack => match answer {
+                Answer::Cancelled(_) | Answer::Left { .. } => true,
+                Answer::Push(to, _) => queue.has_siblings(*to),
+                _ => false,
+            },
+            Phase::Ended => {
+                matches!(answer, Answer::Push(to, _) if queue.has_siblings(*to))
+            }
+        });
+    }
+
+    /// The request that the phase of an attempt calls for.
+    pub(crate) fn due(&self, queue: &Queue, attempt: Attempt) -> Option<Request> {
+        match self.phases[attempt] {
+            Phase::Idle | Phase::Ended => None,
+            Phase::Unregistered | Phase::Waiting => Some(Request::Acquire(attempt)),
+            Phase::Confirming(token) => Some(Request::Confirm(attempt, token)),
+            Phase::Holding { confirmed, token } => {
+                (!confirmed).then_some(Request::Confirm(attempt, token))
+            }
+            Phase::Releasing(token) => Some(Request::Release(attempt, token)),
+            Phase::Cancelling if queue.is(Flaw::CancelInTwoSteps) => Some(Request::Leave(attempt)),
+            Phase::Cancelling => Some(Request::Cancel(attempt)),
+            Phase::GivingBack => Some(Request::GiveBack(attempt)),
+        }
+    }
+}
+
+/// Keeps states equal that differ only in the order of things that have none.
+pub(crate) fn insert_sorted<T: Ord>(items: &mut Vec<T>, item: T) {
+    let position = items.partition_point(|other| *other < item);
+    items.insert(position, item);
+}
