@@ -2,10 +2,12 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::future::IntoFuture;
+
 use e2e::servers::{PostgresDatabase, Redis, postgres_database, redis};
 use fenced_store::{FenceError, PgFencedStore, Protected, ProtectedError};
 use lock_core::{
-    ErrorKind, FencingToken, Holder, InitialToken, LockManager, ResourceName, Sequencer,
+    ErrorKind, FencingToken, Holder, InitialToken, LockManager, ResourceName, Sequencer, Ttl,
 };
 use sqlx::{PgPool, Postgres};
 
@@ -143,4 +145,30 @@ async fn a_poisoned_mark_leaves_the_other_resources_of_its_shard_alive() {
     // A minute of clock at most, and not the leap to the poison.
     assert!(after.token().get() - first.get() < 60 * 100_000);
     after.begin().await.unwrap().commit().await.unwrap();
+}
+
+/// A claim waits for the transactions of older holders, and the lease may run out meanwhile.
+#[tokio::test]
+async fn a_lease_that_ended_during_its_claim_is_acquired_afresh() {
+    let world = world(redis().await.url(), InitialToken::Clock).await;
+    let older = world.accounts.acquire("account:1").await.unwrap();
+    let open = older.begin().await.unwrap();
+    older.release().await.unwrap();
+    let ttl = Ttl::millis(200);
+    let acquire = world
+        .accounts
+        .acquire("account:1")
+        .ttl(ttl)
+        .renew(false)
+        .into_future();
+    let commit = async {
+        // Longer than the lease, shorter than the claim's patience.
+        tokio::time::sleep(ttl.get() * 3).await;
+        open.commit().await.unwrap()
+    };
+    let (acquired, receipt) = tokio::join!(acquire, commit);
+    let guard = acquired.unwrap();
+    assert!(guard.remaining().is_ok());
+    assert!(guard.token() > receipt.token());
+    guard.begin().await.unwrap().commit().await.unwrap();
 }

@@ -25,7 +25,8 @@ pub struct AcquireProtected<'a, DB: Dialect> {
     renew: bool,
 }
 
-/// How many tokens of a lock service that lost its counter are tried, the first included.
+/// How often is tried again, the first time included, when the lock service is behind the store or
+/// the claim outlasts the lease.
 const ATTEMPTS: u32 = 3;
 
 impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
@@ -72,19 +73,31 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
         let mut attempt = 1;
         loop {
             let lease = self.lock(&resource, floor, started).await?;
-            let error = match self.protected.store.claim(lease.sequencer()).await {
-                Ok(()) => return Ok(ProtectedGuard::new(lease, self.protected.store.clone())),
-                Err(error) => error,
-            };
-            let repair = token_above(&error).filter(|_| attempt < ATTEMPTS && holds(&lease));
-            give_back(lease).await;
-            let Some(above) = repair else {
-                return Err(error.into());
-            };
-            warn!(%error, %above, "the lock service is behind the store: acquiring afresh");
-            let repairs = &self.protected.floor_repairs;
-            repairs.fetch_add(1, Ordering::Relaxed);
-            floor = Some(above);
+            let claimed = self.protected.store.claim(lease.sequencer()).await;
+            match (claimed, lease.remaining()) {
+                (Ok(()), Ok(_)) => {
+                    return Ok(ProtectedGuard::new(lease, self.protected.store.clone()));
+                }
+                // The claim took longer than the lease: a guard would be of no use.
+                (Ok(()), Err(lost)) => {
+                    give_back(lease).await;
+                    if attempt == ATTEMPTS {
+                        return Err(lost.into());
+                    }
+                }
+                (Err(error), held) => {
+                    give_back(lease).await;
+                    // If the lease is lost, a refusal is nothing to repair: somebody else has it.
+                    let repair = token_above(&error).filter(|_| attempt < ATTEMPTS && held.is_ok());
+                    let Some(above) = repair else {
+                        return Err(error.into());
+                    };
+                    warn!(%error, %above, "the lock service is behind the store: acquiring afresh");
+                    let repairs = &self.protected.floor_repairs;
+                    repairs.fetch_add(1, Ordering::Relaxed);
+                    floor = Some(above);
+                }
+            }
             attempt += 1;
         }
     }
@@ -125,11 +138,6 @@ fn token_above(error: &FenceError) -> Option<FencingToken> {
         FenceError::DuplicateToken { presented, .. } => presented.next(),
         _ => None,
     }
-}
-
-/// If the lease is lost, a refusal is nothing to repair: somebody else has it.
-fn holds(lease: &LeaseGuard) -> bool {
-    lease.remaining().is_ok()
 }
 
 /// The watchdog goes on trying if this fails, so there is nobody to tell.
