@@ -11,7 +11,7 @@ pub(crate) mod sealed {
     use lock_core::{ResourceName, Sequencer};
     use sqlx::{Pool, Transaction};
 
-    use crate::{FenceError, HighWater};
+    use crate::{FenceError, HighWater, entry::Entry};
 
     /// What differs between databases.
     ///
@@ -37,13 +37,23 @@ pub(crate) mod sealed {
             pool: &Pool<Self>,
             options: &Self::TxOptions,
             sequencer: &Sequencer,
+            entry: Entry,
         ) -> impl Future<Output = Result<Transaction<'static, Self>, FenceError>> + Send;
 
-        /// Commits. `Ok` means that everything since `begin` is committed and fenced.
+        /// Commits. `Ok` means that everything since the `begin` of this entry is committed and
+        /// fenced.
         fn commit(
             tx: Transaction<'static, Self>,
-            sequencer: &Sequencer,
+            entry: Entry,
         ) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+        /// Whether a call was refused because its connection is inside a transaction already.
+        fn is_stray(error: &sqlx::Error) -> bool;
+
+        /// Fails if the connection is inside a transaction.
+        fn refuse_stray(
+            connection: &mut Self::Connection,
+        ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
         /// Reads the mark.
         fn high_water(

@@ -102,10 +102,12 @@ pub enum FenceError {
         source: sqlx::Error,
     },
     /// The transaction had ended before the commit: a statement failed and its error was ignored,
-    /// or the transaction was ended by a statement of its own. This commit wrote nothing.
+    /// or something other than this commit ended the transaction. This commit stored nothing.
+    ///
+    /// Writes made after the transaction had ended may have been stored, unfenced.
     #[error(
-        "the transaction had already been aborted and was not committed, \
-         handle the error of its failed statement"
+        "the transaction had ended before its commit, writes after its end may be stored unfenced: \
+         handle the error of its failed statement and leave its end to commit and rollback"
     )]
     Aborted,
     /// The tables of this crate are missing.
@@ -130,6 +132,16 @@ pub enum FenceError {
 }
 
 impl FenceError {
+    /// The error of a commit in a task that did not come to its end, or as it is.
+    pub(crate) fn of_lost_commit(self) -> Self {
+        match self {
+            Self::Db {
+                source: source @ sqlx::Error::Io(_),
+            } => Self::CommitUnknown { source },
+            error => error,
+        }
+    }
+
     /// Whether the store shut this grant out: stop, none of its writes will ever be accepted.
     #[must_use]
     pub const fn is_fenced(&self) -> bool {

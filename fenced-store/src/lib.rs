@@ -7,6 +7,7 @@
 
 mod classify;
 mod dialect;
+mod entry;
 mod error;
 mod high_water;
 #[cfg(feature = "tower")]
@@ -24,6 +25,8 @@ mod rule;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod strays;
 mod tx;
 mod uninterrupted;
 

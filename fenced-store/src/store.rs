@@ -2,7 +2,7 @@ use lock_core::{ResourceName, Sequencer};
 use sqlx::Pool;
 
 use crate::{
-    Dialect, FenceError, FencedTx, HighWater, dialect::sealed::Operations,
+    Dialect, FenceError, FencedTx, HighWater, dialect::sealed::Operations, entry::Entry,
     uninterrupted::uninterrupted,
 };
 
@@ -89,12 +89,11 @@ impl<DB: Dialect> FencedStore<DB> {
     /// Cancel safe: a transaction that was begun meanwhile is rolled back.
     pub async fn begin(&self, sequencer: &Sequencer) -> Result<FencedTx<DB>, FenceError> {
         let (store, presented) = (self.clone(), sequencer.clone());
-        let tx =
-            uninterrupted(
-                async move { DB::begin(&store.pool, &store.tx_options, &presented).await },
-            )
-            .await?;
-        Ok(FencedTx::new(tx, sequencer.clone()))
+        let entry = Entry::random();
+        let begin =
+            async move { DB::begin(&store.pool, &store.tx_options, &presented, entry).await };
+        let tx = uninterrupted(begin).await?;
+        Ok(FencedTx::new(tx, sequencer.clone(), entry))
     }
 
     /// Reads the high-water mark of a resource; `None` if it was never claimed.

@@ -6,7 +6,7 @@ use std::{
 use lock_core::Sequencer;
 use sqlx::Transaction;
 
-use crate::{Dialect, FenceError, Receipt};
+use crate::{Dialect, FenceError, Receipt, entry::Entry, uninterrupted::uninterrupted};
 
 /// A transaction that the store let in: until it ends, no newer holder can claim the resource.
 ///
@@ -24,11 +24,20 @@ use crate::{Dialect, FenceError, Receipt};
 pub struct FencedTx<DB: Dialect> {
     tx: Transaction<'static, DB>,
     sequencer: Sequencer,
+    entry: Entry,
 }
 
 impl<DB: Dialect> FencedTx<DB> {
-    pub(crate) const fn new(tx: Transaction<'static, DB>, sequencer: Sequencer) -> Self {
-        Self { tx, sequencer }
+    pub(crate) const fn new(
+        tx: Transaction<'static, DB>,
+        sequencer: Sequencer,
+        entry: Entry,
+    ) -> Self {
+        Self {
+            tx,
+            sequencer,
+            entry,
+        }
     }
 
     /// The grant that this transaction is fenced by.
@@ -48,10 +57,18 @@ impl<DB: Dialect> FencedTx<DB> {
     /// nothing was committed.
     ///
     /// # Cancel safety
-    /// Not cancel safe: if the future is dropped, it is not known whether the commit happened.
+    /// Not cancel safe: if the future is dropped, the commit goes on in the background, and it is
+    /// not known how it ends.
     pub async fn commit(self) -> Result<Receipt, FenceError> {
-        DB::commit(self.tx, &self.sequencer).await?;
-        Ok(Receipt::of_commit(&self.sequencer))
+        let Self {
+            tx,
+            sequencer,
+            entry,
+        } = self;
+        uninterrupted(async move { DB::commit(tx, entry).await })
+            .await
+            .map_err(FenceError::of_lost_commit)?;
+        Ok(Receipt::of_commit(&sequencer))
     }
 
     /// Rolls back, and waits until it is done. Dropping does the same without waiting.

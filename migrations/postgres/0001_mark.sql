@@ -11,7 +11,6 @@
 --   FN002 duplicate token  detail {"resource", "presented"}
 --   FN003 not claimed      detail {"resource", "presented"}
 --   FN004 wrong issuer     detail {"resource", "presented", "current"}
---   FN005 the transaction that entered is over (raised by the check before a commit)
 --
 -- A holder is an opaque text that one acquisition alone knows. Palisade stores a digest of its
 -- secret nonce here, so neither these tables nor the server's log can impersonate a holder. No
@@ -178,8 +177,7 @@ begin
     perform fenced.refuse(enter.resource, enter.token, enter.holder, enter.issuer);
   end if;
 
-  -- All at once, because each statement in here costs. fenced.* is gone with the transaction: that
-  -- is how a commit knows that this is still the one that entered.
+  -- All at once, because each statement in here costs.
   perform
     set_config('lock_timeout', lock_timeout_before, true),
     set_config('idle_in_transaction_session_timeout',
@@ -188,17 +186,5 @@ begin
     set_config('statement_timeout',
                coalesce(statement_timeout_ms::text, current_setting('statement_timeout')), true),
     set_config('tcp_user_timeout',
-               coalesce(statement_timeout_ms::text, current_setting('tcp_user_timeout')), true),
-    set_config('fenced.resource', enter.resource, true),
-    set_config('fenced.token', enter.token::text, true);
-end $$;
-
--- Raises: the transaction that entered is over, for example because a statement of its own ended
--- it.
-create function fenced.refuse_commit() returns boolean
-language plpgsql as $$
-begin
-  raise exception using
-    errcode = 'FN005',
-    message = 'the transaction that entered the fence is over, nothing was committed';
+               coalesce(statement_timeout_ms::text, current_setting('tcp_user_timeout')), true);
 end $$;

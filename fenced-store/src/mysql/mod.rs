@@ -9,15 +9,19 @@ mod error;
 mod migrate;
 
 use lock_core::{Issuer, ResourceName, Sequencer};
-use sqlx::{Executor, MySql, MySqlConnection, MySqlPool, Transaction};
+use sqlx::{
+    AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlSafeStr, Transaction,
+};
 
 pub(crate) use self::error::classify;
 use self::error::{of_commit, of_our_call};
 use crate::{
     FenceError, FencedStore, HighWater,
     dialect::sealed::Operations,
+    entry::Entry,
     high_water::columns::undecodable,
     rule::{self, Claim},
+    strays::past_strays,
 };
 
 /// A fenced store in MySQL or MariaDB.
@@ -60,10 +64,11 @@ impl Operations for MySql {
         pool: &MySqlPool,
         (): &(),
         sequencer: &Sequencer,
+        entry: Entry,
     ) -> Result<Transaction<'static, Self>, FenceError> {
-        let mut tx = pool
-            .begin_with("START TRANSACTION; SAVEPOINT fenced_entered")
-            .await?;
+        let begin = format!("START TRANSACTION; SAVEPOINT {entry}");
+        let begin = AssertSqlSafe(begin).into_sql_str();
+        let mut tx = past_strays(pool, || pool.begin_with(begin.clone())).await?;
         let mark = mark(&mut tx, MARK_SHARED, sequencer.resource()).await?;
         rule::enter(mark.as_ref(), sequencer)?;
         Ok(tx)
@@ -71,9 +76,22 @@ impl Operations for MySql {
 
     /// After a deadlock MySQL is outside the transaction, and a `COMMIT` there succeeds and commits
     /// nothing. Releasing the savepoint fails then, and the `COMMIT` behind it is not reached.
-    async fn commit(mut tx: Transaction<'static, Self>, _: &Sequencer) -> Result<(), FenceError> {
-        let commit = sqlx::raw_sql("RELEASE SAVEPOINT fenced_entered; COMMIT");
-        tx.execute(commit).await.map_err(of_commit)?;
+    async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
+        let commit = AssertSqlSafe(format!("RELEASE SAVEPOINT {entry}; COMMIT"));
+        tx.execute(sqlx::raw_sql(commit)).await.map_err(of_commit)?;
+        Ok(())
+    }
+
+    fn is_stray(error: &sqlx::Error) -> bool {
+        matches!(error, sqlx::Error::InvalidSavePointStatement)
+    }
+
+    /// sqlx counts one that it takes for open. One that it does not know of is ended by the server
+    /// when another one begins.
+    async fn refuse_stray(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
+        if connection.is_in_transaction() {
+            return Err(sqlx::Error::InvalidSavePointStatement);
+        }
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 use lock_core::{FencingToken, Issuer, ResourceName};
 use serde::Deserialize;
-use sqlx::postgres::{PgDatabaseError, PgSeverity};
+use sqlx::postgres::PgDatabaseError;
 
+use super::statement::{IN_A_TRANSACTION, TRANSACTION_IS_OVER};
 use crate::FenceError;
 
 /// Sorts an error of Postgres; gives back any other.
@@ -11,8 +12,8 @@ pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
     };
     match error.code() {
         "FN001" | "FN002" | "FN003" | "FN004" => refusal(error).ok_or(source),
-        // FN005: raised by the check before a commit. 25P02: in an aborted transaction.
-        "FN005" | "25P02" => Ok(FenceError::Aborted),
+        // In an aborted transaction.
+        "25P02" => Ok(FenceError::Aborted),
         // A lock timeout; too many connections.
         "55P03" | "53300" => Ok(FenceError::Busy { source }),
         // A serialization failure; a deadlock.
@@ -29,17 +30,42 @@ pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
     match database_error(&source).map(PgDatabaseError::code) {
         // No such schema, function or table.
         Some("3F000" | "42883" | "42P01") => FenceError::NotMigrated { source },
+        _ if is_stray(&source) => FenceError::Busy { source },
         _ => source.into(),
     }
 }
 
-/// An error of a commit: it is certain that nothing was committed only if the server said so and
-/// went on. A session that is ended may have committed before.
+/// Whether a call was refused because its session is inside a transaction already.
+pub(super) fn is_stray(error: &sqlx::Error) -> bool {
+    // sqlx counts one. Otherwise the server says so: our own check; SET TRANSACTION, which comes
+    // too late; any statement in an aborted transaction.
+    matches!(error, sqlx::Error::InvalidSavePointStatement)
+        || database_error(error).is_some_and(|error| match error.code() {
+            "22P02" => error.message().contains(IN_A_TRANSACTION),
+            code => matches!(code, "25001" | "25P02"),
+        })
+}
+
+/// An error of a commit: nothing was committed if it is one that comes before. Of others this is
+/// not certain, whatever their severity: a cancel (57014) may strike after the commit.
 pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
-    match database_error(&source).map(PgDatabaseError::severity) {
-        Some(PgSeverity::Error) => source.into(),
+    match database_error(&source) {
+        Some(error) if is_entry_missing(error) => FenceError::Aborted,
+        Some(error) if is_before_commit(error.code()) => source.into(),
         _ => FenceError::CommitUnknown { source },
     }
+}
+
+/// `COMMIT AND CHAIN` outside a transaction (25P01); the check of the entry.
+fn is_entry_missing(error: &PgDatabaseError) -> bool {
+    error.code() == "25P01"
+        || (error.code() == "22P02" && error.message().contains(TRANSACTION_IS_OVER))
+}
+
+/// An aborted transaction; a serialization failure or a deadlock; a deferred constraint; a refusal
+/// of ours, by a deferred trigger of the application.
+fn is_before_commit(code: &str) -> bool {
+    matches!(code, "25P02" | "40001" | "40P01") || code.starts_with("23") || code.starts_with("FN")
 }
 
 fn database_error(error: &sqlx::Error) -> Option<&PgDatabaseError> {

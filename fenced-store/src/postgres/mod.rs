@@ -6,14 +6,16 @@ mod options;
 mod statement;
 
 use lock_core::{ResourceName, Sequencer};
-use sqlx::{Executor, PgPool, Postgres, Transaction};
+use sqlx::{Executor, PgConnection, PgPool, Postgres, Transaction};
 
 pub(crate) use self::error::classify;
 pub use self::options::{Isolation, PgTxOptions};
 use crate::{
     FenceError, FencedStore, HighWater,
     dialect::sealed::Operations,
+    entry::Entry,
     postgres::error::{of_commit, of_our_call},
+    strays::past_strays,
 };
 
 /// A fenced store in PostgreSQL.
@@ -39,8 +41,10 @@ impl Operations for Postgres {
         options: &PgTxOptions,
         sequencer: &Sequencer,
     ) -> Result<(), FenceError> {
-        let claim = sqlx::raw_sql(statement::claim(sequencer, options));
-        claim.execute(pool).await.map_err(of_our_call)?;
+        let claim = statement::claim(sequencer, options);
+        past_strays(pool, || sqlx::raw_sql(claim.clone()).execute(pool))
+            .await
+            .map_err(of_our_call)?;
         Ok(())
     }
 
@@ -48,19 +52,30 @@ impl Operations for Postgres {
         pool: &PgPool,
         options: &PgTxOptions,
         sequencer: &Sequencer,
+        entry: Entry,
     ) -> Result<Transaction<'static, Self>, FenceError> {
-        let begin = pool.begin_with(statement::begin(sequencer, options));
-        begin.await.map_err(of_our_call)
+        let begin = statement::begin(sequencer, options, entry);
+        past_strays(pool, || pool.begin_with(begin.clone()))
+            .await
+            .map_err(of_our_call)
     }
 
     /// Leaves it to the drop of `tx` to roll back the empty transaction that `AND CHAIN` began:
     /// sqlx counts one as open, and that happens off the caller's path.
-    async fn commit(
-        mut tx: Transaction<'static, Self>,
-        sequencer: &Sequencer,
-    ) -> Result<(), FenceError> {
-        let commit = sqlx::raw_sql(statement::commit(sequencer));
+    async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
+        let commit = sqlx::raw_sql(statement::commit(entry));
         tx.execute(commit).await.map_err(of_commit)?;
+        Ok(())
+    }
+
+    fn is_stray(error: &sqlx::Error) -> bool {
+        error::is_stray(error)
+    }
+
+    async fn refuse_stray(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        connection
+            .execute(sqlx::raw_sql(statement::REFUSE_STRAY))
+            .await?;
         Ok(())
     }
 

@@ -4,21 +4,35 @@
 use std::time::Duration;
 
 use lock_core::Sequencer;
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use super::options::{Isolation, PgTxOptions};
+use crate::entry::Entry;
 
 /// Reads a mark.
 pub(super) const HIGH_WATER: &str =
     "SELECT token, holder, issuer FROM fenced.mark WHERE resource = $1";
 
-/// A claim, in a transaction of its own.
+/// Fails if the session is inside a transaction: that one began earlier than the message came.
+/// Otherwise the message is a transaction of its own.
+///
+/// What fails is a cast, which needs nothing but the catalog. Its value is in the error's message.
+pub(super) const REFUSE_STRAY: &str = "SELECT CASE WHEN pg_catalog.transaction_timestamp() \
+    OPERATOR(pg_catalog.<>) pg_catalog.statement_timestamp() \
+    THEN CAST(pg_catalog.concat('in a transaction since ', \
+    pg_catalog.transaction_timestamp()) AS boolean) END";
+
+/// What the error of `REFUSE_STRAY` says.
+pub(super) const IN_A_TRANSACTION: &str = "in a transaction since";
+
+/// A claim, in a transaction of its own: inside one that somebody left open, nobody would commit
+/// it.
 ///
 /// At read committed whatever the session's default is: an older snapshot would not show the mark
 /// as it is after the wait.
-pub(super) fn claim(sequencer: &Sequencer, options: &PgTxOptions) -> AssertSqlSafe<String> {
-    AssertSqlSafe(format!(
-        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT fenced.claim({}, {})",
+pub(super) fn claim(sequencer: &Sequencer, options: &PgTxOptions) -> SqlStr {
+    sql(format!(
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_STRAY}, fenced.claim({}, {})",
         grant(sequencer),
         milliseconds(options.lock_timeout),
     ))
@@ -28,16 +42,18 @@ pub(super) fn claim(sequencer: &Sequencer, options: &PgTxOptions) -> AssertSqlSa
 ///
 /// `BEGIN` comes last and turns the transaction in which the message runs into one that stays open.
 /// If entering raises, it is never reached and the session is idle again; the other way round, the
-/// connection would go back to the pool inside an aborted transaction and stay there.
-pub(super) fn begin(sequencer: &Sequencer, options: &PgTxOptions) -> AssertSqlSafe<String> {
+/// connection would go back to the pool inside an aborted transaction and stay there. A transaction
+/// that somebody left open is refused: its commit would store their leftovers, too.
+pub(super) fn begin(sequencer: &Sequencer, options: &PgTxOptions, entry: Entry) -> SqlStr {
     let isolation = match options.isolation {
         None => "",
         Some(Isolation::ReadCommitted) => "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; ",
         Some(Isolation::RepeatableRead) => "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; ",
         Some(Isolation::Serializable) => "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; ",
     };
-    AssertSqlSafe(format!(
-        "{isolation}SELECT fenced.enter({}, {}, {}, {}); BEGIN",
+    sql(format!(
+        "{isolation}{REFUSE_STRAY}, fenced.enter({}, {}, {}, {}), \
+         pg_catalog.set_config('fenced.entry', '{entry}', true); BEGIN",
         grant(sequencer),
         milliseconds(options.lock_timeout),
         milliseconds(options.idle_timeout),
@@ -51,13 +67,25 @@ pub(super) fn begin(sequencer: &Sequencer, options: &PgTxOptions) -> AssertSqlSa
 /// sqlx does not look at the tag. The `SELECT` fails in an aborted transaction, and in one that is
 /// not the one that entered; then `COMMIT` is not reached.
 ///
+/// The setting `fenced.entry` is gone with the transaction that entered. If it is not there, a cast
+/// fails, whose value is in the message: a function of ours would be out of reach after `SET LOCAL
+/// ROLE`.
+///
 /// `AND CHAIN` fails outside a transaction, and keeps one open for sqlx, which counts.
-pub(super) fn commit(sequencer: &Sequencer) -> AssertSqlSafe<String> {
-    AssertSqlSafe(format!(
-        "SELECT CASE current_setting('fenced.token', true) WHEN '{}' THEN true \
-         ELSE fenced.refuse_commit() END; COMMIT AND CHAIN",
-        sequencer.token(),
+pub(super) fn commit(entry: Entry) -> SqlStr {
+    sql(format!(
+        "SELECT CASE WHEN pg_catalog.current_setting('fenced.entry', true) \
+         OPERATOR(pg_catalog.=) '{entry}' THEN true \
+         ELSE CAST(pg_catalog.concat('{TRANSACTION_IS_OVER}: ', \
+         pg_catalog.current_setting('fenced.entry', true)) AS boolean) END; COMMIT AND CHAIN",
     ))
+}
+
+/// What the error of a commit says if its transaction is not the one that entered.
+pub(super) const TRANSACTION_IS_OVER: &str = "the fenced transaction is over";
+
+fn sql(statement: String) -> SqlStr {
+    AssertSqlSafe(statement).into_sql_str()
 }
 
 /// The arguments that make up a grant. A server may log them: the holder goes as its digest.
@@ -124,11 +152,10 @@ mod tests {
         let sequencer = sequencer("account:42", holder);
         let options = PgTxOptions::default();
         for sql in [
-            claim(&sequencer, &options).0,
-            begin(&sequencer, &options).0,
-            commit(&sequencer).0,
+            claim(&sequencer, &options),
+            begin(&sequencer, &options, Entry::random()),
         ] {
-            assert!(!sql.contains(&holder.expose()), "{sql}");
+            assert!(!sql.as_str().contains(&holder.expose()), "{sql:?}");
         }
     }
 

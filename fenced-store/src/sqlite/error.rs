@@ -23,6 +23,9 @@ pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
     if sqlite_error(&source).is_some_and(|error| error.message().starts_with("no such table")) {
         return FenceError::NotMigrated { source };
     }
+    if is_stray(&source) {
+        return FenceError::Busy { source };
+    }
     source.into()
 }
 
@@ -38,6 +41,14 @@ pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
 /// savepoint. SQLite has no code of its own for it.
 pub(super) fn no_savepoint(source: &sqlx::Error) -> bool {
     sqlite_error(source).is_some_and(|error| error.message().starts_with("no such savepoint"))
+}
+
+/// Whether a call was refused because its connection is inside a transaction already: sqlx counts
+/// one, or SQLite knows one.
+pub(super) fn is_stray(error: &sqlx::Error) -> bool {
+    const WITHIN: &str = "cannot start a transaction within a transaction";
+    matches!(error, sqlx::Error::InvalidSavePointStatement)
+        || sqlite_error(error).is_some_and(|error| error.message() == WITHIN)
 }
 
 fn primary_code(error: &sqlx::Error) -> Option<i32> {

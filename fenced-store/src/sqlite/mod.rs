@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use lock_core::{Issuer, ResourceName, Sequencer};
 use sqlx::{
-    Executor, Sqlite, SqliteConnection, SqlitePool, Transaction,
+    AssertSqlSafe, Connection, Executor, SqlSafeStr, Sqlite, SqliteConnection, SqlitePool,
+    Transaction,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
 use tracing::debug;
@@ -18,8 +19,10 @@ use self::error::of_our_call;
 use crate::{
     FenceError, FencedStore, HighWater,
     dialect::sealed::Operations,
+    entry::Entry,
     high_water::columns::undecodable,
     rule::{self, Claim},
+    strays::past_strays,
 };
 
 /// A fenced store in an SQLite file.
@@ -28,8 +31,9 @@ use crate::{
 /// a process that is stopped inside one: claims are [`Busy`](FenceError::Busy) until it goes on or
 /// ends. Nothing in SQLite can help that.
 ///
-/// After a statement with `ON CONFLICT ROLLBACK` or `RAISE(ROLLBACK)` has failed, SQLite is outside
-/// the transaction, and what follows is written unfenced. The commit says so, too late.
+/// SQLite may end the transaction by itself when a statement fails: with `ON CONFLICT ROLLBACK` or
+/// `RAISE(ROLLBACK)`, a full disk, an I/O error, no memory, an interrupt. What follows is written
+/// unfenced, and the commit says so, too late: roll back after an error.
 pub type SqliteFencedStore = FencedStore<Sqlite>;
 
 impl FencedStore<Sqlite> {
@@ -57,7 +61,9 @@ impl Operations for Sqlite {
         let seen = mark(&mut *pool.acquire().await?, sequencer.resource()).await?;
         rule::claim(seen.as_ref(), sequencer)?;
 
-        let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
+        let mut tx = past_strays(pool, || pool.begin_with("BEGIN IMMEDIATE"))
+            .await
+            .map_err(of_our_call)?;
         check_issuer(&mut tx, sequencer).await?;
         let mark = mark(&mut tx, sequencer.resource()).await?;
         match rule::claim(mark.as_ref(), sequencer)? {
@@ -72,9 +78,13 @@ impl Operations for Sqlite {
         pool: &SqlitePool,
         (): &(),
         sequencer: &Sequencer,
+        entry: Entry,
     ) -> Result<Transaction<'static, Self>, FenceError> {
-        let begin = "BEGIN IMMEDIATE; SAVEPOINT fenced_entered";
-        let mut tx = pool.begin_with(begin).await?;
+        let begin = format!("BEGIN IMMEDIATE; SAVEPOINT {entry}");
+        let begin = AssertSqlSafe(begin).into_sql_str();
+        let mut tx = past_strays(pool, || pool.begin_with(begin.clone()))
+            .await
+            .map_err(of_our_call)?;
         let mark = mark(&mut tx, sequencer.resource()).await?;
         rule::enter(mark.as_ref(), sequencer)?;
         Ok(tx)
@@ -82,21 +92,36 @@ impl Operations for Sqlite {
 
     /// Not by sqlx's commit, which would take another transaction for the one that entered.
     ///
-    /// If there is none at all, the rollback when `tx` is dropped fails, too, and sqlx, which
-    /// counts, would take the pooled connection for one inside a transaction for ever. So there is
-    /// always one open when `tx` is dropped.
-    async fn commit(mut tx: Transaction<'static, Self>, _: &Sequencer) -> Result<(), FenceError> {
-        let commit = sqlx::raw_sql("RELEASE fenced_entered; COMMIT; BEGIN");
-        match tx.execute(commit).await {
+    /// The rollback when `tx` is dropped fails if there is none at all, and sqlx, which counts,
+    /// would take the pooled connection for one inside a transaction. So there is one again when
+    /// `tx` is dropped, provided that sqlx still counts it.
+    async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
+        let commit = AssertSqlSafe(format!("RELEASE {entry}; COMMIT"));
+        let result = match tx.execute(sqlx::raw_sql(commit)).await {
             Ok(_) => Ok(()),
-            Err(source) if error::no_savepoint(&source) => {
-                if let Err(error) = tx.execute("BEGIN").await {
-                    debug!(%error, "there is another transaction, which is rolled back");
-                }
-                Err(FenceError::Aborted)
-            }
+            Err(source) if error::no_savepoint(&source) => Err(FenceError::Aborted),
             Err(source) => Err(error::of_commit(source)),
+        };
+        let end = if tx.is_in_transaction() {
+            "BEGIN"
+        } else {
+            "ROLLBACK"
+        };
+        if let Err(error) = tx.execute(end).await {
+            debug!(%error, "{end} after a commit: the transaction is in that state already");
         }
+        result
+    }
+
+    fn is_stray(error: &sqlx::Error) -> bool {
+        error::is_stray(error)
+    }
+
+    async fn refuse_stray(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        if connection.is_in_transaction() {
+            return Err(sqlx::Error::InvalidSavePointStatement);
+        }
+        connection.execute("BEGIN; ROLLBACK").await.map(drop)
     }
 
     async fn high_water(

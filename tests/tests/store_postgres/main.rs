@@ -7,6 +7,7 @@ mod migrations;
 #[path = "../../../fenced-store/tests/rule/mod.rs"]
 mod rule;
 mod server;
+mod strays;
 mod transactions;
 mod traps;
 mod turnstile;

@@ -65,11 +65,11 @@ async fn a_connection_is_clean_after_a_commit() {
             .execute(&pool)
             .await
             .unwrap();
-        let token: String = sqlx::query_scalar("SELECT current_setting('fenced.token')")
+        let entry: String = sqlx::query_scalar("SELECT current_setting('fenced.entry')")
             .fetch_one(&pool)
             .await
             .unwrap();
-        assert_eq!(token, "", "the fence ends with its transaction");
+        assert_eq!(entry, "", "the fence ends with its transaction");
         assert_eq!(balance(&world).await, expected);
     }
     let visible: bool = sqlx::query_scalar("SELECT to_regclass('written_outside') IS NOT NULL")

@@ -1,0 +1,22 @@
+use std::fmt;
+
+/// The name of one begun transaction, by which its commit knows that it is still the same one.
+///
+/// Random, so that nothing else can have left it behind: the token would not do, because other
+/// transactions of its holder have the same.
+#[derive(Clone, Copy, Debug)]
+#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
+pub struct Entry(u64);
+
+impl Entry {
+    pub(crate) fn random() -> Self {
+        Self(rand::random())
+    }
+}
+
+/// Letters, digits and underscores: an identifier in every database.
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "fenced_{:016x}", self.0)
+    }
+}

@@ -1,0 +1,47 @@
+use sqlx::{Connection, Pool};
+use tracing::warn;
+
+use crate::dialect::sealed::Operations;
+
+/// How often a call is tried before its error is passed on.
+const ATTEMPTS: usize = 3;
+
+/// Runs a call on connections of the pool until it meets one that is not a stray: one that sits
+/// inside a transaction which nobody is going to end.
+///
+/// In sqlx 0.9.0 an application leaves a stray behind when it drops the future of its own
+/// `pool.begin()`. What is written on one says `Ok` and is lost, our claims included, so a call has
+/// to refuse it, with an error that `is_stray` knows. Strays are closed here.
+pub(crate) async fn past_strays<DB, T, F>(
+    pool: &Pool<DB>,
+    call: impl Fn() -> F,
+) -> Result<T, sqlx::Error>
+where
+    DB: Operations,
+    F: Future<Output = Result<T, sqlx::Error>>,
+{
+    for _ in 1..ATTEMPTS {
+        match call().await {
+            Err(error) if DB::is_stray(&error) => close_strays(pool).await?,
+            result => return result,
+        }
+    }
+    call().await
+}
+
+/// A connection that is given back queues behind those that are idle, so as many as there are have
+/// to be looked at.
+async fn close_strays<DB: Operations>(pool: &Pool<DB>) -> Result<(), sqlx::Error> {
+    for _ in 0..=pool.num_idle() {
+        let mut connection = pool.acquire().await?;
+        if let Err(error) = DB::refuse_stray(&mut connection).await {
+            warn!(
+                error = &error as &dyn std::error::Error,
+                "closing a pooled connection that was left inside a transaction, \
+                 perhaps by a begin whose future was dropped"
+            );
+            connection.detach().close_hard().await?;
+        }
+    }
+    Ok(())
+}
