@@ -148,6 +148,10 @@ pub(crate) struct ServeArgs {
     /// Address to listen on; loopback unless you say otherwise, port 0 picks a free one
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "IP:PORT")]
     pub(crate) addr: SocketAddr,
+    /// How long a request may take to arrive, and again to be served, beyond the wait for a lease
+    /// (100ms to 5m); a write that takes longer is answered with 504 and comes to its end
+    #[arg(long, default_value = "15s", value_parser = request_timeout, value_name = "DURATION")]
+    pub(crate) request_timeout: Duration,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -178,6 +182,10 @@ fn ttl(text: &str) -> Result<Duration, String> {
 
 fn pause(text: &str) -> Result<Duration, String> {
     within(duration(text)?, "0ms", "10m")
+}
+
+fn request_timeout(text: &str) -> Result<Duration, String> {
+    within(duration(text)?, "100ms", "5m")
 }
 
 fn within(value: Duration, least: &str, most: &str) -> Result<Duration, String> {

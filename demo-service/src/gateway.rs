@@ -11,6 +11,7 @@ mod leases;
 mod problems;
 mod router;
 mod server;
+mod time_limit;
 pub(crate) mod wire;
 mod witness;
 

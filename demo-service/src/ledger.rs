@@ -2,11 +2,15 @@
 //! database it talks to.
 
 mod open;
+mod refusal;
 
 use fenced_store::Dialect;
 use sqlx::{Postgres, Sqlite};
 
-pub(crate) use self::open::{AnyStore, open};
+pub(crate) use self::{
+    open::{AnyStore, open},
+    refusal::was_refused,
+};
 
 /// Reads `None` if there is no such account.
 const BALANCE: &str = "SELECT balance FROM demo_accounts WHERE id = $1";

@@ -24,7 +24,8 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
         .local_addr()
         .map_err(Failure::machine("finding the port"))?;
     let (lock, store) = (&args.lock.address, &args.store);
-    let gateway = Gateway::open(lock, store, InitialToken::default(), None).await?;
+    let limit = args.request_timeout;
+    let gateway = Gateway::open(lock, store, InitialToken::default(), limit, None).await?;
     Console::Stdout.line(format!(
         "listening on http://{addr} (lock service {lock}, store {store})",
     ));

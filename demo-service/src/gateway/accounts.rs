@@ -12,11 +12,14 @@ use super::{
     app::App,
     body::{Body, Segment},
     error::ApiError,
-    problems,
+    problems, time_limit,
     wire::{AccountBody, BalanceBody},
     witness::Witness,
 };
-use crate::{events::What, ledger::Ledger};
+use crate::{
+    events::What,
+    ledger::{self, Ledger},
+};
 
 /// The greatest balance: exact in every JSON reader, also where numbers are doubles.
 const BALANCE_MAX: i64 = 999_999_999_999_999;
@@ -56,7 +59,8 @@ pub(super) async fn write<DB: Ledger>(
     let resource = resource(&id)?;
     check_balance(balance)?;
     let token = sequencer.token();
-    match fenced_write(&app, &sequencer, &id, balance).await {
+    let writing = fenced_write(app.clone(), sequencer, id.clone(), balance);
+    match time_limit::to_the_end(app.time_limit, writing).await {
         Ok((receipt, before)) => {
             let (token, high_water, after) = (Some(token), Some(receipt.token()), balance);
             let written = What::WriteAccepted {
@@ -70,7 +74,7 @@ pub(super) async fn write<DB: Ledger>(
             Ok((receipt, Json(AccountBody { id, balance })))
         }
         Err(error) => {
-            if let FenceError::Stale { high_water, .. } = error {
+            if let ApiError::Fence(FenceError::Stale { high_water, .. }) = error {
                 let (status, high_water) = (412, Some(high_water));
                 let refused = What::WriteRefused {
                     token,
@@ -80,20 +84,20 @@ pub(super) async fn write<DB: Ledger>(
                 };
                 witness.note(&resource, refused);
             }
-            Err(error.into())
+            Err(error)
         }
     }
 }
 
 async fn fenced_write<DB: Ledger>(
-    app: &App<DB>,
-    sequencer: &Sequencer,
-    id: &str,
+    app: App<DB>,
+    sequencer: Sequencer,
+    id: String,
     balance: i64,
 ) -> Result<(Receipt, Option<i64>), FenceError> {
-    let mut tx = app.store().begin(sequencer).await?;
-    let before = DB::balance(&mut tx, id).await?;
-    DB::set_balance(&mut tx, id, balance).await?;
+    let mut tx = app.store().begin(&sequencer).await?;
+    let before = DB::balance(&mut tx, &id).await?;
+    DB::set_balance(&mut tx, &id, balance).await?;
     Ok((tx.commit().await?, before))
 }
 
@@ -121,9 +125,8 @@ pub(super) async fn write_unfenced<DB: Ledger>(
 ) -> Result<Json<AccountBody>, ApiError> {
     let resource = resource(&id)?;
     check_balance(balance)?;
-    let mut connection = app.store().pool().acquire().await?;
-    let before = DB::balance(&mut connection, &id).await?;
-    DB::set_balance(&mut connection, &id, balance).await?;
+    let writing = unfenced_write(app.clone(), id.clone(), balance);
+    let before = time_limit::to_the_end(app.time_limit, writing).await?;
     let (token, after) = (witness.token(), balance);
     let written = What::WriteAccepted {
         token,
@@ -134,6 +137,28 @@ pub(super) async fn write_unfenced<DB: Ledger>(
     };
     witness.note(&resource, written);
     Ok(Json(AccountBody { id, balance }))
+}
+
+async fn unfenced_write<DB: Ledger>(
+    app: App<DB>,
+    id: String,
+    balance: i64,
+) -> Result<Option<i64>, FenceError> {
+    let mut connection = app.store().pool().acquire().await?;
+    let before = DB::balance(&mut connection, &id).await?;
+    let written = DB::set_balance(&mut connection, &id, balance).await;
+    written.map_err(of_autocommit)?;
+    Ok(before)
+}
+
+/// An error of a statement that is its own transaction: without an answer of the database that it
+/// was refused, it may have been committed.
+fn of_autocommit(source: sqlx::Error) -> FenceError {
+    if ledger::was_refused(&source) {
+        source.into()
+    } else {
+        FenceError::CommitUnknown { source }
+    }
 }
 
 async fn plain_balance<DB: Ledger>(app: &App<DB>, id: &str) -> Result<Option<i64>, FenceError> {

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use fenced_store::{FencedStore, Protected};
 use lock_core::LockManager;
 use tokio::sync::watch;
@@ -10,6 +12,8 @@ pub(super) struct App<DB: Ledger> {
     pub(super) protected: Protected<DB>,
     pub(super) recorder: Option<Recorder>,
     pub(super) is_closing: watch::Receiver<bool>,
+    /// How long a request may take to arrive, and again to be served.
+    pub(super) time_limit: Duration,
 }
 
 impl<DB: Ledger> App<DB> {
@@ -39,6 +43,7 @@ impl<DB: Ledger> Clone for App<DB> {
             protected: self.protected.clone(),
             recorder: self.recorder.clone(),
             is_closing: self.is_closing.clone(),
+            time_limit: self.time_limit,
         }
     }
 }

@@ -7,26 +7,32 @@ use axum::{
 };
 use fenced_store::http::Problem;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
-use super::{error::ApiError, problems};
+use super::{app::App, error::ApiError, problems};
+use crate::ledger::Ledger;
 
-/// A JSON body.
+/// A JSON body. One that does not arrive in time is a 408: nothing was begun for it.
 #[derive(Debug)]
 pub(super) struct Body<T>(pub(super) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+impl<T: DeserializeOwned, DB: Ledger> FromRequest<App<DB>> for Body<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let Json(body) = Json::from_request(request, state)
-            .await
-            .map_err(json_problem)?;
+    async fn from_request(request: Request, app: &App<DB>) -> Result<Self, ApiError> {
+        let body = timeout(app.time_limit, Json::from_request(request, app)).await;
+        let Json(body) = body.map_err(|_| too_late())?.map_err(json_problem)?;
         Ok(Self(body))
     }
 }
 
 fn json_problem(rejection: JsonRejection) -> Problem {
     Problem::new(problems::of_status(rejection.status())).detail(rejection.body_text())
+}
+
+fn too_late() -> Problem {
+    Problem::new(problems::REQUEST_TIMEOUT)
+        .detail("the body did not arrive in time and nothing was done: send the request again")
 }
 
 /// The single parameter of a path, percent-decoded.

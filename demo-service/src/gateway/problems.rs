@@ -31,6 +31,12 @@ pub(super) const LEASE_ENDED: ProblemType = ProblemType::new(
     StatusCode::PRECONDITION_FAILED,
     "The lease has ended",
 );
+/// 408: the body does not arrive.
+pub(super) const REQUEST_TIMEOUT: ProblemType = ProblemType::new(
+    "request-timeout",
+    StatusCode::REQUEST_TIMEOUT,
+    "The request took too long to arrive",
+);
 /// 503: the lock service cannot answer now.
 pub(super) const LOCK_UNAVAILABLE: ProblemType = ProblemType::new(
     "lock-service-unavailable",
@@ -47,11 +53,6 @@ const METHOD_NOT_ALLOWED: ProblemType = ProblemType::new(
     "method-not-allowed",
     StatusCode::METHOD_NOT_ALLOWED,
     "The path does not know this method",
-);
-const REQUEST_TIMEOUT: ProblemType = ProblemType::new(
-    "request-timeout",
-    StatusCode::REQUEST_TIMEOUT,
-    "The request took too long",
 );
 const TOO_LARGE: ProblemType = ProblemType::new(
     "body-too-large",
@@ -83,7 +84,7 @@ pub(super) const fn of_status(status: StatusCode) -> ProblemType {
     }
 }
 
-/// Gives a refusal of the framework (404, 405, 408, 413) a problem document for a body.
+/// Gives a refusal of the framework (404, 405, 413) a problem document for a body.
 pub(super) async fn document(response: Response) -> Response {
     let kind = of_status(response.status());
     let mut document = if kind.status() != response.status() || is_problem(&response) {

@@ -1,30 +1,24 @@
-use std::time::Duration;
-
 use axum::{
     Router,
     extract::DefaultBodyLimit,
-    http::{Method, StatusCode},
-    middleware,
-    routing::{MethodRouter, get, post},
+    http::Method,
+    middleware::{self, from_fn_with_state},
+    routing::{MethodRouter, get, post, put},
 };
-use fenced_store::http::{Disclose, FencingLayer, Scope, Unsigned};
+use fenced_store::http::{Disclose, FencingLayer, ProblemType, Scope, Unsigned};
 use tower_http::{
     limit::RequestBodyLimitLayer,
-    timeout::TimeoutLayer,
     trace::{DefaultMakeSpan, DefaultOnResponse, TraceLayer},
 };
 use tracing::Level;
 
-use super::{ACCOUNT, accounts, app::App, leases, problems};
+use super::{ACCOUNT, accounts, app::App, leases, problems, time_limit};
 use crate::ledger::Ledger;
 
 /// The longest body. The longest that is of any use has some hundred bytes.
 const BODY_LEN_MAX: usize = 16 * 1024;
 
-/// How long a request may take that waits for no lease.
-const REQUEST_TIME_MAX: Duration = Duration::from_secs(15);
-
-/// The whole API.
+/// The whole API. Writes have their time limit inside, see [`time_limit::to_the_end`].
 pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
     let level = Level::INFO;
     let trace = TraceLayer::new_for_http()
@@ -33,11 +27,8 @@ pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
     Router::new()
         .route("/v1/leases/{resource}", lease_routes(&app))
         .route("/v1/accounts/{id}", account_routes(&app))
-        .route("/v1/unfenced/accounts/{id}", unfenced_account_routes())
-        .route(
-            "/healthz",
-            get("ok\n").route_layer(in_time(REQUEST_TIME_MAX)),
-        )
+        .route("/v1/unfenced/accounts/{id}", unfenced_account_routes(&app))
+        .route("/healthz", get("ok\n"))
         .with_state(app)
         .layer(DefaultBodyLimit::disable())
         .layer(RequestBodyLimitLayer::new(BODY_LEN_MAX))
@@ -49,12 +40,16 @@ fn lease_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
     let fence = FencingLayer::required(verifier(app))
         .resource(Scope::path("/v1/leases/", ""))
         .methods([Method::PUT, Method::DELETE]);
-    let waiting = in_time(leases::WAIT_MAX + REQUEST_TIME_MAX);
+    // Twice: the body has a limit of its own.
+    let limit = 2 * app.time_limit;
+    let kind = problems::LOCK_UNAVAILABLE;
+    let in_time = from_fn_with_state((limit, kind), time_limit::give_up);
+    let waiting = from_fn_with_state((leases::WAIT_MAX + limit, kind), time_limit::give_up);
     get(leases::inspect)
         .put(leases::renew)
         .delete(leases::release)
         .route_layer(fence)
-        .route_layer(in_time(REQUEST_TIME_MAX))
+        .route_layer(in_time)
         .merge(post(leases::acquire).route_layer(waiting))
 }
 
@@ -68,24 +63,21 @@ fn account_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
         .resource(scope)
         .methods([Method::GET])
         .disclose(Disclose::Always);
+    let limit = (app.time_limit, ProblemType::STORE_UNAVAILABLE);
     get(accounts::read)
-        .put(accounts::write)
-        .route_layer(fenced_write)
         .route_layer(fenced_read)
-        .route_layer(in_time(REQUEST_TIME_MAX))
+        .route_layer(from_fn_with_state(limit, time_limit::give_up))
+        .merge(put(accounts::write).route_layer(fenced_write))
 }
 
-fn unfenced_account_routes<DB: Ledger>() -> MethodRouter<App<DB>> {
+fn unfenced_account_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
+    let limit = (app.time_limit, ProblemType::STORE_UNAVAILABLE);
     get(accounts::read_unfenced)
+        .route_layer(from_fn_with_state(limit, time_limit::give_up))
         .put(accounts::write_unfenced)
-        .route_layer(in_time(REQUEST_TIME_MAX))
 }
 
 /// Tokens are not signed, so their issuer and their size must be plausible.
 fn verifier<DB: Ledger>(app: &App<DB>) -> Unsigned {
     Unsigned::new(app.locks().issuer().clone())
-}
-
-fn in_time(limit: Duration) -> TimeoutLayer {
-    TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, limit)
 }

@@ -38,6 +38,7 @@ impl Gateway {
         lock: &Address,
         store: &Address,
         initial_token: InitialToken,
+        time_limit: Duration,
         recorder: Option<Recorder>,
     ) -> Result<Self, Failure> {
         // First what needs no server: a mistake in one address is told even if the other is down.
@@ -45,8 +46,8 @@ impl Gateway {
         let store = ledger::open(store).await?;
         let store_kind = store.kind();
         Ok(match store {
-            AnyStore::Postgres(store) => Self::over(locks, store, store_kind, recorder),
-            AnyStore::Sqlite(store) => Self::over(locks, store, store_kind, recorder),
+            AnyStore::Postgres(store) => Self::over(locks, store, store_kind, time_limit, recorder),
+            AnyStore::Sqlite(store) => Self::over(locks, store, store_kind, time_limit, recorder),
         })
     }
 
@@ -54,6 +55,7 @@ impl Gateway {
         locks: LockManager,
         store: FencedStore<DB>,
         store_kind: &'static str,
+        time_limit: Duration,
         recorder: Option<Recorder>,
     ) -> Self {
         let (closing, is_closing) = watch::channel(false);
@@ -61,6 +63,7 @@ impl Gateway {
             protected: Protected::new(locks.clone(), store),
             recorder,
             is_closing,
+            time_limit,
         };
         Self {
             locks,

@@ -40,7 +40,9 @@ impl AnyStore {
 pub(crate) async fn open(address: &Address) -> Result<AnyStore, Failure> {
     match address.scheme() {
         "postgres" | "postgresql" => {
-            let options: PgConnectOptions = parse(address)?;
+            // Fenced transactions have timeouts of their own; this one bounds the unfenced writes.
+            let lock_timeout = ("lock_timeout", PATIENCE.as_millis());
+            let options = parse::<PgConnectOptions>(address)?.options([lock_timeout]);
             Ok(AnyStore::Postgres(open_pool(options, address).await?))
         }
         "sqlite" => {

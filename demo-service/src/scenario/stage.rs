@@ -1,6 +1,7 @@
 use std::{
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
+    time::Duration,
 };
 
 use lock_core::{FencingToken, InitialToken};
@@ -17,6 +18,9 @@ use crate::{
 
 /// Where the counter of an in-process lock service starts: the tokens of the well-known figure.
 const FIRST_TOKEN: u64 = 33;
+
+/// How long a request may take: longer than anything that the story has to wait for.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A gateway of our own on a free port of this machine, and a folder that is gone afterwards.
 #[derive(Debug)]
@@ -48,7 +52,8 @@ impl Stage {
             Some(store) => store.clone(),
             None => Address::sqlite_file(&scratch.path().join("accounts.db")),
         };
-        let gateway = Gateway::open(lock, &store, initial_token(lock), Some(recorder)).await?;
+        let (first, limit) = (initial_token(lock), REQUEST_TIMEOUT);
+        let gateway = Gateway::open(lock, &store, first, limit, Some(recorder)).await?;
         let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).await?;
         let addr = listener
             .local_addr()

@@ -30,15 +30,16 @@ impl Gateway {
     pub(crate) async fn start_on(lock: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
-        let arguments = [
-            "serve",
-            "--addr",
-            "127.0.0.1:0",
-            "--lock",
-            lock,
-            "--store",
-            &store,
-        ];
+        Self::serve(folder, &["--lock", lock, "--store", &store]).await
+    }
+
+    /// With these arguments, among which there is a store.
+    pub(crate) async fn start_with(arguments: &[&str]) -> Self {
+        Self::serve(tempfile::tempdir().unwrap(), arguments).await
+    }
+
+    async fn serve(folder: TempDir, arguments: &[&str]) -> Self {
+        let arguments = ["serve", "--addr", "127.0.0.1:0"].iter().chain(arguments);
         let mut process = Process::spawn("demo-service", arguments);
         let line = process.line().await.unwrap();
         let url = line
@@ -61,7 +62,7 @@ impl Gateway {
         self.url.strip_prefix("http://").unwrap()
     }
 
-    /// Where the store is.
+    /// Where the store is that nobody asked for.
     pub(crate) fn database(&self) -> std::path::PathBuf {
         self.folder.path().join("accounts.db")
     }
@@ -128,13 +129,18 @@ impl Answer {
             format!("urn:palisade:problem:{kind}"),
             "{self:?}"
         );
-        self.assert_any_problem();
+        self.assert_document();
     }
 
     /// Checks that it is a problem document about a mistake of the client.
     #[track_caller]
     pub(crate) fn assert_any_problem(&self) {
         assert!(self.status.is_client_error(), "{self:?}");
+        self.assert_document();
+    }
+
+    #[track_caller]
+    fn assert_document(&self) {
         assert_eq!(
             self.headers["content-type"], "application/problem+json",
             "{self:?}"

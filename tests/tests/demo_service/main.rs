@@ -11,3 +11,4 @@ mod interrupted;
 mod leases;
 mod scenario;
 mod shutdown;
+mod slow_store;

@@ -1,0 +1,61 @@
+//! What becomes of a request that takes too long.
+
+use std::time::Duration;
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use fenced_store::{
+    FenceError,
+    http::{Problem, ProblemType},
+};
+use tokio::time::timeout;
+use tracing::Instrument;
+
+use super::error::ApiError;
+
+/// For requests that can be given up half way: reads, and what may be sent twice. 503.
+pub(super) async fn give_up(
+    State((limit, kind)): State<(Duration, ProblemType)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let served = timeout(limit, next.run(request)).await;
+    served.unwrap_or_else(|_| {
+        Problem::new(kind)
+            .detail("the answer took too long: send the request again")
+            .retry_after(Duration::from_secs(1))
+            .into_response()
+    })
+}
+
+/// For writes: one that has begun comes to its end, in a task of its own, even if the client goes
+/// away or the limit passes. To be given up between the commit and its answer would mean to tell
+/// the client something about the write that nobody knows.
+///
+/// # Errors
+/// 504 `outcome-unknown` if the limit passes first; otherwise as the write.
+pub(super) async fn to_the_end<T: Send + 'static>(
+    limit: Duration,
+    write: impl Future<Output = Result<T, FenceError>> + Send + 'static,
+) -> Result<T, ApiError> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it ends by itself, bounded by the timeouts of pool and database"
+    )]
+    let writing = tokio::spawn(write.in_current_span());
+    match timeout(limit, writing).await {
+        Ok(Ok(written)) => Ok(written?),
+        // A panic, or the end of the runtime: as unknown as no answer at all.
+        Ok(Err(_)) | Err(_) => Err(unknown().into()),
+    }
+}
+
+fn unknown() -> Problem {
+    tracing::error!("a write has no answer in time: its outcome is unknown");
+    Problem::new(ProblemType::OUTCOME_UNKNOWN)
+        .detail("the write has begun and is not answered yet: read before you retry")
+        .with("outcome", "unknown")
+}

@@ -1,0 +1,27 @@
+use sqlx::{
+    error::DatabaseError,
+    postgres::{PgDatabaseError, PgSeverity},
+};
+
+/// Out of memory, interrupted, input or output: SQLite says them before a commit and after.
+const SQLITE_UNDECIDED: [i32; 3] = [7, 9, 10];
+
+/// Whether the database said that it did not do what it was asked, and went on.
+///
+/// Anything else, such as a broken connection, leaves it open.
+pub(crate) fn was_refused(error: &sqlx::Error) -> bool {
+    let Some(error) = error.as_database_error() else {
+        return false;
+    };
+    match error.try_downcast_ref::<PgDatabaseError>() {
+        // A session that is ended (`FATAL`) may have committed before.
+        Some(error) => error.severity() == PgSeverity::Error,
+        None => !SQLITE_UNDECIDED.contains(&primary_code(error)),
+    }
+}
+
+/// The low byte of the extended code that sqlx reports.
+fn primary_code(error: &dyn DatabaseError) -> i32 {
+    let code = error.code().and_then(|code| code.parse::<i32>().ok());
+    code.unwrap_or_default() & 0xff
+}

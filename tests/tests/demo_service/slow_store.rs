@@ -1,0 +1,142 @@
+//! A write that the store does not answer in time: the gateway does not say what it does not know.
+
+use std::time::Duration;
+
+use e2e::servers::{PostgresDatabase, postgres_database};
+use sqlx::{Connection, Executor, PgConnection, Postgres, Transaction};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+use crate::gateway::{Answer, Gateway};
+
+const FENCED: &str = "/v1/accounts/1";
+const UNFENCED: &str = "/v1/unfenced/accounts/1";
+
+/// Ends a test whose event does not come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A gateway over Postgres that is short of patience. Account 1 has a balance of 1.
+async fn gateway(database: &PostgresDatabase, request_timeout: &str) -> Gateway {
+    let arguments = [
+        "--store",
+        database.url(),
+        "--request-timeout",
+        request_timeout,
+    ];
+    let gateway = Gateway::start_with(&arguments).await;
+    gateway.write(UNFENCED, None, 1).await;
+    gateway
+}
+
+async fn connect(database: &PostgresDatabase) -> PgConnection {
+    PgConnection::connect(database.url()).await.unwrap()
+}
+
+/// Keeps every writer of account 1 waiting until it is committed.
+async fn hold(connection: &mut PgConnection) -> Transaction<'_, Postgres> {
+    let mut tx = connection.begin().await.unwrap();
+    let lock = "SELECT FROM demo_accounts WHERE id = '1' FOR UPDATE";
+    tx.execute(lock).await.unwrap();
+    tx
+}
+
+fn assert_unknown(answer: &Answer) {
+    answer.assert_problem(504, "outcome-unknown");
+    assert_eq!(answer.body["outcome"], "unknown");
+    assert!(!answer.headers.contains_key("fencing-accepted"));
+    assert!(!answer.headers.contains_key("retry-after"));
+}
+
+/// Resolves when the write has come to its end.
+async fn written(gateway: &Gateway, balance: i64) {
+    let reading = async { while gateway.balance("1").await != Some(balance) {} };
+    timeout(PATIENCE, reading).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_fenced_write_that_takes_too_long_is_unknown_and_comes_to_its_end() {
+    let database = postgres_database().await;
+    let gateway = gateway(&database, "500ms").await;
+    let token = gateway.token("account:1", 60_000).await;
+    let mut connection = connect(&database).await;
+    let held = hold(&mut connection).await;
+    assert_unknown(&gateway.write(FENCED, Some(&token), 5).await);
+    assert_eq!(gateway.balance("1").await, Some(1));
+
+    held.commit().await.unwrap();
+    written(&gateway, 5).await;
+    let again = gateway.write(FENCED, Some(&token), 6).await;
+    assert_eq!(again.status, 200, "{again:?}");
+}
+
+#[tokio::test]
+async fn an_unfenced_write_that_takes_too_long_is_unknown_too() {
+    let database = postgres_database().await;
+    let gateway = gateway(&database, "500ms").await;
+    let mut connection = connect(&database).await;
+    let held = hold(&mut connection).await;
+    assert_unknown(&gateway.write(UNFENCED, None, 5).await);
+    held.commit().await.unwrap();
+    written(&gateway, 5).await;
+}
+
+/// Its statement is its own commit, so a session that ends under it may have committed.
+#[tokio::test]
+async fn an_unfenced_write_whose_session_ends_is_unknown() {
+    let database = postgres_database().await;
+    let gateway = gateway(&database, "60s").await;
+    let mut connection = connect(&database).await;
+    let held = hold(&mut connection).await;
+    let mut administrator = connect(&database).await;
+    let end_the_waiting = async {
+        let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let mut ended = 0_i64;
+        while ended == 0 {
+            ended = sqlx::query_scalar(end)
+                .fetch_one(&mut administrator)
+                .await
+                .unwrap();
+        }
+    };
+    let write = gateway.write(UNFENCED, None, 5);
+    let (answer, ()) = timeout(PATIENCE, async { tokio::join!(write, end_the_waiting) })
+        .await
+        .unwrap();
+    assert_unknown(&answer);
+    held.rollback().await.unwrap();
+    assert_eq!(gateway.balance("1").await, Some(1));
+}
+
+/// The control: here the database says that it refused.
+#[tokio::test]
+async fn a_write_that_the_database_refused_was_not_made() {
+    let database = postgres_database().await;
+    let gateway = gateway(&database, "60s").await;
+    let mut connection = connect(&database).await;
+    let _held = hold(&mut connection).await;
+    let refused = gateway.write(UNFENCED, None, 5).await;
+    refused.assert_problem(503, "store-unavailable");
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_arrive_is_408_and_nothing_is_written() {
+    let database = postgres_database().await;
+    let gateway = gateway(&database, "500ms").await;
+    let head = "PUT /v1/unfenced/accounts/1 HTTP/1.1\r\nhost: x\r\n\
+                content-type: application/json\r\ncontent-length: 13\r\n\r\n{";
+    let mut stream = TcpStream::connect(gateway.addr()).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    assert!(
+        answer.contains("urn:palisade:problem:request-timeout"),
+        "{answer}"
+    );
+    assert_eq!(gateway.balance("1").await, Some(1));
+}
