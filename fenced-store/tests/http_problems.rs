@@ -2,7 +2,7 @@
 #![cfg(feature = "tower")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::{collections::HashSet, path::PathBuf};
+use std::{borrow::Cow, collections::HashSet, error::Error, path::PathBuf, time::Duration};
 
 use bytes::Bytes;
 use fenced_store::{
@@ -12,6 +12,7 @@ use fenced_store::{
 use http::Response;
 use lock_core::{FencingToken, Issuer, ResourceName};
 use serde_json::{Value, json};
+use sqlx::error::{DatabaseError, ErrorKind};
 
 fn resource() -> ResourceName {
     ResourceName::new("account:42").unwrap()
@@ -78,12 +79,12 @@ fn slugs_are_unique_and_plain() {
     assert!(slugs.into_iter().all(plain));
 }
 
-#[test]
-fn every_error_of_the_store_has_its_status() {
+type Expected = (FenceError, (u16, &'static str, Option<&'static str>));
+
+fn refusals() -> [Expected; 5] {
     let (resource, presented) = (resource(), token(33));
     let (a, b) = (Issuer::new("a").unwrap(), Issuer::new("b").unwrap());
-    let migration = sqlx::migrate::MigrateError::VersionMissing(1);
-    let table = [
+    [
         (
             FenceError::Stale {
                 resource: resource.clone(),
@@ -121,37 +122,32 @@ fn every_error_of_the_store_has_its_status() {
             },
             (403, "fencing-token-wrong-issuer", None),
         ),
+    ]
+}
+
+fn failures() -> [Expected; 8] {
+    let unavailable = (503, "store-unavailable", Some("1"));
+    let fault = (500, "fencing-service-fault", None);
+    let migration = sqlx::migrate::MigrateError::VersionMissing(1);
+    let source = database;
+    [
+        (FenceError::Busy { source: source() }, unavailable),
+        (FenceError::Serialization { source: source() }, unavailable),
+        (FenceError::Terminated { source: source() }, unavailable),
+        (FenceError::Db { source: source() }, unavailable),
         (
-            FenceError::Busy { source: database() },
-            (503, "store-unavailable", Some("1")),
-        ),
-        (
-            FenceError::Serialization { source: database() },
-            (503, "store-unavailable", Some("1")),
-        ),
-        (
-            FenceError::Terminated { source: database() },
-            (503, "store-unavailable", Some("1")),
-        ),
-        (
-            FenceError::Db { source: database() },
-            (503, "store-unavailable", Some("1")),
-        ),
-        (
-            FenceError::CommitUnknown { source: database() },
+            FenceError::CommitUnknown { source: source() },
             (504, "outcome-unknown", None),
         ),
-        (FenceError::Aborted, (500, "fencing-service-fault", None)),
-        (
-            FenceError::NotMigrated { source: database() },
-            (500, "fencing-service-fault", None),
-        ),
-        (
-            FenceError::Migration { source: migration },
-            (500, "fencing-service-fault", None),
-        ),
-    ];
-    for (error, (status, slug, retry_after)) in table {
+        (FenceError::Aborted, fault),
+        (FenceError::NotMigrated { source: source() }, fault),
+        (FenceError::Migration { source: migration }, fault),
+    ]
+}
+
+#[test]
+fn every_error_of_the_store_has_its_status() {
+    for (error, (status, slug, retry_after)) in refusals().into_iter().chain(failures()) {
         let (response, problem) = respond(&error);
         assert_eq!(response.status(), status, "{error}");
         assert_eq!(problem["status"], status, "{error}");
@@ -175,6 +171,69 @@ fn every_error_of_the_store_has_its_status() {
             response.status().is_client_error(),
             "{error}"
         );
+    }
+}
+
+/// An error of a database that speaks SQLSTATE.
+#[derive(Debug)]
+struct Told(&'static str);
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Told {}
+
+impl DatabaseError for Told {
+    fn message(&self) -> &str {
+        self.0
+    }
+
+    fn code(&self) -> Option<Cow<'_, str>> {
+        Some(self.0.into())
+    }
+
+    fn as_error(&self) -> &(dyn Error + Send + Sync + 'static) {
+        self
+    }
+
+    fn as_error_mut(&mut self) -> &mut (dyn Error + Send + Sync + 'static) {
+        self
+    }
+
+    fn into_error(self: Box<Self>) -> Box<dyn Error + Send + Sync + 'static> {
+        self
+    }
+
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Other
+    }
+}
+
+/// To send it again helps against the first kind only.
+#[test]
+fn a_database_in_trouble_is_503_and_a_service_without_rights_is_500() {
+    for (status, states) in [
+        (503, &["08006", "53100", "57P03", "58030", "25006"][..]),
+        (500, &["42501", "42601", "28P01", "3D000", "22003", "XX000"]),
+    ] {
+        for state in states {
+            let source = sqlx::Error::Database(Box::new(Told(state)));
+            let (response, _) = respond(&FenceError::Db { source });
+            assert_eq!(response.status(), status, "{state}");
+        }
+    }
+}
+
+#[test]
+fn retry_after_is_never_earlier_than_it_was_meant() {
+    for (millis, seconds) in [(0, "1"), (1, "1"), (1000, "1"), (1001, "2"), (29_500, "30")] {
+        let problem =
+            Problem::new(ProblemType::STORE_UNAVAILABLE).retry_after(Duration::from_millis(millis));
+        let response = problem.to_response::<Bytes>();
+        assert_eq!(response.headers()["retry-after"], seconds, "{millis} ms");
     }
 }
 

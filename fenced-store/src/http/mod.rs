@@ -69,7 +69,7 @@
 //! | the store is busy, down, or ended the transaction | 503 | `store-unavailable` | later |
 //! | [`LeaseLost`]: the service's own lease | 503 | `store-unavailable` | later |
 //! | [`CommitUnknown`] | 504 | `outcome-unknown` | read first |
-//! | no layer, no tables, a bad statement | 500 | `fencing-service-fault` | no |
+//! | no layer, no tables, no privilege, a bad statement | 500 | `fencing-service-fault` | no |
 //!
 //! [`Stale`]: crate::FenceError::Stale
 //! [`NotClaimed`]: crate::FenceError::NotClaimed
@@ -100,6 +100,7 @@ mod fenced;
 mod future;
 mod header;
 mod layer;
+mod outage;
 mod policy;
 mod problem;
 mod problem_type;

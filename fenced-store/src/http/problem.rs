@@ -56,7 +56,7 @@ impl Problem {
         self
     }
 
-    /// Says when to try again: a `Retry-After` header in whole seconds, at least one.
+    /// Says when to try again: a `Retry-After` header in whole seconds, rounded up, at least one.
     pub const fn retry_after(mut self, delay: Duration) -> Self {
         self.retry_after = Some(delay);
         self
@@ -85,7 +85,8 @@ impl Problem {
         headers.insert(header::CONTENT_TYPE, media_type);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(delay) = self.retry_after {
-            let seconds = std::cmp::max(1, delay.as_secs());
+            let begun = u64::from(delay.subsec_nanos() > 0);
+            let seconds = std::cmp::max(1, delay.as_secs().saturating_add(begun));
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
         if let Some(mark) = self.high_water {

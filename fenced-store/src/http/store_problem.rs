@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lock_core::{FencingToken, ResourceName};
 
-use super::{Problem, ProblemType};
+use super::{Problem, ProblemType, outage::is_outage};
 use crate::FenceError;
 
 /// When to try again if the store does not know better.
@@ -90,21 +90,5 @@ impl Problem {
     fn about(self, resource: &ResourceName, token: FencingToken) -> Self {
         self.with("resource", resource.as_str())
             .with("token", token.get())
-    }
-}
-
-/// Whether the database is in trouble, and not the statement that it was given.
-fn is_outage(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Io(_)
-        | sqlx::Error::Tls(_)
-        | sqlx::Error::Protocol(_)
-        | sqlx::Error::PoolTimedOut
-        | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed
-        | sqlx::Error::BeginFailed => true,
-        // A broken constraint is the service's own doing. What else it says may be a full disk.
-        sqlx::Error::Database(error) => error.kind() == sqlx::error::ErrorKind::Other,
-        _ => false,
     }
 }
