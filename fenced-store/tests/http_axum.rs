@@ -111,6 +111,18 @@ async fn an_optional_token_is_there_or_not() {
     assert_eq!(text(response).await, "34");
 }
 
+/// The router answers it with the handler of GET, which asks for what the layer leaves.
+#[tokio::test]
+async fn head_of_a_fenced_read_is_answered_as_its_get() {
+    let layer = FencingLayer::optional(unsigned()).methods([Method::GET]);
+    let router = Router::new().route("/accounts/{id}", get(show_if_any).route_layer(layer));
+    for token in [None, Some(&sequencer(34))] {
+        let response = send(&router, Method::HEAD, "/accounts/42", token).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(text(response).await, "");
+    }
+}
+
 #[tokio::test]
 async fn a_handler_that_needs_a_token_gets_one_behind_an_optional_layer_too() {
     let layer = FencingLayer::optional(unsigned());

@@ -11,8 +11,9 @@ use bytes::Bytes;
 use fenced_store::{
     FenceError,
     http::{
-        Disclose, FENCING_HIGH_WATER, FENCING_TOKEN, Fenced, Fencing, FencingHeader, FencingLayer,
-        Problem, Rejection, ResponseFuture, Scope, Signature, TokenVerifier, Unsigned,
+        Disclose, FENCING_ACCEPTED, FENCING_HIGH_WATER, FENCING_TOKEN, Fenced, Fencing,
+        FencingHeader, FencingLayer, Problem, Rejection, ResponseFuture, Scope, Signature,
+        TokenVerifier, Unsigned,
     },
 };
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -60,6 +61,12 @@ impl Service<Request<()>> for Leaf {
         ready(match request.uri().path() {
             "/broken" => Err(LeafError),
             "/stale" => Ok(Problem::from(&stale()).to_response()),
+            "/forged" => {
+                let mut response = Response::new(Full::default());
+                let headers = response.headers_mut();
+                headers.insert(&FENCING_ACCEPTED, 34.into());
+                Ok(response)
+            }
             _ => {
                 let token = request
                     .extensions()
@@ -324,15 +331,65 @@ async fn methods_that_change_nothing_pass_unless_they_are_asked_for() {
             .status()
             .as_u16()
     };
-    for method in [Method::GET, Method::HEAD, Method::OPTIONS] {
-        assert_eq!(send(layer(), method).await, 200);
+    for method in ["GET", "HEAD", "OPTIONS", "TRACE"] {
+        let read = method.parse().unwrap();
+        assert_eq!(send(layer(), read).await, 200, "{method}");
     }
-    for method in [Method::PUT, Method::POST, Method::PATCH, Method::DELETE] {
-        assert_eq!(send(layer(), method).await, 428);
+    for method in [
+        "PUT", "POST", "PATCH", "DELETE", "CONNECT", "put", "get", "MKCOL", "QUERY",
+    ] {
+        let write = method.parse().unwrap();
+        assert_eq!(send(layer(), write).await, 428, "{method}");
     }
     let reads_only = || layer().methods([Method::GET]);
     assert_eq!(send(reads_only(), Method::GET).await, 428);
+    assert_eq!(send(reads_only(), Method::HEAD).await, 428);
     assert_eq!(send(reads_only(), Method::PUT).await, 200);
+}
+
+/// Two layers of one route, for different methods: each decides about its own.
+#[tokio::test]
+async fn a_layer_leaves_the_response_to_another_method_alone() {
+    let value = value(FencingHeader::new(&sequencer(33)));
+    for (for_put, for_get, expected) in [
+        (Disclose::Always, Disclose::Never, Some("34")),
+        (Disclose::Never, Disclose::Always, None),
+    ] {
+        let layer = |method, disclose| {
+            FencingLayer::required(unsigned())
+                .methods([method])
+                .disclose(disclose)
+        };
+        let (put_layer, get_layer) = (layer(Method::PUT, for_put), layer(Method::GET, for_get));
+        for order in [true, false] {
+            let request = put("/stale", std::slice::from_ref(&value));
+            let response = if order {
+                let inner = put_layer.layer(Leaf::default());
+                get_layer.layer(inner).oneshot(request).await.unwrap()
+            } else {
+                let inner = get_layer.layer(Leaf::default());
+                put_layer.layer(inner).oneshot(request).await.unwrap()
+            };
+            let mark = response.headers().get(&FENCING_HIGH_WATER);
+            let mark = mark.map(|mark| mark.to_str().unwrap());
+            assert_eq!(mark, expected, "PUT: {for_put:?}, inside: {order}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_acceptance_without_a_receipt_is_taken_off() {
+    let value = value(FencingHeader::new(&sequencer(34)));
+    let forged = async |layer: FencingLayer<Unsigned>| {
+        let request = put("/forged", std::slice::from_ref(&value));
+        let response = layer.layer(Leaf::default()).oneshot(request).await.unwrap();
+        response.headers().contains_key(&FENCING_ACCEPTED)
+    };
+    assert!(!forged(FencingLayer::required(unsigned())).await);
+    assert!(
+        forged(layer().methods([Method::POST])).await,
+        "none of its business"
+    );
 }
 
 #[tokio::test]
@@ -367,17 +424,18 @@ async fn the_inner_service_sees_a_header_that_does_not_print() {
         .to_str()
         .unwrap()
         .to_owned();
-    let request = put("/accounts/42", &[text.parse().unwrap()]);
-    let response = layer()
-        .layer(Leaf::default())
-        .oneshot(request)
-        .await
-        .unwrap();
-    let seen = response.headers()["seen"].to_str().unwrap();
-    assert!(
-        seen.contains("fencing-token") && !seen.contains(&sequencer.holder().expose()),
-        "{seen}"
-    );
+    let value: HeaderValue = text.parse().unwrap();
+    let once = put("/accounts/42", std::slice::from_ref(&value));
+    let mut twice_and_not_looked_at = put("/accounts/42", &[value.clone(), value]);
+    *twice_and_not_looked_at.method_mut() = Method::GET;
+    for request in [once, twice_and_not_looked_at] {
+        let response = send(request).await;
+        let seen = response.headers()["seen"].to_str().unwrap();
+        assert!(
+            seen.contains("fencing-token") && !seen.contains(&sequencer.holder().expose()),
+            "{seen}"
+        );
+    }
 }
 
 /// Accepts everything: signatures are none of this test's business.

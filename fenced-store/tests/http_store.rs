@@ -15,7 +15,7 @@ use fenced_store::{
         FencingLayer, Scope, Unsigned,
     },
 };
-use http::{Request, Response, StatusCode};
+use http::{HeaderName, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
@@ -98,13 +98,17 @@ async fn touch(State(store): Store, Fenced(sequencer): Fenced) -> Result<Receipt
     store.begin(&sequencer).await?.commit().await
 }
 
-/// What a forgetful programmer writes: the layer is there, and the write is not fenced.
-async fn ignore_the_token(State(store): Store) -> Result<StatusCode, FenceError> {
+/// What a forgetful programmer writes: the layer is there, and the write is not fenced. It says so
+/// all the same.
+async fn ignore_the_token(
+    State(store): Store,
+) -> Result<(StatusCode, [(HeaderName, &'static str); 1]), FenceError> {
     sqlx::query(DEPOSIT)
         .bind("account:42")
         .execute(store.pool())
         .await?;
-    Ok(StatusCode::NO_CONTENT)
+    let forged = [(FENCING_ACCEPTED.clone(), "33")];
+    Ok((StatusCode::NO_CONTENT, forged))
 }
 
 async fn broken(State(store): Store, Fenced(sequencer): Fenced) -> Result<Receipt, FenceError> {

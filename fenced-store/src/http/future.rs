@@ -8,7 +8,7 @@ use http::Response;
 use pin_project_lite::pin_project;
 
 use super::{
-    Rejection,
+    Rejection, accepted,
     disclose::{self, ToClient},
 };
 
@@ -25,13 +25,14 @@ pin_project! {
     #[derive(Debug)]
     #[project = StateProjection]
     enum State<F> {
-        Inner { #[pin] future: F, to_client: ToClient },
+        Inner { #[pin] future: F, to_client: Option<ToClient> },
         Refused { rejection: Rejection },
     }
 }
 
 impl<F> ResponseFuture<F> {
-    pub(super) const fn inner(future: F, to_client: ToClient) -> Self {
+    /// Without `to_client` the response passes untouched.
+    pub(super) const fn inner(future: F, to_client: Option<ToClient>) -> Self {
         Self {
             state: State::Inner { future, to_client },
         }
@@ -55,7 +56,10 @@ where
         match self.project().state.project() {
             StateProjection::Inner { future, to_client } => {
                 let mut response = ready!(future.poll(cx))?;
-                disclose::apply(&mut response, *to_client);
+                if let Some(to_client) = *to_client {
+                    accepted::verify(&mut response);
+                    disclose::apply(&mut response, to_client);
+                }
                 Poll::Ready(Ok(response))
             }
             StateProjection::Refused { rejection } => Poll::Ready(Ok(rejection.to_response())),

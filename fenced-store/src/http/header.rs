@@ -15,6 +15,8 @@ pub static FENCING_TOKEN: HeaderName = HeaderName::from_static("fencing-token");
 
 /// The response header of a write that passed the fence: the token it was accepted with.
 ///
+/// [`Receipt::set_accepted`](crate::Receipt::set_accepted) sets it.
+///
 /// A server that does not know [`FENCING_TOKEN`] ignores it. So a client must treat a 2xx without
 /// this header as a write that was *not* fenced.
 pub static FENCING_ACCEPTED: HeaderName = HeaderName::from_static("fencing-accepted");

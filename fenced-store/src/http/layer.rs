@@ -3,7 +3,7 @@ use std::sync::Arc;
 use http::Method;
 use tower_layer::Layer;
 
-use super::{Disclose, Fencing, Scope, policy::Policy};
+use super::{Disclose, Fencing, Scope, methods::Methods, policy::Policy};
 
 /// Asks every request that may change something for a fencing token.
 ///
@@ -32,7 +32,7 @@ impl<V> FencingLayer<V> {
         let policy = Policy {
             verifier: Arc::new(verifier),
             required,
-            methods: Arc::new([Method::PUT, Method::POST, Method::PATCH, Method::DELETE]),
+            methods: Methods::default(),
             scope: Scope::anything(),
             disclose: Disclose::default(),
         };
@@ -49,12 +49,14 @@ impl<V> FencingLayer<V> {
         self
     }
 
-    /// The methods that the layer looks at; others pass as if it was not there.
+    /// The methods that the layer looks at. With others, request and response pass as if it was
+    /// not there; only the token is kept out of the logs further in.
     ///
-    /// Defaults to PUT, POST, PATCH and DELETE.
+    /// GET stands for HEAD too, because routers answer HEAD with the handler of GET. Defaults to
+    /// all but GET, HEAD, OPTIONS and TRACE: a method that nobody knows is looked at.
     #[must_use]
     pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
-        self.policy.methods = methods.into_iter().collect();
+        self.policy.methods = Methods::Only(methods.into_iter().collect());
         self
     }
 

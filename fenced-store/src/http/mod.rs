@@ -42,13 +42,15 @@
 //! 3. [`Scope`]: which resource is the request about? **Give one.** Without it a client that holds
 //!    the lock of one account may write another, unless the handler takes what it writes from the
 //!    sequencer, as above, or compares.
-//! 4. [`FencingLayer`] makes a [`Fencing`] service of any other. It looks at PUT, POST, PATCH and
-//!    DELETE and leaves the rest alone. It boxes nothing and keeps the error type: a refusal is a
-//!    response. Put it on the route with `MethodRouter::route_layer`, before `.get(..)`: then what
-//!    is 404 or 405 stays so.
+//! 4. [`FencingLayer`] makes a [`Fencing`] service of any other. It looks at all methods but GET,
+//!    HEAD, OPTIONS and TRACE, and leaves those alone. It boxes nothing and keeps the error type: a
+//!    refusal is a response. Put it on the route with `MethodRouter::route_layer`, before
+//!    `.get(..)`: then what is 404 or 405 stays so.
 //! 5. [`Fenced`] hands the sequencer to the handler, the handler hands it to the store.
 //! 6. `FencedTx::commit` gives a [`Receipt`](crate::Receipt), and only a receipt sets
-//!    [`FENCING_ACCEPTED`]. A server that does not know the header ignores it, so **a client must
+//!    [`FENCING_ACCEPTED`]: where the layer looks, it takes the header off a response that no
+//!    receipt is part of. So it does not go around a service that passes on the answers of another
+//!    fenced one. A server that does not know the header ignores it, so **a client must
 //!    treat a 2xx without `Fencing-Accepted` as a write that was not fenced**.
 //!
 //! # What a client is answered
@@ -93,6 +95,7 @@
 //! what the layer passes on. Layers *outside* of it that print request headers need
 //! `SetSensitiveRequestHeadersLayer` of tower-http around them.
 
+mod accepted;
 mod disclose;
 #[cfg(feature = "axum")]
 mod extract;
@@ -100,6 +103,7 @@ mod fenced;
 mod future;
 mod header;
 mod layer;
+mod methods;
 mod outage;
 mod policy;
 mod problem;

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderValue, Method, request::Parts};
+use http::{HeaderMap, HeaderValue, request::Parts};
 
 use super::{
     Disclose, FENCING_TOKEN, Fenced, FencingHeader, Rejection, Scope, TokenVerifier,
-    disclose::ToClient, fenced::NoToken,
+    disclose::ToClient, fenced::NoToken, methods::Methods,
 };
 
 /// What one layer asks of a request.
@@ -12,24 +12,25 @@ use super::{
 pub(super) struct Policy<V> {
     pub(super) verifier: Arc<V>,
     pub(super) required: bool,
-    pub(super) methods: Arc<[Method]>,
+    pub(super) methods: Methods,
     pub(super) scope: Scope,
     pub(super) disclose: Disclose,
 }
 
 impl<V: TokenVerifier> Policy<V> {
-    /// Lets the request pass, with its token in the extensions, or says why not.
-    pub(super) fn check(&self, request: &mut Parts) -> Result<ToClient, Rejection> {
+    /// Lets the request pass, with its token in the extensions, or says why not. `None`: it is no
+    /// business of this layer, and neither is the response.
+    pub(super) fn check(&self, request: &mut Parts) -> Result<Option<ToClient>, Rejection> {
         keep_out_of_logs(&mut request.headers);
-        if !self.methods.contains(&request.method) {
-            return Ok(self.disclose.to_client(false));
+        if !self.methods.include(&request.method) {
+            return Ok(None);
         }
         let Some(value) = only_value(&request.headers)? else {
             if self.required {
                 return Err(Rejection::Missing);
             }
             request.extensions.insert(NoToken);
-            return Ok(self.disclose.to_client(false));
+            return Ok(Some(self.disclose.to_client(false)));
         };
         let header = FencingHeader::parse(value.as_bytes())?;
         let sequencer = header.to_sequencer()?;
@@ -39,7 +40,7 @@ impl<V: TokenVerifier> Policy<V> {
             return Err(Rejection::WrongResource);
         }
         request.extensions.insert(Fenced(sequencer));
-        Ok(to_client)
+        Ok(Some(to_client))
     }
 }
 
@@ -49,7 +50,7 @@ impl<V> Clone for Policy<V> {
         Self {
             verifier: Arc::clone(&self.verifier),
             required: self.required,
-            methods: Arc::clone(&self.methods),
+            methods: self.methods.clone(),
             scope: self.scope.clone(),
             disclose: self.disclose,
         }
@@ -58,8 +59,11 @@ impl<V> Clone for Policy<V> {
 
 /// Whatever prints the headers further in does not print the holder.
 fn keep_out_of_logs(headers: &mut HeaderMap) {
-    if let Some(value) = headers.get_mut(&FENCING_TOKEN) {
-        value.set_sensitive(true);
+    // `HeaderMap::get_mut` would reach the first value only.
+    for (name, value) in headers.iter_mut() {
+        if name == FENCING_TOKEN {
+            value.set_sensitive(true);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use axum_core::response::{IntoResponse, IntoResponseParts, Response, ResponseParts};
 
-use super::{FENCING_ACCEPTED, Problem, Rejection};
+use super::{FENCING_ACCEPTED, Problem, Rejection, accepted::Accepted};
 use crate::{FenceError, Receipt};
 
 impl IntoResponse for Problem {
@@ -33,14 +33,17 @@ impl IntoResponse for FenceError {
     }
 }
 
-/// Sets `Fencing-Accepted`. Nothing else does: a handler that ignored the token has no receipt.
+/// Sets `Fencing-Accepted`. A handler that ignored the token has no receipt, and what it sets by
+/// hand the layer takes off.
 impl IntoResponseParts for Receipt {
     type Error = Infallible;
 
     fn into_response_parts(self, mut response: ResponseParts) -> Result<ResponseParts, Infallible> {
+        let token = self.token();
         response
             .headers_mut()
-            .insert(&FENCING_ACCEPTED, self.token().get().into());
+            .insert(&FENCING_ACCEPTED, token.get().into());
+        response.extensions_mut().insert(Accepted(token));
         Ok(response)
     }
 }

@@ -114,3 +114,19 @@ async fn a_write_without_a_token_is_told_what_is_missing() {
     refused.assert_problem(428, "fencing-token-required");
     assert_eq!(gateway.balance("1").await, None);
 }
+
+/// Answered as its GET, with and without a token.
+#[tokio::test]
+async fn head_is_a_read_without_a_body() {
+    let gateway = Gateway::start().await;
+    let (stale, current) = stale_and_current(&gateway).await;
+    gateway.write(FENCED, Some(&current), 5).await;
+    for (token, status) in [(None, 200), (Some(&current), 200), (Some(&stale), 412)] {
+        let mut request = gateway.request(Method::HEAD, FENCED);
+        if let Some(token) = token {
+            request = request.header("fencing-token", token);
+        }
+        let answer = send(request).await;
+        assert_eq!(answer.status, status, "{token:?}: {answer:?}");
+    }
+}
