@@ -9,7 +9,7 @@ pub(crate) mod sealed {
     use std::fmt;
 
     use lock_core::{ResourceName, Sequencer};
-    use sqlx::{Pool, Transaction};
+    use sqlx::{Pool, SqlStr, Transaction};
 
     use crate::{FenceError, HighWater, entry::Entry};
 
@@ -46,6 +46,17 @@ pub(crate) mod sealed {
             tx: Transaction<'static, Self>,
             entry: Entry,
         ) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+        /// Executes statements whose results do not matter.
+        fn execute(
+            connection: &mut Self::Connection,
+            statements: SqlStr,
+        ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+        /// Called before the user gets the connection of a fenced transaction: if sqlx has ended
+        /// that transaction, no statement must get through any more. A database for which this
+        /// cannot be done at once, without waiting, does nothing.
+        fn seal_if_over(connection: &mut Self::Connection);
 
         /// Whether a call was refused because its connection is inside a transaction already.
         fn is_stray(error: &sqlx::Error) -> bool;

@@ -101,8 +101,8 @@ pub enum FenceError {
         /// How the answer got lost.
         source: sqlx::Error,
     },
-    /// The transaction had ended before the commit: a statement failed and its error was ignored,
-    /// or something other than this commit ended the transaction. This commit stored nothing.
+    /// The transaction had ended before the commit: a statement failed and its error was ignored, a
+    /// savepoint was left undecided, or something other than this commit ended the transaction. This commit stored nothing.
     ///
     /// Writes made after the transaction had ended may have been stored, unfenced.
     #[error(

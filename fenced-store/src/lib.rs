@@ -22,6 +22,7 @@ mod protected;
 mod receipt;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod rule;
+mod savepoint;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
@@ -42,6 +43,7 @@ pub use self::{
     high_water::HighWater,
     protected::{AcquireProtected, Protected, ProtectedError, ProtectedGuard},
     receipt::Receipt,
+    savepoint::FencedSavepoint,
     store::FencedStore,
     tx::FencedTx,
 };

@@ -6,16 +6,24 @@ use std::{
 use lock_core::Sequencer;
 use sqlx::Transaction;
 
-use crate::{Dialect, FenceError, Receipt, entry::Entry, uninterrupted::uninterrupted};
+use crate::{
+    Dialect, FenceError, FencedSavepoint, Receipt, dialect::sealed::Operations, entry::Entry,
+    uninterrupted::uninterrupted,
+};
 
 /// A transaction that the store let in: until it ends, no newer holder can claim the resource.
 ///
-/// It derefs to the connection of the database, so your own queries run on `&mut *tx`, and
-/// savepoints are `tx.begin()`. Its reads are current: whatever an older holder wrote has been
+/// It derefs to the connection of the database, so your own queries run on `&mut *tx`; savepoints
+/// are [`tx.begin()`](FencedTx::begin). Its reads are current: whatever an older holder wrote has been
 /// committed, and nothing of one will be.
 ///
 /// A statement that ends the transaction behind sqlx's back (`COMMIT`, `ROLLBACK`) gives up the
 /// fence. The commit then fails.
+///
+/// NOT for use on that connection: sqlx's own `Connection::begin` and `Acquire::begin`. In sqlx
+/// 0.9.0 a dropped future of theirs rolls the whole transaction back, and later statements would be
+/// stored one by one, unfenced. In Postgres the session is ended when the connection is taken from
+/// here the next time; in SQLite and MySQL nothing stops them, and only the commit tells.
 ///
 /// # Dropping
 /// Dropping it rolls back. The mark stays as it is.
@@ -25,6 +33,7 @@ pub struct FencedTx<DB: Dialect> {
     tx: Transaction<'static, DB>,
     sequencer: Sequencer,
     entry: Entry,
+    undecided_savepoints: usize,
 }
 
 impl<DB: Dialect> FencedTx<DB> {
@@ -37,6 +46,7 @@ impl<DB: Dialect> FencedTx<DB> {
             tx,
             sequencer,
             entry,
+            undecided_savepoints: 0,
         }
     }
 
@@ -46,13 +56,25 @@ impl<DB: Dialect> FencedTx<DB> {
         &self.sequencer
     }
 
+    /// Sets a savepoint: what is written after it can be undone by itself.
+    ///
+    /// # Errors
+    /// As the database says; a transaction with a failed statement in it must be rolled back.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: a savepoint that was set meanwhile is nobody's, and has no effect.
+    pub async fn begin(&mut self) -> Result<FencedSavepoint<'_, DB>, FenceError> {
+        FencedSavepoint::set(&mut *self.tx, &mut self.undecided_savepoints).await
+    }
+
     /// Commits. A receipt means that everything since `begin` is committed, and was fenced.
     ///
     /// sqlx's own `commit` says `Ok` for a transaction that a failed statement has aborted
     /// already, although nothing is stored. This one does not.
     ///
     /// # Errors
-    /// [`FenceError::Aborted`] if a statement failed and its error was ignored,
+    /// [`FenceError::Aborted`] if a statement failed and its error was ignored, or a savepoint was
+    /// neither committed nor rolled back,
     /// [`FenceError::CommitUnknown`] if no answer came, otherwise as the database says; then
     /// nothing was committed.
     ///
@@ -64,7 +86,12 @@ impl<DB: Dialect> FencedTx<DB> {
             tx,
             sequencer,
             entry,
+            undecided_savepoints,
         } = self;
+        if undecided_savepoints != 0 {
+            tx.rollback().await?;
+            return Err(FenceError::Aborted);
+        }
         uninterrupted(async move { DB::commit(tx, entry).await })
             .await
             .map_err(FenceError::of_lost_commit)?;
@@ -93,6 +120,7 @@ impl<DB: Dialect> Deref for FencedTx<DB> {
 
 impl<DB: Dialect> DerefMut for FencedTx<DB> {
     fn deref_mut(&mut self) -> &mut DB::Connection {
+        <DB as Operations>::seal_if_over(&mut *self.tx);
         &mut self.tx
     }
 }

@@ -10,7 +10,8 @@ mod migrate;
 
 use lock_core::{Issuer, ResourceName, Sequencer};
 use sqlx::{
-    AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlSafeStr, Transaction,
+    AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlSafeStr, SqlStr,
+    Transaction,
 };
 
 pub(crate) use self::error::classify;
@@ -81,6 +82,19 @@ impl Operations for MySql {
         tx.execute(sqlx::raw_sql(commit)).await.map_err(of_commit)?;
         Ok(())
     }
+
+    async fn execute(
+        connection: &mut MySqlConnection,
+        statements: SqlStr,
+    ) -> Result<(), sqlx::Error> {
+        sqlx::raw_sql(statements)
+            .execute(connection)
+            .await
+            .map(drop)
+    }
+
+    /// The driver waits before it sends a statement.
+    fn seal_if_over(_: &mut MySqlConnection) {}
 
     fn is_stray(error: &sqlx::Error) -> bool {
         matches!(error, sqlx::Error::InvalidSavePointStatement)

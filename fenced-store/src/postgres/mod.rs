@@ -5,8 +5,14 @@ mod migrate;
 mod options;
 mod statement;
 
+use std::{
+    pin::pin,
+    task::{Context, Waker},
+};
+
 use lock_core::{ResourceName, Sequencer};
-use sqlx::{Executor, PgConnection, PgPool, Postgres, Transaction};
+use sqlx::{Connection, Executor, PgConnection, PgPool, Postgres, SqlStr, Transaction};
+use tracing::debug;
 
 pub(crate) use self::error::classify;
 pub use self::options::{Isolation, PgTxOptions};
@@ -66,6 +72,30 @@ impl Operations for Postgres {
         let commit = sqlx::raw_sql(statement::commit(entry));
         tx.execute(commit).await.map_err(of_commit)?;
         Ok(())
+    }
+
+    async fn execute(connection: &mut PgConnection, statements: SqlStr) -> Result<(), sqlx::Error> {
+        sqlx::raw_sql(statements)
+            .execute(connection)
+            .await
+            .map(drop)
+    }
+
+    /// Ends the session, in a transaction that keeps everything else out if the role may not.
+    ///
+    /// In sqlx 0.9.0 `begin_with` queues its message before it waits for anything, so one poll is
+    /// enough; nobody needs to see the answer.
+    fn seal_if_over(connection: &mut PgConnection) {
+        const END: &str =
+            "BEGIN; SELECT pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid())";
+        if !connection.is_in_transaction() {
+            let mut end = pin!(connection.begin_with(END));
+            let sent = end.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            debug!(
+                answered = sent.is_ready(),
+                "ending the session of a transaction that is over"
+            );
+        }
     }
 
     fn is_stray(error: &sqlx::Error) -> bool {

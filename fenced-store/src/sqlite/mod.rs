@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lock_core::{Issuer, ResourceName, Sequencer};
 use sqlx::{
-    AssertSqlSafe, Connection, Executor, SqlSafeStr, Sqlite, SqliteConnection, SqlitePool,
+    AssertSqlSafe, Connection, Executor, SqlSafeStr, SqlStr, Sqlite, SqliteConnection, SqlitePool,
     Transaction,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
@@ -112,6 +112,19 @@ impl Operations for Sqlite {
         }
         result
     }
+
+    async fn execute(
+        connection: &mut SqliteConnection,
+        statements: SqlStr,
+    ) -> Result<(), sqlx::Error> {
+        sqlx::raw_sql(statements)
+            .execute(connection)
+            .await
+            .map(drop)
+    }
+
+    /// The rollback is done by another thread, later: at this point there is nothing to see.
+    fn seal_if_over(_: &mut SqliteConnection) {}
 
     fn is_stray(error: &sqlx::Error) -> bool {
         error::is_stray(error)

@@ -2,7 +2,6 @@
 
 use fenced_store::FenceError;
 use lock_core::ResourceName;
-use sqlx::Connection;
 
 use super::{Harness, balance, fenced_add, fresh, grant, grant_by, high_water};
 
@@ -190,4 +189,41 @@ pub(crate) async fn deleted_mark_admits_nobody<H: Harness>() {
     world.delete_mark(grant.resource()).await;
     let error = world.store().begin(&grant).await.unwrap_err();
     assert!(matches!(error, FenceError::NotClaimed { .. }), "{error:?}");
+}
+
+/// Also after a failed statement, and inside each other.
+pub(crate) async fn a_rolled_back_savepoint_takes_those_inside_with_it<H: Harness>() {
+    let world: H = fresh().await;
+    let grant = grant("account:42", 33);
+    world.store().claim(&grant).await.unwrap();
+
+    let mut tx = world.store().begin(&grant).await.unwrap();
+    let mut outer = tx.begin().await.unwrap();
+    H::add(&mut outer, 1).await.unwrap();
+    let mut kept = outer.begin().await.unwrap();
+    H::add(&mut kept, 10).await.unwrap();
+    kept.commit().await.unwrap();
+    let mut dropped = outer.begin().await.unwrap();
+    H::add(&mut dropped, 100).await.unwrap();
+    drop(dropped);
+    outer.rollback().await.unwrap();
+    H::add(&mut tx, 1000).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(balance(&world).await, 1100);
+}
+
+/// What was to become of its writes, nobody said.
+pub(crate) async fn undecided_savepoint_cannot_be_committed<H: Harness>() {
+    let world: H = fresh().await;
+    let grant = grant("account:42", 33);
+    world.store().claim(&grant).await.unwrap();
+
+    let mut tx = world.store().begin(&grant).await.unwrap();
+    let mut savepoint = tx.begin().await.unwrap();
+    H::add(&mut savepoint, 1).await.unwrap();
+    drop(savepoint);
+    let error = tx.commit().await.unwrap_err();
+    assert!(matches!(error, FenceError::Aborted), "{error:?}");
+    assert_eq!(balance(&world).await, 100);
+    fenced_add(&world, &grant).await.unwrap();
 }

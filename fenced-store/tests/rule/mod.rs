@@ -120,6 +120,8 @@ macro_rules! rule_cases {
             fenced_write_is_visible_and_has_a_receipt,
             mark_survives_rollback_and_drop,
             savepoints_are_the_users,
+            a_rolled_back_savepoint_takes_those_inside_with_it,
+            undecided_savepoint_cannot_be_committed,
             hostile_names_are_names,
             extreme_tokens_fit,
             deleted_mark_admits_nobody,

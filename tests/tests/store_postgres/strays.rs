@@ -5,35 +5,25 @@ use std::{future::poll_fn, pin::pin, task::Poll};
 
 use fenced_store::{FenceError, FencedStore};
 use lock_core::Sequencer;
-use sqlx::{Executor, PgPool};
+use sqlx::{Connection, Executor, PgPool};
 
 use crate::{
     rule::{Harness, balance, fenced_add, fresh, grant, high_water},
     server::PostgresServer,
 };
 
-/// Polls a future that often and drops it. Whether it came to its end.
-async fn poll_and_drop(future: impl Future, polls: usize) -> bool {
-    let mut left = polls;
+/// Polls a future once and drops it: as a rule it has sent its message by then, and waits for the
+/// answer. Sometimes the answer is there already.
+async fn is_dropped_while_it_waits(future: impl Future) -> bool {
     let mut future = pin!(future);
-    poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(false);
-        }
-        left -= 1;
-        future.as_mut().poll(context).map(|_| true)
-    })
-    .await
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
 }
 
 /// The only connection of the pool, inside a transaction that nobody will end.
 async fn stray(world: &PostgresServer) -> PgPool {
     let pool = world.pool_of_one().await;
-    let finished = poll_and_drop(pool.begin(), 2).await;
-    assert!(
-        !finished,
-        "the begin waits for its answer at its second poll"
-    );
+    let mut connection = pool.acquire().await.unwrap();
+    while !is_dropped_while_it_waits(connection.begin()).await {}
     pool
 }
 
@@ -113,4 +103,65 @@ async fn fenced_add_by(store: &fenced_store::PgFencedStore, grant: &Sequencer) {
     let mut tx = store.begin(grant).await.unwrap();
     PostgresServer::add(&mut tx, 1).await.unwrap();
     tx.commit().await.unwrap();
+}
+
+/// A savepoint of sqlx whose `begin` is dropped ends the whole transaction.
+#[tokio::test]
+async fn naive_savepoint_that_is_dropped_stores_later_writes_unfenced() {
+    let (world, _) = claimed().await;
+    let mut tx = world.store().pool().begin().await.unwrap();
+    while !is_dropped_while_it_waits(Connection::begin(&mut *tx)).await {}
+    PostgresServer::add(&mut tx, 1).await.unwrap();
+    tx.rollback().await.unwrap();
+    assert_eq!(balance(&world).await, 101, "rolled back, and stored");
+}
+
+/// The same on the connection of a fenced transaction, although its documentation says not to.
+#[tokio::test]
+async fn after_a_dropped_savepoint_of_sqlx_no_write_gets_through() {
+    let (world, old) = claimed().await;
+    let pool = world.pool_of_one().await;
+    let store = FencedStore::new(pool);
+    let mut tx = store.begin(&old).await.unwrap();
+    while !is_dropped_while_it_waits(Connection::begin(&mut *tx)).await {}
+    PostgresServer::add(&mut tx, 1).await.unwrap_err();
+    world.store().claim(&grant("account:42", 34)).await.unwrap();
+    for _ in 0..3 {
+        PostgresServer::add(&mut tx, 1).await.unwrap_err();
+    }
+    tx.commit().await.unwrap_err();
+    assert_eq!(balance(&world).await, 100);
+    // Its pool has replaced the connection.
+    assert_eq!(
+        store
+            .high_water(old.resource())
+            .await
+            .unwrap()
+            .unwrap()
+            .token()
+            .get(),
+        34
+    );
+}
+
+/// A savepoint of ours that is dropped while it waits leaves its transaction open, and fenced.
+#[tokio::test]
+async fn a_savepoint_that_is_dropped_does_no_harm() {
+    let (world, old) = claimed().await;
+    let mut tx = world.store().begin(&old).await.unwrap();
+    while !is_dropped_while_it_waits(tx.begin()).await {
+        tx = world.store().begin(&old).await.unwrap();
+    }
+    PostgresServer::add(&mut tx, 1).await.unwrap();
+    let busy = world
+        .impatient()
+        .await
+        .claim(&grant("account:42", 34))
+        .await;
+    assert!(matches!(busy, Err(FenceError::Busy { .. })), "{busy:?}");
+    let mut savepoint = tx.begin().await.unwrap();
+    PostgresServer::add(&mut savepoint, 1000).await.unwrap();
+    savepoint.rollback().await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(balance(&world).await, 101);
 }

@@ -1,0 +1,112 @@
+use std::{
+    fmt,
+    ops::{Deref, DerefMut},
+};
+
+use sqlx::{AssertSqlSafe, SqlSafeStr};
+
+use crate::{Dialect, FenceError, dialect::sealed::Operations, entry::Entry};
+
+/// A savepoint of a [`FencedTx`](crate::FencedTx): what is written after it can be undone without
+/// ending the transaction.
+///
+/// It derefs to the connection, like the transaction, and savepoints nest.
+///
+/// # Dropping
+/// End it by [`commit`](FencedSavepoint::commit) or [`rollback`](FencedSavepoint::rollback). One
+/// that is dropped without is undecided, and its transaction can then only be rolled back: its
+/// commit is [`FenceError::Aborted`].
+#[must_use = "a transaction with an undecided savepoint cannot be committed"]
+pub struct FencedSavepoint<'tx, DB: Dialect> {
+    connection: &'tx mut DB::Connection,
+    name: Entry,
+    undecided: &'tx mut usize,
+    undecided_before: usize,
+}
+
+impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
+    /// Under a name that is never used again: one that a dropped future left behind is in nobody's
+    /// way.
+    pub(crate) async fn set(
+        connection: &'tx mut DB::Connection,
+        undecided: &'tx mut usize,
+    ) -> Result<Self, FenceError> {
+        let name = Entry::random();
+        let set = AssertSqlSafe(format!("SAVEPOINT {name}")).into_sql_str();
+        <DB as Operations>::execute(connection, set).await?;
+        let undecided_before = *undecided;
+        *undecided += 1;
+        Ok(Self {
+            connection,
+            name,
+            undecided,
+            undecided_before,
+        })
+    }
+
+    /// Sets a savepoint inside this one. As [`FencedTx::begin`](crate::FencedTx::begin).
+    ///
+    /// # Errors
+    /// As the database says; a transaction with a failed statement in it must be rolled back.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn begin(&mut self) -> Result<FencedSavepoint<'_, DB>, FenceError> {
+        FencedSavepoint::set(self.connection, self.undecided).await
+    }
+
+    /// Keeps what was written since. It is stored when the transaction is committed.
+    ///
+    /// # Errors
+    /// As the database says. The savepoint is undecided then: the transaction can only be rolled
+    /// back.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the savepoint is undecided.
+    pub async fn commit(self) -> Result<(), FenceError> {
+        let release = AssertSqlSafe(format!("RELEASE SAVEPOINT {}", self.name)).into_sql_str();
+        <DB as Operations>::execute(self.connection, release).await?;
+        *self.undecided -= 1;
+        Ok(())
+    }
+
+    /// Undoes what was written since, also after a failed statement.
+    ///
+    /// # Errors
+    /// As the database says. The savepoint is undecided then: the transaction can only be rolled
+    /// back.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the savepoint is undecided.
+    pub async fn rollback(self) -> Result<(), FenceError> {
+        let name = self.name;
+        let undo = format!("ROLLBACK TO SAVEPOINT {name}; RELEASE SAVEPOINT {name}");
+        <DB as Operations>::execute(self.connection, AssertSqlSafe(undo).into_sql_str()).await?;
+        // Those inside it are undone, too, whatever was decided about them.
+        *self.undecided = self.undecided_before;
+        Ok(())
+    }
+}
+
+impl<DB: Dialect> Deref for FencedSavepoint<'_, DB> {
+    type Target = DB::Connection;
+
+    fn deref(&self) -> &DB::Connection {
+        self.connection
+    }
+}
+
+impl<DB: Dialect> DerefMut for FencedSavepoint<'_, DB> {
+    fn deref_mut(&mut self) -> &mut DB::Connection {
+        <DB as Operations>::seal_if_over(self.connection);
+        self.connection
+    }
+}
+
+impl<DB: Dialect> fmt::Debug for FencedSavepoint<'_, DB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FencedSavepoint")
+            .field("database", &DB::NAME)
+            .finish_non_exhaustive()
+    }
+}
