@@ -56,7 +56,11 @@ impl GatewayClient {
     /// If the operating system refuses what an HTTP client needs.
     pub(crate) fn new(base: String, name: Option<ClientName>) -> Result<Self, ClientError> {
         // The gateway is on this machine: a proxy in the environment has no business here.
-        let http = reqwest::Client::builder().no_proxy().build()?;
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            // Clients are stopped for a while, and the gateway closes connections that are idle.
+            .pool_max_idle_per_host(0)
+            .build()?;
         Ok(Self { http, base, name })
     }
 

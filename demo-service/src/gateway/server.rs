@@ -5,7 +5,7 @@ use fenced_store::{FencedStore, Protected};
 use lock_core::{ErrorKind, InitialToken, LockManager};
 use tokio::{net::TcpListener, sync::watch, time::timeout};
 
-use super::{app::App, router::router};
+use super::{app::App, connections, router::router};
 use crate::{
     address::Address,
     events::Recorder,
@@ -84,7 +84,7 @@ impl Gateway {
     }
 
     /// Serves until `stop`, then finishes what is under way. Requests that wait for a lease are
-    /// sent away.
+    /// sent away, and half a request is not waited for.
     ///
     /// # Errors
     /// If the requests under way do not end in time.
@@ -99,21 +99,14 @@ impl Gateway {
             closing,
             ..
         } = self;
-        let mut closed = closing.subscribe();
-        let stop = async move {
+        let serving = connections::serve(listener, router, closing.subscribe());
+        let draining = async {
             stop.await;
             closing.send_replace(true);
-        };
-        let serving = axum::serve(listener, router)
-            .with_graceful_shutdown(stop)
-            .into_future();
-        let draining = async {
-            // An error would mean that the sender is gone, that is that the server has ended.
-            let _ended = closed.wait_for(|closing| *closing).await.is_err();
             tokio::time::sleep(DRAIN_TIME_MAX).await;
         };
         let served = tokio::select! {
-            served = serving => served,
+            () = serving => Ok(()),
             () = draining => Err(std::io::ErrorKind::TimedOut.into()),
         };
         if timeout(DRAIN_TIME_MAX, locks.shutdown()).await.is_err() {

@@ -1,0 +1,111 @@
+//! Accepts connections and ends them in good order. `axum::serve` has no time limit for the head
+//! of a request, and at the end waits for a client that has sent half of one.
+
+use std::time::Duration;
+
+use axum::{Router, body::Body, extract::Request, serve::Listener};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::JoinSet,
+    time::timeout,
+};
+use tower_service::Service;
+
+/// How long the head of a request may take to arrive, and how long a connection may be idle.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(15);
+
+/// How long a connection without a request may stay after the gateway was asked to stop: for the
+/// last answer to leave, and for a request to begin that was on its way.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// Serves until the gateway is closing, and then until every request has its answer.
+///
+/// # Cancel safety
+/// Dropping it drops all connections.
+pub(super) async fn serve(
+    mut listener: TcpListener,
+    router: Router,
+    is_closing: watch::Receiver<bool>,
+) {
+    let mut connections = JoinSet::new();
+    let mut closing = is_closing.clone();
+    loop {
+        tokio::select! {
+            (stream, _) = Listener::accept(&mut listener) => {
+                connections.spawn(connection(stream, router.clone(), is_closing.clone()));
+            }
+            Some(_) = connections.join_next() => {}
+            () = closed(&mut closing) => break,
+        }
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+/// Serves one connection. Once the gateway is closing, the requests that are under way are
+/// finished and half a request is not waited for.
+async fn connection(stream: TcpStream, router: Router, mut closing: watch::Receiver<bool>) {
+    let under_way = watch::Sender::new(0_usize);
+    let service = service_fn(|request: Request<Incoming>| {
+        let request_ends = OneMore::of(&under_way);
+        let response = router.clone().call(request.map(Body::new));
+        async move {
+            let response = response.await;
+            drop(request_ends);
+            response
+        }
+    });
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(serving);
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = closed(&mut closing) => {
+            serving.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = serving.as_mut() => ended,
+                () = quiet(under_way.subscribe()) => return,
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// Resolves when the gateway has been asked to stop, or is gone altogether.
+async fn closed(closing: &mut watch::Receiver<bool>) {
+    let _gone = closing.wait_for(|closing| *closing).await.is_err();
+}
+
+/// Resolves when there has been no request under way for a while.
+async fn quiet(mut under_way: watch::Receiver<usize>) {
+    loop {
+        let _gone = under_way.wait_for(|requests| *requests == 0).await.is_err();
+        let next = under_way.wait_for(|requests| *requests > 0);
+        if timeout(FAREWELL, next).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Counts a request until it is dropped, be it answered or given up.
+struct OneMore<'a>(&'a watch::Sender<usize>);
+
+impl<'a> OneMore<'a> {
+    fn of(count: &'a watch::Sender<usize>) -> Self {
+        count.send_modify(|requests| *requests += 1);
+        Self(count)
+    }
+}
+
+impl Drop for OneMore<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|requests| *requests -= 1);
+    }
+}
