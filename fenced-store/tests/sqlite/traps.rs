@@ -128,18 +128,3 @@ async fn a_failed_migration_leaves_nothing_half_done() {
     pool.execute("DROP TABLE fenced_mark").await.unwrap();
     world.store().migrate().await.unwrap();
 }
-
-/// At whatever await a begin is dropped, the file is free afterwards.
-#[tokio::test]
-async fn begin_that_is_cancelled_leaves_the_file_free() {
-    let (world, grant) = claimed().await;
-    for _ in 0..20 {
-        tokio::select! {
-            biased;
-            () = tokio::task::yield_now() => {}
-            begun = world.store().begin(&grant) => drop(begun),
-        }
-        fenced_add(&world, &grant).await.unwrap();
-    }
-    assert_eq!(balance(&world).await, 120);
-}

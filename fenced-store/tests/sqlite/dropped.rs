@@ -1,0 +1,151 @@
+//! Futures and transactions that are dropped. Each time the pool has one connection, whose next
+//! user finds what was left behind.
+
+use std::{future::poll_fn, pin::pin, task::Poll};
+
+use fenced_store::{FenceError, FencedStore, SqliteFencedStore};
+use lock_core::Sequencer;
+use sqlx::{Connection, Executor, SqlitePool};
+
+use crate::{
+    file::SqliteFile,
+    rule::{Harness, balance, fresh, grant},
+};
+
+async fn claimed() -> (SqliteFile, SqliteFencedStore, Sequencer) {
+    let world: SqliteFile = fresh().await;
+    let grant = grant("account:42", 33);
+    world.store().claim(&grant).await.unwrap();
+    let store = FencedStore::new(world.pool_of_one().await);
+    (world, store, grant)
+}
+
+/// Polls a future that often and drops it. Whether it came to its end.
+async fn poll_and_drop(future: impl Future, polls: usize) -> bool {
+    let mut left = polls;
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(false);
+        }
+        left -= 1;
+        future.as_mut().poll(context).map(|_| true)
+    })
+    .await
+}
+
+/// A write through the pool is stored at once: its connection is not inside a transaction.
+async fn add_unfenced(pool: &SqlitePool) {
+    SqliteFile::add(&mut pool.acquire().await.unwrap(), 1)
+        .await
+        .unwrap();
+}
+
+async fn add_fenced(store: &SqliteFencedStore, grant: &Sequencer) {
+    let mut tx = store.begin(grant).await.unwrap();
+    SqliteFile::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+async fn conflict(connection: &mut sqlx::SqliteConnection) {
+    let conflict = "INSERT OR ROLLBACK INTO accounts VALUES (42, 0)";
+    assert!(connection.execute(conflict).await.is_err());
+}
+
+/// sqlx counts on a transaction that SQLite has ended. The connection is replaced.
+#[tokio::test]
+async fn after_a_rollback_inside_the_pool_goes_on() {
+    let (world, store, grant) = claimed().await;
+    for _ in 0..3 {
+        let mut tx = store.begin(&grant).await.unwrap();
+        conflict(&mut tx).await;
+        drop(tx);
+        add_fenced(&store, &grant).await;
+        let mut tx = store.begin(&grant).await.unwrap();
+        conflict(&mut tx).await;
+        tx.rollback().await.unwrap_err();
+        store.claim(&grant).await.unwrap();
+        add_fenced(&store, &grant).await;
+        let mut tx = store.begin(&grant).await.unwrap();
+        conflict(&mut tx).await;
+        drop(tx);
+        store.migrate().await.unwrap();
+        add_unfenced(store.pool()).await;
+    }
+    assert_eq!(balance(&world).await, 109);
+}
+
+/// A transaction that the application left open, which sqlx does not know of.
+#[tokio::test]
+async fn a_stray_is_replaced() {
+    let (world, store, grant) = claimed().await;
+    for _ in 0..3 {
+        store.pool().execute("BEGIN").await.unwrap();
+        add_fenced(&store, &grant).await;
+        store.pool().execute("BEGIN").await.unwrap();
+        store.claim(&grant).await.unwrap();
+    }
+    assert_eq!(balance(&world).await, 103);
+}
+
+#[tokio::test]
+async fn commit_can_be_dropped_at_every_await() {
+    let (world, store, grant) = claimed().await;
+    let mut finished = false;
+    let mut polls = 0;
+    while !finished {
+        let mut tx = store.begin(&grant).await.unwrap();
+        SqliteFile::add(&mut tx, 1).await.unwrap();
+        finished = poll_and_drop(tx.commit(), polls).await;
+        polls += 1;
+        let connection = store.pool().acquire().await.unwrap();
+        assert!(
+            !connection.is_in_transaction(),
+            "dropped after {polls} polls"
+        );
+        drop(connection);
+        let before = balance_of(&store).await;
+        add_unfenced(store.pool()).await;
+        add_fenced(&store, &grant).await;
+        assert_eq!(balance(&world).await, before + 2);
+    }
+    assert!(polls > 2, "it has an await at which it can be dropped");
+}
+
+async fn balance_of(store: &SqliteFencedStore) -> i64 {
+    SqliteFile::balance(&mut store.pool().acquire().await.unwrap()).await
+}
+
+/// A savepoint of sqlx, which it is documented not to use: it ends the transaction.
+#[tokio::test]
+async fn after_a_dropped_savepoint_of_sqlx_the_pool_goes_on() {
+    let (world, store, grant) = claimed().await;
+    for _ in 0..3 {
+        let mut tx = store.begin(&grant).await.unwrap();
+        let finished = poll_and_drop(Connection::begin(&mut *tx), 1).await;
+        let committed = tx.commit().await;
+        assert!(
+            finished || matches!(committed, Err(FenceError::Aborted)),
+            "{committed:?}"
+        );
+        let before = balance_of(&store).await;
+        add_unfenced(store.pool()).await;
+        add_fenced(&store, &grant).await;
+        assert_eq!(balance(&world).await, before + 2);
+    }
+}
+
+/// There is no control: unlike in Postgres, sqlx takes back a begin that nobody waits for.
+#[tokio::test]
+async fn begin_that_is_cancelled_leaves_the_file_free() {
+    let (world, store, grant) = claimed().await;
+    let mut polls = 0;
+    while !poll_and_drop(store.begin(&grant), polls).await {
+        add_unfenced(store.pool()).await;
+        add_fenced(&store, &grant).await;
+        polls += 1;
+    }
+    assert!(polls > 1, "it has an await at which it can be dropped");
+    let writes = 2 * i64::try_from(polls).unwrap();
+    assert_eq!(balance(&world).await, 100 + writes);
+}
