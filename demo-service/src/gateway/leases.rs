@@ -27,6 +27,10 @@ use super::{
 };
 use crate::{cli::millis, events::What, ledger::Ledger};
 
+/// The longest lease. A client whose answer gets lost cannot release what it was granted: so long
+/// at most nobody else gets it.
+const TTL_MAX: Duration = Duration::from_secs(5 * 60);
+
 /// The longest time that one request waits for a lease. Longer waits are several requests.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(60);
 
@@ -38,7 +42,7 @@ pub(super) async fn acquire<DB: Ledger>(
     Body(AcquireBody { ttl_ms, wait_ms }): Body<AcquireBody>,
 ) -> Result<(StatusCode, Json<LeaseBody>), ApiError> {
     let resource = ResourceName::new(resource)?;
-    let ttl = Ttl::new(Duration::from_millis(ttl_ms))?;
+    let ttl = ttl(ttl_ms)?;
     let wait = Duration::from_millis(wait_ms);
     if wait > WAIT_MAX {
         let detail = format!(
@@ -79,7 +83,7 @@ pub(super) async fn renew<DB: Ledger>(
     Fenced(sequencer): Fenced,
     Body(RenewBody { ttl_ms }): Body<RenewBody>,
 ) -> Result<Json<RenewedBody>, ApiError> {
-    let ttl = Ttl::new(Duration::from_millis(ttl_ms))?;
+    let ttl = ttl(ttl_ms)?;
     let (resource, token) = (sequencer.resource(), sequencer.token());
     match app.locks().renew(&sequencer, ttl).await? {
         Renewed::Renewed(lease) => {
@@ -133,6 +137,15 @@ pub(super) async fn inspect<DB: Ledger>(
         resource: resource.into(),
         lease,
     }))
+}
+
+fn ttl(ttl_ms: u64) -> Result<Ttl, ApiError> {
+    let ttl = Duration::from_millis(ttl_ms);
+    if ttl > TTL_MAX {
+        let detail = format!("ttl_ms is at most {}: renew the lease", millis(TTL_MAX));
+        return Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into());
+    }
+    Ok(Ttl::new(ttl)?)
 }
 
 fn lease_body(lease: &DetachedLease) -> Result<LeaseBody, Problem> {

@@ -64,6 +64,7 @@ async fn a_wrong_request_for_a_lease_is_refused_and_nothing_is_held() {
         (422, "{\"ttl_ms\":0}"),
         (422, "{\"ttl_ms\":1}"),
         (422, "{\"ttl_ms\":-1000}"),
+        (422, "{\"ttl_ms\":300001}"),
         (422, "{\"ttl_ms\":315576000000}"),
         (422, "{\"ttl_ms\":1000.5}"),
         (422, "{\"ttl_ms\":\"1000\"}"),

@@ -59,6 +59,17 @@ async fn a_lease_is_acquired_inspected_renewed_and_released() {
 }
 
 #[tokio::test]
+async fn a_lease_is_five_minutes_long_at_most() {
+    let gateway = Gateway::start().await;
+    let token = gateway.token("r", 300_000).await;
+    let renew = gateway.request(Method::PUT, "/v1/leases/r");
+    let renew = renew.header("fencing-token", &token);
+    let refused = send(renew.json(&json!({ "ttl_ms": 300_001 }))).await;
+    refused.assert_problem(422, "request-unprocessable");
+    assert_eq!(gateway.renew("r", &token).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn a_held_lease_is_a_conflict_that_says_when_to_come_back() {
     let gateway = Gateway::start().await;
     gateway.token("r", 30_000).await;
