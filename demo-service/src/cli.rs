@@ -4,13 +4,14 @@ mod duration;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, builder::RangedU64ValueParser};
 
 pub(crate) use self::duration::millis;
 use self::duration::parse as duration;
 use crate::{
     address::Address,
     events::{Act, ClientName},
+    gateway::Limits,
 };
 
 const EXAMPLES: &str = "\
@@ -152,6 +153,10 @@ pub(crate) struct ServeArgs {
     /// (100ms to 5m); a write that takes longer is answered with 504 and comes to its end
     #[arg(long, default_value = "15s", value_parser = request_timeout, value_name = "DURATION")]
     pub(crate) request_timeout: Duration,
+    /// How many requests may wait for a lease at the same time; one more is answered with 503
+    #[arg(long, default_value_t = Limits::default().waiting, value_name = "N")]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(0..=100_000))]
+    pub(crate) max_waiting: usize,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -9,6 +9,7 @@ mod body;
 mod connections;
 mod error;
 mod leases;
+mod limits;
 mod problems;
 mod router;
 mod server;
@@ -16,7 +17,10 @@ mod time_limit;
 pub(crate) mod wire;
 mod witness;
 
-pub(crate) use self::server::{Gateway, listen};
+pub(crate) use self::{
+    limits::Limits,
+    server::{Gateway, listen},
+};
 
 /// The resource that protects an account.
 pub(crate) fn account_resource(id: &str) -> String {

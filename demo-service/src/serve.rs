@@ -7,7 +7,7 @@ use crate::{
     cli::ServeArgs,
     console::Console,
     failure::Failure,
-    gateway::{Gateway, listen},
+    gateway::{Gateway, Limits, listen},
     interrupt::Interrupts,
 };
 
@@ -24,8 +24,11 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
         .local_addr()
         .map_err(Failure::machine("finding the port"))?;
     let (lock, store) = (&args.lock.address, &args.store);
-    let limit = args.request_timeout;
-    let gateway = Gateway::open(lock, store, InitialToken::default(), limit, None).await?;
+    let limits = Limits {
+        request_time: args.request_timeout,
+        waiting: args.max_waiting,
+    };
+    let gateway = Gateway::open(lock, store, InitialToken::default(), limits, None).await?;
     Console::Stdout.line(format!(
         "listening on http://{addr} (lock service {lock}, store {store})",
     ));

@@ -1,8 +1,8 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use fenced_store::{FencedStore, Protected};
 use lock_core::LockManager;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::{events::Recorder, ledger::Ledger};
 
@@ -14,6 +14,8 @@ pub(super) struct App<DB: Ledger> {
     pub(super) is_closing: watch::Receiver<bool>,
     /// How long a request may take to arrive, and again to be served.
     pub(super) time_limit: Duration,
+    /// The places of requests that wait for a lease.
+    pub(super) waiting: Arc<Semaphore>,
 }
 
 impl<DB: Ledger> App<DB> {
@@ -44,6 +46,7 @@ impl<DB: Ledger> Clone for App<DB> {
             recorder: self.recorder.clone(),
             is_closing: self.is_closing.clone(),
             time_limit: self.time_limit,
+            waiting: Arc::clone(&self.waiting),
         }
     }
 }

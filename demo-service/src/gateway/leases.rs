@@ -16,6 +16,7 @@ use fenced_store::{
     http::{Fenced, FencingHeader, Problem, ProblemType},
 };
 use lock_core::{DetachedLease, ErrorKind, Released, Renewed, ResourceName, Ttl};
+use tokio::sync::SemaphorePermit;
 
 use super::{
     app::App,
@@ -51,6 +52,7 @@ pub(super) async fn acquire<DB: Ledger>(
         );
         return Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into());
     }
+    let _place = place(&app, wait)?;
     witness.note(&resource, What::AcquireRequested { wait_ms });
     // Locks, and claims before it answers: older holders are shut out before the client hears of
     // its lease. A client that goes away drops this, which leaves the queue or gives the lease
@@ -163,6 +165,21 @@ fn lease_body(lease: &DetachedLease) -> Result<LeaseBody, Problem> {
         ttl_ms: lease.ttl.as_millis(),
         remaining_ms: millis(lease.remaining),
         fencing_token,
+    })
+}
+
+/// A place among those who wait, until it is dropped. Who does not wait needs none.
+fn place<DB: Ledger>(
+    app: &App<DB>,
+    wait: Duration,
+) -> Result<Option<SemaphorePermit<'_>>, Problem> {
+    if wait.is_zero() {
+        return Ok(None);
+    }
+    app.waiting.try_acquire().map(Some).map_err(|_| {
+        Problem::new(problems::LOCK_UNAVAILABLE)
+            .detail("too many requests wait for a lease here: try again later, or without wait_ms")
+            .retry_after(Duration::from_secs(1))
     })
 }
 

@@ -1,11 +1,15 @@
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use fenced_store::{FencedStore, Protected};
 use lock_core::{ErrorKind, InitialToken, LockManager};
-use tokio::{net::TcpListener, sync::watch, time::timeout};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+    time::timeout,
+};
 
-use super::{app::App, connections, router::router};
+use super::{app::App, connections, limits::Limits, router::router};
 use crate::{
     address::Address,
     events::Recorder,
@@ -38,7 +42,7 @@ impl Gateway {
         lock: &Address,
         store: &Address,
         initial_token: InitialToken,
-        time_limit: Duration,
+        limits: Limits,
         recorder: Option<Recorder>,
     ) -> Result<Self, Failure> {
         // First what needs no server: a mistake in one address is told even if the other is down.
@@ -46,8 +50,8 @@ impl Gateway {
         let store = ledger::open(store).await?;
         let store_kind = store.kind();
         Ok(match store {
-            AnyStore::Postgres(store) => Self::over(locks, store, store_kind, time_limit, recorder),
-            AnyStore::Sqlite(store) => Self::over(locks, store, store_kind, time_limit, recorder),
+            AnyStore::Postgres(store) => Self::over(locks, store, store_kind, limits, recorder),
+            AnyStore::Sqlite(store) => Self::over(locks, store, store_kind, limits, recorder),
         })
     }
 
@@ -55,7 +59,7 @@ impl Gateway {
         locks: LockManager,
         store: FencedStore<DB>,
         store_kind: &'static str,
-        time_limit: Duration,
+        limits: Limits,
         recorder: Option<Recorder>,
     ) -> Self {
         let (closing, is_closing) = watch::channel(false);
@@ -63,7 +67,8 @@ impl Gateway {
             protected: Protected::new(locks.clone(), store),
             recorder,
             is_closing,
-            time_limit,
+            time_limit: limits.request_time,
+            waiting: Arc::new(Semaphore::new(limits.waiting)),
         };
         Self {
             locks,

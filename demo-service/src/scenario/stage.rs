@@ -1,7 +1,6 @@
 use std::{
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
-    time::Duration,
 };
 
 use lock_core::{FencingToken, InitialToken};
@@ -13,14 +12,11 @@ use crate::{
     client::{ClientError, GatewayClient},
     events::Recorder,
     failure::Failure,
-    gateway::{Gateway, listen},
+    gateway::{Gateway, Limits, listen},
 };
 
 /// Where the counter of an in-process lock service starts: the tokens of the well-known figure.
 const FIRST_TOKEN: u64 = 33;
-
-/// How long a request may take: longer than anything that the story has to wait for.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A gateway of our own on a free port of this machine, and a folder that is gone afterwards.
 #[derive(Debug)]
@@ -52,8 +48,8 @@ impl Stage {
             Some(store) => store.clone(),
             None => Address::sqlite_file(&scratch.path().join("accounts.db")),
         };
-        let (first, limit) = (initial_token(lock), REQUEST_TIMEOUT);
-        let gateway = Gateway::open(lock, &store, first, limit, Some(recorder)).await?;
+        let (first, limits) = (initial_token(lock), Limits::default());
+        let gateway = Gateway::open(lock, &store, first, limits, Some(recorder)).await?;
         let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).await?;
         let addr = listener
             .local_addr()

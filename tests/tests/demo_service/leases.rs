@@ -1,8 +1,12 @@
 //! `/v1/leases/{resource}`
 
-use std::time::{Duration, Instant};
+use std::{
+    pin::pin,
+    time::{Duration, Instant},
+};
 
 use fenced_store::SqliteFencedStore;
+use futures_util::future::select;
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -117,6 +121,32 @@ async fn a_release_ends_the_wait_of_the_next_in_line() {
         asked.elapsed() < Duration::from_secs(40),
         "it waited for the lease to end"
     );
+}
+
+#[tokio::test]
+async fn only_so_many_wait_at_the_same_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+    let gateway = Gateway::start_with(&["--store", &store, "--max-waiting", "1"]).await;
+    let first = gateway.token("r", 60_000).await;
+    // Of two that ask to wait one gets the only place, whichever it is.
+    let (one, other) = (
+        gateway.acquire("r", json!({ "ttl_ms": 1000, "wait_ms": 50_000 })),
+        gateway.acquire("r", json!({ "ttl_ms": 1000, "wait_ms": 50_000 })),
+    );
+    let (one, other) = (pin!(one), pin!(other));
+    let (refused, waiting) = select(one, other).await.into_inner();
+    refused.assert_problem(503, "lock-service-unavailable");
+    assert!(refused.headers.contains_key("retry-after"));
+    // Others are not affected, and the place is free again after the wait.
+    let held = gateway.acquire("r", json!({ "ttl_ms": 1000 })).await;
+    held.assert_problem(409, "lock-held");
+    gateway.release("r", &first).await;
+    assert_eq!(waiting.await.status, StatusCode::CREATED);
+    let next = gateway
+        .acquire("r", json!({ "ttl_ms": 1000, "wait_ms": 20_000 }))
+        .await;
+    assert_eq!(next.status, StatusCode::CREATED, "{next:?}");
 }
 
 #[tokio::test]

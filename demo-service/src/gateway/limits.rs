@@ -1,0 +1,20 @@
+use std::time::Duration;
+
+/// How much one gateway takes upon itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// How long a request may take to arrive, and again to be served.
+    pub(crate) request_time: Duration,
+    /// How many requests may wait for a lease at the same time.
+    pub(crate) waiting: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            request_time: Duration::from_secs(15),
+            // Each has a connection, and 1024 files are what a process may have open by default.
+            waiting: 500,
+        }
+    }
+}
