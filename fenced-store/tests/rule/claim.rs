@@ -149,6 +149,49 @@ pub(crate) async fn concurrent_claims_leave_the_greatest<H: Harness>() {
     assert_eq!(balance(&world).await, 101);
 }
 
+/// The lock service issued a token twice, and both holders claim it at the same moment.
+pub(crate) async fn concurrent_claims_of_one_token_have_one_winner<H: Harness>() {
+    let world: H = fresh().await;
+    for number in 1..=8 {
+        let rivals = [grant("account:42", number), grant("account:42", number)];
+        let mut claims = JoinSet::new();
+        for grant in rivals {
+            let store = world.store().clone();
+            claims.spawn(async move { (store.claim(&grant).await, grant) });
+        }
+        let mut winners = 0;
+        for (claimed, grant) in claims.join_all().await {
+            let won = claimed.is_ok();
+            if let Err(error) = claimed {
+                let duplicate = matches!(error, FenceError::DuplicateToken { .. });
+                assert!(duplicate, "{error:?}");
+            }
+            assert_eq!(fenced_add(&world, &grant).await.is_ok(), won);
+            winners += usize::from(won);
+        }
+        assert_eq!(winners, 1);
+    }
+    assert_eq!(balance(&world).await, 108);
+}
+
+/// The first claims of two lock services: the issuer is looked at again when it is locked.
+pub(crate) async fn concurrent_first_claims_leave_one_issuer<H: Harness>() {
+    for _ in 0..4 {
+        let world: H = fresh().await;
+        let mut claims = JoinSet::new();
+        for issuer in ["redis", "etcd"] {
+            let store = world.store().clone();
+            let grant = grant_by(issuer, &format!("of:{issuer}"), 1);
+            claims.spawn(async move { store.claim(&grant).await });
+        }
+        let (won, lost): (Vec<_>, Vec<_>) =
+            claims.join_all().await.into_iter().partition(Result::is_ok);
+        assert_eq!((won.len(), lost.len()), (1, 1), "{lost:?}");
+        let error = lost.into_iter().find_map(Result::err).unwrap();
+        assert!(matches!(error, FenceError::WrongIssuer { .. }), "{error:?}");
+    }
+}
+
 pub(crate) async fn extreme_tokens_fit<H: Harness>() {
     let world: H = fresh().await;
     let (least, greatest) = (FencingToken::MIN.get(), FencingToken::MAX.get());

@@ -116,6 +116,8 @@ macro_rules! rule_cases {
             stale_claim_does_not_wait_for_the_live_holder,
             claim_waits_for_the_older_holder_and_gives_up_busy,
             concurrent_claims_leave_the_greatest,
+            concurrent_claims_of_one_token_have_one_winner,
+            concurrent_first_claims_leave_one_issuer,
             resources_do_not_know_each_other,
             fenced_write_is_visible_and_has_a_receipt,
             mark_survives_rollback_and_drop,

@@ -8,6 +8,7 @@ mod migrations;
 mod rule;
 mod server;
 mod strays;
+mod surroundings;
 mod transactions;
 mod traps;
 mod turnstile;

@@ -113,6 +113,61 @@ async fn timeouts_end_with_the_transaction() {
     assert_eq!(outside, "9s 0 8s");
 }
 
+/// Whoever set them had their reasons.
+#[tokio::test]
+async fn tighter_timeouts_of_the_session_stay() {
+    const SETTINGS: &str = "SELECT concat_ws(' ', current_setting('statement_timeout'),
+        current_setting('idle_in_transaction_session_timeout'))";
+    let world: PostgresServer = fresh().await;
+    let grant = grant("account:42", 33);
+    world.store().claim(&grant).await.unwrap();
+    for (statement, idle, inside) in [
+        ("1500ms", "3s", "1500ms 3s"),
+        ("30s", "10s", "30s 10s"),
+        ("2min", "1h", "30s 10s"),
+        ("0", "0", "30s 10s"),
+    ] {
+        let settings = [
+            ("statement_timeout", statement),
+            ("idle_in_transaction_session_timeout", idle),
+        ];
+        let store = world.store_with(&settings).await;
+        let mut tx = store.begin(&grant).await.unwrap();
+        let actual: String = sqlx::query_scalar(SETTINGS)
+            .fetch_one(&mut *tx)
+            .await
+            .unwrap();
+        assert_eq!(actual, inside);
+        tx.rollback().await.unwrap();
+    }
+}
+
+/// A cancel may strike when the commit has been done already, so its code proves nothing.
+#[tokio::test]
+async fn a_cancel_during_the_commit_is_unknown() {
+    let world: PostgresServer = fresh().await;
+    let grant = grant("account:42", 33);
+    world.store().claim(&grant).await.unwrap();
+    world
+        .store()
+        .pool()
+        .execute(
+            "CREATE FUNCTION cancel() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN RAISE EXCEPTION USING ERRCODE = 'query_canceled'; END $$;
+             CREATE CONSTRAINT TRIGGER cancel AFTER UPDATE ON accounts
+             DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION cancel()",
+        )
+        .await
+        .unwrap();
+    let mut tx = world.store().begin(&grant).await.unwrap();
+    PostgresServer::add(&mut tx, 1).await.unwrap();
+    let error = tx.commit().await.unwrap_err();
+    assert!(
+        matches!(error, FenceError::CommitUnknown { .. }),
+        "{error:?}"
+    );
+}
+
 /// The next holder gets through although the older one sits in an open transaction.
 #[tokio::test]
 async fn an_idle_holder_is_ended_and_told_so() {
@@ -196,7 +251,7 @@ async fn a_claim_is_durable_in_a_session_that_is_not() {
         "CREATE TABLE seen (setting text);
          CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$
          BEGIN
-           INSERT INTO seen VALUES (current_setting('synchronous_commit'));
+           INSERT INTO public.seen VALUES (current_setting('synchronous_commit'));
            RETURN NULL;
          END $$;
          CREATE TRIGGER look AFTER INSERT ON fenced.mark FOR EACH ROW EXECUTE FUNCTION look()",
