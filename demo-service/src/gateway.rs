@@ -6,6 +6,7 @@
 mod accounts;
 mod app;
 mod body;
+mod caller;
 mod connections;
 mod error;
 mod leases;

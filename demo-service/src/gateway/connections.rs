@@ -14,6 +14,8 @@ use tokio::{
 };
 use tower_service::Service;
 
+use super::caller::Caller;
+
 /// How long the head of a request may take to arrive, and how long a connection may be idle.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(15);
 
@@ -48,9 +50,14 @@ pub(super) async fn serve(
 /// Serves one connection. Once the gateway is closing, the requests that are under way are
 /// finished and half a request is not waited for.
 async fn connection(stream: TcpStream, router: Router, mut closing: watch::Receiver<bool>) {
+    let caller = match Caller::of(&stream) {
+        Ok(caller) => caller,
+        Err(error) => return tracing::error!(%error, "a connection cannot be served"),
+    };
     let under_way = watch::Sender::new(0_usize);
-    let service = service_fn(|request: Request<Incoming>| {
+    let service = service_fn(|mut request: Request<Incoming>| {
         let request_ends = OneMore::of(&under_way);
+        request.extensions_mut().insert(caller.clone());
         let response = router.clone().call(request.map(Body::new));
         async move {
             let response = response.await;

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::State,
     http::{HeaderValue, StatusCode},
 };
@@ -21,6 +21,7 @@ use tokio::sync::SemaphorePermit;
 use super::{
     app::App,
     body::{Body, Segment},
+    caller::Caller,
     error::ApiError,
     problems,
     wire::{AcquireBody, InspectBody, LeaseBody, LeaseView, RenewBody, RenewedBody},
@@ -39,6 +40,7 @@ pub(super) const WAIT_MAX: Duration = Duration::from_secs(60);
 pub(super) async fn acquire<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
+    Extension(caller): Extension<Caller>,
     Segment(resource): Segment,
     Body(AcquireBody { ttl_ms, wait_ms }): Body<AcquireBody>,
 ) -> Result<(StatusCode, Json<LeaseBody>), ApiError> {
@@ -58,6 +60,9 @@ pub(super) async fn acquire<DB: Ledger>(
     // its lease. A client that goes away drops this, which leaves the queue or gives the lease
     // back.
     let acquired = tokio::select! {
+        // First: a lease must not be granted to nobody.
+        biased;
+        () = caller.gone() => return Err(gone().into()),
         acquired = app.protected.acquire(&resource).ttl(ttl).wait(wait).renew(false) => acquired,
         () = app.closing() => return Err(closing().into()),
     };
@@ -188,6 +193,11 @@ fn held(retry_after: Duration) -> Problem {
         .detail("somebody else holds the lease: try again later, or wait for it with wait_ms")
         .with("retry_after_ms", millis(retry_after))
         .retry_after(retry_after)
+}
+
+/// Nobody reads it.
+fn gone() -> Problem {
+    Problem::new(problems::LOCK_UNAVAILABLE).detail("the client closed the connection")
 }
 
 fn closing() -> Problem {

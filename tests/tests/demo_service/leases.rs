@@ -11,6 +11,7 @@ use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
+use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use crate::gateway::{Gateway, send};
 
@@ -161,6 +162,37 @@ async fn a_client_that_goes_away_leaves_the_queue() {
 
     gateway.release("r", &first).await;
     // Had the one who left still been in line, the lease would be its own for a minute.
+    let next = gateway
+        .acquire("r", json!({ "ttl_ms": 1000, "wait_ms": 20_000 }))
+        .await;
+    assert_eq!(next.status, StatusCode::CREATED, "{next:?}");
+}
+
+/// Its second request is unread, and behind it the end of the connection.
+#[tokio::test]
+async fn a_client_that_goes_away_with_a_request_behind_leaves_the_queue_too() {
+    let gateway = Gateway::start().await;
+    let first = gateway.token("r", 60_000).await;
+    let body = json!({ "ttl_ms": 60_000, "wait_ms": 60_000 }).to_string();
+    let requests = format!(
+        "POST /v1/leases/r HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n",
+        body.len(),
+    );
+    let mut leaver = TcpStream::connect(gateway.addr()).await.unwrap();
+    leaver.write_all(requests.as_bytes()).await.unwrap();
+    // Connections are served in their order: when these have been answered, the request that
+    // waits has long been read.
+    for id in ["1", "2", "3"] {
+        assert_eq!(gateway.balance(id).await, None);
+    }
+    drop(leaver);
+    // So has its end.
+    for id in ["1", "2", "3"] {
+        assert_eq!(gateway.balance(id).await, None);
+    }
+
+    gateway.release("r", &first).await;
     let next = gateway
         .acquire("r", json!({ "ttl_ms": 1000, "wait_ms": 20_000 }))
         .await;
