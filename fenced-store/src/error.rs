@@ -76,7 +76,8 @@ pub enum FenceError {
     /// The lease had ended when the transaction was to begin; the store was not asked. Fenced.
     #[error(transparent)]
     LeaseLost(#[from] Lost),
-    /// A lock, the database file or a pooled connection did not become free in time. Retryable.
+    /// A lock, the database file or a pooled connection did not become free in time, or the pool
+    /// has too many connections that were left inside a transaction. Retryable.
     #[error("the store is busy, try again")]
     Busy {
         /// What the database said.
@@ -95,14 +96,16 @@ pub enum FenceError {
         /// What the database said.
         source: sqlx::Error,
     },
-    /// The commit was sent and no answer came: it may have happened.
+    /// The commit was sent, and no answer came, or one that leaves it open (a cancel, a timeout):
+    /// it may have happened.
     #[error("it is not known whether the transaction was committed")]
     CommitUnknown {
         /// How the answer got lost.
         source: sqlx::Error,
     },
     /// The transaction had ended before the commit: a statement failed and its error was ignored, a
-    /// savepoint was left undecided, or something other than this commit ended the transaction. This commit stored nothing.
+    /// savepoint was left undecided, or something other than this commit ended the transaction.
+    /// This commit stored nothing.
     ///
     /// Writes made after the transaction had ended may have been stored, unfenced.
     #[error(

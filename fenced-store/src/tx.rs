@@ -14,8 +14,8 @@ use crate::{
 /// A transaction that the store let in: until it ends, no newer holder can claim the resource.
 ///
 /// It derefs to the connection of the database, so your own queries run on `&mut *tx`; savepoints
-/// are [`tx.begin()`](FencedTx::begin). Its reads are current: whatever an older holder wrote has been
-/// committed, and nothing of one will be.
+/// are [`tx.begin()`](FencedTx::begin). Its reads are current: whatever an older holder wrote has
+/// been committed, and nothing of one will be.
 ///
 /// A statement that ends the transaction behind sqlx's back (`COMMIT`, `ROLLBACK`) gives up the
 /// fence. The commit then fails.
@@ -74,9 +74,8 @@ impl<DB: Dialect> FencedTx<DB> {
     ///
     /// # Errors
     /// [`FenceError::Aborted`] if a statement failed and its error was ignored, or a savepoint was
-    /// neither committed nor rolled back,
-    /// [`FenceError::CommitUnknown`] if no answer came, otherwise as the database says; then
-    /// nothing was committed.
+    /// neither committed nor rolled back; [`FenceError::CommitUnknown`] if no answer came, or one
+    /// that leaves it open; otherwise as the database says: then nothing was committed.
     ///
     /// # Cancel safety
     /// Not cancel safe: if the future is dropped, the commit goes on in the background, and it is

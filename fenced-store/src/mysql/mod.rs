@@ -49,7 +49,7 @@ impl Operations for MySql {
         let seen = mark(&mut *pool.acquire().await?, MARK, sequencer.resource()).await?;
         rule::claim(seen.as_ref(), sequencer)?;
 
-        let mut tx = pool.begin().await?;
+        let mut tx = past_strays(pool, || pool.begin_with("START TRANSACTION")).await?;
         check_issuer(&mut tx, sequencer).await?;
         raise(&mut tx, sequencer).await?;
         let mark = mark(&mut tx, MARK_SHARED, sequencer.resource()).await?;

@@ -14,7 +14,8 @@ pub(super) const HIGH_WATER: &str =
     "SELECT token, holder, issuer FROM fenced.mark WHERE resource = $1";
 
 /// Fails if the session is inside a transaction: that one began earlier than the message came.
-/// Otherwise the message is a transaction of its own.
+/// Otherwise the message is a transaction of its own. (Times count in microseconds, and messages
+/// take longer.)
 ///
 /// What fails is a cast, which needs nothing but the catalog. Its value is in the error's message.
 pub(super) const REFUSE_STRAY: &str = "SELECT CASE WHEN pg_catalog.transaction_timestamp() \

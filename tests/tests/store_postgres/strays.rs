@@ -63,6 +63,24 @@ async fn claim_on_a_stray_shuts_the_older_holder_out() {
     assert_eq!(balance(&world).await, 100);
 }
 
+/// The control: the commit of the next transaction stores what is lying about.
+#[tokio::test]
+async fn naive_begin_on_a_stray_stores_what_others_left() {
+    let (world, grant) = claimed().await;
+    let pool = stray(&world).await;
+    pool.execute("UPDATE accounts SET balance = balance + 1000")
+        .await
+        .unwrap();
+    let naive = sqlx::AssertSqlSafe(format!(
+        "SELECT fenced.enter('account:42', 33, '{}', 'redis'); BEGIN",
+        grant.holder().digest(),
+    ));
+    let mut tx = pool.begin_with(naive).await.unwrap();
+    PostgresServer::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(balance(&world).await, 1101);
+}
+
 /// Its commit would store what somebody else left behind.
 #[tokio::test]
 async fn begin_on_a_stray_stores_nothing_of_others() {
@@ -103,6 +121,30 @@ async fn fenced_add_by(store: &fenced_store::PgFencedStore, grant: &Sequencer) {
     let mut tx = store.begin(grant).await.unwrap();
     PostgresServer::add(&mut tx, 1).await.unwrap();
     tx.commit().await.unwrap();
+}
+
+/// It goes on, and leaves no stray.
+#[tokio::test]
+async fn a_commit_that_is_dropped_comes_to_its_end() {
+    let (world, grant) = claimed().await;
+    let pool = world.pool_of_one().await;
+    let store = FencedStore::new(pool.clone());
+    for expected in 101..=105 {
+        let mut tx = store.begin(&grant).await.unwrap();
+        PostgresServer::add(&mut tx, 1).await.unwrap();
+        is_dropped_while_it_waits(tx.commit()).await;
+        // Waits until the transaction has ended.
+        world.store().claim(&grant).await.unwrap();
+        assert_eq!(balance(&world).await, expected);
+        pool.execute("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+            .await
+            .unwrap();
+        let isolation: String = sqlx::query_scalar("SHOW transaction_isolation")
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+        assert_eq!(isolation, "read committed", "no transaction is open");
+    }
 }
 
 /// A savepoint of sqlx whose `begin` is dropped ends the whole transaction.
