@@ -76,9 +76,10 @@ impl State {
         if asks || self.watch.returned[by].is_some() || self.still_has(lease) {
             return;
         }
+        let of_the_lease = |token| token == lease.token;
         let holds = |other: Attempt| {
             queue.acquisition(other) == lease.acquisition
-                && matches!(self.phases[other], Phase::Holding { token, .. } if token == lease.token)
+                && matches!(self.phases[other], Phase::Holding { token, .. } if of_the_lease(token))
         };
         let ended = (0..queue.attempts.len()).any(holds);
         self.watch.blame(Fault::OtherAttemptEnded, ended);
