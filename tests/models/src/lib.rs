@@ -7,5 +7,6 @@
 #![forbid(unsafe_code)]
 
 pub mod checking;
+pub mod cohort;
 pub mod queue;
 mod set;

@@ -14,6 +14,11 @@ fn pause() {
 }
 
 #[test]
+fn cut_off() {
+    assert_holds("cut off", Queue::cut_off());
+}
+
+#[test]
 fn line() {
     assert_holds("line", Queue::line());
 }

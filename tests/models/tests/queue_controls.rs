@@ -70,8 +70,14 @@ fn the_entry_leaves_when_it_is_granted() {
 
 #[test]
 fn a_poll_clears_before_it_settles() {
-    let queue = Queue::duel().with(Flaw::PollClearsTooEarly);
-    assert_breaks("a poll clears too early", "a poll is enough", queue);
+    let queue = Queue::pause().with(Flaw::PollClearsTooEarly);
+    assert_breaks("a poll clears too early", "fifo", queue);
+}
+
+#[test]
+fn the_caller_is_not_exempt() {
+    let queue = Queue::cut_off().with(Flaw::CallerIsNotExempt);
+    assert_breaks("the caller is not exempt", "a poll is enough", queue);
 }
 
 #[test]

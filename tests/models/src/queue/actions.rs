@@ -110,12 +110,13 @@ impl Queue {
 
     /// Whether there is something to send that is not on its way already. It may have been sent
     /// before: its answer may be slow or lost.
-    fn may_send(&self, state: &State, attempt: Attempt) -> bool {
+    pub(crate) fn may_send(&self, state: &State, attempt: Attempt) -> bool {
         let Some(due) = state.due(self, attempt) else {
             return false;
         };
         let client = self.client(attempt);
-        let never = self.is(Flaw::NeverPolls) && matches!(due, Request::Acquire(_));
+        let queued = state.server.entry_of(self.acquisition(attempt)).is_some();
+        let never = self.is(Flaw::NeverPolls) && due == Request::Acquire(attempt) && queued;
         state.connected.contains(client) && !state.requests.contains(&due) && !never
     }
 

@@ -26,6 +26,8 @@ pub enum Flaw {
     EntryLeavesAtGrant,
     /// A poll clears the mark of its client before it looks whose provisional lease ran out.
     PollClearsTooEarly,
+    /// The caller of an acquire is passed over if its client was set aside in the same script.
+    CallerIsNotExempt,
     /// The end of a full lease is not remembered.
     ExpiryIsForgotten,
     /// The attempt is sent first, and registered where pushes look for it after that.
@@ -34,7 +36,7 @@ pub enum Flaw {
     UnknownPushIsReleased,
     /// A push is given to any attempt of its acquisition.
     PushMatchesHolder,
-    /// A waiter only waits for its push.
+    /// A waiter that is in the queue only waits for its push.
     NeverPolls,
     /// An acquisition with attempts in two processes returns before its confirm.
     DetachedReturnsEarly,

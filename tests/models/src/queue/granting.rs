@@ -29,8 +29,11 @@ impl Script<'_> {
         for place in 0..self.server.queue.len() {
             let entry = self.server.queue[place];
             let asks = caller.filter(|by| entry.attempts.contains(*by));
+            let aside = self.server.aside.contains(entry.client(self.queue));
+            // The caller is here, whatever this script has just found out about its client.
+            let exempt = asks.is_some() && !self.queue.is(Flaw::CallerIsNotExempt);
             let passed_over = self.queue.is(Flaw::GrantsToCaller) && asks != caller;
-            if self.server.aside.contains(entry.client(self.queue)) || passed_over {
+            if passed_over || (aside && !exempt) {
                 continue;
             }
             if let Some(by) = asks {

@@ -61,7 +61,7 @@ impl Queue {
                     polled.clear();
                     return Some(Action::Release(attempt));
                 }
-                Phase::Waiting if polled.contains(&attempt) || self.never_polls() => {}
+                Phase::Waiting if polled.contains(&attempt) || !self.may_send(state, attempt) => {}
                 Phase::Waiting => {
                     polled.push(attempt);
                     return Some(Action::Send(attempt));
@@ -70,9 +70,5 @@ impl Queue {
             }
         }
         None
-    }
-
-    fn never_polls(&self) -> bool {
-        self.is(super::Flaw::NeverPolls)
     }
 }

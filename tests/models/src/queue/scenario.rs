@@ -34,6 +34,16 @@ impl Queue {
         }
     }
 
+    /// Two clients; the first has two acquisitions in the line, and a connection breaks.
+    #[must_use]
+    pub fn cut_off() -> Self {
+        Self {
+            alike: 0..2,
+            shows: &[Note::LateRefused],
+            ..Self::new(&[(0, 0), (1, 0), (2, 1)]).cuts(1)
+        }
+    }
+
     /// Three clients with an acquisition each.
     #[must_use]
     pub fn line() -> Self {

@@ -34,6 +34,7 @@ impl State {
         self.watch_acquire(queue, ran);
         self.watch_strangers(queue, ran);
         self.watch_siblings(queue, ran);
+        self.watch_unreached(queue, ran);
         self.watch_grant(queue, ran);
         self.take_note(queue, ran);
     }
@@ -85,6 +86,15 @@ impl State {
         self.watch.blame(Fault::OtherAttemptEnded, ended);
     }
 
+    /// Clients that a push could not reach.
+    fn watch_unreached(&mut self, queue: &Queue, ran: &Ran) {
+        for client in 0..queue.clients() {
+            if self.server.aside.contains(client) && !ran.before.subscribed.contains(client) {
+                self.watch.silent.insert(client);
+            }
+        }
+    }
+
     /// A grant goes to the first in the line that has not been silent.
     fn watch_grant(&mut self, queue: &Queue, ran: &Ran) {
         let Some(lease) = self.fresh_grant(ran) else {
@@ -98,9 +108,6 @@ impl State {
                 let again = self.watch.unheard && self.watch.silent.contains(client);
                 self.watch.blame(Fault::PauseIsDear, again);
                 return;
-            }
-            if own != entry.acquisition && !ran.before.subscribed.contains(client) {
-                self.watch.silent.insert(client);
             }
             let waits = self.server.entry_of(entry.acquisition).is_some();
             let overtaken = waits && !self.watch.silent.contains(client);
