@@ -8,7 +8,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use e2e::{proxy::Proxy, servers::Redis};
+use e2e::{
+    proxy::{Fault, Proxy},
+    servers::Redis,
+};
 use lock_core::{
     Attempt, Clock, ErrorKind, LockManager, Outcome, ResourceName, SystemClock, Ttl,
     redis::{RedisBackend, RedisOptions},
@@ -55,7 +58,7 @@ async fn a_request_that_arrives_after_its_acquire_was_told_held_makes_no_ghost_h
     let proxy = Proxy::start(server.url()).await;
     let locks = impatient(&proxy.url("redis")).await;
     // The first request is still under way while the second, on a new connection, is answered.
-    proxy.hold_requests();
+    proxy.inflict(Fault::HoldRequests);
     let held = rival.acquire("r").await.unwrap();
     let answer = locks
         .acquire("r")
@@ -96,7 +99,7 @@ async fn a_connection_whose_other_end_vanished_is_replaced() {
     let proxy = Proxy::start(server.url()).await;
     let locks = impatient(&proxy.url("redis")).await;
     let guard = locks.acquire("held").ttl(Ttl::secs(3)).await.unwrap();
-    proxy.black_hole();
+    proxy.inflict(Fault::BlackHole);
     let attempt = locks.acquire("r").try_now().await.unwrap();
     assert!(matches!(attempt, Attempt::Granted(_)));
     assert!(proxy.connections() > 1, "over the connection that is dead");

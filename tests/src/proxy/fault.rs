@@ -1,0 +1,101 @@
+use std::time::Duration;
+
+/// What may go wrong with a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Requests wait in the network, even if their client goes away. Replies pass.
+    HoldRequests,
+    /// Replies and pushes wait in the network. Requests pass.
+    HoldReplies,
+    /// Nothing passes in either direction, and nobody is told.
+    BlackHole,
+    /// Requests are swallowed, and the connection stays open.
+    DropRequests,
+    /// Requests are served, replies and pushes are swallowed, and the connection stays open.
+    DropReplies,
+    /// Pushes are swallowed. Requests and replies pass.
+    DropPushes,
+    /// Everything takes this much longer, in each direction.
+    Delay(Duration),
+    /// Both ends are told that the other one has closed (FIN); what was under way is lost.
+    Cut,
+    /// Both ends are told that the connection is gone (RST).
+    Reset,
+}
+
+/// What becomes of the messages of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Flow {
+    pub(super) requests: Passage,
+    pub(super) replies: Passage,
+    pub(super) pushes: Passage,
+    pub(super) delay: Duration,
+    pub(super) broken: Option<Break>,
+}
+
+/// What becomes of the messages of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Passage {
+    #[default]
+    Pass,
+    Hold,
+    Drop,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Break {
+    Cut,
+    Reset,
+}
+
+impl Flow {
+    pub(super) fn suffer(&mut self, fault: Fault) {
+        use Passage::{Drop, Hold};
+
+        match fault {
+            Fault::HoldRequests => self.requests.becomes(Hold),
+            Fault::HoldReplies => {
+                self.replies.becomes(Hold);
+                self.pushes.becomes(Hold);
+            }
+            Fault::BlackHole => {
+                self.suffer(Fault::HoldRequests);
+                self.suffer(Fault::HoldReplies);
+            }
+            Fault::DropRequests => self.requests.becomes(Drop),
+            Fault::DropReplies => {
+                self.replies.becomes(Drop);
+                self.pushes.becomes(Drop);
+            }
+            Fault::DropPushes => self.pushes.becomes(Drop),
+            Fault::Delay(delay) => self.delay = delay,
+            Fault::Cut => self.broken = Some(Break::Cut),
+            Fault::Reset => self.broken = Some(Break::Reset),
+        }
+    }
+
+    /// Ends what can end: what was lost, and what is broken, stays so.
+    pub(super) fn heal(&mut self) {
+        self.delay = Duration::ZERO;
+        for passage in [&mut self.requests, &mut self.replies] {
+            if *passage == Passage::Hold {
+                *passage = Passage::Pass;
+            }
+        }
+        // A push may be lost alone, unless whole replies were.
+        if self.replies == Passage::Pass {
+            self.pushes = Passage::Pass;
+        }
+    }
+}
+
+impl Passage {
+    /// A direction that has lost something stays dead: what follows would answer another request.
+    fn becomes(&mut self, worse: Self) {
+        if *self != Self::Drop {
+            *self = worse;
+        }
+    }
+}

@@ -1,0 +1,153 @@
+/// What a message from a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It answers the oldest request that has no answer yet.
+    Reply,
+    /// It comes by itself.
+    Push,
+}
+
+/// Cuts what comes in from one end into messages of RESP.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    buffer: Vec<u8>,
+}
+
+impl Frames {
+    pub(super) fn extend(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next message, once it is complete.
+    pub(super) fn next(&mut self) -> Option<Vec<u8>> {
+        let end = end_of_message(&self.buffer, 0)?;
+        let rest = self.buffer.split_off(end);
+        Some(std::mem::replace(&mut self.buffer, rest))
+    }
+
+    /// What is left when nothing more comes in: half a message.
+    pub(super) fn rest(self) -> Vec<u8> {
+        self.buffer
+    }
+}
+
+/// Words by which a message of RESP 2 that comes by itself begins; in RESP 3 it has a type.
+const PUSHED: [&str; 9] = [
+    "message",
+    "pmessage",
+    "smessage",
+    "subscribe",
+    "psubscribe",
+    "ssubscribe",
+    "unsubscribe",
+    "punsubscribe",
+    "sunsubscribe",
+];
+
+/// What a message from a server is.
+pub(super) fn kind(message: &[u8]) -> Kind {
+    let pushed = match message.first() {
+        Some(b'>') => true,
+        Some(b'*') => first_word(message).is_some_and(|word| one_of(word, &PUSHED)),
+        _ => false,
+    };
+    if pushed { Kind::Push } else { Kind::Reply }
+}
+
+/// Whether a request is answered by pushes only, because it changes what the client listens to.
+pub(super) fn is_subscription(request: &[u8]) -> bool {
+    first_word(request).is_some_and(|word| one_of(word, &PUSHED[3..]))
+}
+
+fn one_of(word: &[u8], words: &[&str]) -> bool {
+    words
+        .iter()
+        .any(|each| word.eq_ignore_ascii_case(each.as_bytes()))
+}
+
+/// The first element of an array, if that is a string.
+fn first_word(message: &[u8]) -> Option<&[u8]> {
+    let header = end_of_line(message, 0)?;
+    let word = end_of_line(message, header)?;
+    let end = end_of_message(message, header)?;
+    (message[header] == b'$').then(|| &message[word..end - 2])
+}
+
+/// Where the message that begins at `start` ends; `None` if it is not complete.
+fn end_of_message(bytes: &[u8], start: usize) -> Option<usize> {
+    let kind = *bytes.get(start)?;
+    if !b"+-:_#,($!=*~>%|".contains(&kind) {
+        return Some(bytes.len()); // some other protocol
+    }
+    let body = end_of_line(bytes, start)?;
+    let length = || {
+        let digits = std::str::from_utf8(&bytes[start + 1..body - 2]).ok()?;
+        digits.parse::<usize>().ok() // -1 is no length: there is no body
+    };
+    match kind {
+        b'$' | b'!' | b'=' => {
+            let end = length().map_or(body, |length| body + length + 2);
+            (end <= bytes.len()).then_some(end)
+        }
+        b'*' | b'~' | b'>' => end_of_messages(bytes, body, length().unwrap_or(0)),
+        b'%' => end_of_messages(bytes, body, 2 * length().unwrap_or(0)),
+        // Attributes precede the message that they belong to.
+        b'|' => end_of_messages(bytes, body, 2 * length().unwrap_or(0) + 1),
+        _ => Some(body),
+    }
+}
+
+fn end_of_messages(bytes: &[u8], start: usize, count: usize) -> Option<usize> {
+    (0..count).try_fold(start, |at, _| end_of_message(bytes, at))
+}
+
+fn end_of_line(bytes: &[u8], start: usize) -> Option<usize> {
+    let length = bytes[start..].windows(2).position(|pair| pair == b"\r\n")?;
+    Some(start + length + 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MESSAGES: [&str; 9] = [
+        "+OK\r\n",
+        "$5\r\na\r\nbc\r\n",
+        "$-1\r\n",
+        "*0\r\n",
+        "*3\r\n$7\r\nEVALSHA\r\n:1\r\n*1\r\n$0\r\n\r\n",
+        "%1\r\n+a\r\n*2\r\n:1\r\n:2\r\n",
+        "|1\r\n+ttl\r\n:3\r\n$1\r\nx\r\n",
+        ">2\r\n$7\r\nmessage\r\n$1\r\nx\r\n",
+        "-ERR no\r\n",
+    ];
+
+    #[test]
+    fn messages_are_told_apart_wherever_the_stream_is_cut() {
+        let stream = MESSAGES.concat();
+        for piece in 1..stream.len() {
+            let (mut frames, mut found) = (Frames::default(), Vec::new());
+            for bytes in stream.as_bytes().chunks(piece) {
+                frames.extend(bytes);
+                while let Some(message) = frames.next() {
+                    found.push(String::from_utf8(message).unwrap());
+                }
+            }
+            assert_eq!(found, MESSAGES, "in pieces of {piece}");
+            assert!(frames.rest().is_empty());
+        }
+    }
+
+    #[test]
+    fn pushes_are_told_from_replies_in_both_versions() {
+        let pushes = [MESSAGES[7], "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"];
+        for push in pushes {
+            assert_eq!(kind(push.as_bytes()), Kind::Push, "{push}");
+        }
+        for reply in [MESSAGES[0], MESSAGES[3], MESSAGES[4], MESSAGES[5]] {
+            assert_eq!(kind(reply.as_bytes()), Kind::Reply, "{reply}");
+        }
+        assert!(is_subscription(b"*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\nc\r\n"));
+        assert!(!is_subscription(b"*2\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n"));
+    }
+}
