@@ -1,7 +1,14 @@
-use std::{fmt, pin::Pin, time::Duration};
+mod answer;
+mod request;
 
+use std::{fmt, pin::Pin};
+
+pub use self::{
+    answer::{Attempt, Forced, HolderView, Inspection, Listed, Released, Renewed},
+    request::{AcquireRequest, AttemptId, AttemptRef, RenewRequest, Upkeep, Wait},
+};
 use crate::{
-    Capabilities, Error, FencingToken, Grant, Holder, Lease, Moment, ResourceName, Sequencer, Ttl,
+    Capabilities, Error, ErrorKind, FencingToken, Grant, Operation, ResourceName, Sequencer,
 };
 
 /// A boxed future, so that a backend can be chosen by URL at run time.
@@ -77,203 +84,71 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         &'a self,
         resource: &'a ResourceName,
     ) -> BoxFuture<'a, Result<Inspection, Error>>;
-}
 
-/// Contention is a value, not an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "an attempt is granted or it is not"
-)]
-#[must_use = "an attempt may not have been granted"]
-pub enum Attempt<T> {
-    /// The lease is ours.
-    Granted(T),
-    /// Somebody else has it.
-    Held {
-        /// The time after which the present lease ends unless it is renewed.
-        retry_after: Duration,
-    },
-}
-
-impl<T> Attempt<T> {
-    /// The grant, if there is one.
-    #[must_use]
-    pub fn granted(self) -> Option<T> {
-        match self {
-            Self::Granted(grant) => Some(grant),
-            Self::Held { .. } => None,
-        }
+    /// Gives back what one attempt holds. The lease ends when no other attempt of the same holder
+    /// was told of it: an acquisition may be held several times over.
+    ///
+    /// Sent again, it says the same again. Unlike [`release`](LockBackend::release) it does not
+    /// end the acquisition: the holder may acquire anew, and gets another token.
+    fn release_hold<'a>(
+        &'a self,
+        lease: &'a Sequencer,
+        attempt: AttemptId,
+    ) -> BoxFuture<'a, Result<Released, Error>> {
+        let _ = attempt;
+        unsupported(self.kind(), Operation::Release, Some(lease.resource()))
     }
 
-    /// Turns the grant into something else.
-    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Attempt<U> {
-        match self {
-            Self::Granted(grant) => Attempt::Granted(f(grant)),
-            Self::Held { retry_after } => Attempt::Held { retry_after },
-        }
+    /// Ends the lease with this token, whoever holds it, and hands the resource on.
+    fn force_release<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        token: FencingToken,
+    ) -> BoxFuture<'a, Result<Forced, Error>> {
+        let _ = token;
+        unsupported(self.kind(), Operation::ForceRelease, Some(resource))
     }
-}
 
-/// A request to acquire a lease. All that identifies it exists before the first byte is sent.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct AcquireRequest {
-    /// Who asks for what, and which attempt this is.
-    pub attempt: AttemptRef,
-    /// The length of the lease.
-    pub ttl: Ttl,
-    /// How long to wait.
-    pub wait: Wait,
-    /// The least token that is of use: the store has seen more than the lock service remembers.
-    pub floor: Option<FencingToken>,
-    /// Whether somebody is going to renew the lease. If not, it must have its full length at once.
-    pub upkeep: Upkeep,
-}
+    /// Everything that is held or waited for, in no order. What changes meanwhile may be missing.
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
+        unsupported(self.kind(), Operation::List, None)
+    }
 
-impl AcquireRequest {
-    /// A request without waiting, floor or upkeep.
-    #[must_use]
-    pub const fn new(attempt: AttemptRef, ttl: Ttl) -> Self {
-        Self {
-            attempt,
-            ttl,
-            wait: Wait::Never,
-            floor: None,
-            upkeep: Upkeep::None,
-        }
+    /// Acquires several resources at once, each with a token of its own, or none of them. Looks
+    /// once, takes no place in line, and ignores `wait`.
+    ///
+    /// All requests have the same holder and attempt. The grants are in the order of the requests.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] before anything is sent if the resources cannot be acquired at
+    /// once, because the service keeps them in different places.
+    fn acquire_together<'a>(
+        &'a self,
+        requests: &'a [AcquireRequest],
+    ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
+        let resource = requests.first().map(|request| &request.attempt.resource);
+        unsupported(self.kind(), Operation::Acquire, resource)
+    }
+
+    /// A number of the part of the service that keeps this resource.
+    ///
+    /// Parts fail independently: what is sent in one batch should be of one part.
+    fn part_of(&self, resource: &ResourceName) -> u16 {
+        let _ = resource;
+        0
     }
 }
 
-/// One attempt of one acquisition. A holder may try again; what is cancelled is an attempt.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct AttemptRef {
-    /// What is to be held.
-    pub resource: ResourceName,
-    /// Who is to hold it: the identity of the acquisition.
-    pub holder: Holder,
-    /// Which attempt of that acquisition.
-    pub id: AttemptId,
-}
-
-impl AttemptRef {
-    /// A fresh attempt of an acquisition.
-    #[must_use]
-    pub fn new(resource: ResourceName, holder: Holder) -> Self {
-        Self {
-            resource,
-            holder,
-            id: AttemptId(rand::random()),
-        }
-    }
-}
-
-/// A random number that tells the attempts of one acquisition apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct AttemptId(u64);
-
-impl fmt::Display for AttemptId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-/// How long an acquire waits for a resource that somebody else holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Wait {
-    /// Not at all: one look.
-    Never,
-    /// Until a moment of the clock that the backend was made with.
-    Until(Moment),
-    /// Without bound.
-    Forever,
-}
-
-/// Whether a lease is going to be renewed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Upkeep {
-    /// A watchdog renews it, the first time by [`Lease::renew_by`].
-    Watchdog,
-    /// Nobody does, or a client that cannot be relied on.
-    None,
-}
-
-/// A request to renew one lease.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "a lease and a length, no more")]
-pub struct RenewRequest {
-    /// The lease.
-    pub sequencer: Sequencer,
-    /// Its new length, counted from now.
-    pub ttl: Ttl,
-}
-
-/// The answer to a renewal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the lease was ours or it was not")]
-pub enum Renewed {
-    /// The lease goes on.
-    Renewed(Lease),
-    /// This holder and token have no living lease; nothing changed.
-    NotHolder,
-}
-
-/// The answer to a release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the lease was ours or it was not")]
-pub enum Released {
-    /// The lease was ours and has ended.
-    Released,
-    /// The lease had already ended, or is another holder's; nothing changed.
-    NotHolder,
-}
-
-/// What a look at a resource shows. It is old when it arrives, and it holds no secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Inspection {
-    /// The present holder, if there is one.
-    pub holder: Option<HolderView>,
-}
-
-impl Inspection {
-    /// Puts an inspection together.
-    #[must_use]
-    pub const fn new(holder: Option<HolderView>) -> Self {
-        Self { holder }
-    }
-}
-
-/// What others may see of a holder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HolderView {
-    /// [`Holder::fingerprint`], never the holder itself.
-    pub fingerprint: String,
-    /// Its token.
-    pub token: FencingToken,
-    /// The time left.
-    pub remaining: Duration,
-}
-
-impl HolderView {
-    /// What others may see of this holder.
-    #[must_use]
-    pub fn new(holder: Holder, token: FencingToken, remaining: Duration) -> Self {
-        Self::of_digest(&holder.digest(), token, remaining)
-    }
-
-    /// The same for a backend that knows no more of the holder than [`Holder::digest`].
-    #[must_use]
-    pub fn of_digest(digest: &str, token: FencingToken, remaining: Duration) -> Self {
-        let fingerprint = digest.chars().take(Holder::FINGERPRINT_LEN).collect();
-        Self {
-            fingerprint,
-            token,
-            remaining,
-        }
-    }
+fn unsupported<'a, T: Send + 'a>(
+    kind: &'static str,
+    operation: Operation,
+    resource: Option<&ResourceName>,
+) -> BoxFuture<'a, Result<T, Error>> {
+    let error = Error::new(ErrorKind::Unsupported, operation, kind)
+        .because("this lock service does not have it");
+    let error = match resource {
+        Some(resource) => error.on(resource),
+        None => error,
+    };
+    Box::pin(std::future::ready(Err(error)))
 }

@@ -35,6 +35,8 @@ pub enum ErrorKind {
     Refused,
     /// Somebody else held the resource until the wait was over.
     WaitTimeout,
+    /// As many as allowed were waiting already.
+    QueueFull,
     /// The acquisition was released or cancelled, or its lease ran out: acquire afresh.
     Released,
     /// The lease is not held any more.
@@ -67,6 +69,10 @@ pub enum Operation {
     Cancel,
     /// Looking at a resource.
     Inspect,
+    /// Listing what is held.
+    List,
+    /// Ending a lease of somebody else.
+    ForceRelease,
 }
 
 /// Whether the failed operation may have taken effect on the lock service.
@@ -182,6 +188,7 @@ impl ErrorKind {
             Self::Unavailable => "the lock service is not available",
             Self::Refused => "the lock service refused",
             Self::WaitTimeout => "held by another holder until the wait was over",
+            Self::QueueFull => "too many wait for it already",
             Self::Released => "the acquisition has already ended, acquire afresh",
             Self::Lost => "the lease was lost",
             Self::FloorImplausible => "the floor is implausibly high",
@@ -202,6 +209,8 @@ impl Operation {
             Self::Release => "release",
             Self::Cancel => "cancel",
             Self::Inspect => "inspect",
+            Self::List => "list",
+            Self::ForceRelease => "force-release",
         }
     }
 }

@@ -43,12 +43,25 @@ pub struct Grant {
     pub token: FencingToken,
     /// How long it may be relied on.
     pub lease: Lease,
+    /// How many tokens from this one on are the holder's, at least 1.
+    pub reserved: u32,
 }
 
 impl Grant {
     /// Puts a grant together.
     #[must_use]
     pub const fn new(token: FencingToken, lease: Lease) -> Self {
-        Self { token, lease }
+        Self {
+            token,
+            lease,
+            reserved: 1,
+        }
+    }
+
+    /// Says how many tokens from this one on are the holder's.
+    #[must_use]
+    pub const fn reserving(mut self, tokens: u32) -> Self {
+        self.reserved = tokens;
+        self
     }
 }

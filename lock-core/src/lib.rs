@@ -14,6 +14,7 @@ mod holder;
 mod issuer;
 mod lease;
 mod manager;
+mod metadata;
 mod resource;
 mod sequencer;
 #[cfg(feature = "test-util")]
@@ -27,8 +28,8 @@ pub use self::backends::memory;
 pub use self::backends::redis;
 pub use self::{
     backend::{
-        AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, HolderView, Inspection,
-        LockBackend, Released, RenewRequest, Renewed, Upkeep, Wait,
+        AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Forced, HolderView, Inspection,
+        Listed, LockBackend, Released, RenewRequest, Renewed, Upkeep, Wait,
     },
     capabilities::{Capabilities, Fairness, Fencing, Waking},
     clock::{Clock, Moment, SystemClock},
@@ -40,6 +41,7 @@ pub use self::{
     manager::{
         Acquire, DetachedLease, LeaseGuard, LockManager, LockManagerBuilder, Lost, LostReason,
     },
+    metadata::{InvalidMetadata, Metadata},
     resource::{InvalidName, ResourceName},
     sequencer::Sequencer,
     token::{FencingToken, InvalidToken},

@@ -3,7 +3,7 @@ use std::{future::IntoFuture, sync::Arc, time::Duration};
 use super::{
     LockManager,
     cleanup::{CleanUp, OnDrop},
-    guard::LeaseGuard,
+    guard::{LeaseGuard, Terms},
 };
 use crate::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Error, ErrorKind, FencingToken, Grant, Holder,
@@ -133,10 +133,15 @@ impl<'a> Acquire<'a> {
     }
 
     async fn guarded(self) -> Result<Attempt<LeaseGuard>, Error> {
-        let (locks, ttl, renew) = (self.locks, self.ttl, self.renew);
+        let locks = self.locks;
+        let terms = Terms {
+            ttl: self.ttl,
+            renew: self.renew,
+            shared: false,
+        };
         let attempt = self.granted().await?;
         Ok(attempt.map(|(mut pending, attempt, grant)| {
-            let guard = LeaseGuard::new(Arc::clone(&locks.inner), &attempt, grant, ttl, renew);
+            let guard = LeaseGuard::new(Arc::clone(&locks.inner), &attempt, grant, terms);
             pending.disarm();
             guard
         }))
@@ -197,7 +202,8 @@ impl<'a> Acquire<'a> {
         let mut request = AcquireRequest::new(attempt, self.ttl);
         request.wait = wait;
         request.floor = self.floor;
-        request.upkeep = if self.renew {
+        // With a holder that others may know, another process may be told of the same lease.
+        request.upkeep = if self.renew && self.holder.is_none() {
             Upkeep::Watchdog
         } else {
             Upkeep::None

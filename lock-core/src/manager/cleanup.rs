@@ -3,13 +3,13 @@ use std::{sync::Arc, time::Duration};
 use tracing::debug;
 
 use super::{Inner, watchdog::Command};
-use crate::{AttemptRef, Clock, Error, LockBackend, Sequencer, Ttl};
+use crate::{AttemptId, AttemptRef, Clock, Error, LockBackend, Released, Sequencer, Ttl};
 
 /// Something on the lock service that has to be undone although its caller went away.
 #[derive(Clone, Debug)]
 pub(super) enum CleanUp {
     /// A lease that was dropped, or whose release was cut off.
-    Release { lease: Sequencer, ttl: Ttl },
+    Release { lease: HeldLease, ttl: Ttl },
     /// An attempt that was dropped, or whose answer was lost.
     Cancel { attempt: AttemptRef, ttl: Ttl },
 }
@@ -19,9 +19,17 @@ const RETRY_MAX: Duration = Duration::from_secs(1);
 
 impl CleanUp {
     /// Tries until it is done or the lease has ended by itself.
-    pub(super) async fn finish(self, backend: &dyn LockBackend, clock: &dyn Clock) {
+    pub(super) async fn finish(mut self, backend: &dyn LockBackend, clock: &dyn Clock) {
         let (mut pause, until) = (RETRY_FIRST, clock.now() + self.ttl().get());
-        while let Err(error) = self.attempt(backend).await {
+        loop {
+            let error = match self.attempt(backend).await {
+                Ok(None) => return,
+                Ok(Some(rest)) => {
+                    self = rest;
+                    continue;
+                }
+                Err(error) => error,
+            };
             let again = clock.now() + pause;
             if again >= until {
                 debug!(%error, "gave up cleaning up: the lease ends by itself");
@@ -32,10 +40,17 @@ impl CleanUp {
         }
     }
 
-    async fn attempt(&self, backend: &dyn LockBackend) -> Result<(), Error> {
+    /// Does it, and returns what that leaves to do.
+    async fn attempt(&self, backend: &dyn LockBackend) -> Result<Option<Self>, Error> {
         match self {
-            Self::Release { lease, .. } => backend.release(lease).await.map(drop),
-            Self::Cancel { attempt, .. } => backend.cancel(attempt).await,
+            Self::Release { lease, ttl } => Ok(match lease.release(backend).await? {
+                Released::Released => None,
+                Released::NotHolder => Some(lease.cancel(*ttl)),
+            }),
+            Self::Cancel { attempt, .. } => {
+                backend.cancel(attempt).await?;
+                Ok(None)
+            }
         }
     }
 
@@ -44,6 +59,36 @@ impl CleanUp {
         match self {
             Self::Release { ttl, .. } | Self::Cancel { ttl, .. } => *ttl,
         }
+    }
+}
+
+/// A lease together with the attempt that got it.
+#[derive(Clone, Debug)]
+pub(super) struct HeldLease {
+    pub(super) sequencer: Sequencer,
+    pub(super) attempt: AttemptId,
+    /// The acquisition may be held several times over: what is given back is one hold.
+    pub(super) shared: bool,
+}
+
+impl HeldLease {
+    pub(super) async fn release(&self, backend: &dyn LockBackend) -> Result<Released, Error> {
+        if self.shared {
+            backend.release_hold(&self.sequencer, self.attempt).await
+        } else {
+            backend.release(&self.sequencer).await
+        }
+    }
+
+    /// What is left to do when the lease turns out to be held no more: one that was never confirmed
+    /// has kept its place in line.
+    pub(super) fn cancel(&self, ttl: Ttl) -> CleanUp {
+        let attempt = AttemptRef {
+            resource: self.sequencer.resource().clone(),
+            holder: self.sequencer.holder(),
+            id: self.attempt,
+        };
+        CleanUp::Cancel { attempt, ttl }
     }
 }
 
@@ -63,6 +108,11 @@ impl OnDrop {
             locks,
             clean_up: Some(clean_up),
         }
+    }
+
+    /// This is to be cleaned up instead.
+    pub(super) fn turn_into(&mut self, clean_up: CleanUp) {
+        self.clean_up = Some(clean_up);
     }
 
     /// There is nothing left to clean up.

@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     DetachedLease, Inner,
-    cleanup::{CleanUp, OnDrop},
+    cleanup::{CleanUp, HeldLease, OnDrop},
     lost::Lost,
     status::LeaseStatus,
     watchdog::Command,
@@ -23,7 +23,18 @@ use crate::{AttemptRef, Error, FencingToken, Grant, Released, ResourceName, Sequ
 #[clippy::has_significant_drop]
 pub struct LeaseGuard {
     status: Arc<LeaseStatus>,
+    held: HeldLease,
     on_drop: OnDrop,
+}
+
+/// On what terms a lease is held.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    pub(super) ttl: Ttl,
+    /// Whether the watchdog keeps it up.
+    pub(super) renew: bool,
+    /// Whether the acquisition may be held several times over.
+    pub(super) shared: bool,
 }
 
 impl LeaseGuard {
@@ -32,8 +43,7 @@ impl LeaseGuard {
         locks: Arc<Inner>,
         attempt: &AttemptRef,
         grant: Grant,
-        ttl: Ttl,
-        renew: bool,
+        Terms { ttl, renew, shared }: Terms,
     ) -> Self {
         let sequencer = Sequencer::new(
             locks.issuer.clone(),
@@ -49,14 +59,17 @@ impl LeaseGuard {
                 tracing::debug!("the watchdog has ended: the lease runs out by its ttl");
             }
         }
-        let on_drop = OnDrop::new(
-            locks,
-            CleanUp::Release {
-                lease: sequencer,
-                ttl,
-            },
-        );
-        Self { status, on_drop }
+        let held = HeldLease {
+            sequencer,
+            attempt: attempt.id,
+            shared,
+        };
+        let lease = held.clone();
+        Self {
+            status,
+            held,
+            on_drop: OnDrop::new(locks, CleanUp::Release { lease, ttl }),
+        }
     }
 
     /// The fencing token of this acquisition. It needs no network and never changes.
@@ -122,8 +135,11 @@ impl LeaseGuard {
         self.status.release();
         let backend = Arc::clone(&self.on_drop.locks.backend);
         // Until the answer is here, dropping `self` hands the release to the watchdog.
-        let released = backend.release(self.status.sequencer()).await?;
-        self.on_drop.disarm();
+        let released = self.held.release(&*backend).await?;
+        match released {
+            Released::Released => self.on_drop.disarm(),
+            Released::NotHolder => self.on_drop.turn_into(self.held.cancel(self.status.ttl())),
+        }
         Ok(released)
     }
 }

@@ -2,8 +2,9 @@ use std::{fmt, sync::Arc};
 
 use super::pause::there_and_back;
 use crate::{
-    AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Error, Grant, Inspection,
-    LockBackend, Released, RenewRequest, Renewed, ResourceName, Sequencer,
+    AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Error, FencingToken,
+    Forced, Grant, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed, ResourceName,
+    Sequencer,
 };
 
 /// What lies between a process and the lock service: an await on the way there and one back.
@@ -65,6 +66,43 @@ impl LockBackend for Link {
         Box::pin(there_and_back("inspect", None, || {
             self.service.inspect(resource)
         }))
+    }
+
+    fn release_hold<'a>(
+        &'a self,
+        lease: &'a Sequencer,
+        attempt: AttemptId,
+    ) -> BoxFuture<'a, Result<Released, Error>> {
+        Box::pin(there_and_back("release_hold", None, move || {
+            self.service.release_hold(lease, attempt)
+        }))
+    }
+
+    fn force_release<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        token: FencingToken,
+    ) -> BoxFuture<'a, Result<Forced, Error>> {
+        Box::pin(there_and_back("force_release", None, move || {
+            self.service.force_release(resource, token)
+        }))
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
+        Box::pin(there_and_back("list", None, || self.service.list()))
+    }
+
+    fn acquire_together<'a>(
+        &'a self,
+        requests: &'a [AcquireRequest],
+    ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
+        Box::pin(there_and_back("acquire_together", None, || {
+            self.service.acquire_together(requests)
+        }))
+    }
+
+    fn part_of(&self, resource: &ResourceName) -> u16 {
+        self.service.part_of(resource)
     }
 }
 

@@ -18,8 +18,9 @@ use self::{
     script::Script,
 };
 use crate::{
-    AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Error, Grant, Inspection,
-    LockBackend, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer,
+    AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
+    FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Operation, Released,
+    RenewRequest, Renewed, ResourceName, Sequencer,
 };
 
 /// A lock service that loses, delays and repeats messages as it is told, around any other one.
@@ -170,7 +171,7 @@ impl LockBackend for Chaos {
         let resource = &request.attempt.resource;
         Box::pin(self.send(
             Request::Acquire(request.clone()),
-            |why| Err(no_answer(Operation::Acquire, self.kind(), resource, why)),
+            move |why| Err(no_answer(Operation::Acquire, self.kind(), resource, why)),
             || self.service.acquire(request),
         ))
     }
@@ -181,7 +182,7 @@ impl LockBackend for Chaos {
     ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
         Box::pin(self.send(
             Request::Renew(leases.to_vec()),
-            |why| {
+            move |why| {
                 let resources = leases.iter().map(|lease| lease.sequencer.resource());
                 let lost = |name| Err(no_answer(Operation::Renew, self.kind(), name, why));
                 resources.map(lost).collect()
@@ -194,7 +195,7 @@ impl LockBackend for Chaos {
         let resource = lease.resource();
         Box::pin(self.send(
             Request::Release(lease.clone()),
-            |why| Err(no_answer(Operation::Release, self.kind(), resource, why)),
+            move |why| Err(no_answer(Operation::Release, self.kind(), resource, why)),
             || self.service.release(lease),
         ))
     }
@@ -203,7 +204,7 @@ impl LockBackend for Chaos {
         let resource = &attempt.resource;
         Box::pin(self.send(
             Request::Cancel(attempt.clone()),
-            |why| Err(no_answer(Operation::Cancel, self.kind(), resource, why)),
+            move |why| Err(no_answer(Operation::Cancel, self.kind(), resource, why)),
             || self.service.cancel(attempt),
         ))
     }
@@ -214,9 +215,59 @@ impl LockBackend for Chaos {
     ) -> BoxFuture<'a, Result<Inspection, Error>> {
         Box::pin(self.send(
             Request::Inspect(resource.clone()),
-            |why| Err(no_answer(Operation::Inspect, self.kind(), resource, why)),
+            move |why| Err(no_answer(Operation::Inspect, self.kind(), resource, why)),
             || self.service.inspect(resource),
         ))
+    }
+
+    fn release_hold<'a>(
+        &'a self,
+        lease: &'a Sequencer,
+        attempt: AttemptId,
+    ) -> BoxFuture<'a, Result<Released, Error>> {
+        let resource = lease.resource();
+        Box::pin(self.send(
+            Request::ReleaseHold(lease.clone(), attempt),
+            move |why| Err(no_answer(Operation::Release, self.kind(), resource, why)),
+            move || self.service.release_hold(lease, attempt),
+        ))
+    }
+
+    fn force_release<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        token: FencingToken,
+    ) -> BoxFuture<'a, Result<Forced, Error>> {
+        let operation = Operation::ForceRelease;
+        Box::pin(self.send(
+            Request::ForceRelease(resource.clone(), token),
+            move |why| Err(no_answer(operation, self.kind(), resource, why)),
+            move || self.service.force_release(resource, token),
+        ))
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
+        Box::pin(self.send(
+            Request::List,
+            move |why| Err(no_answer(Operation::List, self.kind(), None, why)),
+            || self.service.list(),
+        ))
+    }
+
+    fn acquire_together<'a>(
+        &'a self,
+        requests: &'a [AcquireRequest],
+    ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
+        let resource = requests.first().map(|request| &request.attempt.resource);
+        Box::pin(self.send(
+            Request::AcquireTogether(requests.to_vec()),
+            move |why| Err(no_answer(Operation::Acquire, self.kind(), resource, why)),
+            || self.service.acquire_together(requests),
+        ))
+    }
+
+    fn part_of(&self, resource: &ResourceName) -> u16 {
+        self.service.part_of(resource)
     }
 }
 

@@ -1,6 +1,6 @@
 use crate::{
-    AcquireRequest, AttemptRef, Error, ErrorKind, LockBackend, Operation, RenewRequest,
-    ResourceName, Sequencer,
+    AcquireRequest, AttemptId, AttemptRef, Error, ErrorKind, FencingToken, LockBackend, Operation,
+    RenewRequest, ResourceName, Sequencer,
 };
 
 /// A copy of a request, to be sent when its caller may be long gone.
@@ -11,16 +11,22 @@ pub(super) enum Request {
     Release(Sequencer),
     Cancel(AttemptRef),
     Inspect(ResourceName),
+    ReleaseHold(Sequencer, AttemptId),
+    ForceRelease(ResourceName, FencingToken),
+    List,
+    AcquireTogether(Vec<AcquireRequest>),
 }
 
 impl Request {
     pub(super) const fn operation(&self) -> Operation {
         match self {
-            Self::Acquire(_) => Operation::Acquire,
+            Self::Acquire(_) | Self::AcquireTogether(_) => Operation::Acquire,
             Self::Renew(_) => Operation::Renew,
-            Self::Release(_) => Operation::Release,
+            Self::Release(_) | Self::ReleaseHold(..) => Operation::Release,
             Self::Cancel(_) => Operation::Cancel,
             Self::Inspect(_) => Operation::Inspect,
+            Self::ForceRelease(..) => Operation::ForceRelease,
+            Self::List => Operation::List,
         }
     }
 
@@ -32,19 +38,28 @@ impl Request {
             Self::Release(lease) => drop(service.release(&lease).await),
             Self::Cancel(attempt) => drop(service.cancel(&attempt).await),
             Self::Inspect(resource) => drop(service.inspect(&resource).await),
+            Self::ReleaseHold(lease, attempt) => drop(service.release_hold(&lease, attempt).await),
+            Self::ForceRelease(resource, token) => {
+                drop(service.force_release(&resource, token).await);
+            }
+            Self::List => drop(service.list().await),
+            Self::AcquireTogether(requests) => drop(service.acquire_together(&requests).await),
         }
     }
 }
 
 /// What a client sees when no answer comes: it may have happened.
-pub(super) fn no_answer(
+pub(super) fn no_answer<'a>(
     operation: Operation,
     kind: &'static str,
-    resource: &ResourceName,
+    resource: impl Into<Option<&'a ResourceName>>,
     why: &str,
 ) -> Error {
-    Error::new(ErrorKind::Unavailable, operation, kind)
-        .on(resource)
+    let error = Error::new(ErrorKind::Unavailable, operation, kind)
         .because(why)
-        .outcome_unknown()
+        .outcome_unknown();
+    match resource.into() {
+        Some(resource) => error.on(resource),
+        None => error,
+    }
 }

@@ -1,0 +1,156 @@
+use std::time::Duration;
+
+use crate::{FencingToken, Holder, Lease, Metadata, ResourceName};
+
+/// Contention is a value, not an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "an attempt is granted or it is not"
+)]
+#[must_use = "an attempt may not have been granted"]
+pub enum Attempt<T> {
+    /// The lease is ours.
+    Granted(T),
+    /// Somebody else has it.
+    Held {
+        /// The time after which the present lease ends unless it is renewed.
+        retry_after: Duration,
+    },
+}
+
+impl<T> Attempt<T> {
+    /// The grant, if there is one.
+    #[must_use]
+    pub fn granted(self) -> Option<T> {
+        match self {
+            Self::Granted(grant) => Some(grant),
+            Self::Held { .. } => None,
+        }
+    }
+
+    /// Turns the grant into something else.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Attempt<U> {
+        match self {
+            Self::Granted(grant) => Attempt::Granted(f(grant)),
+            Self::Held { retry_after } => Attempt::Held { retry_after },
+        }
+    }
+}
+
+/// The answer to a renewal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the lease was ours or it was not")]
+pub enum Renewed {
+    /// The lease goes on.
+    Renewed(Lease),
+    /// This holder and token have no living lease; nothing changed.
+    NotHolder,
+}
+
+/// The answer to a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the lease was ours or it was not")]
+pub enum Released {
+    /// The lease was ours and has ended.
+    Released,
+    /// The lease had already ended, or is another holder's; nothing changed.
+    NotHolder,
+}
+
+/// The answer to a release by force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the lease was there or it was not")]
+pub enum Forced {
+    /// The lease with that token has ended.
+    Ended {
+        /// A token of nobody, greater than the one that was ended and less than any granted since.
+        ///
+        /// A store that is told of it refuses the former holder from then on.
+        revocation: FencingToken,
+    },
+    /// No lease with that token lives; nothing changed.
+    NotHeld,
+}
+
+/// What a look at a resource shows. It is old when it arrives, and it holds no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Inspection {
+    /// The present holder, if there is one.
+    pub holder: Option<HolderView>,
+    /// How many acquisitions wait, where the backend knows.
+    pub waiters: Option<u64>,
+}
+
+impl Inspection {
+    /// Puts an inspection together.
+    #[must_use]
+    pub const fn new(holder: Option<HolderView>) -> Self {
+        Self {
+            holder,
+            waiters: None,
+        }
+    }
+
+    /// Says how many acquisitions wait.
+    #[must_use]
+    pub const fn waiters(mut self, waiters: u64) -> Self {
+        self.waiters = Some(waiters);
+        self
+    }
+}
+
+/// One entry of a list of what is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a name and what it shows, no more"
+)]
+pub struct Listed {
+    /// What is held or waited for.
+    pub resource: ResourceName,
+    /// What it shows.
+    pub inspection: Inspection,
+}
+
+/// What others may see of a holder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HolderView {
+    /// [`Holder::fingerprint`], never the holder itself.
+    pub fingerprint: String,
+    /// Its token.
+    pub token: FencingToken,
+    /// The time left.
+    pub remaining: Duration,
+    /// The note that it left.
+    pub metadata: Option<Metadata>,
+}
+
+impl HolderView {
+    /// What others may see of this holder.
+    #[must_use]
+    pub fn new(holder: Holder, token: FencingToken, remaining: Duration) -> Self {
+        Self::of_digest(&holder.digest(), token, remaining)
+    }
+
+    /// The same for a backend that knows no more of the holder than [`Holder::digest`].
+    #[must_use]
+    pub fn of_digest(digest: &str, token: FencingToken, remaining: Duration) -> Self {
+        let fingerprint = digest.chars().take(Holder::FINGERPRINT_LEN).collect();
+        Self {
+            fingerprint,
+            token,
+            remaining,
+            metadata: None,
+        }
+    }
+
+    /// Adds the note that the holder left.
+    #[must_use]
+    pub fn metadata(mut self, metadata: Option<Metadata>) -> Self {
+        self.metadata = metadata;
+        self
+    }
+}

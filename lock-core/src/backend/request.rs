@@ -1,0 +1,120 @@
+use std::{fmt, num::NonZeroU32, time::Duration};
+
+use crate::{FencingToken, Holder, Metadata, Moment, ResourceName, Sequencer, Ttl};
+
+/// A request to acquire a lease. All that identifies it exists before the first byte is sent.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AcquireRequest {
+    /// Who asks for what, and which attempt this is.
+    pub attempt: AttemptRef,
+    /// The length of the lease.
+    pub ttl: Ttl,
+    /// How long to wait.
+    pub wait: Wait,
+    /// The least token that is of use: the store has seen more than the lock service remembers.
+    pub floor: Option<FencingToken>,
+    /// Whether the lease may begin short and be confirmed by its first renewal.
+    pub upkeep: Upkeep,
+    /// A note for whoever inspects the resource.
+    pub metadata: Option<Metadata>,
+    /// For how long nobody else is granted the resource after the lease has run out.
+    ///
+    /// A release ends this too. The holder gets nothing from it: it is time for what a paused
+    /// holder may have under way to arrive, where no store can check tokens.
+    pub lock_delay: Duration,
+    /// The length of the line in which this one would be too many. `None`: without bound.
+    pub max_waiters: Option<u32>,
+    /// How many tokens in a row the grant takes, so that they can be handed out without asking.
+    pub reserve: NonZeroU32,
+}
+
+impl AcquireRequest {
+    /// A request without waiting, floor, upkeep or anything else that is optional.
+    #[must_use]
+    pub const fn new(attempt: AttemptRef, ttl: Ttl) -> Self {
+        Self {
+            attempt,
+            ttl,
+            wait: Wait::Never,
+            floor: None,
+            upkeep: Upkeep::None,
+            metadata: None,
+            lock_delay: Duration::ZERO,
+            max_waiters: None,
+            reserve: NonZeroU32::MIN,
+        }
+    }
+}
+
+/// One attempt of one acquisition. A holder may try again; what is cancelled is an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct AttemptRef {
+    /// What is to be held.
+    pub resource: ResourceName,
+    /// Who is to hold it: the identity of the acquisition.
+    pub holder: Holder,
+    /// Which attempt of that acquisition.
+    pub id: AttemptId,
+}
+
+impl AttemptRef {
+    /// A fresh attempt of an acquisition.
+    #[must_use]
+    pub fn new(resource: ResourceName, holder: Holder) -> Self {
+        Self {
+            resource,
+            holder,
+            id: AttemptId(rand::random()),
+        }
+    }
+}
+
+/// A random number that tells the attempts of one acquisition apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AttemptId(u64);
+
+impl fmt::Display for AttemptId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// How long an acquire waits for a resource that somebody else holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wait {
+    /// Not at all: one look.
+    Never,
+    /// Until a moment of the clock that the backend was made with.
+    Until(Moment),
+    /// Without bound.
+    Forever,
+}
+
+/// Whether a lease is going to be renewed, and by whom.
+///
+/// A backend may grant a short lease to a waiter that it cannot see, so that one which is not there
+/// costs the line little. The first renewal makes it a full one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Upkeep {
+    /// A watchdog of this process renews it, the first time by
+    /// [`Lease::renew_by`](crate::Lease::renew_by), and no other process asks for the same
+    /// acquisition: the lease may begin short.
+    Watchdog,
+    /// Nobody does, or a client that cannot be relied on, or another process may be told of the
+    /// same lease: it must have its full length at once.
+    None,
+}
+
+/// A request to renew one lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a lease and a length, no more")]
+pub struct RenewRequest {
+    /// The lease.
+    pub sequencer: Sequencer,
+    /// Its new length, counted from now.
+    pub ttl: Ttl,
+}

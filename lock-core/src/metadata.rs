@@ -1,0 +1,82 @@
+use std::{fmt, sync::Arc};
+
+/// A note that a holder leaves with its lease, such as a host name: for people who look, never for
+/// programs that decide.
+///
+/// At most [`Metadata::MAX_LEN`] bytes of UTF-8 without control characters. Everybody who may
+/// inspect the resource can read it, so it is no place for secrets.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Metadata(Arc<str>);
+
+impl Metadata {
+    /// The greatest length, in bytes.
+    pub const MAX_LEN: usize = 1024;
+
+    /// Checks a note.
+    ///
+    /// # Errors
+    /// [`InvalidMetadata`] if it is too long or has control characters.
+    pub fn new(text: impl Into<Arc<str>>) -> Result<Self, InvalidMetadata> {
+        let text = text.into();
+        if text.len() > Self::MAX_LEN {
+            return Err(InvalidMetadata("it is longer than 1024 bytes"));
+        }
+        if text.contains(char::is_control) {
+            return Err(InvalidMetadata("it has control characters"));
+        }
+        Ok(Self(text))
+    }
+
+    /// The note.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<&str> for Metadata {
+    type Error = InvalidMetadata;
+
+    fn try_from(text: &str) -> Result<Self, InvalidMetadata> {
+        Self::new(text)
+    }
+}
+
+impl TryFrom<String> for Metadata {
+    type Error = InvalidMetadata;
+
+    fn try_from(text: String) -> Result<Self, InvalidMetadata> {
+        Self::new(text)
+    }
+}
+
+impl fmt::Display for Metadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text that is no metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("metadata cannot be kept: {0}")]
+pub struct InvalidMetadata(&'static str);
+
+/// Never: so that a checked note can be passed where a text can.
+impl From<std::convert::Infallible> for InvalidMetadata {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_and_printable() {
+        assert_eq!(Metadata::new("node 7, é").unwrap().as_str(), "node 7, é");
+        assert!(Metadata::new("x".repeat(Metadata::MAX_LEN)).is_ok());
+        assert!(Metadata::new("x".repeat(Metadata::MAX_LEN + 1)).is_err());
+        assert!(Metadata::new("two\nlines").is_err());
+    }
+}
