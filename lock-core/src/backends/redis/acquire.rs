@@ -7,7 +7,6 @@ use redis::ScriptInvocation;
 use super::{
     ENDED_TTL, KIND, RedisBackend,
     connection::Link,
-    error::translate,
     keys::ResourceKeys,
     scripts::{ACQUIRE, Acquired},
 };
@@ -56,12 +55,11 @@ impl RedisBackend {
     /// One look. A missing counter starts only after the layout was compared again, because a
     /// server that lost it may have been set up differently by somebody else meanwhile.
     async fn look(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        let link = self.connection.link(Operation::Acquire).await?;
-        if let Some(attempt) = self.look_once(&link, request, false).await? {
+        if let Some(attempt) = self.look_once(request, false).await? {
             return Ok(attempt);
         }
-        self.connection.agree(&link, Operation::Acquire).await?;
-        self.look_once(&link, request, true).await?.ok_or_else(|| {
+        self.nodes.agree(Operation::Acquire).await?;
+        self.look_once(request, true).await?.ok_or_else(|| {
             Error::new(ErrorKind::CounterBroken, Operation::Acquire, KIND)
                 .because("it cannot be started")
         })
@@ -70,18 +68,23 @@ impl RedisBackend {
     /// `None` if the counter is missing and must not be started.
     async fn look_once(
         &self,
-        link: &Link,
         request: &AcquireRequest,
         start: bool,
     ) -> Result<Option<Attempt<Grant>>, Error> {
         let resource = &request.attempt.resource;
         let keys = self.keys.of(resource);
-        let raise = self.initial == InitialToken::Clock && link.must_raise(keys.shard);
-        let mut script = ACQUIRE.prepare_invoke();
-        self.fill_in(&mut script, &keys, request, start, raise);
+        let script = |link: &Link| {
+            let raise = self.initial == InitialToken::Clock && link.must_raise(keys.shard);
+            let mut script = ACQUIRE.prepare_invoke();
+            self.fill_in(&mut script, &keys, request, start, raise);
+            script
+        };
         let asked = self.clock.now();
-        let answer = self.connection.run(link, &script, Acquired::parse).await;
-        match answer.map_err(|error| translate(error, Operation::Acquire))? {
+        let (link, answer) = self
+            .nodes
+            .run_with(keys.shard, Operation::Acquire, script, Acquired::parse)
+            .await?;
+        match answer {
             Acquired::Granted { token, left } => {
                 link.has_raised(keys.shard);
                 // Whatever the server's clock does, a lease is no longer than it was asked to be.

@@ -1,29 +1,25 @@
 use std::sync::Arc;
 
-use redis::{RedisResult, ScriptInvocation, Value};
 use url::Url;
 
 use super::{
     ENDED_TTL, KIND, RedisOptions,
-    connection::{Connection, client},
-    error::translate,
     keys::Keys,
     layout::Layout,
-    scripts::{
-        CANCEL, INSPECT, Inspected, RELEASE, RENEW, RenewedWord, parse_cancelled, parse_released,
-    },
+    nodes::Nodes,
+    scripts::{CANCEL, INSPECT, Inspected, RELEASE, parse_cancelled, parse_released},
     wakeups::Wakeups,
 };
 use crate::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Error, ErrorKind,
-    Fairness, Fencing, Grant, HolderView, InitialToken, Inspection, Lease, LockBackend, Operation,
+    Fairness, Fencing, Grant, HolderView, InitialToken, Inspection, LockBackend, Operation,
     Released, RenewRequest, Renewed, ResourceName, Sequencer, Waking,
 };
 
 /// A lock service on one Redis server. Dropping it closes its connections.
 #[derive(Debug)]
 pub struct RedisBackend {
-    pub(super) connection: Connection,
+    pub(super) nodes: Nodes,
     pub(super) wakeups: Wakeups,
     pub(super) keys: Keys,
     pub(super) initial: InitialToken,
@@ -48,13 +44,12 @@ impl RedisBackend {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
         options.check()?;
-        let client = client(url, &options).map_err(|error| translate(error, Operation::Connect))?;
         let keys = Keys::new(options.prefix.clone(), options.shards);
         let layout = Layout::new(&keys, options.shards);
-        let connection = Connection::open(client.clone(), &options, layout).await?;
-        let wakeups = Wakeups::start(client, options.response_timeout);
+        let nodes = Nodes::open(url, &options, layout).await?;
+        let wakeups = Wakeups::start(nodes.clone(), options.response_timeout);
         Ok(Self {
-            connection,
+            nodes,
             wakeups,
             keys,
             initial: options.initial_token,
@@ -73,46 +68,10 @@ impl RedisBackend {
             .arg(attempt.id.to_string())
             .arg(ENDED_TTL.as_millis().to_string())
             .arg(keys.channel());
-        self.run(&script, Operation::Cancel, parse_cancelled)
+        self.nodes
+            .run(keys.shard, Operation::Cancel, &script, parse_cancelled)
             .await
             .map_err(|error| error.on(&attempt.resource))
-    }
-
-    async fn renew(&self, leases: &[RenewRequest]) -> Result<Vec<Result<Renewed, Error>>, Error> {
-        let mut script = RENEW.prepare_invoke();
-        script.arg(ENDED_TTL.as_millis().to_string());
-        for RenewRequest { sequencer, ttl } in leases {
-            script
-                .key(self.keys.of(sequencer.resource()).lease())
-                .arg(sequencer.holder().digest())
-                .arg(sequencer.token().get())
-                .arg(ttl.as_millis());
-        }
-        let asked = self.clock.now();
-        let parse = |answer| RenewedWord::parse_all(answer, leases.len());
-        let words = self.run(&script, Operation::Renew, parse).await?;
-        let answers = leases.iter().zip(words).map(|(request, word)| match word {
-            RenewedWord::Renewed => Ok(Renewed::Renewed(Lease::counted_from(
-                asked,
-                request.ttl.get(),
-            ))),
-            RenewedWord::NotHolder => Ok(Renewed::NotHolder),
-            RenewedWord::Broken => {
-                Err(broken_lease(Operation::Renew).on(request.sequencer.resource()))
-            }
-        });
-        Ok(answers.collect())
-    }
-
-    async fn run<T>(
-        &self,
-        script: &ScriptInvocation<'_>,
-        operation: Operation,
-        parse: impl FnOnce(Value) -> RedisResult<T>,
-    ) -> Result<T, Error> {
-        let link = self.connection.link(operation).await?;
-        let answer = self.connection.run(&link, script, parse).await;
-        answer.map_err(|error| translate(error, operation))
     }
 }
 
@@ -136,15 +95,7 @@ impl LockBackend for RedisBackend {
         &'a self,
         leases: &'a [RenewRequest],
     ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
-        Box::pin(async move {
-            match self.renew(leases).await {
-                Ok(answers) => answers,
-                Err(error) => leases
-                    .iter()
-                    .map(|lease| Err(error.clone().on(lease.sequencer.resource())))
-                    .collect(),
-            }
-        })
+        Box::pin(self.renew_all(leases))
     }
 
     fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
@@ -159,7 +110,8 @@ impl LockBackend for RedisBackend {
                 .arg(ENDED_TTL.as_millis().to_string())
                 .arg(keys.channel());
             let ours = self
-                .run(&script, Operation::Release, parse_released)
+                .nodes
+                .run(keys.shard, Operation::Release, &script, parse_released)
                 .await
                 .map_err(|error| error.on(lease.resource()))?;
             Ok(if ours {
@@ -180,9 +132,11 @@ impl LockBackend for RedisBackend {
     ) -> BoxFuture<'a, Result<Inspection, Error>> {
         Box::pin(async move {
             let mut script = INSPECT.prepare_invoke();
-            script.key(self.keys.of(resource).lease());
+            let keys = self.keys.of(resource);
+            script.key(keys.lease());
             let inspected = self
-                .run(&script, Operation::Inspect, Inspected::parse)
+                .nodes
+                .run(keys.shard, Operation::Inspect, &script, Inspected::parse)
                 .await
                 .map_err(|error| error.on(resource))?;
             match inspected {
@@ -200,7 +154,7 @@ impl LockBackend for RedisBackend {
     }
 }
 
-fn broken_lease(operation: Operation) -> Error {
+pub(super) fn broken_lease(operation: Operation) -> Error {
     Error::new(ErrorKind::Refused, operation, KIND)
         .because("the key of the lease holds something else")
 }

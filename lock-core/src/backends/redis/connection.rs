@@ -111,8 +111,9 @@ impl Connection {
         Ok(link)
     }
 
-    /// Compares the layout of keys again, on a connection that is open already.
-    pub(super) async fn agree(&self, link: &Link, operation: Operation) -> Result<(), Error> {
+    /// Compares the layout of keys again.
+    pub(super) async fn agree(&self, operation: Operation) -> Result<(), Error> {
+        let link = self.link(operation).await?;
         self.layout
             .agree(&mut link.commands.clone(), operation)
             .await

@@ -46,7 +46,9 @@ mod error;
 mod fitness;
 mod keys;
 mod layout;
+mod nodes;
 mod options;
+mod renew;
 mod scripts;
 mod wakeups;
 

@@ -7,13 +7,15 @@ use std::{
 };
 
 use futures_util::StreamExt;
-use redis::{Client, RedisResult, aio::PubSubSink};
+use redis::{RedisResult, aio::PubSubSink};
 use tokio::{
     sync::{Notify, watch},
     task::JoinHandle,
     time::timeout,
 };
 use tracing::debug;
+
+use super::nodes::Nodes;
 
 /// A subscriber that lost its connection waits this long before it makes another one.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
@@ -60,9 +62,9 @@ pub(super) struct Listener {
 
 impl Wakeups {
     /// Starts the task; it connects when somebody listens.
-    pub(super) fn start(client: Client, response_timeout: Duration) -> Self {
+    pub(super) fn start(nodes: Nodes, response_timeout: Duration) -> Self {
         let wanted = Arc::new(Wanted::default());
-        let subscriber = subscribe(client, response_timeout, Arc::clone(&wanted));
+        let subscriber = subscribe(nodes, response_timeout, Arc::clone(&wanted));
         #[expect(
             clippy::disallowed_methods,
             reason = "aborted when this value is dropped"
@@ -158,10 +160,10 @@ impl Wanted {
 }
 
 /// The task: hears as long as somebody listens, and starts over when the connection breaks.
-async fn subscribe(client: Client, response_timeout: Duration, wanted: Arc<Wanted>) {
+async fn subscribe(nodes: Nodes, response_timeout: Duration, wanted: Arc<Wanted>) {
     loop {
         wanted.until_someone_listens().await;
-        let Err(error) = hear(&client, response_timeout, &wanted).await;
+        let Err(error) = hear(&nodes, response_timeout, &wanted).await;
         debug!(%error, "the connection for wake-ups broke: waiters poll until it is back");
         wanted.silence();
         tokio::time::sleep(RECONNECT_PAUSE).await;
@@ -169,10 +171,11 @@ async fn subscribe(client: Client, response_timeout: Duration, wanted: Arc<Wante
 }
 
 async fn hear(
-    client: &Client,
+    nodes: &Nodes,
     limit: Duration,
     wanted: &Wanted,
 ) -> RedisResult<std::convert::Infallible> {
+    let client = nodes.locate(0).await.map_err(std::io::Error::other)?;
     let connected = timeout(limit, client.get_async_pubsub())
         .await
         .map_err(too_late)??;

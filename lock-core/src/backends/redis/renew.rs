@@ -1,0 +1,85 @@
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+
+use super::{
+    ENDED_TTL, RedisBackend,
+    backend::broken_lease,
+    scripts::{RENEW, RenewedWord},
+};
+use crate::{Error, Lease, Operation, RenewRequest, Renewed};
+
+impl RedisBackend {
+    /// Renews leases with as few scripts as their keys allow. A script that fails fails its own
+    /// leases only.
+    pub(super) async fn renew_all(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        let batches = self.batches(leases);
+        let renewing = batches.iter().map(|(&shard, batch)| async move {
+            match self.renew_batch(shard, batch).await {
+                Ok(answers) => answers,
+                Err(error) => batch
+                    .iter()
+                    .map(|(_, lease)| Err(error.clone().on(lease.sequencer.resource())))
+                    .collect(),
+            }
+        });
+        let answers = join_all(renewing).await.into_iter().flatten();
+        let places = batches.values().flatten().map(|(place, _)| *place);
+        let mut placed: Vec<_> = places.zip(answers).collect();
+        placed.sort_by_key(|(place, _)| *place);
+        placed.into_iter().map(|(_, answer)| answer).collect()
+    }
+
+    /// What goes out together, by the shard it is sent to, each lease with its place in the list.
+    fn batches<'a>(
+        &self,
+        leases: &'a [RenewRequest],
+    ) -> BTreeMap<u16, Vec<(usize, &'a RenewRequest)>> {
+        let mut batches = BTreeMap::<u16, Vec<_>>::new();
+        for (place, lease) in leases.iter().enumerate() {
+            let shard = if self.nodes.shards_share_scripts() {
+                0
+            } else {
+                self.keys.of(lease.sequencer.resource()).shard
+            };
+            batches.entry(shard).or_default().push((place, lease));
+        }
+        batches
+    }
+
+    async fn renew_batch(
+        &self,
+        shard: u16,
+        leases: &[(usize, &RenewRequest)],
+    ) -> Result<Vec<Result<Renewed, Error>>, Error> {
+        let mut script = RENEW.prepare_invoke();
+        script.arg(ENDED_TTL.as_millis().to_string());
+        for (_, RenewRequest { sequencer, ttl }) in leases {
+            script
+                .key(self.keys.of(sequencer.resource()).lease())
+                .arg(sequencer.holder().digest())
+                .arg(sequencer.token().get())
+                .arg(ttl.as_millis());
+        }
+        let asked = self.clock.now();
+        let parse = |answer| RenewedWord::parse_all(answer, leases.len());
+        let words = self
+            .nodes
+            .run(shard, Operation::Renew, &script, parse)
+            .await?;
+        let answers = leases
+            .iter()
+            .zip(words)
+            .map(|((_, request), word)| match word {
+                RenewedWord::Renewed => Ok(Renewed::Renewed(Lease::counted_from(
+                    asked,
+                    request.ttl.get(),
+                ))),
+                RenewedWord::NotHolder => Ok(Renewed::NotHolder),
+                RenewedWord::Broken => {
+                    Err(broken_lease(Operation::Renew).on(request.sequencer.resource()))
+                }
+            });
+        Ok(answers.collect())
+    }
+}
