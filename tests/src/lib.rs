@@ -4,6 +4,7 @@
 //! - [`process`]: the workspace's own programs as child processes that a test can stop in mid-air.
 //! - [`project`]: the files and packages of the workspace, for the tests that check those.
 //! - [`proxy`]: what can go wrong between a client and its server.
+//! - [`wall_clock`]: the time of day as one server sees it.
 //! - [`warden`]: what outlives a killed test for long enough to clean up after it.
 #![forbid(unsafe_code)]
 
@@ -12,6 +13,7 @@ pub mod project;
 pub mod proxy;
 pub mod servers;
 pub mod signal;
+pub mod wall_clock;
 pub mod warden;
 
 /// The examples of the project's README, compiled, and run where they need no server.

@@ -12,7 +12,7 @@ mod redis;
 
 pub use self::{
     postgres::{POSTGRES_URL_VARIABLE, PostgresDatabase, postgres_database},
-    redis::{REDIS_URL_VARIABLE, Redis, SharedRedis, redis},
+    redis::{ClockOffset, REDIS_URL_VARIABLE, Redis, SharedRedis, redis},
 };
 
 use std::io;

@@ -21,6 +21,8 @@ use serde::{Deserialize, Serialize};
 pub enum ServerKind {
     /// `redis-server`, without persistence.
     Redis,
+    /// The same, with a wall clock that [`wall_clock`](crate::wall_clock) moves.
+    RedisWithOwnClock,
     /// `postgres`, a cluster of its own.
     Postgres,
 }
@@ -31,6 +33,7 @@ impl ServerKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Redis => "redis",
+            Self::RedisWithOwnClock => "redis-with-own-clock",
             Self::Postgres => "postgres",
         }
     }
@@ -38,7 +41,7 @@ impl ServerKind {
     /// Reads the warden's argument.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Redis, Self::Postgres]
+        [Self::Redis, Self::RedisWithOwnClock, Self::Postgres]
             .into_iter()
             .find(|kind| kind.name() == name)
     }

@@ -1,12 +1,16 @@
 use std::{
     env, io,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use tokio::sync::OnceCell;
 
 use super::{blocking, start};
-use crate::warden::{Order, Running, ServerKind, Warden};
+use crate::{
+    wall_clock,
+    warden::{Order, Running, ServerKind, Warden},
+};
 
 /// The variable that names a Redis server to use for [`redis()`] instead of starting one.
 pub const REDIS_URL_VARIABLE: &str = "PALISADE_TEST_REDIS_URL";
@@ -47,6 +51,16 @@ impl SharedRedis {
     }
 }
 
+/// How a server's wall clock differs from the right time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "there is no third direction")]
+pub enum ClockOffset {
+    /// It shows a later time.
+    Ahead(Duration),
+    /// It shows an earlier time.
+    Behind(Duration),
+}
+
 /// A Redis server of one test, without persistence, that may be stopped and killed.
 ///
 /// Dropping it ends the server and returns when it is gone.
@@ -62,7 +76,19 @@ impl Redis {
     /// # Panics
     /// If it cannot be started, for instance because `redis-server` is not installed.
     pub async fn start() -> Self {
-        let warden = start(ServerKind::Redis).await;
+        Self::start_as(ServerKind::Redis).await
+    }
+
+    /// The same, with a wall clock of its own for [`set_clock`](Self::set_clock).
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub async fn start_with_own_clock() -> Self {
+        Self::start_as(ServerKind::RedisWithOwnClock).await
+    }
+
+    async fn start_as(kind: ServerKind) -> Self {
+        let warden = start(kind).await;
         Self {
             url: warden.running().url.clone(),
             warden: Arc::new(Mutex::new(warden)),
@@ -113,6 +139,21 @@ impl Redis {
     /// If that fails.
     pub async fn resume(&self) {
         self.order(Order::Resume).await;
+    }
+
+    /// Makes the server's wall clock jump: it differs from the right time by that much.
+    ///
+    /// # Panics
+    /// If the server has no clock of its own.
+    pub fn set_clock(&self, by: ClockOffset) {
+        let nanos = match by {
+            ClockOffset::Ahead(time) => i64::try_from(time.as_nanos()),
+            ClockOffset::Behind(time) => i64::try_from(time.as_nanos()).map(|nanos| -nanos),
+        };
+        nanos
+            .map_err(io::Error::other)
+            .and_then(|nanos| wall_clock::set_ahead(&self.running().dir, nanos))
+            .unwrap_or_else(|error| panic!("cannot move the clock of {}: {error}", self.url));
     }
 
     async fn order(&self, order: Order) {

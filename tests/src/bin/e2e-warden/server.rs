@@ -6,7 +6,7 @@ use std::{
 };
 
 use e2e::{
-    signal,
+    signal, wall_clock,
     warden::{Running, ServerKind},
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -101,6 +101,7 @@ impl Server {
 /// How a kind of server is started and addressed.
 enum Recipe {
     Redis,
+    RedisWithOwnClock,
     Postgres(Cluster),
 }
 
@@ -108,6 +109,7 @@ impl Recipe {
     fn prepare(kind: ServerKind, dir: &TempDir) -> io::Result<Self> {
         match kind {
             ServerKind::Redis => Ok(Self::Redis),
+            ServerKind::RedisWithOwnClock => Ok(Self::RedisWithOwnClock),
             ServerKind::Postgres => Cluster::create(dir.path()).map(Self::Postgres),
             _ => Err(io::Error::other(format!("no recipe for {}", kind.name()))),
         }
@@ -116,13 +118,18 @@ impl Recipe {
     fn command(&self, port: u16, dir: &TempDir) -> io::Result<Command> {
         match self {
             Self::Redis => Ok(redis_command(port, dir)),
+            Self::RedisWithOwnClock => {
+                let mut command = redis_command(port, dir);
+                wall_clock::make_movable(&mut command, dir.path())?;
+                Ok(command)
+            }
             Self::Postgres(cluster) => Ok(cluster.command(port)),
         }
     }
 
     fn url(&self, port: u16) -> String {
         match self {
-            Self::Redis => format!("redis://127.0.0.1:{port}"),
+            Self::Redis | Self::RedisWithOwnClock => format!("redis://127.0.0.1:{port}"),
             Self::Postgres(cluster) => cluster.url(port),
         }
     }
@@ -131,7 +138,7 @@ impl Recipe {
     /// SIGQUIT is its immediate shutdown.
     const fn stop_signal(&self) -> Signal {
         match self {
-            Self::Redis => Signal::KILL,
+            Self::Redis | Self::RedisWithOwnClock => Signal::KILL,
             Self::Postgres(_) => Signal::QUIT,
         }
     }

@@ -1,0 +1,49 @@
+//! The wall clock of a server that a test may move: see the package `clock-shim`.
+
+use std::{
+    env,
+    fs::{self, File},
+    io,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// The file, in the directory of its server, that says how far the clock is ahead.
+const FILE: &str = "clock-offset";
+
+/// Makes a server's clock one that can be moved. It starts as the right one; a server that is
+/// started again in the same directory goes on with the time that it had.
+///
+/// # Errors
+/// If the library was not built, or the directory cannot be written to.
+pub fn make_movable(server: &mut Command, dir: &Path) -> io::Result<()> {
+    let file = dir.join(FILE);
+    if !file.exists() {
+        fs::write(&file, 0_i64.to_ne_bytes())?;
+    }
+    server
+        .env("LD_PRELOAD", library()?)
+        .env("PALISADE_CLOCK_OFFSET", file);
+    Ok(())
+}
+
+/// Sets how many nanoseconds the clock of the server in `dir` is ahead, from this moment on.
+///
+/// # Errors
+/// If no server with a clock of its own lives there.
+pub fn set_ahead(dir: &Path, nanos: i64) -> io::Result<()> {
+    // In place: the server has the file mapped.
+    let file = File::options().write(true).open(dir.join(FILE))?;
+    file.write_all_at(&nanos.to_ne_bytes(), 0)
+}
+
+/// The library lies where cargo puts what this package depends on.
+fn library() -> io::Result<PathBuf> {
+    let program = env::current_exe()?;
+    let near = program.ancestors().skip(1);
+    let mut places = near.map(|dir| dir.join("deps/libclock_shim.so")).take(2);
+    places.find(|path| path.exists()).ok_or_else(|| {
+        io::Error::other("libclock_shim.so is missing: it is built with the tests, on Linux only")
+    })
+}
