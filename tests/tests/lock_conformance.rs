@@ -39,13 +39,13 @@ fn in_process() -> RealTime {
 }
 
 async fn standalone(initial: InitialToken) -> RealTime {
-    let url = redis().await.url().parse().unwrap();
+    let url = redis().await.url();
     let prefix = format!("conformance-{:016x}", rand::random::<u64>());
     let options = RedisOptions::default()
         .prefix(prefix)
         .initial_token(initial);
     RealTime(Arc::new(
-        RedisBackend::connect(&url, options, Arc::new(SystemClock))
+        RedisBackend::connect(url, options, Arc::new(SystemClock))
             .await
             .unwrap(),
     ))

@@ -297,9 +297,9 @@ async fn a_lost_reply_is_unknown_and_what_it_did_is_undone() {
 
 /// A manager that soon gives up on an answer.
 async fn impatient(server: &Redis) -> LockManager {
-    let url = server.url().parse().unwrap();
+    let url = server.url();
     let options = RedisOptions::default().response_timeout(Duration::from_millis(100));
-    let backend = RedisBackend::connect(&url, options, Arc::new(SystemClock))
+    let backend = RedisBackend::connect(url, options, Arc::new(SystemClock))
         .await
         .unwrap();
     LockManager::builder().build(Arc::new(backend)).unwrap()
@@ -417,9 +417,9 @@ async fn an_acquire_dropped_at_any_await_leaves_nothing() {
 #[tokio::test]
 async fn another_layout_under_the_same_prefix_is_refused() {
     let world = world().await;
-    let url = redis().await.url().parse().unwrap();
+    let url = redis().await.url();
     let options = RedisOptions::default().prefix(&world.prefix).shards(32);
-    let error = RedisBackend::connect(&url, options, Arc::new(SystemClock))
+    let error = RedisBackend::connect(url, options, Arc::new(SystemClock))
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConfigMismatch);
@@ -487,9 +487,9 @@ async fn a_server_that_is_not_there_is_unavailable_and_passwords_stay_secret() {
 #[tokio::test]
 async fn one_wrong_key_does_not_keep_the_others_from_being_renewed() {
     let world = world().await;
-    let url = redis().await.url().parse().unwrap();
+    let url = redis().await.url();
     let options = RedisOptions::default().prefix(&world.prefix);
-    let backend = RedisBackend::connect(&url, options, Arc::new(SystemClock))
+    let backend = RedisBackend::connect(url, options, Arc::new(SystemClock))
         .await
         .unwrap();
     let mut renewals = Vec::new();

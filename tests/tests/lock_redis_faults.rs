@@ -24,9 +24,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_millis(200);
 async fn impatient(url: &str) -> LockManager {
     let options = RedisOptions::default().response_timeout(RESPONSE_TIMEOUT);
     let clock = Arc::new(SystemClock);
-    let backend = RedisBackend::connect(&url.parse().unwrap(), options, clock)
-        .await
-        .unwrap();
+    let backend = RedisBackend::connect(url, options, clock).await.unwrap();
     LockManager::builder().build(Arc::new(backend)).unwrap()
 }
 

@@ -1,7 +1,5 @@
 use std::sync::Arc;
 
-use url::Url;
-
 use super::LockManager;
 use crate::{Clock, Error, ErrorKind, InitialToken, Issuer, LockBackend, Operation, SystemClock};
 
@@ -50,7 +48,19 @@ impl LockManagerBuilder {
     /// | URL | feature | lock service |
     /// |---|---|---|
     /// | `memory:` | `memory` | inside this process, gone with it |
-    /// | `redis://[user:password@]host[:port][/db]` | `redis` | one Redis server, 7.0 or newer |
+    /// | `redis://SERVER` | `redis` | one Redis server, 7.0 or newer |
+    /// | `redis+sentinel://SENTINELS/NAME` | `redis` | the primary that they call so |
+    /// | `redis+cluster://NODES` | `redis` | a Redis Cluster, of which these are some nodes |
+    /// | `rediss`, `rediss+sentinel`, `rediss+cluster` | `redis-tls` | the same over TLS |
+    ///
+    /// `SERVER` is `[user:password@]host[:port][/db]`; `SENTINELS` and `NODES` have several hosts
+    /// with commas between, such as `user:password@a:7000,b:7000`. User and password are those of
+    /// the Redis servers; `NAME` may be followed by `/db`.
+    ///
+    /// Parameters of the Redis URLs: `tls_ca`, `tls_cert` and `tls_key` name files in PEM format
+    /// (the authority to trust instead of the system's, and the client's own certificate and key);
+    /// `sentinel_user` and `sentinel_password` are for the sentinels, which have no other login.
+    /// What stands in a URL with a meaning of its own is percent-encoded, as `%40` for `@`.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] for a scheme that is unknown or whose feature is not compiled in,
@@ -64,14 +74,7 @@ impl LockManagerBuilder {
     /// # Cancel safety
     /// Cancel safe: the connection is closed.
     pub async fn connect(self, url: &str) -> Result<LockManager, Error> {
-        let parsed = Url::parse(url).map_err(|error| {
-            connect_error(
-                ErrorKind::InvalidInput,
-                "not a URL, such as redis://127.0.0.1:6379",
-            )
-            .caused_by(error)
-        })?;
-        let backend = self.backend(&parsed).await?;
+        let backend = self.backend(url).await?;
         self.build(backend)
     }
 
@@ -90,15 +93,22 @@ impl LockManagerBuilder {
         Ok(LockManager::start(backend, self.clock, issuer))
     }
 
-    async fn backend(&self, url: &Url) -> Result<Arc<dyn LockBackend>, Error> {
-        match url.scheme() {
+    async fn backend(&self, url: &str) -> Result<Arc<dyn LockBackend>, Error> {
+        let (scheme, _) = url.split_once(':').ok_or_else(|| {
+            connect_error(
+                ErrorKind::InvalidInput,
+                "not a URL, such as redis://127.0.0.1:6379",
+            )
+        })?;
+        match scheme {
             #[cfg(feature = "memory")]
             "memory" => Ok(Arc::new(crate::memory::MemoryBackend::new(
                 Arc::clone(&self.clock),
                 self.initial_token,
             ))),
             #[cfg(feature = "redis")]
-            "redis" => {
+            "redis" | "redis+sentinel" | "redis+cluster" | "rediss" | "rediss+sentinel"
+            | "rediss+cluster" => {
                 let options = crate::redis::RedisOptions::default()
                     .prefix(&self.prefix)
                     .initial_token(self.initial_token);
@@ -124,12 +134,20 @@ impl Default for LockManagerBuilder {
 }
 
 fn unsupported(scheme: &str) -> Error {
-    let detail = match scheme {
-        "memory" | "redis" => {
-            format!("{scheme}: needs the feature `{scheme}` of lock-core, which is not compiled in")
+    let feature = match scheme.split('+').next() {
+        Some("memory") => "memory",
+        Some("redis") => "redis",
+        Some("rediss") => "redis-tls",
+        _ => {
+            let detail = format!(
+                "no lock service has the scheme {scheme:?}; there are memory:, redis:, rediss:, \
+                 and these two with +sentinel or +cluster",
+            );
+            return connect_error(ErrorKind::Unsupported, &detail);
         }
-        _ => format!("no lock service has the scheme {scheme:?}; there are memory: and redis:"),
     };
+    let detail =
+        format!("{scheme}: needs the feature `{feature}` of lock-core, which is not compiled in");
     connect_error(ErrorKind::Unsupported, &detail)
 }
 

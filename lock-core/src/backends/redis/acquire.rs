@@ -6,8 +6,8 @@ use redis::ScriptInvocation;
 
 use super::{
     ENDED_TTL, KIND, RedisBackend,
-    connection::Link,
     keys::ResourceKeys,
+    link::Link,
     scripts::{ACQUIRE, Acquired},
 };
 use crate::{

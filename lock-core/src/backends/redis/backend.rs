@@ -1,7 +1,5 @@
 use std::sync::Arc;
 
-use url::Url;
-
 use super::{
     ENDED_TTL, KIND, RedisOptions,
     keys::Keys,
@@ -39,7 +37,7 @@ impl RedisBackend {
     /// # Cancel safety
     /// Cancel safe: the connection is closed.
     pub async fn connect(
-        url: &Url,
+        url: &str,
         options: RedisOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {

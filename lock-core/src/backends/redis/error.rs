@@ -1,6 +1,6 @@
 use redis::{ErrorKind as RedisKind, RedisError, ServerErrorKind};
 
-use super::KIND;
+use super::{KIND, tls};
 use crate::{Error, ErrorKind, Operation};
 
 /// Says what a failure of the client or the server means for the operation.
@@ -20,6 +20,11 @@ pub(super) fn translate(error: RedisError, operation: Operation) -> Error {
 
 fn never_ran(error: &RedisError) -> bool {
     error.is_connection_refusal()
+        // Scripts with flags are refused for these before they begin.
+        || matches!(
+            error.code(),
+            Some("NOREPLICAS" | "MISCONF" | "BUSY" | "NOAUTH" | "NOPERM")
+        )
         || matches!(
             error.kind(),
             RedisKind::AuthenticationFailed
@@ -38,6 +43,9 @@ fn never_ran(error: &RedisError) -> bool {
 }
 
 fn meaning(error: &RedisError) -> (ErrorKind, String) {
+    if let Some(objection) = tls::objection(error) {
+        return (ErrorKind::Refused, objection);
+    }
     match error.kind() {
         RedisKind::Server(
             ServerErrorKind::BusyLoading
@@ -46,12 +54,27 @@ fn meaning(error: &RedisError) -> (ErrorKind, String) {
             | ServerErrorKind::MasterDown,
         ) => (ErrorKind::Unavailable, says(error)),
         RedisKind::Server(ServerErrorKind::ReadOnly) => (
-            ErrorKind::Refused,
-            "connected to a replica, not to the primary".to_owned(),
+            ErrorKind::Unavailable,
+            "the server has become a replica".to_owned(),
+        ),
+        RedisKind::Server(ServerErrorKind::Moved | ServerErrorKind::Ask) => (
+            ErrorKind::Unavailable,
+            "another node of the cluster has the shard: use redis+cluster://".to_owned(),
         ),
         RedisKind::Server(_) | RedisKind::Extension => match error.code() {
             // Too few replicas, a failing disk, a script that hogs the server: these pass.
             Some("NOREPLICAS" | "MISCONF" | "BUSY") => (ErrorKind::Unavailable, says(error)),
+            Some("NOAUTH") => (
+                ErrorKind::Refused,
+                "the server asks for a user or a password: put them into the URL".to_owned(),
+            ),
+            Some("NOPERM") => (
+                ErrorKind::Refused,
+                format!(
+                    "{}: the user lacks a right that lock_core::redis lists",
+                    says(error)
+                ),
+            ),
             _ => (ErrorKind::Refused, says(error)),
         },
         RedisKind::AuthenticationFailed => {

@@ -1,7 +1,7 @@
-use redis::aio::MultiplexedConnection;
+use redis::{RedisResult, Role};
 use tracing::warn;
 
-use super::{KIND, error::translate};
+use super::{KIND, error::translate, link::Link, service_url::Topology};
 use crate::{Error, ErrorKind, Operation};
 
 /// The oldest major version whose scripts have flags.
@@ -11,32 +11,61 @@ const MAJOR_MIN: u32 = 7;
 ///
 /// Whoever may not ask (`INFO` denied by an ACL) is warned and goes on.
 pub(super) async fn check(
-    commands: &mut MultiplexedConnection,
+    link: &mut Link,
+    topology: Topology,
     operation: Operation,
 ) -> Result<(), Error> {
-    let info: String = match redis::cmd("INFO").query_async(commands).await {
+    let info: String = match redis::cmd("INFO").query_async(link).await {
         Ok(info) => info,
         Err(error) if error.code() == Some("NOPERM") => {
-            warn!("INFO is denied: version, role and eviction of the server are not checked");
-            return Ok(());
+            return check_role(link, topology, operation).await;
         }
         Err(error) => return Err(translate(error, operation).not_applied()),
     };
-    if let Some(why) = unfit(&info) {
+    if field(&info, "role").is_some_and(|role| role != "master") {
+        return Err(is_replica(topology, operation));
+    }
+    if let Some(why) = unfit(&info, topology) {
         return Err(Error::new(ErrorKind::Refused, operation, KIND).because(why));
     }
-    if field(&info, "maxmemory_policy").is_some_and(|policy| policy.starts_with("volatile-")) {
-        warn!(
-            "the server may evict leases when memory is short: prefer maxmemory-policy noeviction"
-        );
-    }
-    if field(&info, "aof_enabled") == Some("0") {
-        warn!("the server forgets its tokens in a crash: tokens start over at its clock");
+    for worry in worries(&info, topology) {
+        warn!("{worry}");
     }
     Ok(())
 }
 
-fn unfit(info: &str) -> Option<String> {
+/// All that is left to ask where `INFO` is denied.
+async fn check_role(
+    link: &mut Link,
+    topology: Topology,
+    operation: Operation,
+) -> Result<(), Error> {
+    warn!("INFO is denied: version, eviction and persistence of the server are not checked");
+    let role: RedisResult<Role> = redis::cmd("ROLE").query_async(link).await;
+    match role {
+        Ok(Role::Primary { .. }) => Ok(()),
+        Ok(_) => Err(is_replica(topology, operation)),
+        Err(error) if error.code() == Some("NOPERM") => {
+            warn!("ROLE is denied too: whether the server is a primary is not checked");
+            Ok(())
+        }
+        Err(error) => Err(translate(error, operation).not_applied()),
+    }
+}
+
+fn is_replica(topology: Topology, operation: Operation) -> Error {
+    match topology {
+        Topology::Standalone => Error::new(ErrorKind::Refused, operation, KIND)
+            .because("this server is a replica: connect to its primary"),
+        // Whoever named it will know better soon.
+        Topology::Sentinel | Topology::Cluster => {
+            Error::new(ErrorKind::Unavailable, operation, KIND)
+                .because("the server that should be the primary is a replica still")
+        }
+    }
+}
+
+fn unfit(info: &str, topology: Topology) -> Option<String> {
     let version = field(info, "redis_version").unwrap_or("");
     let major = version
         .split('.')
@@ -47,8 +76,14 @@ fn unfit(info: &str) -> Option<String> {
             "Redis {version} is too old, {MAJOR_MIN}.0 or newer is needed"
         ));
     }
-    if field(info, "role").is_some_and(|role| role != "master") {
-        return Some("this server is a replica: connect to its primary".to_owned());
+    match (topology, field(info, "cluster_enabled")) {
+        (Topology::Standalone | Topology::Sentinel, Some("1")) => {
+            return Some("this server is a node of a cluster: use redis+cluster://".to_owned());
+        }
+        (Topology::Cluster, Some("0")) => {
+            return Some("this server is not part of a cluster: use redis://".to_owned());
+        }
+        _ => {}
     }
     let policy = field(info, "maxmemory_policy")?;
     policy.starts_with("allkeys-").then(|| {
@@ -57,6 +92,29 @@ fn unfit(info: &str) -> Option<String> {
              set it to noeviction",
         )
     })
+}
+
+/// What can cost tokens or leases although nothing of it is wrong.
+fn worries<'a>(info: &str, topology: Topology) -> impl Iterator<Item = &'a str> {
+    let evicts =
+        field(info, "maxmemory_policy").is_some_and(|policy| policy.starts_with("volatile-"));
+    let forgets = field(info, "aof_enabled") == Some("0");
+    // The server tells how many good replicas it has only if it needs some.
+    let writes_alone =
+        topology != Topology::Standalone && field(info, "min_slaves_good_slaves").is_none();
+    [
+        evicts.then_some(
+            "the server may evict leases when memory is short: prefer maxmemory-policy noeviction",
+        ),
+        forgets
+            .then_some("the server forgets its tokens in a crash: tokens start over at its clock"),
+        writes_alone.then_some(
+            "a primary that was cut off goes on granting beside its successor: set \
+             min-replicas-to-write to 1",
+        ),
+    ]
+    .into_iter()
+    .flatten()
 }
 
 fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
@@ -68,18 +126,34 @@ fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    const GOOD: &str = "redis_version:7.0.15\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n";
+    const GOOD: &str = "redis_version:7.0.15\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n\
+                        aof_enabled:1\r\ncluster_enabled:0\r\n";
 
     #[test]
     fn only_a_server_that_keeps_its_counters_is_fit() {
-        assert_eq!(unfit(GOOD), None);
+        assert_eq!(unfit(GOOD, Topology::Standalone), None);
         for (from, to, says) in [
             ("7.0.15", "6.2.14", "too old"),
-            ("role:master", "role:slave", "replica"),
+            ("cluster_enabled:0", "cluster_enabled:1", "redis+cluster://"),
             ("noeviction", "allkeys-lru", "noeviction"),
         ] {
-            let why = unfit(&GOOD.replace(from, to)).unwrap();
+            let why = unfit(&GOOD.replace(from, to), Topology::Standalone).unwrap();
             assert!(why.contains(says), "{why}");
         }
+        let why = unfit(GOOD, Topology::Cluster).unwrap();
+        assert!(why.contains("redis://"), "{why}");
+    }
+
+    #[test]
+    fn what_may_forget_is_worried_about() {
+        let count = |info: &str, topology| worries(info, topology).count();
+        assert_eq!(count(GOOD, Topology::Standalone), 0);
+        let forgets = GOOD.replace("aof_enabled:1", "aof_enabled:0");
+        assert_eq!(count(&forgets, Topology::Standalone), 1);
+        let evicts = GOOD.replace("noeviction", "volatile-ttl");
+        assert_eq!(count(&evicts, Topology::Standalone), 1);
+        assert_eq!(count(GOOD, Topology::Sentinel), 1);
+        let guarded = format!("{GOOD}min_slaves_good_slaves:1\r\n");
+        assert_eq!(count(&guarded, Topology::Sentinel), 0);
     }
 }

@@ -1,6 +1,6 @@
-use redis::aio::MultiplexedConnection;
+use redis::Cmd;
 
-use super::{KIND, error::translate, keys::Keys};
+use super::{KIND, error::translate, keys::Keys, link::Link};
 use crate::{Error, ErrorKind, Operation};
 
 /// The version of keys and scripts. What differs from it is not read.
@@ -24,18 +24,20 @@ impl Layout {
         }
     }
 
-    /// Writes the layout, or compares it with the one that is there.
-    pub(super) async fn agree(
-        &self,
-        commands: &mut MultiplexedConnection,
-        operation: Operation,
-    ) -> Result<(), Error> {
+    /// The key of the layout.
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Writes the layout unless there is one; answered by what was there.
+    pub(super) fn offer(&self) -> Cmd {
         let mut command = redis::cmd("SET");
         command.arg(&self.key).arg(&self.value).arg("NX").arg("GET");
-        let stored: Option<String> = command
-            .query_async(commands)
-            .await
-            .map_err(|error| translate(error, operation).not_applied())?;
+        command
+    }
+
+    /// Compares the layout with the one that was there.
+    pub(super) fn compare(&self, stored: Option<&str>, operation: Operation) -> Result<(), Error> {
         match stored {
             Some(stored) if stored != self.value => {
                 let detail = format!(
@@ -46,6 +48,19 @@ impl Layout {
                 Err(Error::new(ErrorKind::ConfigMismatch, operation, KIND).because(detail))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Writes or compares the layout on one server, unless another node of its cluster has it.
+    pub(super) async fn agree_here(
+        &self,
+        link: &mut Link,
+        operation: Operation,
+    ) -> Result<(), Error> {
+        match self.offer().query_async::<Option<String>>(link).await {
+            Ok(stored) => self.compare(stored.as_deref(), operation),
+            Err(error) if error.is_cluster_error() => Ok(()),
+            Err(error) => Err(translate(error, operation).not_applied()),
         }
     }
 }

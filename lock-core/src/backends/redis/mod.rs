@@ -40,16 +40,23 @@
 //! replica and a version before 7.0.
 
 mod acquire;
+mod address;
 mod backend;
+mod cluster;
 mod connection;
 mod error;
 mod fitness;
 mod keys;
 mod layout;
+mod link;
 mod nodes;
 mod options;
 mod renew;
 mod scripts;
+mod sentinel;
+mod service_url;
+mod slots;
+mod tls;
 mod wakeups;
 
 use std::time::Duration;

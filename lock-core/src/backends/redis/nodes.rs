@@ -1,40 +1,94 @@
-use std::{borrow::Borrow, fmt, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
-use redis::{Client, RedisResult, ScriptInvocation, Value};
-use url::Url;
+use redis::{
+    Client, ErrorKind as RedisKind, FromRedisValue, RedisError, RedisResult, ScriptInvocation,
+    ServerErrorKind, Value,
+};
+use tokio::time::{Instant, sleep};
 
 use super::{
     RedisOptions,
-    connection::{Connection, Link, client},
+    address::Address,
+    cluster::Cluster,
+    connection::{Connection, Peer},
     error::translate,
     layout::Layout,
+    link::{Link, Request, breaks_connection},
+    sentinel::Sentinels,
+    service_url::{ServiceUrl, Topology},
+    slots::Slot,
 };
 use crate::{Error, Operation};
 
+const RETRY_FIRST: Duration = Duration::from_millis(5);
+const RETRY_MAX: Duration = Duration::from_millis(100);
+
+/// So many redirections are followed at once; a cluster that goes on is busy changing.
+const REDIRECTIONS: u32 = 5;
+
 /// The servers of a lock service, and which of them has a shard. Cheap to clone.
-#[derive(Clone)]
-pub(super) struct Nodes {
-    client: Client,
-    connection: Arc<Connection>,
+#[derive(Clone, Debug)]
+pub(super) struct Nodes(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    servers: Servers,
+    topology: Topology,
+    layout: Layout,
+    /// How long a command is tried that no server runs.
+    patience: Duration,
+}
+
+#[derive(Debug)]
+enum Servers {
+    /// One primary has all shards.
+    One(Connection),
+    Many(Cluster),
+}
+
+/// What becomes of a command that the server says it has not run.
+enum NotRun {
+    /// Another node has the slot; it was noted which.
+    Moved,
+    /// Another node is taking the slot over, and has these keys already.
+    Ask(Address),
+    /// Nobody can run it at the moment.
+    Later,
 }
 
 impl Nodes {
     /// Connects, and agrees with the other clients on the layout of keys.
     pub(super) async fn open(
-        url: &Url,
+        url: &str,
         options: &RedisOptions,
         layout: Layout,
     ) -> Result<Self, Error> {
-        let client = client(url, options).map_err(|error| translate(error, Operation::Connect))?;
-        let connection = Connection::open(client.clone(), options, layout).await?;
-        Ok(Self {
-            client,
-            connection: Arc::new(connection),
-        })
+        let url = ServiceUrl::parse(url, options)?;
+        let timeout = options.response_timeout;
+        let topology = url.topology;
+        let one = |peer| Servers::One(Connection::new(peer, layout.clone(), timeout));
+        let servers = match topology {
+            Topology::Standalone => {
+                let client = url.servers.client(&url.addresses[0]);
+                one(Peer::Server(
+                    client.map_err(|error| translate(error, Operation::Connect))?,
+                ))
+            }
+            Topology::Sentinel => one(Peer::Primary(Box::new(Sentinels::new(url, timeout)))),
+            Topology::Cluster => Servers::Many(Cluster::new(url, layout.clone(), timeout)),
+        };
+        let nodes = Self(Arc::new(Inner {
+            servers,
+            topology,
+            layout,
+            patience: timeout,
+        }));
+        nodes.agree(Operation::Connect).await?;
+        Ok(nodes)
     }
 
     /// Runs a script on the server that has the shard, and reads its answer. All keys of the script
-    /// have to be of that shard.
+    /// have to be of that shard, unless shards share scripts.
     ///
     /// It is sent again if the server says that it did not run it, as when the shard has moved to
     /// another one, and never if its outcome is unknown.
@@ -51,48 +105,145 @@ impl Nodes {
 
     /// As [`run`](Self::run), with a script that is filled in for the connection that it goes out
     /// on. Returns that connection with the answer.
-    pub(super) async fn run_with<'s, T, S: Borrow<ScriptInvocation<'s>>>(
+    pub(super) async fn run_with<T, S: Request>(
         &self,
         shard: u16,
         operation: Operation,
         script: impl Fn(&Link) -> S,
         parse: impl FnOnce(Value) -> RedisResult<T>,
     ) -> Result<(Link, T), Error> {
-        let link = self.link(shard, operation).await?;
-        let script = script(&link);
-        match self.connection.run(&link, script.borrow(), parse).await {
-            Ok(answer) => Ok((link, answer)),
-            Err(error) => Err(translate(error, operation)),
-        }
-    }
-
-    /// The present connection to the server that has the shard, or a new one. If it fails, nothing
-    /// of the operation was sent.
-    pub(super) async fn link(&self, _shard: u16, operation: Operation) -> Result<Link, Error> {
-        self.connection.link(operation).await
+        self.send(slot_of(shard), operation, script, parse).await
     }
 
     /// Whether the keys of one script may be of several shards.
-    pub(super) const fn shards_share_scripts(&self) -> bool {
-        true
+    pub(super) fn shards_share_scripts(&self) -> bool {
+        self.0.topology != Topology::Cluster
     }
 
     /// Compares the layout of keys again.
     pub(super) async fn agree(&self, operation: Operation) -> Result<(), Error> {
-        self.connection.agree(operation).await
+        let layout = &self.0.layout;
+        let parse = |answer| Ok(Option::<String>::from_redis_value(answer)?);
+        let offer = |_: &Link| layout.offer();
+        let slot = Slot::of(layout.key());
+        let (_, stored) = self
+            .send(slot, operation, offer, parse)
+            .await
+            .map_err(Error::not_applied)?;
+        layout.compare(stored.as_deref(), operation)
     }
 
     /// How to reach the server that has the shard now, for a connection of one's own.
-    pub(super) async fn locate(&self, _shard: u16) -> Result<Client, Error> {
-        Ok(self.client.clone())
+    pub(super) async fn locate(&self, shard: u16) -> Result<Client, Error> {
+        match &self.0.servers {
+            Servers::One(server) => server.locate(Operation::Connect).await,
+            Servers::Many(cluster) => cluster.locate(slot_of(shard), Operation::Connect).await,
+        }
+    }
+
+    /// Sends to the server that has a slot, until one of them has run it.
+    async fn send<T, R: Request>(
+        &self,
+        slot: Slot,
+        operation: Operation,
+        request: impl Fn(&Link) -> R,
+        parse: impl FnOnce(Value) -> RedisResult<T>,
+    ) -> Result<(Link, T), Error> {
+        let give_up = Instant::now() + self.0.patience;
+        let mut pause = RETRY_FIRST;
+        let mut redirections = 0;
+        let mut asked = None;
+        loop {
+            let link = self.link(slot, asked.as_ref(), operation).await?;
+            let error = match link.send(&request(&link)).await {
+                Ok(answer) => {
+                    let answer = link.read(answer, parse);
+                    return answer
+                        .map(|answer| (link, answer))
+                        .map_err(|error| translate(error, operation));
+                }
+                Err(error) => error,
+            };
+            let Some(not_run) = self.0.not_run(&error, slot, asked.take()) else {
+                return Err(translate(error, operation));
+            };
+            redirections += 1;
+            match not_run {
+                NotRun::Moved if redirections < REDIRECTIONS => continue,
+                NotRun::Ask(node) if redirections < REDIRECTIONS => {
+                    asked = Some(node);
+                    continue;
+                }
+                _ => {}
+            }
+            if Instant::now() + pause >= give_up {
+                return Err(translate(error, operation));
+            }
+            sleep(pause).await;
+            pause = std::cmp::min(pause * 2, RETRY_MAX);
+        }
+    }
+
+    async fn link(
+        &self,
+        slot: Slot,
+        asked: Option<&Address>,
+        operation: Operation,
+    ) -> Result<Link, Error> {
+        match (&self.0.servers, asked) {
+            (Servers::One(server), _) => server.link(operation).await,
+            (Servers::Many(cluster), None) => cluster.link(slot, operation).await,
+            (Servers::Many(cluster), Some(node)) => {
+                Ok(cluster.link_to(node, operation).await?.asking())
+            }
+        }
     }
 }
 
-impl fmt::Debug for Nodes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the client: it may show a password.
-        f.debug_struct("Nodes")
-            .field("connection", &self.connection)
-            .finish_non_exhaustive()
+impl Inner {
+    /// What to do about an error, if it says that the command was not run and that this passes.
+    fn not_run(&self, error: &RedisError, slot: Slot, asked: Option<Address>) -> Option<NotRun> {
+        let cluster = match &self.servers {
+            Servers::Many(cluster) => cluster,
+            Servers::One(_) => {
+                let demoted = error.kind() == RedisKind::Server(ServerErrorKind::ReadOnly);
+                return (demoted && self.topology == Topology::Sentinel).then_some(NotRun::Later);
+            }
+        };
+        let redirection = || {
+            let answering = asked.or_else(|| cluster.owner(slot))?;
+            Address::parse(error.redirect_node()?.0, &answering)
+        };
+        match error.kind() {
+            RedisKind::Server(ServerErrorKind::Moved) => match redirection() {
+                Some(owner) => {
+                    cluster.moved(slot, owner);
+                    Some(NotRun::Moved)
+                }
+                None => {
+                    cluster.doubt();
+                    Some(NotRun::Later)
+                }
+            },
+            RedisKind::Server(ServerErrorKind::Ask) => {
+                Some(redirection().map_or(NotRun::Later, NotRun::Ask))
+            }
+            RedisKind::Server(ServerErrorKind::TryAgain) => Some(NotRun::Later),
+            RedisKind::Server(ServerErrorKind::ClusterDown | ServerErrorKind::ReadOnly) => {
+                cluster.doubt();
+                Some(NotRun::Later)
+            }
+            _ => {
+                if breaks_connection(error) {
+                    cluster.doubt();
+                }
+                None
+            }
+        }
     }
+}
+
+fn slot_of(shard: u16) -> Slot {
+    // The number is the hash tag of all keys of the shard.
+    Slot::of(&shard.to_string())
 }

@@ -1,0 +1,169 @@
+use std::{
+    fmt,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use redis::{
+    Cmd, ErrorKind as RedisKind, Pipeline, RedisError, RedisFuture, RedisResult, ScriptInvocation,
+    ServerErrorKind, Value,
+    aio::{ConnectionLike, MultiplexedConnection},
+};
+
+use super::connection::Current;
+
+/// One connection to one server. What was learnt on it means nothing on the next.
+#[derive(Clone)]
+pub(super) struct Link {
+    number: u64,
+    commands: MultiplexedConnection,
+    /// Per shard, whether its counter has been lifted to the clock.
+    raised: Arc<[AtomicBool]>,
+    /// Where this is the present connection, until it breaks.
+    home: Weak<Current>,
+    /// Every command is announced as one for a slot that is still coming in.
+    asking: bool,
+}
+
+/// What can be sent: a script or a command.
+pub(super) trait Request: Sync {
+    /// Sends it once. A script that the server does not know is loaded first.
+    fn send(&self, link: &mut Link) -> impl Future<Output = RedisResult<Value>> + Send;
+}
+
+impl Link {
+    pub(super) fn new(
+        number: u64,
+        commands: MultiplexedConnection,
+        shards: u16,
+        home: Weak<Current>,
+    ) -> Self {
+        Self {
+            number,
+            commands,
+            raised: (0..shards).map(|_| AtomicBool::new(false)).collect(),
+            home,
+            asking: false,
+        }
+    }
+
+    /// The same connection, for commands of a slot that another node of the cluster is handing over
+    /// to this one.
+    pub(super) fn asking(self) -> Self {
+        Self {
+            asking: true,
+            ..self
+        }
+    }
+
+    /// Sends once. A connection on which that fails is given up.
+    pub(super) async fn send(&self, request: &impl Request) -> RedisResult<Value> {
+        let answer = request.send(&mut self.clone()).await;
+        self.unless_broken(answer)
+    }
+
+    /// Reads an answer. A connection on which there is something else is given up.
+    pub(super) fn read<T>(
+        &self,
+        answer: Value,
+        parse: impl FnOnce(Value) -> RedisResult<T>,
+    ) -> RedisResult<T> {
+        self.unless_broken(parse(answer))
+    }
+
+    fn unless_broken<T>(&self, answer: RedisResult<T>) -> RedisResult<T> {
+        if answer.as_ref().is_err_and(breaks_connection)
+            && let Some(home) = self.home.upgrade()
+        {
+            home.discard(self.number);
+        }
+        answer
+    }
+
+    /// Tells the connections to one server apart.
+    pub(super) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether the counter of a shard still has to be lifted on this connection.
+    pub(super) fn must_raise(&self, shard: u16) -> bool {
+        !self.raised[usize::from(shard)].load(Ordering::Relaxed)
+    }
+
+    pub(super) fn has_raised(&self, shard: u16) {
+        self.raised[usize::from(shard)].store(true, Ordering::Relaxed);
+    }
+}
+
+impl Request for ScriptInvocation<'_> {
+    fn send(&self, link: &mut Link) -> impl Future<Output = RedisResult<Value>> + Send {
+        self.invoke_async(link)
+    }
+}
+
+impl Request for Cmd {
+    fn send(&self, link: &mut Link) -> impl Future<Output = RedisResult<Value>> + Send {
+        self.query_async(link)
+    }
+}
+
+impl<R: Request> Request for &R {
+    fn send(&self, link: &mut Link) -> impl Future<Output = RedisResult<Value>> + Send {
+        (**self).send(link)
+    }
+}
+
+impl ConnectionLike for Link {
+    fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
+        if !self.asking {
+            return self.commands.req_packed_command(cmd);
+        }
+        // The announcement holds for the next command on the connection, which others use too:
+        // both have to go out together.
+        let mut both = Pipeline::with_capacity(2);
+        both.cmd("ASKING").ignore().add_command(cmd.clone());
+        Box::pin(async move {
+            let mut answers: Vec<Value> = both.query_async(&mut self.commands).await?;
+            Ok(answers.pop().unwrap_or(Value::Nil))
+        })
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        pipeline: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        self.commands.req_packed_commands(pipeline, offset, count)
+    }
+
+    fn get_db(&self) -> i64 {
+        self.commands.get_db()
+    }
+}
+
+/// Everything after which answers may be missing, or be those of a server that must not be asked.
+///
+/// A connection that does not answer in time is given up too: nothing tells it from one whose
+/// other end has vanished.
+pub(super) fn breaks_connection(error: &RedisError) -> bool {
+    error.is_io_error()
+        || error.is_unrecoverable_error()
+        || matches!(
+            error.kind(),
+            RedisKind::Parse
+                | RedisKind::UnexpectedReturnType
+                | RedisKind::Server(ServerErrorKind::ReadOnly)
+        )
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("number", &self.number)
+            .field("asking", &self.asking)
+            .finish_non_exhaustive()
+    }
+}
