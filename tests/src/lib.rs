@@ -1,6 +1,9 @@
 //! The end-to-end harness: real servers and real processes, gone with the test that started them.
 //!
 //! - [`servers`]: Redis and Postgres as child processes on free loopback ports.
+//! - [`history`]: what happened in a run of many tasks, and whether it may have happened.
+//! - [`ledger`]: a value that many tasks add to under a lock, and its twin that nothing protects.
+//! - [`observer`]: a look at a Redis server past the locks.
 //! - [`process`]: the workspace's own programs as child processes that a test can stop in mid-air.
 //! - [`project`]: the files and packages of the workspace, for the tests that check those.
 //! - [`proxy`]: what can go wrong between a client and its server.
@@ -8,6 +11,9 @@
 //! - [`warden`]: what outlives a killed test for long enough to clean up after it.
 #![forbid(unsafe_code)]
 
+pub mod history;
+pub mod ledger;
+pub mod observer;
 pub mod process;
 pub mod project;
 pub mod proxy;

@@ -3,7 +3,7 @@ use std::{
     io,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -37,6 +37,7 @@ pub(super) struct Connection {
     /// One entry per request that was sent on and has no reply yet: the trap at that reply.
     unanswered: Mutex<VecDeque<Option<Arc<Snare>>>>,
     dropped: AtomicUsize,
+    ended: AtomicBool,
 }
 
 /// A message under way, and when it came in; no message is the end of the stream.
@@ -57,6 +58,7 @@ impl Connection {
             traps,
             unanswered: Mutex::default(),
             dropped: AtomicUsize::new(0),
+            ended: AtomicBool::new(false),
         })
     }
 
@@ -70,6 +72,10 @@ impl Connection {
 
     pub(super) fn dropped(&self) -> usize {
         self.dropped.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
     /// Carries messages until both ends have closed, or the connection breaks.
@@ -99,6 +105,7 @@ impl Connection {
         };
         // Whoever has gone before needs not be told.
         ended.ok();
+        self.ended.store(true, Ordering::Release);
     }
 
     async fn broken(&self) -> Break {

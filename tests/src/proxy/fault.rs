@@ -4,6 +4,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
+    /// Nothing: for a trap that is to tell that its message went by.
+    Nothing,
     /// Requests wait in the network, even if their client goes away. Replies pass.
     HoldRequests,
     /// Replies and pushes wait in the network. Requests pass.
@@ -55,6 +57,7 @@ impl Flow {
         use Passage::{Drop, Hold};
 
         match fault {
+            Fault::Nothing => {}
             Fault::HoldRequests => self.requests.becomes(Hold),
             Fault::HoldReplies => {
                 self.replies.becomes(Hold);

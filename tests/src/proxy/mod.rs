@@ -149,6 +149,15 @@ impl Proxy {
         lock(&self.shared.connections).len()
     }
 
+    /// Whether a connection is over at both ends, and what was under way has arrived or is lost.
+    ///
+    /// # Panics
+    /// If it was never made.
+    #[must_use]
+    pub fn has_ended(&self, connection: usize) -> bool {
+        lock(&self.shared.connections)[connection].has_ended()
+    }
+
     /// How many requests, replies and pushes were dropped, on all connections.
     #[must_use]
     pub fn dropped(&self) -> usize {

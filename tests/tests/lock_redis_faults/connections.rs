@@ -1,32 +1,16 @@
-//! Redis behind a network and a machine that fail.
-#![forbid(unsafe_code)]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tasks end with the runtime of their test"
-)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+//! Connections that hang, vanish, or have a server behind them that cannot serve.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use e2e::{
+    observer::until,
     proxy::{Fault, Proxy},
     servers::Redis,
 };
-use lock_core::{
-    Attempt, Clock, ErrorKind, LockManager, Outcome, ResourceName, SystemClock, Ttl,
-    redis::{RedisBackend, RedisOptions},
-};
+use lock_core::{Attempt, Clock, ErrorKind, LockManager, Outcome, SystemClock, Ttl};
 use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
 
-const RESPONSE_TIMEOUT: Duration = Duration::from_millis(200);
-
-/// A manager that soon gives up on an answer.
-async fn impatient(url: &str) -> LockManager {
-    let options = RedisOptions::default().response_timeout(RESPONSE_TIMEOUT);
-    let clock = Arc::new(SystemClock);
-    let backend = RedisBackend::connect(url, options, clock).await.unwrap();
-    LockManager::builder().build(Arc::new(backend)).unwrap()
-}
+use crate::world::{impatient, is_free};
 
 async fn commands(server: &Redis) -> MultiplexedConnection {
     Client::open(server.url())
@@ -34,19 +18,6 @@ async fn commands(server: &Redis) -> MultiplexedConnection {
         .get_multiplexed_async_connection()
         .await
         .unwrap()
-}
-
-async fn is_free(locks: &LockManager, resource: &str) -> bool {
-    let resource = ResourceName::new(resource).unwrap();
-    locks.inspect(&resource).await.unwrap().holder.is_none()
-}
-
-async fn until(what: &str, condition: impl AsyncFn() -> bool) {
-    let deadline = SystemClock.now() + Duration::from_secs(20);
-    while !condition().await {
-        assert!(SystemClock.now() < deadline, "never: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 #[tokio::test]

@@ -1,0 +1,208 @@
+//! What happened in a run of many tasks, and whether it may have happened.
+//!
+//! Every record has the moment at which something was asked for and the moment of its answer. Two
+//! records whose times overlap may have happened in either order; the checks say nothing then, so
+//! what they find is a fault and never bad luck. Tokens make the order known: nothing is searched.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use lock_core::{Clock, Moment, Sequencer, SystemClock};
+
+/// A grant, or something that was done with one, and when.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Event {
+    /// Whose grant.
+    pub grant: Sequencer,
+    /// A moment before it happened.
+    pub asked: Moment,
+    /// A moment after it.
+    pub answered: Moment,
+}
+
+impl Event {
+    /// Something that was asked for at `asked`, and answered now.
+    #[must_use]
+    pub fn answered(grant: &Sequencer, asked: Moment) -> Self {
+        Self {
+            grant: grant.clone(),
+            asked,
+            answered: SystemClock.now(),
+        }
+    }
+}
+
+/// Two events that cannot both be right.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Violation {
+    /// The one that was over before the other one was asked for; or the first of two equals.
+    pub earlier: Event,
+    /// The other one, whose token should be greater.
+    pub later: Event,
+}
+
+/// The record of a run. Only what was answered is in it: a lost answer proves nothing.
+#[derive(Debug, Default)]
+pub struct History {
+    grants: Mutex<Vec<Event>>,
+    claims: Mutex<Vec<Event>>,
+    writes: Mutex<Vec<Event>>,
+}
+
+impl History {
+    /// Records a grant that was returned.
+    pub fn granted(&self, event: Event) {
+        lock(&self.grants).push(event);
+    }
+
+    /// Records a claim that the store accepted.
+    pub fn claimed(&self, event: Event) {
+        lock(&self.claims).push(event);
+    }
+
+    /// Records a write that the store accepted.
+    pub fn written(&self, event: Event) {
+        lock(&self.writes).push(event);
+    }
+
+    /// How many grants were returned.
+    #[must_use]
+    pub fn grants(&self) -> usize {
+        lock(&self.grants).len()
+    }
+
+    /// Grants that were asked for after a grant of the same resource with a token that is not
+    /// smaller had been returned: breaks of G1.
+    #[must_use]
+    pub fn out_of_order(&self) -> Vec<Violation> {
+        let grants = lock(&self.grants);
+        overtaken(&grants, &grants)
+    }
+
+    /// Grants of different acquisitions with the same resource and token.
+    #[must_use]
+    pub fn repeated(&self) -> Vec<Violation> {
+        let mut seen: BTreeMap<_, &Event> = BTreeMap::new();
+        let grants = lock(&self.grants);
+        let mut repeated = Vec::new();
+        for later in grants.iter() {
+            let key = (later.grant.resource().as_str(), later.grant.token());
+            match seen.get(&key) {
+                Some(earlier) if earlier.grant.holder() != later.grant.holder() => {
+                    repeated.push(Violation {
+                        earlier: (*earlier).clone(),
+                        later: later.clone(),
+                    });
+                }
+                _ => drop(seen.insert(key, later)),
+            }
+        }
+        repeated
+    }
+
+    /// Writes that were accepted although a claim with a greater token had been accepted before
+    /// they were asked for: breaks of G4.
+    #[must_use]
+    pub fn accepted_though_stale(&self) -> Vec<Violation> {
+        overtaken(&lock(&self.claims), &lock(&self.writes))
+    }
+
+    /// Checks all of the above.
+    ///
+    /// # Panics
+    /// If something happened that must not have, and says what.
+    pub fn assert_sound(&self) {
+        let checks = [
+            ("the order of tokens is broken", self.out_of_order()),
+            ("a token was granted twice", self.repeated()),
+            ("a stale write was accepted", self.accepted_though_stale()),
+        ];
+        for (what, violations) in checks {
+            let first = violations.first();
+            assert!(
+                first.is_none(),
+                "{} times: {what}: {first:#?}",
+                violations.len()
+            );
+        }
+    }
+}
+
+/// Pairs of one resource and different acquisitions of which the first was over before the second
+/// was asked for, and has no smaller token. At most one pair per second event.
+fn overtaken(first: &[Event], second: &[Event]) -> Vec<Violation> {
+    let resources: BTreeSet<_> = second.iter().map(|event| event.grant.resource()).collect();
+    let mut found = Vec::new();
+    for resource in resources {
+        let of_resource = |events: &[Event]| {
+            let mut events: Vec<_> = events
+                .iter()
+                .filter(|event| event.grant.resource() == resource)
+                .cloned()
+                .collect();
+            // Greatest first.
+            events.sort_by_key(|event| std::cmp::Reverse(event.grant.token()));
+            events
+        };
+        let (first, second) = (of_resource(first), of_resource(second));
+        let mut soonest = Soonest::default();
+        let mut greater = first.into_iter().peekable();
+        for later in second {
+            while let Some(earlier) =
+                greater.next_if(|earlier| earlier.grant.token() >= later.grant.token())
+            {
+                soonest.add(earlier);
+            }
+            if let Some(earlier) = soonest.of_others(&later)
+                && earlier.answered < later.asked
+            {
+                let earlier = earlier.clone();
+                found.push(Violation { earlier, later });
+            }
+        }
+    }
+    found
+}
+
+/// The event that was answered first, and the first one of another acquisition than its.
+#[derive(Default)]
+struct Soonest {
+    first: Option<Event>,
+    of_another: Option<Event>,
+}
+
+impl Soonest {
+    fn add(&mut self, event: Event) {
+        let sooner = |than: &Option<Event>| {
+            than.as_ref()
+                .is_none_or(|than| event.answered < than.answered)
+        };
+        let is_own = |other: &Event| other.grant.holder() == event.grant.holder();
+        if sooner(&self.first) {
+            let former = self.first.take();
+            if let Some(former) = former.filter(|former| !is_own(former)) {
+                self.of_another = Some(former);
+            }
+            self.first = Some(event);
+        } else if sooner(&self.of_another) && !self.first.as_ref().is_some_and(is_own) {
+            self.of_another = Some(event);
+        }
+    }
+
+    fn of_others(&self, event: &Event) -> Option<&Event> {
+        let another = |other: &&Event| other.grant.holder() != event.grant.holder();
+        let own_first = self.first.as_ref().filter(another);
+        own_first.or(self.of_another.as_ref().filter(another))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

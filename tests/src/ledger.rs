@@ -1,0 +1,141 @@
+//! A value that many tasks add to under a lock, and its twin that nothing protects.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+};
+
+use lock_core::{Clock, LeaseGuard, Sequencer, SystemClock, test_util::FencedCell};
+
+use crate::history::{Event, History};
+
+/// One protected resource: a list of numbers, each section adds one to what it has read.
+///
+/// The twin is read and written by the same sections at the same moments, but by no rule: it is the
+/// control. If a run with a fault loses nothing from the twin, the fault has tested nothing.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    fenced: FencedCell<Vec<u64>>,
+    twin: FencedCell<Vec<u64>>,
+    accepted: Mutex<Vec<u64>>,
+    written_to_twin: Mutex<Vec<u64>>,
+}
+
+/// What a section has read, and is going to write back with one number more.
+#[derive(Debug)]
+pub struct Section<'a> {
+    ledger: &'a Ledger,
+    history: &'a History,
+    grant: Sequencer,
+    fenced: Option<Vec<u64>>,
+    twin: Vec<u64>,
+}
+
+impl Ledger {
+    /// Claims the ledger for a grant and reads it. A claim that is refused as stale is the end of
+    /// the fenced half.
+    ///
+    /// # Cancel safety
+    /// It may be claimed. Nothing is written.
+    pub async fn enter<'a>(&'a self, guard: &LeaseGuard, history: &'a History) -> Section<'a> {
+        let grant = guard.sequencer().clone();
+        let asked = SystemClock.now();
+        let fenced = match self.fenced.claim(&grant).await {
+            Ok(()) => {
+                history.claimed(Event::answered(&grant, asked));
+                self.fenced.read(&grant).await.ok()
+            }
+            Err(_) => None,
+        };
+        Section {
+            ledger: self,
+            history,
+            grant,
+            fenced,
+            twin: self.twin.read_unfenced().await,
+        }
+    }
+
+    /// How many writes were accepted and are not there any more.
+    #[must_use]
+    pub fn lost(&self) -> usize {
+        missing(&self.accepted, &self.fenced.value())
+    }
+
+    /// The same of the twin.
+    #[must_use]
+    pub fn lost_from_twin(&self) -> usize {
+        missing(&self.written_to_twin, &self.twin.value())
+    }
+
+    /// How many writes were accepted.
+    #[must_use]
+    pub fn accepted(&self) -> usize {
+        self.accepted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+}
+
+impl Section<'_> {
+    /// Writes back what was read and one number more, which nobody else adds. False if the store
+    /// refused.
+    ///
+    /// # Cancel safety
+    /// It may be written, and then nobody knows: it counts as neither accepted nor lost.
+    pub async fn add(mut self, number: u64) -> bool {
+        self.twin.push(number);
+        self.ledger.twin.write_unfenced(self.twin).await;
+        remember(&self.ledger.written_to_twin, number);
+        let Some(mut read) = self.fenced else {
+            return false;
+        };
+        read.push(number);
+        let asked = SystemClock.now();
+        if self.ledger.fenced.write(&self.grant, read).await.is_err() {
+            return false;
+        }
+        self.history.written(Event::answered(&self.grant, asked));
+        remember(&self.ledger.accepted, number);
+        true
+    }
+}
+
+fn remember(numbers: &Mutex<Vec<u64>>, number: u64) {
+    numbers
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(number);
+}
+
+fn missing(written: &Mutex<Vec<u64>>, found: &[u64]) -> usize {
+    let found: BTreeSet<_> = found.iter().collect();
+    let written = written.lock().unwrap_or_else(PoisonError::into_inner);
+    written
+        .iter()
+        .filter(|number| !found.contains(number))
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use lock_core::LockManager;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_holder_that_was_overtaken_loses_from_the_twin_only() {
+        let locks = LockManager::connect("memory:").await.unwrap();
+        let (ledger, history) = (Ledger::default(), History::default());
+        let paused = locks.acquire("r").await.unwrap();
+        let section = ledger.enter(&paused, &history).await;
+        paused.release().await.unwrap();
+        let rival = locks.acquire("r").await.unwrap();
+        assert!(ledger.enter(&rival, &history).await.add(1).await);
+        assert!(!section.add(2).await);
+        assert_eq!((ledger.lost(), ledger.accepted()), (0, 1));
+        assert_eq!(ledger.lost_from_twin(), 1);
+        history.assert_sound();
+    }
+}

@@ -1,0 +1,90 @@
+//! A look at a Redis server past the locks: what they leave behind.
+
+use std::time::Duration;
+
+use lock_core::{Clock, SystemClock};
+use redis::{Client, Cmd, FromRedisValue, aio::MultiplexedConnection};
+
+/// How long something that must come may take. Far longer than it does.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A client of its own that looks at keys, channels and statistics.
+#[derive(Clone, Debug)]
+pub struct Observer {
+    commands: MultiplexedConnection,
+}
+
+impl Observer {
+    /// Connects.
+    ///
+    /// # Panics
+    /// If nobody answers there.
+    pub async fn of(url: &str) -> Self {
+        let client = Client::open(url).expect("a URL of Redis");
+        let commands = client.get_multiplexed_async_connection().await;
+        Self {
+            commands: commands.expect("a server that answers"),
+        }
+    }
+
+    /// The keys that match.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub async fn keys(&self, pattern: &str) -> Vec<String> {
+        self.ask(redis::cmd("KEYS").arg(pattern)).await
+    }
+
+    /// All keys that do not stay for ever, with the time that each has left.
+    ///
+    /// # Panics
+    /// If the server does not answer, or if a key stays for ever that is no counter or
+    /// configuration.
+    pub async fn passing_keys(&self) -> Vec<(String, Duration)> {
+        let mut passing = Vec::new();
+        for key in self.keys("*").await {
+            let left: i64 = self.ask(redis::cmd("PTTL").arg(&key)).await;
+            let permanent = key.ends_with(":counter") || key.ends_with(":config");
+            assert_eq!(permanent, left == -1, "{key} lives for {left} ms");
+            // -2: it has ended meanwhile.
+            if let Ok(left) = u64::try_from(left) {
+                passing.push((key, Duration::from_millis(left)));
+            }
+        }
+        passing
+    }
+
+    /// The channels that somebody has subscribed to.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub async fn channels(&self) -> Vec<String> {
+        self.ask(redis::cmd("PUBSUB").arg("CHANNELS")).await
+    }
+
+    /// How many clients are connected, this one included.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub async fn clients(&self) -> usize {
+        let list: String = self.ask(redis::cmd("CLIENT").arg("LIST")).await;
+        list.lines().count()
+    }
+
+    async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> T {
+        let answer = command.query_async(&mut self.commands.clone()).await;
+        answer.unwrap_or_else(|error| panic!("the server does not answer: {error}"))
+    }
+}
+
+/// Waits until something is so.
+///
+/// # Panics
+/// If it takes too long.
+pub async fn until(what: &str, condition: impl AsyncFn() -> bool) {
+    let deadline = SystemClock.now() + PATIENCE;
+    while !condition().await {
+        assert!(SystemClock.now() < deadline, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

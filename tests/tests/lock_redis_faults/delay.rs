@@ -1,0 +1,92 @@
+//! A network that is slow and loses nothing.
+
+use std::time::Duration;
+
+use e2e::{history::Event, history::History, proxy::Fault};
+use futures_util::future::join_all;
+use lock_core::{Attempt, Clock, SystemClock, Ttl};
+
+use crate::world::{RESPONSE_TIMEOUT, World};
+
+/// In each direction. An answer comes just in time.
+const DELAY: Duration = Duration::from_millis(40);
+
+#[tokio::test]
+async fn a_holder_behind_a_slow_network_believes_no_longer_than_the_server_does() {
+    const TTL: Ttl = Ttl::millis(700);
+    assert!(2 * DELAY < RESPONSE_TIMEOUT);
+    let world = World::new().await;
+    world.proxy.inflict(Fault::Delay(DELAY));
+    for _ in 0..3 {
+        let asked = SystemClock.now();
+        let acquire = world.locks.acquire("r").ttl(TTL).renew(false);
+        let guard = acquire.await.unwrap();
+        let took = SystemClock.now().since(asked);
+        assert!(took >= 2 * DELAY, "there was no delay: {took:?}");
+        let left = guard.remaining().unwrap();
+        assert!(
+            left <= TTL.get() - 2 * DELAY,
+            "counted from the answer: {left:?}"
+        );
+        // Who has the better network does not get in as long as the other one believes.
+        let rival = loop {
+            let believed = guard.remaining().is_ok();
+            match world.rival.acquire("r").try_now().await.unwrap() {
+                // It was asked for before, and granted after, the holder had still believed.
+                Attempt::Granted(rival) => {
+                    assert!(guard.remaining().is_err(), "believed before: {believed}");
+                    break rival;
+                }
+                Attempt::Held { .. } => tokio::task::yield_now().await,
+            }
+        };
+        assert!(rival.token() > guard.token());
+        rival.release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn all_get_their_turn_over_a_slow_network() {
+    const EACH: usize = 3;
+    let world = World::new().await;
+    world.proxy.inflict(Fault::Delay(DELAY));
+    world.proxy.inflict_on_new(Fault::Delay(DELAY));
+    let history = History::default();
+    let turns = (0..8).map(async |number| {
+        let locks = if number % 2 == 0 {
+            &world.locks
+        } else {
+            &world.rival
+        };
+        for _ in 0..EACH {
+            let asked = SystemClock.now();
+            let guard = locks.acquire("r").await.unwrap();
+            history.granted(Event::answered(guard.sequencer(), asked));
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            guard.release().await.unwrap();
+        }
+    });
+    join_all(turns).await;
+    assert_eq!(history.grants(), 8 * EACH);
+    history.assert_sound();
+}
+
+#[tokio::test]
+async fn a_wait_over_a_slow_network_is_over_in_time() {
+    let world = World::new().await;
+    let _held = world.rival.acquire("r").await.unwrap();
+    world.proxy.inflict(Fault::Delay(DELAY));
+    world.proxy.inflict_on_new(Fault::Delay(DELAY));
+    let wait = Duration::from_millis(500);
+    let started = SystemClock.now();
+    let answer = world
+        .locks
+        .acquire("r")
+        .wait(wait)
+        .detached()
+        .await
+        .unwrap();
+    let took = SystemClock.now().since(started);
+    assert!(matches!(answer, Attempt::Held { .. }), "{answer:?}");
+    assert!(took >= wait && took < 6 * wait, "{took:?}");
+}
