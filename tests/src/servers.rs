@@ -7,21 +7,27 @@
 //! (a role that may create databases). A [`Redis`] is always a server of its own, because a test
 //! that asks for one is about to stop or kill it.
 
+mod certificates;
+mod cluster;
 mod postgres;
 mod redis;
+mod sentinel;
 
 pub use self::{
+    certificates::Certificates,
+    cluster::RedisCluster,
     postgres::{POSTGRES_URL_VARIABLE, PostgresDatabase, postgres_database},
     redis::{ClockOffset, REDIS_URL_VARIABLE, Redis, SharedRedis, redis},
+    sentinel::RedisWithSentinels,
 };
 
-use std::io;
+use std::{io, time::Duration};
 
 use crate::warden::{ServerKind, Warden};
 
 /// Starts a server off the runtime's threads.
-async fn start(kind: ServerKind) -> Warden {
-    blocking(move || Warden::start(kind))
+async fn start(kind: ServerKind, arguments: Vec<String>) -> Warden {
+    blocking(move || Warden::start_with(kind, &arguments))
         .await
         .unwrap_or_else(|error| panic!("cannot start {}: {error}", kind.name()))
 }
@@ -30,4 +36,25 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await?
+}
+
+/// Looks until something is so.
+///
+/// # Panics
+/// If it is not after 20 s.
+pub async fn until<F>(what: &str, is_so: impl Fn() -> F + Send + Sync)
+where
+    F: Future<Output = bool> + Send,
+{
+    let looking = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    if tokio::time::timeout(Duration::from_secs(20), looking)
+        .await
+        .is_err()
+    {
+        panic!("never: {what}");
+    }
 }

@@ -23,6 +23,10 @@ pub enum ServerKind {
     Redis,
     /// The same, with a wall clock that [`wall_clock`](crate::wall_clock) moves.
     RedisWithOwnClock,
+    /// `redis-server` that speaks TLS only, with the certificates that its arguments name.
+    RedisTls,
+    /// `redis-server` as a sentinel that watches over nothing yet.
+    RedisSentinel,
     /// `postgres`, a cluster of its own.
     Postgres,
 }
@@ -34,6 +38,8 @@ impl ServerKind {
         match self {
             Self::Redis => "redis",
             Self::RedisWithOwnClock => "redis-with-own-clock",
+            Self::RedisTls => "redis-tls",
+            Self::RedisSentinel => "redis-sentinel",
             Self::Postgres => "postgres",
         }
     }
@@ -41,9 +47,15 @@ impl ServerKind {
     /// Reads the warden's argument.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Redis, Self::RedisWithOwnClock, Self::Postgres]
-            .into_iter()
-            .find(|kind| kind.name() == name)
+        [
+            Self::Redis,
+            Self::RedisWithOwnClock,
+            Self::RedisTls,
+            Self::RedisSentinel,
+            Self::Postgres,
+        ]
+        .into_iter()
+        .find(|kind| kind.name() == name)
     }
 }
 
@@ -111,8 +123,17 @@ impl Warden {
     /// # Errors
     /// If the warden's binary was not built, or if it cannot start the server.
     pub fn start(kind: ServerKind) -> io::Result<Self> {
+        Self::start_with(kind, &[])
+    }
+
+    /// The same, with arguments for the server.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with(kind: ServerKind, arguments: &[String]) -> io::Result<Self> {
         let mut child = Command::new(workspace_binary("e2e-warden")?)
             .arg(kind.name())
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // Ctrl-C goes to the terminal's process group; the warden has to survive it.

@@ -5,13 +5,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use e2e::servers::redis;
+use e2e::servers::{RedisCluster, RedisWithSentinels, redis};
 use lock_core::{
     Clock, FencingToken, InitialToken, LockBackend, SystemClock,
     conformance::Harness,
     memory::MemoryBackend,
     redis::{RedisBackend, RedisOptions},
 };
+use tokio::sync::OnceCell;
 
 /// A backend in real time.
 struct RealTime(Arc<dyn LockBackend>);
@@ -39,7 +40,22 @@ fn in_process() -> RealTime {
 }
 
 async fn standalone(initial: InitialToken) -> RealTime {
-    let url = redis().await.url();
+    redis_at(redis().await.url(), initial).await
+}
+
+async fn sentinel() -> RealTime {
+    static SHARED: OnceCell<RedisWithSentinels> = OnceCell::const_new();
+    let servers = SHARED.get_or_init(RedisWithSentinels::start).await;
+    redis_at(&servers.url(), InitialToken::Clock).await
+}
+
+async fn cluster() -> RealTime {
+    static SHARED: OnceCell<RedisCluster> = OnceCell::const_new();
+    let servers = SHARED.get_or_init(RedisCluster::start).await;
+    redis_at(&servers.url(), InitialToken::Clock).await
+}
+
+async fn redis_at(url: &str, initial: InitialToken) -> RealTime {
     let prefix = format!("conformance-{:016x}", rand::random::<u64>());
     let options = RedisOptions::default()
         .prefix(prefix)
@@ -57,3 +73,5 @@ lock_core::conformance_tests!(
     redis_counting_from_one,
     standalone(InitialToken::At(FencingToken::MIN)).await
 );
+lock_core::conformance_tests!(redis_sentinel, sentinel().await);
+lock_core::conformance_tests!(redis_cluster, cluster().await);

@@ -62,7 +62,7 @@ impl Server {
         let (url, own) = match env::var(POSTGRES_URL_VARIABLE) {
             Ok(url) => (url, None),
             Err(_) => {
-                let warden = start(ServerKind::Postgres).await;
+                let warden = start(ServerKind::Postgres, Vec::new()).await;
                 (warden.running().url.clone(), Some(warden))
             }
         };

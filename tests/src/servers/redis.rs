@@ -4,9 +4,10 @@ use std::{
     time::Duration,
 };
 
+use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult};
 use tokio::sync::OnceCell;
 
-use super::{blocking, start};
+use super::{Certificates, blocking, start};
 use crate::{
     wall_clock,
     warden::{Order, Running, ServerKind, Warden},
@@ -76,7 +77,35 @@ impl Redis {
     /// # Panics
     /// If it cannot be started, for instance because `redis-server` is not installed.
     pub async fn start() -> Self {
-        Self::start_as(ServerKind::Redis).await
+        Self::start_as(ServerKind::Redis, &[]).await
+    }
+
+    /// The same, with more arguments on the server's command line.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub async fn start_with(arguments: &[&str]) -> Self {
+        Self::start_as(ServerKind::Redis, arguments).await
+    }
+
+    /// A server that speaks TLS only. Its certificate is good for 127.0.0.1, and it asks for one of
+    /// the client.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub async fn start_with_tls(certificates: &Certificates) -> Self {
+        let [ca, certificate, key] = [
+            certificates.ca(),
+            certificates.server(),
+            certificates.server_key(),
+        ];
+        let arguments = [
+            ["--tls-ca-cert-file", &ca],
+            ["--tls-cert-file", &certificate],
+            ["--tls-key-file", &key],
+            ["--tls-auth-clients", "yes"],
+        ];
+        Self::start_as(ServerKind::RedisTls, &arguments.concat()).await
     }
 
     /// The same, with a wall clock of its own for [`set_clock`](Self::set_clock).
@@ -84,11 +113,12 @@ impl Redis {
     /// # Panics
     /// If it cannot be started.
     pub async fn start_with_own_clock() -> Self {
-        Self::start_as(ServerKind::RedisWithOwnClock).await
+        Self::start_as(ServerKind::RedisWithOwnClock, &[]).await
     }
 
-    async fn start_as(kind: ServerKind) -> Self {
-        let warden = start(kind).await;
+    pub(super) async fn start_as(kind: ServerKind, arguments: &[&str]) -> Self {
+        let arguments = arguments.iter().copied().map(String::from).collect();
+        let warden = start(kind, arguments).await;
         Self {
             url: warden.running().url.clone(),
             warden: Arc::new(Mutex::new(warden)),
@@ -99,6 +129,43 @@ impl Redis {
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Host and port, `127.0.0.1:PORT`.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.url.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The port.
+    #[must_use]
+    pub fn port(&self) -> &str {
+        self.url.rsplit(':').next().unwrap_or_default()
+    }
+
+    /// Sends one command, on a connection of its own.
+    ///
+    /// # Panics
+    /// If it is refused, not answered within 10 s, or answered by something else.
+    pub async fn command<T: FromRedisValue>(&self, words: &[&str]) -> T {
+        self.try_command(words)
+            .await
+            .unwrap_or_else(|error| panic!("{words:?} to {}: {error}", self.url))
+    }
+
+    /// The same for a server that may refuse.
+    ///
+    /// # Errors
+    /// Those of the server, and of the connection.
+    pub async fn try_command<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
+        let patience = Some(Duration::from_secs(10));
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(patience)
+            .set_response_timeout(patience);
+        let mut connection = Client::open(self.url())?
+            .get_multiplexed_async_connection_with_config(&config)
+            .await?;
+        Cmd::new().arg(words).query_async(&mut connection).await
     }
 
     /// The server's process and files.

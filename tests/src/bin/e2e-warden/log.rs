@@ -9,8 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What both servers print once they accept connections.
-const READY: &str = "eady to accept connections";
+/// What servers print once they accept connections; the last one is a sentinel's.
+const READY: [&str; 2] = ["eady to accept connections", "Sentinel ID is"];
 
 /// Lines kept for an error message.
 const TAIL: usize = 20;
@@ -69,7 +69,7 @@ fn read(output: PipeReader, announce: &Sender<()>, tail: &Mutex<VecDeque<String>
     for line in BufReader::new(output).split(b'\n') {
         let Ok(line) = line else { return };
         let line = String::from_utf8_lossy(&line).into_owned();
-        if line.contains(READY) && announce.send(()).is_err() {
+        if READY.iter().any(|ready| line.contains(ready)) && announce.send(()).is_err() {
             return;
         }
         let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,7 @@
 //! Runs one server for one test, and outlives the test for long enough to clean up after it.
 //!
-//! Usage: `e2e-warden redis|postgres`. The harness starts it; the protocol is `e2e::warden`.
+//! Usage: `e2e-warden KIND [ARGUMENT..]`, where `e2e::warden::ServerKind` names the kinds. The
+//! harness starts it; the protocol is `e2e::warden`.
 //! And `e2e-warden exec PARENT PROGRAM [ARGUMENT..]`: see [`exec`].
 #![forbid(unsafe_code)]
 
@@ -8,10 +9,13 @@ mod cluster;
 mod exec;
 mod log;
 mod port;
+mod redis;
 mod server;
 
 use std::{
-    env, io,
+    env,
+    ffi::OsString,
+    io,
     io::{BufRead, Write},
     process::ExitCode,
 };
@@ -37,13 +41,13 @@ fn run() -> io::Result<()> {
         return exec::exec(arguments);
     }
     match first.to_str().and_then(ServerKind::from_name) {
-        Some(kind) => guard(kind),
-        None => Err(io::Error::other("say which server: redis or postgres")),
+        Some(kind) => guard(kind, arguments.collect()),
+        None => Err(io::Error::other("say which server, such as redis")),
     }
 }
 
-fn guard(kind: ServerKind) -> io::Result<()> {
-    let mut server = match Server::start(kind) {
+fn guard(kind: ServerKind, arguments: Vec<OsString>) -> io::Result<()> {
+    let mut server = match Server::start(kind, arguments) {
         Ok(server) => server,
         Err(error) => return reply(&Reply::Failed(error.to_string())),
     };

@@ -1,4 +1,5 @@
 use std::{
+    ffi::OsString,
     io,
     os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
@@ -6,13 +7,13 @@ use std::{
 };
 
 use e2e::{
-    signal, wall_clock,
+    signal,
     warden::{Running, ServerKind},
 };
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::{cluster::Cluster, log::Log, port};
+use crate::{cluster::Cluster, log::Log, port, redis::RedisServer};
 
 /// Two cores under full load start a Postgres within two seconds.
 const START: Duration = Duration::from_secs(60);
@@ -31,9 +32,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(kind: ServerKind) -> io::Result<Self> {
+    pub(crate) fn start(kind: ServerKind, arguments: Vec<OsString>) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix("palisade-e2e-").tempdir()?;
-        let recipe = Recipe::prepare(kind, &dir)?;
+        let recipe = Recipe::prepare(kind, arguments, &dir)?;
         let mut attempt = 1;
         let (port, process) = loop {
             let port = port::free()?;
@@ -100,36 +101,28 @@ impl Server {
 
 /// How a kind of server is started and addressed.
 enum Recipe {
-    Redis,
-    RedisWithOwnClock,
+    Redis(RedisServer),
     Postgres(Cluster),
 }
 
 impl Recipe {
-    fn prepare(kind: ServerKind, dir: &TempDir) -> io::Result<Self> {
+    fn prepare(kind: ServerKind, arguments: Vec<OsString>, dir: &TempDir) -> io::Result<Self> {
         match kind {
-            ServerKind::Redis => Ok(Self::Redis),
-            ServerKind::RedisWithOwnClock => Ok(Self::RedisWithOwnClock),
             ServerKind::Postgres => Cluster::create(dir.path()).map(Self::Postgres),
-            _ => Err(io::Error::other(format!("no recipe for {}", kind.name()))),
+            redis => RedisServer::prepare(redis, arguments, dir.path()).map(Self::Redis),
         }
     }
 
     fn command(&self, port: u16, dir: &TempDir) -> io::Result<Command> {
         match self {
-            Self::Redis => Ok(redis_command(port, dir)),
-            Self::RedisWithOwnClock => {
-                let mut command = redis_command(port, dir);
-                wall_clock::make_movable(&mut command, dir.path())?;
-                Ok(command)
-            }
+            Self::Redis(server) => server.command(port, dir.path()),
             Self::Postgres(cluster) => Ok(cluster.command(port)),
         }
     }
 
     fn url(&self, port: u16) -> String {
         match self {
-            Self::Redis | Self::RedisWithOwnClock => format!("redis://127.0.0.1:{port}"),
+            Self::Redis(server) => server.url(port),
             Self::Postgres(cluster) => cluster.url(port),
         }
     }
@@ -138,20 +131,10 @@ impl Recipe {
     /// SIGQUIT is its immediate shutdown.
     const fn stop_signal(&self) -> Signal {
         match self {
-            Self::Redis | Self::RedisWithOwnClock => Signal::KILL,
+            Self::Redis(_) => Signal::KILL,
             Self::Postgres(_) => Signal::QUIT,
         }
     }
-}
-
-fn redis_command(port: u16, dir: &TempDir) -> Command {
-    let mut command = Command::new("redis-server");
-    command
-        .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
-        .args(["--save", "", "--appendonly", "no"])
-        .arg("--dir")
-        .arg(dir.path());
-    command
 }
 
 /// A server that accepts connections.

@@ -1,0 +1,173 @@
+use std::ops::RangeInclusive;
+
+use redis::RedisResult;
+
+use super::{Redis, until};
+
+/// All slots, in three parts.
+const SLOTS: [RangeInclusive<u16>; 3] = [0..=5460, 5461..=10922, 10923..=16383];
+
+/// A Redis Cluster: three primaries, with or without a replica each.
+#[derive(Debug)]
+pub struct RedisCluster {
+    primaries: Vec<Redis>,
+    replicas: Vec<Redis>,
+}
+
+impl RedisCluster {
+    /// Starts three primaries and no replica.
+    ///
+    /// # Panics
+    /// If one cannot be started, or they do not come together.
+    pub async fn start() -> Self {
+        Self::start_nodes(0, &[]).await
+    }
+
+    /// Starts three primaries, each with a replica that takes over within seconds, and arguments
+    /// for all of them.
+    ///
+    /// # Panics
+    /// If one cannot be started, or they do not come together.
+    pub async fn start_with_replicas(arguments: &[&str]) -> Self {
+        Self::start_nodes(SLOTS.len(), arguments).await
+    }
+
+    async fn start_nodes(replicas: usize, arguments: &[&str]) -> Self {
+        let cluster = [
+            ["--cluster-enabled", "yes"],
+            ["--cluster-node-timeout", "1000"],
+            // A replica that was cut off takes over all the same.
+            ["--cluster-replica-validity-factor", "0"],
+            ["--repl-diskless-sync-delay", "0"],
+        ];
+        let arguments = [&cluster.concat(), arguments].concat();
+        let mut nodes = Vec::new();
+        for _ in 0..SLOTS.len() + replicas {
+            nodes.push(Redis::start_with(&arguments).await);
+        }
+        let replicas = nodes.split_off(SLOTS.len());
+        let cluster = Self {
+            primaries: nodes,
+            replicas,
+        };
+        cluster.introduce().await;
+        cluster.replicate().await;
+        cluster
+    }
+
+    /// `redis+cluster://..`, with all nodes of the start.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let nodes: Vec<_> = self.nodes().map(Redis::address).collect();
+        format!("redis+cluster://{}", nodes.join(","))
+    }
+
+    /// The nodes that were primaries at the start.
+    #[must_use]
+    pub fn first_primaries(&self) -> &[Redis] {
+        &self.primaries
+    }
+
+    /// The nodes that were replicas at the start, in the order of their primaries.
+    #[must_use]
+    pub fn first_replicas(&self) -> &[Redis] {
+        &self.replicas
+    }
+
+    /// Which of the first primaries has the slot of a key.
+    ///
+    /// # Panics
+    /// If no node answers.
+    pub async fn first_owner(&self, key: &str) -> usize {
+        let slot: u16 = self.primaries[0]
+            .command(&["CLUSTER", "KEYSLOT", key])
+            .await;
+        let owner = SLOTS.iter().position(|slots| slots.contains(&slot));
+        owner.unwrap_or_default()
+    }
+
+    /// Waits until a replica has become a primary, and every node that runs knows it.
+    ///
+    /// # Panics
+    /// If that takes longer than 20 s.
+    pub async fn until_taken_over(&self, by: &Redis) {
+        until("the replica has taken over", || async {
+            let info: String = by.command(&["INFO", "replication"]).await;
+            info.contains("role:master") && is_ok(by).await
+        })
+        .await;
+    }
+
+    /// Waits until the cluster serves all slots again, as all of these nodes see it.
+    ///
+    /// # Panics
+    /// If that takes longer than 20 s.
+    pub async fn until_ok(&self, nodes: &[&Redis]) {
+        until("the cluster serves all slots", || async {
+            for node in nodes {
+                if !is_ok(node).await {
+                    return false;
+                }
+            }
+            true
+        })
+        .await;
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &Redis> {
+        self.primaries.iter().chain(&self.replicas)
+    }
+
+    /// Deals the slots out and lets every node meet every other.
+    async fn introduce(&self) {
+        for (epoch, node) in self.nodes().enumerate() {
+            let epoch = (epoch + 1).to_string();
+            let () = node.command(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]).await;
+            for other in self.nodes() {
+                let () = node
+                    .command(&["CLUSTER", "MEET", "127.0.0.1", other.port()])
+                    .await;
+            }
+        }
+        for (node, slots) in self.primaries.iter().zip(SLOTS) {
+            let (first, last) = (slots.start().to_string(), slots.end().to_string());
+            let () = node
+                .command(&["CLUSTER", "ADDSLOTSRANGE", &first, &last])
+                .await;
+        }
+        let all: Vec<&Redis> = self.nodes().collect();
+        self.until_ok(&all).await;
+    }
+
+    async fn replicate(&self) {
+        for (replica, primary) in self.replicas.iter().zip(&self.primaries) {
+            let id: String = primary.command(&["CLUSTER", "MYID"]).await;
+            until("the replica has heard of its primary", || async {
+                let done: RedisResult<()> =
+                    replica.try_command(&["CLUSTER", "REPLICATE", &id]).await;
+                done.is_ok()
+            })
+            .await;
+        }
+        for replica in &self.replicas {
+            until("the replica is in step", || async {
+                let info: String = replica.command(&["INFO", "replication"]).await;
+                info.contains("master_link_status:up")
+            })
+            .await;
+        }
+        // A failover needs the votes of primaries that know whose replica asks.
+        for primary in &self.primaries {
+            until("every primary knows all replicas", || async {
+                let nodes: String = primary.command(&["CLUSTER", "NODES"]).await;
+                nodes.lines().filter(|node| node.contains("slave")).count() == self.replicas.len()
+            })
+            .await;
+        }
+    }
+}
+
+async fn is_ok(node: &Redis) -> bool {
+    let info: RedisResult<String> = node.try_command(&["CLUSTER", "INFO"]).await;
+    info.is_ok_and(|info| info.contains("cluster_state:ok"))
+}
