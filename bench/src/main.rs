@@ -2,53 +2,95 @@
 //!
 //! Absolute times say little on a shared machine: a round trip takes five times as long when it
 //! wakes another core. So every figure is a ratio of medians of two things that took turns, and
-//! both pinnings are run.
+//! most are measured in both pinnings.
 #![forbid(unsafe_code)]
 
+mod figure;
+mod monotonic;
 mod paired;
 mod pinning;
 mod redis;
+mod report;
 
-use std::error::Error;
+use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
+
+use self::{
+    figure::{BoxError, Figure},
+    report::{Format, Report},
+};
 
 #[derive(Parser)]
 #[command(
     about,
-    after_help = "Build with --release, or the ratios are of the compiler's laziness."
+    after_help = "Build with --release, or the ratios are of the compiler's laziness. \
+                  Nothing else should run on the machine meanwhile."
 )]
 struct Cli {
     #[command(subcommand)]
     what: What,
-    /// One JSON object per figure and line, instead of a table.
-    #[arg(long, global = true)]
-    json: bool,
-    /// How often the variants take turns.
-    #[arg(long, global = true, default_value_t = 40)]
-    rounds: usize,
 }
 
 #[derive(Subcommand)]
 enum What {
     /// The Redis lock service, on a redis-server that is started for it.
-    Redis,
+    Redis(Options),
+    /// One process of a contest; started by the bench itself.
+    #[command(hide = true)]
+    Player { job: String },
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let cli = Cli::parse();
+#[derive(Args)]
+struct Options {
+    /// One JSON object per figure and line, instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// How often the variants take turns. Contests, which are long, take an eighth of that.
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Only these figures: names, separated by commas, or the option several times.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Fail if a target is missed.
+    #[arg(long)]
+    check: bool,
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().what {
+        What::Redis(options) => measure(redis::FIGURES, &options),
+        What::Player { job } => redis::play(&job).map(|()| true),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Measures and prints. False if a figure failed, or missed its target when that counts.
+fn measure(figures: &[Figure], options: &Options) -> Result<bool, BoxError> {
     if cfg!(debug_assertions) {
         eprintln!("this is a debug build: build with --release for figures that mean something");
     }
-    let figures = match cli.what {
-        What::Redis => redis::run(cli.rounds)?,
+    let chosen = figure::choose(figures, &options.only)?;
+    let format = if options.json {
+        Format::Json
+    } else {
+        Format::Table
     };
-    for figure in &figures {
-        if cli.json {
-            println!("{}", serde_json::to_string(figure)?);
-        } else {
-            println!("{figure}");
+    let mut report = Report::start(format);
+    for (number, figure) in (1..).zip(&chosen) {
+        let progress = format!("{number}/{}", chosen.len());
+        match figure.measure(options.rounds, &progress) {
+            Ok(result) => report.add(figure, &result)?,
+            Err(error) => report.failed(figure, &*error),
         }
     }
-    Ok(())
+    let fails = report.has_failed() || (options.check && report.has_missed());
+    Ok(!fails)
 }

@@ -1,73 +1,84 @@
-//! Two variants that take turns, and the ratio of their medians.
+//! Two variants that take turns, and their medians.
 
-use std::{
-    fmt,
-    time::{Duration, Instant},
-};
+use std::time::Instant;
 
-use serde::Serialize;
+use crate::figure::{BoxError, Measured, Unit};
 
-/// One measured ratio.
-#[derive(Serialize)]
-pub(crate) struct Figure {
-    pub(crate) name: &'static str,
-    pub(crate) pinning: &'static str,
-    /// Ours divided by what it is compared with.
-    pub(crate) ratio: f64,
-    pub(crate) ours_us: f64,
-    pub(crate) other_us: f64,
-}
-
-impl fmt::Display for Figure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            name,
-            pinning,
-            ratio,
-            ours_us,
-            other_us,
-        } = self;
-        write!(
-            f,
-            "{name:<24} {pinning:<10} {ratio:>6.2}   {ours_us:>8.1} us / {other_us:>8.1} us"
-        )
-    }
-}
-
-/// Times of one variant, over all rounds.
+/// What was measured of one variant, over all turns.
 #[derive(Default)]
-pub(crate) struct Samples(Vec<Duration>);
+pub(crate) struct Samples(Vec<f64>);
+
+/// The medians of two variants that took turns.
+pub(crate) struct Medians {
+    ours: f64,
+    other: f64,
+}
 
 impl Samples {
-    /// Runs it and keeps the time.
+    /// Runs it and keeps the time, in microseconds.
     pub(crate) async fn time<T>(&mut self, work: impl Future<Output = T>) -> T {
         let started = Instant::now();
         let result = work.await;
-        self.0.push(started.elapsed());
+        self.push(started.elapsed().as_secs_f64() * 1e6);
         result
     }
 
-    fn median_us(&mut self) -> f64 {
-        self.0.sort_unstable();
-        self.0
-            .get(self.0.len() / 2)
-            .map_or(f64::NAN, |time| time.as_secs_f64() * 1e6)
+    pub(crate) fn push(&mut self, sample: f64) {
+        self.0.push(sample);
+    }
+
+    pub(crate) fn median(mut self) -> f64 {
+        self.0.sort_unstable_by(f64::total_cmp);
+        self.0.get(self.0.len() / 2).copied().unwrap_or(f64::NAN)
     }
 }
 
-/// The ratio of the medians of `ours` to those of `other`.
-pub(crate) fn figure(
-    name: &'static str,
-    pinning: &'static str,
-    mut ours: Samples,
-    mut other: Samples,
-) -> Figure {
-    let (ours_us, other_us) = (ours.median_us(), other.median_us());
-    Figure {
-        name,
-        pinning,
-        ratio: ours_us / other_us,
-        ours_us,
-        other_us,
+impl Medians {
+    /// Ours divided by the other's: what is better when it is small.
+    pub(crate) fn ours_by_other(&self, unit: Unit) -> Measured {
+        Measured {
+            ratio: self.ours / self.other,
+            ours: self.ours,
+            other: self.other,
+            unit,
+        }
     }
+
+    /// The other's divided by ours: how many times better we are.
+    pub(crate) fn other_by_ours(&self, unit: Unit) -> Measured {
+        Measured {
+            ratio: self.other / self.ours,
+            ..self.ours_by_other(unit)
+        }
+    }
+
+    /// Ours as it is. The other is what it would be without the load, or with another setting.
+    pub(crate) fn ours_alone(&self, unit: Unit) -> Measured {
+        Measured {
+            ratio: self.ours,
+            ..self.ours_by_other(unit)
+        }
+    }
+}
+
+/// Lets two variants take turns, each first as often as the other.
+pub(crate) async fn take_turns(
+    rounds: u32,
+    mut ours: impl AsyncFnMut(&mut Samples) -> Result<(), BoxError>,
+    mut other: impl AsyncFnMut(&mut Samples) -> Result<(), BoxError>,
+) -> Result<Medians, BoxError> {
+    let (mut of_ours, mut of_other) = (Samples::default(), Samples::default());
+    for round in 0..rounds {
+        for turn in 0..2 {
+            if (round + turn) % 2 == 0 {
+                ours(&mut of_ours).await?;
+            } else {
+                other(&mut of_other).await?;
+            }
+        }
+    }
+    Ok(Medians {
+        ours: of_ours.median(),
+        other: of_other.median(),
+    })
 }

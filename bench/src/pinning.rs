@@ -1,38 +1,61 @@
 //! Which core serves and which one asks.
 
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde::{Deserialize, Serialize};
 
-/// Where server and client run.
-#[derive(Clone, Copy)]
+use crate::figure::BoxError;
+
+/// Where server and clients run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Pinning {
     /// On one core: what is measured is work, not waking up.
-    Same,
+    SameCore,
     /// On two: every message wakes the other core, as it would another machine.
-    Cross,
+    CrossCore,
 }
 
 impl Pinning {
-    pub(crate) const BOTH: [Self; 2] = [Self::Same, Self::Cross];
+    pub(crate) const BOTH: [Self; 2] = [Self::CrossCore, Self::SameCore];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::Same => "same-core",
-            Self::Cross => "cross-core",
+            Self::SameCore => "same-core",
+            Self::CrossCore => "cross-core",
         }
     }
 
-    /// Pins this thread. A server that is started afterwards is pinned with [`Self::server_core`].
-    pub(crate) fn pin_client(self) -> rustix::io::Result<()> {
-        let mut cores = CpuSet::new();
-        cores.set(match self {
-            Self::Same => 0,
-            Self::Cross => 1,
-        });
-        sched_setaffinity(None, &cores)
+    /// Pins this thread to the core of the server, for a process that it starts then.
+    pub(crate) fn pin_for_server(self) -> Result<(), BoxError> {
+        pin(0)
     }
 
-    /// The core of the server, for `taskset`.
-    pub(crate) const fn server_core(self) -> &'static str {
-        "0"
+    /// Pins this thread, and all that it starts from now on, to the core of the clients.
+    pub(crate) fn pin_for_clients(self) -> Result<(), BoxError> {
+        pin(match self {
+            Self::SameCore => 0,
+            Self::CrossCore => 1,
+        })
     }
+}
+
+/// Pins this thread to one of the first two cores that the process was given.
+fn pin(which: usize) -> Result<(), BoxError> {
+    let mut one = CpuSet::new();
+    one.set(allowed()?[which]);
+    sched_setaffinity(None, &one)?;
+    Ok(())
+}
+
+/// The first two cores that the process may run on, asked before anything was pinned.
+fn allowed() -> Result<[usize; 2], BoxError> {
+    static ALLOWED: std::sync::OnceLock<Option<[usize; 2]>> = std::sync::OnceLock::new();
+    let find = || {
+        let cores = sched_getaffinity(None).ok()?;
+        let mut usable = (0..CpuSet::MAX_CPU).filter(|core| cores.is_set(*core));
+        Some([usable.next()?, usable.next()?])
+    };
+    ALLOWED
+        .get_or_init(find)
+        .ok_or_else(|| "two cores are needed, one for the server and one for its clients".into())
 }

@@ -1,0 +1,157 @@
+//! A figure: what is compared, and what it has to be.
+
+use std::{fmt, pin::Pin};
+
+use serde::Serialize;
+
+use crate::pinning::Pinning;
+
+/// What goes wrong in a bench is told to a person, not handled.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Measures one figure in one pinning.
+pub(crate) type Measure = fn(Setting) -> Pin<Box<dyn Future<Output = Result<Measured, BoxError>>>>;
+
+/// One row of the table.
+pub(crate) struct Figure {
+    pub(crate) name: &'static str,
+    /// What is divided by what.
+    pub(crate) what: &'static str,
+    pub(crate) target: Target,
+    /// The pinning that the target is for.
+    pub(crate) pinning: Pinning,
+    /// Whether the other pinning says something too.
+    pub(crate) both_pinnings: bool,
+    pub(crate) measure: Measure,
+}
+
+/// The bound of a ratio.
+#[derive(Clone, Copy)]
+pub(crate) enum Target {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+/// How to measure.
+#[derive(Clone, Copy)]
+pub(crate) struct Setting {
+    pub(crate) pinning: Pinning,
+    pub(crate) rounds: u32,
+}
+
+/// What came out.
+pub(crate) struct Measured {
+    pub(crate) ratio: f64,
+    pub(crate) ours: f64,
+    pub(crate) other: f64,
+    pub(crate) unit: Unit,
+}
+
+/// What ours and the other were measured in.
+#[derive(Clone, Copy, Serialize)]
+pub(crate) enum Unit {
+    #[serde(rename = "us")]
+    Micros,
+    #[serde(rename = "ms")]
+    Millis,
+    #[serde(rename = "/s")]
+    PerSecond,
+    #[serde(rename = "commands")]
+    Commands,
+    #[serde(rename = "bytes")]
+    Bytes,
+    /// A number without a unit.
+    #[serde(rename = "")]
+    One,
+}
+
+/// A figure in the pinning of its target, and in the other one where that says something.
+pub(crate) struct Outcome {
+    pub(crate) targeted: Measured,
+    pub(crate) other_pinning: Option<(Pinning, Measured)>,
+}
+
+impl Figure {
+    /// Measures the figure, in both pinnings if it is for both.
+    pub(crate) fn measure(&self, rounds: u32, progress: &str) -> Result<Outcome, BoxError> {
+        let other = Pinning::BOTH
+            .into_iter()
+            .find(|pinning| *pinning != self.pinning && self.both_pinnings);
+        let other_pinning = match other {
+            Some(pinning) => Some((pinning, self.measure_pinned(pinning, rounds, progress)?)),
+            None => None,
+        };
+        Ok(Outcome {
+            targeted: self.measure_pinned(self.pinning, rounds, progress)?,
+            other_pinning,
+        })
+    }
+
+    fn measure_pinned(
+        &self,
+        pinning: Pinning,
+        rounds: u32,
+        progress: &str,
+    ) -> Result<Measured, BoxError> {
+        eprintln!("[{progress}] {}, {}", self.name, pinning.name());
+        pinning.pin_for_clients()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on((self.measure)(Setting { pinning, rounds }))
+    }
+}
+
+impl Target {
+    pub(crate) fn is_met(self, ratio: f64) -> bool {
+        match self {
+            Self::AtMost(bound) => ratio <= bound,
+            Self::AtLeast(bound) => ratio >= bound,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtMost(bound) => write!(f, "<= {bound}"),
+            Self::AtLeast(bound) => write!(f, ">= {bound}"),
+        }
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Micros => " us",
+            Self::Millis => " ms",
+            Self::PerSecond => " /s",
+            Self::Commands => " commands",
+            Self::Bytes => " bytes",
+            Self::One => "",
+        })
+    }
+}
+
+/// The figures with these names, or all if there are none.
+pub(crate) fn choose<'a>(
+    figures: &'a [Figure],
+    names: &[String],
+) -> Result<Vec<&'a Figure>, BoxError> {
+    if let Some(name) = names
+        .iter()
+        .find(|name| figures.iter().all(|figure| figure.name != name.as_str()))
+    {
+        let known: Vec<_> = figures.iter().map(|figure| figure.name).collect();
+        return Err(format!(
+            "no figure is called {name:?}; there are {}",
+            known.join(", ")
+        )
+        .into());
+    }
+    let wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+    Ok(figures
+        .iter()
+        .filter(|figure| wanted(figure.name))
+        .collect())
+}

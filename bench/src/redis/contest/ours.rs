@@ -1,0 +1,37 @@
+//! Our lock.
+
+use lock_core::{LeaseGuard, LockManager, ResourceName};
+
+use super::{Job, contender::Contender};
+use crate::figure::BoxError;
+
+pub(super) struct Ours {
+    locks: LockManager,
+    resource: ResourceName,
+}
+
+impl Ours {
+    pub(super) async fn connect(job: &Job) -> Result<Self, BoxError> {
+        Ok(Self {
+            locks: LockManager::connect(&job.url).await?,
+            resource: ResourceName::new(job.resource.as_str())?,
+        })
+    }
+}
+
+impl Contender for Ours {
+    type Lease = LeaseGuard;
+
+    async fn acquire(&self, _waiter: u32) -> Result<LeaseGuard, BoxError> {
+        Ok(self.locks.acquire(&self.resource).await?)
+    }
+
+    fn token(lease: &LeaseGuard) -> u64 {
+        lease.token().get()
+    }
+
+    async fn release(&self, _waiter: u32, lease: LeaseGuard) -> Result<(), BoxError> {
+        lease.release().await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! A lock that nobody else wants: what acquiring and giving back costs.
+
+use lock_core::LockManager;
+
+use super::{floor::two_round_trips, rslock::Rslock, server::Server};
+use crate::{
+    figure::{BoxError, Measured, Setting, Unit},
+    paired::take_turns,
+};
+
+const CYCLES_PER_TURN: u32 = 200;
+
+/// Acquire and release, against as many round trips that do nothing.
+pub(super) async fn vs_floor(setting: Setting) -> Result<Measured, BoxError> {
+    let server = Server::start(setting.pinning).await?;
+    let locks = LockManager::connect(server.url()).await?;
+    let mut floor = server.connect().await?;
+    let medians = take_turns(
+        setting.rounds,
+        async |samples| {
+            for _ in 0..CYCLES_PER_TURN {
+                samples
+                    .time(async { locks.acquire("r").await?.release().await })
+                    .await?;
+            }
+            Ok(())
+        },
+        async |samples| {
+            for _ in 0..CYCLES_PER_TURN {
+                samples.time(two_round_trips(&mut floor)).await?;
+            }
+            Ok(())
+        },
+    )
+    .await?;
+    Ok(medians.ours_by_other(Unit::Micros))
+}
+
+/// Acquire and drop: the caller does not wait for the release, but its next acquire must not
+/// overtake it.
+pub(super) async fn dropped_vs_floor(setting: Setting) -> Result<Measured, BoxError> {
+    let server = Server::start(setting.pinning).await?;
+    let locks = LockManager::connect(server.url()).await?;
+    let mut floor = server.connect().await?;
+    let medians = take_turns(
+        setting.rounds,
+        async |samples| {
+            for _ in 0..CYCLES_PER_TURN {
+                samples
+                    .time(async { locks.acquire("r").await.map(drop) })
+                    .await?;
+            }
+            Ok(())
+        },
+        async |samples| {
+            for _ in 0..CYCLES_PER_TURN {
+                samples.time(two_round_trips(&mut floor)).await?;
+            }
+            Ok(())
+        },
+    )
+    .await?;
+    Ok(medians.ours_by_other(Unit::Micros))
+}
+
+/// Acquire and release, against a peer's.
+pub(super) async fn vs_rslock(setting: Setting) -> Result<Measured, BoxError> {
+    let server = Server::start(setting.pinning).await?;
+    let locks = LockManager::connect(server.url()).await?;
+    let rslock = Rslock::new(server.url());
+    let medians = take_turns(
+        setting.rounds,
+        async |samples| {
+            for _ in 0..CYCLES_PER_TURN {
+                samples
+                    .time(async { locks.acquire("ours").await?.release().await })
+                    .await?;
+            }
+            Ok(())
+        },
+        async |samples| {
+            for _ in 0..CYCLES_PER_TURN {
+                samples.time(rslock.cycle("theirs")).await?;
+            }
+            Ok(())
+        },
+    )
+    .await?;
+    Ok(medians.ours_by_other(Unit::Micros))
+}
