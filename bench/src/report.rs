@@ -112,9 +112,10 @@ fn print_row(name: &str, measured: &Measured, target: &str, verdict: &str, pinni
         other,
         unit,
     } = measured;
+    let pinning = pinning.name();
     println!(
-        "{name:<24} {ratio:>9.3}  {target:<9} {verdict:<7} {:<11} {ours:.1}{unit} / {other:.1}{unit}",
-        pinning.name(),
+        "{name:<24} {ratio:>9.3}  {target:<9} {verdict:<7} {pinning:<11} \
+         {ours:.1}{unit} / {other:.1}{unit}"
     );
 }
 

@@ -1,4 +1,4 @@
--- Takes a lock that is free, if nobody is in line or the caller is its head; otherwise gets in line.
+-- Takes a lock that is free, if nobody is in line or the caller is its head; else gets in line.
 --
 -- KEYS[1] lock, a hash from its owner to how often it was taken
 -- KEYS[2] waiters, a list
