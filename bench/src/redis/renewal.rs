@@ -60,9 +60,8 @@ impl Renewals {
         }
         let mut connection = server.connect().await?;
         let () = plain_keys.query_async(&mut connection).await?;
-        let url = server.url().parse()?;
         let (options, clock) = (RedisOptions::default(), Arc::new(SystemClock));
-        let backend = RedisBackend::connect(&url, options, clock).await?;
+        let backend = RedisBackend::connect(server.url(), options, clock).await?;
         Ok(Self {
             server,
             backend,
