@@ -21,6 +21,7 @@ mod sequencer;
 pub mod test_util;
 mod token;
 mod ttl;
+mod wait;
 
 #[cfg(feature = "memory")]
 pub use self::backends::memory;
@@ -46,4 +47,5 @@ pub use self::{
     sequencer::Sequencer,
     token::{FencingToken, InvalidToken},
     ttl::{InvalidTtl, Ttl},
+    wait::Cohort,
 };

@@ -1,7 +1,9 @@
-use std::sync::Arc;
+use std::{num::NonZeroU32, sync::Arc};
 
 use super::LockManager;
-use crate::{Clock, Error, ErrorKind, InitialToken, Issuer, LockBackend, Operation, SystemClock};
+use crate::{
+    Clock, Cohort, Error, ErrorKind, InitialToken, Issuer, LockBackend, Operation, SystemClock,
+};
 
 /// Settings of a [`LockManager`].
 #[derive(Clone, Debug)]
@@ -11,6 +13,7 @@ pub struct LockManagerBuilder {
     clock: Arc<dyn Clock>,
     initial_token: InitialToken,
     prefix: String,
+    passes: Option<NonZeroU32>,
 }
 
 impl LockManagerBuilder {
@@ -40,6 +43,17 @@ impl LockManagerBuilder {
     /// `-._:`; anything else is an error when connecting.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
+        self
+    }
+
+    /// Puts the waiters of this manager into one line, and passes the lock on among them without
+    /// asking the lock service, up to this many grants in a row: see [`Cohort`], whose
+    /// [`PASSES`](Cohort::PASSES) is a good number. Defaults to off: first come, first served.
+    ///
+    /// For a resource that many tasks of a process contend for. The hand-offs inside the process
+    /// are some twenty times faster; waiters of other processes are overtaken by that many.
+    pub const fn cohort(mut self, passes: NonZeroU32) -> Self {
+        self.passes = Some(passes);
         self
     }
 
@@ -90,6 +104,10 @@ impl LockManagerBuilder {
             Some(issuer) => issuer,
             None => Issuer::new(backend.kind())?,
         };
+        let backend = match self.passes {
+            Some(passes) => Arc::new(Cohort::new(backend, Arc::clone(&self.clock), passes)),
+            None => backend,
+        };
         Ok(LockManager::start(backend, self.clock, issuer))
     }
 
@@ -129,6 +147,7 @@ impl Default for LockManagerBuilder {
             clock: Arc::new(SystemClock),
             initial_token: InitialToken::default(),
             prefix: "palisade".to_owned(),
+            passes: None,
         }
     }
 }

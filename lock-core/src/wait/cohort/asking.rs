@@ -1,0 +1,91 @@
+//! The request for a tenure: it outlives the waiter that sends it.
+
+use super::{Cohort, debt::Debt, tenure::Asking, waiters::Answer};
+use crate::{AttemptRef, BoxFuture, Error, LockBackend, Operation, Released};
+
+/// A request for a tenure that is under way.
+pub(super) type Request = BoxFuture<'static, Reply>;
+
+/// What has come of it.
+pub(super) struct Reply {
+    paid: Vec<(Debt, Released)>,
+    answer: Answer,
+}
+
+/// A request that is driven by the waiter at the head. When that goes away it is parked, and the
+/// next head drives it on: the process keeps its place in the queue of the service.
+struct Driven<'a> {
+    cohort: &'a Cohort,
+    tenure: &'a AttemptRef,
+    request: Option<Request>,
+}
+
+impl Cohort {
+    /// Pays what is owed and asks for a tenure, or goes on with that.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the next call for the same tenure goes on.
+    pub(super) async fn ask(&self, asking: &Asking, debts: Vec<Debt>) {
+        let tenure = &asking.request.attempt;
+        let parked = self.state().parked.remove(tenure);
+        let request = parked.unwrap_or_else(|| self.request(asking.clone(), debts));
+        let reply = Driven {
+            cohort: self,
+            tenure,
+            request: Some(request),
+        }
+        .reply()
+        .await;
+        let now = self.clock.now();
+        let mut state = self.state();
+        for (debt, answer) in &reply.paid {
+            state.lines.paid(debt, *answer, now);
+        }
+        state.lines.answered(asking, reply.answer, now);
+    }
+
+    fn request(&self, asking: Asking, debts: Vec<Debt>) -> Request {
+        let service = std::sync::Arc::clone(&self.service);
+        Box::pin(async move {
+            let mut paid = Vec::new();
+            for debt in debts {
+                match debt.pay(&*service).await {
+                    Ok(answer) => paid.push((debt, answer)),
+                    Err(error) => {
+                        let answer = Err(not_sent(&asking, &*service, error));
+                        return Reply { paid, answer };
+                    }
+                }
+            }
+            let answer = service.acquire(&asking.request).await;
+            Reply { paid, answer }
+        })
+    }
+}
+
+impl Driven<'_> {
+    async fn reply(mut self) -> Reply {
+        let reply = match &mut self.request {
+            Some(request) => request.await,
+            None => std::future::pending().await,
+        };
+        self.request = None;
+        reply
+    }
+}
+
+impl Drop for Driven<'_> {
+    fn drop(&mut self) {
+        if let Some(request) = self.request.take() {
+            self.cohort.park(self.tenure, request);
+        }
+    }
+}
+
+/// An older tenure is in the way, and could not be ended.
+fn not_sent(asking: &Asking, service: &dyn LockBackend, error: Error) -> Error {
+    Error::new(error.kind(), Operation::Acquire, service.kind())
+        .on(&asking.request.attempt.resource)
+        .because("an earlier lease of this process could not be ended")
+        .caused_by(error)
+}

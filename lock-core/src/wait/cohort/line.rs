@@ -1,0 +1,387 @@
+use std::num::NonZeroU32;
+
+use super::{
+    debt::{Debt, Debts, LastRelease},
+    tenure::{Asking, Local, Tenure},
+    waiters::{Answer, Arrival, Waiter, Waiters},
+};
+use crate::{
+    Attempt, AttemptId, Error, ErrorKind, Grant, Holder, Moment, Operation, Outcome, Renewed,
+    Sequencer,
+};
+
+/// One resource: who waits for it here, and what the process has of it at the service.
+///
+/// A state machine without time or tasks. Waiters act for each other: the one at the head asks the
+/// service for a tenure, and one of them watches the deadline of the tenure there is. Whoever has
+/// something new to do is told by its bell.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// The kind of lock service, which errors name.
+    service: &'static str,
+    waiters: Waiters,
+    phase: Phase,
+    /// Who watches the deadline of the tenure. Nobody, if nobody waits.
+    watcher: Option<Arrival>,
+    pub(super) debts: Debts,
+    /// How many tenures in a row were over when their grant arrived.
+    late: u32,
+}
+
+#[derive(Debug, Default)]
+enum Phase {
+    #[default]
+    Idle,
+    Asking(Asking),
+    Held(Tenure, Local),
+}
+
+/// What a waiter has to do for the line.
+#[derive(Debug)]
+pub(super) enum Duty {
+    /// Nothing, until its bell rings.
+    None,
+    /// To look again at this moment: the tenure may have run out.
+    Watch(Moment),
+    /// To pay these debts, then to ask for this tenure.
+    Ask(Asking, Vec<Debt>),
+}
+
+/// How many tenures in a row may be over before their grant arrives. Then the ttl is too short.
+const LATE_MAX: u32 = 3;
+
+impl Line {
+    pub(super) fn new(service: &'static str) -> Self {
+        Self {
+            service,
+            waiters: Waiters::default(),
+            phase: Phase::default(),
+            watcher: None,
+            debts: Debts::default(),
+            late: 0,
+        }
+    }
+
+    /// Nobody waits, asks or holds here.
+    pub(super) fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::Idle) && self.waiters.is_empty()
+    }
+
+    /// There is nothing to remember.
+    pub(super) fn is_empty(&self) -> bool {
+        self.is_idle() && self.debts.is_empty()
+    }
+
+    pub(super) const fn waiters(&self) -> &Waiters {
+        &self.waiters
+    }
+
+    /// The present tenure and the task that has the lock.
+    pub(super) const fn held(&self) -> Option<(&Tenure, &Local)> {
+        match &self.phase {
+            Phase::Held(tenure, local) => Some((tenure, local)),
+            Phase::Idle | Phase::Asking(_) => None,
+        }
+    }
+
+    pub(super) fn is_asking_for(&self, tenure: Holder) -> bool {
+        matches!(&self.phase, Phase::Asking(asking) if asking.tenure() == tenure)
+    }
+
+    pub(super) fn enqueue(&mut self, waiter: Waiter) {
+        self.waiters.push(waiter);
+    }
+
+    /// What an attempt of the present local holder is told. It relies on the lock from here on.
+    pub(super) fn replay(&mut self, holder: Holder, attempt: AttemptId) -> Option<Grant> {
+        match &mut self.phase {
+            Phase::Held(tenure, local) if local.holder == holder => {
+                if !local.attempts.contains(&attempt) {
+                    local.attempts.push(attempt);
+                }
+                Some(Grant::new(local.token, tenure.lease))
+            }
+            _ => None,
+        }
+    }
+
+    /// What this waiter has to do. At the head it begins to ask for a tenure if there is none.
+    pub(super) fn duty(&mut self, arrival: Arrival, passes: NonZeroU32, next: Arrival) -> Duty {
+        // Its answer may be under way: then it does nothing for the line any more.
+        if !self.waiters.contains(arrival) {
+            return Duty::None;
+        }
+        if let Phase::Held(tenure, _) = &self.phase {
+            if *self.watcher.get_or_insert(arrival) == arrival {
+                return Duty::Watch(tenure.lease.deadline());
+            }
+            return Duty::None;
+        }
+        let Some(head) = self.waiters.head().filter(|head| head.arrival == arrival) else {
+            return Duty::None;
+        };
+        let asking = match &self.phase {
+            Phase::Asking(asking) => asking.clone(),
+            _ => {
+                let waiting = u32::try_from(self.waiters.len()).unwrap_or(u32::MAX);
+                let reserve = NonZeroU32::new(waiting).unwrap_or(NonZeroU32::MIN);
+                Asking::for_head(head, std::cmp::min(reserve, passes), next)
+            }
+        };
+        self.phase = Phase::Asking(asking.clone());
+        Duty::Ask(asking, self.debts.unpaid())
+    }
+
+    /// The service has answered the request for a tenure.
+    pub(super) fn answered(&mut self, tenure: Holder, answer: Answer, now: Moment) {
+        match std::mem::take(&mut self.phase) {
+            Phase::Asking(asking) if asking.tenure() == tenure => match answer {
+                Ok(Attempt::Granted(grant)) => self.begin(asking, grant, now),
+                Ok(Attempt::Held { .. }) => self.tell_who_asked(&asking, &answer),
+                Err(error) => self.refused(&asking, error, now),
+            },
+            other => self.phase = other,
+        }
+        self.ring_head_if_idle();
+    }
+
+    /// The local holder has finished: passes the lock on, or ends the tenure. Then the debt is left
+    /// for the caller to pay.
+    pub(super) fn release(&mut self, lease: &Sequencer, now: Moment) {
+        if let Phase::Held(tenure, _) = std::mem::take(&mut self.phase) {
+            let release = LastRelease {
+                tenure: tenure.sequencer(lease),
+                local: lease.clone(),
+            };
+            self.hand_on(tenure, Some(release), now);
+        }
+    }
+
+    /// An attempt of the local holder gives the lock up. When no other attempt relies on it, the
+    /// lock is passed on or the tenure ended; true if so.
+    pub(super) fn cancel_held(&mut self, holder: Holder, attempt: AttemptId, now: Moment) -> bool {
+        match std::mem::take(&mut self.phase) {
+            Phase::Held(tenure, mut local) if local.holder == holder => {
+                local.attempts.retain(|other| *other != attempt);
+                if local.attempts.is_empty() {
+                    self.hand_on(tenure, None, now);
+                    return true;
+                }
+                self.phase = Phase::Held(tenure, local);
+            }
+            other => self.phase = other,
+        }
+        false
+    }
+
+    /// Takes out of the line who came then. What was asked for is abandoned if nobody is left.
+    pub(super) fn leave(&mut self, arrival: Arrival, now: Moment) -> bool {
+        let left = self.waiters.remove(arrival);
+        left.inspect(|waiter| self.has_left(waiter.arrival, now))
+            .is_some()
+    }
+
+    /// The same by attempt.
+    pub(super) fn cancel_waiting(
+        &mut self,
+        holder: Holder,
+        attempt: AttemptId,
+        now: Moment,
+    ) -> bool {
+        let left = self.waiters.remove_attempt(holder, attempt);
+        left.inspect(|waiter| self.has_left(waiter.arrival, now))
+            .is_some()
+    }
+
+    /// A renewal of a tenure was answered; when it was sent, the next to come was this one. Returns
+    /// who has lost the lock.
+    pub(super) fn renewed(
+        &mut self,
+        tenure: Holder,
+        answer: Renewed,
+        in_line_before: Arrival,
+        now: Moment,
+    ) -> Option<Local> {
+        match (&mut self.phase, answer) {
+            (Phase::Held(present, _), _) if present.attempt.holder != tenure => None,
+            (Phase::Held(present, _), Renewed::Renewed(lease)) => {
+                present.renewed(lease, in_line_before);
+                None
+            }
+            (Phase::Held(..), Renewed::NotHolder) => self.lose(now),
+            (Phase::Idle | Phase::Asking(_), _) => None,
+        }
+    }
+
+    /// Ends the tenure if its lease has run out. Returns who has lost the lock.
+    pub(super) fn expire(&mut self, now: Moment) -> Option<Local> {
+        let (tenure, _) = self.held()?;
+        if tenure.is_over(now) {
+            self.lose(now)
+        } else {
+            None
+        }
+    }
+
+    /// The lease is gone, and with it the tokens that were left. Returns who has lost the lock.
+    pub(super) fn lose(&mut self, now: Moment) -> Option<Local> {
+        match std::mem::take(&mut self.phase) {
+            Phase::Held(tenure, local) => {
+                self.end(tenure, None, now);
+                Some(local)
+            }
+            other => {
+                self.phase = other;
+                None
+            }
+        }
+    }
+
+    fn begin(&mut self, asking: Asking, grant: Grant, now: Moment) {
+        let tenure = Tenure::new(&asking, grant, now);
+        if tenure.is_over(now) {
+            self.end(tenure, None, now);
+            self.was_late(&asking, "the grant arrived after the lease had ended");
+        } else {
+            self.late = 0;
+            self.hand_on(tenure, None, now);
+        }
+    }
+
+    /// Passes the lock to the head of the line if it may have it, or ends the tenure.
+    fn hand_on(&mut self, mut tenure: Tenure, release: Option<LastRelease>, now: Moment) {
+        match self.pass(&mut tenure, now) {
+            Some(local) => {
+                self.phase = Phase::Held(tenure, local);
+                self.appoint_watcher();
+            }
+            None => self.end(tenure, release, now),
+        }
+    }
+
+    fn pass(&mut self, tenure: &mut Tenure, now: Moment) -> Option<Local> {
+        loop {
+            let head = self.waiters.head()?;
+            if !tenure.may_pass_to(head, now) {
+                return None;
+            }
+            let (holder, token) = (head.holder(), tenure.take_token()?);
+            let grant = Grant::new(token, tenure.lease);
+            let mut attempts = Vec::new();
+            for waiter in self.waiters.remove_all_of(holder) {
+                self.forget_watcher(waiter.arrival);
+                let id = waiter.request.attempt.id;
+                if waiter.tell(Ok(Attempt::Granted(grant))) {
+                    attempts.push(id);
+                }
+            }
+            if !attempts.is_empty() {
+                return Some(Local {
+                    holder,
+                    token,
+                    attempts,
+                });
+            }
+        }
+    }
+
+    /// The tenure is over for us, and to be ended at the service.
+    fn end(&mut self, tenure: Tenure, release: Option<LastRelease>, now: Moment) {
+        self.watcher = None;
+        self.debts.owe(Debt {
+            until: now + tenure.ttl.get(),
+            tenure: tenure.attempt,
+            release,
+        });
+        self.ring_head_if_idle();
+    }
+
+    /// The service does not grant the tenure.
+    fn refused(&mut self, asking: &Asking, error: Error, now: Moment) {
+        if error.outcome() == Outcome::Unknown {
+            self.abandon(asking, now);
+        }
+        match error.kind() {
+            // It ran out before we heard of it: nobody here has ended it.
+            ErrorKind::Released => {
+                self.was_late(asking, "the lease ended before its grant arrived")
+            }
+            // What is wrong are the terms of the head.
+            ErrorKind::InvalidInput | ErrorKind::Unsupported | ErrorKind::QueueFull => {
+                self.tell_head(asking, Err(error));
+            }
+            _ => self.tell_who_asked(asking, &Err(error)),
+        }
+    }
+
+    fn was_late(&mut self, asking: &Asking, why: &str) {
+        self.late += 1;
+        if self.late == LATE_MAX {
+            self.late = 0;
+            let error = Error::new(ErrorKind::Unavailable, Operation::Acquire, self.service)
+                .on(&asking.request.attempt.resource)
+                .because(format!("{why}; ask for a longer ttl"));
+            self.tell_head(asking, Err(error));
+        }
+    }
+
+    fn abandon(&mut self, asking: &Asking, now: Moment) {
+        self.debts.owe(Debt {
+            tenure: asking.request.attempt.clone(),
+            release: None,
+            until: now + asking.request.ttl.get(),
+        });
+    }
+
+    fn has_left(&mut self, arrival: Arrival, now: Moment) {
+        self.forget_watcher(arrival);
+        match std::mem::take(&mut self.phase) {
+            Phase::Asking(asking) if self.waiters.is_empty() => self.abandon(&asking, now),
+            other => self.phase = other,
+        }
+        self.appoint_watcher();
+        match self.waiters.head() {
+            Some(head) if head.arrival > arrival && self.held().is_none() => head.bell.notify_one(),
+            _ => {}
+        }
+    }
+
+    fn forget_watcher(&mut self, arrival: Arrival) {
+        if self.watcher == Some(arrival) {
+            self.watcher = None;
+        }
+    }
+
+    /// The tail has the longest time until it is passed the lock itself.
+    fn appoint_watcher(&mut self) {
+        if self.watcher.is_none()
+            && self.held().is_some()
+            && let Some(tail) = self.waiters.tail()
+        {
+            self.watcher = Some(tail.arrival);
+            tail.bell.notify_one();
+        }
+    }
+
+    fn ring_head_if_idle(&self) {
+        if let (Phase::Idle, Some(head)) = (&self.phase, self.waiters.head()) {
+            head.bell.notify_one();
+        }
+    }
+
+    fn tell_head(&mut self, asking: &Asking, answer: Answer) {
+        let asked = |head: &Waiter| head.arrival < asking.in_line_before;
+        if self.waiters.head().is_some_and(asked)
+            && let Some(head) = self.waiters.pop()
+        {
+            head.tell(answer);
+        }
+    }
+
+    /// Answers all for whom the service was asked.
+    fn tell_who_asked(&mut self, asking: &Asking, answer: &Answer) {
+        for waiter in self.waiters.remove_before(asking.in_line_before) {
+            waiter.tell(answer.clone());
+        }
+    }
+}

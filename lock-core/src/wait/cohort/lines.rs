@@ -1,0 +1,400 @@
+use std::{collections::HashMap, num::NonZeroU32, sync::Arc};
+
+use tokio::sync::{Notify, oneshot};
+
+use super::{
+    debt::Debt,
+    ended::{End, Ended},
+    line::{Duty, Line},
+    tenure::Asking,
+    waiters::{Answer, Arrival, Waiter},
+};
+use crate::{
+    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, FencingToken, HolderView, Moment,
+    Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Upkeep, Wait,
+};
+
+/// All that a process knows of its waiters, tenures and local holders.
+#[derive(Debug)]
+pub(super) struct Lines {
+    /// The kind of lock service, which errors name.
+    service: &'static str,
+    /// How many grants in a row may stay in this process.
+    passes: NonZeroU32,
+    lines: HashMap<ResourceName, Line>,
+    ended: Ended,
+    /// The next waiter to come.
+    next: Arrival,
+    purge_at: usize,
+}
+
+/// What becomes of a request to acquire.
+#[derive(Debug)]
+pub(super) enum Entry {
+    /// It is none of the cohort's: the service is to be asked as if there were no cohort.
+    Straight,
+    Answered(Answer),
+    InLine(Place),
+}
+
+/// A place in line.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) ticket: Ticket,
+    /// The answer will arrive here.
+    pub(super) answer: oneshot::Receiver<Answer>,
+    /// Rings when there may be something to do for the line.
+    pub(super) bell: Arc<Notify>,
+}
+
+/// Who has a place in line.
+#[derive(Clone, Debug)]
+pub(super) struct Ticket {
+    pub(super) attempt: AttemptRef,
+    arrival: Arrival,
+}
+
+/// What becomes of a request to release.
+#[derive(Debug)]
+pub(super) enum Release {
+    Straight,
+    Answered(Released),
+    /// The caller has to end the tenure. What the service says to that is the answer.
+    Owed(Debt),
+}
+
+/// What becomes of a request to renew.
+#[derive(Debug)]
+pub(super) enum Renewal {
+    Straight,
+    NotHolder,
+    Tenure(TenureRenewal),
+}
+
+/// The renewal of a tenure in the name of its local holder.
+#[derive(Clone, Debug)]
+pub(super) struct TenureRenewal {
+    pub(super) request: RenewRequest,
+    local: Sequencer,
+    in_line_before: Arrival,
+}
+
+/// Resources of which nothing is left to do may be remembered until there are this many, and then
+/// until they have doubled.
+const PURGE_MIN: usize = 1024;
+
+impl Lines {
+    pub(super) fn new(service: &'static str, passes: NonZeroU32) -> Self {
+        Self {
+            service,
+            passes,
+            lines: HashMap::new(),
+            ended: Ended::default(),
+            next: Arrival::default(),
+            purge_at: PURGE_MIN,
+        }
+    }
+
+    /// Lets a request into the line, unless it can be answered or is none of the cohort's.
+    pub(super) fn enter(&mut self, request: &AcquireRequest, now: Moment) -> Entry {
+        if !may_join(request) {
+            return Entry::Straight;
+        }
+        let AttemptRef {
+            resource,
+            holder,
+            id,
+        } = &request.attempt;
+        self.expire(resource, now);
+        if self.ended.forbids(*holder, *id) {
+            return self.refuse(ErrorKind::Released, resource);
+        }
+        if let Some(line) = self.lines.get_mut(resource).filter(|line| !line.is_idle()) {
+            if let Some(grant) = line.replay(*holder, *id) {
+                return Entry::Answered(Ok(Attempt::Granted(grant)));
+            }
+            // One look: the service may know of an end of the tenure that we do not know of yet.
+            if request.wait == Wait::Never && !line.waiters().has(*holder) {
+                return Entry::Straight;
+            }
+            let waiting = line.waiters().len();
+            if request
+                .max_waiters
+                .is_some_and(|max| waiting >= max as usize)
+            {
+                return self.refuse(ErrorKind::QueueFull, resource);
+            }
+        }
+        Entry::InLine(self.enqueue(request, now))
+    }
+
+    /// What the waiter has to do for the line.
+    pub(super) fn duty(&mut self, ticket: &Ticket, now: Moment) -> Duty {
+        self.expire(&ticket.attempt.resource, now);
+        match self.lines.get_mut(&ticket.attempt.resource) {
+            Some(line) => line.duty(ticket.arrival, self.passes, self.next),
+            None => Duty::None,
+        }
+    }
+
+    pub(super) fn is_asking_for(&self, tenure: &AttemptRef) -> bool {
+        let line = self.lines.get(&tenure.resource);
+        line.is_some_and(|line| line.is_asking_for(tenure.holder))
+    }
+
+    /// The service has answered the request for a tenure.
+    pub(super) fn answered(&mut self, asked: &Asking, answer: Answer, now: Moment) {
+        let resource = &asked.request.attempt.resource;
+        if let Some(line) = self.lines.get_mut(resource) {
+            line.answered(asked.tenure(), answer, now);
+        }
+        self.tidy(resource);
+    }
+
+    /// A waiter gives its place up. One that has the lock already keeps it, until it is cancelled.
+    pub(super) fn leave(&mut self, ticket: &Ticket, now: Moment) {
+        let AttemptRef {
+            resource,
+            holder,
+            id,
+        } = &ticket.attempt;
+        if let Some(line) = self.lines.get_mut(resource) {
+            line.leave(ticket.arrival, now);
+            if line
+                .held()
+                .is_some_and(|(_, local)| local.holder == *holder)
+            {
+                return;
+            }
+        }
+        self.ended.attempt(*holder, *id, End::Left, now);
+        self.tidy(resource);
+    }
+
+    /// How long the present tenure lasts unless it is renewed.
+    pub(super) fn time_left(
+        &self,
+        resource: &ResourceName,
+        now: Moment,
+    ) -> Option<std::time::Duration> {
+        let (tenure, _) = self.lines.get(resource)?.held()?;
+        Some(tenure.lease.deadline().since(now))
+    }
+
+    /// What is to become of a renewal.
+    pub(super) fn renewal(&mut self, request: &RenewRequest, now: Moment) -> Renewal {
+        let local = &request.sequencer;
+        self.expire(local.resource(), now);
+        let line = self.lines.get(local.resource());
+        if let Some((tenure, holder)) = line.and_then(Line::held)
+            && holder.is(local)
+        {
+            return Renewal::Tenure(TenureRenewal {
+                request: RenewRequest {
+                    sequencer: tenure.sequencer(local),
+                    ttl: request.ttl,
+                },
+                local: local.clone(),
+                in_line_before: self.next,
+            });
+        }
+        match self.ended.how(local.holder()) {
+            Some(_) => Renewal::NotHolder,
+            None => Renewal::Straight,
+        }
+    }
+
+    /// The renewal of a tenure was answered. Returns what its local holder is told, which may have
+    /// passed the lock on meanwhile.
+    pub(super) fn renewed(
+        &mut self,
+        renewal: &TenureRenewal,
+        answer: Renewed,
+        now: Moment,
+    ) -> Renewed {
+        let (tenure, local) = (&renewal.request.sequencer, &renewal.local);
+        let Some(line) = self.lines.get_mut(tenure.resource()) else {
+            return Renewed::NotHolder;
+        };
+        if let Some(lost) = line.renewed(tenure.holder(), answer, renewal.in_line_before, now) {
+            self.ended.acquisition(lost.holder, End::Over, now);
+        }
+        match line.held() {
+            Some((_, holder)) if holder.is(local) => answer,
+            _ => Renewed::NotHolder,
+        }
+    }
+
+    /// What is to become of a release.
+    pub(super) fn release(&mut self, lease: &Sequencer, now: Moment) -> Release {
+        if let Some(line) = self.lines.get_mut(lease.resource()) {
+            if line.held().is_some_and(|(_, local)| local.is(lease)) {
+                let end = End::Released(lease.token());
+                self.ended.acquisition(lease.holder(), end, now);
+                line.release(lease, now);
+            }
+            if let Some(debt) = line.debts.take_up_release(lease) {
+                return Release::Owed(debt);
+            }
+        }
+        match self.ended.how(lease.holder()) {
+            Some(End::Released(token)) if token == lease.token() => {
+                Release::Answered(Released::Released)
+            }
+            Some(_) => Release::Answered(Released::NotHolder),
+            None => Release::Straight,
+        }
+    }
+
+    /// Ends an attempt; false if it was never seen here.
+    pub(super) fn cancel(&mut self, attempt: &AttemptRef, now: Moment) -> bool {
+        let AttemptRef {
+            resource,
+            holder,
+            id,
+        } = attempt;
+        let mut known = self.ended.knows(*holder, *id);
+        self.ended.attempt(*holder, *id, End::Over, now);
+        if let Some(line) = self.lines.get_mut(resource) {
+            known |= line
+                .held()
+                .is_some_and(|(_, local)| local.holder == *holder);
+            known |= line.cancel_waiting(*holder, *id, now);
+            if line.cancel_held(*holder, *id, now) {
+                self.ended.acquisition(*holder, End::Over, now);
+            }
+        }
+        self.tidy(resource);
+        known
+    }
+
+    /// What is owed for this resource and nobody is paying: the caller pays it from here on.
+    pub(super) fn take_up_debts(&mut self, resource: &ResourceName) -> Vec<Debt> {
+        let line = self.lines.get_mut(resource);
+        line.map(|line| line.debts.take_up()).unwrap_or_default()
+    }
+
+    /// A call has paid a debt that it took up, or has given up.
+    pub(super) fn stop_paying(&mut self, debt: &Debt) {
+        if let Some(line) = self.lines.get_mut(&debt.tenure.resource) {
+            line.debts.stop_paying(debt);
+        }
+    }
+
+    /// A debt is paid. If its tenure was gone already, its last holder had lost it.
+    pub(super) fn paid(&mut self, debt: &Debt, answer: Released, now: Moment) {
+        if let (Some(release), Released::NotHolder) = (&debt.release, answer) {
+            let lost = release.local.holder();
+            self.ended.acquisition(lost, End::Over, now);
+        }
+        let resource = &debt.tenure.resource;
+        if let Some(line) = self.lines.get_mut(resource) {
+            line.debts.settle(debt);
+        }
+        self.tidy(resource);
+    }
+
+    /// The token by which the service knows what has this token here.
+    pub(super) fn at_service(&self, resource: &ResourceName, token: FencingToken) -> FencingToken {
+        let held = self.lines.get(resource).and_then(Line::held);
+        match held {
+            Some((tenure, local)) if local.token == token => tenure.first,
+            _ => token,
+        }
+    }
+
+    /// The service has ended the lease with this token by force.
+    pub(super) fn forced(&mut self, resource: &ResourceName, first: FencingToken, now: Moment) {
+        let Some(line) = self.lines.get_mut(resource) else {
+            return;
+        };
+        if line.held().is_some_and(|(tenure, _)| tenure.first == first)
+            && let Some(lost) = line.lose(now)
+        {
+            self.ended.acquisition(lost.holder, End::Over, now);
+        }
+    }
+
+    /// What the service shows of a holder. Of a tenure of this process, its local holder is shown.
+    pub(super) fn shown(&self, resource: &ResourceName, view: HolderView) -> HolderView {
+        match self.lines.get(resource).and_then(Line::held) {
+            Some((tenure, local)) if view.fingerprint == tenure.attempt.holder.fingerprint() => {
+                HolderView::new(local.holder, local.token, view.remaining).metadata(view.metadata)
+            }
+            _ => view,
+        }
+    }
+
+    fn refuse(&self, kind: ErrorKind, resource: &ResourceName) -> Entry {
+        let error = Error::new(kind, Operation::Acquire, self.service);
+        Entry::Answered(Err(error.on(resource)))
+    }
+
+    fn enqueue(&mut self, request: &AcquireRequest, now: Moment) -> Place {
+        let resource = &request.attempt.resource;
+        if !self.lines.contains_key(resource) && self.lines.len() >= self.purge_at {
+            self.purge(now);
+        }
+        let (answer, answered) = oneshot::channel();
+        let bell = Arc::new(Notify::new());
+        let arrival = self.next;
+        self.next = Arrival(arrival.0 + 1);
+        let line = self.lines.entry(resource.clone());
+        let line = line.or_insert_with(|| Line::new(self.service));
+        line.enqueue(Waiter {
+            arrival,
+            request: request.clone(),
+            answer,
+            bell: Arc::clone(&bell),
+        });
+        Place {
+            ticket: Ticket {
+                attempt: request.attempt.clone(),
+                arrival,
+            },
+            answer: answered,
+            bell,
+        }
+    }
+
+    fn expire(&mut self, resource: &ResourceName, now: Moment) {
+        if let Some(line) = self.lines.get_mut(resource)
+            && let Some(lost) = line.expire(now)
+        {
+            self.ended.acquisition(lost.holder, End::Over, now);
+        }
+    }
+
+    fn tidy(&mut self, resource: &ResourceName) {
+        if self.lines.get(resource).is_some_and(Line::is_empty) {
+            self.lines.remove(resource);
+        }
+    }
+
+    /// Forgets what has ended at the service by itself, although nobody came back for it.
+    fn purge(&mut self, now: Moment) {
+        let ended = &mut self.ended;
+        self.lines.retain(|_, line| {
+            if let Some(lost) = line.expire(now) {
+                ended.acquisition(lost.holder, End::Over, now);
+            }
+            line.debts.forget_old(now);
+            !line.is_empty()
+        });
+        self.purge_at = std::cmp::max(self.lines.len() * 2, PURGE_MIN);
+    }
+}
+
+/// Whether a request may wait in the line of the process and be passed the lock.
+///
+/// Not if another process may know the acquisition, or nobody of this process keeps the lease up.
+/// Nor if it asks for something that a lease shared with others does not give it.
+fn may_join(request: &AcquireRequest) -> bool {
+    request.upkeep == Upkeep::Watchdog
+        && request.floor.is_none()
+        && request.lock_delay.is_zero()
+        && request.reserve == NonZeroU32::MIN
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+mod asking;
+mod backend;
+mod debt;
+mod ended;
+mod line;
+mod lines;
+mod payment;
+mod renewing;
+mod tenure;
+mod waiters;
+mod waiting;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    num::NonZeroU32,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use self::{
+    asking::Request,
+    lines::{Lines, Ticket},
+    payment::Payment,
+};
+use crate::{AttemptRef, Clock, Error, LockBackend, ResourceName};
+
+/// A lock service whose waiters in this process stand in one line, and pass the lock on among
+/// themselves without asking the service.
+///
+/// The process asks for one lease on behalf of its line, the *tenure*, and for as many tokens as
+/// there are waiters. Each of them is a holder with a token of its own; the service sees one lease.
+/// It costs one request to acquire and one to release for a whole line, and it is not fair to each
+/// waiter of other processes: up to [`passes`](Cohort::new) grants in a row stay here. Then, or after
+/// a quarter of the ttl, or when the line is empty, the tenure is released, and the process goes to
+/// the end of the queue.
+///
+/// # Who joins
+/// Acquisitions that a watchdog of this process keeps up
+/// ([`Upkeep::Watchdog`](crate::Upkeep::Watchdog)). All others go straight to the service, as they do
+/// without a cohort: those that another process may know of, such as detached leases and
+/// acquisitions with a holder of their own; those with a floor, a lock-delay or a reserve; and a look
+/// ([`Wait::Never`](crate::Wait::Never)) at what this process waits for or holds.
+///
+/// A tenure has the ttl and the note of the waiter that was at the head when it was asked for. A
+/// waiter with a shorter ttl than the time that is left is not passed the lock: the tenure ends and
+/// it asks for one of its own. `max_waiters` counts the line of the process and, for its head, the
+/// queue of the service.
+///
+/// # Order
+/// A token that was reserved long ago must not go to a task that began after another process was
+/// granted a greater one, which can happen when the tenure was ended by force. So the lock is passed
+/// only to who was in line before the last request of this tenure that was answered, its acquire or a
+/// renewal, was sent. A tenure that is lost takes the rest of its tokens with it.
+///
+/// # What others see
+/// One lease: the fingerprint of the tenure, its first token, and the process once in the queue,
+/// however many wait here. In this process, inspecting and listing show the local holder instead.
+/// [`force_release`](LockBackend::force_release) of the token that is shown ends the whole tenure.
+/// If another process does that, this one learns of it by its next renewal or release. Until then
+/// waiters may still be passed the lock: the store refuses their tokens, as those of anybody who has
+/// lost a lease and does not know it yet.
+pub struct Cohort {
+    service: Arc<dyn LockBackend>,
+    clock: Arc<dyn Clock>,
+    passes: NonZeroU32,
+    /// Never held across an await; every step under it is short.
+    state: Mutex<State>,
+}
+
+struct State {
+    lines: Lines,
+    /// Requests for tenures whose driver went away and that the next one has not yet taken up.
+    parked: HashMap<AttemptRef, Request>,
+}
+
+impl Cohort {
+    /// How many grants in a row may stay in a process, unless told otherwise: 32. With more there is
+    /// little to gain, and the others wait longer.
+    pub const PASSES: NonZeroU32 = NonZeroU32::new(32).expect("not zero");
+
+    /// Puts the waiters of this process into one line. The clock is that of the service.
+    #[must_use]
+    pub fn new(service: Arc<dyn LockBackend>, clock: Arc<dyn Clock>, passes: NonZeroU32) -> Self {
+        let lines = Lines::new(service.kind(), passes);
+        Self {
+            service,
+            clock,
+            passes,
+            state: Mutex::new(State {
+                lines,
+                parked: HashMap::new(),
+            }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic cannot leave the lines half changed: no step panics between two changes.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a request for whoever is at the head next, if anybody still wants it.
+    fn park(&self, tenure: &AttemptRef, request: Request) {
+        let mut state = self.state();
+        if state.lines.is_asking_for(tenure) {
+            state.parked.insert(tenure.clone(), request);
+        }
+    }
+
+    fn leave(&self, ticket: &Ticket) {
+        let now = self.clock.now();
+        let abandoned = {
+            let mut state = self.state();
+            state.lines.leave(ticket, now);
+            state.take_abandoned()
+        };
+        // Outside the lock: what a request does when it is dropped is its own business.
+        drop(abandoned);
+    }
+
+    /// Pays what is owed for this resource and nobody else is paying.
+    async fn settle(&self, resource: &ResourceName) -> Result<(), Error> {
+        let debts = self.state().lines.take_up_debts(resource);
+        let debts: Vec<_> = debts
+            .into_iter()
+            .map(|debt| Payment::new(self, debt))
+            .collect();
+        for debt in debts {
+            debt.make().await?;
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// The requests that nobody wants any more.
+    fn take_abandoned(&mut self) -> Vec<Request> {
+        let Self { lines, parked } = self;
+        let abandoned = parked.extract_if(|tenure, _| !lines.is_asking_for(tenure));
+        abandoned.map(|(_, request)| request).collect()
+    }
+}
+
+impl fmt::Debug for Cohort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cohort")
+            .field("service", &self.service)
+            .field("passes", &self.passes)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,48 @@
+use std::iter::zip;
+
+use super::{Cohort, lines::Renewal};
+use crate::{Error, ErrorKind, Operation, RenewRequest, Renewed};
+
+impl Cohort {
+    /// Renews tenures in the name of their local holders, and what is none of ours, in one batch.
+    pub(super) async fn renew_all(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        let renewals: Vec<_> = {
+            let (now, mut state) = (self.clock.now(), self.state());
+            let renewal = |lease| state.lines.renewal(lease, now);
+            leases.iter().map(renewal).collect()
+        };
+        let requests: Vec<_> = zip(leases, &renewals)
+            .filter_map(|(lease, renewal)| match renewal {
+                Renewal::Straight => Some(lease.clone()),
+                Renewal::NotHolder => None,
+                Renewal::Tenure(tenure) => Some(tenure.request.clone()),
+            })
+            .collect();
+        let mut answers = if requests.is_empty() {
+            Vec::new().into_iter()
+        } else {
+            self.service.renew(&requests).await.into_iter()
+        };
+        let (now, mut state) = (self.clock.now(), self.state());
+        let settle = |(lease, renewal): (&RenewRequest, &Renewal)| {
+            if matches!(renewal, Renewal::NotHolder) {
+                return Ok(Renewed::NotHolder);
+            }
+            let answer = answers
+                .next()
+                .unwrap_or_else(|| Err(self.unanswered(lease)))?;
+            Ok(match renewal {
+                Renewal::Tenure(tenure) => state.lines.renewed(tenure, answer, now),
+                Renewal::Straight | Renewal::NotHolder => answer,
+            })
+        };
+        zip(leases, &renewals).map(settle).collect()
+    }
+
+    fn unanswered(&self, lease: &RenewRequest) -> Error {
+        Error::new(ErrorKind::Refused, Operation::Renew, self.service.kind())
+            .on(lease.sequencer.resource())
+            .because("the backend gave no answer for the lease")
+            .outcome_unknown()
+    }
+}

@@ -1,0 +1,129 @@
+use std::num::NonZeroU32;
+
+use super::waiters::{Arrival, Waiter};
+use crate::{
+    AcquireRequest, AttemptId, AttemptRef, FencingToken, Grant, Holder, Lease, Moment, Sequencer,
+    Ttl, Wait,
+};
+
+/// The process asks the service for a tenure.
+#[derive(Clone, Debug)]
+pub(super) struct Asking {
+    pub(super) request: AcquireRequest,
+    /// Everybody in line who came before this one was there before the request was sent.
+    pub(super) in_line_before: Arrival,
+}
+
+/// What the process has at the service: one lease, and tokens to hand out while it lives.
+#[derive(Debug)]
+pub(super) struct Tenure {
+    /// An acquisition of the process. Its holder is a nonce that no task is told.
+    pub(super) attempt: AttemptRef,
+    pub(super) ttl: Ttl,
+    pub(super) first: FencingToken,
+    pub(super) lease: Lease,
+    /// The next token, and how many are left with it.
+    rest: Option<(FencingToken, NonZeroU32)>,
+    /// Whoever came before this one was in line before the last answered request of this tenure was
+    /// sent. So it began before anybody else can have got a greater token than those left here.
+    in_line_before: Arrival,
+    /// From here on other processes would wait for too long.
+    pass_before: Moment,
+}
+
+/// The task that has the lock now.
+#[derive(Debug)]
+pub(super) struct Local {
+    pub(super) holder: Holder,
+    pub(super) token: FencingToken,
+    /// The attempts that were told of it. It is cancelled when none is left.
+    pub(super) attempts: Vec<AttemptId>,
+}
+
+/// A tenure is passed on in the first quarter of its ttl.
+const PASSING_SHARE: u32 = 4;
+
+impl Asking {
+    /// A request for a tenure, on the terms of the waiter at the head.
+    pub(super) fn for_head(head: &Waiter, reserve: NonZeroU32, in_line_before: Arrival) -> Self {
+        let mut request = head.request.clone();
+        request.attempt = AttemptRef::new(request.attempt.resource, Holder::random());
+        request.reserve = reserve;
+        if request.wait != Wait::Never {
+            // The line waits for longer than its head.
+            request.wait = Wait::Forever;
+        }
+        Self {
+            request,
+            in_line_before,
+        }
+    }
+
+    /// The holder of the tenure that is asked for.
+    pub(super) const fn tenure(&self) -> Holder {
+        self.request.attempt.holder
+    }
+}
+
+impl Tenure {
+    pub(super) fn new(asking: &Asking, grant: Grant, now: Moment) -> Self {
+        let ttl = asking.request.ttl;
+        Self {
+            attempt: asking.request.attempt.clone(),
+            ttl,
+            first: grant.token,
+            lease: grant.lease,
+            rest: NonZeroU32::new(grant.reserved).map(|left| (grant.token, left)),
+            in_line_before: asking.in_line_before,
+            pass_before: now + ttl.get() / PASSING_SHARE,
+        }
+    }
+
+    pub(super) fn is_over(&self, now: Moment) -> bool {
+        self.lease.deadline() <= now
+    }
+
+    /// Whether this waiter may have the lock next.
+    pub(super) fn may_pass_to(&self, waiter: &Waiter, now: Moment) -> bool {
+        self.rest.is_some()
+            && waiter.arrival < self.in_line_before
+            && now < self.pass_before
+            && !self.is_over(now)
+            // A lease that is not renewed ends within the ttl that its holder asked for.
+            && self.lease.deadline() <= now + waiter.request.ttl.get()
+    }
+
+    /// A token of the reserve that nobody has been given.
+    pub(super) fn take_token(&mut self) -> Option<FencingToken> {
+        let (token, left) = self.rest?;
+        self.rest = token.next().zip(NonZeroU32::new(left.get() - 1));
+        Some(token)
+    }
+
+    /// A renewal was answered. When it was sent, the next to come was this one.
+    pub(super) fn renewed(&mut self, lease: Lease, in_line_before: Arrival) {
+        self.in_line_before = std::cmp::max(self.in_line_before, in_line_before);
+        if lease.deadline() > self.lease.deadline() {
+            self.lease = lease;
+        }
+    }
+
+    /// What renews or releases it at the service. The issuer is the one that its local holder names.
+    pub(super) fn sequencer(&self, local: &Sequencer) -> Sequencer {
+        let AttemptRef {
+            resource, holder, ..
+        } = &self.attempt;
+        Sequencer::new(
+            local.issuer().clone(),
+            resource.clone(),
+            self.first,
+            *holder,
+        )
+    }
+}
+
+impl Local {
+    pub(super) fn is(&self, lease: &Sequencer) -> bool {
+        self.holder == lease.holder() && self.token == lease.token()
+    }
+}

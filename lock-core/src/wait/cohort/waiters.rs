@@ -1,0 +1,140 @@
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use tokio::sync::{Notify, oneshot};
+
+use crate::{AcquireRequest, Attempt, AttemptId, Error, Grant, Holder};
+
+/// What an acquire is answered.
+pub(super) type Answer = Result<Attempt<Grant>, Error>;
+
+/// The place of a waiter in the order in which all waiters of the process came. Who came before a
+/// moment has a smaller one than the next to be given out at that moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Arrival(pub(super) u64);
+
+/// The local line of one resource, first come first.
+#[derive(Debug, Default)]
+pub(super) struct Waiters {
+    line: VecDeque<Waiter>,
+    /// How many attempts of each acquisition wait. Hardly ever more than one.
+    attempts: HashMap<Holder, usize>,
+}
+
+/// One attempt that waits.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) arrival: Arrival,
+    pub(super) request: AcquireRequest,
+    /// The answer goes here.
+    pub(super) answer: oneshot::Sender<Answer>,
+    /// Rung when this waiter has come to the head, or when there is something to do there.
+    pub(super) bell: Arc<Notify>,
+}
+
+impl Waiters {
+    pub(super) fn push(&mut self, waiter: Waiter) {
+        *self.attempts.entry(waiter.holder()).or_default() += 1;
+        self.line.push_back(waiter);
+    }
+
+    pub(super) fn head(&self) -> Option<&Waiter> {
+        self.line.front()
+    }
+
+    pub(super) fn tail(&self) -> Option<&Waiter> {
+        self.line.back()
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Waiter> {
+        self.remove_at(0)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.line.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.line.is_empty()
+    }
+
+    pub(super) fn has(&self, holder: Holder) -> bool {
+        self.attempts.contains_key(&holder)
+    }
+
+    pub(super) fn contains(&self, arrival: Arrival) -> bool {
+        self.place_of(arrival).is_some()
+    }
+
+    /// Takes out who came then.
+    pub(super) fn remove(&mut self, arrival: Arrival) -> Option<Waiter> {
+        self.remove_at(self.place_of(arrival)?)
+    }
+
+    /// Takes out one attempt of an acquisition.
+    pub(super) fn remove_attempt(&mut self, holder: Holder, attempt: AttemptId) -> Option<Waiter> {
+        if !self.has(holder) {
+            return None;
+        }
+        let is_it =
+            |waiter: &Waiter| waiter.holder() == holder && waiter.request.attempt.id == attempt;
+        let place = self.line.iter().position(is_it)?;
+        self.remove_at(place)
+    }
+
+    /// Takes out an acquisition with all its attempts.
+    pub(super) fn remove_all_of(&mut self, holder: Holder) -> Vec<Waiter> {
+        let mut removed = Vec::new();
+        while self.has(holder) {
+            let place = self
+                .line
+                .iter()
+                .position(|waiter| waiter.holder() == holder);
+            match place.and_then(|place| self.remove_at(place)) {
+                Some(waiter) => removed.push(waiter),
+                None => break,
+            }
+        }
+        removed
+    }
+
+    /// Takes out everybody who came before.
+    pub(super) fn remove_before(&mut self, arrival: Arrival) -> Vec<Waiter> {
+        let mut removed = Vec::new();
+        while self.head().is_some_and(|head| head.arrival < arrival) {
+            removed.extend(self.pop());
+        }
+        removed
+    }
+
+    fn place_of(&self, arrival: Arrival) -> Option<usize> {
+        let place = self
+            .line
+            .binary_search_by_key(&arrival, |waiter| waiter.arrival);
+        place.ok()
+    }
+
+    fn remove_at(&mut self, place: usize) -> Option<Waiter> {
+        let waiter = self.line.remove(place)?;
+        if let Some(attempts) = self.attempts.get_mut(&waiter.holder()) {
+            *attempts -= 1;
+            if *attempts == 0 {
+                self.attempts.remove(&waiter.holder());
+            }
+        }
+        Some(waiter)
+    }
+}
+
+impl Waiter {
+    pub(super) const fn holder(&self) -> Holder {
+        self.request.attempt.holder
+    }
+
+    /// Answers, and says whether anybody was there to hear it.
+    pub(super) fn tell(self, answer: Answer) -> bool {
+        self.answer.send(answer).is_ok()
+    }
+}
