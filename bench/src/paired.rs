@@ -52,6 +52,14 @@ impl Medians {
         }
     }
 
+    /// The smaller one, where both have to be great enough.
+    pub(crate) fn lesser(&self, unit: Unit) -> Measured {
+        Measured {
+            ratio: f64::min(self.ours, self.other),
+            ..self.ours_by_other(unit)
+        }
+    }
+
     /// Ours as it is. The other is what it would be without the load, or with another setting.
     pub(crate) fn ours_alone(&self, unit: Unit) -> Measured {
         Measured {

@@ -141,17 +141,23 @@ pub(super) async fn many_vs_few(setting: Setting) -> Result<Measured, BoxError> 
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
-/// Everybody's turns are counted, so there have to be many.
+/// What passing the lock on within a process is worth.
+pub(super) async fn cohort_vs_direct(setting: Setting) -> Result<Measured, BoxError> {
+    let both = (
+        contest(Strategy::Cohort, 4, 16),
+        contest(Strategy::Direct, 4, 16),
+    );
+    let medians = compare(setting, both, |verdict| verdict.handoffs_per_second).await?;
+    Ok(medians.ours_by_other(Unit::PerSecond))
+}
+
+/// The less fair of the two. Everybody's turns are counted, so there have to be many.
 pub(super) async fn fairness(setting: Setting) -> Result<Measured, BoxError> {
-    let ours = Contest {
+    let with = |strategy| Contest {
         watched: Duration::from_secs(1),
-        ..contest(Strategy::Direct, 4, 16)
+        ..contest(strategy, 4, 16)
     };
-    let jain = repeat(setting, ours, |verdict| verdict.jain).await?;
-    Ok(Measured {
-        ratio: jain,
-        ours: jain,
-        other: 1.0,
-        unit: Unit::One,
-    })
+    let both = (with(Strategy::Direct), with(Strategy::Cohort));
+    let medians = compare(setting, both, |verdict| verdict.jain).await?;
+    Ok(medians.lesser(Unit::One))
 }

@@ -105,6 +105,14 @@ pub(crate) const FIGURES: &[Figure] = &[
         measure: |setting| Box::pin(handoff::commands(setting)),
     },
     Figure {
+        name: "cohort_vs_direct",
+        what: "hand-offs/s with a cohort, 4 processes x 16 waiters / without",
+        target: AtLeast(15.0),
+        pinning: CrossCore,
+        both_pinnings: true,
+        measure: |setting| Box::pin(handoff::cohort_vs_direct(setting)),
+    },
+    Figure {
         name: "waiters_10000_vs_8",
         what: "hand-off among 10,000 waiters of one process / among 8",
         target: AtMost(1.2),
@@ -114,7 +122,8 @@ pub(crate) const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "fairness_jain",
-        what: "Jain's index of holds per waiter, 4 processes x 16 waiters",
+        what: "Jain's index of holds per waiter, 4 processes x 16 waiters, the lesser of: first come \
+               first served / with a cohort",
         target: AtLeast(0.99),
         pinning: CrossCore,
         both_pinnings: true,

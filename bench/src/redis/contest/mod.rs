@@ -34,6 +34,8 @@ use crate::{figure::BoxError, monotonic::now_ns};
 pub(super) enum Strategy {
     /// Ours, first come first served.
     Direct,
+    /// Ours, with the waiters of a process passing the lock on among themselves.
+    Cohort,
     /// The release is published, and one waiter of every process tries.
     Retry,
     /// Waiters in a list and a sorted set; the first one is told to try.
@@ -137,10 +139,10 @@ impl Contest {
         asked_before: u64,
     ) -> Result<(), BoxError> {
         let started = Instant::now();
-        let everybody = u64::from(self.everybody());
+        let requests = u64::from(self.first_requests());
         loop {
             let asked = commands::called(admin, self.strategy.asks_with()).await?;
-            if asked - asked_before >= everybody {
+            if asked - asked_before >= requests {
                 return Ok(());
             }
             if started.elapsed() > LINING_UP_MAX {
@@ -153,13 +155,22 @@ impl Contest {
     const fn everybody(&self) -> u32 {
         self.processes * self.waiters
     }
+
+    /// How many requests show that everybody is in line.
+    const fn first_requests(&self) -> u32 {
+        match self.strategy {
+            // One for all waiters of a process, and none where the resource is held meanwhile.
+            Strategy::Cohort => self.processes - 1,
+            _ => self.everybody(),
+        }
+    }
 }
 
 impl Strategy {
     /// The command by which a waiter asks for the first time.
     const fn asks_with(self) -> &'static str {
         match self {
-            Self::Direct | Self::Retry | Self::FairList => "evalsha",
+            Self::Direct | Self::Cohort | Self::Retry | Self::FairList => "evalsha",
             Self::Rslock => "set",
         }
     }

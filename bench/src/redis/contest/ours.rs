@@ -1,8 +1,8 @@
 //! Our lock.
 
-use lock_core::{LeaseGuard, LockManager, ResourceName};
+use lock_core::{Cohort, LeaseGuard, LockManager, ResourceName};
 
-use super::{Job, contender::Contender};
+use super::{Job, Strategy, contender::Contender};
 use crate::figure::BoxError;
 
 pub(super) struct Ours {
@@ -12,8 +12,12 @@ pub(super) struct Ours {
 
 impl Ours {
     pub(super) async fn connect(job: &Job) -> Result<Self, BoxError> {
+        let mut builder = LockManager::builder();
+        if job.strategy == Strategy::Cohort {
+            builder = builder.cohort(Cohort::PASSES);
+        }
         Ok(Self {
-            locks: LockManager::connect(&job.url).await?,
+            locks: builder.connect(&job.url).await?,
             resource: ResourceName::new(job.resource.as_str())?,
         })
     }

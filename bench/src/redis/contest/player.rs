@@ -30,7 +30,9 @@ pub(crate) fn play(job: &str) -> Result<(), BoxError> {
         .build()?;
     let holds = runtime.block_on(async {
         match job.strategy {
-            Strategy::Direct => play_with(Ours::connect(&job).await?, &job).await,
+            Strategy::Direct | Strategy::Cohort => {
+                play_with(Ours::connect(&job).await?, &job).await
+            }
             Strategy::Retry => play_with(Retry::connect(&job).await?, &job).await,
             Strategy::FairList => play_with(FairList::connect(&job).await?, &job).await,
             Strategy::Rslock => play_with(Theirs::new(&job), &job).await,
