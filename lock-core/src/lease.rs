@@ -22,6 +22,17 @@ impl Lease {
         }
     }
 
+    /// The same lease, with its first renewal due already when `part` of what is left has passed:
+    /// whoever granted it waits for that as a sign of life.
+    #[cfg(feature = "redis")]
+    #[must_use]
+    pub(crate) fn to_be_confirmed(self, now: Moment, part: u32) -> Self {
+        Self {
+            renew_by: now + self.deadline.since(now) / part,
+            ..self
+        }
+    }
+
     /// The moment from which the lease must not be relied on.
     #[must_use]
     pub const fn deadline(self) -> Moment {

@@ -59,7 +59,7 @@ impl Observer {
     /// # Panics
     /// If the server does not answer.
     pub async fn channels(&self) -> Vec<String> {
-        self.ask(redis::cmd("PUBSUB").arg("CHANNELS")).await
+        self.ask(redis::cmd("PUBSUB").arg("SHARDCHANNELS")).await
     }
 
     /// How many clients are connected, this one included.

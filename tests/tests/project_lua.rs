@@ -6,9 +6,11 @@ use std::collections::BTreeSet;
 
 use e2e::project::{SourceFile, files_in};
 
-/// A script, taken apart.
+/// A script, taken apart; or a part that several scripts share, which has no flags.
 struct Script {
     name: String,
+    /// Whether it is run by itself.
+    whole: bool,
     /// The comment at the top, without the dashes.
     header: Vec<String>,
     /// Everything else, without comments.
@@ -24,6 +26,7 @@ impl Script {
         let header: Vec<_> = lines().map_while(comment).collect();
         Self {
             name: file.path.file_name().unwrap().to_str().unwrap().to_owned(),
+            whole: file.text.starts_with("#!"),
             body: lines().skip(header.len()).map(code).collect(),
             header,
         }
@@ -46,12 +49,25 @@ impl Script {
         described.collect()
     }
 
-    /// The indices that the body uses, computed ones too.
-    fn used(&self, array: &str) -> BTreeSet<String> {
+    /// The indices that the body uses, computed ones too, and those that its shared parts use.
+    fn used(&self, array: &str, all: &[Self]) -> BTreeSet<String> {
         let opening = format!("{array}[");
         let uses = self.body.split(&opening).skip(1);
-        uses.map(|rest| rest.split(']').next().unwrap().to_owned())
+        let own = uses.map(|rest| rest.split(']').next().unwrap().to_owned());
+        let parts = all.iter().filter(|part| self.begins_with(part));
+        own.chain(parts.flat_map(|part| part.used(array, all)))
             .collect()
+    }
+
+    /// Whether the first line of the header names this part.
+    fn begins_with(&self, part: &Self) -> bool {
+        let first = self.header.first().map(String::as_str).unwrap_or_default();
+        let names = first.strip_prefix("Begins with ").unwrap_or_default();
+        !part.whole
+            && names
+                .trim_end_matches('.')
+                .split(", ")
+                .any(|name| name == part.name)
     }
 
     /// A script that takes any number of keys says so in the line of the last one it describes.
@@ -72,10 +88,16 @@ impl Script {
         quoted.map(str::to_owned).collect()
     }
 
-    /// The first words of the answers in the body: `return {"held", ..}` or `return "held"`.
-    fn answers(&self) -> BTreeSet<String> {
-        let returns = self.body.split("return ").skip(1);
-        returns
+    /// The first words of the answers in the body: `return {"held", ..}` or `return "held"`. A part
+    /// returns `nil, {"missing"}`, which is an answer of those scripts that `return wrong`.
+    fn answers(&self, all: &[Self]) -> BTreeSet<String> {
+        let passed_on = self.body.contains("return wrong");
+        let parts = all
+            .iter()
+            .filter(|part| passed_on && self.begins_with(part));
+        let wrong = parts.flat_map(|part| part.body.split("return nil, ").skip(1));
+        let own = self.body.split("return ").skip(1);
+        own.chain(wrong)
             .filter_map(|rest| {
                 rest.trim_start_matches('{')
                     .strip_prefix('"')?
@@ -94,7 +116,8 @@ fn scripts() -> Vec<Script> {
 
 #[test]
 fn headers_say_which_keys_and_arguments_there_are() {
-    for script in scripts() {
+    let all = scripts();
+    for script in all.iter().filter(|script| script.whole) {
         for array in ["KEYS", "ARGV"] {
             let documented = script.documented(array);
             let counted: Vec<_> = (1..=documented.len()).map(|n| n.to_string()).collect();
@@ -103,7 +126,7 @@ fn headers_say_which_keys_and_arguments_there_are() {
                 "{}: {array} in the header",
                 script.name
             );
-            let used = script.used(array);
+            let used = script.used(array, &all);
             if used.iter().any(|index| index.parse::<u32>().is_err()) {
                 let why = "computes an index, so the header has to say `more for every ..`";
                 assert!(script.repeats(array), "{}: {array} {why}", script.name);
@@ -121,15 +144,16 @@ fn headers_say_which_keys_and_arguments_there_are() {
 
 #[test]
 fn headers_say_which_answers_there_are() {
-    for script in scripts() {
+    let all = scripts();
+    for script in all.iter().filter(|script| script.whole) {
         assert_eq!(
-            script.answers(),
+            script.answers(&all),
             script.documented_answers(),
             "{}",
             script.name
         );
         assert!(
-            !script.answers().is_empty(),
+            !script.answers(&all).is_empty(),
             "{}: no answer found",
             script.name
         );

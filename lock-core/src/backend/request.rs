@@ -75,6 +75,15 @@ impl AttemptRef {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AttemptId(u64);
 
+impl AttemptId {
+    /// Reads what `Display` writes.
+    #[cfg(feature = "redis")]
+    pub(crate) fn from_hex(text: &str) -> Option<Self> {
+        let hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        hex.then(|| u64::from_str_radix(text, 16).ok().map(Self))?
+    }
+}
+
 impl fmt::Display for AttemptId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)

@@ -1,11 +1,13 @@
-use std::{future::poll_fn, task::Poll, time::Duration};
+use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt, stream::FuturesUnordered};
 
 use super::{
     Harness, LONG, PAST_SHORT, SHORT, grant, is_held, release, request, resource, soon, waiting,
 };
-use crate::{AcquireRequest, Attempt, Fairness, FencingToken, Grant, LockBackend, Wait, Waking};
+use crate::{
+    AcquireRequest, Attempt, Fairness, FencingToken, Grant, LockBackend, ResourceName, Wait, Waking,
+};
 
 /// Enough for a waiter to be in line and to be listening.
 const SETTLE: Duration = Duration::from_millis(300);
@@ -102,19 +104,20 @@ pub async fn wait_deadline(harness: &impl Harness) {
 /// A backend that claims to be fair serves waiters in the order in which they came; every backend
 /// serves all of them, each with a token of its own.
 pub async fn fairness_as_claimed(harness: &impl Harness) {
-    let (backend, resource) = (harness.backend(), resource("fair"));
+    let (service, resource) = (harness.backend(), resource("fair"));
+    let backend = &*service;
     let first = request(&resource, LONG);
-    let lease = grant(&*backend, &first).await;
+    let lease = grant(backend, &first).await;
     let requests: Vec<_> = (0..8).map(|_| waiting(&resource, Wait::Forever)).collect();
-    let mut waiters = Vec::new();
-    for request in &requests {
-        let mut waiter = Box::pin(hold_once(&*backend, request));
-        // One poll puts an in-process waiter in line; a server sees them in the order of sending.
-        let early = poll_fn(|cx| Poll::Ready(waiter.as_mut().poll(cx))).await;
-        assert!(early.is_pending());
-        waiters.push(waiter);
+    let mut waiters = FuturesUnordered::new();
+    for (place, request) in requests.iter().enumerate() {
+        waiters.push(async move { (place, hold_once(backend, request).await) });
+        in_line(backend, &resource, &mut waiters).await;
     }
-    let (tokens, ()) = tokio::join!(join_all(waiters), release(&*backend, &first, lease));
+    let (mut served, ()) =
+        tokio::join!(waiters.collect::<Vec<_>>(), release(backend, &first, lease));
+    served.sort_unstable();
+    let tokens: Vec<_> = served.into_iter().map(|(_, token)| token).collect();
     let mut sorted = tokens.clone();
     sorted.sort_unstable();
     sorted.dedup();
@@ -138,6 +141,30 @@ async fn served(backend: &dyn LockBackend, request: &AcquireRequest) -> Grant {
         .expect("a waiter that nobody serves")
         .expect("the service answers");
     answer.granted().expect("it waits for ever")
+}
+
+/// Lets the waiters go on until all of them are in line, where the backend tells how many are; where
+/// it does not, one step has to be enough.
+async fn in_line<W: Future>(
+    backend: &dyn LockBackend,
+    resource: &ResourceName,
+    waiters: &mut FuturesUnordered<W>,
+) {
+    let all = u64::try_from(waiters.len()).expect("a small number");
+    let look = async {
+        loop {
+            let inspection = backend.inspect(resource).await.expect("it answers");
+            if inspection.waiters.is_none_or(|waiters| waiters == all) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = waiters.next() => panic!("served while it was held"),
+        () = look => {}
+    }
 }
 
 async fn hold_once(backend: &dyn LockBackend, request: &AcquireRequest) -> FencingToken {

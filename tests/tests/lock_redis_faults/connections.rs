@@ -7,7 +7,7 @@ use e2e::{
     proxy::{Fault, Proxy},
     servers::Redis,
 };
-use lock_core::{Attempt, Clock, ErrorKind, LockManager, Outcome, SystemClock, Ttl};
+use lock_core::{Attempt, Clock, ErrorKind, LockManager, Outcome, ResourceName, SystemClock, Ttl};
 use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
 
 use crate::world::{impatient, is_free};
@@ -183,11 +183,10 @@ async fn what_waits_at_a_shutdown_is_told_so_and_gets_nothing() {
     let waiting = locks.clone();
     let waiter = tokio::spawn(async move { waiting.acquire("r").await });
     let mut commands = commands(&server).await;
+    let resource = ResourceName::new("r").unwrap();
     until("waiting", async || {
-        let mut channels = redis::cmd("PUBSUB");
-        channels.arg("CHANNELS").arg("*");
-        let channels: Vec<String> = channels.query_async(&mut commands.clone()).await.unwrap();
-        !channels.is_empty()
+        let inspection = rival.inspect(&resource).await.unwrap();
+        inspection.waiters == Some(1)
     })
     .await;
     locks.shutdown().await;

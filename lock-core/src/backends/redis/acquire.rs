@@ -1,225 +1,189 @@
-//! Asking for a lease until there is an answer, or until the wait is over.
+//! Waiting for a lease: in line, with an ear open for the push that grants it.
 
 use std::time::Duration;
 
-use redis::ScriptInvocation;
+use tokio::sync::watch;
 
 use super::{
-    ENDED_TTL, KIND, RedisBackend,
-    keys::ResourceKeys,
-    link::Link,
-    scripts::{ACQUIRE, Acquired},
+    RedisBackend,
+    answers::RenewedWord,
+    look::{Answer, Looking, Offer},
+    pushes::{Place, Pushed, Reach},
 };
-use crate::{
-    AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, InitialToken, Lease, Moment,
-    Operation, Outcome, Wait,
-};
+use crate::{AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Upkeep, Wait};
 
-/// A waiter looks again after this time although nobody told it to.
-const POLL_CAP: Duration = Duration::from_secs(1);
+/// The first in line look again after this time although nobody told them to. Those behind them
+/// take 1 ms longer per place, up to [`POLL_MAX`]: only the first have to notice what goes wrong.
+const POLL_FIRST: Duration = Duration::from_millis(300);
+const POLL_MAX: Duration = Duration::from_secs(5);
 
-/// How long an acquire that waits goes on asking a server that does not answer.
-const OUTAGE_PATIENCE: Duration = Duration::from_secs(10);
+/// When a lease must have run out, the first in line looks, and the others each so much later.
+const STAGGER: Duration = Duration::from_millis(5);
 
-/// The same for one that does not wait: long enough for a new connection.
-const OUTAGE_PATIENCE_WITHOUT_WAIT: Duration = Duration::from_millis(500);
+/// How long a waiter goes without a place in line for the sake of being reachable.
+const SUBSCRIBE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How much longer than its wait an acquire stays for an answer that is under way.
-const GRACE: Duration = Duration::from_millis(100);
-
-const RETRY_FIRST: Duration = Duration::from_millis(20);
-const RETRY_MAX: Duration = Duration::from_millis(500);
+/// A provisional lease is confirmed when this part of it has passed.
+const CONFIRM_PART: u32 = 4;
 
 impl RedisBackend {
     /// Acquires, and gives no answer that a request which is still under way could belie.
     pub(super) async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        let mut asking = Asking {
+        let mut waiter = Waiter {
+            looking: Looking::new(&self.service, request),
             backend: self,
             request,
-            unanswered: false,
         };
-        let answer = asking.until_answered().await;
-        let unanswered = asking.unanswered;
+        let answer = waiter.until_answered().await;
+        let left_behind = waiter.looking.left_behind;
         match answer {
-            // One of the requests was not answered and may still arrive: it must find a tombstone.
-            Ok(Attempt::Held { retry_after }) if unanswered => {
-                let buried = self.bury(&request.attempt).await;
-                buried.map_err(Error::outcome_unknown)?;
+            Ok(Attempt::Held { retry_after }) if left_behind => {
+                let cancelled = self.service.cancel(&request.attempt).await;
+                cancelled.map_err(Error::outcome_unknown)?;
                 Ok(Attempt::Held { retry_after })
             }
-            Err(error) if unanswered => Err(error.outcome_unknown()),
+            Err(error) if left_behind => Err(error.outcome_unknown()),
             answer => answer,
         }
     }
-
-    /// One look. A missing counter starts only after the layout was compared again, because a
-    /// server that lost it may have been set up differently by somebody else meanwhile.
-    async fn look(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        if let Some(attempt) = self.look_once(request, false).await? {
-            return Ok(attempt);
-        }
-        self.nodes.agree(Operation::Acquire).await?;
-        self.look_once(request, true).await?.ok_or_else(|| {
-            Error::new(ErrorKind::CounterBroken, Operation::Acquire, KIND)
-                .because("it cannot be started")
-        })
-    }
-
-    /// `None` if the counter is missing and must not be started.
-    async fn look_once(
-        &self,
-        request: &AcquireRequest,
-        start: bool,
-    ) -> Result<Option<Attempt<Grant>>, Error> {
-        let resource = &request.attempt.resource;
-        let keys = self.keys.of(resource);
-        let script = |link: &Link| {
-            let raise = self.initial == InitialToken::Clock && link.must_raise(keys.shard);
-            let mut script = ACQUIRE.prepare_invoke();
-            self.fill_in(&mut script, &keys, request, start, raise);
-            script
-        };
-        let asked = self.clock.now();
-        let (link, answer) = self
-            .nodes
-            .run_with(keys.shard, Operation::Acquire, script, Acquired::parse)
-            .await?;
-        match answer {
-            Acquired::Granted { token, left } => {
-                link.has_raised(keys.shard);
-                // Whatever the server's clock does, a lease is no longer than it was asked to be.
-                let left = std::cmp::min(left, request.ttl.get());
-                let lease = Lease::counted_from(asked, left);
-                Ok(Some(Attempt::Granted(Grant::new(token, lease))))
-            }
-            Acquired::Held { left } => Ok(Some(Attempt::Held { retry_after: left })),
-            Acquired::Missing => Ok(None),
-            refusal => Err(refused(refusal).on(resource)),
-        }
-    }
-
-    fn fill_in(
-        &self,
-        script: &mut ScriptInvocation<'_>,
-        keys: &ResourceKeys<'_>,
-        request: &AcquireRequest,
-        start: bool,
-        raise: bool,
-    ) {
-        let (digest, attempt) = (request.attempt.holder.digest(), request.attempt.id);
-        let (origin, max_lead) = match self.initial {
-            InitialToken::Clock => (
-                "clock".to_owned(),
-                InitialToken::clock_token(InitialToken::MAX_LEAD),
-            ),
-            InitialToken::At(token) => (token.to_string(), InitialToken::MAX_JUMP),
-        };
-        script
-            .key(keys.lease())
-            .key(keys.counter())
-            .key(keys.tombstone(&digest))
-            .key(keys.tombstone_of_attempt(&digest, attempt))
-            .arg(digest)
-            .arg(attempt.to_string())
-            .arg(request.ttl.as_millis())
-            .arg(
-                request
-                    .floor
-                    .map(|floor| floor.to_string())
-                    .unwrap_or_default(),
-            )
-            .arg(origin)
-            .arg(u8::from(start))
-            .arg(u8::from(raise))
-            .arg(max_lead)
-            .arg(FencingToken::MAX.get())
-            .arg(ENDED_TTL.as_millis().to_string());
-    }
 }
 
-/// One acquire, from its first request to its answer.
-struct Asking<'a> {
+struct Waiter<'a> {
     backend: &'a RedisBackend,
     request: &'a AcquireRequest,
-    /// A request was sent and not answered: it may still arrive.
-    unanswered: bool,
+    looking: Looking<'a>,
 }
 
-impl Asking<'_> {
+/// What happens first to somebody who asks and listens.
+enum Event {
+    Answer(Answer),
+    Pushed(Pushed),
+}
+
+impl Waiter<'_> {
     async fn until_answered(&mut self) -> Result<Attempt<Grant>, Error> {
-        let first = self.ask().await?;
-        if matches!(first, Attempt::Granted(_)) || self.request.wait == Wait::Never {
-            return Ok(first);
-        }
-        let clock = &self.backend.clock;
-        let channel = self
-            .backend
-            .keys
-            .of(&self.request.attempt.resource)
-            .channel();
-        let mut listener = self.backend.wakeups.listen(&channel);
-        tokio::select! {
-            () = listener.subscribed() => {}
-            () = clock.sleep_until(self.not_after(clock.now() + POLL_CAP)) => {}
-        }
-        loop {
-            let attempt = self.ask().await?;
-            let Attempt::Held { retry_after } = attempt else {
-                return Ok(attempt);
-            };
-            let now = clock.now();
-            if now >= self.deadline() {
-                return Ok(attempt);
+        let (pushes, shard) = (&self.backend.pushes, self.looking.shard());
+        let mut reach = pushes.reach(shard);
+        // Without a channel a place in line is worth little, and a channel takes a while: what is
+        // free is granted without either.
+        if self.request.wait == Wait::Never || *reach.borrow() == Reach::No {
+            match self.looking.ask(None).await? {
+                Answer::Offer(offer) => {
+                    if let Some(grant) = self.take(offer).await? {
+                        return Ok(Attempt::Granted(grant));
+                    }
+                }
+                Answer::Held { left, .. } if self.request.wait == Wait::Never => {
+                    return Ok(Attempt::Held { retry_after: left });
+                }
+                Answer::Held { .. } => {}
             }
-            let look_again = now + std::cmp::min(retry_after, POLL_CAP);
+            pushes.want(shard);
+            self.until_reachable(&mut reach).await;
+        }
+        let mut place = pushes.enter(self.request.attempt.id);
+        loop {
+            let look_again = match self.next(&mut place, &mut reach).await? {
+                Event::Pushed(pushed) => {
+                    place.forget();
+                    let offer = self.looking.offer_of(pushed);
+                    match self.take(offer).await? {
+                        Some(grant) => return Ok(Attempt::Granted(grant)),
+                        None => continue,
+                    }
+                }
+                Event::Answer(Answer::Offer(offer)) => match self.take(offer).await? {
+                    Some(grant) => return Ok(Attempt::Granted(grant)),
+                    None => continue,
+                },
+                Event::Answer(Answer::Held { left, .. }) if self.is_over() => {
+                    return Ok(Attempt::Held { retry_after: left });
+                }
+                Event::Answer(Answer::Held { left, place }) => self.now() + pause(left, place),
+            };
+            let look_again = std::cmp::min(look_again, self.deadline());
             tokio::select! {
-                () = listener.woken() => {}
-                () = clock.sleep_until(self.not_after(look_again)) => {}
+                // It stays there, to be taken in the next round.
+                _ = place.pushed() => {}
+                // An error means that the backend is being dropped, and this future with it.
+                _ = reach.changed() => {}
+                () = self.backend.service.clock.sleep_until(look_again) => {}
             }
         }
     }
 
-    /// Asks until there is an answer: the request may be repeated, it names its acquisition.
-    async fn ask(&mut self) -> Result<Attempt<Grant>, Error> {
-        let clock = &self.backend.clock;
-        let patience = match self.request.wait {
-            Wait::Never => clock.now() + OUTAGE_PATIENCE_WITHOUT_WAIT,
-            Wait::Until(_) | Wait::Forever => self.not_after(clock.now() + OUTAGE_PATIENCE),
-        };
-        let mut pause = RETRY_FIRST;
-        loop {
-            let error = match self.look_in_time().await {
-                Ok(attempt) => return Ok(attempt),
-                Err(error) => error,
-            };
-            self.unanswered |= error.outcome() == Outcome::Unknown;
-            let again = clock.now() + pause;
-            if error.kind() != ErrorKind::Unavailable || again >= patience {
-                return Err(error.on(&self.request.attempt.resource));
-            }
-            clock.sleep_until(again).await;
-            pause = std::cmp::min(pause * 2, RETRY_MAX);
+    async fn until_reachable(&self, reach: &mut watch::Receiver<Reach>) {
+        let patience = self.now() + SUBSCRIBE_PATIENCE;
+        tokio::select! {
+            // As above: an error means that the backend is being dropped.
+            _ = reach.wait_for(|reach| *reach != Reach::No) => {}
+            () = self.backend.service.clock.sleep_until(patience) => {}
         }
     }
 
-    async fn look_in_time(&self) -> Result<Attempt<Grant>, Error> {
-        let look = self.backend.look(self.request);
-        let Wait::Until(deadline) = self.request.wait else {
-            return look.await;
+    /// Asks, and listens meanwhile.
+    async fn next(
+        &mut self,
+        place: &mut Place,
+        reach: &mut watch::Receiver<Reach>,
+    ) -> Result<Event, Error> {
+        let client = match *reach.borrow_and_update() {
+            Reach::Subscribed => self.backend.pushes.client(),
+            Reach::No | Reach::Denied => "",
         };
         tokio::select! {
             biased;
-            answer = look => answer,
-            () = self.backend.clock.sleep_until(deadline + GRACE) => {
-                Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, KIND)
-                    .because("no answer before the wait was over")
-                    .outcome_unknown())
+            pushed = place.pushed() => {
+                // The request that was under way may still arrive.
+                self.looking.left_behind = true;
+                Ok(Event::Pushed(pushed))
             }
+            answer = self.looking.ask(Some(client)) => answer.map(Event::Answer),
         }
     }
 
-    fn not_after(&self, moment: Moment) -> Moment {
-        std::cmp::min(moment, self.deadline())
+    /// What is offered becomes ours; `None` if it was gone by then, and we have to ask again.
+    async fn take(&mut self, offer: Offer) -> Result<Option<Grant>, Error> {
+        let Offer {
+            token,
+            reserved,
+            lease,
+            provisional,
+        } = offer;
+        if !provisional {
+            return Ok(Some(Grant::new(token, lease).reserving(reserved)));
+        }
+        let now = self.now();
+        if lease.deadline() <= now {
+            return Ok(None);
+        }
+        if self.request.upkeep == Upkeep::Watchdog {
+            let lease = lease.to_be_confirmed(now, CONFIRM_PART);
+            return Ok(Some(Grant::new(token, lease).reserving(reserved)));
+        }
+        let AcquireRequest { attempt, ttl, .. } = self.request;
+        let service = &self.backend.service;
+        let confirmed = service
+            .confirm(&attempt.resource, self.looking.digest(), token, *ttl)
+            .await;
+        match confirmed {
+            Ok(RenewedWord::Renewed) => {
+                let lease = Lease::counted_from(now, ttl.get());
+                Ok(Some(Grant::new(token, lease).reserving(reserved)))
+            }
+            Ok(_) => Ok(None),
+            // Asking again tells whether it was confirmed.
+            Err(error) if error.kind() == ErrorKind::Unavailable => Ok(None),
+            Err(error) => Err(error.outcome_unknown()),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.now() >= self.deadline()
+    }
+
+    fn now(&self) -> Moment {
+        self.backend.service.clock.now()
     }
 
     const fn deadline(&self) -> Moment {
@@ -230,18 +194,10 @@ impl Asking<'_> {
     }
 }
 
-fn refused(refusal: Acquired) -> Error {
-    let error = |kind| Error::new(kind, Operation::Acquire, KIND);
-    match refusal {
-        Acquired::Implausible { greatest } => error(ErrorKind::FloorImplausible)
-            .because(format!("at most {greatest} is plausible now")),
-        Acquired::Exhausted => {
-            error(ErrorKind::TokensExhausted).because("use another prefix, and seal the store")
-        }
-        Acquired::BrokenCounter { why } => error(ErrorKind::CounterBroken).because(why),
-        Acquired::BrokenLease => {
-            error(ErrorKind::Refused).because("the key of the lease holds something else")
-        }
-        _ => error(ErrorKind::Released),
-    }
+/// How long a waiter may trust that it would be told.
+fn pause(left: Duration, place: u32) -> Duration {
+    let poll = std::cmp::min(POLL_FIRST + Duration::from_millis(place.into()), POLL_MAX);
+    // Not all at once.
+    let poll = poll.mul_f64(rand::random_range(0.9..1.1));
+    std::cmp::min(left + STAGGER * place, poll)
 }

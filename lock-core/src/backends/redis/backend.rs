@@ -1,35 +1,32 @@
 use std::sync::Arc;
 
 use super::{
-    ENDED_TTL, KIND, RedisOptions,
-    keys::Keys,
-    layout::Layout,
-    nodes::Nodes,
-    scripts::{CANCEL, INSPECT, Inspected, RELEASE, parse_cancelled, parse_released},
-    wakeups::Wakeups,
+    KIND, RedisOptions, keys::Keys, layout::Layout, nodes::Nodes, pushes::Pushes, service::Service,
 };
 use crate::{
-    AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Error, ErrorKind,
-    Fairness, Fencing, Grant, HolderView, InitialToken, Inspection, LockBackend, Operation,
-    Released, RenewRequest, Renewed, ResourceName, Sequencer, Waking,
+    AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
+    Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released,
+    RenewRequest, Renewed, ResourceName, Sequencer, Waking,
 };
 
-/// A lock service on one Redis server. Dropping it closes its connections.
+/// A lock service on Redis. Dropping it closes its connections.
 #[derive(Debug)]
 pub struct RedisBackend {
-    pub(super) nodes: Nodes,
-    pub(super) wakeups: Wakeups,
-    pub(super) keys: Keys,
-    pub(super) initial: InitialToken,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) service: Arc<Service>,
+    /// Connections of their own: a renewal must not stand behind anything else.
+    pub(super) renewals: Nodes,
+    pub(super) pushes: Pushes,
 }
 
 impl RedisBackend {
     /// Connects, and agrees with the other clients on the layout of keys.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`], [`ErrorKind::Unavailable`], [`ErrorKind::Refused`], or
-    /// [`ErrorKind::ConfigMismatch`] if others use this prefix with another layout.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput),
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable),
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused), or
+    /// [`ErrorKind::ConfigMismatch`](crate::ErrorKind::ConfigMismatch) if others use this prefix
+    /// with another layout.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
@@ -44,32 +41,20 @@ impl RedisBackend {
         options.check()?;
         let keys = Keys::new(options.prefix.clone(), options.shards);
         let layout = Layout::new(&keys, options.shards);
-        let nodes = Nodes::open(url, &options, layout).await?;
-        let wakeups = Wakeups::start(nodes.clone(), options.response_timeout);
-        Ok(Self {
+        let nodes = Nodes::open(url, &options, layout.clone()).await?;
+        let renewals = Nodes::new(url, &options, layout)?;
+        let service = Arc::new(Service {
             nodes,
-            wakeups,
             keys,
             initial: options.initial_token,
             clock,
+        });
+        let pushes = Pushes::start(Arc::clone(&service), options.response_timeout);
+        Ok(Self {
+            service,
+            renewals,
+            pushes,
         })
-    }
-
-    /// Leaves a tombstone for an attempt, and gives back what it may have got.
-    pub(super) async fn bury(&self, attempt: &AttemptRef) -> Result<(), Error> {
-        let (keys, digest) = (self.keys.of(&attempt.resource), attempt.holder.digest());
-        let mut script = CANCEL.prepare_invoke();
-        script
-            .key(keys.lease())
-            .key(keys.tombstone_of_attempt(&digest, attempt.id))
-            .arg(digest)
-            .arg(attempt.id.to_string())
-            .arg(ENDED_TTL.as_millis().to_string())
-            .arg(keys.channel());
-        self.nodes
-            .run(keys.shard, Operation::Cancel, &script, parse_cancelled)
-            .await
-            .map_err(|error| error.on(&attempt.resource))
     }
 }
 
@@ -79,7 +64,7 @@ impl LockBackend for RedisBackend {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::new(Fencing::BestEffort, Fairness::None, Waking::Pushed)
+        Capabilities::new(Fencing::BestEffort, Fairness::Fifo, Waking::Pushed)
     }
 
     fn acquire<'a>(
@@ -97,62 +82,52 @@ impl LockBackend for RedisBackend {
     }
 
     fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
-        Box::pin(async move {
-            let (keys, digest) = (self.keys.of(lease.resource()), lease.holder().digest());
-            let mut script = RELEASE.prepare_invoke();
-            script
-                .key(keys.lease())
-                .key(keys.tombstone(&digest))
-                .arg(digest)
-                .arg(lease.token().get())
-                .arg(ENDED_TTL.as_millis().to_string())
-                .arg(keys.channel());
-            let ours = self
-                .nodes
-                .run(keys.shard, Operation::Release, &script, parse_released)
-                .await
-                .map_err(|error| error.on(lease.resource()))?;
-            Ok(if ours {
-                Released::Released
-            } else {
-                Released::NotHolder
-            })
-        })
+        Box::pin(self.service.release(lease, None))
     }
 
     fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(self.bury(attempt))
+        Box::pin(self.service.cancel(attempt))
     }
 
     fn inspect<'a>(
         &'a self,
         resource: &'a ResourceName,
     ) -> BoxFuture<'a, Result<Inspection, Error>> {
-        Box::pin(async move {
-            let mut script = INSPECT.prepare_invoke();
-            let keys = self.keys.of(resource);
-            script.key(keys.lease());
-            let inspected = self
-                .nodes
-                .run(keys.shard, Operation::Inspect, &script, Inspected::parse)
-                .await
-                .map_err(|error| error.on(resource))?;
-            match inspected {
-                Inspected::Held {
-                    token,
-                    digest,
-                    left,
-                } => Ok(Inspection::new(Some(HolderView::of_digest(
-                    &digest, token, left,
-                )))),
-                Inspected::Free => Ok(Inspection::new(None)),
-                Inspected::Broken => Err(broken_lease(Operation::Inspect).on(resource)),
-            }
-        })
+        Box::pin(self.service.inspect(resource))
     }
-}
 
-pub(super) fn broken_lease(operation: Operation) -> Error {
-    Error::new(ErrorKind::Refused, operation, KIND)
-        .because("the key of the lease holds something else")
+    fn release_hold<'a>(
+        &'a self,
+        lease: &'a Sequencer,
+        attempt: AttemptId,
+    ) -> BoxFuture<'a, Result<Released, Error>> {
+        Box::pin(self.service.release(lease, Some(attempt)))
+    }
+
+    fn force_release<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        token: FencingToken,
+    ) -> BoxFuture<'a, Result<Forced, Error>> {
+        Box::pin(self.service.force_release(resource, token))
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
+        Box::pin(self.list_all())
+    }
+
+    fn acquire_together<'a>(
+        &'a self,
+        requests: &'a [AcquireRequest],
+    ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
+        Box::pin(self.together(requests))
+    }
+
+    fn part_of(&self, resource: &ResourceName) -> u16 {
+        if self.service.nodes.shards_share_scripts() {
+            0
+        } else {
+            self.service.keys.of(resource).shard
+        }
+    }
 }

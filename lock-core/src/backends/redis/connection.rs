@@ -29,7 +29,7 @@ pub(super) enum Peer {
 /// one broke.
 ///
 /// A command is never sent twice here: whether that is right is for the caller to know. Pushes come
-/// in on a connection of their own (see [`Wakeups`](super::wakeups::Wakeups)), so that an answer on
+/// in on a connection of their own (see [`Pushes`](super::pushes::Pushes)), so that an answer on
 /// this one can only belong to the command before it.
 pub(super) struct Connection {
     peer: Peer,

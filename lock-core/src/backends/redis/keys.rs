@@ -23,16 +23,41 @@ impl Keys {
         Self { prefix, shards }
     }
 
+    pub(super) const fn shards(&self) -> u16 {
+        self.shards
+    }
+
     /// Format version and shard count, written once.
     pub(super) fn config(&self) -> String {
         format!("{}:config", self.prefix)
+    }
+
+    /// The channel on which a client takes the grants of a shard.
+    pub(super) fn channel(&self, shard: u16, client: &str) -> String {
+        format!("{}:grants:{client}", self.base(shard))
+    }
+
+    /// The pattern of all leases.
+    pub(super) fn all_leases(&self) -> String {
+        format!("{}:{{*}}:lease:*", self.prefix)
+    }
+
+    /// The resource whose lease has this key.
+    pub(super) fn resource_of(&self, lease: &str) -> Option<ResourceName> {
+        let rest = lease.strip_prefix(&self.prefix)?.strip_prefix(":{")?;
+        let (_, name) = rest.split_once("}:lease:")?;
+        ResourceName::new(name).ok()
+    }
+
+    fn base(&self, shard: u16) -> String {
+        format!("{}:{{{shard}}}", self.prefix)
     }
 
     pub(super) fn of<'a>(&self, resource: &'a ResourceName) -> ResourceKeys<'a> {
         let shard = self.shard(resource);
         ResourceKeys {
             shard,
-            base: format!("{}:{{{shard}}}", self.prefix),
+            base: self.base(shard),
             resource,
         }
     }
@@ -57,6 +82,21 @@ impl ResourceKeys<'_> {
         format!("{}:lease:{}", self.base, self.resource)
     }
 
+    /// The line of waiters: a sorted set of holders by ticket.
+    pub(super) fn line(&self) -> String {
+        format!("{}:line:{}", self.base, self.resource)
+    }
+
+    /// What is aside: a sorted set of who could not be reached, by since when.
+    pub(super) fn aside(&self) -> String {
+        format!("{}:aside:{}", self.base, self.resource)
+    }
+
+    /// The details of the waiters, a hash.
+    pub(super) fn waiters(&self) -> String {
+        format!("{}:waiters:{}", self.base, self.resource)
+    }
+
     /// The tombstone of an acquisition that was released, by the digest of its holder.
     pub(super) fn tombstone(&self, digest: &str) -> String {
         format!("{}:ended:{digest}", self.base)
@@ -67,9 +107,9 @@ impl ResourceKeys<'_> {
         format!("{}:ended:{digest}:{attempt}", self.base)
     }
 
-    /// The channel on which the resource is announced to be free.
-    pub(super) fn channel(&self) -> String {
-        format!("{}:free:{}", self.base, self.resource)
+    /// What the channels begin with on which clients take the grants of this shard.
+    pub(super) fn channels(&self) -> String {
+        format!("{}:grants:", self.base)
     }
 }
 
@@ -96,6 +136,19 @@ mod tests {
             .map(|number| shard(&format!("account:{number}")))
             .collect();
         assert_eq!(used.len(), 64, "a thousand names reach every shard");
+    }
+
+    #[test]
+    fn a_lease_names_its_resource() {
+        let keys = Keys::new("palisade".into(), 64);
+        for name in ["account:42", "{user:1}:cart", "}:lease:{", "a b"] {
+            let resource = ResourceName::new(name).unwrap();
+            assert_eq!(
+                keys.resource_of(&keys.of(&resource).lease()),
+                Some(resource)
+            );
+        }
+        assert_eq!(keys.resource_of("other:{1}:lease:a"), None);
     }
 
     #[test]

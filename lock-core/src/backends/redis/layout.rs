@@ -52,12 +52,20 @@ impl Layout {
     }
 
     /// Writes or compares the layout on one server, unless another node of its cluster has it.
+    ///
+    /// Looks first: a server that is out of memory refuses to write, and yet it has to be reached
+    /// by those who renew and release.
     pub(super) async fn agree_here(
         &self,
         link: &mut Link,
         operation: Operation,
     ) -> Result<(), Error> {
-        match self.offer().query_async::<Option<String>>(link).await {
+        let mut look = redis::cmd("GET");
+        let mut stored = look.arg(&self.key).query_async(link).await;
+        if let Ok(None) = stored {
+            stored = self.offer().query_async::<Option<String>>(link).await;
+        }
+        match stored {
             Ok(stored) => self.compare(stored.as_deref(), operation),
             Err(error) if error.is_cluster_error() => Ok(()),
             Err(error) => Err(translate(error, operation).not_applied()),

@@ -1,4 +1,4 @@
-//! One Redis server, 7.0 or newer.
+//! Redis 7.0 or newer: one server, Sentinel or Cluster.
 //!
 //! # Keys
 //! All keys begin with the prefix (`palisade`) and, but for the configuration, with the number `n`
@@ -8,12 +8,17 @@
 //! |---|---|---|---|
 //! | `palisade:config` | string | none | `version:shards`, written once; a mismatch is fatal |
 //! | `palisade:{n}:counter` | string | none | the last token of the shard; deleted by nothing |
-//! | `palisade:{n}:lease:NAME` | string | ttl + [`ENDED_TTL`] | token, holder, attempts, end |
+//! | `palisade:{n}:lease:NAME` | string | ttl + delay + [`ENDED_TTL`] | who holds it till when |
+//! | `palisade:{n}:line:NAME` | sorted set | [`QUEUE_TTL`] | who waits, by ticket |
+//! | `palisade:{n}:aside:NAME` | sorted set | [`QUEUE_TTL`] | who could not be reached, since when |
+//! | `palisade:{n}:waiters:NAME` | hash | [`QUEUE_TTL`] | what each of them asked for |
 //! | `palisade:{n}:ended:HOLDER` | string | [`ENDED_TTL`] | tombstone of a release: its token |
 //! | `palisade:{n}:ended:HOLDER:ATTEMPT` | string | [`ENDED_TTL`] | tombstone of an attempt |
 //!
-//! HOLDER is a digest: the secret itself is never sent. The channel `palisade:{n}:free:NAME` wakes
-//! waiters. Of an idle resource nothing remains after [`ENDED_TTL`].
+//! HOLDER is a digest: the secret itself is never sent. A line's keys are gone with its last waiter.
+//! On the channel `palisade:{n}:grants:CLIENT` a client, which is a
+//! [`RedisBackend`], takes the grants of a shard. Of an idle resource nothing remains after
+//! [`QUEUE_TTL`]. What is in the values stands in `lua/shared.lua` and `lua/queue.lua`.
 //!
 //! # Tokens
 //! `INCR` of the shard's counter, inside the script that grants. A missing counter starts at the
@@ -24,15 +29,32 @@
 //! when the server's clock jumps: the store refuses such tokens, and the floor repairs them.
 //!
 //! # Waiting
-//! A waiter subscribes, looks again, and sleeps until a release is announced, the lease that it saw
-//! must have run out, or one second has passed. A release wakes one waiter per process, and waiters
-//! may be overtaken. Requests are repeated after a lost answer, which is safe because they carry
-//! the identity of the acquisition. A server that does not answer is asked again for 10 s, or until
-//! the wait is over.
+//! First come, first served, across all clients. Whoever ends a lease grants to the head of the
+//! line in the same script and pushes the grant to that client's channel: the waiter holds the
+//! lock when the push arrives. Such a grant is *provisional*: its lease is [`PROVISIONAL`] long, or
+//! the ttl if that is shorter, until its holder confirms it, which the watchdog does with the first
+//! renewal. So a client that is paused or gone costs the line one provisional lease, not one ttl
+//! for each of its waiters: its waiters are put aside, keep their tickets, and are back in line
+//! when they ask again. The same goes for a client whose channel has no subscriber. A waiter that
+//! does not ask for [`QUEUE_TTL`] is forgotten.
+//!
+//! What gets lost is found by asking: the first in line ask again every 300 ms and when the present
+//! lease must have run out, those behind them less often, up to 5 s. Requests are repeated after a
+//! lost answer, which is safe because they carry the identity of the acquisition. A server that
+//! does not answer is asked again for 10 s, or until the wait is over. Late requests find
+//! tombstones. Without pub/sub, as under an ACL that denies it, waiters poll, and there is no order.
 //!
 //! # Connections
-//! Two: one for commands, which is replaced when an answer is late or unreadable, and one for
-//! wake-ups, which is made when somebody waits.
+//! Three: one for commands and one for renewals, which are replaced when an answer is late or
+//! unreadable, and one for grants, which is made when somebody waits. Nothing but subscriptions is
+//! ever sent on that one, one channel at a time (see decision 0004).
+//!
+//! # Scripts
+//! Each begins with a header that says what it takes, answers and promises. They read the time from
+//! the server, write counters before leases because an error does not roll back, and can be sent
+//! again. A script that would have to put aside more than 64 waiters stops and asks to be run again.
+//! Clients of two versions may share a prefix as long as `version` is the same: it changes with
+//! every change of a value's format, and then all clients have to be stopped first.
 //!
 //! # Memory
 //! Renew, release and cancel run when the server is out of memory (`noeviction`), acquire does not.
@@ -41,6 +63,7 @@
 
 mod acquire;
 mod address;
+mod answers;
 mod backend;
 mod cluster;
 mod connection;
@@ -49,15 +72,19 @@ mod fitness;
 mod keys;
 mod layout;
 mod link;
+mod list;
+mod look;
 mod nodes;
 mod options;
+mod pushes;
 mod renew;
 mod scripts;
 mod sentinel;
+mod service;
 mod service_url;
 mod slots;
 mod tls;
-mod wakeups;
+mod together;
 
 use std::time::Duration;
 
@@ -71,3 +98,14 @@ pub const KIND: &str = "redis";
 ///
 /// Each costs the server about 110 bytes for as long.
 pub const ENDED_TTL: Duration = Duration::from_secs(15);
+
+/// How long a place in line is kept for a waiter that cannot be reached and does not ask. All keys
+/// of a line live that long after the last waiter has asked.
+pub const QUEUE_TTL: Duration = Duration::from_secs(30);
+
+/// The longest that a lease lasts which was pushed to a waiter, until its holder confirms it. So
+/// much does a waiter cost the line that is not there any more.
+pub const PROVISIONAL: Duration = Duration::from_secs(1);
+
+/// How many waiters one script puts aside at most before it lets others run.
+const MOVES: u32 = 64;

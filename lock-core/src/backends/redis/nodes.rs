@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use redis::{
     Client, ErrorKind as RedisKind, FromRedisValue, RedisError, RedisResult, ScriptInvocation,
@@ -63,6 +63,13 @@ impl Nodes {
         options: &RedisOptions,
         layout: Layout,
     ) -> Result<Self, Error> {
+        let nodes = Self::new(url, options, layout)?;
+        nodes.agree(Operation::Connect).await?;
+        Ok(nodes)
+    }
+
+    /// Connects when something is sent, and agrees on the layout then.
+    pub(super) fn new(url: &str, options: &RedisOptions, layout: Layout) -> Result<Self, Error> {
         let url = ServiceUrl::parse(url, options)?;
         let timeout = options.response_timeout;
         let topology = url.topology;
@@ -77,14 +84,12 @@ impl Nodes {
             Topology::Sentinel => one(Peer::Primary(Box::new(Sentinels::new(url, timeout)))),
             Topology::Cluster => Servers::Many(Cluster::new(url, layout.clone(), timeout)),
         };
-        let nodes = Self(Arc::new(Inner {
+        Ok(Self(Arc::new(Inner {
             servers,
             topology,
             layout,
             patience: timeout,
-        }));
-        nodes.agree(Operation::Connect).await?;
-        Ok(nodes)
+        })))
     }
 
     /// Runs a script on the server that has the shard, and reads its answer. All keys of the script
@@ -118,6 +123,37 @@ impl Nodes {
     /// Whether the keys of one script may be of several shards.
     pub(super) fn shards_share_scripts(&self) -> bool {
         self.0.topology != Topology::Cluster
+    }
+
+    /// All keys that match a pattern, some of them more than once. Looks at `step` keys at a time.
+    pub(super) async fn scan(
+        &self,
+        pattern: &str,
+        step: usize,
+        operation: Operation,
+    ) -> Result<Vec<String>, Error> {
+        let mut found = Vec::new();
+        for link in self.links(operation).await? {
+            let scanned = scan(&link, pattern, step).await;
+            found.extend(scanned.map_err(|error| translate(error, operation).not_applied())?);
+        }
+        Ok(found)
+    }
+
+    /// A connection to every server that has a shard.
+    async fn links(&self, operation: Operation) -> Result<Vec<Link>, Error> {
+        let cluster = match &self.0.servers {
+            Servers::One(server) => return Ok(vec![server.link(operation).await?]),
+            Servers::Many(cluster) => cluster,
+        };
+        let mut links = HashMap::new();
+        for shard in 0..self.0.layout.shards {
+            let link = cluster.link(slot_of(shard), operation).await?;
+            if let Some(owner) = cluster.owner(slot_of(shard)) {
+                links.entry(owner).or_insert(link);
+            }
+        }
+        Ok(links.into_values().collect())
     }
 
     /// Compares the layout of keys again.
@@ -240,6 +276,25 @@ impl Inner {
                 None
             }
         }
+    }
+}
+
+async fn scan(link: &Link, pattern: &str, step: usize) -> RedisResult<Vec<String>> {
+    let mut found = Vec::new();
+    let mut cursor = 0_u64;
+    loop {
+        let mut command = redis::cmd("SCAN");
+        command.arg(cursor).arg("MATCH").arg(pattern);
+        command.arg("COUNT").arg(step);
+        let answer = link.send(&command).await?;
+        let (next, keys) = link.read(answer, |answer| {
+            Ok(<(u64, Vec<String>)>::from_redis_value(answer)?)
+        })?;
+        found.extend(keys);
+        if next == 0 {
+            return Ok(found);
+        }
+        cursor = next;
     }
 }
 

@@ -3,11 +3,12 @@ use std::collections::BTreeMap;
 use futures_util::future::join_all;
 
 use super::{
-    ENDED_TTL, RedisBackend,
-    backend::broken_lease,
-    scripts::{RENEW, RenewedWord},
+    RedisBackend,
+    answers::{Refusal, RenewedWord},
+    scripts::RENEW,
+    service::refused,
 };
-use crate::{Error, Lease, Operation, RenewRequest, Renewed};
+use crate::{Error, Lease, Moment, Operation, RenewRequest, Renewed};
 
 impl RedisBackend {
     /// Renews leases with as few scripts as their keys allow. A script that fails fails its own
@@ -37,10 +38,10 @@ impl RedisBackend {
     ) -> BTreeMap<u16, Vec<(usize, &'a RenewRequest)>> {
         let mut batches = BTreeMap::<u16, Vec<_>>::new();
         for (place, lease) in leases.iter().enumerate() {
-            let shard = if self.nodes.shards_share_scripts() {
+            let shard = if self.service.nodes.shards_share_scripts() {
                 0
             } else {
-                self.keys.of(lease.sequencer.resource()).shard
+                self.service.keys.of(lease.sequencer.resource()).shard
             };
             batches.entry(shard).or_default().push((place, lease));
         }
@@ -53,33 +54,54 @@ impl RedisBackend {
         leases: &[(usize, &RenewRequest)],
     ) -> Result<Vec<Result<Renewed, Error>>, Error> {
         let mut script = RENEW.prepare_invoke();
-        script.arg(ENDED_TTL.as_millis().to_string());
         for (_, RenewRequest { sequencer, ttl }) in leases {
             script
-                .key(self.keys.of(sequencer.resource()).lease())
+                .key(self.service.keys.of(sequencer.resource()).lease())
                 .arg(sequencer.holder().digest())
                 .arg(sequencer.token().get())
                 .arg(ttl.as_millis());
         }
-        let asked = self.clock.now();
+        let asked = self.service.clock.now();
         let parse = |answer| RenewedWord::parse_all(answer, leases.len());
         let words = self
-            .nodes
+            .renewals
             .run(shard, Operation::Renew, &script, parse)
             .await?;
         let answers = leases
             .iter()
             .zip(words)
-            .map(|((_, request), word)| match word {
-                RenewedWord::Renewed => Ok(Renewed::Renewed(Lease::counted_from(
-                    asked,
-                    request.ttl.get(),
-                ))),
-                RenewedWord::NotHolder => Ok(Renewed::NotHolder),
-                RenewedWord::Broken => {
-                    Err(broken_lease(Operation::Renew).on(request.sequencer.resource()))
+            .map(|((_, request), word)| async move {
+                match word {
+                    RenewedWord::Provisional => self.confirm(request).await,
+                    word => renewed(request, word, asked),
                 }
             });
-        Ok(answers.collect())
+        Ok(join_all(answers).await)
+    }
+
+    /// The first renewal of a lease that was pushed.
+    async fn confirm(&self, request: &RenewRequest) -> Result<Renewed, Error> {
+        let RenewRequest { sequencer, ttl } = request;
+        let (resource, digest) = (sequencer.resource(), sequencer.holder().digest());
+        let asked = self.service.clock.now();
+        let word = self
+            .service
+            .confirm(resource, &digest, sequencer.token(), *ttl)
+            .await?;
+        renewed(request, word, asked)
+    }
+}
+
+fn renewed(request: &RenewRequest, word: RenewedWord, asked: Moment) -> Result<Renewed, Error> {
+    match word {
+        RenewedWord::Renewed => Ok(Renewed::Renewed(Lease::counted_from(
+            asked,
+            request.ttl.get(),
+        ))),
+        RenewedWord::NotHolder | RenewedWord::Provisional => Ok(Renewed::NotHolder),
+        RenewedWord::Broken => {
+            let error = refused(Refusal::BrokenLease, Operation::Renew);
+            Err(error.on(request.sequencer.resource()))
+        }
     }
 }

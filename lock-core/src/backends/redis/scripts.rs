@@ -1,150 +1,86 @@
-//! The scripts, and their answers as types.
+//! The scripts, each put together from its own text and the shared ones that it begins with.
 
-use std::{sync::LazyLock, time::Duration};
+use std::sync::LazyLock;
 
-use redis::{FromRedisValue, RedisError, RedisResult, Script, Value};
+use redis::Script;
 
-use crate::FencingToken;
+use super::{ENDED_TTL, MOVES, PROVISIONAL, QUEUE_TTL};
+use crate::{FencingToken, InitialToken};
 
-pub(super) static ACQUIRE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("lua/acquire.lua")));
-pub(super) static RENEW: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("lua/renew.lua")));
-pub(super) static RELEASE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("lua/release.lua")));
-pub(super) static CANCEL: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("lua/cancel.lua")));
-pub(super) static INSPECT: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("lua/inspect.lua")));
-
-/// What `acquire.lua` answers.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Acquired {
-    Granted { token: FencingToken, left: Duration },
-    Held { left: Duration },
-    Ended,
-    Missing,
-    Implausible { greatest: u64 },
-    Exhausted,
-    BrokenCounter { why: String },
-    BrokenLease,
+macro_rules! scripts {
+    ($($name:ident = $file:literal;)+) => {
+        $(pub(super) static $name: LazyLock<Script> =
+            LazyLock::new(|| Script::new(&assemble(include_str!($file))));)+
+    };
 }
 
-/// What `renew.lua` answers for each lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RenewedWord {
-    Renewed,
-    NotHolder,
-    Broken,
+scripts! {
+    ACQUIRE = "lua/acquire.lua";
+    TOGETHER = "lua/together.lua";
+    CONFIRM = "lua/confirm.lua";
+    RENEW = "lua/renew.lua";
+    RELEASE = "lua/release.lua";
+    CANCEL = "lua/cancel.lua";
+    FORCE_RELEASE = "lua/force_release.lua";
+    INSPECT = "lua/inspect.lua";
 }
 
-/// What `inspect.lua` answers.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Inspected {
-    Held {
-        token: FencingToken,
-        digest: String,
-        left: Duration,
-    },
-    Free,
-    Broken,
+const SHARED: [(&str, &str); 3] = [
+    ("shared.lua", include_str!("lua/shared.lua")),
+    ("tokens.lua", include_str!("lua/tokens.lua")),
+    ("queue.lua", include_str!("lua/queue.lua")),
+];
+
+/// Puts a script together: its first line, which has its flags, the constants, the shared parts
+/// that its second line names, and the rest. Comments are left out: servers keep every script.
+fn assemble(script: &str) -> String {
+    let (flags, body) = script.split_once('\n').unwrap_or((script, ""));
+    let begins_with = body.lines().next().unwrap_or_default();
+    let named = |(name, _): &&(&str, &str)| begins_with.contains(name);
+    let shared = SHARED.iter().filter(named).map(|(_, text)| *text);
+    let constants = constants();
+    let parts = std::iter::once(constants.as_str())
+        .chain(shared)
+        .chain([body]);
+    let code = parts
+        .flat_map(str::lines)
+        .filter(|line| !line.trim_start().starts_with("--") && !line.is_empty());
+    std::iter::once(flags)
+        .chain(code)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
-impl Acquired {
-    pub(super) fn parse(answer: Value) -> RedisResult<Self> {
-        let words = Vec::<String>::from_redis_value(answer)?;
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match words[..] {
-            ["granted", token, left] => Ok(Self::Granted {
-                token: number(token)?,
-                left: millis(left)?,
-            }),
-            ["held", left] => Ok(Self::Held {
-                left: millis(left)?,
-            }),
-            ["ended"] => Ok(Self::Ended),
-            ["missing"] => Ok(Self::Missing),
-            ["implausible", greatest] => Ok(Self::Implausible {
-                greatest: number(greatest)?,
-            }),
-            ["exhausted"] => Ok(Self::Exhausted),
-            ["broken_counter", why] => Ok(Self::BrokenCounter {
-                why: why.to_owned(),
-            }),
-            ["broken_lease"] => Ok(Self::BrokenLease),
-            _ => Err(unexpected()),
-        }
-    }
-}
-
-impl RenewedWord {
-    /// As many words as there are leases.
-    pub(super) fn parse_all(answer: Value, leases: usize) -> RedisResult<Vec<Self>> {
-        let words = Vec::<String>::from_redis_value(answer)?;
-        if words.len() != leases {
-            return Err(unexpected());
-        }
-        words
-            .iter()
-            .map(|word| match word.as_str() {
-                "renewed" => Ok(Self::Renewed),
-                "not_holder" => Ok(Self::NotHolder),
-                "broken" => Ok(Self::Broken),
-                _ => Err(unexpected()),
-            })
-            .collect()
-    }
-}
-
-impl Inspected {
-    pub(super) fn parse(answer: Value) -> RedisResult<Self> {
-        let words = Vec::<String>::from_redis_value(answer)?;
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match words[..] {
-            ["held", token, digest, left] => Ok(Self::Held {
-                token: number(token)?,
-                digest: digest.to_owned(),
-                left: millis(left)?,
-            }),
-            ["free"] => Ok(Self::Free),
-            ["broken"] => Ok(Self::Broken),
-            _ => Err(unexpected()),
-        }
-    }
-}
-
-/// Whether `release.lua` found the lease to be ours.
-pub(super) fn parse_released(answer: Value) -> RedisResult<bool> {
-    let words = Vec::<String>::from_redis_value(answer)?;
-    match words.first().map(String::as_str) {
-        Some("released") => Ok(true),
-        Some("not_holder") => Ok(false),
-        _ => Err(unexpected()),
-    }
-}
-
-/// `cancel.lua` always succeeds.
-pub(super) fn parse_cancelled(answer: Value) -> RedisResult<()> {
-    let words = Vec::<String>::from_redis_value(answer)?;
-    if words == ["cancelled"] {
-        Ok(())
-    } else {
-        Err(unexpected())
-    }
-}
-
-fn number<T: std::str::FromStr>(text: &str) -> RedisResult<T> {
-    text.parse().map_err(|_| unexpected())
-}
-
-fn millis(text: &str) -> RedisResult<Duration> {
-    number(text).map(Duration::from_millis)
-}
-
-fn unexpected() -> RedisError {
-    (
-        redis::ErrorKind::UnexpectedReturnType,
-        "not an answer of this version's scripts",
+/// What scripts and clients have to agree on.
+fn constants() -> String {
+    format!(
+        "local ENDED_MS, QUEUE_MS, PROVISIONAL_MS, MOVES = {}, {}, {}, {MOVES}\n\
+         local TOKEN_MAX, MAX_LEAD, MAX_JUMP = {}, {}, {}",
+        ENDED_TTL.as_millis(),
+        QUEUE_TTL.as_millis(),
+        PROVISIONAL.as_millis(),
+        FencingToken::MAX.get(),
+        InitialToken::clock_token(InitialToken::MAX_LEAD),
+        InitialToken::MAX_JUMP,
     )
-        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_begins_with_its_flags_and_what_it_shares() {
+        let text = assemble(include_str!("lua/renew.lua"));
+        assert!(
+            text.starts_with("#!lua flags=allow-oom\nlocal ENDED_MS, "),
+            "{text}"
+        );
+        assert!(text.contains("local function load(key)"));
+        assert!(
+            !text.contains("local function hand_on"),
+            "renewals have no line"
+        );
+        assert!(!text.contains("--"), "{text}");
+    }
 }

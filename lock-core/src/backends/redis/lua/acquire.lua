@@ -1,87 +1,127 @@
 #!lua
--- Grants a lease, or says who stands in the way.
+-- Begins with shared.lua, tokens.lua, queue.lua.
 --
--- KEYS[1] lease of the resource: "token:holder:attempts:expires_ms", attempts joined by ","
--- KEYS[2] token counter of the shard
--- KEYS[3] tombstone of this holder: the acquisition was released
--- KEYS[4] tombstone of this holder and attempt: the attempt was cancelled
--- ARGV[1] holder, a digest of 32 hex digits
--- ARGV[2] attempt, 16 hex digits
--- ARGV[3] ttl in ms
--- ARGV[4] floor: least token that is of use, or ""
--- ARGV[5] origin: where counters start, "clock" or a token
--- ARGV[6] start: "1" if a missing counter may start now
--- ARGV[7] raise: "1" lifts the counter to the clock first
--- ARGV[8] max lead: how far a floor may lie above the clock, or above the counter, in tokens
--- ARGV[9] greatest token there is
--- ARGV[10] how long an ended lease is remembered, in ms
+-- Grants a lease, or takes a place in line, or says who stands in the way.
 --
--- Returns {"granted", token, left_ms} | {"held", left_ms} | {"ended"} | {"missing"}
+-- KEYS[1] token counter of the shard
+-- KEYS[2] lease of the resource
+-- KEYS[3] line of waiters
+-- KEYS[4] what is aside
+-- KEYS[5] details of the waiters
+-- KEYS[6] tombstone of this holder: the acquisition was released
+-- KEYS[7] tombstone of this holder and attempt: the attempt was cancelled
+-- ARGV[1] origin: where counters start, "clock" or a token
+-- ARGV[2] raise: "1" lifts the counter to the clock first
+-- ARGV[3] what the clients' channels begin with
+-- ARGV[4] holder, a digest of 32 hex digits
+-- ARGV[5] attempt, 16 hex digits
+-- ARGV[6] ttl in ms
+-- ARGV[7] floor: least token that is of use, or ""
+-- ARGV[8] start: "1" if a missing counter may start now
+-- ARGV[9] wait: "1" takes a place in line
+-- ARGV[10] client whose channel takes a push, 16 hex digits, or ""
+-- ARGV[11] delay after the lease in ms
+-- ARGV[12] reserve: how many tokens
+-- ARGV[13] how many may wait at most, or ""
+-- ARGV[14] metadata
+--
+-- Returns {"granted", token, left_ms, state, reserved} | {"held", left_ms}
+--       | {"waiting", left_ms, now_ms, place} | {"full"} | {"more"} | {"ended"} | {"missing"}
 --       | {"implausible", greatest} | {"exhausted"} | {"broken_counter", why} | {"broken_lease"}
 --
--- Idempotent: sent again by the holder of a living lease it returns the same token and the time
--- left. Atomic, but an error does not roll back: INCR comes before SET, so that an error leaves
--- at most an unused token. Tokens have 15 digits at most, which a double holds exactly. Time is
--- read in whole ms, so the server keeps a lease 1 ms longer than it tells. The key stays for a
--- while after the lease has ended, so that a late request of its holder is not taken for a new one.
+-- Idempotent: sent again by the holder of a living lease it returns the same token, its state and
+-- the time left, and extends nothing; sent again by a waiter it keeps its place. A free resource
+-- goes to the head of the line, not to the caller. Atomic, but an error does not roll back.
 
-local ATTEMPTS_MAX = 16
+local holder, attempt, start, waits = ARGV[4], ARGV[5], ARGV[8] == "1", ARGV[9] == "1"
 
-local function text(number) return string.format("%.0f", number) end
-
--- Every attempt that is told of the lease is kept, because a cancel ends the lease only if no other
--- attempt relies on it.
-local function with_attempt(attempts, attempt)
-  if ("," .. attempts .. ","):find("," .. attempt .. ",", 1, true) then return attempts end
-  return (attempts .. "," .. attempt):sub(-(ATTEMPTS_MAX * 17 - 1))
+local function grant()
+  local counter, wrong = counter_before(ARGV[7], ARGV[12], start)
+  if not counter then return wrong end
+  lease = {token = draw(counter, ARGV[12]), holder = holder, attempts = attempt, expires = "0",
+    delay = ARGV[11], state = "f", reserved = ARGV[12], metadata = ARGV[14]}
+  extend(lease, ARGV[6])
+  save(KEYS[2], lease)
+  return {"granted", lease.token, ARGV[6], "f", ARGV[12]}
 end
 
-if redis.call("EXISTS", KEYS[3], KEYS[4]) > 0 then return {"ended"} end
-
-local time = redis.call("TIME")
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local clock = time[1] * 100000 + math.floor(time[2] / 10)
-
-local lease = redis.pcall("GET", KEYS[1])
-if type(lease) == "table" then return {"broken_lease"} end
-if lease then
-  local token, holder, attempts, expires = lease:match("^(%d+):(%x+):([%x,]+):(%d+)$")
-  if not token then return {"broken_lease"} end
-  local left = expires - now_ms
-  if holder == ARGV[1] then
-    if left <= 0 then return {"ended"} end
-    local told = token .. ":" .. holder .. ":" .. with_attempt(attempts, ARGV[2]) .. ":" .. expires
-    if told ~= lease then redis.call("SET", KEYS[1], told, "KEEPTTL") end
-    return {"granted", token, text(left - 1)}
+-- Takes a place in line, or keeps the one that there is. False if too many wait already.
+local function queue()
+  local entry = waiter(holder)
+  if not entry then
+    forget_the_unreachable()
+    local most = tonumber(ARGV[13])
+    if most and redis.call("HLEN", KEYS[5]) > most then
+      forget_the_silent()
+      if redis.call("HLEN", KEYS[5]) > most then return false end
+    end
+    entry = {attempts = attempt, ticket = redis.call("HINCRBY", KEYS[5], "#", 1)}
   end
-  if left > 0 then return {"held", text(left)} end
+  entry.client, entry.latest, entry.ttl, entry.floor = ARGV[10], attempt, ARGV[6], ARGV[7]
+  entry.attempts = with_attempt(entry.attempts, attempt)
+  entry.delay, entry.reserve, entry.metadata = ARGV[11], ARGV[12], ARGV[14]
+  entry.asked = text(now)
+  write_waiter(holder, entry)
+  redis.call("ZREM", KEYS[4], holder, "!" .. entry.client)
+  redis.call("ZADD", KEYS[3], entry.ticket, holder)
+  redis.call("PEXPIRE", KEYS[3], QUEUE_MS)
+  redis.call("PEXPIRE", KEYS[4], QUEUE_MS)
+  redis.call("PEXPIRE", KEYS[5], QUEUE_MS)
+  return true
 end
 
-local stored = redis.pcall("GET", KEYS[2])
-if type(stored) == "table" then return {"broken_counter", "its key holds something else"} end
-if stored and (#stored > 15 or not stored:match("^%d+$")) then
-  return {"broken_counter", "it is not a whole number of at most 15 digits"}
+local function waiting()
+  local left = lease and math.max(lease.blocked, 0) or 0
+  local place = redis.call("ZRANK", KEYS[3], holder) or 0
+  return {"waiting", text(left), text(now), text(place)}
 end
-if stored and redis.call("PTTL", KEYS[2]) ~= -1 then
-  return {"broken_counter", "it has a time to live and would be lost"}
-end
-if not stored and ARGV[6] ~= "1" then return {"missing"} end
 
-local from_clock = ARGV[5] == "clock"
-local counter = tonumber(stored) or (from_clock and clock or tonumber(ARGV[5])) - 1
-local least = counter
-if ARGV[7] == "1" and clock > least then least = clock end
-local floor = tonumber(ARGV[4])
-if floor and floor - 1 > least then
-  local greatest = math.min((from_clock and clock or counter) + ARGV[8], tonumber(ARGV[9]))
-  if floor > greatest then return {"implausible", text(greatest)} end
-  least = floor - 1
-end
-if least >= tonumber(ARGV[9]) then return {"exhausted"} end
+if foreign then return {"broken_lease"} end
 
-if not stored or least > counter then redis.call("SET", KEYS[2], text(least)) end
-local token = text(redis.call("INCR", KEYS[2]))
-local kept_ms = ARGV[3] + 1
-local granted = token .. ":" .. ARGV[1] .. ":" .. ARGV[2] .. ":" .. text(now_ms + kept_ms)
-redis.call("SET", KEYS[1], granted, "PX", text(kept_ms + ARGV[10]))
-return {"granted", token, ARGV[3]}
+-- One call for what is hardly ever there.
+local alone = redis.call("EXISTS", KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]) == 0
+if not alone then
+  if redis.call("EXISTS", KEYS[6], KEYS[7]) > 0 then return {"ended"} end
+  if redis.call("ZSCORE", KEYS[4], "=" .. holder) then return {"ended"} end
+end
+
+if lease and lease.holder == holder then
+  if lease.left > 0 then
+    local attempts = with_attempt(lease.attempts, attempt)
+    if attempts ~= lease.attempts then
+      lease.attempts = attempts
+      save(KEYS[2], lease)
+    end
+    if waits and lease.state == "p" then queue() end
+    return {"granted", lease.token, text(lease.left - 1), lease.state, lease.reserved}
+  end
+  if lease.state == "f" then return {"ended"} end
+end
+
+if lease and lease.blocked > 0 then
+  if not waits then return {"held", text(lease.blocked)} end
+  if not queue() then return {"full"} end
+  return waiting()
+end
+
+-- What ran out is settled before the caller takes its place: that clears the mark of its client,
+-- and its other waiters must not be set aside by the very request that shows that it is there.
+settle_what_is_over()
+if alone then return grant() end
+
+if waits and not queue() then return {"full"} end
+local outcome = hand_on(waits and holder or nil, start)
+if outcome == "more" then return {"more"} end
+if outcome == "granted" then
+  if waits then return waiting() end
+  return {"held", text(lease.left)}
+end
+if outcome == "stuck" and waits then
+  local counter, wrong = counter_before(ARGV[7], ARGV[12], start)
+  -- Another one's floor is in the way, who is told when it asks.
+  if counter then return waiting() end
+  if wrong[1] ~= "missing" then leave(holder) end
+  return wrong
+end
+if waits then leave(holder) end
+return grant()

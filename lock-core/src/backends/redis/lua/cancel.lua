@@ -1,33 +1,39 @@
 #!lua flags=allow-oom
--- Ends one attempt to acquire: a late request of it is refused, and a lease that it was told of is
--- given back, unless another attempt of the same holder was told of it too.
+-- Begins with shared.lua, tokens.lua, queue.lua.
 --
--- KEYS[1] lease of the resource
--- KEYS[2] tombstone of this holder and attempt
--- ARGV[1] holder
--- ARGV[2] attempt
--- ARGV[3] how long the tombstone stays, in ms
--- ARGV[4] channel of the resource
+-- Ends one attempt to acquire: a late request of it is refused, and its place in line or the lease
+-- that it was told of is given up, unless another attempt of the same holder relies on it too.
 --
--- Returns {"cancelled"}
+-- KEYS[1] token counter of the shard
+-- KEYS[2] lease of the resource
+-- KEYS[3] line of waiters
+-- KEYS[4] what is aside
+-- KEYS[5] details of the waiters
+-- KEYS[6] tombstone of this holder and attempt
+-- ARGV[1] origin: where counters start, "clock" or a token
+-- ARGV[2] raise: "1" lifts the counter to the clock first
+-- ARGV[3] what the clients' channels begin with
+-- ARGV[4] holder
+-- ARGV[5] attempt
+--
+-- Returns {"cancelled"} | {"more"}: cancelled, run it again
 --
 -- Idempotent.
 
-redis.call("SET", KEYS[2], "", "PX", ARGV[3])
-local lease = redis.pcall("GET", KEYS[1])
-if not lease or type(lease) == "table" then return {"cancelled"} end
-local token, holder, attempts, expires = lease:match("^(%d+):(%x+):([%x,]+):(%d+)$")
-if holder ~= ARGV[1] then return {"cancelled"} end
+local holder, attempt = ARGV[4], ARGV[5]
 
-local others = {}
-for attempt in attempts:gmatch("%x+") do
-  if attempt ~= ARGV[2] then others[#others + 1] = attempt end
+redis.call("SET", KEYS[6], "", "PX", ENDED_MS)
+if foreign then return {"cancelled"} end
+settle_what_is_over()
+drop_from_line(holder, attempt)
+if lease and lease.holder == holder and lease.left > 0 then
+  lease.attempts = without_attempt(lease.attempts, attempt)
+  if lease.attempts then
+    save(KEYS[2], lease)
+  else
+    redis.call("DEL", KEYS[2])
+    lease = nil
+  end
 end
-if #others > 0 then
-  local rest = token .. ":" .. holder .. ":" .. table.concat(others, ",") .. ":" .. expires
-  if rest ~= lease then redis.call("SET", KEYS[1], rest, "KEEPTTL") end
-else
-  redis.call("DEL", KEYS[1])
-  redis.pcall("PUBLISH", ARGV[4], "")
-end
+if not lease and hand_on() == "more" then return {"more"} end
 return {"cancelled"}

@@ -1,16 +1,19 @@
 #!lua flags=no-writes
--- Looks at a lease. Changes nothing. The time left is told as its holder was told it.
+-- Begins with shared.lua.
+--
+-- Looks at a resource. Changes nothing. The time left is told as its holder was told it.
 --
 -- KEYS[1] lease of the resource
+-- KEYS[2] details of the waiters
 --
--- Returns {"held", token, holder, left_ms} | {"free"} | {"broken"}
+-- Returns {"held", waiters, token, holder, left_ms, metadata} | {"free", waiters} | {"broken"}
 
-local lease = redis.pcall("GET", KEYS[1])
-if type(lease) == "table" then return {"broken"} end
-if not lease then return {"free"} end
-local token, holder, expires = lease:match("^(%d+):(%x+):[%x,]+:(%d+)$")
-if not token then return {"broken"} end
-local time = redis.call("TIME")
-local left = expires - (time[1] * 1000 + math.floor(time[2] / 1000))
-if left <= 0 then return {"free"} end
-return {"held", token, holder, string.format("%.0f", left - 1)}
+local lease, foreign = load(KEYS[1])
+if foreign then return {"broken"} end
+local live = lease and lease.left > 0
+-- The last ticket is in there too, and whoever has not confirmed its grant.
+local waiters = redis.call("HLEN", KEYS[2]) - 1
+if live and lease.state == "p" then waiters = waiters - 1 end
+waiters = text(math.max(waiters, 0))
+if not live then return {"free", waiters} end
+return {"held", waiters, lease.token, lease.holder, text(lease.left - 1), lease.metadata}

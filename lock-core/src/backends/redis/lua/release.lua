@@ -1,30 +1,47 @@
 #!lua flags=allow-oom
--- Ends a lease of this holder and token, and tells one waiter per client.
+-- Begins with shared.lua, tokens.lua, queue.lua.
 --
--- KEYS[1] lease of the resource
--- KEYS[2] tombstone of this holder
--- ARGV[1] holder
--- ARGV[2] token
--- ARGV[3] how long the tombstone stays, in ms
--- ARGV[4] channel of the resource
+-- Ends a lease of this holder and token, or gives one of its holds back, and hands the resource on.
 --
--- Returns {"released"} | {"not_holder"}
+-- KEYS[1] token counter of the shard
+-- KEYS[2] lease of the resource
+-- KEYS[3] line of waiters
+-- KEYS[4] what is aside
+-- KEYS[5] details of the waiters
+-- KEYS[6] tombstone: of this holder, or of the attempt whose hold is given back
+-- ARGV[1] origin: where counters start, "clock" or a token
+-- ARGV[2] raise: "1" lifts the counter to the clock first
+-- ARGV[3] what the clients' channels begin with
+-- ARGV[4] holder
+-- ARGV[5] token
+-- ARGV[6] attempt whose hold is given back, or "" for all of them
 --
--- Idempotent: while the tombstone stays, a release that is sent again is released again. An ACL
--- without channels costs the push, not the release.
+-- Returns {"released"} | {"more"}: released, run it again | {"not_holder"}
+--
+-- Idempotent: while the tombstone stays, a release that is sent again is released again.
 
-local lease = redis.call("GET", KEYS[1])
-local token, holder, expires
-if lease then token, holder, expires = lease:match("^(%d+):(%x+):[%x,]+:(%d+)$") end
+local holder, token, attempt = ARGV[4], ARGV[5], ARGV[6]
 
-if token ~= ARGV[2] or holder ~= ARGV[1] then
-  if redis.call("GET", KEYS[2]) == ARGV[2] then return {"released"} end
+local function released()
+  if not lease and hand_on() == "more" then return {"more"} end
+  return {"released"}
+end
+
+local ours = lease and lease.holder == holder and lease.token == token and lease.left > 0
+if ours and attempt ~= "" and not lease.attempts:find(attempt, 1, true) then ours = false end
+if not ours then
+  if redis.call("GET", KEYS[6]) == token then return released() end
   return {"not_holder"}
 end
 
-local time = redis.call("TIME")
-if expires - (time[1] * 1000 + math.floor(time[2] / 1000)) <= 0 then return {"not_holder"} end
-redis.call("SET", KEYS[2], ARGV[2], "PX", ARGV[3])
-redis.call("DEL", KEYS[1])
-redis.pcall("PUBLISH", ARGV[4], "")
-return {"released"}
+redis.call("SET", KEYS[6], token, "PX", ENDED_MS)
+local others = attempt ~= "" and without_attempt(lease.attempts, attempt)
+if others then
+  lease.attempts = others
+  save(KEYS[2], lease)
+  return {"released"}
+end
+redis.call("DEL", KEYS[2])
+if lease.state == "p" then leave(holder) end
+lease = nil
+return released()

@@ -1,0 +1,261 @@
+//! What the scripts answer, as types.
+
+use std::time::Duration;
+
+use redis::{FromRedisValue, RedisError, RedisResult, Value};
+
+use crate::FencingToken;
+
+/// What `acquire.lua` answers.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Acquired {
+    Granted {
+        token: FencingToken,
+        left: Duration,
+        /// It has to be confirmed.
+        provisional: bool,
+        reserved: u32,
+    },
+    Held {
+        left: Duration,
+    },
+    Waiting {
+        left: Duration,
+        /// The server's clock.
+        at: Duration,
+        /// How many are before it.
+        place: u32,
+    },
+    /// The script did all that it may do at once, and has to be run again.
+    More,
+    Full,
+    Refused(Refusal),
+}
+
+/// Why no token is granted, by whatever script.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Ended,
+    Missing,
+    Implausible { greatest: u64 },
+    Exhausted,
+    BrokenCounter { why: String },
+    BrokenLease,
+}
+
+/// What `together.lua` answers.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Together {
+    Granted(Vec<(FencingToken, Duration)>),
+    Held { left: Duration },
+    Refused(Refusal),
+}
+
+/// What `renew.lua` answers for each lease, and `confirm.lua` for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RenewedWord {
+    Renewed,
+    NotHolder,
+    /// Not renewed: it has to be confirmed.
+    Provisional,
+    Broken,
+}
+
+/// What `release.lua` answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReleasedWord {
+    Released,
+    /// Released, and the line has to be served by running it again.
+    More,
+    NotHolder,
+}
+
+/// What `force_release.lua` answers.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ForcedWord {
+    Ended { revocation: FencingToken },
+    NotHeld,
+    Refused(Refusal),
+}
+
+/// What `inspect.lua` answers.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Inspected {
+    Held {
+        waiters: u64,
+        token: FencingToken,
+        digest: String,
+        left: Duration,
+        metadata: String,
+    },
+    Free {
+        waiters: u64,
+    },
+    Broken,
+}
+
+impl Acquired {
+    pub(super) fn parse(answer: Value) -> RedisResult<Self> {
+        let words = words(answer)?;
+        Ok(match as_strs(&words)[..] {
+            ["granted", token, left, state, reserved] => Self::Granted {
+                token: number(token)?,
+                left: millis(left)?,
+                provisional: state == "p",
+                reserved: number(reserved)?,
+            },
+            ["held", left] => Self::Held {
+                left: millis(left)?,
+            },
+            ["waiting", left, at, place] => Self::Waiting {
+                left: millis(left)?,
+                at: millis(at)?,
+                place: number(place)?,
+            },
+            ["more"] => Self::More,
+            ["full"] => Self::Full,
+            ref other => Self::Refused(Refusal::read(other)?),
+        })
+    }
+}
+
+impl Refusal {
+    fn read(words: &[&str]) -> RedisResult<Self> {
+        match *words {
+            ["ended"] => Ok(Self::Ended),
+            ["missing"] => Ok(Self::Missing),
+            ["implausible", greatest] => Ok(Self::Implausible {
+                greatest: number(greatest)?,
+            }),
+            ["exhausted"] => Ok(Self::Exhausted),
+            ["broken_counter", why] => Ok(Self::BrokenCounter {
+                why: why.to_owned(),
+            }),
+            ["broken_lease"] => Ok(Self::BrokenLease),
+            _ => Err(unexpected()),
+        }
+    }
+}
+
+impl Together {
+    pub(super) fn parse(answer: Value) -> RedisResult<Self> {
+        let words = words(answer)?;
+        Ok(match as_strs(&words)[..] {
+            ["granted", ref grants @ ..] => {
+                let grants = grants.chunks(2).map(|grant| match *grant {
+                    [token, left] => Ok((number(token)?, millis(left)?)),
+                    _ => Err(unexpected()),
+                });
+                Self::Granted(grants.collect::<RedisResult<_>>()?)
+            }
+            ["held", left] => Self::Held {
+                left: millis(left)?,
+            },
+            ref other => Self::Refused(Refusal::read(other)?),
+        })
+    }
+}
+
+impl RenewedWord {
+    /// As many words as there are leases.
+    pub(super) fn parse_all(answer: Value, leases: usize) -> RedisResult<Vec<Self>> {
+        let words = words(answer)?;
+        if words.len() != leases {
+            return Err(unexpected());
+        }
+        words
+            .iter()
+            .map(|word| match word.as_str() {
+                "renewed" => Ok(Self::Renewed),
+                "not_holder" => Ok(Self::NotHolder),
+                "provisional" => Ok(Self::Provisional),
+                "broken" => Ok(Self::Broken),
+                _ => Err(unexpected()),
+            })
+            .collect()
+    }
+
+    pub(super) fn parse_one(answer: Value) -> RedisResult<Self> {
+        let mut words = Self::parse_all(answer, 1)?;
+        words.pop().ok_or_else(unexpected)
+    }
+}
+
+impl ReleasedWord {
+    pub(super) fn parse(answer: Value) -> RedisResult<Self> {
+        let words = words(answer)?;
+        match as_strs(&words)[..] {
+            ["released"] => Ok(Self::Released),
+            ["more"] => Ok(Self::More),
+            ["not_holder"] => Ok(Self::NotHolder),
+            _ => Err(unexpected()),
+        }
+    }
+}
+
+impl ForcedWord {
+    pub(super) fn parse(answer: Value) -> RedisResult<Self> {
+        let words = words(answer)?;
+        Ok(match as_strs(&words)[..] {
+            ["ended", revocation] => Self::Ended {
+                revocation: number(revocation)?,
+            },
+            ["not_held"] => Self::NotHeld,
+            ref other => Self::Refused(Refusal::read(other)?),
+        })
+    }
+}
+
+impl Inspected {
+    pub(super) fn parse(answer: Value) -> RedisResult<Self> {
+        let words = words(answer)?;
+        match as_strs(&words)[..] {
+            ["held", waiters, token, digest, left, metadata] => Ok(Self::Held {
+                waiters: number(waiters)?,
+                token: number(token)?,
+                digest: digest.to_owned(),
+                left: millis(left)?,
+                metadata: metadata.to_owned(),
+            }),
+            ["free", waiters] => Ok(Self::Free {
+                waiters: number(waiters)?,
+            }),
+            ["broken"] => Ok(Self::Broken),
+            _ => Err(unexpected()),
+        }
+    }
+}
+
+/// Whether `cancel.lua` has to be run again.
+pub(super) fn parse_cancelled(answer: Value) -> RedisResult<bool> {
+    let words = words(answer)?;
+    match as_strs(&words)[..] {
+        ["cancelled"] => Ok(false),
+        ["more"] => Ok(true),
+        _ => Err(unexpected()),
+    }
+}
+
+fn words(answer: Value) -> RedisResult<Vec<String>> {
+    Ok(Vec::<String>::from_redis_value(answer)?)
+}
+
+fn as_strs(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> RedisResult<T> {
+    text.parse().map_err(|_| unexpected())
+}
+
+fn millis(text: &str) -> RedisResult<Duration> {
+    number(text).map(Duration::from_millis)
+}
+
+fn unexpected() -> RedisError {
+    (
+        redis::ErrorKind::UnexpectedReturnType,
+        "not an answer of this version's scripts",
+    )
+        .into()
+}

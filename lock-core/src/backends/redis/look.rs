@@ -1,0 +1,247 @@
+//! One acquisition's requests, and what their answers mean.
+
+use std::time::Duration;
+
+use redis::ScriptInvocation;
+
+use super::{
+    KIND,
+    answers::{Acquired, Refusal},
+    keys::ResourceKeys,
+    link::Link,
+    pushes::Pushed,
+    scripts::ACQUIRE,
+    service::{Service, refused},
+};
+use crate::{
+    AcquireRequest, Error, ErrorKind, FencingToken, Lease, Metadata, Moment, Operation, Outcome,
+    Wait,
+};
+
+/// How long an acquire that waits goes on asking a server that does not answer.
+const OUTAGE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The same for one that does not wait: long enough for a new connection.
+const OUTAGE_PATIENCE_WITHOUT_WAIT: Duration = Duration::from_millis(500);
+
+/// How much longer than its wait an acquire stays for an answer that is under way.
+const GRACE: Duration = Duration::from_millis(100);
+
+const RETRY_FIRST: Duration = Duration::from_millis(20);
+const RETRY_MAX: Duration = Duration::from_millis(500);
+
+/// Sends the requests of one attempt and remembers what they leave behind.
+pub(super) struct Looking<'a> {
+    service: &'a Service,
+    request: &'a AcquireRequest,
+    keys: ResourceKeys<'a>,
+    digest: String,
+    first_sent: Option<Moment>,
+    /// When we asked, and the server's clock in the answer: what the time of a push is set against.
+    exchange: Option<(Moment, Duration)>,
+    /// The server may have something of this attempt: a place in line, or what a request without an
+    /// answer is going to do.
+    pub(super) left_behind: bool,
+}
+
+/// What the server says.
+pub(super) enum Answer {
+    Offer(Offer),
+    /// Somebody stands in the way for at most so long, and so many are before us.
+    Held {
+        left: Duration,
+        place: u32,
+    },
+}
+
+/// A grant, as the server sees it.
+pub(super) struct Offer {
+    pub(super) token: FencingToken,
+    pub(super) reserved: u32,
+    pub(super) lease: Lease,
+    /// It is short, and has to be confirmed.
+    pub(super) provisional: bool,
+}
+
+impl<'a> Looking<'a> {
+    pub(super) fn new(service: &'a Service, request: &'a AcquireRequest) -> Self {
+        Self {
+            service,
+            request,
+            keys: service.keys.of(&request.attempt.resource),
+            digest: request.attempt.holder.digest(),
+            first_sent: None,
+            exchange: None,
+            left_behind: false,
+        }
+    }
+
+    pub(super) const fn shard(&self) -> u16 {
+        self.keys.shard
+    }
+
+    pub(super) fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Asks until there is an answer: a request may be repeated, it names its acquisition. With a
+    /// client it takes a place in line, and that client is told; "" is one that cannot be told.
+    ///
+    /// # Cancel safety
+    /// The request may have arrived, or arrive later.
+    pub(super) async fn ask(&mut self, line: Option<&str>) -> Result<Answer, Error> {
+        let now = self.service.clock.now();
+        let patience = match self.request.wait {
+            Wait::Never => now + OUTAGE_PATIENCE_WITHOUT_WAIT,
+            Wait::Until(deadline) => std::cmp::min(now + OUTAGE_PATIENCE, deadline),
+            Wait::Forever => now + OUTAGE_PATIENCE,
+        };
+        let mut pause = RETRY_FIRST;
+        loop {
+            let error = match self.look_in_time(line).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            self.left_behind |= error.outcome() == Outcome::Unknown;
+            let again = self.service.clock.now() + pause;
+            if error.kind() != ErrorKind::Unavailable || again >= patience {
+                return Err(error.on(&self.request.attempt.resource));
+            }
+            self.service.clock.sleep_until(again).await;
+            pause = std::cmp::min(pause * 2, RETRY_MAX);
+        }
+    }
+
+    async fn look_in_time(&mut self, line: Option<&str>) -> Result<Answer, Error> {
+        let service = self.service;
+        let Wait::Until(deadline) = self.request.wait else {
+            return self.look(line).await;
+        };
+        tokio::select! {
+            biased;
+            answer = self.look(line) => answer,
+            () = service.clock.sleep_until(deadline + GRACE) => {
+                Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, KIND)
+                    .because("no answer before the wait was over")
+                    .outcome_unknown())
+            }
+        }
+    }
+
+    /// One look. A missing counter starts only after the layout was compared again, because a
+    /// server that lost it may have been set up differently by somebody else meanwhile.
+    async fn look(&mut self, line: Option<&str>) -> Result<Answer, Error> {
+        let mut start = false;
+        loop {
+            let asked = self.service.clock.now();
+            self.first_sent.get_or_insert(asked);
+            match self.send(line, start).await? {
+                Acquired::More => {}
+                Acquired::Refused(Refusal::Missing) if !start => {
+                    self.service.nodes.agree(Operation::Acquire).await?;
+                    start = true;
+                }
+                answer => return self.read(answer, asked),
+            }
+        }
+    }
+
+    async fn send(&self, line: Option<&str>, start: bool) -> Result<Acquired, Error> {
+        let shard = self.keys.shard;
+        let fill_in = |link: &Link| self.fill_in(link, line, start);
+        let (link, answer) = self
+            .service
+            .nodes
+            .run_with(shard, Operation::Acquire, fill_in, Acquired::parse)
+            .await?;
+        if matches!(answer, Acquired::Granted { .. }) {
+            link.has_raised(shard);
+        }
+        Ok(answer)
+    }
+
+    fn fill_in(&self, link: &Link, line: Option<&str>, start: bool) -> ScriptInvocation<'static> {
+        let AcquireRequest { attempt, ttl, .. } = self.request;
+        let mut script = self.service.invoke(&ACQUIRE, &self.keys, link);
+        script
+            .key(self.keys.tombstone(&self.digest))
+            .key(self.keys.tombstone_of_attempt(&self.digest, attempt.id))
+            .arg(&self.digest)
+            .arg(attempt.id.to_string())
+            .arg(ttl.as_millis())
+            .arg(
+                self.request
+                    .floor
+                    .map(FencingToken::get)
+                    .map_or_else(String::new, |floor| floor.to_string()),
+            )
+            .arg(u8::from(start))
+            .arg(u8::from(line.is_some()))
+            .arg(line.unwrap_or_default())
+            .arg(millis(self.request.lock_delay))
+            .arg(self.request.reserve.get())
+            .arg(
+                self.request
+                    .max_waiters
+                    .map_or_else(String::new, |most| most.to_string()),
+            )
+            .arg(self.request.metadata.as_ref().map_or("", Metadata::as_str));
+        script
+    }
+
+    fn read(&mut self, answer: Acquired, asked: Moment) -> Result<Answer, Error> {
+        match answer {
+            Acquired::Granted {
+                token,
+                left,
+                provisional,
+                reserved,
+            } => {
+                // Whatever the server's clock does, a lease is no longer than it was asked to be.
+                let left = std::cmp::min(left, self.request.ttl.get());
+                Ok(Answer::Offer(Offer {
+                    token,
+                    reserved,
+                    lease: Lease::counted_from(asked, left),
+                    provisional,
+                }))
+            }
+            Acquired::Held { left } => Ok(Answer::Held { left, place: 0 }),
+            Acquired::Waiting { left, at, place } => {
+                self.exchange = Some((asked, at));
+                self.left_behind = true;
+                Ok(Answer::Held { left, place })
+            }
+            Acquired::Full => Err(Error::new(ErrorKind::QueueFull, Operation::Acquire, KIND)),
+            Acquired::Refused(refusal) => Err(refused(refusal, Operation::Acquire)),
+            // `look` goes on until there is something else.
+            Acquired::More => Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, KIND)),
+        }
+    }
+
+    /// What a push offers.
+    ///
+    /// Its lease is counted from when the server granted it, which we know from an earlier answer
+    /// that told the server's time; or else from our first request. A server whose clock was set
+    /// back meanwhile makes it shorter, one whose clock was set forward no longer than if it had
+    /// been granted when the push arrived.
+    pub(super) fn offer_of(&self, pushed: Pushed) -> Offer {
+        let granted = match self.exchange {
+            Some((asked, at)) => asked + pushed.at.saturating_sub(at),
+            None => self.first_sent.unwrap_or(pushed.received),
+        };
+        let counted_from = std::cmp::min(granted, pushed.received);
+        let length = std::cmp::min(pushed.length, self.request.ttl.get());
+        Offer {
+            token: pushed.token,
+            reserved: pushed.reserved,
+            lease: Lease::counted_from(counted_from, length),
+            provisional: true,
+        }
+    }
+}
+
+/// Rounded up: a delay is a promise to others.
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,30 @@
+#!lua flags=allow-oom
+-- Begins with shared.lua, tokens.lua, queue.lua.
+--
+-- Makes a provisional lease a full one: its holder is there. Its place in line is given up.
+--
+-- KEYS[1] token counter of the shard
+-- KEYS[2] lease of the resource
+-- KEYS[3] line of waiters
+-- KEYS[4] what is aside
+-- KEYS[5] details of the waiters
+-- ARGV[1] origin, not used here
+-- ARGV[2] raise, not used here
+-- ARGV[3] channels, not used here
+-- ARGV[4] holder
+-- ARGV[5] token
+-- ARGV[6] ttl in ms
+--
+-- Returns {"renewed"} | {"not_holder"} | {"broken"}
+--
+-- Idempotent: a full lease is renewed.
+
+if foreign then return {"broken"} end
+if not lease or lease.holder ~= ARGV[4] or lease.token ~= ARGV[5] or lease.left <= 0 then
+  return {"not_holder"}
+end
+if lease.state == "p" then leave(lease.holder) end
+lease.state = "f"
+extend(lease, ARGV[6])
+save(KEYS[2], lease)
+return {"renewed"}

@@ -1,0 +1,34 @@
+#!lua flags=allow-oom
+-- Begins with shared.lua, tokens.lua, queue.lua.
+--
+-- Ends the lease with this token, whoever has it, its delay too, and hands the resource on. Draws a
+-- token of nobody first: a store that is told of it refuses the former holder.
+--
+-- KEYS[1] token counter of the shard
+-- KEYS[2] lease of the resource
+-- KEYS[3] line of waiters
+-- KEYS[4] what is aside
+-- KEYS[5] details of the waiters
+-- ARGV[1] origin: where counters start, "clock" or a token
+-- ARGV[2] raise: "1" lifts the counter to the clock first
+-- ARGV[3] what the clients' channels begin with
+-- ARGV[4] token
+--
+-- Returns {"ended", revocation} | {"not_held"} | {"missing"} | {"exhausted"} | {"broken_counter", why}
+--       | {"implausible", greatest} | {"broken_lease"}
+--
+-- Sent again it ends nothing more, because the token is compared. If more than MOVES of the line are
+-- out of reach, the next that asks goes on with it.
+
+if foreign then return {"broken_lease"} end
+if not lease or lease.token ~= ARGV[4] or lease.blocked <= 0 then return {"not_held"} end
+
+local counter, wrong = counter_before("", 1, false)
+if not counter then return wrong end
+local revocation = draw(counter, 1)
+put_aside("=" .. lease.holder)
+if lease.state == "p" then leave(lease.holder) end
+redis.call("DEL", KEYS[2])
+lease = nil
+hand_on()
+return {"ended", revocation}

@@ -1,0 +1,138 @@
+-- The line of waiters. For scripts whose
+--   KEYS[2]  is the lease of the resource
+--   KEYS[3]  the line: holders by ticket
+--   KEYS[4]  what is aside since when: holders that could not be reached, "!client", "=holder"
+--   KEYS[5]  a hash of the waiters' details; "#" is the last ticket
+--   ARGV[3]  what the clients' channels of this shard begin with
+-- "!client": a client that could not be reached, or did not confirm a grant in time. Its waiters
+-- keep their tickets, and come back into the line when they ask again.
+-- "=holder": an acquisition whose full lease ran out, or was ended by force.
+--
+-- Details are "client:latest:attempts:ttl:floor:delay:reserve:ticket:asked:metadata". The latest
+-- attempt is the one that a push is for. A client without a channel is "".
+
+local lease, foreign = load(KEYS[2])
+
+local function waiter(holder)
+  local packed = redis.call("HGET", KEYS[5], holder)
+  if not packed then return nil end
+  local entry = {}
+  entry.client, entry.latest, entry.attempts, entry.ttl, entry.floor, entry.delay, entry.reserve,
+    entry.ticket, entry.asked, entry.metadata =
+      packed:match("^(%x*):(%x+):([%x,]+):(%d+):(%d*):(%d+):(%d+):(%d+):(%d+):(.*)$")
+  return entry
+end
+
+local function write_waiter(holder, entry)
+  redis.call("HSET", KEYS[5], holder, table.concat({entry.client, entry.latest, entry.attempts,
+    entry.ttl, entry.floor, entry.delay, entry.reserve, entry.ticket, entry.asked,
+    entry.metadata}, ":"))
+end
+
+local function leave(holder)
+  redis.call("ZREM", KEYS[3], holder)
+  redis.call("ZREM", KEYS[4], holder)
+  redis.call("HDEL", KEYS[5], holder)
+  if redis.call("EXISTS", KEYS[3], KEYS[4]) == 0 then redis.call("DEL", KEYS[5]) end
+end
+
+local function put_aside(member)
+  redis.call("ZADD", KEYS[4], text(now), member)
+  redis.call("PEXPIRE", KEYS[4], QUEUE_MS)
+end
+
+-- A lease is over, and nobody stands in the way any more. A full one leaves a mark, so that its
+-- acquisition is never granted again. A provisional one was pushed to a client that is not there,
+-- or too slow: the line goes on without that client until it asks.
+local function settle()
+  if lease.state == "f" then
+    put_aside("=" .. lease.holder)
+  else
+    local entry = waiter(lease.holder)
+    if entry then
+      redis.call("ZREM", KEYS[3], lease.holder)
+      put_aside(lease.holder)
+      if entry.client ~= "" then put_aside("!" .. entry.client) end
+    end
+  end
+  redis.call("DEL", KEYS[2])
+  lease = nil
+end
+
+local function settle_what_is_over()
+  if lease and lease.blocked <= 0 then settle() end
+end
+
+-- A cancel of one attempt: the place in line goes with the last of them.
+local function drop_from_line(holder, attempt)
+  local entry = waiter(holder)
+  if not entry then return end
+  entry.attempts = without_attempt(entry.attempts, attempt)
+  if not entry.attempts then return leave(holder) end
+  if entry.latest == attempt then entry.latest = entry.attempts:match("%x+$") end
+  write_waiter(holder, entry)
+end
+
+-- Who could not be reached for QUEUE_MS has not asked either: forgets a few of them.
+local function forget_the_unreachable()
+  local over = text(now - QUEUE_MS)
+  for _, member in ipairs(redis.call("ZRANGE", KEYS[4], "-inf", over, "BYSCORE", "LIMIT", 0, 16)) do
+    redis.call("ZREM", KEYS[4], member)
+    redis.call("HDEL", KEYS[5], member)
+  end
+end
+
+-- Makes room in a line that is full, among the first: a lease may be held for long, and who waited
+-- for it may be dead for long.
+local function forget_the_silent()
+  for _, holder in ipairs(redis.call("ZRANGE", KEYS[3], 0, MOVES - 1)) do
+    local entry = waiter(holder)
+    if not entry or now - entry.asked > QUEUE_MS then leave(holder) end
+  end
+end
+
+-- Whether the grant of this token reached the client. It is told the time that it may rely on.
+local function reaches(entry, holder, token, kept)
+  if entry.client == "" then return false end
+  local message = table.concat({entry.latest, holder, token, entry.reserve, kept, text(now),
+    KEYS[2]}, ":")
+  local receivers = redis.pcall("SPUBLISH", ARGV[3] .. entry.client, message)
+  return type(receivers) == "number" and receivers > 0
+end
+
+-- Grants a free resource to the first in line that can be reached, with a provisional lease. The
+-- message goes out when the script has ended, so the lease is there before it arrives.
+--
+-- Returns "nobody": the line is empty; "granted"; "caller": it is the caller's turn, who is left to
+-- the script; "stuck": no token can be drawn, which waiters learn when they ask; or "more": MOVES
+-- were out of reach, run it again.
+local function hand_on(caller, start)
+  for _ = 1, MOVES do
+    local holder = redis.call("ZRANGE", KEYS[3], 0, 0)[1]
+    if not holder then return "nobody" end
+    -- The caller is here, whatever this very script has found out about its client.
+    if holder == caller then return "caller" end
+    local entry = waiter(holder)
+    if not entry then
+      redis.call("ZREM", KEYS[3], holder)
+    elseif redis.call("ZSCORE", KEYS[4], "!" .. entry.client) then
+      redis.call("ZREM", KEYS[3], holder)
+      put_aside(holder)
+    else
+      local counter = counter_before(entry.floor, entry.reserve, start)
+      if not counter then return "stuck" end
+      local kept = math.min(entry.ttl, PROVISIONAL_MS)
+      if reaches(entry, holder, text(counter.least + 1), kept) then
+        lease = {token = draw(counter, entry.reserve), holder = holder, attempts = entry.attempts,
+          expires = text(now + kept + 1), delay = entry.delay, state = "p",
+          reserved = entry.reserve, metadata = entry.metadata}
+        save(KEYS[2], lease)
+        return "granted"
+      end
+      redis.call("ZREM", KEYS[3], holder)
+      put_aside(holder)
+      if entry.client ~= "" then put_aside("!" .. entry.client) end
+    end
+  end
+  return "more"
+end

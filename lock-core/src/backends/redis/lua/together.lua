@@ -1,0 +1,61 @@
+#!lua
+-- Begins with shared.lua, tokens.lua.
+--
+-- Grants several resources of one shard at once, each with a token of its own, or none of them.
+--
+-- KEYS[1] token counter of the shard
+-- KEYS[2] lease of the first resource
+-- KEYS[3] tombstone of its holder
+-- KEYS[4] tombstone of its holder and attempt, and three keys more for every further resource
+-- ARGV[1] origin: where counters start, "clock" or a token
+-- ARGV[2] raise: "1" lifts the counter to the clock first
+-- ARGV[3] start: "1" if a missing counter may start now
+-- ARGV[4] holder of the first resource
+-- ARGV[5] its attempt
+-- ARGV[6] its ttl in ms
+-- ARGV[7] its floor, or ""
+-- ARGV[8] its delay in ms
+-- ARGV[9] its metadata, and six arguments more for every further resource
+--
+-- Returns {"granted", token, left_ms, ..} with a token and a time for each, in order
+--       | {"held", left_ms} | {"ended"} | {"missing"} | {"implausible", greatest} | {"exhausted"}
+--       | {"broken_counter", why} | {"broken_lease"}
+--
+-- Idempotent: what this holder has already keeps its token and its end. Does not look at the lines
+-- of waiters: a resource that is free although somebody waits has only waiters out of reach.
+-- Atomic, but an error does not roll back.
+
+local resources, floor, blocked = {}, "", 0
+for i = 1, (#ARGV - 3) / 6 do
+  local k, a = 3 * i - 1, 6 * i - 2
+  local lease, foreign = load(KEYS[k])
+  if foreign then return {"broken_lease"} end
+  if redis.call("EXISTS", KEYS[k + 1], KEYS[k + 2]) > 0 then return {"ended"} end
+  local ours = lease and lease.holder == ARGV[a]
+  if ours and lease.left <= 0 then return {"ended"} end
+  if lease and not ours then blocked = math.max(blocked, lease.blocked) end
+  if (tonumber(ARGV[a + 3]) or 0) > (tonumber(floor) or 0) then floor = ARGV[a + 3] end
+  resources[i] = {key = KEYS[k], lease = ours and lease, holder = ARGV[a], attempt = ARGV[a + 1],
+    ttl = ARGV[a + 2], delay = ARGV[a + 4], metadata = ARGV[a + 5]}
+end
+if blocked > 0 then return {"held", text(blocked)} end
+
+local counter, wrong = counter_before(floor, #resources, ARGV[3] == "1")
+if not counter then return wrong end
+local token = draw(counter, #resources)
+
+local grants = {}
+for i, one in ipairs(resources) do
+  local lease = one.lease
+  if lease then
+    lease.attempts = with_attempt(lease.attempts, one.attempt)
+  else
+    lease = {token = text(token + i - 1), holder = one.holder, attempts = one.attempt,
+      expires = "0", delay = one.delay, state = "f", reserved = "1", metadata = one.metadata}
+    extend(lease, one.ttl)
+  end
+  save(one.key, lease)
+  grants[#grants + 1] = lease.token
+  grants[#grants + 1] = text(lease.expires - now - 1)
+end
+return {"granted", unpack(grants)}

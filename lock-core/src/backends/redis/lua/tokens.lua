@@ -1,0 +1,41 @@
+-- Drawing tokens. For scripts whose
+--   KEYS[1]  is the token counter of the shard
+--   ARGV[1]  says where counters start: "clock", or a token
+--   ARGV[2]  "1" lifts the counter to the clock first
+
+local from_clock = ARGV[1] == "clock"
+local clock = time[1] * 100000 + math.floor(time[2] / 10)
+
+-- The counter as it is to be before the next token is drawn, or nil and the answer that says what is
+-- wrong. With `start` a missing one begins. Changes nothing.
+local function counter_before(floor, reserve, start)
+  local stored = redis.pcall("GET", KEYS[1])
+  if type(stored) == "table" then return nil, {"broken_counter", "its key holds something else"} end
+  if not stored and not start then return nil, {"missing"} end
+  if stored and (#stored > 15 or not stored:match("^%d+$")) then
+    return nil, {"broken_counter", "it is not a whole number of at most 15 digits"}
+  end
+  if stored and redis.call("PTTL", KEYS[1]) ~= -1 then
+    return nil, {"broken_counter", "it has a time to live and would be lost"}
+  end
+  local counter = tonumber(stored) or (from_clock and clock or tonumber(ARGV[1])) - 1
+  local least = counter
+  if ARGV[2] == "1" and clock > least then least = clock end
+  floor = tonumber(floor)
+  if floor and floor - 1 > least then
+    local greatest = from_clock and clock + MAX_LEAD or counter + MAX_JUMP
+    greatest = math.min(greatest, TOKEN_MAX)
+    if floor > greatest then return nil, {"implausible", text(greatest)} end
+    least = floor - 1
+  end
+  if least + reserve > TOKEN_MAX then return nil, {"exhausted"} end
+  return {least = least, lift = not stored or least > counter}
+end
+
+-- Draws tokens and returns the first. An error does not roll back, so this comes before the lease
+-- is written: at worst tokens are drawn that nobody gets.
+local function draw(counter, reserve)
+  if counter.lift then redis.call("SET", KEYS[1], text(counter.least)) end
+  redis.call("INCRBY", KEYS[1], reserve)
+  return text(counter.least + 1)
+end

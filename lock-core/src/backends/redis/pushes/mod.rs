@@ -1,0 +1,225 @@
+//! The grants that come in without being asked for: who waits in this process, and the task that
+//! listens for them.
+//!
+//! A client has one channel per shard, subscribed to when somebody first waits there and kept for
+//! as long as the backend lives. A push names its attempt. One for an attempt that waits no longer
+//! is answered by a cancel of that attempt, so that the line goes on at once.
+
+mod listener;
+mod message;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, mpsc, watch},
+    task::JoinHandle,
+};
+
+use self::message::Message;
+use super::service::{Service, Stray};
+use crate::{AttemptId, Clock, FencingToken, Moment};
+
+/// Where pushed grants come in. Its tasks end with it.
+#[derive(Debug)]
+pub(super) struct Pushes {
+    registry: Arc<Registry>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+/// A grant that was pushed to an attempt of this process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pushed {
+    pub(super) token: FencingToken,
+    pub(super) reserved: u32,
+    /// How long the lease may be relied on, counted from `at`.
+    pub(super) length: Duration,
+    /// The server's clock when it granted.
+    pub(super) at: Duration,
+    pub(super) received: Moment,
+}
+
+/// Whether pushes of a shard reach this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Nobody has waited there yet, or the connection broke.
+    No,
+    Subscribed,
+    /// The server refuses, as by an ACL: waiters poll.
+    Denied,
+}
+
+/// What waiters and tasks share.
+#[derive(Debug)]
+struct Registry {
+    /// The name of this client in its channels: 16 hex digits.
+    client: String,
+    clock: Arc<dyn Clock>,
+    waiting: Mutex<HashMap<AttemptId, watch::Sender<Option<Pushed>>>>,
+    shards: Box<[Shard]>,
+    /// A shard has become wanted.
+    wanted: Notify,
+    strays: mpsc::UnboundedSender<Stray>,
+}
+
+#[derive(Debug)]
+struct Shard {
+    reach: watch::Sender<Reach>,
+    wanted: std::sync::atomic::AtomicBool,
+}
+
+/// An attempt that waits: pushes for it arrive here until it is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    attempt: AttemptId,
+    pushed: watch::Receiver<Option<Pushed>>,
+    registry: Arc<Registry>,
+}
+
+impl Pushes {
+    /// Starts the tasks; they connect when somebody waits.
+    pub(super) fn start(service: Arc<Service>, response_timeout: Duration) -> Self {
+        let (strays, received) = mpsc::unbounded_channel();
+        let shard = |_| Shard {
+            reach: watch::Sender::new(Reach::No),
+            wanted: false.into(),
+        };
+        let registry = Arc::new(Registry {
+            client: format!("{:016x}", rand::random::<u64>()),
+            clock: Arc::clone(&service.clock),
+            waiting: Mutex::default(),
+            shards: (0..service.keys.shards()).map(shard).collect(),
+            wanted: Notify::new(),
+            strays,
+        });
+        let listener = listener::listen(
+            Arc::clone(&service),
+            Arc::clone(&registry),
+            response_timeout,
+        );
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "both are aborted when this value is dropped"
+        )]
+        let tasks = [
+            tokio::spawn(listener),
+            tokio::spawn(send_back(service, received)),
+        ];
+        Self { registry, tasks }
+    }
+
+    /// The name of this client in its channels.
+    pub(super) fn client(&self) -> &str {
+        &self.registry.client
+    }
+
+    /// Registers an attempt, which has to come before its first request.
+    pub(super) fn enter(&self, attempt: AttemptId) -> Place {
+        let (sender, pushed) = watch::channel(None);
+        self.registry.waiting().insert(attempt, sender);
+        Place {
+            attempt,
+            pushed,
+            registry: Arc::clone(&self.registry),
+        }
+    }
+
+    /// Whether pushes of a shard arrive, and from now on whenever that changes.
+    pub(super) fn reach(&self, shard: u16) -> watch::Receiver<Reach> {
+        self.registry.shards[usize::from(shard)].reach.subscribe()
+    }
+
+    /// Has a shard's channel subscribed to.
+    pub(super) fn want(&self, shard: u16) {
+        let wanted = &self.registry.shards[usize::from(shard)].wanted;
+        if !wanted.swap(true, std::sync::atomic::Ordering::AcqRel) {
+            self.registry.wanted.notify_one();
+        }
+    }
+}
+
+impl Drop for Pushes {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Place {
+    /// Completes when there is a grant. It stays until it is [forgotten](Self::forget).
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub(super) async fn pushed(&mut self) -> Pushed {
+        // The sender is in the registry until this is dropped.
+        let pushed = self.pushed.wait_for(Option::is_some).await;
+        match pushed.ok().and_then(|pushed| *pushed) {
+            Some(pushed) => pushed,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The grant was looked at: only a new one counts.
+    pub(super) fn forget(&self) {
+        if let Some(sender) = self.registry.waiting().get(&self.attempt) {
+            sender.send_replace(None);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.registry.waiting().remove(&self.attempt);
+    }
+}
+
+impl Registry {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<AttemptId, watch::Sender<Option<Pushed>>>> {
+        // Never held across an await, and nothing under it panics.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn receive(&self, message: Message) {
+        let pushed = Pushed {
+            token: message.token,
+            reserved: message.reserved,
+            length: message.length,
+            at: message.at,
+            received: self.clock.now(),
+        };
+        if let Some(waiter) = self.waiting().get(&message.attempt) {
+            waiter.send_replace(Some(pushed));
+            return;
+        }
+        // An error means that the backend is being dropped: the lease runs out by itself.
+        drop(self.strays.send(Stray {
+            lease: message.lease,
+            digest: message.digest,
+            attempt: message.attempt,
+        }));
+    }
+
+    /// Nothing is heard any more, and something may have been missed: everybody asks again.
+    fn silence(&self) {
+        for shard in &self.shards {
+            shard.reach.send_if_modified(|reach| {
+                let heard = *reach != Reach::No;
+                *reach = Reach::No;
+                heard
+            });
+        }
+    }
+}
+
+/// The task that cancels attempts which were granted something although they wait no longer.
+async fn send_back(service: Arc<Service>, mut strays: mpsc::UnboundedReceiver<Stray>) {
+    while let Some(stray) = strays.recv().await {
+        if let Err(error) = service.send_back(&stray).await {
+            tracing::debug!(%error, "a grant that nobody waits for runs out by itself");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+use std::sync::Arc;
+
+use redis::{Script, ScriptInvocation};
+
+use super::{
+    KIND,
+    answers::{ForcedWord, Inspected, Refusal, ReleasedWord, RenewedWord, parse_cancelled},
+    keys::{Keys, ResourceKeys},
+    link::Link,
+    nodes::Nodes,
+    scripts::{CANCEL, CONFIRM, FORCE_RELEASE, INSPECT, RELEASE},
+};
+use crate::{
+    AttemptId, AttemptRef, Clock, Error, ErrorKind, FencingToken, Forced, HolderView, InitialToken,
+    Inspection, Metadata, Operation, Released, ResourceName, Sequencer, Ttl,
+};
+
+/// The scripts as calls: what a lock service does for one resource, in one step each.
+#[derive(Debug)]
+pub(super) struct Service {
+    pub(super) nodes: Nodes,
+    pub(super) keys: Keys,
+    pub(super) initial: InitialToken,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// An attempt that was granted something although it does not wait any more.
+#[derive(Debug)]
+pub(super) struct Stray {
+    /// The key of the lease.
+    pub(super) lease: String,
+    pub(super) digest: String,
+    pub(super) attempt: AttemptId,
+}
+
+impl Service {
+    /// A script that may hand the resource on, with the keys and arguments that all of those have.
+    pub(super) fn invoke<'a>(
+        &self,
+        script: &'a Script,
+        keys: &ResourceKeys<'_>,
+        link: &Link,
+    ) -> ScriptInvocation<'a> {
+        let mut script = script.prepare_invoke();
+        script
+            .key(keys.counter())
+            .key(keys.lease())
+            .key(keys.line())
+            .key(keys.aside())
+            .key(keys.waiters());
+        self.say_where_counters_start(&mut script, keys.shard, link);
+        script.arg(keys.channels());
+        script
+    }
+
+    /// The two arguments of every script that draws tokens.
+    pub(super) fn say_where_counters_start(
+        &self,
+        script: &mut ScriptInvocation<'_>,
+        shard: u16,
+        link: &Link,
+    ) {
+        match self.initial {
+            InitialToken::Clock => script.arg("clock").arg(u8::from(link.must_raise(shard))),
+            InitialToken::At(token) => script.arg(token.get()).arg(0),
+        };
+    }
+
+    /// Makes a provisional lease full, or renews it.
+    pub(super) async fn confirm(
+        &self,
+        resource: &ResourceName,
+        digest: &str,
+        token: FencingToken,
+        ttl: Ttl,
+    ) -> Result<RenewedWord, Error> {
+        let keys = self.keys.of(resource);
+        let fill_in = |link: &Link| {
+            let mut script = self.invoke(&CONFIRM, &keys, link);
+            script.arg(digest).arg(token.get()).arg(ttl.as_millis());
+            script
+        };
+        let parse = RenewedWord::parse_one;
+        let answer = self
+            .nodes
+            .run_with(keys.shard, Operation::Renew, fill_in, parse)
+            .await;
+        Ok(answer.map_err(|error| error.on(resource))?.1)
+    }
+
+    /// Ends a lease, or one hold of it.
+    pub(super) async fn release(
+        &self,
+        lease: &Sequencer,
+        hold: Option<AttemptId>,
+    ) -> Result<Released, Error> {
+        let (keys, digest) = (self.keys.of(lease.resource()), lease.holder().digest());
+        let (tombstone, hold) = match hold {
+            Some(attempt) => (
+                keys.tombstone_of_attempt(&digest, attempt),
+                attempt.to_string(),
+            ),
+            None => (keys.tombstone(&digest), String::new()),
+        };
+        let fill_in = |link: &Link| {
+            let mut script = self.invoke(&RELEASE, &keys, link);
+            script
+                .key(&tombstone)
+                .arg(&digest)
+                .arg(lease.token().get())
+                .arg(&hold);
+            script
+        };
+        loop {
+            let answer = self
+                .nodes
+                .run_with(keys.shard, Operation::Release, fill_in, ReleasedWord::parse)
+                .await;
+            match answer.map_err(|error| error.on(lease.resource()))?.1 {
+                ReleasedWord::Released => return Ok(Released::Released),
+                ReleasedWord::NotHolder => return Ok(Released::NotHolder),
+                ReleasedWord::More => {}
+            }
+        }
+    }
+
+    /// Leaves a tombstone for an attempt, and gives back what it may have got.
+    pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        let digest = attempt.holder.digest();
+        self.cancel_by_digest(&attempt.resource, &digest, attempt.id)
+            .await
+    }
+
+    /// Answers a grant for an attempt that does not wait any more.
+    pub(super) async fn send_back(&self, stray: &Stray) -> Result<(), Error> {
+        let Some(resource) = self.keys.resource_of(&stray.lease) else {
+            return Ok(());
+        };
+        self.cancel_by_digest(&resource, &stray.digest, stray.attempt)
+            .await
+    }
+
+    async fn cancel_by_digest(
+        &self,
+        resource: &ResourceName,
+        digest: &str,
+        attempt: AttemptId,
+    ) -> Result<(), Error> {
+        let keys = self.keys.of(resource);
+        let fill_in = |link: &Link| {
+            let mut script = self.invoke(&CANCEL, &keys, link);
+            script
+                .key(keys.tombstone_of_attempt(digest, attempt))
+                .arg(digest)
+                .arg(attempt.to_string());
+            script
+        };
+        loop {
+            let answer = self
+                .nodes
+                .run_with(keys.shard, Operation::Cancel, fill_in, parse_cancelled)
+                .await;
+            let (_, more) = answer.map_err(|error| error.on(resource))?;
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) async fn force_release(
+        &self,
+        resource: &ResourceName,
+        token: FencingToken,
+    ) -> Result<Forced, Error> {
+        let operation = Operation::ForceRelease;
+        let keys = self.keys.of(resource);
+        let fill_in = |link: &Link| {
+            let mut script = self.invoke(&FORCE_RELEASE, &keys, link);
+            script.arg(token.get());
+            script
+        };
+        let answer = self
+            .nodes
+            .run_with(keys.shard, operation, fill_in, ForcedWord::parse)
+            .await;
+        match answer.map_err(|error| error.on(resource))?.1 {
+            ForcedWord::Ended { revocation } => Ok(Forced::Ended { revocation }),
+            ForcedWord::NotHeld => Ok(Forced::NotHeld),
+            ForcedWord::Refused(refusal) => Err(refused(refusal, operation).on(resource)),
+        }
+    }
+
+    pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        let keys = self.keys.of(resource);
+        let mut script = INSPECT.prepare_invoke();
+        script.key(keys.lease()).key(keys.waiters());
+        let inspected = self
+            .nodes
+            .run(keys.shard, Operation::Inspect, &script, Inspected::parse)
+            .await
+            .map_err(|error| error.on(resource))?;
+        match inspected {
+            Inspected::Held {
+                waiters,
+                token,
+                digest,
+                left,
+                metadata,
+            } => {
+                // What is no metadata was not written by us: the rest may be of use all the same.
+                let metadata = Metadata::new(metadata).ok();
+                let metadata = metadata.filter(|metadata| !metadata.as_str().is_empty());
+                let holder = HolderView::of_digest(&digest, token, left).metadata(metadata);
+                Ok(Inspection::new(Some(holder)).waiters(waiters))
+            }
+            Inspected::Free { waiters } => Ok(Inspection::new(None).waiters(waiters)),
+            Inspected::Broken => {
+                Err(refused(Refusal::BrokenLease, Operation::Inspect).on(resource))
+            }
+        }
+    }
+}
+
+/// What a refusal means for the user.
+pub(super) fn refused(refusal: Refusal, operation: Operation) -> Error {
+    let error = |kind| Error::new(kind, operation, KIND);
+    match refusal {
+        Refusal::Ended => error(ErrorKind::Released),
+        Refusal::Missing => error(ErrorKind::CounterBroken).because("it cannot be started"),
+        Refusal::Implausible { greatest } => error(ErrorKind::FloorImplausible)
+            .because(format!("at most {greatest} is plausible now")),
+        Refusal::Exhausted => {
+            error(ErrorKind::TokensExhausted).because("use another prefix, and seal the store")
+        }
+        Refusal::BrokenCounter { why } => error(ErrorKind::CounterBroken).because(why),
+        Refusal::BrokenLease => {
+            error(ErrorKind::Refused).because("the key of the lease holds something else")
+        }
+    }
+}
