@@ -11,6 +11,7 @@ mod certificates;
 mod cluster;
 mod postgres;
 mod redis;
+mod replicated;
 mod sentinel;
 
 pub use self::{
@@ -18,6 +19,7 @@ pub use self::{
     cluster::RedisCluster,
     postgres::{POSTGRES_URL_VARIABLE, PostgresDatabase, postgres_database},
     redis::{ClockOffset, REDIS_URL_VARIABLE, Redis, SharedRedis, redis},
+    replicated::Replicated,
     sentinel::RedisWithSentinels,
 };
 
@@ -41,7 +43,7 @@ async fn blocking<T: Send + 'static>(
 /// Looks until something is so.
 ///
 /// # Panics
-/// If it is not after 20 s.
+/// If it is not after 60 s.
 pub async fn until<F>(what: &str, is_so: impl Fn() -> F + Send + Sync)
 where
     F: Future<Output = bool> + Send,
@@ -51,7 +53,7 @@ where
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    if tokio::time::timeout(Duration::from_secs(20), looking)
+    if tokio::time::timeout(Duration::from_secs(60), looking)
         .await
         .is_err()
     {

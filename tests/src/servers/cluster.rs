@@ -1,8 +1,9 @@
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, time::Duration};
 
 use redis::RedisResult;
+use tokio::time::sleep;
 
-use super::{Redis, until};
+use super::{Redis, Replicated, until};
 
 /// All slots, in three parts.
 const SLOTS: [RangeInclusive<u16>; 3] = [0..=5460, 5461..=10922, 10923..=16383];
@@ -64,44 +65,28 @@ impl RedisCluster {
 
     /// The nodes that were primaries at the start.
     #[must_use]
-    pub fn first_primaries(&self) -> &[Redis] {
+    pub fn primaries(&self) -> &[Redis] {
         &self.primaries
     }
 
-    /// The nodes that were replicas at the start, in the order of their primaries.
-    #[must_use]
-    pub fn first_replicas(&self) -> &[Redis] {
-        &self.replicas
-    }
-
-    /// Which of the first primaries has the slot of a key.
+    /// The node that has a key at the start, by its number, and its replica.
     ///
     /// # Panics
     /// If no node answers.
-    pub async fn first_owner(&self, key: &str) -> usize {
+    pub async fn owner(&self, key: &str) -> (usize, Replicated<'_>) {
         let slot: u16 = self.primaries[0]
             .command(&["CLUSTER", "KEYSLOT", key])
             .await;
         let owner = SLOTS.iter().position(|slots| slots.contains(&slot));
-        owner.unwrap_or_default()
+        let owner = owner.unwrap_or_else(|| panic!("nobody has slot {slot}"));
+        let replicas = self.replicas.get(owner..=owner).unwrap_or_default();
+        (owner, Replicated::new(&self.primaries[owner], replicas))
     }
 
-    /// Waits until a replica has become a primary, and every node that runs knows it.
+    /// Waits until the cluster serves all slots, as all of these nodes see it.
     ///
     /// # Panics
-    /// If that takes longer than 20 s.
-    pub async fn until_taken_over(&self, by: &Redis) {
-        until("the replica has taken over", || async {
-            let info: String = by.command(&["INFO", "replication"]).await;
-            info.contains("role:master") && is_ok(by).await
-        })
-        .await;
-    }
-
-    /// Waits until the cluster serves all slots again, as all of these nodes see it.
-    ///
-    /// # Panics
-    /// If that takes longer than 20 s.
+    /// If that takes longer than 60 s.
     pub async fn until_ok(&self, nodes: &[&Redis]) {
         until("the cluster serves all slots", || async {
             for node in nodes {
@@ -114,6 +99,43 @@ impl RedisCluster {
         .await;
     }
 
+    /// Moves the slot of a key to another primary, as an operator does who rebalances. It stays
+    /// half moved for `pause` at least. Returns its number.
+    ///
+    /// # Panics
+    /// If a node refuses.
+    pub async fn move_slot(&self, key: &str, to: &Redis, pause: Duration) -> String {
+        let (_, group) = self.owner(key).await;
+        let from = group.primary();
+        let slot: u16 = from.command(&["CLUSTER", "KEYSLOT", key]).await;
+        let slot = slot.to_string();
+        let (from_id, to_id): (String, String) = (
+            from.command(&["CLUSTER", "MYID"]).await,
+            to.command(&["CLUSTER", "MYID"]).await,
+        );
+        let () = to
+            .command(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id])
+            .await;
+        let () = from
+            .command(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id])
+            .await;
+        let key_by_key = ["CLUSTER", "GETKEYSINSLOT", &slot, "1"];
+        loop {
+            let keys: Vec<String> = from.command(&key_by_key).await;
+            let Some(key) = keys.first() else { break };
+            let () = from
+                .command(&["MIGRATE", "127.0.0.1", to.port(), key, "0", "5000"])
+                .await;
+        }
+        sleep(pause).await;
+        for node in [to, from] {
+            let () = node
+                .command(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id])
+                .await;
+        }
+        slot
+    }
+
     fn nodes(&self) -> impl Iterator<Item = &Redis> {
         self.primaries.iter().chain(&self.replicas)
     }
@@ -123,6 +145,8 @@ impl RedisCluster {
         for (epoch, node) in self.nodes().enumerate() {
             let epoch = (epoch + 1).to_string();
             let () = node.command(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]).await;
+        }
+        for node in self.nodes() {
             for other in self.nodes() {
                 let () = node
                     .command(&["CLUSTER", "MEET", "127.0.0.1", other.port()])

@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult};
+use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult, Value};
 use tokio::sync::OnceCell;
 
 use super::{Certificates, blocking, start};
@@ -88,24 +88,33 @@ impl Redis {
         Self::start_as(ServerKind::Redis, arguments).await
     }
 
-    /// A server that speaks TLS only. Its certificate is good for 127.0.0.1, and it asks for one of
-    /// the client.
+    /// A server that speaks TLS only, with more arguments on its command line. Its certificate is
+    /// good for 127.0.0.1, and it asks for one of the client.
     ///
     /// # Panics
     /// If it cannot be started.
-    pub async fn start_with_tls(certificates: &Certificates) -> Self {
+    pub async fn start_with_tls(certificates: &Certificates, arguments: &[&str]) -> Self {
         let [ca, certificate, key] = [
             certificates.ca(),
             certificates.server(),
             certificates.server_key(),
         ];
-        let arguments = [
+        let tls = [
             ["--tls-ca-cert-file", &ca],
             ["--tls-cert-file", &certificate],
             ["--tls-key-file", &key],
             ["--tls-auth-clients", "yes"],
         ];
-        Self::start_as(ServerKind::RedisTls, &arguments.concat()).await
+        let arguments = [&tls.concat(), arguments].concat();
+        Self::start_as(ServerKind::RedisTls, &arguments).await
+    }
+
+    /// A sentinel that watches over nothing yet.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub async fn start_sentinel(arguments: &[&str]) -> Self {
+        Self::start_as(ServerKind::RedisSentinel, arguments).await
     }
 
     /// The same, with a wall clock of its own for [`set_clock`](Self::set_clock).
@@ -116,7 +125,7 @@ impl Redis {
         Self::start_as(ServerKind::RedisWithOwnClock, &[]).await
     }
 
-    pub(super) async fn start_as(kind: ServerKind, arguments: &[&str]) -> Self {
+    async fn start_as(kind: ServerKind, arguments: &[&str]) -> Self {
         let arguments = arguments.iter().copied().map(String::from).collect();
         let warden = start(kind, arguments).await;
         Self {
@@ -166,6 +175,15 @@ impl Redis {
             .get_multiplexed_async_connection_with_config(&config)
             .await?;
         Cmd::new().arg(words).query_async(&mut connection).await
+    }
+
+    /// Whether it takes itself for a primary.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub async fn is_primary(&self) -> bool {
+        let role: Vec<Value> = self.command(&["ROLE"]).await;
+        role.first() == Some(&Value::BulkString(b"master".to_vec()))
     }
 
     /// The server's process and files.

@@ -1,8 +1,6 @@
-use redis::{RedisResult, Value};
+use redis::RedisResult;
 
-use super::{Redis, until};
-use crate::warden::ServerKind;
-
+use super::{Redis, Replicated, until};
 /// What the sentinels call the primary.
 const NAME: &str = "locks";
 
@@ -32,7 +30,7 @@ impl RedisWithSentinels {
         let mut sentinels = Vec::new();
         for _ in 0..3 {
             servers.push(Redis::start_with(&arguments).await);
-            sentinels.push(Redis::start_as(ServerKind::RedisSentinel, &[]).await);
+            sentinels.push(Redis::start_sentinel(&[]).await);
         }
         let all = Self { servers, sentinels };
         let port = all.servers[0].port();
@@ -40,7 +38,12 @@ impl RedisWithSentinels {
             let () = replica.command(&["REPLICAOF", "127.0.0.1", port]).await;
         }
         // A sentinel finds the replicas that its first look at the primary shows.
-        all.until_replicated(&all.servers[0]).await;
+        let primary = &all.servers[0];
+        until("the replicas are in step", || async {
+            let info: String = primary.command(&["INFO", "replication"]).await;
+            info.matches("state=online").count() == 2
+        })
+        .await;
         for sentinel in &all.sentinels {
             let () = sentinel
                 .command(&["SENTINEL", "MONITOR", NAME, "127.0.0.1", port, "2"])
@@ -72,16 +75,10 @@ impl RedisWithSentinels {
         format!("redis+sentinel://{}/{NAME}", sentinels.join(","))
     }
 
-    /// The server that was the primary at the start.
+    /// The servers, as they were at the start.
     #[must_use]
-    pub fn first_primary(&self) -> &Redis {
-        &self.servers[0]
-    }
-
-    /// The servers that were replicas at the start.
-    #[must_use]
-    pub fn first_replicas(&self) -> &[Redis] {
-        &self.servers[1..]
+    pub fn servers(&self) -> Replicated<'_> {
+        Replicated::new(&self.servers[0], &self.servers[1..])
     }
 
     /// The sentinels.
@@ -90,98 +87,56 @@ impl RedisWithSentinels {
         &self.sentinels
     }
 
-    /// The server that the first sentinel takes for the primary now.
-    ///
-    /// # Panics
-    /// If it does not answer.
-    pub async fn primary(&self) -> &Redis {
-        let (_, port): (String, String) = self.sentinels[0]
-            .command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME])
-            .await;
-        let primary = self.servers.iter().find(|server| server.port() == port);
-        primary.unwrap_or_else(|| panic!("the sentinels name a stranger at port {port}"))
-    }
-
-    /// Waits until the sentinels have made another server the primary.
-    ///
-    /// # Panics
-    /// If that takes longer than 20 s.
-    pub async fn until_failed_over(&self) {
-        until("failed over", || async {
-            self.primary().await.port() != self.servers[0].port()
-        })
-        .await;
-    }
-
     /// Fails over without losing anything, as an operator does before maintenance: writes wait
-    /// until the replicas have got all of them.
+    /// until the replicas have all of them and the sentinels have promoted one, and then everybody
+    /// is sent away.
     ///
     /// # Panics
-    /// If that takes longer than 20 s.
+    /// If that takes longer than 60 s.
     pub async fn fail_over_as_planned(&self) {
         let primary = &self.servers[0];
         let () = primary
-            .command(&["CLIENT", "PAUSE", "20000", "WRITE"])
+            .command(&["CLIENT", "PAUSE", "120000", "WRITE"])
             .await;
-        let written = offset(primary).await;
-        until("the replicas have everything", || async {
-            let mut behind = false;
-            for replica in &self.servers[1..] {
-                behind |= offset(replica).await < written;
-            }
-            !behind
-        })
-        .await;
+        self.servers().until_in_step().await;
         let () = self.sentinels[0]
             .command(&["SENTINEL", "FAILOVER", NAME])
             .await;
-        self.until_failed_over().await;
+        self.until_known().await;
+        let _gone: u32 = primary.command(&["CLIENT", "KILL", "TYPE", "normal"]).await;
         let () = primary.command(&["CLIENT", "UNPAUSE"]).await;
     }
 
-    /// Stops the replicas in mid-air and cuts their links: what the primary writes from here on is
-    /// lost when it dies.
+    /// The server that the first sentinel names.
     ///
     /// # Panics
-    /// If a server does not answer.
-    pub async fn cut_replicas_off(&self) {
-        for replica in &self.servers[1..] {
-            replica.pause().await;
-        }
-        // Without this the writes would wait in the sockets, and arrive after all.
-        let _cut: u32 = self.servers[0]
-            .command(&["CLIENT", "KILL", "TYPE", "replica"])
-            .await;
+    /// If it does not answer, or names a stranger.
+    pub async fn primary(&self) -> &Redis {
+        let port = self.named_by(&self.sentinels[0]).await;
+        let primary = self.servers.iter().find(|server| server.port() == port);
+        primary.unwrap_or_else(|| panic!("nobody listens at port {port}"))
     }
 
-    /// Kills the primary and lets the replicas go on, one of which the sentinels promote.
+    /// Waits until most sentinels name another primary than that of the start.
     ///
     /// # Panics
-    /// If a server cannot be killed.
-    pub async fn lose_primary(&self) {
-        self.servers[0].kill().await;
-        for replica in &self.servers[1..] {
-            replica.resume().await;
-        }
-        self.until_failed_over().await;
-    }
-
-    /// Waits until all replicas are in step with a primary.
-    async fn until_replicated(&self, primary: &Redis) {
-        until("the replicas are in step", || async {
-            let info: String = primary.command(&["INFO", "replication"]).await;
-            info.matches("state=online").count() == self.servers.len() - 1
+    /// If that takes longer than 60 s.
+    pub async fn until_known(&self) {
+        until("the sentinels name the new primary", || async {
+            let mut name_it = 0;
+            for sentinel in &self.sentinels {
+                let port = self.named_by(sentinel).await;
+                name_it += usize::from(port != self.servers[0].port());
+            }
+            name_it > self.sentinels.len() / 2
         })
         .await;
     }
-}
 
-/// How far a primary has written, or a replica has read.
-async fn offset(server: &Redis) -> i64 {
-    let role: Vec<Value> = server.command(&["ROLE"]).await;
-    match &role[..] {
-        [_, Value::Int(written), _] => *written,
-        [.., Value::Int(read)] => *read,
-        _ => panic!("not the role of a server: {role:?}"),
+    async fn named_by(&self, sentinel: &Redis) -> String {
+        let (_, port): (String, String) = sentinel
+            .command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME])
+            .await;
+        port
     }
 }

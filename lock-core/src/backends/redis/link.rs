@@ -157,6 +157,8 @@ pub(super) fn breaks_connection(error: &RedisError) -> bool {
                 | RedisKind::UnexpectedReturnType
                 | RedisKind::Server(ServerErrorKind::ReadOnly)
         )
+        // Its replicas may follow another primary by now.
+        || error.code() == Some("NOREPLICAS")
 }
 
 impl fmt::Debug for Link {

@@ -63,9 +63,13 @@ pub(super) fn transport(_files: &TlsFiles) -> Result<ConnectionAddr, Error> {
 /// What TLS has against a server, if that is why connecting to it failed.
 #[cfg(feature = "redis-tls")]
 pub(super) fn objection(error: &RedisError) -> Option<String> {
-    use std::{error::Error as _, io};
+    use std::{error::Error as StdError, io, sync::Arc};
 
-    let io = error.source()?.downcast_ref::<io::Error>()?;
+    // The client library hands out the pointer, not what it points to.
+    let source = error
+        .source()?
+        .downcast_ref::<Arc<dyn StdError + Send + Sync>>()?;
+    let io = source.downcast_ref::<io::Error>()?;
     let tls = io.get_ref()?.downcast_ref::<rustls::Error>()?;
     Some(format!(
         "TLS failed: {tls}; tls_ca in the URL names the authority to trust, and tls_cert and \

@@ -1,0 +1,17 @@
+//! Redis with sentinels, as a cluster, behind TLS and logins: what holds when servers take each
+//! other's place.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tasks end with the runtime of their test"
+)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod access;
+mod bank;
+mod history;
+mod lost_tail;
+mod paused_primary;
+mod planned;
+mod world;
+mod wrong_server;

@@ -1,0 +1,114 @@
+//! Servers that take each other's place in an orderly way: nothing is lost, and nothing fails.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use e2e::servers::{RedisCluster, RedisWithSentinels};
+use redis::RedisError;
+
+use crate::{
+    history::Turns,
+    world::{Namespace, Servers},
+};
+
+/// How long a slot stays half moved. Shorter than clients wait for it, which is 2 s by default.
+const HALF_MOVED: Duration = Duration::from_millis(300);
+
+#[tokio::test]
+async fn a_planned_sentinel_failover_keeps_the_order() {
+    let sentinel = RedisWithSentinels::start().await;
+    let servers = Servers::Sentinel(sentinel);
+    let counting = servers.counting();
+    let turns = start(&counting).await;
+    let Servers::Sentinel(sentinel) = &servers else {
+        unreachable!()
+    };
+    sentinel.fail_over_as_planned().await;
+    turns.until_granted(100).await;
+    turns.stop().await;
+    let counter = counting.counter([sentinel.servers().primary()]).await;
+    let old: u64 = sentinel
+        .servers()
+        .primary()
+        .command(&["GET", &counter])
+        .await;
+    let new: u64 = sentinel.primary().await.command(&["GET", &counter]).await;
+    assert!(new >= old + 100, "{new} there, {old} here");
+}
+
+#[tokio::test]
+async fn a_planned_cluster_failover_keeps_the_order() {
+    let servers = Servers::Cluster(RedisCluster::start_with_replicas(&[]).await);
+    let counting = servers.counting();
+    let turns = start(&counting).await;
+    let group = servers.of_resource(&counting).await;
+    let () = group.replicas()[0].command(&["CLUSTER", "FAILOVER"]).await;
+    group.until_taken_over().await;
+    turns.until_granted(100).await;
+    turns.stop().await;
+    assert!(!group.primary().is_primary().await);
+}
+
+/// While a slot moves, some of the keys of a script are here and some are there, and no server runs
+/// it. Clients wait, and follow.
+#[tokio::test]
+async fn a_slot_that_moves_under_load_costs_no_token_and_no_error() {
+    let cluster = RedisCluster::start().await;
+    let url = cluster.url();
+    let servers = Servers::Cluster(cluster);
+    let counting = servers.counting();
+    let turns = start(&counting).await;
+    let Servers::Cluster(cluster) = &servers else {
+        unreachable!()
+    };
+    let counter = counting.counter(cluster.primaries()).await;
+    let (owner, group) = cluster.owner(&counter).await;
+    let successor = &cluster.primaries()[(owner + 1) % 3];
+    let naive = tokio::spawn(naive(group.primary().url().to_owned(), counter.clone()));
+
+    let slot = cluster.move_slot(&counter, successor, HALF_MOVED).await;
+
+    turns.until_granted(100).await;
+    let (_, unknown) = turns.stop().await;
+    assert_eq!(unknown, 0);
+    let left: u32 = group
+        .primary()
+        .command(&["CLUSTER", "COUNTKEYSINSLOT", &slot])
+        .await;
+    assert_eq!(left, 0);
+    // The control: a client that does not wait and follow meets errors.
+    let met = naive.await.unwrap();
+    assert!(
+        met.contains("TRYAGAIN") && met.contains("MOVED"),
+        "{met:?} at {url}"
+    );
+}
+
+async fn start(namespace: &Namespace) -> Turns {
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        clients.push(namespace.connect().await);
+    }
+    let turns = Turns::start(clients);
+    turns.until_granted(100).await;
+    turns
+}
+
+/// Asks the server that has a key, and no other, until the key has moved. Returns all errors.
+async fn naive(url: String, key: String) -> BTreeSet<String> {
+    let client = redis::Client::open(url).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let script = "return redis.call('EXISTS', KEYS[1], KEYS[2])";
+    let mut eval = redis::cmd("EVAL");
+    eval.arg(script).arg(2).arg(&key).arg(format!("{key}:none"));
+    let mut met = BTreeSet::new();
+    while !met.contains("MOVED") {
+        let answer: Result<u32, RedisError> = eval.query_async(&mut connection).await;
+        met.extend(
+            answer
+                .err()
+                .and_then(|error| error.code().map(String::from)),
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    met
+}
