@@ -56,6 +56,8 @@ pub struct Grant {
     pub lease: Lease,
     /// How many tokens from this one on are the holder's, at least 1.
     pub reserved: u32,
+    /// Whether it was handed over to a waiter, and not found free at the first look.
+    pub waited: bool,
 }
 
 impl Grant {
@@ -66,7 +68,15 @@ impl Grant {
             token,
             lease,
             reserved: 1,
+            waited: false,
         }
+    }
+
+    /// Says that it was handed over to a waiter.
+    #[must_use]
+    pub const fn after_waiting(mut self) -> Self {
+        self.waited = true;
+        self
     }
 
     /// Says how many tokens from this one on are the holder's.

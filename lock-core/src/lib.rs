@@ -15,6 +15,7 @@ mod issuer;
 mod lease;
 mod manager;
 mod metadata;
+pub mod metric;
 mod resource;
 mod sequencer;
 #[cfg(feature = "test-util")]
@@ -40,12 +41,13 @@ pub use self::{
     issuer::Issuer,
     lease::{Grant, Lease},
     manager::{
-        Acquire, DetachedLease, LeaseGuard, LockManager, LockManagerBuilder, Lost, LostReason,
+        Acquire, DetachedLease, LeaseGuard, LockManager, LockManagerBuilder, Losses, Lost,
+        LostReason, Stats,
     },
     metadata::{InvalidMetadata, Metadata},
     resource::{InvalidName, ResourceName},
     sequencer::Sequencer,
     token::{FencingToken, InvalidToken},
     ttl::{InvalidTtl, Ttl},
-    wait::Cohort,
+    wait::{Cohort, Jitter, Pauses, RetryPolicy},
 };

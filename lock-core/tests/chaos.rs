@@ -131,9 +131,12 @@ async fn the_clean_up_of_a_lost_reply_leaves_the_retry_alone() {
     let (world, holder) = (world(), Holder::random());
     world.chaos.next(Operation::Acquire, Fault::DropReply);
     let acquire = || world.locks.acquire("r").ttl(TTL).holder(holder);
+    // The retry is quicker than the clean-up.
+    world.locks.freeze_watchdog(true);
     acquire().await.unwrap_err();
     let guard = acquire().await.unwrap();
     assert_eq!(guard.token(), FencingToken::MIN);
+    world.locks.freeze_watchdog(false);
     // The first attempt is cancelled in the background: it may be held.
     let cancelled = async || world.chaos.counts(Operation::Cancel).requests == 1;
     world.until(cancelled).await;
@@ -174,10 +177,13 @@ async fn a_lost_release_reply_is_unknown_and_the_lease_is_released() {
 async fn a_lost_release_request_is_sent_again_by_the_watchdog() {
     let world = world();
     let guard = world.guard().await;
+    // The second time it is sent by the guard that is dropped with its release undone.
+    world.chaos.next(Operation::Release, Fault::DropRequest);
     world.chaos.next(Operation::Release, Fault::DropRequest);
     let error = guard.release().await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::Unknown);
     assert!(world.held().await.is_some());
+    world.to_next_wake().await;
     world.until(async || world.held().await.is_none()).await;
 }
 
@@ -196,6 +202,29 @@ async fn lost_renewals_are_repeated_within_the_lease() {
         .until(async || guard.remaining().is_ok_and(|left| left == TTL.get()))
         .await;
     assert_eq!(world.chaos.unused(), 0);
+}
+
+#[tokio::test]
+async fn a_renewal_that_arrives_after_the_release_is_inert_and_no_loss() {
+    let (world, gate) = (world(), Gate::closed());
+    let until = Until::Opened(gate.clone());
+    world
+        .chaos
+        .next(Operation::Renew, Fault::DelayRequest(until));
+    let guard = world.guard().await;
+    world.to_next_wake().await;
+    gate.arrival().await;
+    guard.release().await.unwrap();
+    let next = world.guard().await;
+    gate.open();
+    let arrived = async || world.chaos.counts(Operation::Renew).delayed == 1;
+    world.until(arrived).await;
+    world.to_next_wake().await;
+    world
+        .until(async || world.locks.stats().renewals == 1)
+        .await;
+    assert_eq!(world.locks.stats().losses.total(), 0);
+    assert_eq!(world.held().await, Some(next.token()));
 }
 
 #[tokio::test]

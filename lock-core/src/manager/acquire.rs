@@ -1,13 +1,16 @@
 use std::{future::IntoFuture, sync::Arc, time::Duration};
 
+use tracing::Instrument;
+
 use super::{
     LockManager,
     cleanup::{CleanUp, OnDrop},
     guard::{LeaseGuard, Terms},
+    observed::{self, Observed},
 };
 use crate::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Error, ErrorKind, FencingToken, Grant, Holder,
-    InvalidName, Operation, Outcome, ResourceName, Sequencer, Ttl, Upkeep, Wait,
+    InvalidName, Operation, Outcome, ResourceName, RetryPolicy, Sequencer, Ttl, Upkeep, Wait,
 };
 
 /// An acquisition that is being prepared: `.await` it for a [`LeaseGuard`].
@@ -24,13 +27,15 @@ use crate::{
 #[derive(Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
 pub struct Acquire<'a> {
-    locks: &'a LockManager,
+    pub(super) locks: &'a LockManager,
     resource: Result<ResourceName, InvalidName>,
     holder: Option<Holder>,
     ttl: Ttl,
-    wait: Option<Duration>,
+    pub(super) wait: Option<Duration>,
+    retry: Option<RetryPolicy>,
     floor: Option<FencingToken>,
     renew: bool,
+    max_hold: Option<Duration>,
 }
 
 /// A lease without guard and watchdog: whoever has its sequencer renews and releases it.
@@ -47,6 +52,13 @@ pub struct DetachedLease {
     pub remaining: Duration,
 }
 
+/// A grant, and what cancels it unless it is disarmed.
+pub(super) struct Granted {
+    pub(super) pending: OnDrop,
+    pub(super) attempt: AttemptRef,
+    pub(super) grant: Grant,
+}
+
 /// How many grants may arrive after their own end before we say that the ttl is too short.
 const LATE_GRANTS_MAX: u32 = 2;
 
@@ -59,8 +71,10 @@ impl<'a> Acquire<'a> {
             holder: None,
             ttl,
             wait,
+            retry: None,
             floor,
             renew: true,
+            max_hold: locks.inner.max_hold,
         }
     }
 
@@ -78,6 +92,20 @@ impl<'a> Acquire<'a> {
         self
     }
 
+    /// Looks again and again, with pauses by this policy, instead of waiting in line.
+    ///
+    /// For those who do not want to queue. It takes no place in line: whoever waits is served
+    /// before, and with others in line it may never have its turn. It ends like any wait, with
+    /// [`ErrorKind::WaitTimeout`], when the policy's limit is reached or the
+    /// [`wait`](Acquire::wait) is over, whichever is sooner. A pause that would end later is cut
+    /// short for a last look. The pauses are the policy's alone: when the present lease would end
+    /// is not looked at, because most leases are renewed before, and because all who do would come
+    /// back at the same time. What fails otherwise is not tried again.
+    pub const fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = Some(policy);
+        self
+    }
+
     /// The least token that is of use.
     ///
     /// For a store that has seen greater tokens than the lock service remembers.
@@ -89,6 +117,18 @@ impl<'a> Acquire<'a> {
     /// Whether the watchdog renews the lease. Defaults to true; nothing else switches it off.
     pub const fn renew(mut self, renew: bool) -> Self {
         self.renew = renew;
+        self
+    }
+
+    /// How long the watchdog keeps the lease up. Defaults to what the manager was
+    /// [built](super::LockManagerBuilder::max_hold) with, without bound if that says nothing.
+    ///
+    /// For a section that hangs while its process lives, which would otherwise be renewed for ever.
+    /// From this time after the grant on, no renewal is sent. The lease then runs out by itself, at
+    /// the latest one ttl later, and is lost with [`LostReason::MaxHold`](crate::LostReason); until
+    /// then it is held as ever. It has its ttl at least, however short this is.
+    pub const fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.max_hold = Some(max_hold);
         self
     }
 
@@ -121,7 +161,12 @@ impl<'a> Acquire<'a> {
     pub async fn detached(self) -> Result<Attempt<DetachedLease>, Error> {
         let (locks, ttl) = (self.locks, self.ttl);
         let attempt = self.renew(false).granted().await?;
-        Ok(attempt.map(|(mut pending, attempt, grant)| {
+        Ok(attempt.map(|granted| {
+            let Granted {
+                mut pending,
+                attempt,
+                grant,
+            } = granted;
             pending.disarm();
             let issuer = locks.issuer().clone();
             DetachedLease {
@@ -138,27 +183,49 @@ impl<'a> Acquire<'a> {
             ttl: self.ttl,
             renew: self.renew,
             shared: false,
+            max_hold: self.max_hold,
         };
         let attempt = self.granted().await?;
-        Ok(attempt.map(|(mut pending, attempt, grant)| {
-            let guard = LeaseGuard::new(Arc::clone(&locks.inner), &attempt, grant, terms);
-            pending.disarm();
+        Ok(attempt.map(|mut granted| {
+            let Granted { attempt, grant, .. } = &granted;
+            let guard = LeaseGuard::new(Arc::clone(&locks.inner), attempt, *grant, terms);
+            granted.pending.disarm();
             guard
         }))
     }
 
-    /// Acquires, and returns the grant together with what cancels it unless it is disarmed.
-    async fn granted(self) -> Result<Attempt<(OnDrop, AttemptRef, Grant)>, Error> {
+    /// Acquires as told, counted and traced.
+    async fn granted(self) -> Result<Attempt<Granted>, Error> {
         let resource = self.resource.clone()?;
-        let inner = &self.locks.inner;
+        let inner = &*self.locks.inner;
         let wait = match self.wait {
             None => Wait::Forever,
             Some(Duration::ZERO) => Wait::Never,
             Some(wait) => Wait::Until(inner.clock.now() + wait),
         };
+        let span = observed::span(&resource, inner.backend.kind());
+        let observed = Observed::begin(inner, wait != Wait::Never, span.clone());
+        let acquired = async {
+            let answer = match self.retry {
+                None => self.asked(&resource, wait).await,
+                Some(policy) => self.polled(&resource, policy).await,
+            };
+            observed.end(&answer);
+            answer
+        };
+        acquired.instrument(span).await
+    }
+
+    /// Asks the lock service until it has answered something that is still true.
+    pub(super) async fn asked(
+        &self,
+        resource: &ResourceName,
+        wait: Wait,
+    ) -> Result<Attempt<Granted>, Error> {
+        let inner = &self.locks.inner;
         let mut late_grants = 0;
         loop {
-            let request = self.request(&resource, wait);
+            let request = self.request(resource, wait);
             let clean_up = CleanUp::Cancel {
                 attempt: request.attempt.clone(),
                 ttl: self.ttl,
@@ -166,7 +233,11 @@ impl<'a> Acquire<'a> {
             let mut pending = OnDrop::new(Arc::clone(inner), clean_up);
             match self.locks.acquire_unless_shut_down(&request).await {
                 Ok(Attempt::Granted(grant)) if grant.lease.deadline() > inner.clock.now() => {
-                    return Ok(Attempt::Granted((pending, request.attempt, grant)));
+                    return Ok(Attempt::Granted(Granted {
+                        pending,
+                        attempt: request.attempt,
+                        grant,
+                    }));
                 }
                 // The grant came after its own end: given back by dropping `pending`.
                 Ok(Attempt::Granted(_)) => late_grants += 1,
@@ -189,7 +260,7 @@ impl<'a> Acquire<'a> {
             if over || late_grants == LATE_GRANTS_MAX {
                 let kind = inner.backend.kind();
                 return Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, kind)
-                    .on(&resource)
+                    .on(resource)
                     .because("the grant arrived after the lease had ended; ask for a longer ttl"));
             }
         }

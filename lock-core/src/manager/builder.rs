@@ -1,4 +1,4 @@
-use std::{num::NonZeroU32, sync::Arc};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use super::LockManager;
 use crate::{
@@ -14,6 +14,7 @@ pub struct LockManagerBuilder {
     initial_token: InitialToken,
     prefix: String,
     passes: Option<NonZeroU32>,
+    max_hold: Option<Duration>,
 }
 
 impl LockManagerBuilder {
@@ -54,6 +55,13 @@ impl LockManagerBuilder {
     /// are some twenty times faster; waiters of other processes are overtaken by that many.
     pub const fn cohort(mut self, passes: NonZeroU32) -> Self {
         self.passes = Some(passes);
+        self
+    }
+
+    /// How long the watchdog keeps a lease up, unless the acquisition says otherwise; see
+    /// [`Acquire::max_hold`](crate::Acquire::max_hold). Defaults to: without bound.
+    pub const fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.max_hold = Some(max_hold);
         self
     }
 
@@ -108,7 +116,12 @@ impl LockManagerBuilder {
             Some(passes) => Arc::new(Cohort::new(backend, Arc::clone(&self.clock), passes)),
             None => backend,
         };
-        Ok(LockManager::start(backend, self.clock, issuer))
+        Ok(LockManager::start(
+            backend,
+            self.clock,
+            issuer,
+            self.max_hold,
+        ))
     }
 
     async fn backend(&self, url: &str) -> Result<Arc<dyn LockBackend>, Error> {
@@ -148,6 +161,7 @@ impl Default for LockManagerBuilder {
             initial_token: InitialToken::default(),
             prefix: "palisade".to_owned(),
             passes: None,
+            max_hold: None,
         }
     }
 }

@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use tracing::debug;
 
-use super::{Inner, watchdog::Command};
+use super::{Inner, meter::Meter};
 use crate::{AttemptId, AttemptRef, Clock, Error, LockBackend, Released, Sequencer, Ttl};
 
 /// Something on the lock service that has to be undone although its caller went away.
@@ -19,7 +19,7 @@ const RETRY_MAX: Duration = Duration::from_secs(1);
 
 impl CleanUp {
     /// Tries until it is done or the lease has ended by itself.
-    pub(super) async fn finish(mut self, backend: &dyn LockBackend, clock: &dyn Clock) {
+    async fn finish(mut self, backend: &dyn LockBackend, clock: &dyn Clock, meter: &Meter) {
         let (mut pause, until) = (RETRY_FIRST, clock.now() + self.ttl().get());
         loop {
             let error = match self.attempt(backend).await {
@@ -33,6 +33,7 @@ impl CleanUp {
             let again = clock.now() + pause;
             if again >= until {
                 debug!(%error, "gave up cleaning up: the lease ends by itself");
+                meter.abandoned.add(1);
                 return;
             }
             clock.sleep_until(again).await;
@@ -95,7 +96,8 @@ impl HeldLease {
 /// Hands a clean-up to the watchdog when it is dropped, unless it was disarmed.
 ///
 /// It is made *before* the await that may change the lock service, so it does not matter at which
-/// await the caller goes away. Dropping it sends one message and returns.
+/// await the caller goes away. Dropping it begins the clean-up and leaves the rest to the watchdog;
+/// it never waits.
 #[derive(Debug)]
 pub(super) struct OnDrop {
     pub(super) locks: Arc<Inner>,
@@ -123,10 +125,20 @@ impl OnDrop {
 
 impl Drop for OnDrop {
     fn drop(&mut self) {
-        if let Some(clean_up) = self.clean_up.take()
-            && !self.locks.watchdog.send(Command::CleanUp(clean_up))
-        {
+        let Some(clean_up) = self.clean_up.take() else {
+            return;
+        };
+        let Inner {
+            backend,
+            clock,
+            meter,
+            ..
+        } = &*self.locks;
+        let (backend, clock, meter) = (Arc::clone(backend), Arc::clone(clock), Arc::clone(meter));
+        let finished = Box::pin(async move { clean_up.finish(&*backend, &*clock, &meter).await });
+        if !self.locks.watchdog.finish(finished) {
             debug!("the watchdog has ended: the lease runs out by its ttl");
+            self.locks.meter.abandoned.add(1);
         }
     }
 }

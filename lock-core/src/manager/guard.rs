@@ -1,11 +1,13 @@
 use std::{fmt, sync::Arc, time::Duration};
 
+use tracing::debug;
+
 use super::{
     DetachedLease, Inner,
     cleanup::{CleanUp, HeldLease, OnDrop},
     lost::Lost,
     status::LeaseStatus,
-    watchdog::Command,
+    watchdog::Watched,
 };
 use crate::{AttemptRef, Error, FencingToken, Grant, Released, ResourceName, Sequencer, Ttl};
 
@@ -16,13 +18,15 @@ use crate::{AttemptRef, Error, FencingToken, Grant, Released, ResourceName, Sequ
 /// [`sequencer`](LeaseGuard::sequencer) and a store that checks it.
 ///
 /// # Dropping
-/// Dropping the guard sends the watchdog a message and returns; the release follows shortly. Call
+/// Dropping the guard sends the release, ahead of whatever this task sends next, and does not wait
+/// for the answer; what cannot be sent at once is left to the watchdog. Call
 /// [`release`](LeaseGuard::release) to know when, and whether, it happened. A guard that is leaked
-/// is renewed for ever.
+/// is renewed for ever, or for its [`max_hold`](crate::Acquire::max_hold).
 #[must_use = "dropping the guard releases the lease"]
 #[clippy::has_significant_drop]
 pub struct LeaseGuard {
     status: Arc<LeaseStatus>,
+    _watched: Option<Watched>,
     held: HeldLease,
     on_drop: OnDrop,
 }
@@ -35,30 +39,24 @@ pub(super) struct Terms {
     pub(super) renew: bool,
     /// Whether the acquisition may be held several times over.
     pub(super) shared: bool,
+    /// How long the watchdog keeps it up.
+    pub(super) max_hold: Option<Duration>,
 }
 
 impl LeaseGuard {
     /// Takes over a grant: from here on the guard is what cleans up.
-    pub(super) fn new(
-        locks: Arc<Inner>,
-        attempt: &AttemptRef,
-        grant: Grant,
-        Terms { ttl, renew, shared }: Terms,
-    ) -> Self {
+    pub(super) fn new(locks: Arc<Inner>, attempt: &AttemptRef, grant: Grant, terms: Terms) -> Self {
         let sequencer = Sequencer::new(
             locks.issuer.clone(),
             attempt.resource.clone(),
             grant.token,
             attempt.holder,
         );
-        let clock = Arc::clone(&locks.clock);
-        let status = Arc::new(LeaseStatus::new(sequencer.clone(), ttl, grant.lease, clock));
-        if renew {
-            let watch = Command::Watch(Arc::clone(&status), grant.lease.renew_by());
-            if !locks.watchdog.send(watch) {
-                tracing::debug!("the watchdog has ended: the lease runs out by its ttl");
-            }
-        }
+        let Terms { ttl, shared, .. } = terms;
+        let status = LeaseStatus::new(sequencer.clone(), grant.lease, terms, &locks);
+        let status = Arc::new(status);
+        let watchdog = terms.renew.then_some(&locks.watchdog);
+        let watched = watchdog.and_then(|watchdog| watchdog.watch(&status, grant.lease.renew_by()));
         let held = HeldLease {
             sequencer,
             attempt: attempt.id,
@@ -67,6 +65,7 @@ impl LeaseGuard {
         let lease = held.clone();
         Self {
             status,
+            _watched: watched,
             held,
             on_drop: OnDrop::new(locks, CleanUp::Release { lease, ttl }),
         }
@@ -91,6 +90,9 @@ impl LeaseGuard {
     }
 
     /// The time until the deadline of the present lease, by the local clock.
+    ///
+    /// It errs on the safe side, counted from before the request was sent. What the lock service
+    /// itself has left is in [`inspect`](crate::LockManager::inspect), and old when it arrives.
     ///
     /// # Errors
     /// [`Lost`] from the deadline on, for good, without asking any server.
@@ -136,6 +138,12 @@ impl LeaseGuard {
         let backend = Arc::clone(&self.on_drop.locks.backend);
         // Until the answer is here, dropping `self` hands the release to the watchdog.
         let released = self.held.release(&*backend).await?;
+        debug!(
+            resource = self.resource().as_str(),
+            token = self.token().get(),
+            ?released,
+            "released"
+        );
         match released {
             Released::Released => self.on_drop.disarm(),
             Released::NotHolder => self.on_drop.turn_into(self.held.cancel(self.status.ttl())),

@@ -15,8 +15,12 @@ pub struct Lost {
 pub enum LostReason {
     /// Its deadline passed before a renewal succeeded: a pause, or an unreachable lock service.
     Expired,
-    /// The lock service says that somebody else, or nobody, holds it.
+    /// The lock service says that somebody else, or nobody, holds it: it was released by force, or
+    /// the service has lost its state.
     NotHolder,
+    /// It was held as long as it may be, see [`Acquire::max_hold`](crate::Acquire::max_hold): the
+    /// watchdog renewed it no longer.
+    MaxHold,
     /// The manager was shut down and renews no longer.
     ShutDown,
 }
@@ -54,10 +58,21 @@ impl Lost {
 }
 
 impl LostReason {
+    /// As a label: one word.
+    pub(super) const fn label(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::NotHolder => "not_holder",
+            Self::MaxHold => "max_hold",
+            Self::ShutDown => "shut_down",
+        }
+    }
+
     const fn text(self) -> &'static str {
         match self {
             Self::Expired => "it was not renewed before its deadline",
             Self::NotHolder => "the lock service has another holder or none",
+            Self::MaxHold => "it was held as long as it may be",
             Self::ShutDown => "the lock manager was shut down",
         }
     }

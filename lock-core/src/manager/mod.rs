@@ -5,20 +5,23 @@ mod builder;
 mod cleanup;
 mod guard;
 mod lost;
+mod meter;
+mod observed;
+mod retry;
+mod stats;
 mod status;
 mod watchdog;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
-use tokio::sync::oneshot;
-
-use self::watchdog::{Command, Handle};
 pub use self::{
     acquire::{Acquire, DetachedLease},
     builder::LockManagerBuilder,
     guard::LeaseGuard,
     lost::{Lost, LostReason},
+    stats::{Losses, Stats},
 };
+use self::{meter::Meter, watchdog::Handle};
 use crate::{
     Attempt, Capabilities, Clock, Error, ErrorKind, Inspection, InvalidName, Issuer, LockBackend,
     Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl,
@@ -55,6 +58,8 @@ pub(crate) struct Inner {
     backend: Arc<dyn LockBackend>,
     clock: Arc<dyn Clock>,
     issuer: Issuer,
+    max_hold: Option<Duration>,
+    meter: Arc<Meter>,
     watchdog: Handle,
 }
 
@@ -81,13 +86,22 @@ impl LockManager {
         LockManagerBuilder::default()
     }
 
-    fn start(backend: Arc<dyn LockBackend>, clock: Arc<dyn Clock>, issuer: Issuer) -> Self {
-        let watchdog = watchdog::start(Arc::clone(&backend), Arc::clone(&clock));
+    fn start(
+        backend: Arc<dyn LockBackend>,
+        clock: Arc<dyn Clock>,
+        issuer: Issuer,
+        max_hold: Option<Duration>,
+    ) -> Self {
+        let meter = Arc::new(Meter::new(backend.kind()));
+        let watchdog =
+            watchdog::start(Arc::clone(&backend), Arc::clone(&clock), Arc::clone(&meter));
         Self {
             inner: Arc::new(Inner {
                 backend,
                 clock,
                 issuer,
+                max_hold,
+                meter,
                 watchdog,
             }),
         }
@@ -188,7 +202,11 @@ impl LockManager {
         self.inner.backend.release(lease).await
     }
 
-    /// Looks at a resource. What it shows is old when it arrives: never decide a write by it.
+    /// Looks at a resource: who holds it, how long still by the lock service's own count, and how
+    /// many wait, where the service knows.
+    ///
+    /// What it shows is old when it arrives: never decide a write by it. The time that one's own
+    /// lease has left is [`LeaseGuard::remaining`].
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] if no answer came.
@@ -211,11 +229,13 @@ impl LockManager {
     /// # Cancel safety
     /// The shutdown goes on by itself.
     pub async fn shutdown(&self) {
-        let (answer, done) = oneshot::channel();
-        if self.inner.watchdog.send(Command::ShutDown(answer)) {
-            // An error means that the watchdog has ended meanwhile, which is what was asked for.
-            drop(done.await);
-        }
+        self.inner.watchdog.shut_down().await;
+    }
+
+    /// What this manager and its clones have counted so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.inner.meter.stats()
     }
 
     /// The name of the lock service, as the store remembers it.

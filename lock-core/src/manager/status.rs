@@ -1,8 +1,18 @@
-use std::sync::Arc;
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tracing::warn;
 
-use super::lost::{Lost, LostReason};
+use super::{
+    Inner,
+    guard::Terms,
+    lost::{Lost, LostReason},
+    meter::Meter,
+};
 use crate::{Clock, Lease, Moment, Sequencer, Ttl};
 
 /// What guard and watchdog both know of one lease.
@@ -10,27 +20,56 @@ use crate::{Clock, Lease, Moment, Sequencer, Ttl};
 pub(super) struct LeaseStatus {
     sequencer: Sequencer,
     ttl: Ttl,
+    since: Moment,
+    hold_until: Moment,
     clock: Arc<dyn Clock>,
-    state: watch::Sender<State>,
+    meter: Arc<Meter>,
+    /// Never held across an await, and nothing under it panics.
+    state: Mutex<State>,
+    changed: Notify,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Held { deadline: Moment },
+    Held {
+        deadline: Moment,
+        /// It has been held as long as it may be, and is renewed no more.
+        last: bool,
+    },
     Lost(LostReason),
     Released,
 }
 
+/// What to do about a lease whose moment has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    Renew {
+        deadline: Moment,
+    },
+    /// Look again at the deadline.
+    LetEnd {
+        deadline: Moment,
+    },
+    /// It was lost or released.
+    Forget,
+}
+
 impl LeaseStatus {
-    pub(super) fn new(sequencer: Sequencer, ttl: Ttl, lease: Lease, clock: Arc<dyn Clock>) -> Self {
-        let state = watch::Sender::new(State::Held {
-            deadline: lease.deadline(),
-        });
+    pub(super) fn new(sequencer: Sequencer, lease: Lease, terms: Terms, locks: &Inner) -> Self {
+        let since = locks.clock.now();
+        locks.meter.held.up();
         Self {
             sequencer,
-            ttl,
-            clock,
-            state,
+            ttl: terms.ttl,
+            since,
+            hold_until: since + terms.max_hold.unwrap_or(Duration::MAX),
+            clock: Arc::clone(&locks.clock),
+            meter: Arc::clone(&locks.meter),
+            state: Mutex::new(State::Held {
+                deadline: lease.deadline(),
+                last: false,
+            }),
+            changed: Notify::new(),
         }
     }
 
@@ -44,64 +83,114 @@ impl LeaseStatus {
 
     /// The deadline, as long as it has not passed. Once it has, the lease is lost for good.
     pub(super) fn deadline(&self) -> Result<Moment, Lost> {
-        let state = *self.state.borrow();
-        match state {
-            State::Held { deadline } if deadline > self.clock.now() => Ok(deadline),
-            State::Held { .. } => {
-                self.lose(LostReason::Expired);
-                Err(self.lost_by(LostReason::Expired))
-            }
+        let now = self.clock.now();
+        match self.change(|state| state.expire(now)) {
+            State::Held { deadline, .. } => Ok(deadline),
             State::Lost(reason) => Err(self.lost_by(reason)),
+            // Nobody can ask: releasing takes the guard.
             State::Released => Err(self.lost_by(LostReason::NotHolder)),
         }
     }
 
-    /// Whether the lease is neither lost nor released.
-    pub(super) fn is_held(&self) -> bool {
-        self.deadline().is_ok()
+    /// What the watchdog has to do now.
+    pub(super) fn due(&self) -> Due {
+        let now = self.clock.now();
+        let state = self.change(|state| {
+            state.expire(now);
+            if let State::Held { last, .. } = state {
+                *last |= now >= self.hold_until;
+            }
+        });
+        match state {
+            State::Held {
+                deadline,
+                last: false,
+            } => Due::Renew { deadline },
+            State::Held { deadline, .. } => Due::LetEnd { deadline },
+            State::Lost(_) | State::Released => Due::Forget,
+        }
     }
 
     /// A renewal succeeded. A lease that was reported lost stays lost.
     pub(super) fn renewed(&self, lease: Lease) {
-        self.state.send_if_modified(|state| match state {
-            State::Held { deadline } if lease.deadline() > *deadline => {
-                *deadline = lease.deadline();
-                true
+        self.change(|state| {
+            if let State::Held { deadline, .. } = state {
+                *deadline = std::cmp::max(*deadline, lease.deadline());
             }
-            _ => false,
         });
     }
 
     pub(super) fn lose(&self, reason: LostReason) {
-        self.state.send_if_modified(|state| {
-            let held = matches!(state, State::Held { .. });
-            if held {
+        self.change(|state| {
+            if let State::Held { .. } = state {
                 *state = State::Lost(reason);
             }
-            held
         });
     }
 
     /// The guard gives the lease back: from here on there is nothing to lose.
     pub(super) fn release(&self) {
-        self.state.send_replace(State::Released);
+        let now = self.clock.now();
+        self.change(|state| {
+            state.expire(now);
+            if let State::Held { .. } = state {
+                *state = State::Released;
+            }
+        });
     }
 
     /// Completes when the lease is lost.
     pub(super) async fn lost(&self) -> Lost {
-        let mut changes = self.state.subscribe();
         loop {
-            changes.mark_unchanged();
+            // Enabled before the state is read, so that no change of it is missed.
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
             let deadline = match self.deadline() {
                 Ok(deadline) => deadline,
                 Err(lost) => return lost,
             };
             tokio::select! {
-                // The sender is `self`, so this cannot fail.
-                _ = changes.changed() => {}
+                () = changed => {}
                 () = self.clock.sleep_until(deadline) => {}
             }
         }
+    }
+
+    /// Changes the state, tells those who wait for that, and reports the end of the lease once.
+    fn change(&self, change: impl FnOnce(&mut State)) -> State {
+        let (before, after) = {
+            let mut state = self.state();
+            let before = *state;
+            change(&mut state);
+            (before, *state)
+        };
+        if before != after {
+            self.changed.notify_waiters();
+            self.report(after);
+        }
+        after
+    }
+
+    /// Every state but `Held` is entered once and never left.
+    fn report(&self, entered: State) {
+        if let State::Lost(reason) = entered {
+            self.meter.lost(reason);
+            warn!(
+                resource = self.sequencer.resource().as_str(),
+                token = self.sequencer.token().get(),
+                holder = self.sequencer.holder().fingerprint(),
+                reason = reason.label(),
+                "lease lost"
+            );
+        }
+        if !matches!(entered, State::Held { .. }) {
+            self.meter.held.down();
+            self.meter.holds.record(self.clock.now().since(self.since));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lost_by(&self, reason: LostReason) -> Lost {
@@ -110,5 +199,20 @@ impl LeaseStatus {
             self.sequencer.token(),
             reason,
         )
+    }
+}
+
+impl State {
+    /// A lease whose deadline has passed is lost.
+    fn expire(&mut self, now: Moment) {
+        if let Self::Held { deadline, last } = *self
+            && deadline <= now
+        {
+            *self = Self::Lost(if last {
+                LostReason::MaxHold
+            } else {
+                LostReason::Expired
+            });
+        }
     }
 }

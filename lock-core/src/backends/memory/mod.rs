@@ -69,7 +69,9 @@ impl MemoryBackend {
                 biased;
                 granted = &mut grant => {
                     let grant = granted.map_err(|_| cancelled(attempt))?;
-                    return grant.map(Attempt::Granted).map_err(|refusal| refused(refusal, attempt));
+                    return grant
+                        .map(|grant| Attempt::Granted(grant.after_waiting()))
+                        .map_err(|refusal| refused(refusal, attempt));
                 }
                 () = change => continue,
                 () = self.clock.sleep_until(std::cmp::min(lease_end, until)) => {}

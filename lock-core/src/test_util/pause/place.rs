@@ -4,7 +4,7 @@ use std::{
     future::Future,
     panic::Location,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 /// Where a section stands when it is paused, as far as this crate has awaits of its own there.
@@ -99,7 +99,10 @@ impl Future for Reached {
             return Poll::Ready(());
         }
         self.passed = true;
-        REACHED.set(Some(self.place));
+        // A clean-up that a dropped guard begins is nobody's place: nobody waits for it.
+        if !cx.waker().will_wake(Waker::noop()) {
+            REACHED.set(Some(self.place));
+        }
         cx.waker().wake_by_ref();
         Poll::Pending
     }

@@ -1,0 +1,111 @@
+//! What is counted is counted here, and exported too if there is somebody to export to.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use crate::metric::Metric;
+
+/// Label names with values.
+pub(super) type Labels<'a> = &'a [(&'static str, &'static str)];
+
+/// Something that happens again and again.
+#[derive(Debug)]
+pub(in crate::manager) struct Count {
+    total: AtomicU64,
+    #[cfg(feature = "metrics")]
+    exported: metrics::Counter,
+}
+
+/// How many there are of something now.
+#[derive(Debug)]
+pub(in crate::manager) struct Level {
+    now: AtomicU64,
+    #[cfg(feature = "metrics")]
+    exported: metrics::Gauge,
+}
+
+/// How long something takes. It is only exported.
+#[derive(Debug)]
+pub(in crate::manager) struct Times {
+    #[cfg(feature = "metrics")]
+    exported: metrics::Histogram,
+}
+
+#[cfg_attr(
+    not(feature = "metrics"),
+    expect(unused_variables, reason = "for the export")
+)]
+impl Count {
+    pub(super) fn new(metric: Metric, labels: Labels<'_>) -> Self {
+        Self {
+            total: AtomicU64::new(0),
+            #[cfg(feature = "metrics")]
+            exported: metrics::counter!(metric.name, labels),
+        }
+    }
+
+    pub(in crate::manager) fn add(&self, times: u64) {
+        self.total.fetch_add(times, Ordering::Relaxed);
+        #[cfg(feature = "metrics")]
+        self.exported.increment(times);
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg_attr(
+    not(feature = "metrics"),
+    expect(unused_variables, reason = "for the export")
+)]
+impl Level {
+    pub(super) fn new(metric: Metric, labels: Labels<'_>) -> Self {
+        Self {
+            now: AtomicU64::new(0),
+            #[cfg(feature = "metrics")]
+            exported: metrics::gauge!(metric.name, labels),
+        }
+    }
+
+    pub(in crate::manager) fn up(&self) {
+        self.now.fetch_add(1, Ordering::Relaxed);
+        #[cfg(feature = "metrics")]
+        self.exported.increment(1.0);
+    }
+
+    /// Follows an [`up`](Level::up), so it never falls below zero.
+    pub(in crate::manager) fn down(&self) {
+        self.now.fetch_sub(1, Ordering::Relaxed);
+        #[cfg(feature = "metrics")]
+        self.exported.decrement(1.0);
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg_attr(
+    not(feature = "metrics"),
+    expect(unused_variables, reason = "for the export")
+)]
+#[cfg_attr(
+    not(feature = "metrics"),
+    expect(clippy::unused_self, reason = "for the export")
+)]
+impl Times {
+    pub(super) fn new(metric: Metric, labels: Labels<'_>) -> Self {
+        Self {
+            #[cfg(feature = "metrics")]
+            exported: metrics::histogram!(metric.name, labels),
+        }
+    }
+
+    pub(in crate::manager) fn record(&self, time: Duration) {
+        #[cfg(feature = "metrics")]
+        self.exported.record(time.as_secs_f64());
+    }
+}

@@ -1,0 +1,80 @@
+use tracing::{
+    Span, debug, debug_span,
+    field::{Empty, debug as debug_value},
+};
+
+use super::{Inner, acquire::Granted};
+use crate::{Attempt, Error, Moment, ResourceName};
+
+/// An acquisition under way, as it is counted and traced.
+pub(super) struct Observed<'a> {
+    locks: &'a Inner,
+    since: Moment,
+    waits: bool,
+    span: Span,
+}
+
+impl<'a> Observed<'a> {
+    /// `waits` says whether it may be in line for a while.
+    pub(super) fn begin(locks: &'a Inner, waits: bool, span: Span) -> Self {
+        if waits {
+            locks.meter.waiting.up();
+        }
+        let since = locks.clock.now();
+        Self {
+            locks,
+            since,
+            waits,
+            span,
+        }
+    }
+
+    /// Counts what has come of it. One that is dropped before has come to nothing.
+    pub(super) fn end(self, answer: &Result<Attempt<Granted>, Error>) {
+        let (meter, waited) = (&self.locks.meter, self.locks.clock.now().since(self.since));
+        match answer {
+            Ok(Attempt::Granted(granted)) => {
+                meter.grants.add(1);
+                meter.waits.record(waited);
+                if granted.grant.waited {
+                    meter.handoffs.add(1);
+                }
+                if !self.span.is_disabled() {
+                    let holder = granted.attempt.holder.fingerprint();
+                    self.span.record("holder", holder);
+                    self.span.record("token", granted.grant.token.get());
+                    self.span.record("waited", debug_value(waited));
+                }
+                debug!("granted");
+            }
+            Ok(Attempt::Held { retry_after }) => {
+                meter.timeouts.add(1);
+                debug!(?retry_after, "held by another");
+            }
+            Err(error) => {
+                meter.failures.add(1);
+                debug!(%error, "not acquired");
+            }
+        }
+    }
+}
+
+impl Drop for Observed<'_> {
+    fn drop(&mut self) {
+        if self.waits {
+            self.locks.meter.waiting.down();
+        }
+    }
+}
+
+/// The span of an acquisition. Who got it, with which token, is filled in with the grant.
+pub(super) fn span(resource: &ResourceName, backend: &'static str) -> Span {
+    debug_span!(
+        "acquire",
+        resource = resource.as_str(),
+        backend,
+        holder = Empty,
+        token = Empty,
+        waited = Empty,
+    )
+}

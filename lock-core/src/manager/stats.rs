@@ -1,0 +1,50 @@
+/// What a manager has counted since it was made: all its clones, one process.
+///
+/// A snapshot: figures that were read one after the other. With the feature `metrics` the same is
+/// exported, see [`metric`](crate::metric); the times are only there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Acquisitions that got what they asked for.
+    pub grants: u64,
+    /// Those of them that were waited for.
+    pub handoffs: u64,
+    /// Acquisitions that found the resource held until their wait was over, or at their only look.
+    pub timeouts: u64,
+    /// Acquisitions that ended with any other error.
+    pub failures: u64,
+    /// Acquisitions that wait now.
+    pub waiting: u64,
+    /// Guards whose lease is neither lost nor released.
+    pub held: u64,
+    /// Renewals by the watchdog that succeeded.
+    pub renewals: u64,
+    /// Renewals by the watchdog that failed. Each is repeated while its lease lives.
+    pub renewal_failures: u64,
+    /// Guards whose lease was lost, each counted once.
+    pub losses: Losses,
+    /// Releases and cancellations that were given up: the lease ran out by itself.
+    pub abandoned: u64,
+}
+
+/// Losses by reason, see [`LostReason`](crate::LostReason).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Losses {
+    /// A pause, or an unreachable lock service.
+    pub expired: u64,
+    /// Another holder or none.
+    pub not_holder: u64,
+    /// Held as long as it may be.
+    pub max_hold: u64,
+    /// The manager was shut down.
+    pub shut_down: u64,
+}
+
+impl Losses {
+    /// All of them.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.expired + self.not_holder + self.max_hold + self.shut_down
+    }
+}

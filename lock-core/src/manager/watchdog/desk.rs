@@ -1,0 +1,182 @@
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::{Notify, watch};
+
+use super::schedule::{Key, Schedule};
+use crate::{BoxFuture, Moment, manager::status::LeaseStatus};
+
+/// Where guards leave what is to be done, and the watchdog picks it up.
+///
+/// Most acquisitions only write something down here: the watchdog is woken when it sleeps longer
+/// than it may. That is what keeps it out of the way of an acquire and its release.
+pub(super) struct Desk {
+    /// Held for a few steps at a time, never across an await. Nothing under it panics or logs.
+    state: Mutex<State>,
+    news: Notify,
+    phase: watch::Sender<Phase>,
+}
+
+struct State {
+    open: bool,
+    leases: Schedule<Arc<LeaseStatus>>,
+    next_key: Key,
+    clean_ups: Vec<BoxFuture<'static, ()>>,
+    /// What the watchdog sleeps for.
+    asleep_until: Moment,
+}
+
+/// How far the watchdog has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    Open,
+    /// It finishes what it has.
+    Closed,
+    Ended,
+}
+
+/// What becomes of a lease in the schedule.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Move {
+    To(Moment),
+    /// To this moment if that is sooner.
+    Sooner(Moment),
+    Off,
+}
+
+impl Desk {
+    pub(super) fn new() -> Self {
+        Self {
+            state: Mutex::new(State {
+                open: true,
+                leases: Schedule::new(),
+                next_key: 0,
+                clean_ups: Vec::new(),
+                asleep_until: Moment::NEVER,
+            }),
+            news: Notify::new(),
+            phase: watch::Sender::new(Phase::Open),
+        }
+    }
+
+    /// Puts a lease into the schedule. `None` if nobody would look there any more.
+    pub(super) fn add(&self, lease: &Arc<LeaseStatus>, moment: Moment) -> Option<Key> {
+        let mut state = self.state();
+        if !state.open {
+            return None;
+        }
+        let key = state.next_key;
+        state.next_key += 1;
+        state.leases.add(key, moment, Arc::clone(lease));
+        if moment < state.asleep_until {
+            state.asleep_until = moment;
+            drop(state);
+            self.news.notify_one();
+        }
+        Some(key)
+    }
+
+    pub(super) fn remove(&self, key: Key) {
+        self.state().leases.remove(key);
+    }
+
+    /// Leaves something to be finished. False if nobody would do it any more.
+    pub(super) fn finish(&self, clean_up: BoxFuture<'static, ()>) -> bool {
+        let mut state = self.state();
+        let open = state.open;
+        if open {
+            state.clean_ups.push(clean_up);
+            drop(state);
+            self.news.notify_one();
+        }
+        open
+    }
+
+    /// Takes nothing any more; returns the leases that were in the schedule.
+    pub(super) fn close(&self) -> Vec<Arc<LeaseStatus>> {
+        let leases = {
+            let mut state = self.state();
+            state.open = false;
+            state.leases.clear().collect()
+        };
+        self.enter(Phase::Closed);
+        self.news.notify_one();
+        leases
+    }
+
+    /// At most this many leases that are due.
+    pub(super) fn due(&self, now: Moment, at_most: usize) -> Vec<(Key, Arc<LeaseStatus>)> {
+        let state = self.state();
+        let due = state.leases.due(now).take(at_most);
+        due.map(|(key, lease)| (key, Arc::clone(lease))).collect()
+    }
+
+    pub(super) fn arrange(&self, moves: impl IntoIterator<Item = (Key, Move)>) {
+        let mut state = self.state();
+        let leases = &mut state.leases;
+        for (key, to) in moves {
+            match to {
+                Move::To(moment) => leases.put_off(key, moment),
+                Move::Sooner(moment) => {
+                    if leases.moment(key).is_some_and(|present| moment < present) {
+                        leases.put_off(key, moment);
+                    }
+                }
+                Move::Off => {
+                    leases.remove(key);
+                }
+            }
+        }
+    }
+
+    pub(super) fn take_clean_ups(&self) -> Vec<BoxFuture<'static, ()>> {
+        std::mem::take(&mut self.state().clean_ups)
+    }
+
+    /// What the watchdog may sleep for now. `None` if it is closed and nothing is left.
+    pub(super) fn fall_asleep(&self) -> Option<Moment> {
+        let mut state = self.state();
+        if !state.open && state.clean_ups.is_empty() {
+            return None;
+        }
+        state.asleep_until = state.leases.first().unwrap_or(Moment::NEVER);
+        Some(state.asleep_until)
+    }
+
+    /// Completes when there is something that the watchdog has not seen.
+    pub(super) async fn news(&self) {
+        self.news.notified().await;
+    }
+
+    /// Goes on to a phase. There is no way back.
+    pub(super) fn enter(&self, phase: Phase) {
+        self.phase.send_if_modified(|present| {
+            let forward = phase > *present;
+            if forward {
+                *present = phase;
+            }
+            forward
+        });
+    }
+
+    /// Completes when the watchdog has come to this phase.
+    pub(super) async fn reached(&self, phase: Phase) {
+        let mut phases = self.phase.subscribe();
+        // The sender is in `self`, so this cannot fail.
+        drop(phases.wait_for(|present| *present >= phase).await);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Desk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Desk")
+            .field("phase", &*self.phase.borrow())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,128 @@
+//! The one task of a manager: it renews leases in batches and finishes what others dropped.
+
+mod desk;
+mod pace;
+mod schedule;
+mod task;
+
+use std::{
+    sync::Arc,
+    task::{Context, Waker},
+};
+
+use tokio::{runtime, sync::watch};
+
+use self::{
+    desk::{Desk, Phase},
+    schedule::Key,
+    task::Task,
+};
+use super::{lost::LostReason, meter::Meter, status::LeaseStatus};
+use crate::{BoxFuture, Clock, LockBackend, Moment};
+
+/// The manager's end of the watchdog. Nothing here blocks.
+#[derive(Debug)]
+pub(super) struct Handle {
+    desk: Arc<Desk>,
+    /// Where the watchdog runs: a request has its timers in the runtime where it is begun.
+    runtime: runtime::Id,
+    frozen: watch::Sender<bool>,
+}
+
+/// A lease in the watchdog's schedule. It is taken out when this is dropped.
+#[derive(Debug)]
+pub(super) struct Watched {
+    desk: Arc<Desk>,
+    key: Key,
+}
+
+/// Starts the watchdog task. It ends after a shutdown, or when the manager and all guards are gone.
+///
+/// # Panics
+/// Outside a Tokio runtime.
+pub(super) fn start(
+    backend: Arc<dyn LockBackend>,
+    clock: Arc<dyn Clock>,
+    meter: Arc<Meter>,
+) -> Handle {
+    let (desk, frozen) = (Arc::new(Desk::new()), watch::Sender::new(false));
+    let task = Task::new(backend, clock, meter, Arc::clone(&desk), frozen.subscribe());
+    #[expect(clippy::disallowed_methods, reason = "ends when the handle is gone")]
+    drop(tokio::spawn(task.run()));
+    Handle {
+        desk,
+        runtime: runtime::Handle::current().id(),
+        frozen,
+    }
+}
+
+impl Handle {
+    /// Has a lease renewed from this moment on. After the end of the watchdog the lease is lost.
+    pub(super) fn watch(&self, lease: &Arc<LeaseStatus>, renew_by: Moment) -> Option<Watched> {
+        let key = self.desk.add(lease, renew_by);
+        if key.is_none() {
+            lease.lose(LostReason::ShutDown);
+        }
+        key.map(|key| Watched {
+            desk: Arc::clone(&self.desk),
+            key,
+        })
+    }
+
+    /// Has something finished that nobody waits for. False if the watchdog has ended.
+    ///
+    /// It is begun here: if nothing holds it up, its request is ahead of all that the caller sends
+    /// next. A task that had to be woken for it first would be overtaken.
+    pub(super) fn finish(&self, mut clean_up: BoxFuture<'static, ()>) -> bool {
+        let mut nobody = Context::from_waker(Waker::noop());
+        if self.may_begin_here() && clean_up.as_mut().poll(&mut nobody).is_ready() {
+            return true;
+        }
+        self.desk.finish(clean_up)
+    }
+
+    fn may_begin_here(&self) -> bool {
+        let here = runtime::Handle::try_current();
+        here.is_ok_and(|here| here.id() == self.runtime)
+            && !*self.frozen.borrow()
+            && !std::thread::panicking()
+    }
+
+    /// Has the watchdog finish what it has and renew nothing any more.
+    ///
+    /// # Cancel safety
+    /// It ends by itself.
+    pub(super) async fn shut_down(&self) {
+        self.close();
+        self.desk.reached(Phase::Ended).await;
+    }
+
+    /// Completes when the watchdog takes nothing any more.
+    pub(super) async fn closed(&self) {
+        self.desk.reached(Phase::Closed).await;
+    }
+
+    /// Stops (or lets go on) everything that the watchdog does, as if the process were stopped.
+    #[cfg(feature = "test-util")]
+    pub(super) fn freeze(&self, frozen: bool) {
+        self.frozen.send_replace(frozen);
+    }
+
+    fn close(&self) {
+        for lease in self.desk.close() {
+            lease.lose(LostReason::ShutDown);
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.desk.remove(self.key);
+    }
+}

@@ -1,0 +1,99 @@
+//! When a lease is renewed next: pure arithmetic.
+
+use std::time::Duration;
+
+use crate::{Moment, Ttl};
+
+/// A renewal that failed is repeated after about a tenth of the ttl, within these bounds.
+const RETRY_MIN: Duration = Duration::from_millis(10);
+const RETRY_MAX: Duration = Duration::from_secs(1);
+
+/// What is due within an eighth of the time until then is due together.
+const GRAINS: u128 = 8;
+
+/// The moment to renew a lease that is due at `due`: a little earlier, with its neighbours.
+///
+/// Ten thousand leases that were acquired one by one would otherwise be ten thousand requests. The
+/// grid depends on the rough size of the time until then and on nothing else, so that leases of one
+/// ttl fall onto the same points, at most an eighth too early.
+pub(super) fn together(now: Moment, due: Moment) -> Moment {
+    let grain = match due.since(now).as_millis().checked_ilog2() {
+        Some(size) => (1_u128 << size) / GRAINS,
+        None => 0,
+    };
+    let since_origin = due.since_origin();
+    let early = since_origin.as_millis().checked_rem(grain).unwrap_or(0);
+    match u64::try_from(early) {
+        Ok(early) => Moment::from_origin(since_origin - Duration::from_millis(early)),
+        Err(_) => due,
+    }
+}
+
+/// The moment to repeat a renewal that has not been answered until then: half way to the deadline,
+/// again and again, and at last the deadline itself.
+pub(super) fn unanswered(now: Moment, deadline: Moment) -> Moment {
+    let half = std::cmp::max(deadline.since(now) / 2, RETRY_MIN);
+    std::cmp::min(now + half, deadline)
+}
+
+/// The moment to repeat a renewal that has failed. `dice` from 0 to 1 keeps clients apart that
+/// were cut off together; leases that are given the same stay together.
+pub(super) fn failed(now: Moment, ttl: Ttl, dice: f64) -> Moment {
+    let pause = (ttl.get() / 10).clamp(RETRY_MIN, RETRY_MAX);
+    now + pause.mul_f64(0.5 + dice)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const fn at(millis: u64) -> Moment {
+        Moment::from_origin(Duration::from_millis(millis))
+    }
+
+    proptest! {
+        #[test]
+        fn never_later_and_at_most_an_eighth_too_early(
+            now in 0..=u64::MAX / 4, left in 0..=100_000_000_u64
+        ) {
+            let due = at(now + left);
+            let together = together(at(now), due);
+            prop_assert!(together <= due);
+            prop_assert!(due.since(together) <= Duration::from_millis(left) / 8);
+        }
+
+        #[test]
+        fn a_repetition_comes_within_the_lease_and_later_than_now(
+            now in 0..1_000_000_u64, left in 1..100_000_u64
+        ) {
+            let again = unanswered(at(now), at(now + left));
+            prop_assert!(again > at(now) && again <= at(now + left));
+        }
+
+        #[test]
+        fn jitter_is_bounded(ttl in 10..86_400_000_u32, dice in 0.0..1.0) {
+            let pause = failed(at(0), Ttl::millis(ttl), dice).since(at(0));
+            prop_assert!(pause >= RETRY_MIN / 2 && pause <= RETRY_MAX * 3 / 2);
+        }
+    }
+
+    #[test]
+    fn a_second_of_acquisitions_is_renewed_in_a_few_batches() {
+        let moments = (0..1000).map(|now| together(at(now), at(now + 3333)));
+        let different: std::collections::BTreeSet<_> = moments.collect();
+        assert!(different.len() <= 5, "{}", different.len());
+    }
+
+    #[test]
+    fn a_lease_that_is_nearly_over_is_asked_for_until_its_deadline_and_no_longer() {
+        let (mut now, deadline, mut asked) = (at(3000), at(9000), 0);
+        while now < deadline {
+            now = unanswered(now, deadline);
+            asked += 1;
+        }
+        assert_eq!(now, deadline);
+        assert!(asked > 5 && asked < 20, "{asked}");
+    }
+}

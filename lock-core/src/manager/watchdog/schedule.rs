@@ -1,0 +1,134 @@
+use std::collections::{BTreeMap, HashMap};
+
+use crate::Moment;
+
+/// What is due when. An entry is moved or taken off by its key, so that nothing of it stays behind.
+#[derive(Debug)]
+pub(super) struct Schedule<T> {
+    /// In order of time; keys tell apart what is due at the same moment.
+    order: BTreeMap<(Moment, Key), T>,
+    moments: HashMap<Key, Moment>,
+}
+
+/// The number of an entry. Numbers are never used twice.
+pub(in crate::manager) type Key = u64;
+
+impl<T> Schedule<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            order: BTreeMap::new(),
+            moments: HashMap::new(),
+        }
+    }
+
+    /// Adds an entry. Its key must be new.
+    pub(super) fn add(&mut self, key: Key, moment: Moment, entry: T) {
+        self.moments.insert(key, moment);
+        self.order.insert((moment, key), entry);
+    }
+
+    /// Moves an entry to another moment, unless it has been taken off.
+    pub(super) fn put_off(&mut self, key: Key, moment: Moment) {
+        if let Some(entry) = self.remove(key) {
+            self.add(key, moment, entry);
+        }
+    }
+
+    /// Takes an entry off, whenever it is due.
+    pub(super) fn remove(&mut self, key: Key) -> Option<T> {
+        let moment = self.moments.remove(&key)?;
+        self.order.remove(&(moment, key))
+    }
+
+    /// What is due, in order. It stays until it is moved or taken off.
+    pub(super) fn due(&self, now: Moment) -> impl Iterator<Item = (Key, &T)> {
+        let due = self.order.range(..=(now, Key::MAX));
+        due.map(|((_, key), entry)| (*key, entry))
+    }
+
+    /// The moment at which the first entry is due.
+    pub(super) fn first(&self) -> Option<Moment> {
+        let ((moment, _), _) = self.order.first_key_value()?;
+        Some(*moment)
+    }
+
+    /// When an entry is due.
+    pub(super) fn moment(&self, key: Key) -> Option<Moment> {
+        self.moments.get(&key).copied()
+    }
+
+    /// Takes everything off, in order of time.
+    pub(super) fn clear(&mut self) -> impl Iterator<Item = T> + use<T> {
+        self.moments.clear();
+        std::mem::take(&mut self.order).into_values()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const fn at(seconds: u64) -> Moment {
+        Moment::from_origin(Duration::from_secs(seconds))
+    }
+
+    fn due(schedule: &Schedule<char>, now: u64) -> String {
+        schedule.due(at(now)).map(|(_, entry)| entry).collect()
+    }
+
+    #[test]
+    fn what_is_due_comes_in_order_and_nothing_else_does() {
+        let mut schedule = Schedule::new();
+        for (key, seconds, entry) in [(1, 5, 'b'), (2, 9, 'd'), (3, 5, 'c'), (4, 1, 'a')] {
+            schedule.add(key, at(seconds), entry);
+        }
+        assert_eq!(schedule.first(), Some(at(1)));
+        assert_eq!(due(&schedule, 0), "");
+        assert_eq!(due(&schedule, 5), "abc");
+        schedule.put_off(1, at(7));
+        assert_eq!(due(&schedule, 8), "acb");
+        assert_eq!(schedule.clear().collect::<String>(), "acbd");
+        assert_eq!((schedule.first(), schedule.moment(1)), (None, None));
+    }
+
+    #[test]
+    fn what_was_taken_off_does_not_come_back() {
+        let mut schedule = Schedule::new();
+        schedule.add(1, at(3), 'x');
+        assert_eq!(schedule.remove(1), Some('x'));
+        assert_eq!(schedule.remove(1), None);
+        schedule.put_off(1, at(4));
+        assert_eq!((schedule.first(), due(&schedule, 9).as_str()), (None, ""));
+    }
+
+    proptest! {
+        /// Both maps tell the same story, whatever is done.
+        #[test]
+        fn its_two_maps_agree(
+            steps in prop::collection::vec((0..3, 0..8_usize, 0..20_u64), 0..60)
+        ) {
+            let mut schedule = Schedule::new();
+            let mut keys = Vec::new();
+            for (step, which, seconds) in steps {
+                let key = keys.get(which).copied().unwrap_or_default();
+                match step {
+                    0 => {
+                        let new = keys.len() as Key;
+                        schedule.add(new, at(seconds), new);
+                        keys.push(new);
+                    }
+                    1 => drop(schedule.remove(key)),
+                    _ => schedule.put_off(key, at(seconds)),
+                }
+                prop_assert_eq!(schedule.order.len(), schedule.moments.len());
+                for (moment, key) in schedule.order.keys() {
+                    prop_assert_eq!(schedule.moments.get(key), Some(moment));
+                }
+            }
+        }
+    }
+}

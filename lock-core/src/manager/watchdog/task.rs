@@ -1,0 +1,194 @@
+use std::{collections::BTreeMap, sync::Arc};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use tokio::sync::watch;
+use tracing::debug;
+
+use super::{
+    desk::{Desk, Move, Phase},
+    pace,
+    schedule::Key,
+};
+use crate::{
+    BoxFuture, Clock, Error, ErrorKind, LockBackend, Moment, Operation, RenewRequest, Renewed,
+    manager::{
+        lost::LostReason,
+        meter::Meter,
+        status::{Due, LeaseStatus},
+    },
+};
+
+/// Leases per renewal request. A larger script would hold up everybody else on the lock server.
+const BATCH: usize = 100;
+
+/// The task itself.
+pub(super) struct Task {
+    backend: Arc<dyn LockBackend>,
+    clock: Arc<dyn Clock>,
+    meter: Arc<Meter>,
+    desk: Arc<Desk>,
+    frozen: watch::Receiver<bool>,
+    /// Requests under way. A slow one delays no other.
+    renewals: FuturesUnordered<BoxFuture<'static, Vec<Answer>>>,
+    clean_ups: FuturesUnordered<BoxFuture<'static, ()>>,
+}
+
+type Scheduled = (Key, Arc<LeaseStatus>);
+type Answer = (Scheduled, Result<Renewed, Error>);
+
+impl Task {
+    pub(super) fn new(
+        backend: Arc<dyn LockBackend>,
+        clock: Arc<dyn Clock>,
+        meter: Arc<Meter>,
+        desk: Arc<Desk>,
+        frozen: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            backend,
+            clock,
+            meter,
+            desk,
+            frozen,
+            renewals: FuturesUnordered::new(),
+            clean_ups: FuturesUnordered::new(),
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        let (desk, clock) = (Arc::clone(&self.desk), Arc::clone(&self.clock));
+        loop {
+            // An error means that the handle is gone, and with it whoever could have frozen us.
+            drop(self.frozen.wait_for(|frozen| !frozen).await);
+            self.clean_ups.extend(desk.take_clean_ups());
+            self.renew_due();
+            let until = match desk.fall_asleep() {
+                Some(until) => until,
+                None if self.clean_ups.is_empty() => return,
+                None => Moment::NEVER,
+            };
+            tokio::select! {
+                biased;
+                Ok(()) = self.frozen.changed() => {}
+                Some(answers) = self.renewals.next() => self.settle(answers),
+                Some(()) = self.clean_ups.next() => {}
+                () = sleep_until(&*clock, until) => {}
+                () = desk.news() => {}
+            }
+        }
+    }
+
+    /// Sends renewals of what is due, by parts of the service: one that does not answer holds up
+    /// no other.
+    ///
+    /// A lease stays in the schedule meanwhile, so that it is asked for again if no answer comes,
+    /// and so that its end is noticed even if nobody looks at its guard.
+    fn renew_due(&mut self) {
+        let mut by_part = BTreeMap::<u16, Vec<Scheduled>>::new();
+        loop {
+            let now = self.clock.now();
+            let due = self.desk.due(now, BATCH);
+            if due.is_empty() {
+                break;
+            }
+            let mut moves = Vec::with_capacity(due.len());
+            for (key, lease) in due {
+                moves.push((
+                    key,
+                    match lease.due() {
+                        Due::Renew { deadline } => {
+                            let part = self.backend.part_of(lease.sequencer().resource());
+                            by_part.entry(part).or_default().push((key, lease));
+                            Move::To(pace::unanswered(now, deadline))
+                        }
+                        Due::LetEnd { deadline } => Move::To(deadline),
+                        Due::Forget => Move::Off,
+                    },
+                ));
+            }
+            self.desk.arrange(moves);
+        }
+        for (part, leases) in by_part {
+            debug!(part, leases = leases.len(), "renewing");
+            for batch in leases.chunks(BATCH) {
+                let backend = Arc::clone(&self.backend);
+                self.renewals.push(Box::pin(renew(backend, batch.to_vec())));
+            }
+        }
+    }
+
+    fn settle(&self, answers: Vec<Answer>) {
+        let now = self.clock.now();
+        // One for all: they stay together.
+        let dice = rand::random();
+        let mut moves = Vec::with_capacity(answers.len());
+        debug!(leases = answers.len(), "renewals answered");
+        for ((key, lease), answer) in answers {
+            moves.push((
+                key,
+                match answer {
+                    Ok(Renewed::Renewed(renewed)) => {
+                        self.meter.renewals.add(1);
+                        lease.renewed(renewed);
+                        Move::To(pace::together(now, renewed.renew_by()))
+                    }
+                    Ok(Renewed::NotHolder) => {
+                        // Of a lease that was released meanwhile this is no news.
+                        lease.lose(LostReason::NotHolder);
+                        Move::Off
+                    }
+                    Err(error) => {
+                        self.meter.renewal_failures.add(1);
+                        debug!(%error, "renewal failed, trying again within the lease");
+                        Move::Sooner(pace::failed(now, lease.ttl(), dice))
+                    }
+                },
+            ));
+        }
+        self.desk.arrange(moves);
+    }
+}
+
+impl Drop for Task {
+    /// After its work, or with its runtime in the middle of it.
+    fn drop(&mut self) {
+        for lease in self.desk.close() {
+            lease.lose(LostReason::ShutDown);
+        }
+        let unfinished = self.clean_ups.len() + self.desk.take_clean_ups().len();
+        self.meter.abandoned.add(unfinished as u64);
+        self.desk.enter(Phase::Ended);
+    }
+}
+
+async fn sleep_until(clock: &dyn Clock, moment: Moment) {
+    if moment == Moment::NEVER {
+        // No timer: an idle manager costs nothing.
+        std::future::pending().await
+    } else {
+        clock.sleep_until(moment).await;
+    }
+}
+
+async fn renew(backend: Arc<dyn LockBackend>, leases: Vec<Scheduled>) -> Vec<Answer> {
+    let requests: Vec<_> = leases
+        .iter()
+        .map(|(_, lease)| RenewRequest {
+            sequencer: lease.sequencer().clone(),
+            ttl: lease.ttl(),
+        })
+        .collect();
+    let mut answers = backend.renew(&requests).await.into_iter();
+    let answered = leases.into_iter().map(|(key, lease)| {
+        let answer = answers.next().unwrap_or_else(|| {
+            Err(
+                Error::new(ErrorKind::Refused, Operation::Renew, backend.kind())
+                    .on(lease.sequencer().resource())
+                    .because("the backend gave no answer for the lease")
+                    .outcome_unknown(),
+            )
+        });
+        ((key, lease), answer)
+    });
+    answered.collect()
+}

@@ -1,0 +1,184 @@
+//! The names under which this crate and `fenced-store` export what they count, all in one place.
+//!
+//! With the feature `metrics` a manager exports through the [`metrics`](https://docs.rs/metrics)
+//! facade. Install the recorder *before* connecting: a manager looks for it once. Without the
+//! feature the same counts are in [`LockManager::stats`](crate::LockManager::stats).
+//!
+//! | | name | kind | labels |
+//! |---|---|---|---|
+//! | [`GRANTS`] | `palisade_grants_total` | counter | `backend` |
+//! | [`ACQUIRE_WAIT`] | `palisade_acquire_wait_seconds` | histogram | `backend` |
+//! | [`ACQUIRE_TIMEOUTS`] | `palisade_acquire_timeouts_total` | counter | `backend` |
+//! | [`ACQUIRE_FAILURES`] | `palisade_acquire_failures_total` | counter | `backend` |
+//! | [`HANDOFFS`] | `palisade_handoffs_total` | counter | `backend` |
+//! | [`QUEUE_LENGTH`] | `palisade_queue_length` | gauge | `backend` |
+//! | [`HELD`] | `palisade_held` | gauge | `backend` |
+//! | [`HOLD`] | `palisade_hold_seconds` | histogram | `backend` |
+//! | [`RENEWALS`] | `palisade_renewals_total` | counter | `backend` |
+//! | [`RENEWAL_FAILURES`] | `palisade_renewal_failures_total` | counter | `backend` |
+//! | [`LOSSES`] | `palisade_losses_total` | counter | `backend`, `reason` |
+//! | [`ABANDONED`] | `palisade_abandoned_total` | counter | `backend` |
+//! | [`FLOOR_REPAIRS`] | `palisade_floor_repairs_total` | counter | `backend` |
+//! | [`DUPLICATE_TOKENS`] | `palisade_duplicate_tokens_total` | counter | |
+//!
+//! No label names a resource: there may be millions. `LockManager::inspect` tells about one.
+
+/// A name, and what is exported under it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Metric {
+    /// The name, Prometheus style: the unit is its end.
+    pub name: &'static str,
+    /// What kind of figure it is.
+    pub kind: MetricKind,
+    /// What it counts, in a sentence.
+    pub help: &'static str,
+}
+
+/// Kinds of figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MetricKind {
+    /// It only rises.
+    Counter,
+    /// It rises and falls.
+    Gauge,
+    /// Seconds, and how often they were how many.
+    Histogram,
+}
+
+/// Acquisitions that got what they asked for.
+pub const GRANTS: Metric = counter(
+    "palisade_grants_total",
+    "Acquisitions that got what they asked for.",
+);
+
+/// From the call to the grant.
+pub const ACQUIRE_WAIT: Metric = histogram(
+    "palisade_acquire_wait_seconds",
+    "Time from the call of acquire to the grant.",
+);
+
+/// Acquisitions that found the resource held until their wait was over.
+pub const ACQUIRE_TIMEOUTS: Metric = counter(
+    "palisade_acquire_timeouts_total",
+    "Acquisitions that found the resource held until their wait was over.",
+);
+
+/// Acquisitions that ended with any other error.
+pub const ACQUIRE_FAILURES: Metric = counter(
+    "palisade_acquire_failures_total",
+    "Acquisitions that ended with an error other than a timeout.",
+);
+
+/// Grants that were waited for.
+pub const HANDOFFS: Metric = counter("palisade_handoffs_total", "Grants that were waited for.");
+
+/// Acquisitions of this process that wait now. The sum over processes is all that wait.
+///
+/// One that was asked for a moment ago and not answered yet counts too.
+pub const QUEUE_LENGTH: Metric = gauge(
+    "palisade_queue_length",
+    "Acquisitions of this process that wait now.",
+);
+
+/// Leases that this process holds now.
+pub const HELD: Metric = gauge("palisade_held", "Leases that this process holds now.");
+
+/// From a grant to its release or loss.
+pub const HOLD: Metric = histogram(
+    "palisade_hold_seconds",
+    "Time from a grant to its release or loss.",
+);
+
+/// Renewals that succeeded.
+pub const RENEWALS: Metric = counter("palisade_renewals_total", "Renewals that succeeded.");
+
+/// Renewals that failed. Each is repeated while the lease lives, so a few cost nothing.
+pub const RENEWAL_FAILURES: Metric = counter(
+    "palisade_renewal_failures_total",
+    "Renewals that failed; each is repeated while the lease lives.",
+);
+
+/// Leases that ended without our release.
+///
+/// The label `reason` is the [`LostReason`](crate::LostReason) in snake case: `expired`,
+/// `not_holder`, `max_hold`, `shut_down`.
+pub const LOSSES: Metric = counter(
+    "palisade_losses_total",
+    "Leases that ended without our release, by reason.",
+);
+
+/// Releases and cancellations that were given up: the lease ran out by itself.
+pub const ABANDONED: Metric = counter(
+    "palisade_abandoned_total",
+    "Releases and cancellations that were given up: the lease ran out by itself.",
+);
+
+/// Acquisitions that had to be lifted above the store's mark. Exported by `fenced-store`.
+pub const FLOOR_REPAIRS: Metric = counter(
+    "palisade_floor_repairs_total",
+    "Acquisitions that had to be lifted above the store's mark.",
+);
+
+/// Claims of a token that another holder had claimed. Exported by `fenced-store`.
+pub const DUPLICATE_TOKENS: Metric = counter(
+    "palisade_duplicate_tokens_total",
+    "Claims that a store refused because another holder had claimed the same token.",
+);
+
+/// What a [`LockManager`](crate::LockManager) exports.
+pub const OF_LOCKS: [Metric; 12] = [
+    GRANTS,
+    ACQUIRE_WAIT,
+    ACQUIRE_TIMEOUTS,
+    ACQUIRE_FAILURES,
+    HANDOFFS,
+    QUEUE_LENGTH,
+    HELD,
+    HOLD,
+    RENEWALS,
+    RENEWAL_FAILURES,
+    LOSSES,
+    ABANDONED,
+];
+
+/// What `fenced-store` exports.
+pub const OF_STORES: [Metric; 2] = [FLOOR_REPAIRS, DUPLICATE_TOKENS];
+
+const fn counter(name: &'static str, help: &'static str) -> Metric {
+    Metric {
+        name,
+        kind: MetricKind::Counter,
+        help,
+    }
+}
+
+const fn gauge(name: &'static str, help: &'static str) -> Metric {
+    Metric {
+        name,
+        kind: MetricKind::Gauge,
+        help,
+    }
+}
+
+const fn histogram(name: &'static str, help: &'static str) -> Metric {
+    Metric {
+        name,
+        kind: MetricKind::Histogram,
+        help,
+    }
+}
+
+#[cfg(feature = "metrics")]
+impl Metric {
+    /// Tells the recorder what the name means.
+    pub fn describe(&self) {
+        use metrics::Unit::{Count, Seconds};
+        match self.kind {
+            MetricKind::Counter => metrics::describe_counter!(self.name, Count, self.help),
+            MetricKind::Gauge => metrics::describe_gauge!(self.name, Count, self.help),
+            MetricKind::Histogram => metrics::describe_histogram!(self.name, Seconds, self.help),
+        }
+    }
+}

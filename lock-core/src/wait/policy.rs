@@ -1,0 +1,256 @@
+use std::time::Duration;
+
+/// How often, and how many times, to look again at a resource that somebody else holds.
+///
+/// For those who do not want to queue, see [`Acquire::retry`](crate::Acquire::retry). A policy is
+/// plain data without a clock; what it comes to can be read off [`pauses`](RetryPolicy::pauses).
+///
+/// A pause is never shorter than 1 ms, so that no policy makes a client spin, and never longer than
+/// the policy says: [jitter](Jitter) only shortens. Sums and products saturate.
+///
+/// # Examples
+/// ```
+/// use lock_core::{Jitter, RetryPolicy};
+/// use std::time::Duration;
+///
+/// let millis = Duration::from_millis;
+/// let policy = RetryPolicy::exponential(millis(50)).longest(millis(300)).limit(5);
+/// let pauses: Vec<_> = policy.jitter(Jitter::None).pauses().collect();
+/// assert_eq!(pauses, [50, 100, 200, 300, 300].map(millis));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a policy does nothing until it is given to an acquisition"]
+pub struct RetryPolicy {
+    growth: Growth,
+    first: Duration,
+    longest: Duration,
+    jitter: Jitter,
+    limit: Option<u32>,
+}
+
+/// How a pause is spread, so that clients who were turned away together do not come back together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Jitter {
+    /// The pause itself.
+    None,
+    /// Anything from half the pause to the whole of it. The default.
+    #[default]
+    Half,
+    /// Anything up to the whole pause.
+    Full,
+}
+
+/// The pauses of one acquisition, one after the other; none are left when the limit is reached.
+#[derive(Clone, Debug)]
+pub struct Pauses {
+    policy: RetryPolicy,
+    next: Duration,
+    taken: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Growth {
+    None,
+    By(Duration),
+    Twofold,
+}
+
+/// No pause is shorter.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// Growth ends here, unless the policy says otherwise.
+const LONGEST: Duration = Duration::from_secs(30);
+
+impl RetryPolicy {
+    /// The same pause each time.
+    pub const fn fixed(pause: Duration) -> Self {
+        Self::new(Growth::None, pause)
+    }
+
+    /// `first`, and each time `step` longer.
+    pub const fn linear(first: Duration, step: Duration) -> Self {
+        Self::new(Growth::By(step), first)
+    }
+
+    /// `first`, and each time twice as long.
+    pub const fn exponential(first: Duration) -> Self {
+        Self::new(Growth::Twofold, first)
+    }
+
+    /// The longest pause. Defaults to 30 s, or to the first pause if that is longer.
+    pub const fn longest(mut self, longest: Duration) -> Self {
+        self.longest = longest;
+        self
+    }
+
+    /// How the pauses are spread. Defaults to [`Jitter::Half`].
+    pub const fn jitter(mut self, jitter: Jitter) -> Self {
+        self.jitter = jitter;
+        self
+    }
+
+    /// How many times to look again after the first look. Defaults to: without bound.
+    ///
+    /// With 0 there is the first look only.
+    pub const fn limit(mut self, limit: u32) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// The pauses of one acquisition, drawn as they are asked for.
+    #[must_use]
+    pub const fn pauses(self) -> Pauses {
+        Pauses {
+            policy: self,
+            next: self.first,
+            taken: 0,
+        }
+    }
+
+    const fn new(growth: Growth, first: Duration) -> Self {
+        let long = first.as_nanos() > LONGEST.as_nanos();
+        Self {
+            growth,
+            first,
+            longest: if long { first } else { LONGEST },
+            jitter: Jitter::Half,
+            limit: None,
+        }
+    }
+}
+
+impl Pauses {
+    /// The next pause; `dice`, from 0 to 1, says where in the range that jitter allows.
+    fn draw(&mut self, dice: f64) -> Option<Duration> {
+        if self.policy.limit.is_some_and(|limit| self.taken >= limit) {
+            return None;
+        }
+        self.taken = self.taken.saturating_add(1);
+        let whole = std::cmp::min(self.next, self.policy.longest);
+        self.next = match self.policy.growth {
+            Growth::None => self.next,
+            Growth::By(step) => self.next.saturating_add(step),
+            Growth::Twofold => self.next.saturating_mul(2),
+        };
+        let part = match self.policy.jitter {
+            Jitter::None => 1.0,
+            Jitter::Half => 0.5 + dice / 2.0,
+            Jitter::Full => dice,
+        };
+        // Rounding may make it a little longer than the whole, or than any duration.
+        let pause = Duration::try_from_secs_f64(whole.as_secs_f64() * part).unwrap_or(whole);
+        Some(std::cmp::max(std::cmp::min(pause, whole), SHORTEST))
+    }
+}
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.draw(rand::random())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn first(policy: RetryPolicy, count: usize) -> Vec<Duration> {
+        policy.jitter(Jitter::None).pauses().take(count).collect()
+    }
+
+    #[test]
+    fn each_kind_grows_in_its_way() {
+        let (fixed, linear) = (
+            RetryPolicy::fixed(millis(7)),
+            RetryPolicy::linear(millis(7), millis(2)),
+        );
+        assert_eq!(first(fixed, 3), [7, 7, 7].map(millis));
+        assert_eq!(first(linear, 3), [7, 9, 11].map(millis));
+        let exponential = RetryPolicy::exponential(millis(7));
+        assert_eq!(first(exponential, 4), [7, 14, 28, 56].map(millis));
+    }
+
+    #[test]
+    fn the_limit_counts_looks_after_the_first() {
+        for limit in [0, 1, 5] {
+            let pauses = RetryPolicy::fixed(millis(1)).limit(limit).pauses();
+            assert_eq!(pauses.count(), limit as usize);
+        }
+    }
+
+    #[test]
+    fn no_pause_is_nothing() {
+        let nothing = RetryPolicy::exponential(Duration::ZERO);
+        assert_eq!(first(nothing, 2), [SHORTEST, SHORTEST]);
+        let nothing = RetryPolicy::fixed(millis(9)).longest(Duration::ZERO);
+        assert_eq!(first(nothing, 1), [SHORTEST]);
+    }
+
+    #[test]
+    fn growth_ends_by_itself_and_a_long_pause_is_not_cut_short() {
+        let hour = Duration::from_secs(3600);
+        assert_eq!(first(RetryPolicy::fixed(hour), 2), [hour, hour]);
+        let growing = RetryPolicy::exponential(Duration::from_secs(20));
+        assert_eq!(first(growing, 3), [20, 30, 30].map(Duration::from_secs));
+    }
+
+    fn any_pause() -> impl Strategy<Value = Duration> {
+        prop_oneof![
+            (0..100_000_u64).prop_map(millis),
+            any::<(u32, u32)>().prop_map(|(secs, nanos)| Duration::new(secs.into(), nanos)),
+            Just(Duration::MAX),
+        ]
+    }
+
+    fn any_policy() -> impl Strategy<Value = RetryPolicy> {
+        let kind = prop_oneof![
+            any_pause().prop_map(RetryPolicy::fixed),
+            (any_pause(), any_pause()).prop_map(|(a, b)| RetryPolicy::linear(a, b)),
+            any_pause().prop_map(RetryPolicy::exponential),
+        ];
+        (kind, any_pause()).prop_map(|(kind, longest)| kind.longest(longest))
+    }
+
+    proptest! {
+        #[test]
+        fn pauses_grow_and_stay_within_their_bounds(policy in any_policy()) {
+            let pauses = first(policy, 200);
+            prop_assert_eq!(pauses.len(), 200);
+            prop_assert!(pauses.is_sorted());
+            let longest = std::cmp::max(policy.longest, SHORTEST);
+            prop_assert!(pauses.iter().all(|pause| (SHORTEST..=longest).contains(pause)));
+        }
+
+        #[test]
+        fn jitter_shortens_and_by_no_more_than_it_says(
+            policy in any_policy(), dice in prop::collection::vec(0.0..1.0_f64, 1..100)
+        ) {
+            let mut whole = policy.jitter(Jitter::None).pauses();
+            let mut half = policy.jitter(Jitter::Half).pauses();
+            let mut full = policy.jitter(Jitter::Full).pauses();
+            for dice in dice {
+                let [whole, half, full] =
+                    [&mut whole, &mut half, &mut full].map(|pauses| pauses.draw(dice));
+                prop_assert!(full <= half && half <= whole);
+                // A microsecond for rounding; a pause of centuries has no more digits.
+                let least = whole.map(|whole| whole.mul_f64(0.499_999));
+                prop_assert!(half >= least);
+            }
+        }
+    }
+
+    #[test]
+    fn jitter_spreads() {
+        let policy = RetryPolicy::fixed(millis(1000));
+        let pauses: std::collections::BTreeSet<_> = policy.pauses().take(50).collect();
+        assert!(pauses.len() > 25, "{}", pauses.len());
+    }
+}

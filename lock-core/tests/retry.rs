@@ -1,0 +1,170 @@
+//! Acquiring by a retry policy, on a clock that moves only when it is told to.
+#![cfg(feature = "test-util")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{future::IntoFuture, sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use lock_core::{
+    Acquire, Clock, Error, ErrorKind, InitialToken, Jitter, LeaseGuard, LockManager, Moment,
+    Operation, RetryPolicy, Ttl,
+    memory::MemoryBackend,
+    test_util::{Chaos, Fault, ManualClock},
+};
+
+const TTL: Ttl = Ttl::secs(60);
+const PAUSE: Duration = Duration::from_millis(500);
+const EVERY_PAUSE: RetryPolicy = RetryPolicy::fixed(PAUSE).jitter(Jitter::None);
+
+struct World {
+    clock: ManualClock,
+    chaos: Chaos,
+    locks: LockManager,
+    rival: LockManager,
+}
+
+fn world() -> World {
+    let clock = ManualClock::new();
+    let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+    let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
+    let chaos = Chaos::new(Arc::new(service.clone()), Arc::clone(&timer));
+    let builder = || LockManager::builder().clock(Arc::clone(&timer));
+    World {
+        locks: builder().build(Arc::new(chaos.clone())).unwrap(),
+        rival: builder().build(Arc::new(service)).unwrap(),
+        clock,
+        chaos,
+    }
+}
+
+impl World {
+    async fn held_by_rival(&self) -> LeaseGuard {
+        self.rival.acquire("r").ttl(TTL).renew(false).await.unwrap()
+    }
+
+    fn looks(&self) -> usize {
+        self.chaos.counts(Operation::Acquire).requests
+    }
+
+    fn acquire(&self) -> Acquire<'_> {
+        self.locks.acquire("r").ttl(TTL)
+    }
+
+    /// Polls it, moving the clock to whatever is slept for, until it is done.
+    async fn run(&self, acquire: Acquire<'_>) -> Result<LeaseGuard, Error> {
+        let mut acquiring: BoxFuture<'_, _> = acquire.into_future();
+        loop {
+            if let Some(result) = (&mut acquiring).now_or_never() {
+                return result;
+            }
+            let wake = self.clock.next_wake().unwrap();
+            self.clock.advance(wake.since(self.clock.now()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn it_looks_until_the_limit_is_reached() {
+    let (world, start) = (world(), Moment::default());
+    let _held = world.held_by_rival().await;
+    let error = world
+        .run(world.acquire().retry(EVERY_PAUSE.limit(3)))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WaitTimeout);
+    assert_eq!((world.looks(), world.clock.now()), (4, start + PAUSE * 3));
+    assert_eq!(error.try_again_after(), Some(TTL.get() - PAUSE * 3));
+    assert_eq!(world.locks.stats().timeouts, 1);
+}
+
+#[tokio::test]
+async fn it_never_sleeps_past_the_end_of_its_wait_and_looks_a_last_time_there() {
+    let (world, start, wait) = (world(), Moment::default(), PAUSE * 5 / 2);
+    let _held = world.held_by_rival().await;
+    let error = world
+        .run(world.acquire().wait(wait).retry(EVERY_PAUSE))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WaitTimeout);
+    assert_eq!((world.looks(), world.clock.now()), (4, start + wait));
+}
+
+#[tokio::test]
+async fn it_is_granted_at_the_first_look_after_the_release() {
+    let world = world();
+    let held = world.held_by_rival().await;
+    let mut acquiring = world.acquire().retry(EVERY_PAUSE).into_future();
+    assert!((&mut acquiring).now_or_never().is_none());
+    held.release().await.unwrap();
+    world.clock.advance(PAUSE / 2);
+    assert!(
+        (&mut acquiring).now_or_never().is_none(),
+        "not before its time"
+    );
+    world.clock.advance(PAUSE / 2);
+    let guard = acquiring.now_or_never().unwrap().unwrap();
+    assert!(guard.remaining().is_ok());
+    assert_eq!(world.looks(), 2);
+}
+
+#[tokio::test]
+async fn it_takes_no_place_in_line() {
+    let world = world();
+    let held = world.held_by_rival().await;
+    let mut polling = world.acquire().retry(EVERY_PAUSE).into_future();
+    assert!((&mut polling).now_or_never().is_none());
+    let mut in_line = world.rival.acquire("r").into_future();
+    assert!((&mut in_line).now_or_never().is_none());
+    held.release().await.unwrap();
+    let _later = in_line.now_or_never().unwrap().unwrap();
+    world.clock.advance(PAUSE);
+    assert!(polling.now_or_never().is_none());
+}
+
+#[tokio::test]
+async fn without_wait_and_limit_zero_it_looks_once() {
+    let world = world();
+    let _held = world.held_by_rival().await;
+    for acquire in [
+        world.acquire().wait(Duration::ZERO).retry(EVERY_PAUSE),
+        world.acquire().retry(EVERY_PAUSE.limit(0)),
+    ] {
+        let before = world.looks();
+        let error = world.run(acquire).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WaitTimeout);
+        assert_eq!(world.looks(), before + 1);
+    }
+    assert!(
+        world
+            .acquire()
+            .retry(EVERY_PAUSE)
+            .try_now()
+            .await
+            .unwrap()
+            .granted()
+            .is_none()
+    );
+}
+
+#[tokio::test]
+async fn a_failure_is_not_tried_again() {
+    let world = world();
+    world.chaos.always(Operation::Acquire, Fault::DropRequest);
+    let error = world
+        .run(world.acquire().retry(EVERY_PAUSE))
+        .await
+        .unwrap_err();
+    assert_eq!((error.kind(), world.looks()), (ErrorKind::Unavailable, 1));
+    assert_eq!(world.locks.stats().failures, 1);
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_a_pause() {
+    let world = world();
+    let _held = world.held_by_rival().await;
+    let mut acquiring = world.acquire().retry(EVERY_PAUSE).into_future();
+    assert!((&mut acquiring).now_or_never().is_none());
+    world.locks.shutdown().await;
+    let error = acquiring.now_or_never().unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ShutDown);
+}

@@ -1,0 +1,461 @@
+//! What the watchdog sends, when, and together with what; on a clock that moves only when told to.
+#![cfg(feature = "test-util")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use lock_core::{
+    AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Error, ErrorKind,
+    FencingToken, Grant, InitialToken, Inspection, LeaseGuard, LockBackend, LockManager,
+    LostReason, Moment, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl,
+    memory::MemoryBackend, test_util::ManualClock,
+};
+
+const TTL: Ttl = Ttl::secs(9);
+
+/// A lock service that writes down what it is asked, in parts of which some do not answer.
+///
+/// A resource is in the part that its name begins with.
+#[derive(Clone, Debug)]
+struct Service {
+    memory: MemoryBackend,
+    log: Arc<Mutex<Vec<Asked>>>,
+    ails: Arc<Mutex<Vec<(u16, Ailment)>>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ailment {
+    NeverAnswers,
+    Fails,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Asked {
+    Acquire(String),
+    Release(String),
+    Renew(Vec<String>),
+}
+
+fn part(name: &str) -> u16 {
+    name[..1].parse().unwrap()
+}
+
+impl Service {
+    fn ails(&self, part: u16, with: Ailment) {
+        self.ails.lock().unwrap().push((part, with));
+    }
+
+    fn heal(&self) {
+        self.ails.lock().unwrap().clear();
+    }
+
+    fn wrote(&self, asked: Asked) {
+        self.log.lock().unwrap().push(asked);
+    }
+
+    fn log(&self) -> Vec<Asked> {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// The batches of renewals so far.
+    fn batches(&self) -> Vec<Vec<String>> {
+        let renewals = self.log().into_iter().filter_map(|asked| match asked {
+            Asked::Renew(batch) => Some(batch),
+            _ => None,
+        });
+        renewals.collect()
+    }
+}
+
+impl LockBackend for Service {
+    fn kind(&self) -> &'static str {
+        "memory"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.memory.capabilities()
+    }
+
+    fn acquire<'a>(
+        &'a self,
+        request: &'a AcquireRequest,
+    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
+        self.wrote(Asked::Acquire(request.attempt.resource.to_string()));
+        self.memory.acquire(request)
+    }
+
+    fn renew<'a>(
+        &'a self,
+        leases: &'a [RenewRequest],
+    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
+        let names = leases
+            .iter()
+            .map(|lease| lease.sequencer.resource().to_string());
+        let names: Vec<_> = names.collect();
+        let here = part(&names[0]);
+        self.wrote(Asked::Renew(names));
+        let ails = self
+            .ails
+            .lock()
+            .unwrap()
+            .iter()
+            .find(|(part, _)| *part == here)
+            .copied();
+        match ails {
+            None => self.memory.renew(leases),
+            Some((_, Ailment::NeverAnswers)) => Box::pin(std::future::pending()),
+            Some((_, Ailment::Fails)) => {
+                let failed = Error::new(ErrorKind::Unavailable, Operation::Renew, "memory");
+                Box::pin(async move { leases.iter().map(|_| Err(failed.clone())).collect() })
+            }
+        }
+    }
+
+    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
+        self.wrote(Asked::Release(lease.resource().to_string()));
+        self.memory.release(lease)
+    }
+
+    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
+        self.memory.cancel(attempt)
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+    ) -> BoxFuture<'a, Result<Inspection, Error>> {
+        self.memory.inspect(resource)
+    }
+
+    fn part_of(&self, resource: &ResourceName) -> u16 {
+        part(resource.as_str())
+    }
+}
+
+struct World {
+    clock: ManualClock,
+    service: Service,
+    locks: LockManager,
+}
+
+fn world() -> World {
+    let clock = ManualClock::new();
+    let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+    let service = Service {
+        memory: MemoryBackend::new(Arc::clone(&timer), InitialToken::At(FencingToken::MIN)),
+        log: Arc::default(),
+        ails: Arc::default(),
+    };
+    let builder = LockManager::builder().clock(timer);
+    World {
+        locks: builder.build(Arc::new(service.clone())).unwrap(),
+        clock,
+        service,
+    }
+}
+
+impl World {
+    async fn acquire(&self, name: &str) -> LeaseGuard {
+        self.locks.acquire(name).ttl(TTL).await.unwrap()
+    }
+
+    async fn acquire_all(&self, names: impl Iterator<Item = String>) -> Vec<LeaseGuard> {
+        join_all(names.map(async |name| self.acquire(&name).await)).await
+    }
+
+    /// Moves the clock by what the watchdog sleeps for, and lets it do what is due then.
+    async fn to_next_wake(&self) {
+        settled().await;
+        let wake = self.clock.next_wake().unwrap();
+        self.clock.advance(wake.since(self.clock.now()));
+        settled().await;
+    }
+
+    /// Moves the clock in steps that are smaller than anything that the watchdog waits for.
+    async fn pass(&self, time: Duration) {
+        let end = self.clock.now() + time;
+        settled().await;
+        while self.clock.now() < end {
+            let step = std::cmp::min(TTL.get() / 90, end.since(self.clock.now()));
+            self.clock.advance(step);
+            settled().await;
+        }
+    }
+}
+
+/// The other tasks have done what they can without the clock.
+async fn settled() {
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn batches_are_bounded_and_complete() {
+    let world = world();
+    let names = || (0..250).map(|number| format!("0:{number}"));
+    let guards = world.acquire_all(names()).await;
+    world.to_next_wake().await;
+    let batches = world.service.batches();
+    assert!(batches.iter().all(|batch| batch.len() <= 100));
+    let renewed: BTreeSet<_> = batches.iter().flatten().cloned().collect();
+    assert_eq!((batches.len(), renewed), (3, names().collect()));
+    assert!(guards.iter().all(|guard| guard.remaining().is_ok()));
+    assert_eq!(world.locks.stats().renewals, 250);
+}
+
+#[tokio::test]
+async fn leases_that_were_acquired_one_by_one_are_renewed_together() {
+    let world = world();
+    let mut guards = Vec::new();
+    for number in 0..50 {
+        guards.push(world.acquire(&format!("0:{number}")).await);
+        world.clock.advance(Duration::from_millis(2));
+    }
+    world.pass(TTL.get() / 3).await;
+    let batches = world.service.batches();
+    assert!(batches.len() <= 3, "{batches:?}");
+    assert_eq!(batches.iter().flatten().count(), 50);
+}
+
+#[tokio::test]
+async fn a_batch_is_of_one_part() {
+    let world = world();
+    let names = (0..90).map(|number| format!("{}:{number}", number % 3));
+    let guards = world.acquire_all(names).await;
+    world.to_next_wake().await;
+    let batches = world.service.batches();
+    assert_eq!(batches.len(), 3);
+    for batch in batches {
+        assert!(
+            batch.iter().all(|name| part(name) == part(&batch[0])),
+            "{batch:?}"
+        );
+    }
+    drop(guards);
+}
+
+#[tokio::test]
+async fn a_part_that_never_answers_starves_nobody_and_is_asked_until_the_deadline() {
+    let world = world();
+    let (dead, alive) = (
+        world.acquire("1:dead").await,
+        world.acquire("2:alive").await,
+    );
+    world.service.ails(1, Ailment::NeverAnswers);
+    world.pass(TTL.get() * 3).await;
+    assert_eq!(dead.lost().await.reason(), LostReason::Expired);
+    assert!(alive.remaining().is_ok());
+    let asked = |name: &str| {
+        let batches = world.service.batches();
+        batches
+            .iter()
+            .flatten()
+            .filter(|renewed| *renewed == name)
+            .count()
+    };
+    assert!((4..20).contains(&asked("1:dead")), "{}", asked("1:dead"));
+    assert!((8..12).contains(&asked("2:alive")), "{}", asked("2:alive"));
+}
+
+#[tokio::test]
+async fn a_renewal_without_answer_is_sent_again_and_saves_the_lease() {
+    let world = world();
+    let guard = world.acquire("1").await;
+    world.service.ails(1, Ailment::NeverAnswers);
+    world.to_next_wake().await;
+    assert_eq!(world.service.batches().len(), 1);
+    world.service.heal();
+    world.to_next_wake().await;
+    assert_eq!(world.service.batches().len(), 2);
+    assert_eq!(guard.remaining().unwrap(), TTL.get());
+}
+
+#[tokio::test]
+async fn a_renewal_that_fails_is_repeated_soon_and_saves_the_lease() {
+    let world = world();
+    let guard = world.acquire("1").await;
+    world.service.ails(1, Ailment::Fails);
+    world.to_next_wake().await;
+    let failed_at = world.clock.now();
+    world.to_next_wake().await;
+    let pause = world.clock.now().since(failed_at);
+    assert!(
+        pause >= TTL.get() / 20 && pause <= TTL.get() * 3 / 20,
+        "{pause:?}"
+    );
+    assert_eq!(world.locks.stats().renewal_failures, 2);
+    world.service.heal();
+    world.to_next_wake().await;
+    assert_eq!(guard.remaining().unwrap(), TTL.get());
+    assert_eq!(
+        (
+            world.locks.stats().renewals,
+            world.locks.stats().losses.total()
+        ),
+        (1, 0)
+    );
+}
+
+#[tokio::test]
+async fn what_failed_together_is_repeated_together() {
+    let world = world();
+    let guards = world
+        .acquire_all((0..20).map(|number| format!("1:{number}")))
+        .await;
+    world.service.ails(1, Ailment::Fails);
+    world.to_next_wake().await;
+    world.to_next_wake().await;
+    assert_eq!(world.service.batches().len(), 2);
+    drop(guards);
+}
+
+#[tokio::test]
+async fn a_released_lease_leaves_the_next_batch() {
+    let world = world();
+    let [kept, released, dropped] = ["0:kept", "0:released", "0:dropped"];
+    let kept = world.acquire(kept).await;
+    world.acquire(released).await.release().await.unwrap();
+    drop(world.acquire(dropped).await);
+    world.to_next_wake().await;
+    assert_eq!(world.service.batches(), [["0:kept"]]);
+    drop(kept);
+}
+
+#[tokio::test]
+async fn a_manager_that_holds_nothing_sleeps() {
+    let world = world();
+    let guard = world.acquire("0").await;
+    settled().await;
+    drop(guard);
+    // It may look once at what was due then.
+    world.to_next_wake().await;
+    assert_eq!(world.clock.next_wake(), None);
+    let guard = world.acquire("0").await;
+    world.to_next_wake().await;
+    assert_eq!(
+        guard.remaining().unwrap(),
+        TTL.get(),
+        "it did not wake up again"
+    );
+}
+
+#[tokio::test]
+async fn a_shorter_lease_wakes_a_watchdog_that_sleeps_for_a_longer_one() {
+    let world = world();
+    let _long = world.acquire("0:long").await;
+    settled().await;
+    let short = world
+        .locks
+        .acquire("0:short")
+        .ttl(Ttl::secs(1))
+        .await
+        .unwrap();
+    world.to_next_wake().await;
+    assert!(world.clock.now() <= Moment::default() + Duration::from_secs(1) / 3);
+    assert_eq!(short.remaining().unwrap(), Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn a_dropped_guard_is_released_before_what_its_task_sends_next() {
+    let world = world();
+    let guard = world.acquire("0").await;
+    drop(guard);
+    // No await in between: nobody else has had a turn.
+    let next = world.locks.try_acquire("0").await.unwrap();
+    assert!(next.granted().is_some());
+    let asked = ["0"; 3].map(str::to_owned);
+    let [first, then, last] = asked;
+    let order = [
+        Asked::Acquire(first),
+        Asked::Release(then),
+        Asked::Acquire(last),
+    ];
+    assert_eq!(world.service.log()[..3], order);
+}
+
+#[tokio::test]
+async fn a_loss_is_counted_once_even_if_nobody_asks_the_guard() {
+    let world = world();
+    let guard = world.acquire("1").await;
+    world.service.ails(1, Ailment::Fails);
+    world.pass(TTL.get()).await;
+    assert_eq!(world.locks.stats().losses.expired, 1);
+    assert!(guard.remaining().is_err());
+    drop(guard);
+    let stats = world.locks.stats();
+    assert_eq!((stats.losses.total(), stats.held), (1, 0));
+}
+
+#[tokio::test]
+async fn a_guard_that_is_dropped_after_its_deadline_was_lost() {
+    let world = world();
+    let guard = world
+        .locks
+        .acquire("0")
+        .ttl(TTL)
+        .renew(false)
+        .await
+        .unwrap();
+    world.clock.advance(TTL.get());
+    drop(guard);
+    assert_eq!(world.locks.stats().losses.expired, 1);
+}
+
+#[tokio::test]
+async fn a_lease_is_renewed_no_more_after_max_hold_and_lost_at_its_end() {
+    let world = world();
+    let max_hold = TTL.get() * 2;
+    let acquire = world.locks.acquire("0").ttl(TTL).max_hold(max_hold);
+    let guard = acquire.await.unwrap();
+    world.pass(max_hold).await;
+    let renewals = world.service.batches().len();
+    assert!((5..8).contains(&renewals), "{renewals}");
+    assert!(
+        guard.remaining().is_ok(),
+        "lost before the lease has run out"
+    );
+    world.pass(TTL.get()).await;
+    assert_eq!(world.service.batches().len(), renewals);
+    assert_eq!(guard.remaining().unwrap_err().reason(), LostReason::MaxHold);
+    assert_eq!(world.locks.stats().losses.max_hold, 1);
+    let next = world.locks.try_acquire("0").await.unwrap();
+    assert!(next.granted().is_some());
+}
+
+#[tokio::test]
+async fn max_hold_is_no_excuse_for_a_lease_that_was_cut_off_before() {
+    let world = world();
+    let acquire = world.locks.acquire("1").ttl(TTL).max_hold(TTL.get() * 2);
+    let guard = acquire.await.unwrap();
+    world.service.ails(1, Ailment::Fails);
+    world.pass(TTL.get()).await;
+    assert_eq!(guard.lost().await.reason(), LostReason::Expired);
+}
+
+#[tokio::test]
+async fn a_max_hold_of_the_manager_is_overruled_by_the_acquisition() {
+    let clock = ManualClock::new();
+    let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+    let memory = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
+    let builder = LockManager::builder().clock(timer).max_hold(Duration::ZERO);
+    let locks = builder.build(Arc::new(memory)).unwrap();
+    let short = locks.acquire("short").ttl(TTL).await.unwrap();
+    let long = locks
+        .acquire("long")
+        .ttl(TTL)
+        .max_hold(Duration::MAX)
+        .await
+        .unwrap();
+    for _ in 0..12 {
+        settled().await;
+        clock.advance(TTL.get() / 12);
+    }
+    assert_eq!(short.lost().await.reason(), LostReason::MaxHold);
+    assert!(long.remaining().is_ok());
+}
