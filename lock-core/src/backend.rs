@@ -33,7 +33,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///    not renewed ends within its ttl, and the next acquire is granted without anybody's help.
 ///    Waiters are woken by the backend.
 /// 6. **Renew never creates** (`renew_never_creates`). It extends a living lease of that holder and
-///    token, to a full ttl; otherwise [`Renewed::NotHolder`] and nothing changes.
+///    token, to a full ttl from now; otherwise [`Renewed::NotHolder`] and nothing changes. It never
+///    brings the end of a lease nearer: other holds may rely on it, with a longer ttl.
 /// 7. **Release is compared** (`release_only_own`). It ends the lease of that holder and token and
 ///    no other. Sent again, it says [`Released::Released`] again.
 /// 8. **Waiting** (`waits_until_release`, `wait_deadline`). Waiting happens inside `acquire`. A
@@ -50,6 +51,38 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///     that nothing changed. When that is not certain it is `Unknown`.
 /// 12. **Own deadline** (`deadline_counts_from_request`). A lease's deadline is counted from a
 ///     moment before the request was sent, never later than what the service granted.
+///
+/// ## Extensions
+/// The clauses from here on are kept by a backend that claims them in
+/// [`Capabilities::extensions`]. Options of a request that are not claimed are never sent to it,
+/// and methods that are not claimed answer [`ErrorKind::Unsupported`]
+/// (`what_is_not_claimed_is_unsupported`).
+///
+/// 13. **Metadata** (`metadata_is_shown`). An inspection shows the note of the present holder.
+/// 14. **Lock delay** (`lock_delay_follows_expiry`, `lock_delay_ends_with_release`). After a lease
+///     ran out, nobody is granted the resource for as long as its request said. The lease has
+///     ended all the same: its holder is no holder any more. A release or a cancel leaves no delay.
+/// 15. **Queue limit** (`queue_limit`). An acquire that would have to wait where as many
+///     acquisitions wait already as it allows is [`ErrorKind::QueueFull`], and waits for nothing.
+///     One that does not wait is told [`Attempt::Held`].
+/// 16. **Reserve** (`reserved_tokens_are_nobody_elses`). A grant takes as many tokens in a row as
+///     asked for, or as there are; they are greater and less than others' as its first one is. A
+///     replay tells the same number.
+/// 17. **Holds** (`holds_are_given_back_one_by_one`, `a_hold_is_compared`,
+///     `a_renewal_shortens_no_hold`, `holds_are_lost_together`). Each attempt that was told of a
+///     lease holds it. The lease ends with the last that is given back, and the acquisition does
+///     not: its holder may acquire anew and gets a greater token. A late request of an attempt that
+///     was given back gains nothing.
+/// 18. **Force** (`force_release_revokes`, `force_release_hands_on`). It ends the lease with that
+///     token, for its holder as if it had run out but without lock delay, and draws a token that
+///     lies between that lease's and whatever is granted next.
+/// 19. **List** (`list_shows_what_is_held`). It has everything that is held or waited for the whole
+///     time, and nothing that is neither, with what an inspection would show.
+/// 20. **Together** (`together_is_all_or_none`, `together_is_replayed`, `together_compares_parts`,
+///     `together_is_cancelled_one_by_one`). Either each resource is granted, with a token of its
+///     own, or nothing has changed. While anybody else holds one of them it is
+///     [`Attempt::Held`]; who waits in line is passed. Sent again it is the same grant. Each lease
+///     is renewed, released and cancelled by itself.
 ///
 /// # Cancel safety
 /// `acquire` as clause 9 says. The other methods may be dropped at any await; they may or may not
@@ -100,6 +133,9 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Ends the lease with this token, whoever holds it, and hands the resource on.
+    ///
+    /// Sent again, it says [`Forced::NotHeld`]: whoever loses the answer does not learn the
+    /// revocation token.
     fn force_release<'a>(
         &'a self,
         resource: &'a ResourceName,
@@ -120,8 +156,8 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     /// All requests have the same holder and attempt. The grants are in the order of the requests.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] before anything is sent if the resources cannot be acquired at
-    /// once, because the service keeps them in different places.
+    /// [`ErrorKind::InvalidInput`] before anything is sent if a resource is named twice, or if they
+    /// cannot be acquired at once because the service keeps them in different places.
     fn acquire_together<'a>(
         &'a self,
         requests: &'a [AcquireRequest],

@@ -1,6 +1,6 @@
 /// What a backend promises beyond the contract that all backends share.
 ///
-/// The conformance cases hold a backend to what it claims of order and waking.
+/// The conformance cases hold a backend to what it claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
@@ -10,18 +10,71 @@ pub struct Capabilities {
     pub fairness: Fairness,
     /// How a waiter learns that it is its turn.
     pub waking: Waking,
+    /// Which clauses of the contract that a backend may leave out it keeps.
+    pub extensions: &'static [Extension],
 }
 
 impl Capabilities {
-    /// Puts capabilities together.
+    /// Puts capabilities together, without extensions.
     #[must_use]
     pub const fn new(fencing: Fencing, fairness: Fairness, waking: Waking) -> Self {
         Self {
             fencing,
             fairness,
             waking,
+            extensions: &[],
         }
     }
+
+    /// Claims extensions.
+    #[must_use]
+    pub const fn extended(mut self, extensions: &'static [Extension]) -> Self {
+        self.extensions = extensions;
+        self
+    }
+
+    /// Whether an extension is claimed.
+    #[must_use]
+    pub fn has(&self, extension: Extension) -> bool {
+        self.extensions.contains(&extension)
+    }
+}
+
+/// What a backend may do beyond acquiring, renewing and releasing. What it does not claim is never
+/// asked of it: the manager answers [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Extension {
+    /// A holder may leave a note that others can read.
+    Metadata,
+    /// A lease that ran out may keep others out for a while longer.
+    LockDelay,
+    /// The length of a line may be bounded.
+    QueueLimit,
+    /// A grant may take several tokens in a row.
+    Reserve,
+    /// An acquisition may be held several times over and be given back one hold at a time.
+    Holds,
+    /// A lease may be ended by somebody who is not its holder.
+    ForceRelease,
+    /// What is held or waited for may be listed.
+    List,
+    /// Several resources may be acquired in one step.
+    Together,
+}
+
+impl Extension {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[
+        Self::Metadata,
+        Self::LockDelay,
+        Self::QueueLimit,
+        Self::Reserve,
+        Self::Holds,
+        Self::ForceRelease,
+        Self::List,
+        Self::Together,
+    ];
 }
 
 /// How far the order of tokens can be trusted.

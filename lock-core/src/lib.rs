@@ -33,7 +33,7 @@ pub use self::{
         AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Forced, HolderView, Inspection,
         Listed, LockBackend, Released, RenewRequest, Renewed, Upkeep, Wait,
     },
-    capabilities::{Capabilities, Fairness, Fencing, Waking},
+    capabilities::{Capabilities, Extension, Fairness, Fencing, Waking},
     clock::{Clock, Moment, SystemClock},
     error::{Error, ErrorKind, Operation, Outcome},
     floor::InitialToken,

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use e2e::servers::{RedisCluster, RedisWithSentinels, redis};
 use lock_core::{
-    Clock, FencingToken, InitialToken, LockBackend, SystemClock,
+    Clock, Extension, FencingToken, InitialToken, LockBackend, SystemClock,
     conformance::Harness,
     memory::MemoryBackend,
     redis::{RedisBackend, RedisOptions},
@@ -65,6 +65,14 @@ async fn redis_at(url: &str, initial: InitialToken) -> RealTime {
             .await
             .unwrap(),
     ))
+}
+
+/// A case is left out where its extension is not claimed: what is claimed is pinned here.
+#[tokio::test]
+async fn backends_claim_the_extensions_that_their_cases_check() {
+    let extensions = |world: &RealTime| world.0.capabilities().extensions;
+    assert_eq!(extensions(&in_process()), Extension::ALL);
+    assert_eq!(extensions(&standalone(InitialToken::Clock).await), []);
 }
 
 lock_core::conformance_tests!(memory, in_process());

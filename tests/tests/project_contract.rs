@@ -22,19 +22,27 @@ fn clauses(contract: &str) -> BTreeMap<u32, Vec<String>> {
         .map(str::trim)
         .take_while(|line| !line.starts_with("# "))
         .collect();
-    let mut clauses = BTreeMap::<u32, Vec<String>>::new();
+    let mut texts = BTreeMap::<u32, String>::new();
     for line in prose {
-        let Some((number, text)) = line.split_once(". **") else {
-            continue;
-        };
-        let named = text
-            .split_once("** (")
-            .and_then(|(_, rest)| rest.split_once(')'));
-        let names = named.map_or("", |(names, _)| names).split(", ");
-        let cases = names.filter_map(|name| name.strip_prefix('`')?.strip_suffix('`'));
-        clauses.insert(number.parse().unwrap(), cases.map(str::to_owned).collect());
+        if let Some((number, text)) = line.split_once(". **") {
+            texts.insert(number.parse().unwrap(), text.to_owned());
+        } else if let Some(mut clause) = texts.last_entry() {
+            // A line that goes on with the clause before it.
+            clause.get_mut().push(' ');
+            clause.get_mut().push_str(line);
+        }
     }
+    let named = |text: &str| {
+        let (_, rest) = text.split_once("** (")?;
+        let (names, _) = rest.split_once(')')?;
+        let cases = names.split(',').map(str::trim);
+        let cases = cases.filter_map(|name| name.strip_prefix('`')?.strip_suffix('`'));
+        Some(cases.map(str::to_owned).collect())
+    };
+    let clauses = texts.into_iter();
     clauses
+        .map(|(number, text)| (number, named(&text).unwrap_or_default()))
+        .collect()
 }
 
 /// The public async functions of the conformance module, with the doc comment of each.

@@ -21,7 +21,7 @@ pub struct AcquireRequest {
     /// For how long nobody else is granted the resource after the lease has run out.
     ///
     /// A release ends this too. The holder gets nothing from it: it is time for what a paused
-    /// holder may have under way to arrive, where no store can check tokens.
+    /// holder may have under way to arrive, where no store can check tokens. At most 24 h.
     pub lock_delay: Duration,
     /// The length of the line in which this one would be too many. `None`: without bound.
     pub max_waiters: Option<u32>,

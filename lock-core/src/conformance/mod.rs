@@ -37,6 +37,10 @@ mod acquiring;
 mod cancelling;
 mod floors;
 mod holding;
+mod holds;
+mod operating;
+mod options;
+mod together;
 mod waiting;
 
 use std::{sync::Arc, time::Duration};
@@ -49,14 +53,30 @@ pub use self::{
     cancelling::{cancel_is_per_attempt, cancel_leaves_nothing, cancelled_at_every_await},
     floors::{floor, implausible_floor, refused_input_leaves_nothing},
     holding::{inspection_shows_no_secret, release_only_own, renew_never_creates},
+    holds::{
+        a_hold_is_compared, a_renewal_shortens_no_hold, holds_are_given_back_one_by_one,
+        holds_are_lost_together,
+    },
+    operating::{
+        force_release_hands_on, force_release_revokes, list_shows_what_is_held,
+        what_is_not_claimed_is_unsupported,
+    },
+    options::{
+        lock_delay_ends_with_release, lock_delay_follows_expiry, metadata_is_shown, queue_limit,
+        reserved_tokens_are_nobody_elses,
+    },
+    together::{
+        together_compares_parts, together_is_all_or_none, together_is_cancelled_one_by_one,
+        together_is_replayed,
+    },
     waiting::{
         fairness_as_claimed, wait_deadline, waits_by_the_present_lease, waits_until_expiry,
         waits_until_release,
     },
 };
 use crate::{
-    AcquireRequest, Attempt, AttemptRef, Clock, Grant, Holder, Issuer, LockBackend, Moment,
-    ResourceName, Sequencer, Ttl, Wait,
+    AcquireRequest, Attempt, AttemptRef, Clock, Extension, Grant, Holder, Issuer, LockBackend,
+    Moment, ResourceName, Sequencer, Ttl, Wait,
 };
 
 /// A fresh lock service for one case.
@@ -86,7 +106,13 @@ macro_rules! conformance_tests {
             inspection_shows_no_secret waits_until_release waits_until_expiry
             waits_by_the_present_lease wait_deadline
             fairness_as_claimed cancel_leaves_nothing cancel_is_per_attempt
-            cancelled_at_every_await floor implausible_floor refused_input_leaves_nothing);
+            cancelled_at_every_await floor implausible_floor refused_input_leaves_nothing
+            what_is_not_claimed_is_unsupported metadata_is_shown lock_delay_follows_expiry
+            lock_delay_ends_with_release queue_limit reserved_tokens_are_nobody_elses
+            holds_are_given_back_one_by_one a_hold_is_compared a_renewal_shortens_no_hold
+            holds_are_lost_together force_release_revokes force_release_hands_on
+            list_shows_what_is_held together_is_all_or_none together_is_replayed
+            together_compares_parts together_is_cancelled_one_by_one);
     };
     (@cases $module:ident, $harness:expr, $($case:ident)+) => {
         mod $module {
@@ -101,6 +127,19 @@ macro_rules! conformance_tests {
             )+
         }
     };
+}
+
+/// Whether a case is for this backend. What a backend claims belongs into a test of its own, so that
+/// no case is left out unnoticed.
+fn claims(backend: &dyn LockBackend, extension: Extension) -> bool {
+    let claimed = backend.capabilities().has(extension);
+    if !claimed {
+        println!(
+            "{} does not claim {extension:?}: nothing to check",
+            backend.kind()
+        );
+    }
+    claimed
 }
 
 /// A ttl that outlasts a case.
@@ -157,6 +196,25 @@ async fn release(backend: &dyn LockBackend, request: &AcquireRequest, grant: Gra
         released.expect("the service answers"),
         crate::Released::Released
     );
+}
+
+/// Enough for a waiter to be in line and to be listening.
+const SETTLE: Duration = Duration::from_millis(300);
+
+async fn settle(harness: &impl Harness) {
+    harness.pass(SETTLE).await;
+}
+
+/// How long a case waits for what should come at once.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a waiter gets. It hangs if nobody serves it, so this has an end.
+async fn served(backend: &dyn LockBackend, request: &AcquireRequest) -> Grant {
+    let answer = tokio::time::timeout(PATIENCE, backend.acquire(request)).await;
+    let answer = answer
+        .expect("a waiter that nobody serves")
+        .expect("the service answers");
+    answer.granted().expect("it waits for ever")
 }
 
 fn soon(clock: &dyn Clock) -> Moment {

@@ -3,20 +3,15 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
 use super::{
-    Harness, LONG, PAST_SHORT, SHORT, grant, is_held, release, request, resource, soon, waiting,
+    Harness, LONG, PAST_SHORT, SHORT, grant, is_held, release, request, resource, served, settle,
+    soon, waiting,
 };
 use crate::{
-    AcquireRequest, Attempt, Fairness, FencingToken, Grant, LockBackend, ResourceName, Wait, Waking,
+    AcquireRequest, Attempt, Fairness, FencingToken, LockBackend, ResourceName, Wait, Waking,
 };
-
-/// Enough for a waiter to be in line and to be listening.
-const SETTLE: Duration = Duration::from_millis(300);
 
 /// A push takes less; looking again once a second takes longer, counted from when it settled.
 const PUSHED: Duration = Duration::from_millis(400);
-
-/// How long a case waits for what should come at once.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Clause 8: a release wakes a waiter, long before the lease would have ended. A backend that
 /// claims to push wakes it at once.
@@ -29,7 +24,7 @@ pub async fn waits_until_release(harness: &impl Harness) {
         let lease = grant(&*backend, &first).await;
         let second = waiting(&resource, Wait::Forever);
         let release_soon = async {
-            harness.pass(SETTLE).await;
+            settle(harness).await;
             let released = clock.now();
             release(&*backend, &first, lease).await;
             released
@@ -54,9 +49,9 @@ pub async fn waits_by_the_present_lease(harness: &impl Harness) {
     let last = waiting(&resource, Wait::Forever);
     // Whichever of the two is first; a backend may be unfair. The short lease is never released.
     let chain = async {
-        harness.pass(SETTLE).await;
+        settle(harness).await;
         release(&*backend, &first, lease).await;
-        harness.pass(SETTLE).await;
+        settle(harness).await;
         harness.pass(PAST_SHORT).await;
     };
     let last_turn = async {
@@ -132,15 +127,6 @@ pub async fn fairness_as_claimed(harness: &impl Harness) {
             "not first come, first served: {tokens:?}"
         );
     }
-}
-
-/// What a waiter gets. It hangs if nobody serves it, so this has an end.
-async fn served(backend: &dyn LockBackend, request: &AcquireRequest) -> Grant {
-    let answer = tokio::time::timeout(PATIENCE, backend.acquire(request)).await;
-    let answer = answer
-        .expect("a waiter that nobody serves")
-        .expect("the service answers");
-    answer.granted().expect("it waits for ever")
 }
 
 /// Lets the waiters go on until all of them are in line, where the backend tells how many are; where

@@ -1,7 +1,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::ENDED_TTL;
-use crate::{AttemptId, FencingToken, Holder, Moment};
+use crate::{AttemptRef, FencingToken, Holder, Moment, ResourceName};
 
 /// Remembers what has ended, so that a late request of it gains nothing. Forgets by itself.
 #[derive(Debug, Default)]
@@ -10,41 +10,60 @@ pub(super) struct Ended {
     oldest_first: VecDeque<(Moment, Key)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A holder may have acquired several resources: what ends is its hold of one of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    Acquisition(Holder),
-    Attempt(Holder, AttemptId),
+    Acquisition(ResourceName, Holder),
+    Attempt(AttemptRef),
 }
 
-/// How an acquisition ended.
+/// How an acquisition, or an attempt of it, ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Its holder released the lease with this token.
+    /// Its holder gave back what it had of the lease with this token.
     Released(FencingToken),
-    /// Its lease ran out.
-    Expired,
+    /// Its lease ran out or was ended by force, or the attempt was cancelled.
+    Lost,
 }
 
 impl Ended {
-    pub(super) fn acquisition(&mut self, holder: Holder, end: End, now: Moment) {
-        self.insert(Key::Acquisition(holder), end, now);
+    pub(super) fn acquisition(
+        &mut self,
+        resource: &ResourceName,
+        holder: Holder,
+        end: End,
+        now: Moment,
+    ) {
+        self.insert(Key::Acquisition(resource.clone(), holder), end, now);
     }
 
-    pub(super) fn attempt(&mut self, holder: Holder, attempt: AttemptId, now: Moment) {
-        self.insert(Key::Attempt(holder, attempt), End::Expired, now);
+    /// An attempt that was released stays released, whatever is said of it later.
+    pub(super) fn attempt(&mut self, attempt: &AttemptRef, end: End, now: Moment) {
+        let end = match self.how_attempt(attempt) {
+            Some(released @ End::Released(_)) => released,
+            Some(End::Lost) | None => end,
+        };
+        self.insert(Key::Attempt(attempt.clone()), end, now);
     }
 
     /// How the acquisition ended, if it is still remembered.
-    pub(super) fn how(&self, holder: Holder) -> Option<End> {
-        self.memory
-            .get(&Key::Acquisition(holder))
-            .map(|(end, _)| *end)
+    pub(super) fn how(&self, resource: &ResourceName, holder: Holder) -> Option<End> {
+        self.get(&Key::Acquisition(resource.clone(), holder))
+    }
+
+    /// How the attempt ended, if it is still remembered.
+    pub(super) fn how_attempt(&self, attempt: &AttemptRef) -> Option<End> {
+        self.get(&Key::Attempt(attempt.clone()))
     }
 
     /// Whether the acquisition, or this attempt of it, has ended.
-    pub(super) fn contains(&self, holder: Holder, attempt: AttemptId) -> bool {
-        self.memory.contains_key(&Key::Acquisition(holder))
-            || self.memory.contains_key(&Key::Attempt(holder, attempt))
+    pub(super) fn contains(&self, attempt: &AttemptRef) -> bool {
+        let acquisition = self.how(&attempt.resource, attempt.holder);
+        acquisition.or_else(|| self.how_attempt(attempt)).is_some()
+    }
+
+    fn get(&self, key: &Key) -> Option<End> {
+        self.memory.get(key).map(|(end, _)| *end)
     }
 
     fn insert(&mut self, key: Key, end: End, now: Moment) {
@@ -62,7 +81,7 @@ impl Ended {
             }
             self.oldest_first.pop_front();
         }
-        self.memory.insert(key, (end, now + ENDED_TTL));
+        self.memory.insert(key.clone(), (end, now + ENDED_TTL));
         self.oldest_first.push_back((now + ENDED_TTL, key));
     }
 }
@@ -74,12 +93,13 @@ mod tests {
     #[test]
     fn forgets_after_its_time_and_not_before() {
         let (mut ended, first) = (Ended::default(), Holder::random());
+        let resource = ResourceName::new("r").unwrap();
         let end = Moment::default() + ENDED_TTL;
-        ended.acquisition(first, End::Expired, Moment::default());
-        ended.acquisition(Holder::random(), End::Expired, Moment::default());
-        assert_eq!(ended.how(first), Some(End::Expired));
-        ended.acquisition(Holder::random(), End::Expired, end);
-        assert_eq!(ended.how(first), None);
+        ended.acquisition(&resource, first, End::Lost, Moment::default());
+        ended.acquisition(&resource, Holder::random(), End::Lost, Moment::default());
+        assert_eq!(ended.how(&resource, first), Some(End::Lost));
+        ended.acquisition(&resource, Holder::random(), End::Lost, end);
+        assert_eq!(ended.how(&resource, first), None);
         assert_eq!((ended.memory.len(), ended.oldest_first.len()), (1, 1));
     }
 }

@@ -15,9 +15,10 @@ use std::{
 
 use self::table::{Answer, Place, Refusal, Table};
 use crate::{
-    AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Error, ErrorKind,
-    Fairness, Fencing, Grant, InitialToken, Inspection, LockBackend, Moment, Operation, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, Wait, Waking,
+    AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
+    ErrorKind, Extension, Fairness, Fencing, FencingToken, Forced, Grant, InitialToken, Inspection,
+    Listed, LockBackend, Moment, Operation, Released, RenewRequest, Renewed, ResourceName,
+    Sequencer, Wait, Waking,
 };
 
 /// The kind that errors name and the default issuer.
@@ -64,23 +65,23 @@ impl MemoryBackend {
             // Enabled before the deadline is read, so that no change of it is missed.
             let mut change = pin!(moved.notified());
             change.as_mut().enable();
-            let lease_end = self.table().lease_end(&attempt.resource);
+            let next_change = self.table().next_change(&attempt.resource);
             tokio::select! {
                 biased;
                 granted = &mut grant => {
                     let grant = granted.map_err(|_| cancelled(attempt))?;
                     return grant
                         .map(|grant| Attempt::Granted(grant.after_waiting()))
-                        .map_err(|refusal| refused(refusal, attempt));
+                        .map_err(|refusal| refusal.error(Operation::Acquire).on(&attempt.resource));
                 }
                 () = change => continue,
-                () = self.clock.sleep_until(std::cmp::min(lease_end, until)) => {}
+                () = self.clock.sleep_until(std::cmp::min(next_change, until)) => {}
             }
             let now = self.clock.now();
             let mut table = self.table();
             table.serve(&attempt.resource, now);
-            if now >= until && table.leave_queue(attempt) {
-                let retry_after = table.lease_end(&attempt.resource).since(now);
+            if now >= until && table.leave_line(attempt) {
+                let retry_after = table.next_change(&attempt.resource).since(now);
                 return Ok(Attempt::Held { retry_after });
             }
         }
@@ -94,6 +95,7 @@ impl LockBackend for MemoryBackend {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::new(Fencing::BestEffort, Fairness::Fifo, Waking::Pushed)
+            .extended(Extension::ALL)
     }
 
     fn acquire<'a>(
@@ -105,7 +107,9 @@ impl LockBackend for MemoryBackend {
             let answer = self
                 .table()
                 .acquire(request, self.clock.now(), self.clock.unix_time());
-            match answer.map_err(|refusal| refused(refusal, attempt))? {
+            match answer
+                .map_err(|refusal| refusal.error(Operation::Acquire).on(&attempt.resource))?
+            {
                 Answer::Granted(grant) => Ok(Attempt::Granted(grant)),
                 Answer::Held(retry_after) => Ok(Attempt::Held { retry_after }),
                 Answer::Queued(place) => self.wait(attempt, request.wait, place).await,
@@ -144,6 +148,44 @@ impl LockBackend for MemoryBackend {
     ) -> BoxFuture<'a, Result<Inspection, Error>> {
         Box::pin(async move { Ok(self.table().inspect(resource, self.clock.now())) })
     }
+
+    fn release_hold<'a>(
+        &'a self,
+        lease: &'a Sequencer,
+        attempt: AttemptId,
+    ) -> BoxFuture<'a, Result<Released, Error>> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            Ok(self.table().release_hold(lease, attempt, now))
+        })
+    }
+
+    fn force_release<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        token: FencingToken,
+    ) -> BoxFuture<'a, Result<Forced, Error>> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            let forced = self.table().force_release(resource, token, now);
+            forced.map_err(|refusal| refusal.error(Operation::ForceRelease).on(resource))
+        })
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
+        Box::pin(async move { Ok(self.table().list(self.clock.now())) })
+    }
+
+    fn acquire_together<'a>(
+        &'a self,
+        requests: &'a [AcquireRequest],
+    ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
+        Box::pin(async move {
+            let (now, unix_time) = (self.clock.now(), self.clock.unix_time());
+            let answer = self.table().acquire_together(requests, now, unix_time);
+            answer.map_err(|refusal| refusal.error(Operation::Acquire))
+        })
+    }
 }
 
 impl fmt::Debug for MemoryBackend {
@@ -152,19 +194,26 @@ impl fmt::Debug for MemoryBackend {
     }
 }
 
-fn refused(refusal: Refusal, attempt: &AttemptRef) -> Error {
-    let (kind, why) = match refusal {
-        Refusal::Ended => (ErrorKind::Released, None),
-        Refusal::FloorImplausible { greatest } => (
-            ErrorKind::FloorImplausible,
-            Some(format!("at most {greatest} is plausible now")),
-        ),
-        Refusal::TokensExhausted => (ErrorKind::TokensExhausted, None),
-    };
-    let error = Error::new(kind, Operation::Acquire, KIND).on(&attempt.resource);
-    match why {
-        Some(why) => error.because(why),
-        None => error,
+impl Refusal {
+    fn error(self, operation: Operation) -> Error {
+        let (kind, why) = match self {
+            Self::Ended => (ErrorKind::Released, None),
+            Self::FloorImplausible { greatest } => (
+                ErrorKind::FloorImplausible,
+                Some(format!("at most {greatest} is plausible now")),
+            ),
+            Self::TokensExhausted => (ErrorKind::TokensExhausted, None),
+            Self::QueueFull => (ErrorKind::QueueFull, None),
+            Self::NamedTwice => (
+                ErrorKind::InvalidInput,
+                Some("a resource is named twice".to_owned()),
+            ),
+        };
+        let error = Error::new(kind, operation, KIND);
+        match why {
+            Some(why) => error.because(why),
+            None => error,
+        }
     }
 }
 

@@ -1,59 +1,49 @@
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+mod counter;
+mod ending;
+mod held;
+mod line;
+mod together;
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use tokio::sync::{Notify, oneshot};
 
-use super::ended::{End, Ended};
+use self::{counter::Counter, held::Held, line::Line};
+use super::ended::Ended;
 use crate::{
-    AcquireRequest, AttemptId, AttemptRef, FencingToken, Grant, Holder, HolderView, InitialToken,
-    Inspection, Lease, Moment, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl, Wait,
+    AcquireRequest, AttemptRef, Grant, HolderView, InitialToken, Inspection, Lease, Listed, Moment,
+    RenewRequest, Renewed, ResourceName, Wait,
 };
 
-/// Leases, queues and the counter: a state machine without time or tasks of its own.
+/// Leases, lines and the counter: a state machine without time or tasks of its own.
 #[derive(Debug)]
 pub(super) struct Table {
-    initial: InitialToken,
-    /// The last token that was issued.
-    counter: Option<u64>,
+    counter: Counter,
     resources: HashMap<ResourceName, Resource>,
     ended: Ended,
 }
 
-/// A resource is in the table only while it is held. It may be waited for only while it is held.
+/// A resource is in the table only while it cannot be had. Only then may it be waited for.
 #[derive(Debug)]
 struct Resource {
-    held: Held,
-    queue: VecDeque<Waiter>,
-    /// Told of every change of the deadline, by which waiters have to act.
+    state: State,
+    line: Line,
+    /// Told of every change of the moment by which waiters have to act.
     moved: Arc<Notify>,
 }
 
 #[derive(Debug)]
-struct Held {
-    holder: Holder,
-    /// The attempts that were told of the lease. It is cancelled when none is left.
-    attempts: Vec<AttemptId>,
-    token: FencingToken,
-    deadline: Moment,
-}
-
-#[derive(Debug)]
-struct Waiter {
-    holder: Holder,
-    attempt: AttemptId,
-    ttl: Ttl,
-    floor: Option<FencingToken>,
-    grant: oneshot::Sender<Result<Grant, Refusal>>,
+enum State {
+    Held(Held),
+    /// Its lease ran out, and nobody is granted it before this moment.
+    Delayed(Moment),
 }
 
 /// What becomes of a request to acquire.
 #[derive(Debug)]
 pub(super) enum Answer {
     Granted(Grant),
-    /// Held by somebody else for at most this long.
+    /// Not to be had, for at most this long.
     Held(Duration),
     Queued(Place),
 }
@@ -63,23 +53,24 @@ pub(super) enum Answer {
 pub(super) struct Place {
     /// The grant will arrive here.
     pub(super) grant: oneshot::Receiver<Result<Grant, Refusal>>,
-    /// The deadline of the present lease has changed.
+    /// The next change has been moved.
     pub(super) moved: Arc<Notify>,
 }
 
-/// Why a request to acquire is refused.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Ended,
     FloorImplausible { greatest: u64 },
     TokensExhausted,
+    QueueFull,
+    NamedTwice,
 }
 
 impl Table {
     pub(super) fn new(initial: InitialToken) -> Self {
         Self {
-            initial,
-            counter: None,
+            counter: Counter::new(initial),
             resources: HashMap::new(),
             ended: Ended::default(),
         }
@@ -97,183 +88,119 @@ impl Table {
             id,
         } = &request.attempt;
         self.serve(resource, now);
-        if self.ended.contains(*holder, *id) {
+        if self.ended.contains(&request.attempt) {
             return Err(Refusal::Ended);
         }
-        self.check_floor(request.floor, unix_time)?;
+        self.counter.check_floor(request.floor, unix_time)?;
         let Some(entry) = self.resources.get_mut(resource) else {
-            let held = self.next(*holder, *id, request.ttl, request.floor, now)?;
+            let tokens = self.counter.draw(request.floor, request.reserve)?;
+            let held = Held::new(request, tokens, now);
             let grant = held.grant(now);
             self.resources
                 .insert(resource.clone(), Resource::held_by(held));
             return Ok(Answer::Granted(grant));
         };
-        if entry.held.holder == *holder {
-            return Ok(Answer::Granted(entry.held.replay(*id, now)));
+        if let Some(held) = entry.held_mut().filter(|held| held.holder == *holder) {
+            return Ok(Answer::Granted(held.replay(*id, now)));
         }
         match request.wait {
-            Wait::Never => Ok(Answer::Held(entry.held.deadline.since(now))),
-            Wait::Until(_) | Wait::Forever => Ok(Answer::Queued(entry.enqueue(request))),
+            Wait::Never => Ok(Answer::Held(entry.next_change().since(now))),
+            Wait::Until(_) | Wait::Forever => Ok(Answer::Queued(Place {
+                grant: entry.line.join(request)?,
+                moved: Arc::clone(&entry.moved),
+            })),
         }
     }
 
     pub(super) fn renew(&mut self, request: &RenewRequest, now: Moment) -> Renewed {
         let sequencer = &request.sequencer;
         self.serve(sequencer.resource(), now);
-        match self.resources.get_mut(sequencer.resource()) {
-            Some(entry) if entry.held.is(sequencer) => {
-                entry.held.deadline = now + request.ttl.get();
-                entry.moved.notify_waiters();
-                Renewed::Renewed(Lease::counted_from(now, request.ttl.get()))
-            }
-            _ => Renewed::NotHolder,
-        }
-    }
-
-    pub(super) fn release(&mut self, sequencer: &Sequencer, now: Moment) -> Released {
-        self.serve(sequencer.resource(), now);
-        if self
-            .held(sequencer.resource())
-            .is_some_and(|held| held.is(sequencer))
-        {
-            let end = End::Released(sequencer.token());
-            self.ended.acquisition(sequencer.holder(), end, now);
-            self.hand_on(sequencer.resource(), now);
-            return Released::Released;
-        }
-        match self.ended.how(sequencer.holder()) {
-            Some(End::Released(token)) if token == sequencer.token() => Released::Released,
-            _ => Released::NotHolder,
-        }
-    }
-
-    pub(super) fn cancel(&mut self, attempt: &AttemptRef, now: Moment) {
-        self.serve(&attempt.resource, now);
-        self.ended.attempt(attempt.holder, attempt.id, now);
-        self.leave_queue(attempt);
-        let Some(entry) = self.resources.get_mut(&attempt.resource) else {
-            return;
+        let Some(entry) = self.resources.get_mut(sequencer.resource()) else {
+            return Renewed::NotHolder;
         };
-        if entry.held.holder == attempt.holder && entry.held.forget(attempt.id) {
-            self.hand_on(&attempt.resource, now);
-        }
+        let Some(held) = entry.held_mut().filter(|held| held.is(sequencer)) else {
+            return Renewed::NotHolder;
+        };
+        let ttl = request.ttl.get();
+        held.renew(now + ttl);
+        entry.moved.notify_waiters();
+        Renewed::Renewed(Lease::counted_from(now, ttl))
     }
 
     pub(super) fn inspect(&mut self, resource: &ResourceName, now: Moment) -> Inspection {
         self.serve(resource, now);
-        Inspection::new(
-            self.held(resource)
-                .map(|held| HolderView::new(held.holder, held.token, held.deadline.since(now))),
-        )
-    }
-
-    /// Ends a lease that has run out and hands the resource to the head of its queue.
-    pub(super) fn serve(&mut self, resource: &ResourceName, now: Moment) {
-        let Some(held) = self.held(resource).filter(|held| held.deadline <= now) else {
-            return;
+        let Some(entry) = self.resources.get(resource) else {
+            return Inspection::new(None).waiters(0);
         };
-        let holder = held.holder;
-        self.ended.acquisition(holder, End::Expired, now);
-        self.hand_on(resource, now);
+        let holder = entry.held().map(|held| {
+            let remaining = held.deadline.since(now);
+            HolderView::new(held.holder, held.tokens.first, remaining)
+                .metadata(held.metadata.clone())
+        });
+        Inspection::new(holder).waiters(entry.line.len())
     }
 
-    /// Takes an attempt out of the queue; false if it is not in it.
-    pub(super) fn leave_queue(&mut self, attempt: &AttemptRef) -> bool {
-        let Some(entry) = self.resources.get_mut(&attempt.resource) else {
-            return false;
+    /// Everything that is held or waited for.
+    pub(super) fn list(&mut self, now: Moment) -> Vec<Listed> {
+        let names: Vec<_> = self.resources.keys().cloned().collect();
+        let listed = names.into_iter().map(|resource| Listed {
+            inspection: self.inspect(&resource, now),
+            resource,
+        });
+        let is_used = |listed: &Listed| {
+            let Inspection {
+                holder, waiters, ..
+            } = &listed.inspection;
+            holder.is_some() || *waiters > Some(0)
         };
-        let waiting = entry.queue.len();
-        entry
-            .queue
-            .retain(|waiter| waiter.holder != attempt.holder || waiter.attempt != attempt.id);
-        entry.queue.len() < waiting
+        listed.filter(is_used).collect()
     }
 
-    /// When the present lease ends, or never if there is none.
-    pub(super) fn lease_end(&self, resource: &ResourceName) -> Moment {
-        self.held(resource)
-            .map_or(Moment::NEVER, |held| held.deadline)
+    /// Takes an attempt out of the line; false if it is not in it.
+    pub(super) fn leave_line(&mut self, attempt: &AttemptRef) -> bool {
+        let entry = self.resources.get_mut(&attempt.resource);
+        entry.is_some_and(|entry| entry.line.leave(attempt))
+    }
+
+    /// When waiters have to act next, or never if there is nothing to wait for.
+    pub(super) fn next_change(&self, resource: &ResourceName) -> Moment {
+        let entry = self.resources.get(resource);
+        entry.map_or(Moment::NEVER, Resource::next_change)
     }
 
     fn held(&self, resource: &ResourceName) -> Option<&Held> {
-        self.resources.get(resource).map(|entry| &entry.held)
+        self.resources.get(resource)?.held()
     }
 
-    /// Refuses a floor that would lift the counter by more than can be meant.
-    fn check_floor(
-        &mut self,
-        floor: Option<FencingToken>,
-        unix_time: Duration,
-    ) -> Result<(), Refusal> {
-        let first = match self.initial {
-            InitialToken::Clock => InitialToken::clock_token(unix_time),
-            InitialToken::At(token) => token.get(),
-        };
-        let counter = *self.counter.get_or_insert(first.saturating_sub(1));
-        let greatest = self.initial.greatest_floor(counter, unix_time);
-        match floor.map(FencingToken::get) {
-            Some(floor) if floor > counter + 1 && floor > greatest => {
-                Err(Refusal::FloorImplausible { greatest })
-            }
-            _ => Ok(()),
-        }
+    fn held_mut(&mut self, resource: &ResourceName) -> Option<&mut Held> {
+        self.resources.get_mut(resource)?.held_mut()
     }
 
-    /// Draws the next token for a holder.
-    fn next(
-        &mut self,
-        holder: Holder,
-        attempt: AttemptId,
-        ttl: Ttl,
-        floor: Option<FencingToken>,
-        now: Moment,
-    ) -> Result<Held, Refusal> {
-        let least = floor.map_or(0, FencingToken::get);
-        let next = std::cmp::max(self.counter.unwrap_or(0).saturating_add(1), least);
-        let token = FencingToken::new(next).map_err(|_| Refusal::TokensExhausted)?;
-        self.counter = Some(next);
-        Ok(Held {
-            holder,
-            attempts: vec![attempt],
-            token,
-            deadline: now + ttl.get(),
-        })
-    }
-
-    /// The present lease has ended: grants to the first waiter that is still there.
+    /// Nothing keeps the resource any more: grants it to the first waiter that is still there.
     fn hand_on(&mut self, resource: &ResourceName, now: Moment) {
         let Some(entry) = self.resources.remove(resource) else {
             return;
         };
         let Resource {
-            mut queue, moved, ..
+            mut line, moved, ..
         } = entry;
-        while let Some(waiter) = queue.pop_front() {
-            if waiter.grant.is_closed() {
-                continue;
-            }
-            let Waiter {
-                holder,
-                attempt,
-                ttl,
-                floor,
-                grant,
-            } = waiter;
-            let mut held = match self.next(holder, attempt, ttl, floor, now) {
-                Ok(held) => held,
+        while let Some(waiter) = line.next() {
+            let request = &waiter.request;
+            let mut held = match self.counter.draw(request.floor, request.reserve) {
+                Ok(tokens) => Held::new(request, tokens, now),
                 Err(refusal) => {
-                    // Who does not receive it has gone away and needs no answer.
-                    grant.send(Err(refusal)).ok();
+                    waiter.answer(Err(refusal));
                     continue;
                 }
             };
-            if grant.send(Ok(held.grant(now))).is_err() {
+            if !waiter.answer(Ok(held.grant(now))) {
                 continue;
             }
-            held.tell_other_attempts(&mut queue, now);
+            line.tell_other_attempts(&mut held, now);
             moved.notify_waiters();
+            let state = State::Held(held);
             self.resources
-                .insert(resource.clone(), Resource { held, queue, moved });
+                .insert(resource.clone(), Resource { state, line, moved });
             return;
         }
     }
@@ -282,65 +209,31 @@ impl Table {
 impl Resource {
     fn held_by(held: Held) -> Self {
         Self {
-            held,
-            queue: VecDeque::new(),
+            state: State::Held(held),
+            line: Line::default(),
             moved: Arc::default(),
         }
     }
 
-    fn enqueue(&mut self, request: &AcquireRequest) -> Place {
-        let AttemptRef { holder, id, .. } = request.attempt;
-        let (grant, granted) = oneshot::channel();
-        let (ttl, floor) = (request.ttl, request.floor);
-        self.queue.push_back(Waiter {
-            holder,
-            attempt: id,
-            ttl,
-            floor,
-            grant,
-        });
-        Place {
-            grant: granted,
-            moved: Arc::clone(&self.moved),
+    const fn held(&self) -> Option<&Held> {
+        match &self.state {
+            State::Held(held) => Some(held),
+            State::Delayed(_) => None,
         }
     }
-}
 
-impl Held {
-    fn is(&self, sequencer: &Sequencer) -> bool {
-        self.holder == sequencer.holder() && self.token == sequencer.token()
-    }
-
-    fn grant(&self, now: Moment) -> Grant {
-        Grant::new(
-            self.token,
-            Lease::counted_from(now, self.deadline.since(now)),
-        )
-    }
-
-    /// Tells an attempt of the lease that its acquisition has.
-    fn replay(&mut self, attempt: AttemptId, now: Moment) -> Grant {
-        if !self.attempts.contains(&attempt) {
-            self.attempts.push(attempt);
+    const fn held_mut(&mut self) -> Option<&mut Held> {
+        match &mut self.state {
+            State::Held(held) => Some(held),
+            State::Delayed(_) => None,
         }
-        self.grant(now)
     }
 
-    /// An attempt gives the lease up; true if no other one relies on it.
-    fn forget(&mut self, attempt: AttemptId) -> bool {
-        self.attempts.retain(|other| *other != attempt);
-        self.attempts.is_empty()
-    }
-
-    /// Other attempts of the same acquisition may be in line: they have what they wait for.
-    fn tell_other_attempts(&mut self, queue: &mut VecDeque<Waiter>, now: Moment) {
-        let waiting = std::mem::take(queue);
-        for waiter in waiting {
-            if waiter.holder != self.holder {
-                queue.push_back(waiter);
-            } else if waiter.grant.send(Ok(self.grant(now))).is_ok() {
-                self.attempts.push(waiter.attempt);
-            }
+    /// When the present lease, or the delay after it, ends.
+    const fn next_change(&self) -> Moment {
+        match &self.state {
+            State::Held(held) => held.deadline,
+            State::Delayed(until) => *until,
         }
     }
 }

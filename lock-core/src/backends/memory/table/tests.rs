@@ -1,4 +1,5 @@
 use super::*;
+use crate::{FencingToken, Holder, Ttl};
 
 const NOW: Moment = Moment::from_origin(Duration::from_secs(100));
 const UNIX: Duration = Duration::from_secs(1_790_000_000);

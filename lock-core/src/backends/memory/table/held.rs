@@ -1,0 +1,61 @@
+use std::time::Duration;
+
+use super::counter::Tokens;
+use crate::{AcquireRequest, AttemptId, Grant, Holder, Lease, Metadata, Moment, Sequencer};
+
+/// A lease that lives.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) holder: Holder,
+    /// The attempts that were told of the lease: its holds. It ends when none is left.
+    attempts: Vec<AttemptId>,
+    pub(super) tokens: Tokens,
+    pub(super) deadline: Moment,
+    pub(super) lock_delay: Duration,
+    pub(super) metadata: Option<Metadata>,
+}
+
+impl Held {
+    pub(super) fn new(request: &AcquireRequest, tokens: Tokens, now: Moment) -> Self {
+        Self {
+            holder: request.attempt.holder,
+            attempts: vec![request.attempt.id],
+            tokens,
+            deadline: now + request.ttl.get(),
+            lock_delay: request.lock_delay,
+            metadata: request.metadata.clone(),
+        }
+    }
+
+    pub(super) fn is(&self, sequencer: &Sequencer) -> bool {
+        self.holder == sequencer.holder() && self.tokens.first == sequencer.token()
+    }
+
+    pub(super) fn grant(&self, now: Moment) -> Grant {
+        let lease = Lease::counted_from(now, self.deadline.since(now));
+        Grant::new(self.tokens.first, lease).reserving(self.tokens.count)
+    }
+
+    /// Tells an attempt of the lease that its acquisition has.
+    pub(super) fn replay(&mut self, attempt: AttemptId, now: Moment) -> Grant {
+        if !self.attempts.contains(&attempt) {
+            self.attempts.push(attempt);
+        }
+        self.grant(now)
+    }
+
+    /// Never sooner than it would have ended: others may rely on the same lease.
+    pub(super) fn renew(&mut self, until: Moment) {
+        self.deadline = std::cmp::max(self.deadline, until);
+    }
+
+    pub(super) fn was_told(&self, attempt: AttemptId) -> bool {
+        self.attempts.contains(&attempt)
+    }
+
+    /// An attempt gives the lease up; true if no other one relies on it.
+    pub(super) fn forget(&mut self, attempt: AttemptId) -> bool {
+        self.attempts.retain(|other| *other != attempt);
+        self.attempts.is_empty()
+    }
+}

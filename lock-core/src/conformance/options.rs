@@ -1,0 +1,201 @@
+use std::{num::NonZeroU32, time::Duration};
+
+use super::{
+    Harness, LONG, PAST_SHORT, SHORT, claims, grant, is_held, release, request, resource,
+    sequencer, served, settle, waiting,
+};
+use crate::{
+    Attempt, ErrorKind, Extension, LockBackend, Metadata, Outcome, Released, RenewRequest, Renewed,
+    ResourceName, Wait,
+};
+
+/// Long enough to be looked into, shorter than a case may take.
+const DELAY: Duration = Duration::from_millis(600);
+
+/// By how much the clocks of service and client may differ over a case.
+const IMPRECISE: Duration = Duration::from_millis(50);
+
+/// Clause 13: an inspection shows the note of whoever holds the resource, however it was granted.
+pub async fn metadata_is_shown(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("metadata"));
+    if !claims(&*backend, Extension::Metadata) {
+        return;
+    }
+    let mut first = request(&resource, LONG);
+    first.metadata = note(r#"node 7 "über": 100 % | a:b,c"#);
+    let lease = grant(&*backend, &first).await;
+    assert_eq!(shown(&*backend, &resource).await, first.metadata);
+
+    let mut next = waiting(&resource, Wait::Forever);
+    next.metadata = note("in line");
+    let hand_on = async {
+        settle(harness).await;
+        assert_eq!(
+            shown(&*backend, &resource).await,
+            first.metadata,
+            "that of a waiter"
+        );
+        release(&*backend, &first, lease).await;
+    };
+    let (lease, ()) = tokio::join!(served(&*backend, &next), hand_on);
+    assert_eq!(shown(&*backend, &resource).await, next.metadata);
+    release(&*backend, &next, lease).await;
+
+    let silent = request(&resource, LONG);
+    let lease = grant(&*backend, &silent).await;
+    assert_eq!(
+        shown(&*backend, &resource).await,
+        None,
+        "that of an earlier holder"
+    );
+    release(&*backend, &silent, lease).await;
+}
+
+/// Clause 14: after a lease ran out it is nobody's for a while, and then the next one's.
+pub async fn lock_delay_follows_expiry(harness: &impl Harness) {
+    let (backend, clock) = (harness.backend(), harness.clock());
+    let resource = resource("lock-delay");
+    if !claims(&*backend, Extension::LockDelay) {
+        return;
+    }
+    let mut first = request(&resource, SHORT);
+    first.lock_delay = DELAY;
+    let asked = clock.now();
+    let lease = sequencer(&first, grant(&*backend, &first).await);
+    harness.pass(PAST_SHORT).await;
+    assert!(
+        !is_held(&*backend, &resource).await,
+        "the delay is no lease"
+    );
+    let renewal = RenewRequest {
+        sequencer: lease.clone(),
+        ttl: LONG,
+    };
+    let late = backend.renew(&[renewal]).await.remove(0);
+    assert_eq!(late.expect("the service answers"), Renewed::NotHolder);
+    let late = backend.release(&lease).await.expect("the service answers");
+    assert_eq!(late, Released::NotHolder, "it had ended before the release");
+    let error = backend.acquire(&first).await.expect_err("it has ended");
+    assert_eq!(error.kind(), ErrorKind::Released);
+    let early = backend.acquire(&request(&resource, LONG)).await;
+    assert!(
+        matches!(early, Ok(Attempt::Held { retry_after }) if !retry_after.is_zero()),
+        "{early:?}"
+    );
+    let second = waiting(&resource, Wait::Forever);
+    let (next, ()) = tokio::join!(served(&*backend, &second), harness.pass(DELAY));
+    assert!(next.token > lease.token());
+    let waited = clock.now().since(asked);
+    let least = SHORT.get() + DELAY - IMPRECISE;
+    assert!(waited >= least, "granted after {waited:?}");
+    release(&*backend, &second, next).await;
+}
+
+/// Clause 14: who gives its lease back leaves no delay, and neither does a cancelled attempt.
+pub async fn lock_delay_ends_with_release(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("lock-delay-release"));
+    if !claims(&*backend, Extension::LockDelay) {
+        return;
+    }
+    let delayed = || {
+        let mut request = request(&resource, LONG);
+        request.lock_delay = LONG.get();
+        request
+    };
+    let released = delayed();
+    let lease = grant(&*backend, &released).await;
+    release(&*backend, &released, lease).await;
+    let cancelled = delayed();
+    grant(&*backend, &cancelled).await;
+    backend
+        .cancel(&cancelled.attempt)
+        .await
+        .expect("the service answers");
+    let last = request(&resource, LONG);
+    let lease = grant(&*backend, &last).await;
+    release(&*backend, &last, lease).await;
+}
+
+/// Clause 15: a line that is long enough takes no more, and the one that is too many leaves nothing.
+pub async fn queue_limit(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("queue-limit"));
+    if !claims(&*backend, Extension::QueueLimit) {
+        return;
+    }
+    let limited = |wait, most| {
+        let mut request = waiting(&resource, wait);
+        request.max_waiters = Some(most);
+        request
+    };
+    let first = request(&resource, LONG);
+    let lease = grant(&*backend, &first).await;
+    let none = backend.acquire(&limited(Wait::Forever, 0)).await;
+    assert_full(none);
+    let second = limited(Wait::Forever, 1);
+    let third = limited(Wait::Forever, 1);
+    let meanwhile = async {
+        settle(harness).await;
+        let inspection = backend
+            .inspect(&resource)
+            .await
+            .expect("the service answers");
+        assert_eq!(inspection.waiters, Some(1));
+        assert_full(backend.acquire(&third).await);
+        let look = backend.acquire(&limited(Wait::Never, 1)).await;
+        assert!(matches!(look, Ok(Attempt::Held { .. })), "{look:?}");
+        release(&*backend, &first, lease).await;
+    };
+    let (lease, ()) = tokio::join!(served(&*backend, &second), meanwhile);
+    release(&*backend, &second, lease).await;
+    assert!(
+        !is_held(&*backend, &resource).await,
+        "granted to one that was refused"
+    );
+}
+
+/// Clause 16: tokens that were reserved are never granted to others.
+pub async fn reserved_tokens_are_nobody_elses(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("reserve"));
+    if !claims(&*backend, Extension::Reserve) {
+        return;
+    }
+    let single = request(&resource, LONG);
+    let lease = grant(&*backend, &single).await;
+    assert_eq!(lease.reserved, 1);
+    release(&*backend, &single, lease).await;
+
+    let mut several = request(&resource, LONG);
+    several.reserve = NonZeroU32::new(5).expect("not zero");
+    let granted = grant(&*backend, &several).await;
+    assert!(granted.token > lease.token);
+    assert_eq!(granted.reserved, 5);
+    let again = grant(&*backend, &several).await;
+    assert_eq!((again.token, again.reserved), (granted.token, 5));
+    release(&*backend, &several, granted).await;
+
+    let next = request(&resource, LONG);
+    let lease = grant(&*backend, &next).await;
+    assert!(
+        lease.token.get() >= granted.token.get() + 5,
+        "a reserved token was granted"
+    );
+    release(&*backend, &next, lease).await;
+}
+
+fn note(text: &str) -> Option<Metadata> {
+    Some(Metadata::new(text).expect("a fine note"))
+}
+
+async fn shown(backend: &dyn LockBackend, resource: &ResourceName) -> Option<Metadata> {
+    let inspection = backend.inspect(resource).await;
+    let holder = inspection.expect("the service answers").holder;
+    holder.expect("it is held").metadata
+}
+
+fn assert_full<T: std::fmt::Debug>(answer: Result<T, crate::Error>) {
+    let error = answer.expect_err("the line is full");
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (ErrorKind::QueueFull, Outcome::NotApplied)
+    );
+}

@@ -1,0 +1,171 @@
+use super::{Harness, LONG, claims, grant, is_held, release, request, resource};
+use crate::{
+    AcquireRequest, Attempt, AttemptRef, ErrorKind, Extension, Grant, Holder, LockBackend, Outcome,
+    ResourceName,
+};
+
+/// How many names are tried to find some of one part of the service, or of two.
+const NAMES_MAX: usize = 100_000;
+
+/// Clause 20: while somebody holds one of them none is granted, and then all are.
+pub async fn together_is_all_or_none(harness: &impl Harness) {
+    let backend = harness.backend();
+    if !claims(&*backend, Extension::Together) {
+        return;
+    }
+    let requests = requests(&of_one_part(&*backend));
+    let mut rival = request(&requests[1].attempt.resource, LONG);
+    let earlier = grant(&*backend, &rival).await;
+    for _ in 0..2 {
+        let answer = backend.acquire_together(&requests).await;
+        let Ok(Attempt::Held { retry_after }) = answer else {
+            panic!("one of them is held, and yet: {answer:?}")
+        };
+        assert!(!retry_after.is_zero());
+        assert_held(&*backend, &requests, [false, true, false]).await;
+    }
+    release(&*backend, &rival, earlier).await;
+
+    let grants = granted(&*backend, &requests).await;
+    assert_held(&*backend, &requests, [true; 3]).await;
+    assert!(grants[1].token > earlier.token);
+    for (request, grant) in requests.iter().zip(grants) {
+        rival = self::request(&request.attempt.resource, LONG);
+        let look = backend.acquire(&rival).await;
+        assert!(matches!(look, Ok(Attempt::Held { .. })), "{look:?}");
+        release(&*backend, request, grant).await;
+        let next = self::grant(&*backend, &rival).await;
+        assert!(next.token > grant.token);
+        release(&*backend, &rival, next).await;
+    }
+}
+
+/// Clause 20: the same acquisition sent again is the same grants, and after one of them was
+/// released it gets none.
+pub async fn together_is_replayed(harness: &impl Harness) {
+    let backend = harness.backend();
+    if !claims(&*backend, Extension::Together) {
+        return;
+    }
+    let requests = requests(&of_one_part(&*backend));
+    let grants = granted(&*backend, &requests).await;
+    for (again, grant) in granted(&*backend, &requests).await.iter().zip(&grants) {
+        assert_eq!(again.token, grant.token);
+    }
+    release(&*backend, &requests[2], grants[2]).await;
+    let late = backend.acquire_together(&requests).await;
+    let error = late.expect_err("a part of it has ended");
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (ErrorKind::Released, Outcome::NotApplied)
+    );
+    assert_held(&*backend, &requests, [true, true, false]).await;
+    for (request, grant) in requests.iter().zip(grants).take(2) {
+        release(&*backend, request, grant).await;
+    }
+}
+
+/// Clause 20: what one step cannot reach, or names twice, is refused before anything happens.
+pub async fn together_compares_parts(harness: &impl Harness) {
+    let backend = harness.backend();
+    if !claims(&*backend, Extension::Together) {
+        return;
+    }
+    let twice = resource("twice");
+    let requests = requests(&[twice.clone(), twice]);
+    assert_invalid(backend.acquire_together(&requests).await);
+    assert!(!is_held(&*backend, &requests[0].attempt.resource).await);
+
+    let one = resource("part");
+    let names = std::iter::repeat_with(|| resource("other-part"));
+    let mut others = names.take(NAMES_MAX);
+    // A service of a single part has no other.
+    let Some(other) = others.find(|name| backend.part_of(name) != backend.part_of(&one)) else {
+        return;
+    };
+    let requests = self::requests(&[one, other]);
+    // A service may reach over its parts; it may not do half of it.
+    match backend.acquire_together(&requests).await {
+        Ok(Attempt::Granted(grants)) => {
+            assert_held(&*backend, &requests, [true; 2]).await;
+            for (request, grant) in requests.iter().zip(grants) {
+                release(&*backend, request, grant).await;
+            }
+        }
+        refused => {
+            assert_invalid(refused);
+            assert_held(&*backend, &requests, [false; 2]).await;
+        }
+    }
+}
+
+/// Clause 20: who went away cancels each of them, and a late request gains nothing.
+pub async fn together_is_cancelled_one_by_one(harness: &impl Harness) {
+    let backend = harness.backend();
+    if !claims(&*backend, Extension::Together) {
+        return;
+    }
+    for sent_before in [true, false] {
+        let requests = requests(&of_one_part(&*backend));
+        if sent_before {
+            granted(&*backend, &requests).await;
+        }
+        for request in &requests {
+            let cancelled = backend.cancel(&request.attempt).await;
+            cancelled.expect("the service answers");
+            assert!(!is_held(&*backend, &request.attempt.resource).await);
+        }
+        let late = backend.acquire_together(&requests).await;
+        assert!(late.is_err(), "a late request was granted");
+        assert_held(&*backend, &requests, [false; 3]).await;
+    }
+}
+
+/// Three names that the service keeps in one part.
+fn of_one_part(backend: &dyn LockBackend) -> [ResourceName; 3] {
+    let first = resource("together");
+    let part = backend.part_of(&first);
+    let names = std::iter::repeat_with(|| resource("together"));
+    let mut others = names
+        .take(NAMES_MAX)
+        .filter(|name| backend.part_of(name) == part);
+    let mut other = || others.next().expect("parts of more than one name");
+    [first, other(), other()]
+}
+
+/// One acquisition of all of them.
+fn requests(resources: &[ResourceName]) -> Vec<AcquireRequest> {
+    let mut attempt = AttemptRef::new(resources[0].clone(), Holder::random());
+    let request = |resource: &ResourceName| {
+        attempt.resource = resource.clone();
+        AcquireRequest::new(attempt.clone(), LONG)
+    };
+    resources.iter().map(request).collect()
+}
+
+async fn granted(backend: &dyn LockBackend, requests: &[AcquireRequest]) -> Vec<Grant> {
+    let answer = backend.acquire_together(requests).await;
+    let grants = answer.expect("the service answers").granted();
+    let grants = grants.expect("nobody else holds them");
+    assert_eq!(grants.len(), requests.len());
+    grants
+}
+
+async fn assert_held<const N: usize>(
+    backend: &dyn LockBackend,
+    requests: &[AcquireRequest],
+    held: [bool; N],
+) {
+    for (number, (request, expected)) in requests.iter().zip(held).enumerate() {
+        let held = is_held(backend, &request.attempt.resource).await;
+        assert_eq!(held, expected, "resource {number}");
+    }
+}
+
+fn assert_invalid<T: std::fmt::Debug>(answer: Result<T, crate::Error>) {
+    let error = answer.expect_err("it cannot be done");
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (ErrorKind::InvalidInput, Outcome::NotApplied)
+    );
+}
