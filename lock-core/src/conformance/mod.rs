@@ -206,7 +206,7 @@ async fn settle(harness: &impl Harness) {
 }
 
 /// How long a case waits for what should come at once.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a waiter gets. It hangs if nobody serves it, so this has an end.
 async fn served(backend: &dyn LockBackend, request: &AcquireRequest) -> Grant {

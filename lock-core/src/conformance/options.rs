@@ -1,12 +1,12 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use super::{
-    Harness, LONG, PAST_SHORT, SHORT, claims, grant, is_held, release, request, resource,
+    Harness, LONG, PAST_SHORT, PATIENCE, SHORT, claims, grant, is_held, release, request, resource,
     sequencer, served, settle, waiting,
 };
 use crate::{
-    Attempt, ErrorKind, Extension, LockBackend, Metadata, Outcome, Released, RenewRequest, Renewed,
-    ResourceName, Wait,
+    AcquireRequest, Attempt, ErrorKind, Extension, LockBackend, Metadata, Outcome, Released,
+    RenewRequest, Renewed, ResourceName, Wait,
 };
 
 /// Long enough to be looked into, shorter than a case may take.
@@ -116,7 +116,7 @@ pub async fn lock_delay_ends_with_release(harness: &impl Harness) {
     release(&*backend, &last, lease).await;
 }
 
-/// Clause 15: a line that is long enough takes no more, and the one that is too many leaves nothing.
+/// Clause 15: a line that is long enough takes no more, and who is too many leaves nothing.
 pub async fn queue_limit(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("queue-limit"));
     if !claims(&*backend, Extension::QueueLimit) {
@@ -129,8 +129,7 @@ pub async fn queue_limit(harness: &impl Harness) {
     };
     let first = request(&resource, LONG);
     let lease = grant(&*backend, &first).await;
-    let none = backend.acquire(&limited(Wait::Forever, 0)).await;
-    assert_full(none);
+    assert_full(&*backend, &limited(Wait::Forever, 0)).await;
     let second = limited(Wait::Forever, 1);
     let third = limited(Wait::Forever, 1);
     let meanwhile = async {
@@ -140,7 +139,7 @@ pub async fn queue_limit(harness: &impl Harness) {
             .await
             .expect("the service answers");
         assert_eq!(inspection.waiters, Some(1));
-        assert_full(backend.acquire(&third).await);
+        assert_full(&*backend, &third).await;
         let look = backend.acquire(&limited(Wait::Never, 1)).await;
         assert!(matches!(look, Ok(Attempt::Held { .. })), "{look:?}");
         release(&*backend, &first, lease).await;
@@ -192,8 +191,9 @@ async fn shown(backend: &dyn LockBackend, resource: &ResourceName) -> Option<Met
     holder.expect("it is held").metadata
 }
 
-fn assert_full<T: std::fmt::Debug>(answer: Result<T, crate::Error>) {
-    let error = answer.expect_err("the line is full");
+async fn assert_full(backend: &dyn LockBackend, request: &AcquireRequest) {
+    let answer = tokio::time::timeout(PATIENCE, backend.acquire(request)).await;
+    let error = answer.expect("it waits").expect_err("the line is full");
     assert_eq!(
         (error.kind(), error.outcome()),
         (ErrorKind::QueueFull, Outcome::NotApplied)
