@@ -70,9 +70,9 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///     replay tells the same number.
 /// 17. **Holds** (`holds_are_given_back_one_by_one`, `a_hold_is_compared`,
 ///     `a_renewal_shortens_no_hold`, `holds_are_lost_together`). Each attempt that was told of a
-///     lease holds it. The lease ends with the last that is given back, and the acquisition does
-///     not: its holder may acquire anew and gets a greater token. A late request of an attempt that
-///     was given back gains nothing.
+///     lease holds it; such attempts are not [`Upkeep::Watchdog`]. The lease ends with the last
+///     that is given back, and the acquisition does not: its holder may acquire anew and gets a
+///     greater token. A late request of an attempt that was given back gains nothing.
 /// 18. **Force** (`force_release_revokes`, `force_release_hands_on`). It ends the lease with that
 ///     token, for its holder as if it had run out but without lock delay, and draws a token that
 ///     lies between that lease's and whatever is granted next.

@@ -111,7 +111,7 @@ pub enum Wait {
 pub enum Upkeep {
     /// A watchdog of this process renews it, the first time by
     /// [`Lease::renew_by`](crate::Lease::renew_by), and no other process asks for the same
-    /// acquisition: the lease may begin short.
+    /// acquisition, nor is it held several times over: the lease may begin short.
     Watchdog,
     /// Nobody does, or a client that cannot be relied on, or another process may be told of the
     /// same lease: it must have its full length at once.

@@ -134,10 +134,8 @@ macro_rules! conformance_tests {
 fn claims(backend: &dyn LockBackend, extension: Extension) -> bool {
     let claimed = backend.capabilities().has(extension);
     if !claimed {
-        println!(
-            "{} does not claim {extension:?}: nothing to check",
-            backend.kind()
-        );
+        let kind = backend.kind();
+        println!("{kind} does not claim {extension:?}: nothing to check");
     }
     claimed
 }

@@ -1,10 +1,12 @@
 use lock_core::{
-    AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Error, FencingToken,
-    Forced, Grant, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed, ResourceName,
-    Sequencer, Upkeep,
+    AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Error, ErrorKind,
+    Extension, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Operation, Released,
+    RenewRequest, Renewed, ResourceName, Sequencer, Upkeep,
 };
 
 /// Says of every acquisition that a watchdog keeps it up, so that a cohort lets it into the line.
+///
+/// So none can be held several times over: that is for those that others may be told of.
 #[derive(Debug)]
 pub(crate) struct Joining<B>(pub(crate) B);
 
@@ -15,7 +17,15 @@ impl<B: LockBackend> LockBackend for Joining<B> {
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.0.capabilities()
+        self.0.capabilities().extended(&[
+            Extension::Metadata,
+            Extension::LockDelay,
+            Extension::QueueLimit,
+            Extension::Reserve,
+            Extension::ForceRelease,
+            Extension::List,
+            Extension::Together,
+        ])
     }
 
     fn acquire<'a>(
@@ -54,7 +64,10 @@ impl<B: LockBackend> LockBackend for Joining<B> {
         lease: &'a Sequencer,
         attempt: AttemptId,
     ) -> BoxFuture<'a, Result<Released, Error>> {
-        self.0.release_hold(lease, attempt)
+        let _ = attempt;
+        let error = Error::new(ErrorKind::Unsupported, Operation::Release, self.kind());
+        let error = error.on(lease.resource());
+        Box::pin(std::future::ready(Err(error)))
     }
 
     fn force_release<'a>(
