@@ -78,11 +78,12 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///     lies between that lease's and whatever is granted next.
 /// 19. **List** (`list_shows_what_is_held`). It has everything that is held or waited for the whole
 ///     time, and nothing that is neither, with what an inspection would show.
-/// 20. **Together** (`together_is_all_or_none`, `together_is_replayed`, `together_compares_parts`,
-///     `together_is_cancelled_one_by_one`). Either each resource is granted, with a token of its
-///     own, or nothing has changed. While anybody else holds one of them it is
-///     [`Attempt::Held`]; who waits in line is passed. Sent again it is the same grant. Each lease
-///     is renewed, released and cancelled by itself.
+/// 20. **Together** (`together_is_all_or_none`, `together_is_replayed`,
+///     `together_compares_places`, `together_is_cancelled_one_by_one`). Either each resource is
+///     granted, with a token of its own, or nothing has changed. While anybody else holds one of
+///     them it is [`Attempt::Held`]; who waits in line is passed. Sent again it is the same grant.
+///     Each lease is renewed, released and cancelled by itself. Names with a common `{tag}` are
+///     always of one place.
 ///
 /// # Cancel safety
 /// `acquire` as clause 9 says. The other methods may be dropped at any await; they may or may not
@@ -153,11 +154,12 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     /// Acquires several resources at once, each with a token of its own, or none of them. Looks
     /// once, takes no place in line, and ignores `wait`.
     ///
-    /// All requests have the same holder and attempt. The grants are in the order of the requests.
+    /// All requests have the same holder and attempt, and resources that differ. The grants are in
+    /// the order of the requests.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] before anything is sent if a resource is named twice, or if they
-    /// cannot be acquired at once because the service keeps them in different places.
+    /// [`ErrorKind::InvalidInput`] before anything is sent if the resources cannot be acquired at
+    /// once, because the service keeps them in different places.
     fn acquire_together<'a>(
         &'a self,
         requests: &'a [AcquireRequest],

@@ -72,7 +72,13 @@ async fn redis_at(url: &str, initial: InitialToken) -> RealTime {
 async fn backends_claim_the_extensions_that_their_cases_check() {
     let extensions = |world: &RealTime| world.0.capabilities().extensions;
     assert_eq!(extensions(&in_process()), Extension::ALL);
-    assert_eq!(extensions(&standalone(InitialToken::Clock).await), []);
+    for redis in [
+        standalone(InitialToken::Clock).await,
+        sentinel().await,
+        cluster().await,
+    ] {
+        assert_eq!(extensions(&redis), Extension::ALL);
+    }
 }
 
 lock_core::conformance_tests!(memory, in_process());

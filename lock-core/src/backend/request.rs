@@ -23,7 +23,8 @@ pub struct AcquireRequest {
     /// A release ends this too. The holder gets nothing from it: it is time for what a paused
     /// holder may have under way to arrive, where no store can check tokens. At most 24 h.
     pub lock_delay: Duration,
-    /// The length of the line in which this one would be too many. `None`: without bound.
+    /// The length of the line in which this one would be too many, at least 1. `None`: without
+    /// bound.
     pub max_waiters: Option<u32>,
     /// How many tokens in a row the grant takes, so that they can be handed out without asking.
     pub reserve: NonZeroU32,

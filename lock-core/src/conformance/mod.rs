@@ -66,7 +66,7 @@ pub use self::{
         reserved_tokens_are_nobody_elses,
     },
     together::{
-        together_compares_parts, together_is_all_or_none, together_is_cancelled_one_by_one,
+        together_compares_places, together_is_all_or_none, together_is_cancelled_one_by_one,
         together_is_replayed,
     },
     waiting::{
@@ -112,7 +112,7 @@ macro_rules! conformance_tests {
             holds_are_given_back_one_by_one a_hold_is_compared a_renewal_shortens_no_hold
             holds_are_lost_together force_release_revokes force_release_hands_on
             list_shows_what_is_held together_is_all_or_none together_is_replayed
-            together_compares_parts together_is_cancelled_one_by_one);
+            together_compares_places together_is_cancelled_one_by_one);
     };
     (@cases $module:ident, $harness:expr, $($case:ident)+) => {
         mod $module {

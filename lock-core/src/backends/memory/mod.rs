@@ -204,10 +204,6 @@ impl Refusal {
             ),
             Self::TokensExhausted => (ErrorKind::TokensExhausted, None),
             Self::QueueFull => (ErrorKind::QueueFull, None),
-            Self::NamedTwice => (
-                ErrorKind::InvalidInput,
-                Some("a resource is named twice".to_owned()),
-            ),
         };
         let error = Error::new(kind, operation, KIND);
         match why {

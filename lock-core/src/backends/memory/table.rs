@@ -64,7 +64,6 @@ pub(super) enum Refusal {
     FloorImplausible { greatest: u64 },
     TokensExhausted,
     QueueFull,
-    NamedTwice,
 }
 
 impl Table {

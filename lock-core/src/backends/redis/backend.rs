@@ -5,8 +5,8 @@ use super::{
 };
 use crate::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
-    Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, Waking,
+    Extension, Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend,
+    Released, RenewRequest, Renewed, ResourceName, Sequencer, Waking,
 };
 
 /// A lock service on Redis. Dropping it closes its connections.
@@ -65,6 +65,7 @@ impl LockBackend for RedisBackend {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::new(Fencing::BestEffort, Fairness::Fifo, Waking::Pushed)
+            .extended(Extension::ALL)
     }
 
     fn acquire<'a>(

@@ -1,4 +1,4 @@
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
 use super::{Refusal, Resource, Table, held::Held};
 use crate::{AcquireRequest, Attempt, Grant, Moment};
@@ -11,11 +11,7 @@ impl Table {
         now: Moment,
         unix_time: Duration,
     ) -> Result<Attempt<Vec<Grant>>, Refusal> {
-        let mut named = HashSet::new();
         for AcquireRequest { attempt, floor, .. } in requests {
-            if !named.insert(&attempt.resource) {
-                return Err(Refusal::NamedTwice);
-            }
             self.serve(&attempt.resource, now);
             if self.ended.contains(attempt) {
                 return Err(Refusal::Ended);
