@@ -69,6 +69,12 @@ impl RedisCluster {
         &self.primaries
     }
 
+    /// The nodes that were replicas at the start.
+    #[must_use]
+    pub fn replicas(&self) -> &[Redis] {
+        &self.replicas
+    }
+
     /// The node that has a key at the start, by its number, and its replica.
     ///
     /// # Panics

@@ -177,13 +177,10 @@ impl Redis {
         Cmd::new().arg(words).query_async(&mut connection).await
     }
 
-    /// Whether it takes itself for a primary.
-    ///
-    /// # Panics
-    /// If it does not answer.
+    /// Whether it takes itself for a primary, as far as it answers.
     pub async fn is_primary(&self) -> bool {
-        let role: Vec<Value> = self.command(&["ROLE"]).await;
-        role.first() == Some(&Value::BulkString(b"master".to_vec()))
+        let role: RedisResult<Vec<Value>> = self.try_command(&["ROLE"]).await;
+        role.is_ok_and(|role| role.first() == Some(&Value::BulkString(b"master".to_vec())))
     }
 
     /// The server's process and files.

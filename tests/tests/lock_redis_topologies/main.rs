@@ -13,5 +13,6 @@ mod history;
 mod lost_tail;
 mod paused_primary;
 mod planned;
+mod pushed;
 mod world;
 mod wrong_server;

@@ -13,7 +13,7 @@ use redis::{Client, RedisResult, Value};
 use super::{
     KIND,
     address::{Access, Address},
-    connection::{Connection, Peer, dial},
+    connection::{Connection, Moves, Peer, dial},
     error::translate,
     layout::Layout,
     link::Link,
@@ -30,6 +30,7 @@ pub(super) struct Cluster {
     access: Access,
     layout: Layout,
     timeout: Duration,
+    moves: Moves,
     known: Mutex<Known>,
     /// Held while asking the nodes, so that it happens once for all who wait for it.
     asking: tokio::sync::Mutex<()>,
@@ -53,12 +54,13 @@ struct View {
 }
 
 impl Cluster {
-    pub(super) fn new(url: ServiceUrl, layout: Layout, timeout: Duration) -> Self {
+    pub(super) fn new(url: ServiceUrl, layout: Layout, timeout: Duration, moves: Moves) -> Self {
         Self {
             seeds: url.addresses,
             access: url.servers,
             layout,
             timeout,
+            moves,
             known: Mutex::default(),
             asking: tokio::sync::Mutex::new(()),
             maps: AtomicU64::new(0),
@@ -100,6 +102,7 @@ impl Cluster {
     /// A redirection told where a slot is.
     pub(super) fn moved(&self, slot: Slot, owner: Address) {
         self.known().slots.moved(slot, owner);
+        self.moves.notify();
     }
 
     /// Something is wrong with a node: the next one who looks for a slot asks all nodes first.
@@ -145,7 +148,12 @@ impl Cluster {
             .access
             .client(address)
             .map_err(|error| translate(error, operation).not_applied())?;
-        let node = Connection::new(Peer::Node(client), self.layout.clone(), self.timeout);
+        let node = Connection::new(
+            Peer::Node(client),
+            self.layout.clone(),
+            self.timeout,
+            self.moves.clone(),
+        );
         let node = Arc::new(node);
         known.primaries.insert(address.clone(), Arc::clone(&node));
         Ok(node)
@@ -190,7 +198,9 @@ impl Cluster {
             slots, primaries, ..
         } = &mut *known;
         primaries.retain(|address, _| slots.nodes().contains(address));
+        drop(known);
         self.maps.fetch_add(1, Ordering::Release);
+        self.moves.notify();
         Ok(())
     }
 

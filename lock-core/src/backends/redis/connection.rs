@@ -8,6 +8,7 @@ use std::{
 };
 
 use redis::{AsyncConnectionConfig, Client, RedisResult, aio::MultiplexedConnection};
+use tokio::sync::watch;
 
 use super::{
     error::translate, fitness, layout::Layout, link::Link, sentinel::Sentinels,
@@ -35,11 +36,16 @@ pub(super) struct Connection {
     peer: Peer,
     layout: Layout,
     timeout: Duration,
+    moves: Moves,
     current: Arc<Current>,
     /// Held while connecting, so that it happens once for all who wait for it.
     connecting: tokio::sync::Mutex<Option<Error>>,
     attempts: AtomicU64,
 }
+
+/// Tells that a shard may be on another server than before.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Moves(watch::Sender<()>);
 
 /// The connection that there is.
 #[derive(Debug, Default)]
@@ -47,11 +53,12 @@ pub(super) struct Current(Mutex<Option<Link>>);
 
 impl Connection {
     /// Connects when somebody asks for a link.
-    pub(super) fn new(peer: Peer, layout: Layout, timeout: Duration) -> Self {
+    pub(super) fn new(peer: Peer, layout: Layout, timeout: Duration, moves: Moves) -> Self {
         Self {
             peer,
             layout,
             timeout,
+            moves,
             current: Arc::default(),
             connecting: tokio::sync::Mutex::new(None),
             attempts: AtomicU64::new(0),
@@ -79,6 +86,7 @@ impl Connection {
         *last_failure = connected.as_ref().err().cloned();
         let link = connected?;
         *self.current.lock() = Some(link.clone());
+        self.moves.notify();
         Ok(link)
     }
 
@@ -90,6 +98,11 @@ impl Connection {
         }
     }
 
+    /// Where the present connection goes to.
+    pub(super) fn address(&self) -> Option<String> {
+        self.current.link().map(|link| link.server().to_owned())
+    }
+
     async fn connect(&self, operation: Operation) -> Result<Link, Error> {
         let client = self.locate(operation).await?;
         let commands = dial(&client, self.timeout)
@@ -97,7 +110,8 @@ impl Connection {
             .map_err(|error| translate(error, operation).not_applied())?;
         let number = self.attempts.load(Ordering::Acquire);
         let home = Arc::downgrade(&self.current);
-        let mut link = Link::new(number, commands, self.layout.shards, home);
+        let server = client.get_connection_info().addr().to_string();
+        let mut link = Link::new(number, server, commands, self.layout.shards, home);
         fitness::check(&mut link, self.peer.topology(), operation).await?;
         self.layout.agree_here(&mut link, operation).await?;
         Ok(link)
@@ -111,6 +125,17 @@ impl Peer {
             Self::Node(_) => Topology::Cluster,
             Self::Primary(_) => Topology::Sentinel,
         }
+    }
+}
+
+impl Moves {
+    /// Changes whenever a shard may have moved.
+    pub(super) fn subscribe(&self) -> watch::Receiver<()> {
+        self.0.subscribe()
+    }
+
+    pub(super) fn notify(&self) {
+        self.0.send_replace(());
     }
 }
 

@@ -18,6 +18,7 @@ use super::connection::Current;
 #[derive(Clone)]
 pub(super) struct Link {
     number: u64,
+    server: Arc<str>,
     commands: MultiplexedConnection,
     /// Per shard, whether its counter has been lifted to the clock.
     raised: Arc<[AtomicBool]>,
@@ -36,12 +37,14 @@ pub(super) trait Request: Sync {
 impl Link {
     pub(super) fn new(
         number: u64,
+        server: String,
         commands: MultiplexedConnection,
         shards: u16,
         home: Weak<Current>,
     ) -> Self {
         Self {
             number,
+            server: server.into(),
             commands,
             raised: (0..shards).map(|_| AtomicBool::new(false)).collect(),
             home,
@@ -85,6 +88,11 @@ impl Link {
     /// Tells the connections to one server apart.
     pub(super) const fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The address of the server.
+    pub(super) fn server(&self) -> &str {
+        &self.server
     }
 
     /// Whether the counter of a shard still has to be lifted on this connection.

@@ -4,13 +4,16 @@ use redis::{
     Client, ErrorKind as RedisKind, FromRedisValue, RedisError, RedisResult, ScriptInvocation,
     ServerErrorKind, Value,
 };
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 
 use super::{
     RedisOptions,
     address::Address,
     cluster::Cluster,
-    connection::{Connection, Peer},
+    connection::{Connection, Moves, Peer},
     error::translate,
     layout::Layout,
     link::{Link, Request, breaks_connection},
@@ -34,6 +37,7 @@ pub(super) struct Nodes(Arc<Inner>);
 struct Inner {
     servers: Servers,
     topology: Topology,
+    moves: Moves,
     layout: Layout,
     /// How long a command is tried that no server runs.
     patience: Duration,
@@ -73,7 +77,15 @@ impl Nodes {
         let url = ServiceUrl::parse(url, options)?;
         let timeout = options.response_timeout;
         let topology = url.topology;
-        let one = |peer| Servers::One(Connection::new(peer, layout.clone(), timeout));
+        let moves = Moves::default();
+        let one = |peer| {
+            Servers::One(Connection::new(
+                peer,
+                layout.clone(),
+                timeout,
+                moves.clone(),
+            ))
+        };
         let servers = match topology {
             Topology::Standalone => {
                 let client = url.servers.client(&url.addresses[0]);
@@ -82,11 +94,14 @@ impl Nodes {
                 ))
             }
             Topology::Sentinel => one(Peer::Primary(Box::new(Sentinels::new(url, timeout)))),
-            Topology::Cluster => Servers::Many(Cluster::new(url, layout.clone(), timeout)),
+            Topology::Cluster => {
+                Servers::Many(Cluster::new(url, layout.clone(), timeout, moves.clone()))
+            }
         };
         Ok(Self(Arc::new(Inner {
             servers,
             topology,
+            moves,
             layout,
             patience: timeout,
         })))
@@ -175,6 +190,26 @@ impl Nodes {
             Servers::One(server) => server.locate(Operation::Connect).await,
             Servers::Many(cluster) => cluster.locate(slot_of(shard), Operation::Connect).await,
         }
+    }
+
+    /// Takes note of an error that a connection of one's own got from the server of a shard.
+    pub(super) fn learn(&self, shard: u16, error: &RedisError) {
+        // For what it notes on the way: nothing is sent again here.
+        drop(self.0.not_run(error, slot_of(shard), None));
+    }
+
+    /// Changes whenever a shard may have moved to another server.
+    pub(super) fn moves(&self) -> watch::Receiver<()> {
+        self.0.moves.subscribe()
+    }
+
+    /// Whether the commands of a shard go to the server at an address, as far as is known.
+    pub(super) fn serves(&self, shard: u16, address: &str) -> bool {
+        let known = match &self.0.servers {
+            Servers::One(server) => server.address(),
+            Servers::Many(cluster) => cluster.owner(slot_of(shard)).map(|owner| owner.to_string()),
+        };
+        known.is_none_or(|known| known == address)
     }
 
     /// Sends to the server that has a slot, until one of them has run it.

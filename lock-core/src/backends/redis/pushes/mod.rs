@@ -10,7 +10,10 @@ mod message;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -68,7 +71,7 @@ struct Registry {
 #[derive(Debug)]
 struct Shard {
     reach: watch::Sender<Reach>,
-    wanted: std::sync::atomic::AtomicBool,
+    wanted: AtomicBool,
 }
 
 /// An attempt that waits: pushes for it arrive here until it is dropped.
@@ -135,7 +138,7 @@ impl Pushes {
     /// Has a shard's channel subscribed to.
     pub(super) fn want(&self, shard: u16) {
         let wanted = &self.registry.shards[usize::from(shard)].wanted;
-        if !wanted.swap(true, std::sync::atomic::Ordering::AcqRel) {
+        if !wanted.swap(true, Ordering::AcqRel) {
             self.registry.wanted.notify_one();
         }
     }
@@ -203,15 +206,27 @@ impl Registry {
         }));
     }
 
-    /// Nothing is heard any more, and something may have been missed: everybody asks again.
-    fn silence(&self) {
-        for shard in &self.shards {
-            shard.reach.send_if_modified(|reach| {
-                let heard = *reach != Reach::No;
-                *reach = Reach::No;
-                heard
+    /// The shards that are wanted and not subscribed to.
+    fn missing(&self) -> Vec<u16> {
+        let shards = (0_u16..).zip(&self.shards);
+        shards
+            .filter(|(_, shard)| {
+                shard.wanted.load(Ordering::Acquire) && *shard.reach.borrow() == Reach::No
+            })
+            .map(|(number, _)| number)
+            .collect()
+    }
+
+    /// Whether pushes of a shard arrive has changed. If they do not any more, something may have
+    /// been missed: everybody who waits there asks again.
+    fn reaches(&self, shard: u16, reach: Reach) {
+        self.shards[usize::from(shard)]
+            .reach
+            .send_if_modified(|known| {
+                let changed = *known != reach;
+                *known = reach;
+                changed
             });
-        }
     }
 }
 
