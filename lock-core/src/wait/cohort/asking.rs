@@ -1,5 +1,7 @@
 //! The request for a tenure: it outlives the waiter that sends it.
 
+use std::sync::Arc;
+
 use super::{Cohort, debt::Debt, tenure::Asking, waiters::Answer};
 use crate::{AttemptRef, BoxFuture, Error, LockBackend, Operation, Released};
 
@@ -37,15 +39,20 @@ impl Cohort {
         .reply()
         .await;
         let now = self.clock.now();
-        let mut state = self.state();
-        for (debt, answer) in &reply.paid {
-            state.lines.paid(debt, *answer, now);
-        }
-        state.lines.answered(asking, reply.answer, now);
+        let answered_meanwhile = {
+            let mut state = self.state();
+            for (debt, answer) in &reply.paid {
+                state.lines.paid(debt, *answer, now);
+            }
+            state.lines.answered(asking, reply.answer, now);
+            state.take_abandoned()
+        };
+        // Outside the lock: what a request does when it is dropped is its own business.
+        drop(answered_meanwhile);
     }
 
     fn request(&self, asking: Asking, debts: Vec<Debt>) -> Request {
-        let service = std::sync::Arc::clone(&self.service);
+        let service = Arc::clone(&self.service);
         Box::pin(async move {
             let mut paid = Vec::new();
             for debt in debts {

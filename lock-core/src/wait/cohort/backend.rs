@@ -18,7 +18,7 @@ impl LockBackend for Cohort {
 
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = self.service.capabilities();
-        if capabilities.fairness != Fairness::None {
+        if self.reserves && capabilities.fairness != Fairness::None {
             let passes = self.passes.get();
             capabilities.fairness = Fairness::BoundedBypass { passes };
         }
@@ -30,6 +30,9 @@ impl LockBackend for Cohort {
         request: &'a AcquireRequest,
     ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
         Box::pin(async move {
+            if !self.reserves {
+                return self.service.acquire(request).await;
+            }
             let entry = self.state().lines.enter(request, self.clock.now());
             match entry {
                 Entry::Straight => self.service.acquire(request).await,
@@ -79,7 +82,7 @@ impl LockBackend for Cohort {
     ) -> BoxFuture<'a, Result<Inspection, Error>> {
         Box::pin(async move {
             let inspection = self.service.inspect(resource).await?;
-            Ok(self.shown(resource, inspection))
+            Ok(self.state().lines.shown(resource, inspection))
         })
     }
 
@@ -109,9 +112,9 @@ impl LockBackend for Cohort {
     fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
         Box::pin(async move {
             let mut listed = self.service.list().await?;
+            let lines = &self.state().lines;
             for entry in &mut listed {
-                let shown = self.shown(&entry.resource, entry.inspection.clone());
-                entry.inspection = shown;
+                entry.inspection = lines.shown(&entry.resource, entry.inspection.clone());
             }
             Ok(listed)
         })
@@ -126,13 +129,5 @@ impl LockBackend for Cohort {
 
     fn part_of(&self, resource: &ResourceName) -> u16 {
         self.service.part_of(resource)
-    }
-}
-
-impl Cohort {
-    fn shown(&self, resource: &ResourceName, mut inspection: Inspection) -> Inspection {
-        let lines = &self.state().lines;
-        inspection.holder = inspection.holder.map(|view| lines.shown(resource, view));
-        inspection
     }
 }

@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{AttemptId, FencingToken, Holder, Moment};
+use crate::{AttemptRef, FencingToken, Holder, Moment, ResourceName};
 
 /// How long the end of a local acquisition is remembered. Its late requests come from this process.
 const ENDED_TTL: Duration = Duration::from_secs(10);
@@ -18,10 +18,11 @@ pub(super) struct Ended {
     oldest_first: VecDeque<(Moment, Key)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A holder may have acquired several resources: what ends is its acquisition of one of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    Acquisition(Holder),
-    Attempt(Holder, AttemptId),
+    Acquisition(ResourceName, Holder),
+    Attempt(AttemptRef),
 }
 
 /// How something ended.
@@ -36,29 +37,40 @@ pub(super) enum End {
 }
 
 impl Ended {
-    pub(super) fn acquisition(&mut self, holder: Holder, end: End, now: Moment) {
-        self.insert(Key::Acquisition(holder), end, now);
+    pub(super) fn acquisition(
+        &mut self,
+        resource: &ResourceName,
+        holder: Holder,
+        end: End,
+        now: Moment,
+    ) {
+        self.insert(Key::Acquisition(resource.clone(), holder), end, now);
     }
 
-    pub(super) fn attempt(&mut self, holder: Holder, attempt: AttemptId, end: End, now: Moment) {
-        self.insert(Key::Attempt(holder, attempt), end, now);
+    pub(super) fn attempt(&mut self, attempt: &AttemptRef, end: End, now: Moment) {
+        self.insert(Key::Attempt(attempt.clone()), end, now);
     }
 
     /// How the acquisition ended, if it did so here and is still remembered.
-    pub(super) fn how(&self, holder: Holder) -> Option<End> {
-        let (end, _) = self.memory.get(&Key::Acquisition(holder))?;
-        Some(*end)
+    pub(super) fn how(&self, resource: &ResourceName, holder: Holder) -> Option<End> {
+        self.get(&Key::Acquisition(resource.clone(), holder))
     }
 
     /// Whether the attempt has been seen to end here.
-    pub(super) fn knows(&self, holder: Holder, attempt: AttemptId) -> bool {
-        self.how(holder).is_some() || self.memory.contains_key(&Key::Attempt(holder, attempt))
+    pub(super) fn knows(&self, attempt: &AttemptRef) -> bool {
+        self.how(&attempt.resource, attempt.holder).is_some()
+            || self.get(&Key::Attempt(attempt.clone())).is_some()
     }
 
     /// Whether the acquisition, or this attempt of it, has ended for good.
-    pub(super) fn forbids(&self, holder: Holder, attempt: AttemptId) -> bool {
-        let attempt = self.memory.get(&Key::Attempt(holder, attempt));
-        self.how(holder).is_some() || matches!(attempt, Some((End::Over, _)))
+    pub(super) fn forbids(&self, attempt: &AttemptRef) -> bool {
+        self.how(&attempt.resource, attempt.holder).is_some()
+            || self.get(&Key::Attempt(attempt.clone())) == Some(End::Over)
+    }
+
+    fn get(&self, key: &Key) -> Option<End> {
+        let (end, _) = self.memory.get(key)?;
+        Some(*end)
     }
 
     fn insert(&mut self, key: Key, end: End, now: Moment) {
@@ -74,8 +86,8 @@ impl Ended {
             }
             self.oldest_first.pop_front();
         }
+        self.oldest_first.push_back((now + ENDED_TTL, key.clone()));
         self.memory.insert(key, (end, now + ENDED_TTL));
-        self.oldest_first.push_back((now + ENDED_TTL, key));
     }
 }
 
@@ -83,28 +95,38 @@ impl Ended {
 mod tests {
     use super::*;
 
+    fn resource() -> ResourceName {
+        ResourceName::new("r").unwrap()
+    }
+
+    /// A new acquisition ends.
+    fn end(ended: &mut Ended, now: Moment) -> Holder {
+        let holder = Holder::random();
+        ended.acquisition(&resource(), holder, End::Over, now);
+        holder
+    }
+
     #[test]
     fn forgets_after_its_time_and_not_before() {
-        let (mut ended, first) = (Ended::default(), Holder::random());
-        ended.acquisition(first, End::Over, Moment::default());
-        ended.acquisition(Holder::random(), End::Over, Moment::default());
-        assert_eq!(ended.how(first), Some(End::Over));
-        let later = Moment::default() + ENDED_TTL;
-        ended.acquisition(Holder::random(), End::Over, later);
-        assert_eq!(ended.how(first), None);
+        let mut ended = Ended::default();
+        let first = end(&mut ended, Moment::default());
+        end(&mut ended, Moment::default());
+        assert_eq!(ended.how(&resource(), first), Some(End::Over));
+        end(&mut ended, Moment::default() + ENDED_TTL);
+        assert_eq!(ended.how(&resource(), first), None);
         assert_eq!((ended.memory.len(), ended.oldest_first.len()), (1, 1));
     }
 
     #[test]
     fn forgets_the_oldest_when_there_are_many() {
-        let (mut ended, first) = (Ended::default(), Holder::random());
-        ended.acquisition(first, End::Over, Moment::default());
+        let mut ended = Ended::default();
+        let first = end(&mut ended, Moment::default());
         for _ in 1..ENDED_MAX {
-            ended.acquisition(Holder::random(), End::Over, Moment::default());
+            end(&mut ended, Moment::default());
         }
-        assert_eq!(ended.how(first), Some(End::Over));
-        ended.acquisition(Holder::random(), End::Over, Moment::default());
-        assert_eq!(ended.how(first), None);
+        assert_eq!(ended.how(&resource(), first), Some(End::Over));
+        end(&mut ended, Moment::default());
+        assert_eq!(ended.how(&resource(), first), None);
         assert_eq!(ended.memory.len(), ENDED_MAX);
     }
 }

@@ -84,6 +84,10 @@ impl Line {
         }
     }
 
+    pub(super) const fn is_asking(&self) -> bool {
+        matches!(self.phase, Phase::Asking(_))
+    }
+
     pub(super) fn is_asking_for(&self, tenure: Holder) -> bool {
         matches!(&self.phase, Phase::Asking(asking) if asking.tenure() == tenure)
     }
@@ -266,6 +270,7 @@ impl Line {
                 return None;
             }
             let (holder, token) = (head.holder(), tenure.take_token()?);
+            let metadata = head.request.metadata.clone();
             let grant = Grant::new(token, tenure.lease);
             let mut attempts = Vec::new();
             for waiter in self.waiters.remove_all_of(holder) {
@@ -279,6 +284,7 @@ impl Line {
                 return Some(Local {
                     holder,
                     token,
+                    metadata,
                     attempts,
                 });
             }

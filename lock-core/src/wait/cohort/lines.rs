@@ -1,4 +1,4 @@
-use std::{collections::HashMap, num::NonZeroU32, sync::Arc};
+use std::{collections::HashMap, num::NonZeroU32, sync::Arc, time::Duration};
 
 use tokio::sync::{Notify, oneshot};
 
@@ -10,8 +10,8 @@ use super::{
     waiters::{Answer, Arrival, Waiter},
 };
 use crate::{
-    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, FencingToken, HolderView, Moment,
-    Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Upkeep, Wait,
+    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, FencingToken, HolderView, Inspection,
+    Moment, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Upkeep, Wait,
 };
 
 /// All that a process knows of its waiters, tenures and local holders.
@@ -106,7 +106,7 @@ impl Lines {
             id,
         } = &request.attempt;
         self.expire(resource, now);
-        if self.ended.forbids(*holder, *id) {
+        if self.ended.forbids(&request.attempt) {
             return self.refuse(ErrorKind::Released, resource);
         }
         if let Some(line) = self.lines.get_mut(resource).filter(|line| !line.is_idle()) {
@@ -154,29 +154,21 @@ impl Lines {
     /// A waiter gives its place up. One that has the lock already keeps it, until it is cancelled.
     pub(super) fn leave(&mut self, ticket: &Ticket, now: Moment) {
         let AttemptRef {
-            resource,
-            holder,
-            id,
+            resource, holder, ..
         } = &ticket.attempt;
         if let Some(line) = self.lines.get_mut(resource) {
             line.leave(ticket.arrival, now);
-            if line
-                .held()
-                .is_some_and(|(_, local)| local.holder == *holder)
-            {
+            let mut held = line.held().into_iter();
+            if held.any(|(_, local)| local.holder == *holder) {
                 return;
             }
         }
-        self.ended.attempt(*holder, *id, End::Left, now);
+        self.ended.attempt(&ticket.attempt, End::Left, now);
         self.tidy(resource);
     }
 
     /// How long the present tenure lasts unless it is renewed.
-    pub(super) fn time_left(
-        &self,
-        resource: &ResourceName,
-        now: Moment,
-    ) -> Option<std::time::Duration> {
+    pub(super) fn time_left(&self, resource: &ResourceName, now: Moment) -> Option<Duration> {
         let (tenure, _) = self.lines.get(resource)?.held()?;
         Some(tenure.lease.deadline().since(now))
     }
@@ -198,7 +190,7 @@ impl Lines {
                 in_line_before: self.next,
             });
         }
-        match self.ended.how(local.holder()) {
+        match self.ended.how(local.resource(), local.holder()) {
             Some(_) => Renewal::NotHolder,
             None => Renewal::Straight,
         }
@@ -217,7 +209,8 @@ impl Lines {
             return Renewed::NotHolder;
         };
         if let Some(lost) = line.renewed(tenure.holder(), answer, renewal.in_line_before, now) {
-            self.ended.acquisition(lost.holder, End::Over, now);
+            self.ended
+                .acquisition(tenure.resource(), lost.holder, End::Over, now);
         }
         match line.held() {
             Some((_, holder)) if holder.is(local) => answer,
@@ -230,14 +223,15 @@ impl Lines {
         if let Some(line) = self.lines.get_mut(lease.resource()) {
             if line.held().is_some_and(|(_, local)| local.is(lease)) {
                 let end = End::Released(lease.token());
-                self.ended.acquisition(lease.holder(), end, now);
+                self.ended
+                    .acquisition(lease.resource(), lease.holder(), end, now);
                 line.release(lease, now);
             }
             if let Some(debt) = line.debts.take_up_release(lease) {
                 return Release::Owed(debt);
             }
         }
-        match self.ended.how(lease.holder()) {
+        match self.ended.how(lease.resource(), lease.holder()) {
             Some(End::Released(token)) if token == lease.token() => {
                 Release::Answered(Released::Released)
             }
@@ -253,15 +247,15 @@ impl Lines {
             holder,
             id,
         } = attempt;
-        let mut known = self.ended.knows(*holder, *id);
-        self.ended.attempt(*holder, *id, End::Over, now);
+        let mut known = self.ended.knows(attempt);
+        self.ended.attempt(attempt, End::Over, now);
         if let Some(line) = self.lines.get_mut(resource) {
             known |= line
                 .held()
                 .is_some_and(|(_, local)| local.holder == *holder);
             known |= line.cancel_waiting(*holder, *id, now);
             if line.cancel_held(*holder, *id, now) {
-                self.ended.acquisition(*holder, End::Over, now);
+                self.ended.acquisition(resource, *holder, End::Over, now);
             }
         }
         self.tidy(resource);
@@ -285,7 +279,8 @@ impl Lines {
     pub(super) fn paid(&mut self, debt: &Debt, answer: Released, now: Moment) {
         if let (Some(release), Released::NotHolder) = (&debt.release, answer) {
             let lost = release.local.holder();
-            self.ended.acquisition(lost, End::Over, now);
+            self.ended
+                .acquisition(&debt.tenure.resource, lost, End::Over, now);
         }
         let resource = &debt.tenure.resource;
         if let Some(line) = self.lines.get_mut(resource) {
@@ -311,18 +306,30 @@ impl Lines {
         if line.held().is_some_and(|(tenure, _)| tenure.first == first)
             && let Some(lost) = line.lose(now)
         {
-            self.ended.acquisition(lost.holder, End::Over, now);
+            self.ended
+                .acquisition(resource, lost.holder, End::Over, now);
         }
     }
 
-    /// What the service shows of a holder. Of a tenure of this process, its local holder is shown.
-    pub(super) fn shown(&self, resource: &ResourceName, view: HolderView) -> HolderView {
-        match self.lines.get(resource).and_then(Line::held) {
-            Some((tenure, local)) if view.fingerprint == tenure.attempt.holder.fingerprint() => {
-                HolderView::new(local.holder, local.token, view.remaining).metadata(view.metadata)
-            }
-            _ => view,
+    /// What this process knows better than the service: who has the lock of a tenure, and how many
+    /// wait for it here.
+    pub(super) fn shown(&self, resource: &ResourceName, mut seen: Inspection) -> Inspection {
+        let Some(line) = self.lines.get(resource) else {
+            return seen;
+        };
+        if let (Some((tenure, local)), Some(view)) = (line.held(), &seen.holder)
+            && view.fingerprint == tenure.attempt.holder.fingerprint()
+        {
+            let local_view = HolderView::new(local.holder, local.token, view.remaining);
+            seen.holder = Some(local_view.metadata(local.metadata.clone()));
         }
+        if let Some(at_service) = &mut seen.waiters {
+            // The service counts the line as one while its request waits, otherwise not at all.
+            let counted = u64::from(line.is_asking());
+            let here = u64::try_from(line.waiters().len()).unwrap_or(u64::MAX);
+            *at_service = at_service.saturating_sub(counted).saturating_add(here);
+        }
+        seen
     }
 
     fn refuse(&self, kind: ErrorKind, resource: &ResourceName) -> Entry {
@@ -361,7 +368,8 @@ impl Lines {
         if let Some(line) = self.lines.get_mut(resource)
             && let Some(lost) = line.expire(now)
         {
-            self.ended.acquisition(lost.holder, End::Over, now);
+            self.ended
+                .acquisition(resource, lost.holder, End::Over, now);
         }
     }
 
@@ -374,9 +382,9 @@ impl Lines {
     /// Forgets what has ended at the service by itself, although nobody came back for it.
     fn purge(&mut self, now: Moment) {
         let ended = &mut self.ended;
-        self.lines.retain(|_, line| {
+        self.lines.retain(|resource, line| {
             if let Some(lost) = line.expire(now) {
-                ended.acquisition(lost.holder, End::Over, now);
+                ended.acquisition(resource, lost.holder, End::Over, now);
             }
             line.debts.forget_old(now);
             !line.is_empty()

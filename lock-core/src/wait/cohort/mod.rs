@@ -22,7 +22,7 @@ use self::{
     lines::{Lines, Ticket},
     payment::Payment,
 };
-use crate::{AttemptRef, Clock, Error, LockBackend, ResourceName};
+use crate::{AttemptRef, Clock, Error, Extension, LockBackend, ResourceName};
 
 /// A lock service whose waiters in this process stand in one line, and pass the lock on among
 /// themselves without asking the service.
@@ -46,6 +46,8 @@ use crate::{AttemptRef, Clock, Error, LockBackend, ResourceName};
 /// it asks for one of its own. `max_waiters` counts the line of the process and, for its head, the
 /// queue of the service.
 ///
+/// With a service that cannot [reserve](Extension::Reserve) tokens everything goes straight.
+///
 /// # Order
 /// A token that was reserved long ago must not go to a task that began after another process was
 /// granted a greater one, which can happen when the tenure was ended by force. So the lock is passed
@@ -63,6 +65,8 @@ pub struct Cohort {
     service: Arc<dyn LockBackend>,
     clock: Arc<dyn Clock>,
     passes: NonZeroU32,
+    /// Without tokens in reserve there is nothing to pass on: then everybody goes straight.
+    reserves: bool,
     /// Never held across an await; every step under it is short.
     state: Mutex<State>,
 }
@@ -82,10 +86,12 @@ impl Cohort {
     #[must_use]
     pub fn new(service: Arc<dyn LockBackend>, clock: Arc<dyn Clock>, passes: NonZeroU32) -> Self {
         let lines = Lines::new(service.kind(), passes);
+        let reserves = service.capabilities().has(Extension::Reserve);
         Self {
             service,
             clock,
             passes,
+            reserves,
             state: Mutex::new(State {
                 lines,
                 parked: HashMap::new(),

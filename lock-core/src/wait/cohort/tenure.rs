@@ -2,8 +2,8 @@ use std::num::NonZeroU32;
 
 use super::waiters::{Arrival, Waiter};
 use crate::{
-    AcquireRequest, AttemptId, AttemptRef, FencingToken, Grant, Holder, Lease, Moment, Sequencer,
-    Ttl, Wait,
+    AcquireRequest, AttemptId, AttemptRef, FencingToken, Grant, Holder, Lease, Metadata, Moment,
+    Sequencer, Ttl, Wait,
 };
 
 /// The process asks the service for a tenure.
@@ -36,6 +36,7 @@ pub(super) struct Tenure {
 pub(super) struct Local {
     pub(super) holder: Holder,
     pub(super) token: FencingToken,
+    pub(super) metadata: Option<Metadata>,
     /// The attempts that were told of it. It is cancelled when none is left.
     pub(super) attempts: Vec<AttemptId>,
 }

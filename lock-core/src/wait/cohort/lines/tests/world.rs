@@ -265,7 +265,8 @@ impl World {
     }
 
     /// Who has the lock by what the process knows.
-    pub(super) fn local_holder(&self) -> Option<Holder> {
+    pub(super) fn local_holder(&mut self) -> Option<Holder> {
+        self.lines.expire(&resource(), self.now);
         let line = self.lines.lines.get(&resource())?;
         let (_, local) = line.held()?;
         Some(local.holder)
