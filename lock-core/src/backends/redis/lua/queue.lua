@@ -125,7 +125,8 @@ local function hand_on(caller, start)
       if reaches(entry, holder, text(counter.least + 1), kept) then
         lease = {token = draw(counter, entry.reserve), holder = holder, attempts = entry.attempts,
           expires = text(now + kept + 1), delay = entry.delay, state = "p",
-          reserved = entry.reserve, metadata = entry.metadata}
+          reserved = entry.reserve, metadata = entry.metadata, left = kept + 1,
+          blocked = kept + 1}
         save(KEYS[2], lease)
         return "granted"
       end
