@@ -1,7 +1,14 @@
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use super::{
-    KIND, RedisOptions, keys::Keys, layout::Layout, nodes::Nodes, pushes::Pushes, service::Service,
+    KIND, RedisOptions,
+    keys::Keys,
+    layout::Layout,
+    nodes::Nodes,
+    pushes::Pushes,
+    service::{ASKING_MAX, Service},
 };
 use crate::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
@@ -48,6 +55,7 @@ impl RedisBackend {
             keys,
             initial: options.initial_token,
             clock,
+            asking: Semaphore::new(ASKING_MAX),
         });
         let pushes = Pushes::start(Arc::clone(&service), options.response_timeout);
         Ok(Self {

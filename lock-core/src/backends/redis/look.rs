@@ -132,6 +132,8 @@ impl<'a> Looking<'a> {
     /// server that lost it may have been set up differently by somebody else meanwhile.
     async fn look(&mut self, line: Option<&str>) -> Result<Answer, Error> {
         let mut start = false;
+        // An error would mean that it was closed, which nobody does.
+        let _turn = self.service.asking.acquire().await;
         loop {
             let asked = self.service.clock.now();
             self.first_sent.get_or_insert(asked);

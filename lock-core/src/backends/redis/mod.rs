@@ -39,7 +39,7 @@
 //! does not ask for [`QUEUE_TTL`] is forgotten.
 //!
 //! What gets lost is found by asking: the first in line ask again every 300 ms and when the present
-//! lease must have run out, those behind them less often, up to 5 s. Requests are repeated after a
+//! lease must have run out, those behind them less often, up to 15 s. Requests are repeated after a
 //! lost answer, which is safe because they carry the identity of the acquisition. A server that
 //! does not answer is asked again for 10 s, or until the wait is over. Late requests find
 //! tombstones. Without pub/sub, as under an ACL that denies it, waiters poll, and there is no order.

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use redis::{Script, ScriptInvocation};
+use tokio::sync::Semaphore;
 
 use super::{
     KIND,
@@ -22,7 +23,15 @@ pub(super) struct Service {
     pub(super) keys: Keys,
     pub(super) initial: InitialToken,
     pub(super) clock: Arc<dyn Clock>,
+    /// A turn for each acquire under way, of which there are [`ASKING_MAX`].
+    pub(super) asking: Semaphore,
 }
+
+/// How many acquires are under way at once. More would have to wait in the connection, while the
+/// time that an answer may take runs already: with ten thousand waiters and a server that is busy
+/// for a moment all of them would be late, give the connection up, and ask again. And a release
+/// would stand behind them all.
+pub(super) const ASKING_MAX: usize = 64;
 
 /// An attempt that was granted something although it does not wait any more.
 #[derive(Debug)]
