@@ -54,12 +54,17 @@ impl Observer {
         passing
     }
 
-    /// The channels that somebody has subscribed to.
+    /// The channels that somebody has subscribed to, those of shards among them.
     ///
     /// # Panics
     /// If the server does not answer.
     pub async fn channels(&self) -> Vec<String> {
-        self.ask(redis::cmd("PUBSUB").arg("SHARDCHANNELS")).await
+        let mut channels = Vec::new();
+        for kind in ["CHANNELS", "SHARDCHANNELS"] {
+            let some: Vec<String> = self.ask(redis::cmd("PUBSUB").arg(kind)).await;
+            channels.extend(some);
+        }
+        channels
     }
 
     /// How many clients are connected, this one included.

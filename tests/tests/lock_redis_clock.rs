@@ -137,37 +137,27 @@ async fn a_lease_that_a_jump_has_ended_is_lost_and_its_holder_cannot_write() {
 }
 
 #[tokio::test]
-async fn after_a_jump_back_a_release_is_passed_on_and_a_renewal_mends_the_lease() {
+async fn after_a_jump_back_renewals_go_on_and_a_release_is_passed_on() {
     let server = Redis::start_with_own_clock().await;
     let locks = LockManager::connect(server.url()).await.unwrap();
-    let ttl = Ttl::secs(3);
+    let ttl = Ttl::secs(1);
     let guard = locks.acquire("r").ttl(ttl).await.unwrap();
     let rival = locks.clone();
     let waiter = tokio::spawn(async move { rival.acquire("r").ttl(ttl).await.unwrap() });
     server.set_clock(BEHIND);
     let far = holder(&locks).await.unwrap().remaining;
     assert!(far > HOUR, "the clock has not jumped: {far:?}");
-    until("renewed", async || {
-        holder(&locks)
-            .await
-            .is_some_and(|holder| holder.remaining <= ttl.get())
-    })
-    .await;
-    assert!(guard.remaining().is_ok());
+    tokio::time::sleep(ttl.get() * 2).await;
+    assert!(guard.remaining().is_ok(), "it was not renewed");
 
-    server.set_clock(ClockOffset::Behind(2 * HOUR));
     assert_eq!(guard.release().await.unwrap(), Released::Released);
     let next = timeout(PATIENCE, waiter)
         .await
         .expect("it was released")
         .unwrap();
-    // And that is not kept for hours either.
-    until("of its right length", async || {
-        holder(&locks)
-            .await
-            .is_some_and(|holder| holder.remaining <= ttl.get())
-    })
-    .await;
+    // Whoever comes after the jump has a lease of the right length.
+    let left = holder(&locks).await.unwrap().remaining;
+    assert!(left <= ttl.get(), "{left:?}");
     next.release().await.unwrap();
     assert!(holder(&locks).await.is_none());
 }

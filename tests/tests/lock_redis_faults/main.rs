@@ -10,5 +10,6 @@ mod connections;
 mod delay;
 mod dropped;
 mod lost_answers;
+mod pushes;
 mod storm;
 mod world;

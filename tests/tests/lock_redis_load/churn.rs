@@ -13,16 +13,18 @@ use e2e::{
     servers::Redis,
 };
 use futures_util::future::join_all;
-use lock_core::{Clock, LockManager, SystemClock, Ttl};
+use lock_core::{Clock, LockManager, ResourceName, SystemClock, Ttl, redis::QUEUE_TTL};
 use rand::RngExt;
 use tokio::{runtime::Handle, time::timeout};
+
+use crate::alone;
 
 const RESOURCES: usize = 4;
 const TASKS: usize = 50;
 const CYCLES: usize = 40;
 const MANAGERS: usize = 4;
 /// Nothing of an idle resource is kept for longer, as the documentation of `redis` says.
-const CLEAN_AFTER: Duration = Duration::from_secs(30);
+const CLEAN_AFTER: Duration = QUEUE_TTL;
 
 /// What becomes of a cycle.
 #[derive(Clone, Copy)]
@@ -103,6 +105,7 @@ impl Load {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_thousand_cycles_with_cancellations_leave_nothing_but_counters() {
+    let _alone = alone().await;
     let server = Redis::start().await;
     let observer = Observer::of(server.url()).await;
     let (clients, tasks) = (observer.clients().await, alive_tasks());
@@ -143,6 +146,16 @@ async fn two_thousand_cycles_with_cancellations_leave_nothing_but_counters() {
     })
     .await;
     assert!(observer.channels().await.is_empty());
+    let later = LockManager::connect(server.url()).await.unwrap();
+    for resource in 0..RESOURCES {
+        let resource = ResourceName::new(format!("r{resource}")).unwrap();
+        let seen = later.inspect(&resource).await.unwrap();
+        assert_eq!(
+            seen.waiters,
+            Some(0),
+            "somebody is still in line for {resource}"
+        );
+    }
     let passing = observer.passing_keys().await;
     assert!(
         !passing.is_empty(),

@@ -7,6 +7,8 @@ use e2e::{
 use futures_util::{StreamExt, stream};
 use lock_core::{LeaseGuard, LockManager, Ttl};
 
+use crate::alone;
+
 const LOCKS: usize = 10_000;
 const TTL: Ttl = Ttl::secs(6);
 /// Long enough for each lease to end three times if nobody renewed it.
@@ -15,6 +17,7 @@ const AT_ONCE: usize = 64;
 
 #[tokio::test]
 async fn ten_thousand_held_locks_are_renewed_by_one_manager() {
+    let _alone = alone().await;
     let server = Redis::start().await;
     let locks = LockManager::connect(server.url()).await.unwrap();
     let observer = Observer::of(server.url()).await;

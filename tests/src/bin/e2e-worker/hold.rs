@@ -2,7 +2,7 @@ use std::error::Error;
 
 use serde_json::json;
 
-use crate::{Lock, Talk};
+use crate::{Lock, Talk, say};
 
 /// Acquires, says so, and releases when told to.
 pub(crate) async fn run(lock: &Lock, mut talk: Talk) -> Result<(), Box<dyn Error>> {
@@ -11,11 +11,11 @@ pub(crate) async fn run(lock: &Lock, mut talk: Talk) -> Result<(), Box<dyn Error
         .acquire(lock.resource.as_str())
         .ttl(lock.ttl())
         .await?;
-    talk.say(&json!({ "acquired": guard.token() }))?;
+    say(&json!({ "acquired": guard.token() }))?;
     if talk.told_to_go_on().await? {
         let lost = guard.remaining().is_err();
         let released = guard.release().await?;
-        talk.say(&json!({ "lost": lost, "released": format!("{released:?}") }))?;
+        say(&json!({ "lost": lost, "released": format!("{released:?}") }))?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod hold;
+mod line;
 mod section;
 
 use std::{error::Error, io::Write};
@@ -18,6 +19,8 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 enum Command {
     /// Acquire, then release when told to.
     Hold(Lock),
+    /// Wait in line with as many acquisitions as told to, and hold each for a while.
+    Line(line::Line),
     /// Acquire, read, and write when told to.
     Section(section::Section),
 }
@@ -59,22 +62,24 @@ impl Talk {
         Self(BufReader::new(tokio::io::stdin()).lines())
     }
 
-    fn say(&self, event: &Value) -> std::io::Result<()> {
-        let mut output = std::io::stdout().lock();
-        writeln!(output, "{event}")?;
-        output.flush()
-    }
-
     /// Whether to go on; false at the end of the input.
     async fn told_to_go_on(&mut self) -> std::io::Result<bool> {
         Ok(self.0.next_line().await?.is_some())
     }
 }
 
+/// Tells the test.
+fn say(event: &Value) -> std::io::Result<()> {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{event}")?;
+    output.flush()
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     match Command::parse() {
         Command::Hold(lock) => hold::run(&lock, Talk::new()).await,
+        Command::Line(line) => line::run(line, Talk::new()).await,
         Command::Section(section) => section::run(&section, Talk::new()).await,
     }
 }

@@ -6,7 +6,7 @@ use lock_core::LeaseGuard;
 use serde_json::json;
 use sqlx::{ColumnIndex, Decode, Encode, Executor, IntoArguments, PgPool, SqlitePool, Type};
 
-use crate::{Lock, Talk};
+use crate::{Lock, Talk, say};
 
 /// A read, a pause, and a write of what was read plus something: what a lock is taken for.
 #[derive(Args)]
@@ -71,7 +71,7 @@ where
     }
     let mut connection = store.pool().acquire().await?;
     let read: i64 = sqlx::query_scalar(READ).fetch_one(&mut *connection).await?;
-    talk.say(&json!({ "token": guard.token(), "read": read }))?;
+    say(&json!({ "token": guard.token(), "read": read }))?;
     if !talk.told_to_go_on().await? {
         return Ok(());
     }
@@ -90,7 +90,7 @@ where
             Err(error) => Err(error),
         },
     };
-    talk.say(&match result {
+    say(&match result {
         Ok(()) => json!({ "written": read + section.add }),
         Err(FenceError::Stale { high_water, .. }) => json!({ "stale_below": high_water }),
         Err(error) => return Err(error.into()),
