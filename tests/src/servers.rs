@@ -12,6 +12,7 @@ mod cluster;
 mod postgres;
 mod redis;
 mod replicated;
+mod rights;
 mod sentinel;
 
 pub use self::{
@@ -20,6 +21,7 @@ pub use self::{
     postgres::{POSTGRES_URL_VARIABLE, PostgresDatabase, postgres_database},
     redis::{ClockOffset, REDIS_URL_VARIABLE, Redis, SharedRedis, redis},
     replicated::Replicated,
+    rights::documented_rights,
     sentinel::RedisWithSentinels,
 };
 

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use e2e::servers::{RedisCluster, RedisWithSentinels, redis};
+use e2e::servers::{Redis, RedisCluster, RedisWithSentinels, redis};
 use lock_core::{
     Clock, Extension, FencingToken, InitialToken, LockBackend, SystemClock,
     conformance::Harness,
@@ -55,8 +55,16 @@ async fn cluster() -> RealTime {
     redis_at(&servers.url(), InitialToken::Clock).await
 }
 
+/// A user who may do what the documentation says, and nothing else.
+async fn least_rights() -> RealTime {
+    static SHARED: OnceCell<Redis> = OnceCell::const_new();
+    let server = SHARED.get_or_init(Redis::start).await;
+    let url = server.allow_documented("").await;
+    redis_at(&url, InitialToken::Clock).await
+}
+
 async fn redis_at(url: &str, initial: InitialToken) -> RealTime {
-    let prefix = format!("conformance-{:016x}", rand::random::<u64>());
+    let prefix = format!("palisade:{:016x}", rand::random::<u64>());
     let options = RedisOptions::default()
         .prefix(prefix)
         .initial_token(initial);
@@ -89,3 +97,4 @@ lock_core::conformance_tests!(
 );
 lock_core::conformance_tests!(redis_sentinel, sentinel().await);
 lock_core::conformance_tests!(redis_cluster, cluster().await);
+lock_core::conformance_tests!(redis_least_rights, least_rights().await);

@@ -14,5 +14,6 @@ mod lost_tail;
 mod paused_primary;
 mod planned;
 mod pushed;
+mod rights;
 mod world;
 mod wrong_server;

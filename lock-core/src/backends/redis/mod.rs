@@ -60,6 +60,7 @@
 //! Renew, release and cancel run when the server is out of memory (`noeviction`), acquire does not.
 //! An `allkeys-*` eviction policy would evict counters: a server with one is refused, and so are a
 //! replica and a version before 7.0.
+#![doc = include_str!("servers.md")]
 
 mod acquire;
 mod address;
