@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod classify;
+mod counted;
 mod dialect;
 mod entry;
 mod error;

@@ -2,7 +2,7 @@ use lock_core::{ResourceName, Sequencer};
 use sqlx::Pool;
 
 use crate::{
-    Dialect, FenceError, FencedTx, HighWater, dialect::sealed::Operations, entry::Entry,
+    Dialect, FenceError, FencedTx, HighWater, counted, dialect::sealed::Operations, entry::Entry,
     uninterrupted::uninterrupted,
 };
 
@@ -27,6 +27,7 @@ impl<DB: Dialect> FencedStore<DB> {
     /// A store over the application's own pool. Call [`migrate`](FencedStore::migrate) once.
     #[must_use]
     pub fn new(pool: Pool<DB>) -> Self {
+        counted::begin();
         Self::with_tx_options(pool, <DB as Operations>::TxOptions::default())
     }
 
@@ -75,8 +76,8 @@ impl<DB: Dialect> FencedStore<DB> {
     /// The claim is finished in the background; claim again to know.
     pub async fn claim(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
         let (store, sequencer) = (self.clone(), sequencer.clone());
-        uninterrupted(async move { DB::claim(&store.pool, &store.tx_options, &sequencer).await })
-            .await
+        let claim = async move { DB::claim(&store.pool, &store.tx_options, &sequencer).await };
+        counted::refusal(uninterrupted(claim).await)
     }
 
     /// Begins a transaction, provided that the mark shows this grant. It never claims.
@@ -92,7 +93,7 @@ impl<DB: Dialect> FencedStore<DB> {
         let entry = Entry::random();
         let begin =
             async move { DB::begin(&store.pool, &store.tx_options, &presented, entry).await };
-        let tx = uninterrupted(begin).await?;
+        let tx = counted::refusal(uninterrupted(begin).await)?;
         Ok(FencedTx::new(tx, sequencer.clone(), entry))
     }
 

@@ -121,10 +121,11 @@ pub const FLOOR_REPAIRS: Metric = counter(
     "Acquisitions that had to be lifted above the store's mark.",
 );
 
-/// Claims of a token that another holder had claimed. Exported by `fenced-store`.
+/// Claims and transactions with a token that another holder had claimed. Exported by
+/// `fenced-store`.
 pub const DUPLICATE_TOKENS: Metric = counter(
     "palisade_duplicate_tokens_total",
-    "Claims that a store refused because another holder had claimed the same token.",
+    "Refusals of a store because another holder had claimed the same token.",
 );
 
 /// What a [`LockManager`](crate::LockManager) exports.

@@ -4,7 +4,7 @@ use lock_core::{BoxFuture, FencingToken, InvalidName, LeaseGuard, Moment, Resour
 use tracing::{debug, warn};
 
 use super::{Protected, ProtectedError, ProtectedGuard};
-use crate::{Dialect, FenceError};
+use crate::{Dialect, FenceError, counted};
 
 /// An acquisition that is being prepared: `.await` it for a [`ProtectedGuard`].
 ///
@@ -95,6 +95,7 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
                     warn!(%error, %above, "the lock service is behind the store: acquiring afresh");
                     let repairs = &self.protected.floor_repairs;
                     repairs.fetch_add(1, Ordering::Relaxed);
+                    counted::repair(self.protected.locks.backend_kind());
                     floor = Some(above);
                 }
             }

@@ -12,7 +12,7 @@ use std::sync::{
 use lock_core::{InvalidName, LockManager, ResourceName};
 
 pub use self::{acquire::AcquireProtected, error::ProtectedError, guard::ProtectedGuard};
-use crate::{Dialect, FencedStore};
+use crate::{Dialect, FencedStore, counted};
 
 /// Resources that are locked in a lock service and written in a fenced store.
 ///
@@ -64,6 +64,7 @@ impl<DB: Dialect> Protected<DB> {
     /// Puts a lock service and a store together.
     #[must_use]
     pub fn new(locks: LockManager, store: FencedStore<DB>) -> Self {
+        counted::begin_repairs(locks.backend_kind());
         Self {
             locks,
             store,

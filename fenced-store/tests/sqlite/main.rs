@@ -5,6 +5,8 @@
 
 mod dropped;
 mod file;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod protected;
 #[path = "../rule/mod.rs"]
 mod rule;

@@ -1,0 +1,48 @@
+//! Every name that the store's side documents is exported.
+
+use std::collections::BTreeMap;
+
+use fenced_store::Protected;
+use lock_core::{FencingToken, InitialToken, LockManager, metric};
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+
+use crate::{
+    file::SqliteFile,
+    rule::{Harness, fresh, grant_by},
+};
+
+fn counters(exported: &Snapshotter) -> BTreeMap<String, u64> {
+    let snapshot = exported.snapshot().into_vec().into_iter();
+    let counters = snapshot.filter_map(|(key, _, description, value)| match value {
+        DebugValue::Counter(count) if metric_of_store(key.key().name()) => {
+            assert!(description.is_some(), "{key:?} is not described");
+            Some((key.key().name().to_owned(), count))
+        }
+        _ => None,
+    });
+    counters.collect()
+}
+
+fn metric_of_store(name: &str) -> bool {
+    metric::OF_STORES.iter().any(|metric| metric.name == name)
+}
+
+#[tokio::test]
+async fn what_is_worth_an_alert_begins_at_nothing_and_is_counted() {
+    let recorder = DebuggingRecorder::new();
+    let exported = recorder.snapshotter();
+    let _local = ::metrics::set_default_local_recorder(&recorder);
+    let builder = LockManager::builder().initial_token(InitialToken::At(FencingToken::MIN));
+    let locks = builder.connect("memory:").await.unwrap();
+    let world: SqliteFile = fresh().await;
+    let accounts = Protected::new(locks, world.store().clone());
+    let nothing = metric::OF_STORES.map(|metric| (metric.name.to_owned(), 0));
+    assert_eq!(counters(&exported), nothing.into());
+
+    // The lock service is about to issue this token a second time.
+    let first = grant_by("memory", "account:42", 1);
+    world.store().claim(&first).await.unwrap();
+    drop(accounts.acquire("account:42").await.unwrap());
+    let once = metric::OF_STORES.map(|metric| (metric.name.to_owned(), 1));
+    assert_eq!(counters(&exported), once.into());
+}
