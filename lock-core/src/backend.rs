@@ -39,7 +39,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///    no other. Sent again, it says [`Released::Released`] again.
 /// 8. **Waiting** (`waits_until_release`, `wait_deadline`). Waiting happens inside `acquire`. A
 ///    release wakes a waiter without its polling; at the deadline the answer is
-///    [`Attempt::Held`], and then this attempt holds nothing and waits for nothing.
+///    [`Attempt::Held`], and then this attempt holds nothing and waits for nothing. A grant says
+///    whether it was waited for.
 /// 9. **Cancel** (`cancel_leaves_nothing`, `cancel_is_per_attempt`). An `acquire` future may be
 ///    dropped at any await. After `cancel` has returned `Ok`, that attempt holds nothing, waits for
 ///    nothing, and never will, even if its request is still under way. Another attempt of the same

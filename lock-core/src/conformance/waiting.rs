@@ -14,7 +14,7 @@ use crate::{
 const PUSHED: Duration = Duration::from_millis(400);
 
 /// Clause 8: a release wakes a waiter, long before the lease would have ended. A backend that
-/// claims to push wakes it at once.
+/// claims to push wakes it at once. A grant says whether it was waited for.
 pub async fn waits_until_release(harness: &impl Harness) {
     let (backend, clock) = (harness.backend(), harness.clock());
     let mut fastest = Duration::MAX;
@@ -32,6 +32,7 @@ pub async fn waits_until_release(harness: &impl Harness) {
         let (next, released) = tokio::join!(served(&*backend, &second), release_soon);
         fastest = std::cmp::min(fastest, clock.now().since(released));
         assert!(next.token > lease.token);
+        assert_eq!((lease.waited, next.waited), (false, true));
         release(&*backend, &second, next).await;
     }
     if backend.capabilities().waking == Waking::Pushed {

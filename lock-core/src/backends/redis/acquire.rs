@@ -36,6 +36,7 @@ impl RedisBackend {
             looking: Looking::new(&self.service, request),
             backend: self,
             request,
+            waits: false,
         };
         let answer = waiter.until_answered().await;
         let left_behind = waiter.looking.left_behind;
@@ -46,6 +47,9 @@ impl RedisBackend {
                 Ok(Attempt::Held { retry_after })
             }
             Err(error) if left_behind => Err(error.outcome_unknown()),
+            Ok(Attempt::Granted(grant)) if waiter.waits => {
+                Ok(Attempt::Granted(grant.after_waiting()))
+            }
             answer => answer,
         }
     }
@@ -55,6 +59,8 @@ struct Waiter<'a> {
     backend: &'a RedisBackend,
     request: &'a AcquireRequest,
     looking: Looking<'a>,
+    /// Somebody else had it when we first looked.
+    waits: bool,
 }
 
 /// What happens first to somebody who asks and listens.
@@ -79,7 +85,7 @@ impl Waiter<'_> {
                 Answer::Held { left, .. } if self.request.wait == Wait::Never => {
                     return Ok(Attempt::Held { retry_after: left });
                 }
-                Answer::Held { .. } => {}
+                Answer::Held { .. } => self.waits = true,
             }
             pushes.want(shard);
             self.until_reachable(&mut reach).await;
@@ -105,6 +111,7 @@ impl Waiter<'_> {
                 Event::Answer(Answer::Held { left, place }) => self.now() + pause(left, place),
             };
             let look_again = std::cmp::min(look_again, self.deadline());
+            self.waits = true;
             tokio::select! {
                 // It stays there, to be taken in the next round.
                 _ = place.pushed() => {}
@@ -139,6 +146,7 @@ impl Waiter<'_> {
             pushed = place.pushed() => {
                 // The request that was under way may still arrive.
                 self.looking.left_behind = true;
+                self.waits = true;
                 Ok(Event::Pushed(pushed))
             }
             answer = self.looking.ask(Some(client)) => answer.map(Event::Answer),

@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_lease_names_its_resource() {
         let keys = Keys::new("palisade".into(), 64);
-        for name in ["account:42", "{user:1}:cart", "}:lease:{", "a b"] {
+        for name in ["account:42", "{user:1}:cart", "}:lease:{", "a/b"] {
             let resource = ResourceName::new(name).unwrap();
             assert_eq!(
                 keys.resource_of(&keys.of(&resource).lease()),

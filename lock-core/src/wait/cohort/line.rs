@@ -269,9 +269,8 @@ impl Line {
             if !tenure.may_pass_to(head, now) {
                 return None;
             }
-            let (holder, token) = (head.holder(), tenure.take_token()?);
             let metadata = head.request.metadata.clone();
-            let grant = Grant::new(token, tenure.lease);
+            let (holder, grant) = (head.holder(), tenure.grant_to(head)?);
             let mut attempts = Vec::new();
             for waiter in self.waiters.remove_all_of(holder) {
                 self.forget_watcher(waiter.arrival);
@@ -283,7 +282,7 @@ impl Line {
             if !attempts.is_empty() {
                 return Some(Local {
                     holder,
-                    token,
+                    token: grant.token,
                     metadata,
                     attempts,
                 });

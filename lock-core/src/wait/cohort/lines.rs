@@ -348,8 +348,10 @@ impl Lines {
         self.next = Arrival(arrival.0 + 1);
         let line = self.lines.entry(resource.clone());
         let line = line.or_insert_with(|| Line::new(self.service));
+        let behind = !line.is_idle();
         line.enqueue(Waiter {
             arrival,
+            behind,
             request: request.clone(),
             answer,
             bell: Arc::clone(&bell),

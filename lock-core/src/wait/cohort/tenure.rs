@@ -22,6 +22,8 @@ pub(super) struct Tenure {
     pub(super) ttl: Ttl,
     pub(super) first: FencingToken,
     pub(super) lease: Lease,
+    /// Whether the process had to wait for it.
+    waited: bool,
     /// The next token, and how many are left with it.
     rest: Option<(FencingToken, NonZeroU32)>,
     /// Whoever came before this one was in line before the last answered request of this tenure was
@@ -74,6 +76,7 @@ impl Tenure {
             ttl,
             first: grant.token,
             lease: grant.lease,
+            waited: grant.waited,
             rest: NonZeroU32::new(grant.reserved).map(|left| (grant.token, left)),
             in_line_before: asking.in_line_before,
             pass_before: now + ttl.get() / PASSING_SHARE,
@@ -94,11 +97,16 @@ impl Tenure {
             && self.lease.deadline() <= now + waiter.request.ttl.get()
     }
 
-    /// A token of the reserve that nobody has been given.
-    pub(super) fn take_token(&mut self) -> Option<FencingToken> {
+    /// A grant for this waiter, with a token of the reserve that nobody has been given.
+    pub(super) fn grant_to(&mut self, waiter: &Waiter) -> Option<Grant> {
         let (token, left) = self.rest?;
         self.rest = token.next().zip(NonZeroU32::new(left.get() - 1));
-        Some(token)
+        let grant = Grant::new(token, self.lease);
+        Some(if self.waited || waiter.behind {
+            grant.after_waiting()
+        } else {
+            grant
+        })
     }
 
     /// A renewal was answered. When it was sent, the next to come was this one.

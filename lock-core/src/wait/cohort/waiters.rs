@@ -27,6 +27,8 @@ pub(super) struct Waiters {
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) arrival: Arrival,
+    /// Others had it, or were before this one, when it came.
+    pub(super) behind: bool,
     pub(super) request: AcquireRequest,
     /// The answer goes here.
     pub(super) answer: oneshot::Sender<Answer>,
