@@ -1,3 +1,4 @@
+mod memory;
 mod rules;
 mod stories;
 mod world;
