@@ -122,8 +122,8 @@ pub(crate) const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "fairness_jain",
-        what: "Jain's index of holds per waiter, 4 processes x 16 waiters, the lesser of: first come \
-               first served / with a cohort",
+        what: "Jain's index of holds per waiter, 4 processes x 16 waiters, the lesser of: \
+               first come, first served / with a cohort",
         target: AtLeast(0.99),
         pinning: CrossCore,
         both_pinnings: true,

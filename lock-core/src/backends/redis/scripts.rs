@@ -25,7 +25,15 @@ scripts! {
     INSPECT = "lua/inspect.lua";
 }
 
-const SHARED: [(&str, &str); 3] = [
+const SHARED: [(&str, &str); 5] = [
+    (
+        "uncontended_acquire.lua",
+        include_str!("lua/uncontended_acquire.lua"),
+    ),
+    (
+        "uncontended_release.lua",
+        include_str!("lua/uncontended_release.lua"),
+    ),
     ("shared.lua", include_str!("lua/shared.lua")),
     ("tokens.lua", include_str!("lua/tokens.lua")),
     ("queue.lua", include_str!("lua/queue.lua")),

@@ -1,5 +1,5 @@
 #!lua
--- Begins with shared.lua, tokens.lua, queue.lua.
+-- Begins with uncontended_acquire.lua, shared.lua, tokens.lua, queue.lua.
 --
 -- Grants a lease, or takes a place in line, or says who stands in the way.
 --
@@ -38,10 +38,9 @@ local holder, attempt, start, waits = ARGV[4], ARGV[5], ARGV[8] == "1", ARGV[9] 
 local function grant()
   local counter, wrong = counter_before(ARGV[7], ARGV[12], start)
   if not counter then return wrong end
-  lease = {token = draw(counter, ARGV[12]), holder = holder, attempts = attempt, expires = "0",
-    delay = ARGV[11], state = "f", reserved = ARGV[12], metadata = ARGV[14]}
-  extend(lease, ARGV[6])
-  save(KEYS[2], lease)
+  lease = {token = draw(counter, ARGV[12]), holder = holder, state = "f", delay = ARGV[11],
+    reserved = ARGV[12], attempts = attempt, metadata = ARGV[14]}
+  extend(KEYS[2], lease, ARGV[6])
   return {"granted", lease.token, ARGV[6], "f", ARGV[12]}
 end
 

@@ -25,6 +25,5 @@ if not lease or lease.holder ~= ARGV[4] or lease.token ~= ARGV[5] or lease.left 
 end
 if lease.state == "p" then leave(lease.holder) end
 lease.state = "f"
-extend(lease, ARGV[6])
-save(KEYS[2], lease)
+extend(KEYS[2], lease, ARGV[6])
 return {"renewed"}

@@ -124,10 +124,9 @@ local function hand_on(caller, start)
       local kept = math.min(entry.ttl, PROVISIONAL_MS)
       if reaches(entry, holder, text(counter.least + 1), kept) then
         lease = {token = draw(counter, entry.reserve), holder = holder, attempts = entry.attempts,
-          expires = text(now + kept + 1), delay = entry.delay, state = "p",
-          reserved = entry.reserve, metadata = entry.metadata, left = kept + 1,
+          delay = entry.delay, state = "p", reserved = entry.reserve, metadata = entry.metadata,
           blocked = kept + 1}
-        save(KEYS[2], lease)
+        extend(KEYS[2], lease, kept)
         return "granted"
       end
       redis.call("ZREM", KEYS[3], holder)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Begins with shared.lua, tokens.lua, queue.lua.
+-- Begins with uncontended_release.lua, shared.lua, tokens.lua, queue.lua.
 --
 -- Ends a lease of this holder and token, or gives one of its holds back, and hands the resource on.
 --

@@ -1,14 +1,15 @@
 -- What the scripts share; each begins with it. Nothing here runs by itself but the clock.
 --
--- A lease is "token:holder:attempts:expires:delay:state:reserved:metadata":
+-- A lease is "token:holder:state:delay:reserved:attempts:metadata":
 --   token     first token of the grant; `reserved` of them are the holder's
 --   holder    digest of the acquisition's secret, 32 hex digits
---   attempts  the attempts that rely on it, joined by ","
---   expires   end in ms of the server's clock, 1 ms later than anybody is told
---   delay     ms after its end in which nobody else is granted
 --   state     "f" full, or "p" provisional: pushed to a waiter that has not confirmed it
--- Its key stays after its end, until another is granted or ENDED_MS have passed, so that a late
--- request of its holder is not taken for a new one.
+--   delay     ms after its end in which nobody else is granted
+--   attempts  the attempts that rely on it, joined by ","
+-- Its key stays for its delay and ENDED_MS after its end, until another is granted, so that a late
+-- request of its holder is not taken for a new one. So the time to live of the key tells the end,
+-- 1 ms later than anybody is told. A moment inside the value would have to be formatted and read
+-- again, which takes longer than all commands of an acquire that nobody contends for.
 
 local time = redis.call("TIME")
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -22,27 +23,31 @@ local function load(key)
   if not packed then return nil, false end
   if type(packed) == "table" then return nil, true end
   local lease = {}
-  lease.token, lease.holder, lease.attempts, lease.expires, lease.delay, lease.state,
-    lease.reserved, lease.metadata =
-      packed:match("^(%d+):(%x+):([%x,]+):(%d+):(%d+):(%l):(%d+):(.*)$")
+  lease.token, lease.holder, lease.state, lease.delay, lease.reserved, lease.attempts,
+    lease.metadata = packed:match("^(%d+):(%x+):(%l):(%d+):(%d+):([%x,]+):(.*)$")
   if not lease.token then return nil, true end
-  lease.left = lease.expires - now
+  lease.left = redis.call("PTTL", key) - lease.delay - ENDED_MS
   -- Until then nobody else is granted. A provisional lease has no delay: its holder may be gone.
   lease.blocked = lease.left + (lease.state == "f" and lease.delay or 0)
   return lease, false
 end
 
-local function save(key, lease)
-  local packed = table.concat({lease.token, lease.holder, lease.attempts, lease.expires,
-    lease.delay, lease.state, lease.reserved, lease.metadata}, ":")
-  local stays = lease.expires - now + lease.delay + ENDED_MS
-  redis.call("SET", key, packed, "PX", text(math.max(stays, 1)))
+local function pack(lease)
+  return table.concat({lease.token, lease.holder, lease.state, lease.delay, lease.reserved,
+    lease.attempts, lease.metadata}, ":")
 end
 
--- Makes it last for at least so long from now. Several may rely on it, so it never gets shorter.
-local function extend(lease, ttl)
-  local expires = now + ttl + 1
-  if expires > tonumber(lease.expires) then lease.expires = text(expires) end
+-- Writes a lease that ends when it did before.
+local function save(key, lease)
+  redis.call("SET", key, pack(lease), "KEEPTTL")
+end
+
+-- Writes a lease that lasts for so long from now. If several attempts rely on it, it never gets
+-- shorter; otherwise it does, if the clock was set back.
+local function extend(key, lease, ttl)
+  local several = lease.left and lease.attempts:find(",", 1, true)
+  lease.left = math.max(several and lease.left or 0, ttl + 1)
+  redis.call("SET", key, pack(lease), "PX", text(lease.left + lease.delay + ENDED_MS))
 end
 
 -- Every attempt that is told of a lease, or waits for it, is kept: a cancel ends it only if no

@@ -49,13 +49,13 @@ for i, one in ipairs(resources) do
   local lease = one.lease
   if lease then
     lease.attempts = with_attempt(lease.attempts, one.attempt)
+    save(one.key, lease)
   else
     lease = {token = text(token + i - 1), holder = one.holder, attempts = one.attempt,
-      expires = "0", delay = one.delay, state = "f", reserved = "1", metadata = one.metadata}
-    extend(lease, one.ttl)
+      delay = one.delay, state = "f", reserved = "1", metadata = one.metadata}
+    extend(one.key, lease, one.ttl)
   end
-  save(one.key, lease)
   grants[#grants + 1] = lease.token
-  grants[#grants + 1] = text(lease.expires - now - 1)
+  grants[#grants + 1] = text(lease.left - 1)
 end
 return {"granted", unpack(grants)}
