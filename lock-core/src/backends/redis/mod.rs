@@ -10,7 +10,7 @@
 //! | `palisade:{n}:counter` | string | none | the last token of the shard; deleted by nothing |
 //! | `palisade:{n}:lease:NAME` | string | ttl + delay + [`ENDED_TTL`] | who holds it till when |
 //! | `palisade:{n}:line:NAME` | sorted set | [`QUEUE_TTL`] | who waits, by ticket |
-//! | `palisade:{n}:aside:NAME` | sorted set | [`QUEUE_TTL`] | who could not be reached, since when |
+//! | `palisade:{n}:aside:NAME` | sorted set | [`QUEUE_TTL`] | who is out of reach, since when |
 //! | `palisade:{n}:waiters:NAME` | hash | [`QUEUE_TTL`] | what each of them asked for |
 //! | `palisade:{n}:ended:HOLDER` | string | [`ENDED_TTL`] | tombstone of a release: its token |
 //! | `palisade:{n}:ended:HOLDER:ATTEMPT` | string | [`ENDED_TTL`] | tombstone of an attempt |
