@@ -11,5 +11,6 @@ mod delay;
 mod dropped;
 mod lost_answers;
 mod pushes;
+mod random;
 mod storm;
 mod world;

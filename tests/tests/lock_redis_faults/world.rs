@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use e2e::{observer::Observer, proxy::Proxy, servers::Redis};
 use lock_core::{
-    FencingToken, InitialToken, LockManager, ResourceName, SystemClock,
+    FencingToken, InitialToken, LockManager, LockManagerBuilder, ResourceName, SystemClock,
     redis::{RedisBackend, RedisOptions},
 };
 
@@ -39,9 +39,14 @@ impl World {
 
 /// A manager that soon gives up on an answer.
 pub(crate) async fn impatient(url: &str) -> LockManager {
+    impatient_with(LockManager::builder(), url).await
+}
+
+/// The same with settings of its own.
+pub(crate) async fn impatient_with(builder: LockManagerBuilder, url: &str) -> LockManager {
     let clock = Arc::new(SystemClock);
     let backend = RedisBackend::connect(url, options(), clock).await.unwrap();
-    LockManager::builder().build(Arc::new(backend)).unwrap()
+    builder.build(Arc::new(backend)).unwrap()
 }
 
 pub(crate) fn options() -> RedisOptions {
