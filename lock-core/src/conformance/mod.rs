@@ -129,8 +129,8 @@ macro_rules! conformance_tests {
     };
 }
 
-/// Whether a case is for this backend. What a backend claims belongs into a test of its own, so that
-/// no case is left out unnoticed.
+/// Whether a case is for this backend. What a backend claims belongs into a test of its own, so
+/// that no case is left out unnoticed.
 fn claims(backend: &dyn LockBackend, extension: Extension) -> bool {
     let claimed = backend.capabilities().has(extension);
     if !claimed {

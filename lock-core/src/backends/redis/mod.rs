@@ -15,8 +15,8 @@
 //! | `palisade:{n}:ended:HOLDER` | string | [`ENDED_TTL`] | tombstone of a release: its token |
 //! | `palisade:{n}:ended:HOLDER:ATTEMPT` | string | [`ENDED_TTL`] | tombstone of an attempt |
 //!
-//! HOLDER is a digest: the secret itself is never sent. A line's keys are gone with its last waiter.
-//! On the channel `palisade:{n}:grants:CLIENT` a client, which is a
+//! HOLDER is a digest: the secret itself is never sent. A line's keys are gone with its last
+//! waiter. On the channel `palisade:{n}:grants:CLIENT` a client, which is a
 //! [`RedisBackend`], takes the grants of a shard. Of an idle resource nothing remains after
 //! [`QUEUE_TTL`]. What is in the values stands in `lua/shared.lua` and `lua/queue.lua`.
 //!
@@ -42,7 +42,8 @@
 //! lease must have run out, those behind them less often, up to 15 s. Requests are repeated after a
 //! lost answer, which is safe because they carry the identity of the acquisition. A server that
 //! does not answer is asked again for 10 s, or until the wait is over. Late requests find
-//! tombstones. Without pub/sub, as under an ACL that denies it, waiters poll, and there is no order.
+//! tombstones. Without pub/sub, as under an ACL that denies it, waiters poll, and there is no
+//! order.
 //!
 //! # Connections
 //! Three: one for commands and one for renewals, which are replaced when an answer is late or
@@ -52,9 +53,9 @@
 //! # Scripts
 //! Each begins with a header that says what it takes, answers and promises. They read the time from
 //! the server, write counters before leases because an error does not roll back, and can be sent
-//! again. A script that would have to put aside more than 64 waiters stops and asks to be run again.
-//! Clients of two versions may share a prefix as long as `version` is the same: it changes with
-//! every change of a value's format, and then all clients have to be stopped first.
+//! again. A script that would have to put aside more than 64 waiters stops and asks to be run
+//! again. Clients of two versions may share a prefix as long as `version` is the same: it changes
+//! with every change of a value's format, and then all clients have to be stopped first.
 //!
 //! # Memory
 //! Renew, release and cancel run when the server is out of memory (`noeviction`), acquire does not.
