@@ -15,6 +15,7 @@ use lock_core::{
     LostReason, Moment, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl,
     memory::MemoryBackend, test_util::ManualClock,
 };
+use tokio::sync::Semaphore;
 
 const TTL: Ttl = Ttl::secs(9);
 
@@ -26,12 +27,15 @@ struct Service {
     memory: MemoryBackend,
     log: Arc<Mutex<Vec<Asked>>>,
     ails: Arc<Mutex<Vec<(u16, Ailment)>>>,
+    /// Answers that a part may give that waits for leave to answer.
+    leave: Arc<Semaphore>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ailment {
     NeverAnswers,
     Fails,
+    AsksForLeave,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -108,6 +112,10 @@ impl LockBackend for Service {
             .copied();
         match ails {
             None => self.memory.renew(leases),
+            Some((_, Ailment::AsksForLeave)) => Box::pin(async move {
+                self.leave.acquire().await.unwrap().forget();
+                self.memory.renew(leases).await
+            }),
             Some((_, Ailment::NeverAnswers)) => Box::pin(std::future::pending()),
             Some((_, Ailment::Fails)) => {
                 let failed = Error::new(ErrorKind::Unavailable, Operation::Renew, "memory");
@@ -150,6 +158,7 @@ fn world() -> World {
         memory: MemoryBackend::new(Arc::clone(&timer), InitialToken::At(FencingToken::MIN)),
         log: Arc::default(),
         ails: Arc::default(),
+        leave: Arc::new(Semaphore::new(0)),
     };
     let builder = LockManager::builder().clock(timer);
     World {
@@ -207,6 +216,22 @@ async fn batches_are_bounded_and_complete() {
     assert_eq!((batches.len(), renewed), (3, names().collect()));
     assert!(guards.iter().all(|guard| guard.remaining().is_ok()));
     assert_eq!(world.locks.stats().renewals, 250);
+}
+
+#[tokio::test]
+async fn a_part_has_two_batches_at_once_and_what_is_released_meanwhile_leaves_the_third() {
+    let world = world();
+    let mut guards = world
+        .acquire_all((0..250).map(|number| format!("1:{number}")))
+        .await;
+    world.service.ails(1, Ailment::AsksForLeave);
+    world.to_next_wake().await;
+    assert_eq!(world.service.batches().len(), 2);
+    guards.truncate(249);
+    world.service.leave.add_permits(1);
+    settled().await;
+    let sizes = world.service.batches().into_iter().map(|batch| batch.len());
+    assert_eq!(sizes.collect::<Vec<_>>(), [100, 100, 49]);
 }
 
 #[tokio::test]

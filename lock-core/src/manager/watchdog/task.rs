@@ -1,6 +1,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{
+    StreamExt,
+    stream::{self, BoxStream, FuturesUnordered, SelectAll},
+};
 use tokio::sync::watch;
 use tracing::debug;
 
@@ -21,6 +24,10 @@ use crate::{
 /// Leases per renewal request. A larger script would hold up everybody else on the lock server.
 const BATCH: usize = 100;
 
+/// Requests that a part of the service has at once: while it answers one, the next is on its way.
+/// With all of them it would have no turn for others until they are done.
+const BATCHES_AT_ONCE: usize = 2;
+
 /// The task itself.
 pub(super) struct Task {
     backend: Arc<dyn LockBackend>,
@@ -28,8 +35,8 @@ pub(super) struct Task {
     meter: Arc<Meter>,
     desk: Arc<Desk>,
     frozen: watch::Receiver<bool>,
-    /// Requests under way. A slow one delays no other.
-    renewals: FuturesUnordered<BoxFuture<'static, Vec<Answer>>>,
+    /// Batch by batch, what the parts of the service answer. A slow one delays no other.
+    renewals: SelectAll<BoxStream<'static, Vec<Answer>>>,
     clean_ups: FuturesUnordered<BoxFuture<'static, ()>>,
 }
 
@@ -50,7 +57,7 @@ impl Task {
             meter,
             desk,
             frozen,
-            renewals: FuturesUnordered::new(),
+            renewals: SelectAll::new(),
             clean_ups: FuturesUnordered::new(),
         }
     }
@@ -110,10 +117,12 @@ impl Task {
         }
         for (part, leases) in by_part {
             debug!(part, leases = leases.len(), "renewing");
-            for batch in leases.chunks(BATCH) {
-                let backend = Arc::clone(&self.backend);
-                self.renewals.push(Box::pin(renew(backend, batch.to_vec())));
-            }
+            let batches: Vec<_> = leases.chunks(BATCH).map(<[_]>::to_vec).collect();
+            let backend = Arc::clone(&self.backend);
+            let answers = stream::iter(batches)
+                .map(move |batch| renew(Arc::clone(&backend), batch))
+                .buffer_unordered(BATCHES_AT_ONCE);
+            self.renewals.push(answers.boxed());
         }
     }
 
@@ -170,7 +179,12 @@ async fn sleep_until(clock: &dyn Clock, moment: Moment) {
     }
 }
 
-async fn renew(backend: Arc<dyn LockBackend>, leases: Vec<Scheduled>) -> Vec<Answer> {
+/// Sends one batch, of what is still to be renewed when its turn has come.
+async fn renew(backend: Arc<dyn LockBackend>, mut leases: Vec<Scheduled>) -> Vec<Answer> {
+    leases.retain(|(_, lease)| matches!(lease.due(), Due::Renew { .. }));
+    if leases.is_empty() {
+        return Vec::new();
+    }
     let requests: Vec<_> = leases
         .iter()
         .map(|(_, lease)| RenewRequest {
