@@ -10,7 +10,7 @@ use e2e::{
 use lock_core::{Attempt, Clock, ErrorKind, LockManager, Outcome, ResourceName, SystemClock, Ttl};
 use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
 
-use crate::world::{impatient, is_free};
+use crate::world::{RESPONSE_TIMEOUT, World, impatient, is_free};
 
 async fn commands(server: &Redis) -> MultiplexedConnection {
     Client::open(server.url())
@@ -75,6 +75,32 @@ async fn a_connection_whose_other_end_vanished_is_replaced() {
     // And the watchdog renews on the new connection.
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert!(guard.remaining().is_ok(), "{:?}", guard.remaining());
+}
+
+#[tokio::test]
+async fn a_black_hole_costs_its_own_connection_a_timeout_and_the_others_nothing() {
+    let world = World::new().await;
+    let other = impatient(&world.proxy.url("redis")).await;
+    let request = world.proxy.at_request(":r", Fault::BlackHole);
+    let started = SystemClock.now();
+    let locks = world.locks.clone();
+    let hit = tokio::spawn(async move { locks.acquire("r").await.unwrap() });
+    until("in the black hole", async || request.has_sprung()).await;
+    let mut cycles = 0;
+    while !hit.is_finished() {
+        let guard = other.acquire("other").await.unwrap();
+        guard.release().await.unwrap();
+        cycles += 1;
+    }
+    let guard = hit.await.unwrap();
+    let took = SystemClock.now().since(started);
+    assert!(cycles > 5, "others went on {cycles} times in {took:?}");
+    assert!(took >= RESPONSE_TIMEOUT, "{took:?}");
+    assert!(took < 15 * RESPONSE_TIMEOUT, "{took:?}");
+    let connection = request.connection().unwrap();
+    let waits_still = !world.proxy.has_ended(connection);
+    assert!(waits_still, "it was no black hole");
+    guard.release().await.unwrap();
 }
 
 #[tokio::test]
