@@ -81,6 +81,11 @@ impl LeaseStatus {
         self.ttl
     }
 
+    /// The moment of the grant.
+    pub(super) const fn since(&self) -> Moment {
+        self.since
+    }
+
     /// The deadline, as long as it has not passed. Once it has, the lease is lost for good.
     pub(super) fn deadline(&self) -> Result<Moment, Lost> {
         let now = self.clock.now();

@@ -59,7 +59,8 @@ pub(super) fn start(
 impl Handle {
     /// Has a lease renewed from this moment on. After the end of the watchdog the lease is lost.
     pub(super) fn watch(&self, lease: &Arc<LeaseStatus>, renew_by: Moment) -> Option<Watched> {
-        let key = self.desk.add(lease, renew_by);
+        let moment = pace::together(lease.since(), renew_by);
+        let key = self.desk.add(lease, moment);
         if key.is_none() {
             lease.lose(LostReason::ShutDown);
         }
