@@ -15,6 +15,13 @@ use crate::{
 
 /// An acquisition that is being prepared: `.await` it for a [`LeaseGuard`].
 ///
+/// | while somebody else holds the resource | |
+/// |---|---|
+/// | `.await` | waits in line, without bound |
+/// | [`.wait(time)`](Acquire::wait)`.await` | waits in line, for so long |
+/// | [`.retry(policy)`](Acquire::retry)`.await` | looks again and again, out of line |
+/// | [`.try_now()`](Acquire::try_now)`.await` | does not wait |
+///
 /// # Errors
 /// Awaiting it fails with [`ErrorKind::WaitTimeout`] when the wait is over,
 /// [`ErrorKind::InvalidInput`] for a name that is not allowed, [`ErrorKind::Unavailable`] when the
