@@ -14,10 +14,8 @@ use std::{
 
 use futures_util::future::join_all;
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Error, ErrorKind,
-    Fairness, FencingToken, Forced, Grant, Holder, InitialToken, Inspection, LeaseGuard,
-    LockBackend, LockManager, LostReason, Operation, Outcome, Released, RenewRequest, Renewed,
-    ResourceName, Sequencer, Ttl,
+    Clock, Error, ErrorKind, Fairness, FencingToken, Forced, Holder, InitialToken, LeaseGuard,
+    LockBackend, LockManager, LostReason, Operation, Outcome, ResourceName, Ttl,
     memory::MemoryBackend,
     test_util::{Chaos, Fault, Gate, ManualClock, Until},
 };
@@ -382,6 +380,8 @@ async fn a_wait_ends_at_its_deadline_and_leaves_nothing() {
         guard.release().await.unwrap();
         assert!(world.is_free().await, "granted to one that has given up");
     }
+    // The second one had asked the service, and takes that back before it says that it gave up.
+    assert_eq!(world.ours.requests(Operation::Cancel), 1);
 }
 
 #[tokio::test]
@@ -433,61 +433,6 @@ async fn a_failed_request_fails_for_all_whom_it_was_for() {
         world.ours.acquire().await.release().await.unwrap();
         assert_eq!(world.ours.wire.unused(), 0);
     }
-}
-
-/// A service that knows nothing of extensions.
-#[derive(Debug)]
-struct Plain(MemoryBackend);
-
-impl LockBackend for Plain {
-    fn kind(&self) -> &'static str {
-        self.0.kind()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.0.capabilities().extended(&[])
-    }
-
-    fn acquire<'a>(
-        &'a self,
-        request: &'a AcquireRequest,
-    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
-        assert_eq!(request.reserve, NonZeroU32::MIN, "it does not claim that");
-        self.0.acquire(request)
-    }
-
-    fn renew<'a>(
-        &'a self,
-        leases: &'a [RenewRequest],
-    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
-        self.0.renew(leases)
-    }
-
-    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
-        self.0.release(lease)
-    }
-
-    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
-        self.0.cancel(attempt)
-    }
-
-    fn inspect<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> BoxFuture<'a, Result<Inspection, Error>> {
-        self.0.inspect(resource)
-    }
-}
-
-#[tokio::test]
-async fn without_a_reserve_everything_goes_straight() {
-    let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
-    let service = Plain(MemoryBackend::new(Arc::clone(&clock), InitialToken::Clock));
-    let builder = LockManager::builder().clock(clock).cohort(PASSES);
-    let locks = builder.build(Arc::new(service)).unwrap();
-    assert_eq!(locks.capabilities().fairness, Fairness::Fifo);
-    let turns = join_all((0..3).map(|_| turn(Box::pin(locks.acquire("r").into_future()))));
-    assert!(turns.await.is_sorted());
 }
 
 /// A release that was lost stands in nobody's way.

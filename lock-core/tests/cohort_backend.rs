@@ -1,0 +1,198 @@
+//! The cohort as a lock service among others, without a manager that cleans up behind its callers.
+#![cfg(all(feature = "memory", feature = "test-util"))]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{future::poll_fn, num::NonZeroU32, sync::Arc, task::Poll, time::Duration};
+
+use lock_core::{
+    AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Cohort, Error, Fairness,
+    FencingToken, Grant, Holder, InitialToken, Inspection, Issuer, LockBackend, Operation, Outcome,
+    Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl, Upkeep, Wait,
+    memory::MemoryBackend,
+    test_util::{Chaos, Fault, ManualClock},
+};
+
+const TTL: Ttl = Ttl::secs(10);
+
+struct World {
+    service: Arc<MemoryBackend>,
+    wire: Chaos,
+    cohort: Cohort,
+}
+
+type Answer = Result<Attempt<Grant>, Error>;
+
+fn world() -> World {
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+    let service = MemoryBackend::new(Arc::clone(&clock), InitialToken::Clock);
+    let service = Arc::new(service);
+    let wire = Chaos::new(Arc::<MemoryBackend>::clone(&service), Arc::clone(&clock));
+    World {
+        cohort: Cohort::new(Arc::new(wire.clone()), clock, Cohort::PASSES),
+        service,
+        wire,
+    }
+}
+
+/// A request that stands in line if it has to.
+fn request() -> AcquireRequest {
+    let resource = ResourceName::new("r").unwrap();
+    let attempt = AttemptRef::new(resource, Holder::random());
+    let mut request = AcquireRequest::new(attempt, TTL);
+    (request.wait, request.upkeep) = (Wait::Forever, Upkeep::Watchdog);
+    request
+}
+
+fn lease(request: &AcquireRequest, token: FencingToken) -> Sequencer {
+    let AttemptRef {
+        resource, holder, ..
+    } = &request.attempt;
+    Sequencer::new(
+        Issuer::new("test").unwrap(),
+        resource.clone(),
+        token,
+        *holder,
+    )
+}
+
+impl World {
+    async fn granted(&self, request: &AcquireRequest) -> FencingToken {
+        let answer = self.cohort.acquire(request).await;
+        answer.unwrap().granted().unwrap().token
+    }
+
+    /// Whom the service takes for the holder.
+    async fn holder_at_service(&self, request: &AcquireRequest) -> Option<String> {
+        let seen = self.service.inspect(&request.attempt.resource).await;
+        seen.unwrap().holder.map(|holder| holder.fingerprint)
+    }
+}
+
+async fn is_pending(acquiring: &mut BoxFuture<'_, Answer>) -> bool {
+    poll_fn(|cx| Poll::Ready(acquiring.as_mut().poll(cx).is_pending())).await
+}
+
+#[tokio::test]
+async fn only_what_asks_for_nothing_special_stands_in_line() {
+    let with = |change: fn(&mut AcquireRequest)| {
+        let mut request = request();
+        change(&mut request);
+        request
+    };
+    let straight = [
+        with(|request| request.upkeep = Upkeep::None),
+        with(|request| request.floor = Some(FencingToken::MIN)),
+        with(|request| request.lock_delay = Duration::from_secs(1)),
+        with(|request| request.reserve = NonZeroU32::new(2).unwrap()),
+    ];
+    let joins = [with(|_| {}), with(|request| request.wait = Wait::Never)];
+    let straight = straight.into_iter().map(|request| (request, true));
+    for (request, straight) in straight.chain(joins.map(|request| (request, false))) {
+        let world = world();
+        let token = world.granted(&request).await;
+        let shown = world.holder_at_service(&request).await.unwrap();
+        let own = request.attempt.holder.fingerprint();
+        assert_eq!(shown == own, straight, "{request:?}");
+        world.cohort.release(&lease(&request, token)).await.unwrap();
+        assert_eq!(world.holder_at_service(&request).await, None);
+    }
+}
+
+/// Its caller may never say so: whoever is behind it must not wait for that.
+#[tokio::test]
+async fn a_waiter_that_is_dropped_has_left() {
+    let world = world();
+    let first = request();
+    let token = world.granted(&first).await;
+    let (head, next) = (request(), request());
+    let mut dropped = world.cohort.acquire(&head);
+    let mut waiting = world.cohort.acquire(&next);
+    assert!(is_pending(&mut dropped).await && is_pending(&mut waiting).await);
+    drop(dropped);
+    world.cohort.release(&lease(&first, token)).await.unwrap();
+    assert!(waiting.await.unwrap().granted().unwrap().token > token);
+}
+
+/// The call that failed may never be repeated: the next one makes up for it.
+#[tokio::test]
+async fn what_a_call_could_not_end_the_next_request_ends_first() {
+    for fault in [Fault::DropRequest, Fault::DropReply] {
+        let world = world();
+        let first = request();
+        let token = world.granted(&first).await;
+        world.wire.next(Operation::Release, fault);
+        let error = world
+            .cohort
+            .release(&lease(&first, token))
+            .await
+            .unwrap_err();
+        assert_eq!(error.outcome(), Outcome::Unknown);
+        let next = request();
+        let mut waiting = world.cohort.acquire(&next);
+        assert!(
+            !is_pending(&mut waiting).await,
+            "it waits for its own process"
+        );
+        assert_eq!(world.wire.counts(Operation::Release).requests, 2);
+    }
+}
+
+/// A service that knows nothing of extensions.
+#[derive(Debug)]
+struct Plain(MemoryBackend);
+
+impl LockBackend for Plain {
+    fn kind(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities().extended(&[])
+    }
+
+    fn acquire<'a>(
+        &'a self,
+        request: &'a AcquireRequest,
+    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
+        assert_eq!(request.reserve, NonZeroU32::MIN, "it does not claim that");
+        self.0.acquire(request)
+    }
+
+    fn renew<'a>(
+        &'a self,
+        leases: &'a [RenewRequest],
+    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
+        self.0.renew(leases)
+    }
+
+    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
+        self.0.release(lease)
+    }
+
+    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
+        self.0.cancel(attempt)
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+    ) -> BoxFuture<'a, Result<Inspection, Error>> {
+        self.0.inspect(resource)
+    }
+}
+
+#[tokio::test]
+async fn without_a_reserve_everything_goes_straight() {
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+    let service = Arc::new(Plain(MemoryBackend::new(
+        Arc::clone(&clock),
+        InitialToken::Clock,
+    )));
+    let cohort = Cohort::new(Arc::<Plain>::clone(&service), clock, Cohort::PASSES);
+    assert_eq!(cohort.capabilities().fairness, Fairness::Fifo);
+    let request = request();
+    cohort.acquire(&request).await.unwrap().granted().unwrap();
+    let seen = service.inspect(&request.attempt.resource).await.unwrap();
+    let own = request.attempt.holder.fingerprint();
+    assert_eq!(seen.holder.unwrap().fingerprint, own);
+}
