@@ -1,6 +1,6 @@
 use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
-use crate::{InvalidName, InvalidTtl, ResourceName};
+use crate::{InvalidMetadata, InvalidName, InvalidTtl, ResourceName};
 
 /// Why an operation on the lock service failed, and whether it may have happened all the same.
 ///
@@ -262,6 +262,13 @@ impl From<InvalidName> for Error {
 
 impl From<InvalidTtl> for Error {
     fn from(error: InvalidTtl) -> Self {
+        Self::new(ErrorKind::InvalidInput, Operation::Acquire, "palisade")
+            .because(error.to_string())
+    }
+}
+
+impl From<InvalidMetadata> for Error {
+    fn from(error: InvalidMetadata) -> Self {
         Self::new(ErrorKind::InvalidInput, Operation::Acquire, "palisade")
             .because(error.to_string())
     }

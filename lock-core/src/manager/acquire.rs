@@ -5,12 +5,15 @@ use tracing::Instrument;
 use super::{
     LockManager,
     cleanup::{CleanUp, OnDrop},
-    guard::{LeaseGuard, Terms},
+    guard::LeaseGuard,
     observed::{self, Observed},
+    owner::Owner,
+    settings::Settings,
 };
 use crate::{
-    AcquireRequest, Attempt, AttemptRef, BoxFuture, Error, ErrorKind, FencingToken, Grant, Holder,
-    InvalidName, Operation, Outcome, ResourceName, RetryPolicy, Sequencer, Ttl, Upkeep, Wait,
+    AcquireRequest, Attempt, AttemptRef, BoxFuture, Error, ErrorKind, Extension, FencingToken,
+    Grant, Holder, InvalidMetadata, InvalidName, Metadata, Operation, Outcome, ResourceName,
+    RetryPolicy, Sequencer, Ttl, Upkeep, Wait,
 };
 
 /// An acquisition that is being prepared: `.await` it for a [`LeaseGuard`].
@@ -24,9 +27,12 @@ use crate::{
 ///
 /// # Errors
 /// Awaiting it fails with [`ErrorKind::WaitTimeout`] when the wait is over,
-/// [`ErrorKind::InvalidInput`] for a name that is not allowed, [`ErrorKind::Unavailable`] when the
-/// lock service does not answer, [`ErrorKind::FloorImplausible`], [`ErrorKind::CounterBroken`] or
-/// [`ErrorKind::TokensExhausted`] for its token, and [`ErrorKind::ShutDown`].
+/// [`ErrorKind::QueueFull`] when too many wait, [`ErrorKind::Released`] when its holder or owner
+/// has ended, [`ErrorKind::InvalidInput`] for a name or a setting that is not allowed,
+/// [`ErrorKind::Unsupported`] for one that the lock service does not have,
+/// [`ErrorKind::Unavailable`] when it does not answer, [`ErrorKind::FloorImplausible`],
+/// [`ErrorKind::CounterBroken`] or [`ErrorKind::TokensExhausted`] for its token, and
+/// [`ErrorKind::ShutDown`].
 ///
 /// # Cancel safety
 /// Dropping the future at any await leaves nothing behind: you lose your place in line, and a lease
@@ -36,13 +42,21 @@ use crate::{
 pub struct Acquire<'a> {
     pub(super) locks: &'a LockManager,
     resource: Result<ResourceName, InvalidName>,
-    holder: Option<Holder>,
-    ttl: Ttl,
-    pub(super) wait: Option<Duration>,
+    identity: Identity,
+    pub(super) settings: Settings,
     retry: Option<RetryPolicy>,
     floor: Option<FencingToken>,
-    renew: bool,
-    max_hold: Option<Duration>,
+}
+
+/// Who acquires.
+#[derive(Clone, Copy, Debug)]
+enum Identity {
+    /// Somebody new, whom nobody else knows.
+    Fresh,
+    /// Somebody who may be known elsewhere.
+    Known(Holder),
+    /// The same, and may hold it several times over.
+    Owner(Holder),
 }
 
 /// A lease without guard and watchdog: whoever has its sequencer renews and releases it.
@@ -71,23 +85,19 @@ const LATE_GRANTS_MAX: u32 = 2;
 
 impl<'a> Acquire<'a> {
     pub(super) fn new(locks: &'a LockManager, resource: Result<ResourceName, InvalidName>) -> Self {
-        let (ttl, wait, floor) = (Ttl::default(), None, None);
         Self {
             locks,
             resource,
-            holder: None,
-            ttl,
-            wait,
+            identity: Identity::Fresh,
+            settings: Settings::of(locks),
             retry: None,
-            floor,
-            renew: true,
-            max_hold: locks.inner.max_hold,
+            floor: None,
         }
     }
 
     /// The length of the lease. Defaults to 10 s. It is renewed all the same.
     pub const fn ttl(mut self, ttl: Ttl) -> Self {
-        self.ttl = ttl;
+        self.settings.ttl = ttl;
         self
     }
 
@@ -95,7 +105,7 @@ impl<'a> Acquire<'a> {
     ///
     /// A lock service that does not answer is not waited for without bound, see its documentation.
     pub const fn wait(mut self, wait: Duration) -> Self {
-        self.wait = Some(wait);
+        self.settings.wait = Some(wait);
         self
     }
 
@@ -123,7 +133,7 @@ impl<'a> Acquire<'a> {
 
     /// Whether the watchdog renews the lease. Defaults to true; nothing else switches it off.
     pub const fn renew(mut self, renew: bool) -> Self {
-        self.renew = renew;
+        self.settings.renew = renew;
         self
     }
 
@@ -135,15 +145,56 @@ impl<'a> Acquire<'a> {
     /// the latest one ttl later, and is lost with [`LostReason::MaxHold`](crate::LostReason); until
     /// then it is held as ever. It has its ttl at least, however short this is.
     pub const fn max_hold(mut self, max_hold: Duration) -> Self {
-        self.max_hold = Some(max_hold);
+        self.settings.max_hold = Some(max_hold);
+        self
+    }
+
+    /// A note for whoever [inspects](LockManager::inspect) or [lists](LockManager::list), such as a
+    /// host name. It is no secret, and programs must not decide by it.
+    ///
+    /// One that [cannot be kept](Metadata) is an error before anything is sent.
+    pub fn metadata<M>(mut self, metadata: M) -> Self
+    where
+        M: TryInto<Metadata>,
+        M::Error: Into<InvalidMetadata>,
+    {
+        self.settings.metadata = Some(metadata.try_into().map_err(Into::into));
+        self
+    }
+
+    /// For how long nobody else is granted the resource after the lease has *run out*. Defaults to
+    /// not at all, and is at most 24 h. A release, a drop or a release by force ends it too.
+    ///
+    /// For effects that no store can check, such as a call to a third party: time for what a paused
+    /// holder had under way to arrive. The holder itself gains nothing, it has lost its lease.
+    pub const fn lock_delay(mut self, delay: Duration) -> Self {
+        self.settings.lock_delay = delay;
+        self
+    }
+
+    /// How many may wait at most, at least 1: one more fails at once with
+    /// [`ErrorKind::QueueFull`]. Defaults to what the manager was
+    /// [built](super::LockManagerBuilder::max_waiters) with, without bound if that says nothing.
+    pub const fn max_waiters(mut self, max_waiters: u32) -> Self {
+        self.settings.max_waiters = Some(max_waiters);
         self
     }
 
     /// The identity of the acquisition, drawn earlier; otherwise a fresh one is drawn.
     ///
-    /// An acquisition that is repeated with the same holder gets the same grant.
+    /// An acquisition that is repeated with the same holder gets the same grant, and the first of
+    /// its guards that is released ends it for all. See [`owner`](Acquire::owner) for guards that
+    /// each give back their own hold.
     pub const fn holder(mut self, holder: Holder) -> Self {
-        self.holder = Some(holder);
+        self.identity = Identity::Known(holder);
+        self
+    }
+
+    /// Acquires as this [`Owner`]: at once, with the same token, if it holds the resource already.
+    ///
+    /// After its lease was lost an owner gets [`ErrorKind::Released`].
+    pub const fn owner(mut self, owner: &Owner) -> Self {
+        self.identity = Identity::Owner(owner.id());
         self
     }
 
@@ -164,9 +215,10 @@ impl<'a> Acquire<'a> {
     /// As [`Acquire`], without `WaitTimeout`.
     ///
     /// # Cancel safety
-    /// As [`Acquire`]. Once it has returned, the lease is the caller's to release.
+    /// As [`Acquire`]. Once it has returned, the lease is the caller's to release. That of an
+    /// [`Owner`] ends for all of its handles then.
     pub async fn detached(self) -> Result<Attempt<DetachedLease>, Error> {
-        let (locks, ttl) = (self.locks, self.ttl);
+        let (locks, ttl) = (self.locks, self.settings.ttl);
         let attempt = self.renew(false).granted().await?;
         Ok(attempt.map(|granted| {
             let Granted {
@@ -186,12 +238,8 @@ impl<'a> Acquire<'a> {
 
     async fn guarded(self) -> Result<Attempt<LeaseGuard>, Error> {
         let locks = self.locks;
-        let terms = Terms {
-            ttl: self.ttl,
-            renew: self.renew,
-            shared: false,
-            max_hold: self.max_hold,
-        };
+        let shared = matches!(self.identity, Identity::Owner(_));
+        let terms = self.settings.terms(shared);
         let attempt = self.granted().await?;
         Ok(attempt.map(|mut granted| {
             let Granted { attempt, grant, .. } = &granted;
@@ -204,12 +252,9 @@ impl<'a> Acquire<'a> {
     /// Acquires as told, counted and traced.
     async fn granted(self) -> Result<Attempt<Granted>, Error> {
         let resource = self.resource.clone()?;
+        self.check().map_err(|error| error.on(&resource))?;
         let inner = &*self.locks.inner;
-        let wait = match self.wait {
-            None => Wait::Forever,
-            Some(Duration::ZERO) => Wait::Never,
-            Some(wait) => Wait::Until(inner.clock.now() + wait),
-        };
+        let wait = self.settings.until(&*inner.clock);
         let span = observed::span(&resource, inner.backend.kind());
         let observed = Observed::begin(inner, wait != Wait::Never, span.clone());
         let acquired = async {
@@ -235,7 +280,7 @@ impl<'a> Acquire<'a> {
             let request = self.request(resource, wait);
             let clean_up = CleanUp::Cancel {
                 attempt: request.attempt.clone(),
-                ttl: self.ttl,
+                ttl: self.settings.ttl,
             };
             let mut pending = OnDrop::new(Arc::clone(inner), clean_up);
             match self.locks.acquire_unless_shut_down(&request).await {
@@ -273,18 +318,26 @@ impl<'a> Acquire<'a> {
         }
     }
 
+    fn check(&self) -> Result<(), Error> {
+        if matches!(self.identity, Identity::Owner(_)) {
+            self.locks.require(Extension::Holds, "owners")?;
+        }
+        self.settings.check(self.locks)
+    }
+
     /// A request of a fresh attempt.
     fn request(&self, resource: &ResourceName, wait: Wait) -> AcquireRequest {
-        let holder = self.holder.unwrap_or_else(Holder::random);
+        let holder = match self.identity {
+            Identity::Fresh => Holder::random(),
+            Identity::Known(holder) | Identity::Owner(holder) => holder,
+        };
         let attempt = AttemptRef::new(resource.clone(), holder);
-        let mut request = AcquireRequest::new(attempt, self.ttl);
-        request.wait = wait;
+        let mut request = self.settings.request(attempt, wait);
         request.floor = self.floor;
-        // With a holder that others may know, another process may be told of the same lease.
-        request.upkeep = if self.renew && self.holder.is_none() {
-            Upkeep::Watchdog
-        } else {
-            Upkeep::None
+        request.upkeep = match self.identity {
+            Identity::Fresh if self.settings.renew => Upkeep::Watchdog,
+            // Another process may be told of the same lease.
+            Identity::Fresh | Identity::Known(_) | Identity::Owner(_) => Upkeep::None,
         };
         request
     }

@@ -1,6 +1,6 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use super::LockManager;
+use super::{LockManager, settings::Defaults};
 use crate::{
     Clock, Cohort, Error, ErrorKind, InitialToken, Issuer, LockBackend, Operation, SystemClock,
 };
@@ -14,7 +14,7 @@ pub struct LockManagerBuilder {
     initial_token: InitialToken,
     prefix: String,
     passes: Option<NonZeroU32>,
-    max_hold: Option<Duration>,
+    defaults: Defaults,
 }
 
 impl LockManagerBuilder {
@@ -61,7 +61,14 @@ impl LockManagerBuilder {
     /// How long the watchdog keeps a lease up, unless the acquisition says otherwise; see
     /// [`Acquire::max_hold`](crate::Acquire::max_hold). Defaults to: without bound.
     pub const fn max_hold(mut self, max_hold: Duration) -> Self {
-        self.max_hold = Some(max_hold);
+        self.defaults.max_hold = Some(max_hold);
+        self
+    }
+
+    /// How many may wait for a resource at most, unless the acquisition says otherwise; see
+    /// [`Acquire::max_waiters`](crate::Acquire::max_waiters). Defaults to: without bound.
+    pub const fn max_waiters(mut self, max_waiters: u32) -> Self {
+        self.defaults.max_waiters = Some(max_waiters);
         self
     }
 
@@ -120,7 +127,7 @@ impl LockManagerBuilder {
             backend,
             self.clock,
             issuer,
-            self.max_hold,
+            self.defaults,
         ))
     }
 
@@ -161,7 +168,7 @@ impl Default for LockManagerBuilder {
             initial_token: InitialToken::default(),
             prefix: "palisade".to_owned(),
             passes: None,
-            max_hold: None,
+            defaults: Defaults::default(),
         }
     }
 }

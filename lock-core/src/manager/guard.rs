@@ -113,7 +113,8 @@ impl LeaseGuard {
 
     /// Gives up the guard and keeps the lease: whoever has the sequencer renews and releases it.
     ///
-    /// The watchdog stops renewing.
+    /// The watchdog stops renewing. An [`Owner`](crate::Owner)'s lease is then released for all of
+    /// its handles at once.
     #[must_use = "nothing renews or releases the lease any more"]
     pub fn detach(mut self) -> DetachedLease {
         self.on_drop.disarm();
@@ -124,7 +125,8 @@ impl LeaseGuard {
         }
     }
 
-    /// Releases the lease.
+    /// Releases the lease; of an [`Owner`](crate::Owner)'s lease this hold, and it ends with the
+    /// last.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with

@@ -3,25 +3,30 @@
 mod acquire;
 mod builder;
 mod cleanup;
+mod force;
 mod guard;
 mod lost;
 mod meter;
 mod observed;
+mod owner;
 mod retry;
+mod settings;
 mod stats;
 mod status;
 mod watchdog;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 pub use self::{
     acquire::{Acquire, DetachedLease},
     builder::LockManagerBuilder,
+    force::ForceReleased,
     guard::LeaseGuard,
     lost::{Lost, LostReason},
+    owner::Owner,
     stats::{Losses, Stats},
 };
-use self::{meter::Meter, watchdog::Handle};
+use self::{meter::Meter, settings::Defaults, watchdog::Handle};
 use crate::{
     Attempt, Capabilities, Clock, Error, ErrorKind, Inspection, InvalidName, Issuer, LockBackend,
     Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl,
@@ -58,7 +63,7 @@ pub(crate) struct Inner {
     backend: Arc<dyn LockBackend>,
     clock: Arc<dyn Clock>,
     issuer: Issuer,
-    max_hold: Option<Duration>,
+    defaults: Defaults,
     meter: Arc<Meter>,
     watchdog: Handle,
 }
@@ -90,7 +95,7 @@ impl LockManager {
         backend: Arc<dyn LockBackend>,
         clock: Arc<dyn Clock>,
         issuer: Issuer,
-        max_hold: Option<Duration>,
+        defaults: Defaults,
     ) -> Self {
         let meter = Arc::new(Meter::new(backend.kind()));
         let watchdog =
@@ -100,7 +105,7 @@ impl LockManager {
                 backend,
                 clock,
                 issuer,
-                max_hold,
+                defaults,
                 meter,
                 watchdog,
             }),

@@ -11,7 +11,8 @@ impl Acquire<'_> {
         policy: RetryPolicy,
     ) -> Result<Attempt<Granted>, Error> {
         let clock = &*self.locks.inner.clock;
-        let deadline = self.wait.map_or(Moment::NEVER, |wait| clock.now() + wait);
+        let wait = self.settings.wait;
+        let deadline = wait.map_or(Moment::NEVER, |wait| clock.now() + wait);
         let mut pauses = policy.pauses();
         loop {
             let attempt = self.asked(resource, Wait::Never).await?;

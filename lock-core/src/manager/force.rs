@@ -1,0 +1,97 @@
+use super::LockManager;
+use crate::{Error, FencingToken, Forced, HolderView, Listed, ResourceName};
+
+/// What became of a release by force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "somebody's lease was ended or nobody's"
+)]
+pub enum ForceReleased {
+    /// This holder's lease has ended.
+    Ended {
+        /// Whose it was: fingerprint, token and note.
+        holder: HolderView,
+        /// A token of nobody, greater than the holder's and less than any that is granted later.
+        ///
+        /// A store that is told of it refuses the holder from then on.
+        revocation: FencingToken,
+    },
+    /// Nobody held it, or who did gave it back before the force arrived; nothing changed.
+    NotHeld,
+}
+
+/// For operators.
+impl LockManager {
+    /// Ends the lease of whoever holds a resource now, and hands it to the next in line.
+    ///
+    /// It looks first and ends what it saw, never the lease of one that came after the look. The
+    /// holder learns of it by its next renewal, as a loss. Until then it goes on, and so do its
+    /// writes: **the store does not know yet**. It does as soon as somebody else has acquired the
+    /// resource and claimed it, or at once with `Protected::force_release` of the crate
+    /// `fenced-store`.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[cfg(feature = "memory")]
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use lock_core::{ForceReleased, LockManager};
+    ///
+    /// let locks = LockManager::connect("memory:").await?;
+    /// let hung = locks.acquire("nightly").metadata("node 7").await?;
+    /// match locks.force_release(hung.resource()).await? {
+    ///     ForceReleased::Ended { holder, revocation } => {
+    ///         assert_eq!(holder.metadata.unwrap().as_str(), "node 7");
+    ///         assert!(revocation > hung.token());
+    ///     }
+    ///     ForceReleased::NotHeld => unreachable!("nobody else has released it"),
+    /// }
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "memory"))]
+    /// # fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with the outcome unknown if no
+    /// answer came: the lease may have ended.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+    ///
+    /// # Cancel safety
+    /// The lease may or may not have ended. Nothing else is left behind.
+    pub async fn force_release(&self, resource: &ResourceName) -> Result<ForceReleased, Error> {
+        let backend = &self.inner.backend;
+        let Some(holder) = backend.inspect(resource).await?.holder else {
+            return Ok(ForceReleased::NotHeld);
+        };
+        match backend.force_release(resource, holder.token).await? {
+            Forced::Ended { revocation } => {
+                tracing::warn!(
+                    resource = resource.as_str(),
+                    holder = holder.fingerprint,
+                    token = holder.token.get(),
+                    "released by force"
+                );
+                Ok(ForceReleased::Ended { holder, revocation })
+            }
+            Forced::NotHeld => Ok(ForceReleased::NotHeld),
+        }
+    }
+
+    /// Everything that is held or waited for, sorted by name.
+    ///
+    /// It is old when it arrives. What changes while the lock service is looked through may be in
+    /// it or not. On Redis that takes as long as there are keys, in small steps.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if no answer came,
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+    ///
+    /// # Cancel safety
+    /// Cancel safe: nothing changes.
+    pub async fn list(&self) -> Result<Vec<Listed>, Error> {
+        let mut listed = self.inner.backend.list().await?;
+        listed.sort_by(|one, other| one.resource.cmp(&other.resource));
+        Ok(listed)
+    }
+}

@@ -1,0 +1,81 @@
+use crate::Holder;
+
+/// An acquisition that may be held several times over: reentrancy, made explicit.
+///
+/// All that acquire with the same owner share one lease and one token: the first waits for it, and
+/// while it lives the others get it at once. Each has a guard of its own, and gives back its own
+/// hold; the lease ends with the last. There are no thread ids and no counts: the lock service
+/// keeps the set of holds, so that a repeated request neither adds one nor takes one away.
+///
+/// An owner is for one resource at a time. Its [`id`](Owner::id) may travel to another process, to
+/// go on there with the same lease. It is a **secret**: whoever knows it can act as this owner.
+///
+/// # What it is to the store
+/// One writer. All handles have the same sequencer, and a store that checks it lets each of them
+/// write: their order among themselves is yours to see to.
+///
+/// # After the end
+/// When the last hold was given back, the same owner may acquire anew, and gets a new token. When
+/// the lease was *lost*, it cannot: acquiring says [`ErrorKind::Released`](crate::ErrorKind), so
+/// that no part of the work goes on as if nothing had happened. Draw a new owner.
+///
+/// A handle that joins a living lease does not extend it, and gets what time is left; the
+/// watchdog's next renewal does, to the longest ttl of its handles.
+///
+/// # Examples
+/// ```
+/// # #[cfg(feature = "memory")]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_core::Error> {
+/// use lock_core::{LockManager, Owner};
+///
+/// async fn transfer(locks: &LockManager, owner: &Owner) -> Result<(), lock_core::Error> {
+///     let guard = locks.acquire("account:42").owner(owner).await?;
+///     debit(locks, owner).await?; // locks what we hold, and does not wait for us
+///     guard.release().await?;
+///     Ok(())
+/// }
+///
+/// async fn debit(locks: &LockManager, owner: &Owner) -> Result<(), lock_core::Error> {
+///     let guard = locks.acquire("account:42").owner(owner).await?;
+///     guard.release().await?; // the lease goes on: it is held once more
+///     Ok(())
+/// }
+///
+/// let locks = LockManager::connect("memory:").await?;
+/// transfer(&locks, &Owner::new()).await?;
+/// # Ok(()) }
+/// # #[cfg(not(feature = "memory"))]
+/// # fn main() {}
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Owner {
+    id: Holder,
+}
+
+impl Owner {
+    /// Draws a fresh owner.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::from_id(Holder::random())
+    }
+
+    /// The owner that another process has drawn.
+    #[must_use]
+    pub const fn from_id(id: Holder) -> Self {
+        Self { id }
+    }
+
+    /// What makes it this owner. A secret.
+    #[must_use]
+    pub const fn id(&self) -> Holder {
+        self.id
+    }
+}
+
+/// A fresh one each time.
+impl Default for Owner {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,117 @@
+use std::time::Duration;
+
+use super::{LockManager, guard::Terms};
+use crate::{
+    AcquireRequest, AttemptRef, Clock, Error, ErrorKind, Extension, InvalidMetadata, Metadata,
+    Operation, Ttl, Wait,
+};
+
+/// What acquisitions ask for unless they say otherwise.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Defaults {
+    pub(super) max_hold: Option<Duration>,
+    pub(super) max_waiters: Option<u32>,
+}
+
+/// What an acquisition asks for, whatever it is of and whoever asks.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) ttl: Ttl,
+    pub(super) wait: Option<Duration>,
+    pub(super) renew: bool,
+    pub(super) max_hold: Option<Duration>,
+    pub(super) metadata: Option<Result<Metadata, InvalidMetadata>>,
+    pub(super) lock_delay: Duration,
+    pub(super) max_waiters: Option<u32>,
+}
+
+/// The longest delay. The holder is gone by then, and the others wait for nothing.
+const LOCK_DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Settings {
+    /// The defaults of a manager.
+    pub(super) fn of(locks: &LockManager) -> Self {
+        let Defaults {
+            max_hold,
+            max_waiters,
+        } = locks.inner.defaults;
+        Self {
+            ttl: Ttl::default(),
+            wait: None,
+            renew: true,
+            max_hold,
+            metadata: None,
+            lock_delay: Duration::ZERO,
+            max_waiters,
+        }
+    }
+
+    /// Refuses what cannot be right, and what the lock service does not have, before it is asked.
+    pub(super) fn check(&self, locks: &LockManager) -> Result<(), Error> {
+        if let Some(metadata) = &self.metadata {
+            metadata.as_ref().map_err(|invalid| *invalid)?;
+            locks.require(Extension::Metadata, "metadata")?;
+        }
+        if !self.lock_delay.is_zero() {
+            if self.lock_delay > LOCK_DELAY_MAX {
+                return Err(invalid("a lock delay is at most 24 h"));
+            }
+            locks.require(Extension::LockDelay, "lock delay")?;
+        }
+        match self.max_waiters {
+            None => Ok(()),
+            Some(0) => Err(invalid(
+                "max_waiters is at least 1: use try_now not to wait",
+            )),
+            Some(_) => locks.require(Extension::QueueLimit, "limit of its queue"),
+        }
+    }
+
+    /// The request of one attempt.
+    pub(super) fn request(&self, attempt: AttemptRef, wait: Wait) -> AcquireRequest {
+        let mut request = AcquireRequest::new(attempt, self.ttl);
+        request.wait = wait;
+        request.metadata = self.metadata.clone().and_then(Result::ok);
+        request.lock_delay = self.lock_delay;
+        request.max_waiters = self.max_waiters;
+        request
+    }
+
+    /// The end of the wait that begins now.
+    pub(super) fn until(&self, clock: &dyn Clock) -> Wait {
+        match self.wait {
+            None => Wait::Forever,
+            Some(Duration::ZERO) => Wait::Never,
+            Some(wait) => Wait::Until(clock.now() + wait),
+        }
+    }
+
+    pub(super) const fn terms(&self, shared: bool) -> Terms {
+        Terms {
+            ttl: self.ttl,
+            renew: self.renew,
+            shared,
+            max_hold: self.max_hold,
+        }
+    }
+}
+
+impl LockManager {
+    /// Refuses what the lock service does not have.
+    pub(super) fn require(&self, extension: Extension, what: &str) -> Result<(), Error> {
+        if self.capabilities().has(extension) {
+            return Ok(());
+        }
+        let error = Error::new(
+            ErrorKind::Unsupported,
+            Operation::Acquire,
+            self.backend_kind(),
+        );
+        Err(error.because(format!("this lock service has no {what}")))
+    }
+}
+
+/// Nothing was sent, so no lock service is to blame.
+pub(super) fn invalid(why: &str) -> Error {
+    Error::new(ErrorKind::InvalidInput, Operation::Acquire, "palisade").because(why)
+}

@@ -1,0 +1,43 @@
+//! A lock service that claims no extension passes the cases of the others, and says of what it
+//! lacks that it lacks it.
+
+use std::{sync::Arc, time::Duration};
+
+use lock_core::{
+    Clock, InitialToken, LockBackend, conformance::Harness, memory::MemoryBackend,
+    test_util::ManualClock,
+};
+
+use crate::bare::Bare;
+
+struct Poor {
+    clock: ManualClock,
+    backend: Arc<Bare>,
+}
+
+impl Poor {
+    fn fresh() -> Self {
+        let clock = ManualClock::new();
+        let service = MemoryBackend::new(Arc::new(clock.clone()), InitialToken::Clock);
+        Self {
+            clock,
+            backend: Arc::new(Bare(service)),
+        }
+    }
+}
+
+impl Harness for Poor {
+    fn backend(&self) -> Arc<dyn LockBackend> {
+        Arc::<Bare>::clone(&self.backend)
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(self.clock.clone())
+    }
+
+    async fn pass(&self, time: Duration) {
+        self.clock.advance(time);
+    }
+}
+
+lock_core::conformance_tests!(poor, Poor::fresh());

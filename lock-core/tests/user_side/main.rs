@@ -1,0 +1,10 @@
+//! What a user asks of a lock manager beyond acquiring and releasing.
+#![cfg(all(feature = "conformance", feature = "memory", feature = "test-util"))]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bare;
+mod bare_conformance;
+mod force;
+mod options;
+mod owner;
+mod world;

@@ -1,0 +1,130 @@
+//! Notes, delays and limits of an acquisition: what they do, and what is refused before it is sent.
+
+use std::{future::IntoFuture, sync::Arc, time::Duration};
+
+use lock_core::{
+    Acquire, Attempt, Error, ErrorKind, InitialToken, LockManager, Metadata, Operation, Outcome,
+    Owner, Ttl, memory::MemoryBackend, test_util::ManualClock,
+};
+
+use crate::{
+    bare::Bare,
+    world::{TTL, poll_times, world},
+};
+
+#[tokio::test]
+async fn a_note_is_seen_by_everybody() {
+    let world = world();
+    let note = Metadata::new("node 7, pid 42").unwrap();
+    let acquire = world.locks().acquire("r").metadata(note.clone());
+    let guard = acquire.await.unwrap();
+    assert_eq!(world.holder("r").await.unwrap().metadata, Some(note));
+    guard.release().await.unwrap();
+    let silent = world.locks().acquire("r").await.unwrap();
+    assert_eq!(world.holder("r").await.unwrap().metadata, None);
+    drop(silent);
+}
+
+#[tokio::test]
+async fn a_lease_that_ran_out_keeps_others_out_for_the_delay() {
+    let world = world();
+    let delay = Duration::from_secs(30);
+    let acquire = world.locks().acquire("r").ttl(TTL).lock_delay(delay);
+    let guard = acquire.await.unwrap();
+    world.ours.freeze();
+    world.clock.advance(TTL.get());
+    assert!(guard.remaining().is_err(), "the holder gains nothing");
+    let look = world.theirs.locks().try_acquire("r").await.unwrap();
+    assert!(matches!(look, Attempt::Held { retry_after } if retry_after == delay));
+    world.clock.advance(delay);
+    let next = world.theirs.locks().try_acquire("r").await.unwrap();
+    assert!(next.granted().unwrap().token() > guard.token());
+}
+
+#[tokio::test]
+async fn one_too_many_does_not_wait() {
+    let world = world();
+    let guard = world.locks().acquire("r").await.unwrap();
+    let waiting = world.locks().acquire("r").max_waiters(1).into_future();
+    let mut waiting = std::pin::pin!(waiting);
+    assert!(!poll_times(waiting.as_mut(), 3).await);
+    let error = world.locks().acquire("r").max_waiters(1).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (ErrorKind::QueueFull, Outcome::NotApplied)
+    );
+    let look = world.locks().acquire("r").max_waiters(1).try_now().await;
+    assert!(matches!(look, Ok(Attempt::Held { .. })));
+    guard.release().await.unwrap();
+    waiting.await.unwrap().release().await.unwrap();
+    assert_eq!(world.holder("r").await, None);
+}
+
+#[tokio::test]
+async fn the_limit_of_the_manager_is_that_of_its_acquisitions() {
+    let clock = ManualClock::new();
+    let builder = LockManager::builder().clock(Arc::new(clock.clone()));
+    let locks = builder.max_waiters(1).connect("memory:").await.unwrap();
+    let guard = locks.acquire("r").await.unwrap();
+    let mut first = std::pin::pin!(locks.acquire("r").into_future());
+    assert!(!poll_times(first.as_mut(), 3).await);
+    let error = locks.acquire("r").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::QueueFull);
+    let mut second = std::pin::pin!(locks.acquire("r").max_waiters(2).into_future());
+    assert!(!poll_times(second.as_mut(), 3).await, "it says otherwise");
+    drop(guard);
+}
+
+#[tokio::test]
+async fn what_cannot_be_right_is_refused_before_anything_is_sent() {
+    let world = world();
+    let acquire = || world.locks().acquire("r");
+    let day = Ttl::MAX.get();
+    for (bad, says) in [
+        (acquire().metadata("two\nlines"), "control characters"),
+        (acquire().metadata("x".repeat(1025)), "1024 bytes"),
+        (acquire().lock_delay(day + Duration::from_millis(1)), "24 h"),
+        (acquire().max_waiters(0), "at least 1"),
+    ] {
+        let error = bad.await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        assert_eq!(error.resource().unwrap().as_str(), "r");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    assert_eq!(world.chaos.counts(Operation::Acquire).requests, 0);
+}
+
+/// Silence would be worse: a delay that is not kept looks like one that is.
+#[tokio::test]
+async fn what_the_lock_service_lacks_is_refused_and_not_ignored() {
+    let clock = ManualClock::new();
+    let service = MemoryBackend::new(Arc::new(clock.clone()), InitialToken::Clock);
+    let builder = LockManager::builder().clock(Arc::new(clock));
+    let locks = builder.build(Arc::new(Bare(service))).unwrap();
+    let owner = Owner::new();
+    let with = |option: fn(Acquire<'_>) -> Acquire<'_>| option(locks.acquire("r"));
+    let refused = [
+        with(|acquire| acquire.metadata("note")).await.err(),
+        with(|acquire| acquire.lock_delay(Duration::from_secs(1)))
+            .await
+            .err(),
+        with(|acquire| acquire.max_waiters(1)).await.err(),
+        locks.acquire("r").owner(&owner).await.err(),
+        locks.list().await.err(),
+    ];
+    for error in refused {
+        assert_unsupported(&error.unwrap());
+    }
+    let guard = locks.acquire("r").await.unwrap();
+    let error = locks.force_release(guard.resource()).await.unwrap_err();
+    assert_unsupported(&error);
+}
+
+fn assert_unsupported(error: &Error) {
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (ErrorKind::Unsupported, Outcome::NotApplied),
+        "{error}"
+    );
+    assert_eq!(error.backend(), "bare");
+}

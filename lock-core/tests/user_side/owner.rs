@@ -1,0 +1,174 @@
+//! One acquisition with several guards: the lease ends with the last of them, and not before.
+
+use std::future::IntoFuture;
+
+use lock_core::{
+    Attempt, ErrorKind, Holder, LeaseGuard, LostReason, Operation, Outcome, Owner, Released,
+    test_util::Fault,
+};
+
+use crate::world::{TTL, World, poll_times, world};
+
+impl World {
+    async fn hold(&self, owner: &Owner) -> LeaseGuard {
+        let acquire = self.locks().acquire("r").owner(owner).ttl(TTL);
+        acquire.await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn who_holds_it_gets_it_again_at_once_and_gives_it_back_as_often() {
+    let (world, owner) = (world(), Owner::new());
+    let outer = world.hold(&owner).await;
+    let inner = world.hold(&owner).await;
+    assert_eq!(inner.sequencer(), outer.sequencer());
+    assert_eq!(inner.sequencer().holder(), owner.id());
+    let stranger = world.locks().acquire("r").owner(&Owner::new());
+    assert!(matches!(
+        stranger.try_now().await.unwrap(),
+        Attempt::Held { .. }
+    ));
+
+    assert_eq!(outer.release().await.unwrap(), Released::Released);
+    assert!(world.holder("r").await.is_some(), "one guard is left");
+    assert!(inner.remaining().is_ok());
+    drop(inner);
+    world.until_free("r").await;
+}
+
+#[tokio::test]
+async fn after_its_last_guard_an_owner_starts_anew_with_a_new_token() {
+    let (world, owner) = (world(), Owner::new());
+    let first = world.hold(&owner).await;
+    let token = first.token();
+    first.release().await.unwrap();
+    let again = world.hold(&owner).await;
+    assert!(again.token() > token);
+    again.release().await.unwrap();
+    world.until_free("r").await;
+}
+
+#[tokio::test]
+async fn after_its_lease_was_lost_an_owner_is_refused() {
+    let (world, owner) = (world(), Owner::new());
+    let (one, other) = (world.hold(&owner).await, world.hold(&owner).await);
+    world.ours.freeze();
+    world.clock.advance(TTL.get());
+    for guard in [&one, &other] {
+        assert_eq!(guard.lost().await.reason(), LostReason::Expired);
+    }
+    let error = world.locks().acquire("r").owner(&owner).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (ErrorKind::Released, Outcome::NotApplied)
+    );
+    let fresh = world.hold(&Owner::new()).await;
+    assert!(fresh.token() > one.token());
+    // What the lost guards send once their process goes on leaves the new lease alone.
+    world.ours.thaw();
+    assert_eq!(one.release().await.unwrap(), Released::NotHolder);
+    drop(other);
+    let other = world.locks().acquire("other").await.unwrap();
+    other.release().await.unwrap();
+    assert_eq!(world.holder("r").await.unwrap().token, fresh.token());
+}
+
+#[tokio::test]
+async fn an_owner_goes_on_in_another_process() {
+    let (world, owner) = (world(), Owner::new());
+    let here = world.hold(&owner).await;
+    let secret: Holder = owner.id().expose().parse().unwrap();
+    let there = Owner::from_id(secret);
+    let acquire = world.theirs.locks().acquire("r").owner(&there).ttl(TTL);
+    let there = acquire.await.unwrap();
+    assert_eq!(there.sequencer(), here.sequencer());
+    here.release().await.unwrap();
+    // Each process keeps up what it holds.
+    for _ in 0..5 {
+        world.clock.advance(TTL.get() / 3);
+        while there.remaining().unwrap() <= TTL.get() / 3 * 2 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(world.holder("r").await.unwrap().token, there.token());
+    there.release().await.unwrap();
+    assert_eq!(world.holder("r").await, None);
+}
+
+/// The lost answer is asked for again by the watchdog: that must not take the other guard's hold.
+#[tokio::test]
+async fn a_release_that_is_sent_again_takes_no_other_hold() {
+    let (world, owner) = (world(), Owner::new());
+    let (one, other) = (world.hold(&owner).await, world.hold(&owner).await);
+    world.chaos.next(Operation::Release, Fault::DropReply);
+    let error = one.release().await.unwrap_err();
+    assert_eq!(error.outcome(), Outcome::Unknown);
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.chaos.counts(Operation::Release).requests, 2);
+    assert!(other.remaining().is_ok());
+    assert_eq!(world.holder("r").await.unwrap().token, other.token());
+    other.release().await.unwrap();
+    assert_eq!(world.holder("r").await, None);
+}
+
+/// A late copy of the request that took the hold does not take it again.
+#[tokio::test]
+async fn a_late_request_of_a_hold_that_was_given_back_holds_nothing() {
+    let (world, owner) = (world(), Owner::new());
+    let outer = world.hold(&owner).await;
+    world.chaos.next(Operation::Acquire, Fault::Duplicate);
+    let inner = world.hold(&owner).await;
+    inner.release().await.unwrap();
+    world.chaos.deliver_late().await;
+    outer.release().await.unwrap();
+    assert_eq!(world.holder("r").await, None, "a ghost holds it");
+}
+
+#[tokio::test]
+async fn an_acquire_that_is_dropped_at_any_await_leaves_no_hold() {
+    for held_already in [false, true] {
+        let mut awaits = 0;
+        loop {
+            let (world, owner) = (world(), Owner::new());
+            let outer = match held_already {
+                true => Some(world.hold(&owner).await),
+                false => None,
+            };
+            let acquire = world.locks().acquire("r").owner(&owner).into_future();
+            let completed = poll_times(acquire, awaits).await;
+            if let Some(outer) = outer {
+                assert!(outer.remaining().is_ok());
+                outer.release().await.unwrap();
+            }
+            world.until_free("r").await;
+            if completed {
+                break;
+            }
+            awaits += 1;
+        }
+        assert!(awaits > 2, "there and back, and yet {awaits} awaits");
+    }
+}
+
+#[tokio::test]
+async fn a_release_that_is_dropped_at_any_await_is_finished_and_takes_one_hold() {
+    let mut awaits = 0;
+    loop {
+        let (world, owner) = (world(), Owner::new());
+        let (one, other) = (world.hold(&owner).await, world.hold(&owner).await);
+        let completed = poll_times(one.release(), awaits).await;
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert!(world.holder("r").await.is_some(), "the other holds it");
+        other.release().await.unwrap();
+        world.until_free("r").await;
+        if completed {
+            break;
+        }
+        awaits += 1;
+    }
+    assert!(awaits > 1, "there and back, and yet {awaits} awaits");
+}
