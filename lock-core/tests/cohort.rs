@@ -230,7 +230,8 @@ async fn after_a_release_by_force_tokens_still_rise() {
         },
         rival.release(),
     );
-    // It was in line before the tenure was asked for: its token may be old, and the store refuses it.
+    // It was in line before the tenure was asked for: its token may be old, and the store refuses
+    // it.
     assert!(second < revocation);
     assert!(
         late > rivals_token,

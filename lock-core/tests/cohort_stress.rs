@@ -1,4 +1,5 @@
-//! Real threads and a real clock: a few processes with many tasks each, some of which lose patience.
+//! Real threads and a real clock: a few processes with many tasks each, some of which lose
+//! patience.
 #![cfg(feature = "memory")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -2,9 +2,9 @@ use crate::{AttemptRef, Error, LockBackend, Moment, Released, Sequencer};
 
 /// A tenure, or a request for one, that has yet to be ended at the service.
 ///
-/// It is paid by the call that incurred it. If that call goes away or fails, it is paid by whichever
-/// comes next: the same call repeated, the cancel that follows it, or the next request for a
-/// tenure. Paying twice is harmless.
+/// It is paid by the call that incurred it. If that call goes away or fails, it is paid by
+/// whichever comes next: the same call repeated, the cancel that follows it, or the next request
+/// for a tenure. Paying twice is harmless.
 #[derive(Clone, Debug)]
 pub(super) struct Debt {
     pub(super) tenure: AttemptRef,

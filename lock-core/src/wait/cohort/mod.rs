@@ -28,18 +28,18 @@ use crate::{AttemptRef, Clock, Error, Extension, LockBackend, ResourceName};
 /// themselves without asking the service.
 ///
 /// The process asks for one lease on behalf of its line, the *tenure*, and for as many tokens as
-/// there are waiters. Each of them is a holder with a token of its own; the service sees one lease.
-/// It costs one request to acquire and one to release for a whole line, and it is not fair to each
-/// waiter of other processes: up to [`passes`](Cohort::new) grants in a row stay here. Then, or after
-/// a quarter of the ttl, or when the line is empty, the tenure is released, and the process goes to
-/// the end of the queue.
+/// there are waiters. Each of them is a holder with a token of its own; the service sees one
+/// lease. So a whole line costs one request to acquire and one to release. The price is that
+/// waiters of other processes are passed by: up to [`passes`](Cohort::new) grants in a row stay
+/// here. Then, or after a quarter of the ttl, or when the line is empty, the tenure is released,
+/// and the process goes to the end of the queue.
 ///
 /// # Who joins
 /// Acquisitions that a watchdog of this process keeps up
-/// ([`Upkeep::Watchdog`](crate::Upkeep::Watchdog)). All others go straight to the service, as they do
-/// without a cohort: those that another process may know of, such as detached leases and
-/// acquisitions with a holder of their own; those with a floor, a lock-delay or a reserve; and a look
-/// ([`Wait::Never`](crate::Wait::Never)) at what this process waits for or holds.
+/// ([`Upkeep::Watchdog`](crate::Upkeep::Watchdog)). All others go straight to the service, as they
+/// do without a cohort: those that another process may know of, such as detached leases and
+/// acquisitions with a holder of their own; those with a floor, a lock-delay or a reserve; and a
+/// look ([`Wait::Never`](crate::Wait::Never)) at what this process waits for or holds.
 ///
 /// A tenure has the ttl and the note of the waiter that was at the head when it was asked for. A
 /// waiter with a shorter ttl than the time that is left is not passed the lock: the tenure ends and
@@ -50,17 +50,17 @@ use crate::{AttemptRef, Clock, Error, Extension, LockBackend, ResourceName};
 ///
 /// # Order
 /// A token that was reserved long ago must not go to a task that began after another process was
-/// granted a greater one, which can happen when the tenure was ended by force. So the lock is passed
-/// only to who was in line before the last request of this tenure that was answered, its acquire or a
-/// renewal, was sent. A tenure that is lost takes the rest of its tokens with it.
+/// granted a greater one, which can happen when the tenure was ended by force. So the lock is
+/// passed only to who was in line before the last request of this tenure that was answered, its
+/// acquire or a renewal, was sent. A tenure that is lost takes the rest of its tokens with it.
 ///
 /// # What others see
 /// One lease: the fingerprint of the tenure, its first token, and the process once in the queue,
 /// however many wait here. In this process, inspecting and listing show the local holder instead.
 /// [`force_release`](LockBackend::force_release) of the token that is shown ends the whole tenure.
 /// If another process does that, this one learns of it by its next renewal or release. Until then
-/// waiters may still be passed the lock: the store refuses their tokens, as those of anybody who has
-/// lost a lease and does not know it yet.
+/// waiters may still be passed the lock: the store refuses their tokens, as those of anybody who
+/// has lost a lease and does not know it yet.
 pub struct Cohort {
     service: Arc<dyn LockBackend>,
     clock: Arc<dyn Clock>,
@@ -78,8 +78,8 @@ struct State {
 }
 
 impl Cohort {
-    /// How many grants in a row may stay in a process, unless told otherwise: 32. With more there is
-    /// little to gain, and the others wait longer.
+    /// How many grants in a row may stay in a process, unless told otherwise: 32. With more there
+    /// is little to gain, and the others wait longer.
     pub const PASSES: NonZeroU32 = NonZeroU32::new(32).expect("not zero");
 
     /// Puts the waiters of this process into one line. The clock is that of the service.

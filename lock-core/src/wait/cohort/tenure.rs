@@ -117,7 +117,8 @@ impl Tenure {
         }
     }
 
-    /// What renews or releases it at the service. The issuer is the one that its local holder names.
+    /// What renews or releases it at the service. The issuer is the one that its local holder
+    /// names.
     pub(super) fn sequencer(&self, local: &Sequencer) -> Sequencer {
         let AttemptRef {
             resource, holder, ..
