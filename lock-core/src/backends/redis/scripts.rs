@@ -63,13 +63,15 @@ fn assemble(script: &str) -> String {
 fn constants() -> String {
     format!(
         "local ENDED_MS, QUEUE_MS, PROVISIONAL_MS, MOVES = {}, {}, {}, {MOVES}\n\
-         local TOKEN_MAX, MAX_LEAD, MAX_JUMP = {}, {}, {}",
+         local TOKEN_MAX, MAX_LEAD, MAX_JUMP = {}, {}, {}\n\
+         local QUEUE_TEXT = \"{}\"",
         ENDED_TTL.as_millis(),
         QUEUE_TTL.as_millis(),
         PROVISIONAL.as_millis(),
         FencingToken::MAX.get(),
         InitialToken::clock_token(InitialToken::MAX_LEAD),
         InitialToken::MAX_JUMP,
+        QUEUE_TTL.as_millis(),
     )
 }
 

@@ -35,6 +35,9 @@
 
 local holder, attempt, start, waits = ARGV[4], ARGV[5], ARGV[8] == "1", ARGV[9] == "1"
 
+-- One call for what is hardly ever there: somebody or something aside, or a tombstone.
+local marked = redis.call("EXISTS", KEYS[4], KEYS[6], KEYS[7]) > 0
+
 local function grant()
   local counter, wrong = counter_before(ARGV[7], ARGV[12], start)
   if not counter then return wrong end
@@ -48,38 +51,39 @@ end
 local function queue()
   local entry = waiter(holder)
   if not entry then
-    forget_the_unreachable()
+    if marked then forget_the_unreachable() end
     local most = tonumber(ARGV[13])
     if most and redis.call("HLEN", KEYS[5]) > most then
       forget_the_silent()
       if redis.call("HLEN", KEYS[5]) > most then return false end
     end
-    entry = {attempts = attempt, ticket = redis.call("HINCRBY", KEYS[5], "#", 1)}
+    entry = {attempts = attempt, ticket = text(redis.call("HINCRBY", KEYS[5], "#", 1))}
   end
   entry.client, entry.latest, entry.ttl, entry.floor = ARGV[10], attempt, ARGV[6], ARGV[7]
   entry.attempts = with_attempt(entry.attempts, attempt)
   entry.delay, entry.reserve, entry.metadata = ARGV[11], ARGV[12], ARGV[14]
-  entry.asked = text(now)
+  entry.asked = now
   write_waiter(holder, entry)
-  redis.call("ZREM", KEYS[4], holder, "!" .. entry.client)
+  if marked then
+    redis.call("ZREM", KEYS[4], holder, "!" .. entry.client)
+    redis.call("PEXPIRE", KEYS[4], QUEUE_TEXT)
+  end
   redis.call("ZADD", KEYS[3], entry.ticket, holder)
-  redis.call("PEXPIRE", KEYS[3], QUEUE_MS)
-  redis.call("PEXPIRE", KEYS[4], QUEUE_MS)
-  redis.call("PEXPIRE", KEYS[5], QUEUE_MS)
+  redis.call("PEXPIRE", KEYS[3], QUEUE_TEXT)
+  redis.call("PEXPIRE", KEYS[5], QUEUE_TEXT)
   return true
 end
 
 local function waiting()
   local left = lease and math.max(lease.blocked, 0) or 0
   local place = redis.call("ZRANK", KEYS[3], holder) or 0
-  return {"waiting", text(left), text(now), text(place)}
+  -- Small numbers may go out as they are.
+  return {"waiting", left, now, place}
 end
 
 if foreign then return {"broken_lease"} end
 
--- One call for what is hardly ever there.
-local alone = redis.call("EXISTS", KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]) == 0
-if not alone then
+if marked then
   if redis.call("EXISTS", KEYS[6], KEYS[7]) > 0 then return {"ended"} end
   if redis.call("ZSCORE", KEYS[4], "=" .. holder) then return {"ended"} end
 end
@@ -105,6 +109,8 @@ end
 
 -- What ran out is settled before the caller takes its place: that clears the mark of its client,
 -- and its other waiters must not be set aside by the very request that shows that it is there.
+local alone = not marked and redis.call("EXISTS", KEYS[3], KEYS[5]) == 0
+marked = marked or lease ~= nil
 settle_what_is_over()
 if alone then return grant() end
 

@@ -37,8 +37,8 @@ local function leave(holder)
 end
 
 local function put_aside(member)
-  redis.call("ZADD", KEYS[4], text(now), member)
-  redis.call("PEXPIRE", KEYS[4], QUEUE_MS)
+  redis.call("ZADD", KEYS[4], now, member)
+  redis.call("PEXPIRE", KEYS[4], QUEUE_TEXT)
 end
 
 -- A lease is over, and nobody stands in the way any more. A full one leaves a mark, so that its
@@ -94,7 +94,7 @@ end
 -- Whether the grant of this token reached the client. It is told the time that it may rely on.
 local function reaches(entry, holder, token, kept)
   if entry.client == "" then return false end
-  local message = table.concat({entry.latest, holder, token, entry.reserve, kept, text(now),
+  local message = table.concat({entry.latest, holder, token, entry.reserve, kept, now,
     KEYS[2]}, ":")
   local receivers = redis.pcall("SPUBLISH", ARGV[3] .. entry.client, message)
   return type(receivers) == "number" and receivers > 0
@@ -122,7 +122,7 @@ local function hand_on(caller, start)
       local counter = counter_before(entry.floor, entry.reserve, start)
       if not counter then return "stuck" end
       local kept = math.min(entry.ttl, PROVISIONAL_MS)
-      if reaches(entry, holder, text(counter.least + 1), kept) then
+      if reaches(entry, holder, counter.first, kept) then
         lease = {token = draw(counter, entry.reserve), holder = holder, attempts = entry.attempts,
           delay = entry.delay, state = "p", reserved = entry.reserve, metadata = entry.metadata,
           blocked = kept + 1}

@@ -4,7 +4,7 @@
 --   ARGV[2]  "1" lifts the counter to the clock first
 
 local from_clock = ARGV[1] == "clock"
-local clock = time[1] * 100000 + math.floor(time[2] / 10)
+local function clock() return time[1] * 100000 + math.floor(time[2] / 10) end
 
 -- The counter as it is to be before the next token is drawn, or nil and the answer that says what is
 -- wrong. With `start` a missing one begins. Changes nothing.
@@ -18,18 +18,18 @@ local function counter_before(floor, reserve, start)
   if stored and redis.call("PTTL", KEYS[1]) ~= -1 then
     return nil, {"broken_counter", "it has a time to live and would be lost"}
   end
-  local counter = tonumber(stored) or (from_clock and clock or tonumber(ARGV[1])) - 1
+  local counter = tonumber(stored) or (from_clock and clock() or tonumber(ARGV[1])) - 1
   local least = counter
-  if ARGV[2] == "1" and clock > least then least = clock end
+  if ARGV[2] == "1" then least = math.max(least, clock()) end
   floor = tonumber(floor)
   if floor and floor - 1 > least then
-    local greatest = from_clock and clock + MAX_LEAD or counter + MAX_JUMP
+    local greatest = from_clock and clock() + MAX_LEAD or counter + MAX_JUMP
     greatest = math.min(greatest, TOKEN_MAX)
     if floor > greatest then return nil, {"implausible", text(greatest)} end
     least = floor - 1
   end
   if least + reserve > TOKEN_MAX then return nil, {"exhausted"} end
-  return {least = least, lift = not stored or least > counter}
+  return {least = least, lift = not stored or least > counter, first = text(least + 1)}
 end
 
 -- Draws tokens and returns the first. An error does not roll back, so this comes before the lease
@@ -37,5 +37,5 @@ end
 local function draw(counter, reserve)
   if counter.lift then redis.call("SET", KEYS[1], text(counter.least)) end
   redis.call("INCRBY", KEYS[1], reserve)
-  return text(counter.least + 1)
+  return counter.first
 end
