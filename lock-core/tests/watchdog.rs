@@ -276,7 +276,7 @@ async fn a_part_that_never_answers_starves_nobody_and_is_asked_until_the_deadlin
     );
     world.service.ails(1, Ailment::NeverAnswers);
     world.pass(TTL.get() * 3).await;
-    assert_eq!(dead.lost().await.reason(), LostReason::Expired);
+    assert_eq!(dead.remaining().unwrap_err().reason(), LostReason::Expired);
     assert!(alive.remaining().is_ok());
     let asked = |name: &str| {
         let batches = world.service.batches();
@@ -462,7 +462,7 @@ async fn max_hold_is_no_excuse_for_a_lease_that_was_cut_off_before() {
     let guard = acquire.await.unwrap();
     world.service.ails(1, Ailment::Fails);
     world.pass(TTL.get()).await;
-    assert_eq!(guard.lost().await.reason(), LostReason::Expired);
+    assert_eq!(guard.remaining().unwrap_err().reason(), LostReason::Expired);
 }
 
 #[tokio::test]
@@ -483,6 +483,6 @@ async fn a_max_hold_of_the_manager_is_overruled_by_the_acquisition() {
         settled().await;
         clock.advance(TTL.get() / 12);
     }
-    assert_eq!(short.lost().await.reason(), LostReason::MaxHold);
+    assert_eq!(short.remaining().unwrap_err().reason(), LostReason::MaxHold);
     assert!(long.remaining().is_ok());
 }

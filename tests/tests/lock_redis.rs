@@ -209,6 +209,20 @@ async fn a_waiter_sits_out_the_restart_of_the_server() {
     drop(waiter.await.unwrap().unwrap());
 }
 
+/// The release goes out from within the drop: a task that had to be woken for it would be late.
+#[tokio::test]
+async fn a_dropped_guard_is_released_before_its_task_asks_again() {
+    let world = world().await;
+    // The server knows the script from here on; to load it, the answer has to be waited for.
+    let guard = world.locks.acquire("r").await.unwrap();
+    guard.release().await.unwrap();
+    for _ in 0..100 {
+        drop(world.locks.acquire("r").await.unwrap());
+        let again = world.locks.try_acquire("r").await.unwrap();
+        assert!(again.granted().is_some());
+    }
+}
+
 #[tokio::test]
 async fn waiters_are_woken_by_push() {
     const HANDOFFS: u32 = 20;
