@@ -235,6 +235,24 @@ async fn a_part_has_two_batches_at_once_and_what_is_released_meanwhile_leaves_th
 }
 
 #[tokio::test]
+async fn batches_that_were_answered_one_by_one_are_sent_together_the_next_time() {
+    let world = world();
+    let names = (0..300).map(|number| format!("1:{number}"));
+    let guards = world.acquire_all(names).await;
+    world.service.ails(1, Ailment::AsksForLeave);
+    world.to_next_wake().await;
+    for _ in 0..3 {
+        world.clock.advance(Duration::from_millis(10));
+        world.service.leave.add_permits(1);
+        settled().await;
+    }
+    world.service.heal();
+    world.to_next_wake().await;
+    assert_eq!(world.service.batches().len(), 6);
+    drop(guards);
+}
+
+#[tokio::test]
 async fn leases_that_were_acquired_one_by_one_are_renewed_together() {
     let world = world();
     let mut guards = Vec::new();
@@ -338,7 +356,8 @@ async fn what_failed_together_is_repeated_together() {
     world.service.ails(1, Ailment::Fails);
     world.to_next_wake().await;
     world.to_next_wake().await;
-    assert_eq!(world.service.batches().len(), 2);
+    let sizes = world.service.batches().into_iter().map(|batch| batch.len());
+    assert_eq!(sizes.collect::<Vec<_>>(), [20, 20]);
     drop(guards);
 }
 
