@@ -49,6 +49,8 @@ pub enum ErrorKind {
     TokensExhausted,
     /// Another client configured the same lock service differently.
     ConfigMismatch,
+    /// Fewer replicas than were asked for got the grant in time, and it was given back: try again.
+    TooFewReplicas,
     /// The manager has been shut down.
     ShutDown,
 }
@@ -195,6 +197,7 @@ impl ErrorKind {
             Self::CounterBroken => "the token counter is broken",
             Self::TokensExhausted => "the tokens are used up",
             Self::ConfigMismatch => "the lock service is configured differently",
+            Self::TooFewReplicas => "too few replicas have the grant",
             Self::ShutDown => "the lock manager has been shut down",
         }
     }

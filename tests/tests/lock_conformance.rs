@@ -49,6 +49,14 @@ async fn sentinel() -> RealTime {
     redis_at(&servers.url(), InitialToken::Clock).await
 }
 
+/// Every grant is in both replicas before it is returned.
+async fn replicated() -> RealTime {
+    static SHARED: OnceCell<RedisWithSentinels> = OnceCell::const_new();
+    let servers = SHARED.get_or_init(RedisWithSentinels::start).await;
+    let options = options(InitialToken::Clock).replicas(2, Duration::from_millis(1500));
+    connect(&servers.url(), options).await
+}
+
 async fn cluster() -> RealTime {
     static SHARED: OnceCell<RedisCluster> = OnceCell::const_new();
     let servers = SHARED.get_or_init(RedisCluster::start).await;
@@ -64,15 +72,18 @@ async fn least_rights() -> RealTime {
 }
 
 async fn redis_at(url: &str, initial: InitialToken) -> RealTime {
-    let prefix = format!("palisade:{:016x}", rand::random::<u64>());
-    let options = RedisOptions::default()
-        .prefix(prefix)
-        .initial_token(initial);
-    RealTime(Arc::new(
-        RedisBackend::connect(url, options, Arc::new(SystemClock))
-            .await
-            .unwrap(),
-    ))
+    connect(url, options(initial)).await
+}
+
+fn options(initial: InitialToken) -> RedisOptions {
+    RedisOptions::default()
+        .prefix(format!("palisade:{:016x}", rand::random::<u64>()))
+        .initial_token(initial)
+}
+
+async fn connect(url: &str, options: RedisOptions) -> RealTime {
+    let backend = RedisBackend::connect(url, options, Arc::new(SystemClock)).await;
+    RealTime(Arc::new(backend.unwrap()))
 }
 
 /// A case is left out where its extension is not claimed: what is claimed is pinned here.
@@ -98,3 +109,4 @@ lock_core::conformance_tests!(
 lock_core::conformance_tests!(redis_sentinel, sentinel().await);
 lock_core::conformance_tests!(redis_cluster, cluster().await);
 lock_core::conformance_tests!(redis_least_rights, least_rights().await);
+lock_core::conformance_tests!(redis_replicated, replicated().await);

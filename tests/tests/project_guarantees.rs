@@ -56,6 +56,7 @@ fn every_test_that_the_guarantees_name_exists() {
         "redis_sentinel",
         "redis_cluster",
         "redis_least_rights",
+        "redis_replicated",
     ];
     let missing: Vec<_> = named
         .iter()

@@ -34,9 +34,11 @@ fn lock_problem(error: &lock_core::Error) -> Problem {
         ErrorKind::InvalidInput => {
             return Problem::new(problems::UNPROCESSABLE).detail(error.to_string());
         }
-        ErrorKind::Unavailable | ErrorKind::ShutDown => Problem::new(problems::LOCK_UNAVAILABLE)
-            .detail("the lock service does not answer: send the request again")
-            .retry_after(std::time::Duration::from_secs(1)),
+        ErrorKind::Unavailable | ErrorKind::TooFewReplicas | ErrorKind::ShutDown => {
+            Problem::new(problems::LOCK_UNAVAILABLE)
+                .detail("the lock service does not answer: send the request again")
+                .retry_after(std::time::Duration::from_secs(1))
+        }
         _ => Problem::new(ProblemType::SERVICE_FAULT)
             .detail("the lock service has a fault: the operator finds the reason in the log"),
     };

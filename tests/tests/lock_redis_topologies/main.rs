@@ -14,6 +14,7 @@ mod lost_tail;
 mod paused_primary;
 mod planned;
 mod pushed;
+mod replicas;
 mod rights;
 mod world;
 mod wrong_server;

@@ -168,7 +168,8 @@ impl Waiter<'_> {
         if lease.deadline() <= now {
             return Ok(None);
         }
-        if self.request.upkeep == Upkeep::Watchdog {
+        // Replicas are waited for only when it is ours.
+        if self.request.upkeep == Upkeep::Watchdog && self.backend.replication.is_none() {
             let lease = lease.to_be_confirmed(now, CONFIRM_PART);
             return Ok(Some(Grant::new(token, lease).reserving(reserved)));
         }

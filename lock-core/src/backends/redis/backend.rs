@@ -8,6 +8,7 @@ use super::{
     layout::Layout,
     nodes::Nodes,
     pushes::Pushes,
+    replicas::Replication,
     service::{ASKING_MAX, Service},
 };
 use crate::{
@@ -23,6 +24,8 @@ pub struct RedisBackend {
     /// Connections of their own: a renewal must not stand behind anything else.
     pub(super) renewals: Nodes,
     pub(super) pushes: Pushes,
+    /// If grants count only when replicas have them.
+    pub(super) replication: Option<Replication>,
 }
 
 impl RedisBackend {
@@ -49,7 +52,11 @@ impl RedisBackend {
         let keys = Keys::new(options.prefix.clone(), options.shards);
         let layout = Layout::new(&keys, options.shards);
         let nodes = Nodes::open(url, &options, layout.clone()).await?;
-        let renewals = Nodes::new(url, &options, layout)?;
+        let renewals = Nodes::new(url, &options, layout.clone())?;
+        let replication = match options.replicas {
+            Some(replicas) => Some(Replication::open(url, &options, layout, replicas).await?),
+            None => None,
+        };
         let service = Arc::new(Service {
             nodes,
             keys,
@@ -62,6 +69,7 @@ impl RedisBackend {
             service,
             renewals,
             pushes,
+            replication,
         })
     }
 }
@@ -80,7 +88,15 @@ impl LockBackend for RedisBackend {
         &'a self,
         request: &'a AcquireRequest,
     ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
-        Box::pin(self.acquire(request))
+        Box::pin(async move {
+            let attempt = self.acquire(request).await?;
+            if let (Some(replication), Attempt::Granted(grant)) = (&self.replication, &attempt) {
+                let (requests, grants) =
+                    (std::slice::from_ref(request), std::slice::from_ref(grant));
+                replication.secure(&self.service, requests, grants).await?;
+            }
+            Ok(attempt)
+        })
     }
 
     fn renew<'a>(
@@ -129,7 +145,13 @@ impl LockBackend for RedisBackend {
         &'a self,
         requests: &'a [AcquireRequest],
     ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
-        Box::pin(self.together(requests))
+        Box::pin(async move {
+            let attempt = self.together(requests).await?;
+            if let (Some(replication), Attempt::Granted(grants)) = (&self.replication, &attempt) {
+                replication.secure(&self.service, requests, grants).await?;
+            }
+            Ok(attempt)
+        })
     }
 
     fn part_of(&self, resource: &ResourceName) -> u16 {

@@ -80,6 +80,7 @@ mod nodes;
 mod options;
 mod pushes;
 mod renew;
+mod replicas;
 mod scripts;
 mod sentinel;
 mod service;

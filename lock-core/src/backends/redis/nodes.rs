@@ -135,6 +135,12 @@ impl Nodes {
         self.send(slot_of(shard), operation, script, parse).await
     }
 
+    /// The present connection to the server that has the shard, or a new one. If it fails, nothing
+    /// was sent.
+    pub(super) async fn link_of(&self, shard: u16, operation: Operation) -> Result<Link, Error> {
+        self.link(slot_of(shard), None, operation).await
+    }
+
     /// Whether the keys of one script may be of several shards.
     pub(super) fn shards_share_scripts(&self) -> bool {
         self.0.topology != Topology::Cluster

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::replicas::Replicas;
 use crate::{Error, ErrorKind, InitialToken, Operation};
 
 /// Settings of a Redis lock service.
@@ -10,6 +11,7 @@ pub struct RedisOptions {
     pub(super) shards: u16,
     pub(super) initial_token: InitialToken,
     pub(super) response_timeout: Duration,
+    pub(super) replicas: Option<Replicas>,
 }
 
 impl RedisOptions {
@@ -41,6 +43,21 @@ impl RedisOptions {
         self
     }
 
+    /// Has every grant copied to so many replicas before it is returned, within so much time.
+    /// Defaults to none; the time is at least 1 ms and shorter than the response timeout.
+    ///
+    /// A grant that they do not get in time is given back, and the acquire fails with
+    /// [`ErrorKind::TooFewReplicas`]. It costs two more round trips on a connection of its own, one
+    /// grant at a time for each server.
+    ///
+    /// NOT guaranteed is that a failover keeps every grant: a server that never got it may be
+    /// promoted. Only with the number of *all* replicas can that not happen, and then none of them
+    /// may fail. Renewals and releases are not waited for.
+    pub const fn replicas(mut self, number: u32, within: Duration) -> Self {
+        self.replicas = Some(Replicas { number, within });
+        self
+    }
+
     pub(super) fn check(&self) -> Result<(), Error> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
         let wrong = if !(1..=64).contains(&self.prefix.len()) || !self.prefix.bytes().all(plain) {
@@ -49,6 +66,12 @@ impl RedisOptions {
             "there are 1 to 1024 shards"
         } else if self.response_timeout < Duration::from_millis(10) {
             "a response timeout is at least 10 ms"
+        } else if self.replicas.is_some_and(|replicas| {
+            replicas.number == 0
+                || replicas.within < Duration::from_millis(1)
+                || replicas.within >= self.response_timeout
+        }) {
+            "at least 1 replica is waited for, for at least 1 ms and less than the response timeout"
         } else {
             return Ok(());
         };
@@ -63,6 +86,7 @@ impl Default for RedisOptions {
             shards: 64,
             initial_token: InitialToken::default(),
             response_timeout: Duration::from_secs(2),
+            replicas: None,
         }
     }
 }

@@ -23,6 +23,7 @@ scripts! {
     CANCEL = "lua/cancel.lua";
     FORCE_RELEASE = "lua/force_release.lua";
     INSPECT = "lua/inspect.lua";
+    REWRITE = "lua/rewrite.lua";
 }
 
 const SHARED: [(&str, &str); 5] = [

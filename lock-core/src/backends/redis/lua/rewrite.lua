@@ -1,0 +1,21 @@
+#!lua flags=allow-oom
+-- Begins with shared.lua.
+--
+-- Writes a full lease again as it is. Whoever waits for replicas next on the same connection waits
+-- for this write, and so for the grant before it.
+--
+-- KEYS[1] lease of the resource
+-- ARGV[1] holder
+-- ARGV[2] token
+--
+-- Returns {"written"} | {"not_holder"}
+--
+-- Idempotent, and changes nothing.
+
+local lease = load(KEYS[1])
+if not lease or lease.holder ~= ARGV[1] or lease.token ~= ARGV[2] or lease.left <= 0
+  or lease.state ~= "f" then
+  return {"not_holder"}
+end
+save(KEYS[1], lease)
+return {"written"}
