@@ -38,9 +38,8 @@ impl Cohort {
         }
         .reply()
         .await;
-        let now = self.clock.now();
-        let answered_meanwhile = {
-            let mut state = self.state();
+        let abandoned = {
+            let (mut state, now) = self.state_now();
             for (debt, answer) in &reply.paid {
                 state.lines.paid(debt, *answer, now);
             }
@@ -48,7 +47,7 @@ impl Cohort {
             state.take_abandoned()
         };
         // Outside the lock: what a request does when it is dropped is its own business.
-        drop(answered_meanwhile);
+        drop(abandoned);
     }
 
     fn request(&self, asking: Asking, debts: Vec<Debt>) -> Request {

@@ -33,7 +33,10 @@ impl LockBackend for Cohort {
             if !self.reserves {
                 return self.service.acquire(request).await;
             }
-            let entry = self.state().lines.enter(request, self.clock.now());
+            let entry = {
+                let (mut state, now) = self.state_now();
+                state.lines.enter(request, now)
+            };
             match entry {
                 Entry::Straight => self.service.acquire(request).await,
                 Entry::Answered(answer) => answer,
@@ -53,7 +56,10 @@ impl LockBackend for Cohort {
 
     fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
         Box::pin(async move {
-            let release = self.state().lines.release(lease, self.clock.now());
+            let release = {
+                let (mut state, now) = self.state_now();
+                state.lines.release(lease, now)
+            };
             match release {
                 Release::Straight => self.service.release(lease).await,
                 Release::Answered(answer) => Ok(answer),
@@ -65,7 +71,7 @@ impl LockBackend for Cohort {
     fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let (known, abandoned) = {
-                let (now, mut state) = (self.clock.now(), self.state());
+                let (mut state, now) = self.state_now();
                 (state.lines.cancel(attempt, now), state.take_abandoned())
             };
             drop(abandoned);

@@ -22,7 +22,7 @@ use self::{
     lines::{Lines, Ticket},
     payment::Payment,
 };
-use crate::{AttemptRef, Clock, Error, Extension, LockBackend, ResourceName};
+use crate::{AttemptRef, Clock, Error, Extension, LockBackend, Moment, ResourceName};
 
 /// A lock service whose waiters in this process stand in one line, and pass the lock on among
 /// themselves without asking the service.
@@ -104,6 +104,12 @@ impl Cohort {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The time is read when nobody else can change anything any more: it decides who may have what.
+    fn state_now(&self) -> (MutexGuard<'_, State>, Moment) {
+        let state = self.state();
+        (state, self.clock.now())
+    }
+
     /// Keeps a request for whoever is at the head next, if anybody still wants it.
     fn park(&self, tenure: &AttemptRef, request: Request) {
         let mut state = self.state();
@@ -113,9 +119,8 @@ impl Cohort {
     }
 
     fn leave(&self, ticket: &Ticket) {
-        let now = self.clock.now();
         let abandoned = {
-            let mut state = self.state();
+            let (mut state, now) = self.state_now();
             state.lines.leave(ticket, now);
             state.take_abandoned()
         };

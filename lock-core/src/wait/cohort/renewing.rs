@@ -7,7 +7,7 @@ impl Cohort {
     /// Renews tenures in the name of their local holders, and what is none of ours, in one batch.
     pub(super) async fn renew_all(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         let renewals: Vec<_> = {
-            let (now, mut state) = (self.clock.now(), self.state());
+            let (mut state, now) = self.state_now();
             let renewal = |lease| state.lines.renewal(lease, now);
             leases.iter().map(renewal).collect()
         };
@@ -23,7 +23,7 @@ impl Cohort {
         } else {
             self.service.renew(&requests).await.into_iter()
         };
-        let (now, mut state) = (self.clock.now(), self.state());
+        let (mut state, now) = self.state_now();
         let settle = |(lease, renewal): (&RenewRequest, &Renewal)| {
             if matches!(renewal, Renewal::NotHolder) {
                 return Ok(Renewed::NotHolder);

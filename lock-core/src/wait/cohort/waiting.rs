@@ -43,7 +43,10 @@ impl<'a> Waiting<'a> {
         };
         let clock = &*self.cohort.clock;
         loop {
-            let duty = self.cohort.state().lines.duty(&self.ticket, clock.now());
+            let duty = {
+                let (mut state, now) = self.cohort.state_now();
+                state.lines.duty(&self.ticket, now)
+            };
             tokio::select! {
                 biased;
                 answer = &mut self.answer => {

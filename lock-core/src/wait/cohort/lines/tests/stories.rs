@@ -168,7 +168,7 @@ fn pick<T>(list: &mut Vec<T>, n: usize) -> Option<T> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn tokens_rise_and_are_unique_and_nobody_waits_for_ever(
