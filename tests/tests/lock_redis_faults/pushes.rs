@@ -18,13 +18,33 @@ const LONG: Ttl = Ttl::secs(600);
 async fn waiter(world: &World, locks: &LockManager, waiters: u64) -> JoinHandle<LeaseGuard> {
     let waiting = locks.clone();
     let task = tokio::spawn(async move { waiting.acquire("r").ttl(LONG).await.unwrap() });
+    until_in_line(world, waiters).await;
+    task
+}
+
+async fn until_in_line(world: &World, waiters: u64) {
     let resource = ResourceName::new("r").unwrap();
     until("in line", async || {
         let seen = world.rival.inspect(&resource).await.unwrap();
         seen.waiters == Some(waiters)
     })
     .await;
-    task
+}
+
+#[tokio::test]
+async fn whoever_is_served_leaves_the_line_and_no_one_else_does() {
+    let world = World::new().await;
+    let mut guard = world.rival.acquire("r").ttl(LONG).await.unwrap();
+    let mut line = Vec::new();
+    for waiters in 1..=3 {
+        line.push(waiter(&world, &world.locks, waiters).await);
+    }
+    for (left, next) in [2, 1, 0].into_iter().zip(line) {
+        guard.release().await.unwrap();
+        guard = next.await.unwrap();
+        until_in_line(&world, left).await;
+    }
+    guard.release().await.unwrap();
 }
 
 #[tokio::test]
