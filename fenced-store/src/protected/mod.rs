@@ -2,6 +2,7 @@
 
 mod acquire;
 mod error;
+mod force;
 mod guard;
 
 use std::sync::{

@@ -21,7 +21,7 @@ async fn claimed() -> (SqliteFile, SqliteFencedStore, Sequencer) {
 }
 
 /// Polls a future that often and drops it. Whether it came to its end.
-async fn poll_and_drop(future: impl Future, polls: usize) -> bool {
+pub(crate) async fn poll_and_drop(future: impl Future, polls: usize) -> bool {
     let mut left = polls;
     let mut future = pin!(future);
     poll_fn(|context| {

@@ -5,6 +5,7 @@
 
 mod dropped;
 mod file;
+mod force;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod protected;

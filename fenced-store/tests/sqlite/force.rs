@@ -1,0 +1,171 @@
+//! A lease that is ended by force, and what its holder can still do to the store.
+
+use std::sync::Arc;
+
+use fenced_store::{FenceError, Protected};
+use lock_core::{
+    Clock, ForceReleased, InitialToken, LockManager, Operation, ResourceName, SystemClock,
+    memory::MemoryBackend,
+    test_util::{Chaos, Fault, Gate, Until},
+};
+use sqlx::Sqlite;
+
+use crate::{
+    dropped::poll_and_drop,
+    file::SqliteFile,
+    rule::{Harness, balance, fenced_add, fresh, high_water},
+};
+
+const NAME: &str = "account:42";
+
+fn resource() -> ResourceName {
+    ResourceName::new(NAME).unwrap()
+}
+
+async fn protected() -> (SqliteFile, Protected<Sqlite>) {
+    let world: SqliteFile = fresh().await;
+    let locks = LockManager::connect("memory:").await.unwrap();
+    let protected = Protected::new(locks, world.store().clone());
+    (world, protected)
+}
+
+/// The control: an end of the lease alone, and writes that are not fenced, stop nobody.
+#[tokio::test]
+async fn by_force_a_holder_is_shut_out_at_once_though_nobody_acquires() {
+    let (world, accounts) = protected().await;
+    let hung = accounts.acquire(NAME).await.unwrap();
+    let ended = accounts.locks().force_release(&resource()).await.unwrap();
+    assert!(matches!(ended, ForceReleased::Ended { .. }), "{ended:?}");
+    assert!(hung.remaining().is_ok(), "it does not know yet");
+    fenced_add(&world, hung.sequencer()).await.unwrap();
+    assert_eq!(balance(&world).await, 101, "the store did not know either");
+    drop(hung);
+
+    let hung = accounts.acquire(NAME).await.unwrap();
+    let forced = accounts.force_release(&resource()).await.unwrap();
+    let ForceReleased::Ended { holder, revocation } = forced else {
+        panic!("it was held");
+    };
+    assert_eq!(holder.token, hung.token());
+    assert_eq!(high_water(&world, NAME).await, Some(revocation.get()));
+    assert!(hung.remaining().is_ok(), "it does not know yet");
+    let error = hung.begin().await.unwrap_err();
+    assert!(matches!(error, FenceError::Stale { .. }), "{error:?}");
+    let error = fenced_add(&world, hung.sequencer()).await.unwrap_err();
+    assert!(error.is_fenced(), "{error:?}");
+    let replayed = world.store().claim(hung.sequencer()).await.unwrap_err();
+    assert!(matches!(replayed, FenceError::Stale { .. }), "{replayed:?}");
+    assert_eq!(balance(&world).await, 101);
+
+    let mut unfenced = world.store().pool().acquire().await.unwrap();
+    SqliteFile::add(&mut unfenced, 1).await.unwrap();
+    drop(unfenced);
+    assert_eq!(balance(&world).await, 102, "the control lost nothing");
+}
+
+#[tokio::test]
+async fn the_next_holder_is_not_shut_out() {
+    let (world, accounts) = protected().await;
+    let hung = accounts.acquire(NAME).await.unwrap();
+    let name = resource();
+    let (forced, next) = tokio::join!(accounts.force_release(&name), async {
+        accounts.acquire(NAME).await.unwrap()
+    });
+    assert!(matches!(forced.unwrap(), ForceReleased::Ended { .. }));
+    fenced_add(&world, next.sequencer()).await.unwrap();
+    assert!(hung.begin().await.unwrap_err().is_fenced());
+    assert_eq!(accounts.floor_repairs(), 0);
+}
+
+#[tokio::test]
+async fn nor_is_one_that_claims_before_the_revocation_does() {
+    let world: SqliteFile = fresh().await;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let service = MemoryBackend::new(Arc::clone(&clock), InitialToken::Clock);
+    let chaos = Chaos::new(Arc::new(service), clock);
+    let locks = LockManager::builder().build(Arc::new(chaos.clone()));
+    let accounts = Protected::new(locks.unwrap(), world.store().clone());
+
+    let hung = accounts.acquire(NAME).await.unwrap();
+    let (answered, name) = (Gate::closed(), resource());
+    let late = Fault::DelayReply(Until::Opened(answered.clone()));
+    chaos.next(Operation::ForceRelease, late);
+    let (forced, next) = tokio::join!(accounts.force_release(&name), async {
+        answered.arrival().await;
+        let next = accounts.acquire(NAME).await.unwrap();
+        answered.open();
+        next
+    });
+    assert!(matches!(forced.unwrap(), ForceReleased::Ended { .. }));
+    let mark = high_water(&world, NAME).await;
+    assert_eq!(mark, Some(next.token().get()));
+    fenced_add(&world, next.sequencer()).await.unwrap();
+    assert!(hung.begin().await.unwrap_err().is_fenced());
+}
+
+/// What was begun before ends before: force waits for it, and nothing follows.
+#[tokio::test]
+async fn force_waits_for_a_transaction_that_is_open_and_lets_no_other_begin() {
+    let (world, accounts) = protected().await;
+    let hung = accounts.acquire(NAME).await.unwrap();
+    let mut open = hung.begin().await.unwrap();
+    SqliteFile::add(&mut open, 1).await.unwrap();
+    let commit_once_it_waits = async {
+        while accounts
+            .locks()
+            .inspect(&resource())
+            .await
+            .unwrap()
+            .holder
+            .is_some()
+        {
+            tokio::task::yield_now().await;
+        }
+        open.commit().await.unwrap();
+    };
+    let (forced, ()) = tokio::join!(
+        async { accounts.force_release(&resource()).await },
+        commit_once_it_waits
+    );
+    assert!(matches!(forced.unwrap(), ForceReleased::Ended { .. }));
+    assert!(hung.begin().await.unwrap_err().is_fenced());
+    assert_eq!(balance(&world).await, 101);
+}
+
+#[tokio::test]
+async fn force_on_what_nobody_holds_changes_nothing() {
+    let (world, accounts) = protected().await;
+    accounts
+        .acquire(NAME)
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    let before = world.dump().await;
+    let forced = accounts.force_release(&resource()).await.unwrap();
+    assert_eq!(forced, ForceReleased::NotHeld);
+    assert_eq!(world.dump().await, before);
+}
+
+#[tokio::test]
+async fn force_that_is_dropped_at_any_await_leaves_a_resource_that_can_be_had() {
+    let (world, accounts) = protected().await;
+    let mut polls = 0;
+    loop {
+        let hung = accounts.acquire(NAME).await.unwrap();
+        let name = resource();
+        let completed = poll_and_drop(accounts.force_release(&name), polls).await;
+        let stale = hung.sequencer().clone();
+        hung.release().await.unwrap();
+        let next = accounts.acquire(NAME).await.unwrap();
+        assert!(world.store().begin(&stale).await.unwrap_err().is_fenced());
+        fenced_add(&world, next.sequencer()).await.unwrap();
+        next.release().await.unwrap();
+        if completed {
+            break;
+        }
+        polls += 1;
+    }
+    assert!(polls > 0, "it never waited for the store");
+}
