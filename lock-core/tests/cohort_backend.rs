@@ -6,8 +6,8 @@ use std::{future::poll_fn, num::NonZeroU32, sync::Arc, task::Poll, time::Duratio
 
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Cohort, Error, Fairness,
-    FencingToken, Grant, Holder, InitialToken, Inspection, Issuer, LockBackend, Operation, Outcome,
-    Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl, Upkeep, Wait,
+    FencingToken, Forced, Grant, Holder, InitialToken, Inspection, Issuer, LockBackend, Operation,
+    Outcome, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl, Upkeep, Wait,
     memory::MemoryBackend,
     test_util::{Chaos, Fault, ManualClock},
 };
@@ -111,6 +111,36 @@ async fn a_waiter_that_is_dropped_has_left() {
     drop(dropped);
     world.cohort.release(&lease(&first, token)).await.unwrap();
     assert!(waiting.await.unwrap().granted().unwrap().token > token);
+}
+
+/// The service knows the tenure by its first token only, and this process shows the present one.
+#[tokio::test]
+async fn the_token_that_a_process_shows_ends_the_tenure_by_force() {
+    let world = world();
+    let resource = ResourceName::new("r").unwrap();
+    let first = request();
+    let token = world.granted(&first).await;
+    let (one, two) = (request(), request());
+    let mut line = [world.cohort.acquire(&one), world.cohort.acquire(&two)];
+    for waiter in &mut line {
+        assert!(is_pending(waiter).await);
+    }
+    world.cohort.release(&lease(&first, token)).await.unwrap();
+    let [head, next] = line;
+    let token = head.await.unwrap().granted().unwrap().token;
+    world.cohort.release(&lease(&one, token)).await.unwrap();
+    let second = next.await.unwrap().granted().unwrap().token;
+
+    let seen = world.cohort.inspect(&resource).await.unwrap();
+    assert_eq!(seen.holder.unwrap().token, second);
+    let beyond = second.next().unwrap();
+    let forced = world.cohort.force_release(&resource, beyond).await.unwrap();
+    assert_eq!(forced, Forced::NotHeld);
+    let forced = world.cohort.force_release(&resource, second).await.unwrap();
+    assert!(matches!(forced, Forced::Ended { revocation } if revocation > second));
+    assert_eq!(world.holder_at_service(&two).await, None);
+    let late = world.cohort.release(&lease(&two, second)).await.unwrap();
+    assert_eq!(late, Released::NotHolder);
 }
 
 /// The call that failed may never be repeated: the next one makes up for it.
