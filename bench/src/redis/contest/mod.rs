@@ -16,6 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use lock_core::{LockManager, ResourceName};
 use redis::aio::MultiplexedConnection;
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -84,13 +85,23 @@ impl Contest {
     /// is in line.
     pub(super) async fn run(&self, server: &Server) -> Result<Verdict, BoxError> {
         let mut admin = server.connect().await?;
-        let mut players = self.players(server).await?;
+        let resource = fresh_resource();
+        let mut players = self.players(server, &resource).await?;
         let sent_before = commands::sent(&mut admin).await?;
         let asked_before = commands::called(&mut admin, self.strategy.asks_with()).await?;
         for player in &mut players {
             player.tell("line up").await?;
         }
-        self.until_lined_up(&mut admin, asked_before).await?;
+        let started = Instant::now();
+        while !self.is_lined_up(&mut admin, asked_before).await? {
+            if started.elapsed() > LINING_UP_MAX {
+                return Err(format!("not everybody is in line after {LINING_UP_MAX:?}").into());
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        if self.strategy == Strategy::Direct {
+            until_all_wait(server, &resource, self.everybody().into()).await?;
+        }
         players[0].tell("open").await?;
 
         let opened = now_ns();
@@ -114,14 +125,12 @@ impl Contest {
         judge(holds, opened + warm_up..closed, self.everybody(), sent)
     }
 
-    async fn players(&self, server: &Server) -> Result<Vec<Player>, BoxError> {
-        static CONTESTS: AtomicU32 = AtomicU32::new(0);
-        let number = CONTESTS.fetch_add(1, Ordering::Relaxed);
+    async fn players(&self, server: &Server, resource: &str) -> Result<Vec<Player>, BoxError> {
         let mut players = Vec::new();
         for process in 0..self.processes {
             let job = Job {
                 url: server.url().to_owned(),
-                resource: format!("contest:{number}"),
+                resource: resource.to_owned(),
                 strategy: self.strategy,
                 process,
                 waiters: self.waiters,
@@ -133,23 +142,14 @@ impl Contest {
         Ok(players)
     }
 
-    async fn until_lined_up(
+    /// Whether everybody has asked once.
+    async fn is_lined_up(
         &self,
         admin: &mut MultiplexedConnection,
         asked_before: u64,
-    ) -> Result<(), BoxError> {
-        let started = Instant::now();
-        let requests = u64::from(self.first_requests());
-        loop {
-            let asked = commands::called(admin, self.strategy.asks_with()).await?;
-            if asked - asked_before >= requests {
-                return Ok(());
-            }
-            if started.elapsed() > LINING_UP_MAX {
-                return Err(format!("not everybody is in line after {LINING_UP_MAX:?}").into());
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+    ) -> Result<bool, BoxError> {
+        let asked = commands::called(admin, self.strategy.asks_with()).await?;
+        Ok(asked - asked_before >= u64::from(self.first_requests()))
     }
 
     const fn everybody(&self) -> u32 {
@@ -164,6 +164,25 @@ impl Contest {
             _ => self.everybody(),
         }
     }
+}
+
+fn fresh_resource() -> String {
+    static CONTESTS: AtomicU32 = AtomicU32::new(0);
+    format!("contest:{}", CONTESTS.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Our waiters ask once before they subscribe to what wakes them, and get in line then.
+async fn until_all_wait(server: &Server, resource: &str, waiters: u64) -> Result<(), BoxError> {
+    let locks = LockManager::connect(server.url()).await?;
+    let resource = ResourceName::new(resource)?;
+    let started = Instant::now();
+    while locks.inspect(&resource).await?.waiters < Some(waiters) {
+        if started.elapsed() > LINING_UP_MAX {
+            return Err(format!("not everybody is in line after {LINING_UP_MAX:?}").into());
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(())
 }
 
 impl Strategy {
