@@ -21,6 +21,10 @@ fix:
 e2e:
     scripts/test setup build e2e
 
+# The figures of the Redis lock service against floors and peers.
+bench *options:
+    cargo run --release -p bench -- redis {{ options }}
+
 # Whether contract and conformance cases, and scripts and their headers, say the same.
 contract:
     cargo test --workspace --all-features --test project_contract --test project_lua
