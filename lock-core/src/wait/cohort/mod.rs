@@ -104,7 +104,7 @@ impl Cohort {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time is read when nobody else can change anything any more: it decides who may have what.
+    /// The time is read when nobody else can change anything any more: it decides who has what.
     fn state_now(&self) -> (MutexGuard<'_, State>, Moment) {
         let state = self.state();
         (state, self.clock.now())
