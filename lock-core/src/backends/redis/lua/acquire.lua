@@ -57,15 +57,15 @@ local function queue()
       forget_the_silent()
       if redis.call("HLEN", KEYS[5]) > most then return false end
     end
-    entry = {attempts = attempt, ticket = text(redis.call("HINCRBY", KEYS[5], "#", 1))}
+    entry = {ticket = text(redis.call("HINCRBY", KEYS[5], "#", 1))}
   end
-  entry.client, entry.latest, entry.ttl, entry.floor = ARGV[10], attempt, ARGV[6], ARGV[7]
-  entry.attempts = with_attempt(entry.attempts, attempt)
+  entry.askers = with_asker(entry.askers, ARGV[10], attempt)
+  entry.ttl, entry.floor = ARGV[6], ARGV[7]
   entry.delay, entry.reserve, entry.metadata = ARGV[11], ARGV[12], ARGV[14]
   entry.asked = now
   write_waiter(holder, entry)
   if marked then
-    redis.call("ZREM", KEYS[4], holder, "!" .. entry.client)
+    redis.call("ZREM", KEYS[4], holder, "!" .. ARGV[10])
     redis.call("PEXPIRE", KEYS[4], QUEUE_TEXT)
   end
   redis.call("ZADD", KEYS[3], entry.ticket, holder)

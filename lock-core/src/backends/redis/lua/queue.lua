@@ -8,8 +8,9 @@
 -- keep their tickets, and come back into the line when they ask again.
 -- "=holder": an acquisition whose full lease ran out, or was ended by force.
 --
--- Details are "client:latest:attempts:ttl:floor:delay:reserve:ticket:asked:metadata". The latest
--- attempt is the one that a push is for. A client without a channel is "".
+-- Details are "askers:ttl:floor:delay:reserve:ticket:asked:metadata". The askers are
+-- "client/attempt", joined by ",", the latest last: a push is for that one, on that channel. A
+-- client without a channel is "".
 
 local lease, foreign = load(KEYS[2])
 
@@ -17,16 +18,30 @@ local function waiter(holder)
   local packed = redis.call("HGET", KEYS[5], holder)
   if not packed then return nil end
   local entry = {}
-  entry.client, entry.latest, entry.attempts, entry.ttl, entry.floor, entry.delay, entry.reserve,
-    entry.ticket, entry.asked, entry.metadata =
-      packed:match("^(%x*):(%x+):([%x,]+):(%d+):(%d*):(%d+):(%d+):(%d+):(%d+):(.*)$")
+  entry.askers, entry.ttl, entry.floor, entry.delay, entry.reserve, entry.ticket, entry.asked,
+    entry.metadata = packed:match("^([%x/,]+):(%d+):(%d*):(%d+):(%d+):(%d+):(%d+):(.*)$")
+  entry.client, entry.latest = entry.askers:match("(%x*)/(%x+)$")
   return entry
 end
 
+-- The askers but for this attempt, or nil if none is left.
+local function without_asker(askers, attempt)
+  local others = {}
+  for client, other in askers:gmatch("(%x*)/(%x+)") do
+    if other ~= attempt then others[#others + 1] = client .. "/" .. other end
+  end
+  if #others > 0 then return table.concat(others, ",") end
+end
+
+-- The askers with this one as the latest.
+local function with_asker(askers, client, attempt)
+  local others = askers and without_asker(askers, attempt)
+  return (others and others .. "," or "") .. client .. "/" .. attempt
+end
+
 local function write_waiter(holder, entry)
-  redis.call("HSET", KEYS[5], holder, table.concat({entry.client, entry.latest, entry.attempts,
-    entry.ttl, entry.floor, entry.delay, entry.reserve, entry.ticket, entry.asked,
-    entry.metadata}, ":"))
+  redis.call("HSET", KEYS[5], holder, table.concat({entry.askers, entry.ttl, entry.floor,
+    entry.delay, entry.reserve, entry.ticket, entry.asked, entry.metadata}, ":"))
 end
 
 local function leave(holder)
@@ -67,9 +82,8 @@ end
 local function drop_from_line(holder, attempt)
   local entry = waiter(holder)
   if not entry then return end
-  entry.attempts = without_attempt(entry.attempts, attempt)
-  if not entry.attempts then return leave(holder) end
-  if entry.latest == attempt then entry.latest = entry.attempts:match("%x+$") end
+  entry.askers = without_asker(entry.askers, attempt)
+  if not entry.askers then return leave(holder) end
   write_waiter(holder, entry)
 end
 
@@ -123,9 +137,9 @@ local function hand_on(caller, start)
       if not counter then return "stuck" end
       local kept = math.min(entry.ttl, PROVISIONAL_MS)
       if reaches(entry, holder, counter.first, kept) then
-        lease = {token = draw(counter, entry.reserve), holder = holder, attempts = entry.attempts,
-          delay = entry.delay, state = "p", reserved = entry.reserve, metadata = entry.metadata,
-          blocked = kept + 1}
+        lease = {token = draw(counter, entry.reserve), holder = holder,
+          attempts = entry.askers:gsub("%x*/", ""), delay = entry.delay, state = "p",
+          reserved = entry.reserve, metadata = entry.metadata, blocked = kept + 1}
         extend(KEYS[2], lease, kept)
         return "granted"
       end
