@@ -114,12 +114,18 @@ local function reaches(entry, holder, token, kept)
   return type(receivers) == "number" and receivers > 0
 end
 
+-- Whether it is one waiter's floor or reserve that is in the way. It is told when it asks, and may
+-- never ask again: others must not wait for that.
+local function asks_too_much(wrong)
+  return wrong[1] == "implausible" or wrong[1] == "exhausted"
+end
+
 -- Grants a free resource to the first in line that can be reached, with a provisional lease. The
 -- message goes out when the script has ended, so the lease is there before it arrives.
 --
 -- Returns "nobody": the line is empty; "granted"; "caller": it is the caller's turn, who is left to
--- the script; "stuck": no token can be drawn, which waiters learn when they ask; or "more": MOVES
--- were out of reach, run it again.
+-- the script; "stuck": the counter is missing or broken, which waiters learn when they ask; or
+-- "more": MOVES were out of reach, run it again.
 local function hand_on(caller, start)
   for _ = 1, MOVES do
     local holder = redis.call("ZRANGE", KEYS[3], 0, 0)[1]
@@ -133,19 +139,19 @@ local function hand_on(caller, start)
       redis.call("ZREM", KEYS[3], holder)
       put_aside(holder)
     else
-      local counter = counter_before(entry.floor, entry.reserve, start)
-      if not counter then return "stuck" end
+      local counter, wrong = counter_before(entry.floor, entry.reserve, start)
       local kept = math.min(entry.ttl, PROVISIONAL_MS)
-      if reaches(entry, holder, counter.first, kept) then
+      if counter and reaches(entry, holder, counter.first, kept) then
         lease = {token = draw(counter, entry.reserve), holder = holder,
           attempts = entry.askers:gsub("%x*/", ""), delay = entry.delay, state = "p",
           reserved = entry.reserve, metadata = entry.metadata, blocked = kept + 1}
         extend(KEYS[2], lease, kept)
         return "granted"
       end
+      if wrong and not asks_too_much(wrong) then return "stuck" end
       redis.call("ZREM", KEYS[3], holder)
       put_aside(holder)
-      if entry.client ~= "" then put_aside("!" .. entry.client) end
+      if counter and entry.client ~= "" then put_aside("!" .. entry.client) end
     end
   end
   return "more"
