@@ -47,16 +47,28 @@ local function grant()
   return {"granted", lease.token, ARGV[6], "f", ARGV[12]}
 end
 
--- Takes a place in line, or keeps the one that there is. False if too many wait already.
+-- The last ticket is in the hash too, and whoever has not confirmed its grant.
+local function how_many_wait()
+  local many = redis.call("HLEN", KEYS[5]) - 1
+  if lease and lease.state == "p" then many = many - 1 end
+  return math.max(many, 0)
+end
+
+-- Whether there is a place in line, or one could be taken.
+local function has_room()
+  local most = tonumber(ARGV[13])
+  if not most or redis.call("HEXISTS", KEYS[5], holder) == 1 then return true end
+  if how_many_wait() < most then return true end
+  forget_the_unreachable()
+  forget_the_silent()
+  return how_many_wait() < most
+end
+
+-- Takes a place in line, or keeps the one that there is.
 local function queue()
   local entry = waiter(holder)
   if not entry then
     if marked then forget_the_unreachable() end
-    local most = tonumber(ARGV[13])
-    if most and redis.call("HLEN", KEYS[5]) > most then
-      forget_the_silent()
-      if redis.call("HLEN", KEYS[5]) > most then return false end
-    end
     entry = {ticket = text(redis.call("HINCRBY", KEYS[5], "#", 1))}
   end
   entry.askers = with_asker(entry.askers, ARGV[10], attempt)
@@ -71,7 +83,6 @@ local function queue()
   redis.call("ZADD", KEYS[3], entry.ticket, holder)
   redis.call("PEXPIRE", KEYS[3], QUEUE_TEXT)
   redis.call("PEXPIRE", KEYS[5], QUEUE_TEXT)
-  return true
 end
 
 local function waiting()
@@ -103,7 +114,8 @@ end
 
 if lease and lease.blocked > 0 then
   if not waits then return {"held", text(lease.blocked)} end
-  if not queue() then return {"full"} end
+  if not has_room() then return {"full"} end
+  queue()
   return waiting()
 end
 
@@ -114,10 +126,14 @@ marked = marked or lease ~= nil
 settle_what_is_over()
 if alone then return grant() end
 
-if waits and not queue() then return {"full"} end
+-- Nobody has to wait for what turns out to be free.
+local room = not waits or has_room()
+if waits then queue() end
 local outcome = hand_on(waits and holder or nil, start)
+if not room and outcome ~= "caller" then leave(holder) end
 if outcome == "more" then return {"more"} end
 if outcome == "granted" then
+  if not room then return {"full"} end
   if waits then return waiting() end
   return {"held", text(lease.left)}
 end

@@ -56,12 +56,29 @@ local function put_aside(member)
   redis.call("PEXPIRE", KEYS[4], QUEUE_TEXT)
 end
 
+-- Who could not be reached for QUEUE_MS has not asked either: forgets a few of them, and
+-- of other marks.
+local function forget_the_unreachable()
+  local over = text(now - QUEUE_MS)
+  for _, member in ipairs(redis.call("ZRANGE", KEYS[4], "-inf", over, "BYSCORE", "LIMIT", 0, 16)) do
+    redis.call("ZREM", KEYS[4], member)
+    redis.call("HDEL", KEYS[5], member)
+  end
+end
+
+-- An acquisition has ended without a release: it is never granted again. Older marks go, so that a
+-- resource whose leases always run out does not collect them.
+local function mark_ended(holder)
+  forget_the_unreachable()
+  put_aside("=" .. holder)
+end
+
 -- A lease is over, and nobody stands in the way any more. A full one leaves a mark, so that its
 -- acquisition is never granted again. A provisional one was pushed to a client that is not there,
 -- or too slow: the line goes on without that client until it asks.
 local function settle()
   if lease.state == "f" then
-    put_aside("=" .. lease.holder)
+    mark_ended(lease.holder)
   else
     local entry = waiter(lease.holder)
     if entry then
@@ -85,15 +102,6 @@ local function drop_from_line(holder, attempt)
   entry.askers = without_asker(entry.askers, attempt)
   if not entry.askers then return leave(holder) end
   write_waiter(holder, entry)
-end
-
--- Who could not be reached for QUEUE_MS has not asked either: forgets a few of them.
-local function forget_the_unreachable()
-  local over = text(now - QUEUE_MS)
-  for _, member in ipairs(redis.call("ZRANGE", KEYS[4], "-inf", over, "BYSCORE", "LIMIT", 0, 16)) do
-    redis.call("ZREM", KEYS[4], member)
-    redis.call("HDEL", KEYS[5], member)
-  end
 end
 
 -- Makes room in a line that is full, among the first: a lease may be held for long, and who waited
