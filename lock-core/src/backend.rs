@@ -80,8 +80,9 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// 19. **List** (`list_shows_what_is_held`). It has everything that is held or waited for the whole
 ///     time, and nothing that is neither, with what an inspection would show.
 /// 20. **Together** (`together_is_all_or_none`, `together_is_replayed`,
-///     `together_compares_places`, `together_is_cancelled_one_by_one`). Either each resource is
-///     granted, with a token of its own, or nothing has changed. While anybody else holds one of
+///     `together_compares_places`, `together_names_each_once`,
+///     `together_is_cancelled_one_by_one`). Either each resource is granted, with a token of its
+///     own, or nothing has changed. None may be named twice. While anybody else holds one of
 ///     them it is [`Attempt::Held`]; who waits in line is passed. Sent again it is the same grant.
 ///     Each lease is renewed, released and cancelled by itself. Names with a common `{tag}` are
 ///     always of one place.

@@ -1,5 +1,9 @@
+#[cfg(any(feature = "memory", feature = "redis"))]
+use std::collections::BTreeSet;
 use std::{fmt, num::NonZeroU32, time::Duration};
 
+#[cfg(any(feature = "memory", feature = "redis"))]
+use crate::{Error, ErrorKind, Operation};
 use crate::{FencingToken, Holder, Metadata, Moment, ResourceName, Sequencer, Ttl};
 
 /// A request to acquire a lease. All that identifies it exists before the first byte is sent.
@@ -45,6 +49,22 @@ impl AcquireRequest {
             max_waiters: None,
             reserve: NonZeroU32::MIN,
         }
+    }
+
+    /// Refuses to acquire a resource twice at once: one of its two tokens would be nobody's.
+    #[cfg(any(feature = "memory", feature = "redis"))]
+    pub(crate) fn each_resource_once(requests: &[Self], kind: &'static str) -> Result<(), Error> {
+        let mut names = BTreeSet::new();
+        for Self { attempt, .. } in requests {
+            if !names.insert(&attempt.resource) {
+                return Err(
+                    Error::new(ErrorKind::InvalidInput, Operation::Acquire, kind)
+                        .on(&attempt.resource)
+                        .because("it is named twice"),
+                );
+            }
+        }
+        Ok(())
     }
 }
 

@@ -67,7 +67,7 @@ pub use self::{
     },
     together::{
         together_compares_places, together_is_all_or_none, together_is_cancelled_one_by_one,
-        together_is_replayed,
+        together_is_replayed, together_names_each_once,
     },
     waiting::{
         fairness_as_claimed, wait_deadline, waits_by_the_present_lease, waits_until_expiry,
@@ -112,7 +112,8 @@ macro_rules! conformance_tests {
             holds_are_given_back_one_by_one a_hold_is_compared a_renewal_shortens_no_hold
             holds_are_lost_together force_release_revokes force_release_hands_on
             list_shows_what_is_held together_is_all_or_none together_is_replayed
-            together_compares_places together_is_cancelled_one_by_one);
+            together_compares_places together_names_each_once
+            together_is_cancelled_one_by_one);
     };
     (@cases $module:ident, $harness:expr, $($case:ident)+) => {
         mod $module {

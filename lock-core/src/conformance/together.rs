@@ -41,7 +41,7 @@ pub async fn together_is_all_or_none(harness: &impl Harness) {
 }
 
 /// Clause 20: the same acquisition sent again is the same grants, and after one of them was
-/// released it gets none.
+/// released it gets none. Each release can be sent again.
 pub async fn together_is_replayed(harness: &impl Harness) {
     let backend = harness.backend();
     if !claims(&*backend, Extension::Together) {
@@ -60,8 +60,10 @@ pub async fn together_is_replayed(harness: &impl Harness) {
         (ErrorKind::Released, Outcome::NotApplied)
     );
     assert_held(&*backend, &requests, [true, true, false]).await;
-    for (request, grant) in requests.iter().zip(grants).take(2) {
-        release(&*backend, request, grant).await;
+    for _ in 0..2 {
+        for (request, grant) in requests.iter().zip(&grants) {
+            release(&*backend, request, *grant).await;
+        }
     }
 }
 
@@ -94,6 +96,23 @@ pub async fn together_compares_places(harness: &impl Harness) {
             assert_held(&*backend, &requests, [false; 2]).await;
         }
     }
+}
+
+/// Clause 20: no resource is asked for twice at once.
+pub async fn together_names_each_once(harness: &impl Harness) {
+    let backend = harness.backend();
+    if !claims(&*backend, Extension::Together) {
+        return;
+    }
+    let one = resource("twice");
+    let requests = requests(&[one.clone(), one.clone()]);
+    let refused = backend.acquire_together(&requests).await;
+    let error = refused.expect_err("only one of its tokens could be of use");
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (ErrorKind::InvalidInput, Outcome::NotApplied)
+    );
+    assert!(!is_held(&*backend, &one).await);
 }
 
 /// Clause 20: who went away cancels each of them, and a late request gains nothing.

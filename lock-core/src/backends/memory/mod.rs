@@ -181,6 +181,7 @@ impl LockBackend for MemoryBackend {
         requests: &'a [AcquireRequest],
     ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
         Box::pin(async move {
+            AcquireRequest::each_resource_once(requests, KIND)?;
             let (now, unix_time) = (self.clock.now(), self.clock.unix_time());
             let answer = self.table().acquire_together(requests, now, unix_time);
             answer.map_err(|refusal| refusal.error(Operation::Acquire))

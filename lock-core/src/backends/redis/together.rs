@@ -13,12 +13,16 @@ use crate::{
     AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, Lease, Metadata, Operation,
 };
 
+/// So many resources one script looks at, which keeps everybody else waiting meanwhile.
+const RESOURCES_MAX: usize = 256;
+
 impl RedisBackend {
     /// One look at resources of one shard.
     pub(super) async fn together(
         &self,
         requests: &[AcquireRequest],
     ) -> Result<Attempt<Vec<Grant>>, Error> {
+        AcquireRequest::each_resource_once(requests, KIND)?;
         let shard = self.common_shard(requests)?;
         let mut start = false;
         loop {
@@ -62,6 +66,9 @@ impl RedisBackend {
             .split_first()
             .ok_or_else(|| error("there is no resource to acquire"))?;
         let first = shard(first);
+        if requests.len() > RESOURCES_MAX {
+            return Err(error("these are too many resources to acquire at once"));
+        }
         if others.iter().any(|request| shard(request) != first) {
             return Err(error(
                 "the resources are of several shards: give their names a common {tag}",
@@ -92,6 +99,7 @@ impl RedisBackend {
             );
             script
                 .key(keys.lease())
+                .key(keys.aside())
                 .key(keys.tombstone(&digest))
                 .key(keys.tombstone_of_attempt(&digest, attempt.id))
                 .arg(&digest)

@@ -26,7 +26,7 @@ if not lease or lease.token ~= ARGV[4] or lease.blocked <= 0 then return {"not_h
 local counter, wrong = counter_before("", 1, false)
 if not counter then return wrong end
 local revocation = draw(counter, 1)
-mark_ended(lease.holder)
+mark_ended(KEYS[4], lease.holder)
 if lease.state == "p" then leave(lease.holder) end
 redis.call("DEL", KEYS[2])
 lease = nil

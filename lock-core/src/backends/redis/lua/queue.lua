@@ -56,8 +56,7 @@ local function put_aside(member)
   redis.call("PEXPIRE", KEYS[4], QUEUE_TEXT)
 end
 
--- Who could not be reached for QUEUE_MS has not asked either: forgets a few of them, and
--- of other marks.
+-- Who could not be reached for QUEUE_MS has not asked either: forgets a few of them.
 local function forget_the_unreachable()
   local over = text(now - QUEUE_MS)
   for _, member in ipairs(redis.call("ZRANGE", KEYS[4], "-inf", over, "BYSCORE", "LIMIT", 0, 16)) do
@@ -66,19 +65,12 @@ local function forget_the_unreachable()
   end
 end
 
--- An acquisition has ended without a release: it is never granted again. Older marks go, so that a
--- resource whose leases always run out does not collect them.
-local function mark_ended(holder)
-  forget_the_unreachable()
-  put_aside("=" .. holder)
-end
-
 -- A lease is over, and nobody stands in the way any more. A full one leaves a mark, so that its
 -- acquisition is never granted again. A provisional one was pushed to a client that is not there,
 -- or too slow: the line goes on without that client until it asks.
 local function settle()
   if lease.state == "f" then
-    mark_ended(lease.holder)
+    mark_ended(KEYS[4], lease.holder)
   else
     local entry = waiter(lease.holder)
     if entry then

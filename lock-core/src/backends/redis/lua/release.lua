@@ -21,6 +21,8 @@
 -- Idempotent: while the tombstone stays, a release that is sent again is released again.
 
 local holder, token, attempt = ARGV[4], ARGV[5], ARGV[6]
+-- Tokens, because leases that were acquired together have one holder.
+local tombstone = redis.call("GET", KEYS[6]) or ""
 
 local function released()
   if not lease and hand_on() == "more" then return {"more"} end
@@ -30,11 +32,11 @@ end
 local ours = lease and lease.holder == holder and lease.token == token and lease.left > 0
 if ours and attempt ~= "" and not lease.attempts:find(attempt, 1, true) then ours = false end
 if not ours then
-  if redis.call("GET", KEYS[6]) == token then return released() end
+  if ("," .. tombstone .. ","):find("," .. token .. ",", 1, true) then return released() end
   return {"not_holder"}
 end
 
-redis.call("SET", KEYS[6], token, "PX", ENDED_MS)
+redis.call("SET", KEYS[6], tombstone .. "," .. token, "PX", ENDED_MS)
 local others = attempt ~= "" and without_attempt(lease.attempts, attempt)
 if others then
   lease.attempts = others

@@ -66,3 +66,14 @@ local function without_attempt(attempts, attempt)
   end
   if #others > 0 then return table.concat(others, ",") end
 end
+
+-- An acquisition has ended without a release: it is never granted again. Some older marks go, so
+-- that a resource whose leases always run out does not collect them.
+local function mark_ended(aside, holder)
+  local over = text(now - QUEUE_MS)
+  for _, member in ipairs(redis.call("ZRANGE", aside, "-inf", over, "BYSCORE", "LIMIT", 0, 16)) do
+    if member:sub(1, 1) == "=" then redis.call("ZREM", aside, member) end
+  end
+  redis.call("ZADD", aside, now, "=" .. holder)
+  redis.call("PEXPIRE", aside, QUEUE_TEXT)
+end

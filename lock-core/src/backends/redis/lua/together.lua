@@ -5,8 +5,9 @@
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the first resource
--- KEYS[3] tombstone of its holder
--- KEYS[4] tombstone of its holder and attempt, and three keys more for every further resource
+-- KEYS[3] what is aside of it
+-- KEYS[4] tombstone of its holder
+-- KEYS[5] tombstone of its holder and attempt, and four keys more for every further resource
 -- ARGV[1] origin: where counters start, "clock" or a token
 -- ARGV[2] raise: "1" lifts the counter to the clock first
 -- ARGV[3] start: "1" if a missing counter may start now
@@ -27,15 +28,17 @@
 
 local resources, floor, blocked = {}, "", 0
 for i = 1, (#ARGV - 3) / 6 do
-  local k, a = 3 * i - 1, 6 * i - 2
+  local k, a = 4 * i - 2, 6 * i - 2
   local lease, foreign = load(KEYS[k])
   if foreign then return {"broken_lease"} end
-  if redis.call("EXISTS", KEYS[k + 1], KEYS[k + 2]) > 0 then return {"ended"} end
+  if redis.call("EXISTS", KEYS[k + 2], KEYS[k + 3]) > 0 then return {"ended"} end
+  if redis.call("ZSCORE", KEYS[k + 1], "=" .. ARGV[a]) then return {"ended"} end
   local ours = lease and lease.holder == ARGV[a]
   if ours and lease.left <= 0 then return {"ended"} end
   if lease and not ours then blocked = math.max(blocked, lease.blocked) end
   if (tonumber(ARGV[a + 3]) or 0) > (tonumber(floor) or 0) then floor = ARGV[a + 3] end
-  resources[i] = {key = KEYS[k], lease = ours and lease, holder = ARGV[a], attempt = ARGV[a + 1],
+  resources[i] = {key = KEYS[k], aside = KEYS[k + 1], lease = ours and lease,
+    former = not ours and lease, holder = ARGV[a], attempt = ARGV[a + 1],
     ttl = ARGV[a + 2], delay = ARGV[a + 4], metadata = ARGV[a + 5]}
 end
 if blocked > 0 then return {"held", text(blocked)} end
@@ -51,6 +54,8 @@ for i, one in ipairs(resources) do
     lease.attempts = with_attempt(lease.attempts, one.attempt)
     save(one.key, lease)
   else
+    local former = one.former
+    if former and former.state == "f" then mark_ended(one.aside, former.holder) end
     lease = {token = text(token + i - 1), holder = one.holder, attempts = one.attempt,
       delay = one.delay, state = "f", reserved = "1", metadata = one.metadata}
     extend(one.key, lease, one.ttl)
