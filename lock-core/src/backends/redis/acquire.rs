@@ -75,20 +75,21 @@ impl Waiter<'_> {
         let mut reach = pushes.reach(shard);
         // Without a channel a place in line is worth little, and a channel takes a while: what is
         // free is granted without either.
-        if self.request.wait == Wait::Never || *reach.borrow() == Reach::No {
+        let never = self.request.wait == Wait::Never;
+        while never || *reach.borrow() == Reach::No {
             match self.looking.ask(None).await? {
-                Answer::Offer(offer) => {
-                    if let Some(grant) = self.take(offer).await? {
-                        return Ok(Attempt::Granted(grant));
-                    }
-                }
-                Answer::Held { left, .. } if self.request.wait == Wait::Never => {
+                Answer::Offer(offer) => match self.take(offer).await? {
+                    Some(grant) => return Ok(Attempt::Granted(grant)),
+                    None => continue,
+                },
+                Answer::Held { left, .. } if never => {
                     return Ok(Attempt::Held { retry_after: left });
                 }
                 Answer::Held { .. } => self.waits = true,
             }
             pushes.want(shard);
             self.until_reachable(&mut reach).await;
+            break;
         }
         let mut place = pushes.enter(self.request.attempt.id);
         loop {
@@ -123,7 +124,7 @@ impl Waiter<'_> {
     }
 
     async fn until_reachable(&self, reach: &mut watch::Receiver<Reach>) {
-        let patience = self.now() + SUBSCRIBE_PATIENCE;
+        let patience = std::cmp::min(self.now() + SUBSCRIBE_PATIENCE, self.deadline());
         tokio::select! {
             // As above: an error means that the backend is being dropped.
             _ = reach.wait_for(|reach| *reach != Reach::No) => {}

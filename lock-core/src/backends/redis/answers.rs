@@ -15,6 +15,8 @@ pub(super) enum Acquired {
         /// It has to be confirmed.
         provisional: bool,
         reserved: u32,
+        /// It was granted now, and not before.
+        new: bool,
     },
     Held {
         left: Duration,
@@ -98,11 +100,12 @@ impl Acquired {
     pub(super) fn parse(answer: Value) -> RedisResult<Self> {
         let words = words(answer)?;
         Ok(match as_strs(&words)[..] {
-            ["granted", token, left, state, reserved] => Self::Granted {
+            [word @ ("granted" | "again"), token, left, state, reserved] => Self::Granted {
                 token: number(token)?,
                 left: millis(left)?,
                 provisional: state == "p",
                 reserved: number(reserved)?,
+                new: word == "granted",
             },
             ["held", left] => Self::Held {
                 left: millis(left)?,

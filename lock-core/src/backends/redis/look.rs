@@ -157,7 +157,8 @@ impl<'a> Looking<'a> {
             .nodes
             .run_with(shard, Operation::Acquire, fill_in, Acquired::parse)
             .await?;
-        if matches!(answer, Acquired::Granted { .. }) {
+        // A replay draws no token, and lifts no counter.
+        if matches!(answer, Acquired::Granted { new: true, .. }) {
             link.has_raised(shard);
         }
         Ok(answer)
@@ -199,6 +200,7 @@ impl<'a> Looking<'a> {
                 left,
                 provisional,
                 reserved,
+                new: _,
             } => {
                 // Whatever the server's clock does, a lease is no longer than it was asked to be.
                 let left = std::cmp::min(left, self.request.ttl.get());

@@ -25,13 +25,14 @@
 -- ARGV[13] how many may wait at most, or ""
 -- ARGV[14] metadata
 --
--- Returns {"granted", token, left_ms, state, reserved} | {"held", left_ms}
+-- Returns {"granted", token, left_ms, state, reserved} | {"again", token, left_ms, state, reserved}
+--       | {"held", left_ms}
 --       | {"waiting", left_ms, now_ms, place} | {"full"} | {"more"} | {"ended"} | {"missing"}
 --       | {"implausible", greatest} | {"exhausted"} | {"broken_counter", why} | {"broken_lease"}
 --
 -- Idempotent: sent again by the holder of a living lease it returns the same token, its state and
--- the time left, and extends nothing; sent again by a waiter it keeps its place. A free resource
--- goes to the head of the line, not to the caller. Atomic, but an error does not roll back.
+-- the time left, and extends and lifts nothing; sent again by a waiter it keeps its place. A free
+-- resource goes to the head of the line, not to the caller. Atomic, but an error does not roll back.
 
 local holder, attempt, start, waits = ARGV[4], ARGV[5], ARGV[8] == "1", ARGV[9] == "1"
 
@@ -57,7 +58,7 @@ end
 -- Whether there is a place in line, or one could be taken.
 local function has_room()
   local most = tonumber(ARGV[13])
-  if not most or redis.call("HEXISTS", KEYS[5], holder) == 1 then return true end
+  if not most or waiter(holder) then return true end
   if how_many_wait() < most then return true end
   forget_the_unreachable()
   forget_the_silent()
@@ -107,7 +108,7 @@ if lease and lease.holder == holder then
       save(KEYS[2], lease)
     end
     if waits and lease.state == "p" then queue() end
-    return {"granted", lease.token, text(lease.left - 1), lease.state, lease.reserved}
+    return {"again", lease.token, text(lease.left - 1), lease.state, lease.reserved}
   end
   if lease.state == "f" then return {"ended"} end
 end
