@@ -293,6 +293,14 @@ impl<'a> Acquire<'a> {
                 }
                 // The grant came after its own end: given back by dropping `pending`.
                 Ok(Attempt::Granted(_)) => late_grants += 1,
+                // The same, as a later answer of the service tells it: nobody but us knows this
+                // holder, and we have released nothing.
+                Err(error)
+                    if error.kind() == ErrorKind::Released
+                        && matches!(self.identity, Identity::Fresh) =>
+                {
+                    late_grants += 1;
+                }
                 Ok(Attempt::Held { retry_after }) => {
                     pending.disarm();
                     return Ok(Attempt::Held { retry_after });
