@@ -54,6 +54,14 @@ impl Observer {
         passing
     }
 
+    /// The values of a hash.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub async fn values(&self, key: &str) -> Vec<String> {
+        self.ask(redis::cmd("HVALS").arg(key)).await
+    }
+
     /// The channels that somebody has subscribed to, those of shards among them.
     ///
     /// # Panics

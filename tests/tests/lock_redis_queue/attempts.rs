@@ -1,0 +1,113 @@
+//! One acquisition, several attempts: at two gateways, or one after the other.
+
+use std::time::Duration;
+
+use e2e::observer::until;
+use lock_core::{Attempt, LockBackend, Upkeep};
+
+use crate::world::{World, again, granted, request, waiting};
+
+#[tokio::test]
+async fn what_one_gateway_gives_up_the_other_one_is_granted() {
+    let world = World::new().await;
+    let (holder, rival) = (world.client().await, world.client().await);
+    let (first, second) = (
+        world.listening_client().await,
+        world.listening_client().await,
+    );
+    let (held, grant) = holder.holds("r").await;
+    let request = waiting("r");
+    let waiter = first.waits(&request);
+    holder.until_waiting("r", 1).await;
+    let behind = rival.waits(&waiting("r"));
+    holder.until_waiting("r", 2).await;
+
+    let given_up = again(&request);
+    let there_too = second.waits(&given_up);
+    world.until_in_details(&given_up).await;
+    there_too.abort();
+    second.0.cancel(&given_up.attempt).await.unwrap();
+    holder.release(&held, grant).await;
+
+    let grant = granted(waiter).await;
+    first.release(&request, grant).await;
+    assert!(granted(behind).await.token > grant.token, "it was passed");
+}
+
+#[tokio::test]
+async fn a_grant_that_nobody_waits_for_is_sent_back() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let (held, grant) = holder.holds("r").await;
+    let request = waiting("r");
+    let waiter = client.waits(&request);
+    holder.until_waiting("r", 1).await;
+    waiter.abort();
+    holder.release(&held, grant).await;
+    until("told that the attempt has ended", async || {
+        let tombstones = world.observer.keys(&world.key("ended:*")).await;
+        let attempt = request.attempt.id.to_string();
+        tombstones.iter().any(|key| key.ends_with(&attempt))
+    })
+    .await;
+    client.until_waiting("r", 0).await;
+}
+
+#[tokio::test]
+async fn another_attempt_does_not_make_a_pushed_lease_longer() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let (held, first) = holder.holds("r").await;
+    let request = waiting("r");
+    let waiter = client.waits(&request);
+    holder.until_waiting("r", 1).await;
+    holder.release(&held, first).await;
+    let pushed = granted(waiter).await;
+
+    let mut look = again(&request);
+    look.wait = lock_core::Wait::Never;
+    let replay = holder.0.acquire(&look).await.unwrap().granted().unwrap();
+    assert_eq!(replay.token, pushed.token);
+    until("the pushed lease ends", async || {
+        let view = holder.0.inspect(&request.attempt.resource).await.unwrap();
+        view.holder.is_none()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_cannot_rely_on_a_watchdog_gets_its_full_lease_at_once() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let (held, first) = holder.holds("r").await;
+    let mut request = waiting("r");
+    request.upkeep = Upkeep::None;
+    let waiter = client.waits(&request);
+    holder.until_waiting("r", 1).await;
+    holder.release(&held, first).await;
+    let grant = granted(waiter).await;
+    let view = client.0.inspect(&request.attempt.resource).await.unwrap();
+    let left = view.holder.unwrap().remaining;
+    assert!(left > Duration::from_secs(10), "{left:?}");
+    client.until_waiting("r", 0).await;
+    assert_eq!(world.observer.keys(&world.key("waiters:r")).await, [""; 0]);
+    client.release(&request, grant).await;
+}
+
+#[tokio::test]
+async fn a_pushed_lease_that_is_released_leaves_no_place_in_line() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let (held, first) = holder.holds("r").await;
+    let request = waiting("r");
+    let waiter = client.waits(&request);
+    holder.until_waiting("r", 1).await;
+    holder.release(&held, first).await;
+    let pushed = granted(waiter).await;
+    client.release(&request, pushed).await;
+    for key in ["line:r", "waiters:r", "aside:r"] {
+        assert_eq!(world.observer.keys(&world.key(key)).await, [""; 0]);
+    }
+    let look = holder.0.acquire(&self::request("r")).await.unwrap();
+    assert!(matches!(look, Attempt::Granted(_)), "{look:?}");
+}

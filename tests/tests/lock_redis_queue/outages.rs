@@ -1,0 +1,103 @@
+//! Waiters whose requests, answers or connections are lost on the way.
+
+use std::{sync::Arc, time::Duration};
+
+use e2e::{
+    observer::until,
+    proxy::{Fault, Proxy},
+    servers::{Redis, redis},
+};
+use lock_core::{
+    Attempt, Clock, LockBackend, LockManager, SystemClock, Ttl, Upkeep, Wait,
+    redis::{RedisBackend, RedisOptions},
+};
+
+use crate::world::{SOON, World, again, granted, request, waiting};
+
+#[tokio::test]
+async fn one_look_stays_one_look_although_what_it_found_is_gone() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let proxy = Proxy::start(redis().await.url()).await;
+    let gateway = world.client_at(&proxy.url("redis")).await;
+    let (held, first) = holder.holds("r").await;
+    let request = waiting("r");
+    let waiter = client.waits(&request);
+    holder.until_waiting("r", 1).await;
+    holder.release(&held, first).await;
+    granted(waiter).await;
+
+    // It finds the lease that was pushed to the other attempt, and confirms it too late.
+    let mut look = again(&request);
+    (look.wait, look.upkeep) = (Wait::Never, Upkeep::None);
+    let found = proxy.at_reply_to(&look.attempt.id.to_string(), Fault::HoldRequests);
+    let answer = gateway.waits(&look);
+    until("found", async || found.has_sprung()).await;
+    let next = granted(holder.waits(&waiting("r"))).await;
+    assert!(next.token > first.token);
+    proxy.let_go();
+    let answer = tokio::time::timeout(SOON, answer).await;
+    let answer = answer.expect("it does not wait").unwrap().unwrap();
+    assert!(matches!(answer, Attempt::Held { .. }), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_wait_is_over_in_time_although_grants_cannot_be_listened_to() {
+    let world = World::new().await;
+    let holder = world.client().await;
+    let proxy = Proxy::start(redis().await.url()).await;
+    let client = world.client_at(&proxy.url("redis")).await;
+    proxy.inflict_on_new(Fault::BlackHole);
+    holder.holds("r").await;
+    let mut request = request("r");
+    let asked = SystemClock.now();
+    request.wait = Wait::Until(asked + Duration::from_millis(50));
+    let answer = client.0.acquire(&request).await.unwrap();
+    assert!(matches!(answer, Attempt::Held { .. }), "{answer:?}");
+    let took = SystemClock.now().since(asked);
+    assert!(took < Duration::from_millis(800), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_lease_that_ran_out_before_its_answer_came_is_asked_for_again() {
+    let server = Redis::start().await;
+    let proxy = Proxy::start(server.url()).await;
+    let options = RedisOptions::default().response_timeout(Duration::from_millis(300));
+    let backend = RedisBackend::connect(&proxy.url("redis"), options, Arc::new(SystemClock))
+        .await
+        .unwrap();
+    let locks = LockManager::builder().build(Arc::new(backend)).unwrap();
+    locks.acquire("r").await.unwrap().release().await.unwrap();
+    let lost = proxy.at_reply_to(":r", Fault::DropReplies);
+    let guard = locks.acquire("r").ttl(Ttl::millis(150)).await.unwrap();
+    assert!(lost.has_sprung());
+    assert!(guard.remaining().is_ok());
+}
+
+#[tokio::test]
+async fn the_counter_is_lifted_although_the_first_grant_of_a_connection_is_an_old_one() {
+    let world = World::new().await;
+    let before = world.client().await;
+    let (old, grant) = before.holds("held").await;
+    let url = redis().await.url();
+    let mut commands = redis::Client::open(url)
+        .unwrap()
+        .get_multiplexed_async_connection()
+        .await
+        .unwrap();
+    // As after a failover that lost the tail of the writes.
+    let mut lost = redis::cmd("SET");
+    let lost = lost.arg(world.key("counter")).arg(5);
+    let () = lost.query_async(&mut commands).await.unwrap();
+
+    let client = world.client().await;
+    let replay = client.0.acquire(&again(&old)).await.unwrap().granted();
+    assert_eq!(replay.unwrap().token, grant.token);
+    let (_, next) = client.holds("next").await;
+    assert!(
+        next.token > grant.token,
+        "{:?} after {:?}",
+        next.token,
+        grant.token
+    );
+}
