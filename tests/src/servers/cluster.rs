@@ -105,8 +105,9 @@ impl RedisCluster {
         .await;
     }
 
-    /// Moves the slot of a key to another primary, as an operator does who rebalances. It stays
-    /// half moved for `pause` at least. Returns its number.
+    /// Moves the slot of a key to another primary, as an operator does who rebalances. It stops
+    /// for `pause` when half of the keys have moved, and again when all have but the slot has not.
+    /// Returns the number of the slot.
     ///
     /// # Panics
     /// If a node refuses.
@@ -125,10 +126,14 @@ impl RedisCluster {
         let () = from
             .command(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id])
             .await;
+        let count: usize = from.command(&["CLUSTER", "COUNTKEYSINSLOT", &slot]).await;
         let key_by_key = ["CLUSTER", "GETKEYSINSLOT", &slot, "1"];
-        loop {
+        for moved in 0.. {
             let keys: Vec<String> = from.command(&key_by_key).await;
             let Some(key) = keys.first() else { break };
+            if moved == count / 2 {
+                sleep(pause).await;
+            }
             let () = from
                 .command(&["MIGRATE", "127.0.0.1", to.port(), key, "0", "5000"])
                 .await;

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use e2e::servers::{RedisCluster, RedisWithSentinels};
+use lock_core::Ttl;
 use redis::RedisError;
 
 use crate::{
@@ -81,6 +82,34 @@ async fn a_slot_that_moves_under_load_costs_no_token_and_no_error() {
         met.contains("TRYAGAIN") && met.contains("MOVED"),
         "{met:?} at {url}"
     );
+}
+
+/// Leases are renewed one by one while those of a batch are on two servers.
+#[tokio::test]
+async fn leases_outlive_a_slot_that_stays_half_moved() {
+    let ttl = Ttl::secs(2);
+    let servers = Servers::Cluster(RedisCluster::start().await);
+    let namespace = servers.by_the_clock();
+    let locks = namespace.connect().await;
+    let mut held = Vec::new();
+    for number in 0..20 {
+        let name = format!("{{user:1}}:{number}");
+        held.push(locks.acquire(name).ttl(ttl).await.unwrap());
+    }
+    let control = locks.acquire("{user:1}:control").ttl(ttl).renew(false);
+    let control = control.await.unwrap();
+    let Servers::Cluster(cluster) = &servers else {
+        unreachable!()
+    };
+    let counter = namespace.counter(cluster.primaries()).await;
+    let (owner, _) = cluster.owner(&counter).await;
+    let successor = &cluster.primaries()[(owner + 1) % 3];
+    cluster.move_slot(&counter, successor, ttl.get() * 2).await;
+    assert!(control.remaining().is_err(), "it was not long enough");
+    for guard in held {
+        guard.remaining().unwrap();
+        guard.release().await.unwrap();
+    }
 }
 
 async fn start(namespace: &Namespace) -> Turns {

@@ -1,3 +1,5 @@
+use std::error::Error as _;
+
 use redis::{ErrorKind as RedisKind, RedisError, ServerErrorKind};
 
 use super::{KIND, tls};
@@ -16,6 +18,15 @@ pub(super) fn translate(error: RedisError, operation: Operation) -> Error {
         translated.outcome_unknown()
     };
     translated.caused_by(error)
+}
+
+/// Whether a slot is being moved and the keys of the command are on two servers: each of them alone
+/// can still be reached.
+pub(super) fn keys_are_apart(error: &Error) -> bool {
+    let source = error
+        .source()
+        .and_then(|source| source.downcast_ref::<RedisError>());
+    source.is_some_and(|error| error.kind() == RedisKind::Server(ServerErrorKind::TryAgain))
 }
 
 fn never_ran(error: &RedisError) -> bool {

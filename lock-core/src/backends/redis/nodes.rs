@@ -123,6 +123,21 @@ impl Nodes {
         Ok(answer)
     }
 
+    /// As [`run`](Self::run), but fails at once if no server can run it at the moment.
+    pub(super) async fn run_at_once<T>(
+        &self,
+        shard: u16,
+        operation: Operation,
+        script: &ScriptInvocation<'_>,
+        parse: impl FnOnce(Value) -> RedisResult<T>,
+    ) -> Result<T, Error> {
+        let slot = slot_of(shard);
+        let (_, answer) = self
+            .send(slot, operation, |_| script, parse, Duration::ZERO)
+            .await?;
+        Ok(answer)
+    }
+
     /// As [`run`](Self::run), with a script that is filled in for the connection that it goes out
     /// on. Returns that connection with the answer.
     pub(super) async fn run_with<T, S: Request>(
@@ -132,7 +147,9 @@ impl Nodes {
         script: impl Fn(&Link) -> S,
         parse: impl FnOnce(Value) -> RedisResult<T>,
     ) -> Result<(Link, T), Error> {
-        self.send(slot_of(shard), operation, script, parse).await
+        let patience = self.0.patience;
+        self.send(slot_of(shard), operation, script, parse, patience)
+            .await
     }
 
     /// The present connection to the server that has the shard, or a new one. If it fails, nothing
@@ -184,7 +201,7 @@ impl Nodes {
         let offer = |_: &Link| layout.offer();
         let slot = Slot::of(layout.key());
         let (_, stored) = self
-            .send(slot, operation, offer, parse)
+            .send(slot, operation, offer, parse, self.0.patience)
             .await
             .map_err(Error::not_applied)?;
         layout.compare(stored.as_deref(), operation)
@@ -225,8 +242,9 @@ impl Nodes {
         operation: Operation,
         request: impl Fn(&Link) -> R,
         parse: impl FnOnce(Value) -> RedisResult<T>,
+        patience: Duration,
     ) -> Result<(Link, T), Error> {
-        let give_up = Instant::now() + self.0.patience;
+        let give_up = Instant::now() + patience;
         let mut pause = RETRY_FIRST;
         let mut redirections = 0;
         let mut asked = None;

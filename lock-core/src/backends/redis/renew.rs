@@ -5,6 +5,7 @@ use futures_util::future::join_all;
 use super::{
     RedisBackend,
     answers::{Refusal, RenewedWord},
+    error::keys_are_apart,
     scripts::RENEW,
     service::refused,
 };
@@ -18,6 +19,10 @@ impl RedisBackend {
         let renewing = batches.iter().map(|(&shard, batch)| async move {
             match self.renew_batch(shard, batch).await {
                 Ok(answers) => answers,
+                // Waiting for the others could cost all of them.
+                Err(error) if batch.len() > 1 && keys_are_apart(&error) => {
+                    self.renew_one_by_one(shard, batch).await
+                }
                 Err(error) => batch
                     .iter()
                     .map(|(_, lease)| Err(error.clone().on(lease.sequencer.resource())))
@@ -48,6 +53,21 @@ impl RedisBackend {
         batches
     }
 
+    /// Each with a script of its own.
+    async fn renew_one_by_one(
+        &self,
+        shard: u16,
+        leases: &[(usize, &RenewRequest)],
+    ) -> Vec<Result<Renewed, Error>> {
+        let renewing = leases.iter().map(|lease| async move {
+            match self.renew_batch(shard, std::slice::from_ref(lease)).await {
+                Ok(answers) => answers,
+                Err(error) => vec![Err(error.on(lease.1.sequencer.resource()))],
+            }
+        });
+        join_all(renewing).await.into_iter().flatten().collect()
+    }
+
     async fn renew_batch(
         &self,
         shard: u16,
@@ -63,10 +83,14 @@ impl RedisBackend {
         }
         let asked = self.service.clock.now();
         let parse = |answer| RenewedWord::parse_all(answer, leases.len());
-        let words = self
-            .renewals
-            .run(shard, Operation::Renew, &script, parse)
-            .await?;
+        let nodes = &self.renewals;
+        let words = if leases.len() > 1 {
+            nodes
+                .run_at_once(shard, Operation::Renew, &script, parse)
+                .await?
+        } else {
+            nodes.run(shard, Operation::Renew, &script, parse).await?
+        };
         let answers = leases
             .iter()
             .zip(words)
