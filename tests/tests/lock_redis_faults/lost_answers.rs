@@ -48,6 +48,21 @@ async fn a_lost_answer_to_an_acquire_is_one_hold_one_token_and_no_extension() {
 }
 
 #[tokio::test]
+async fn a_grant_that_ended_before_its_lost_answer_was_asked_for_again_is_no_error() {
+    const TTL: Ttl = Ttl::millis(100);
+    assert!(TTL.get() < RESPONSE_TIMEOUT);
+    let world = World::new().await;
+    let before = world.locks.acquire("r").await.unwrap();
+    let last = before.token().get();
+    before.release().await.unwrap();
+    let lost = world.proxy.at_reply_to(":r", Fault::DropReplies);
+    let guard = world.locks.acquire("r").ttl(TTL).await.unwrap();
+    assert!(lost.has_sprung());
+    // The one that was lost is nobody's.
+    assert_eq!(guard.token().get(), last + 2);
+}
+
+#[tokio::test]
 async fn a_release_without_an_answer_is_unknown_and_hurts_no_later_holder() {
     for way in WAYS_TO_LOSE {
         let world = World::new().await;

@@ -6,7 +6,7 @@ use lock_core::{
     redis::{RedisBackend, RedisOptions},
 };
 
-pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_millis(200);
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// A manager behind a proxy, another one that has a good network, and an observer.
 pub(crate) struct World {
