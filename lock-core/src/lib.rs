@@ -41,8 +41,8 @@ pub use self::{
     issuer::Issuer,
     lease::{Grant, Lease},
     manager::{
-        Acquire, DetachedLease, ForceReleased, LeaseGuard, LockManager, LockManagerBuilder, Losses,
-        Lost, LostReason, Owner, Stats,
+        Acquire, AcquireSeveral, DetachedLease, ForceReleased, LeaseGuard, LeaseGuards,
+        LockManager, LockManagerBuilder, Losses, Lost, LostReason, Owner, Stats,
     },
     metadata::{InvalidMetadata, Metadata},
     resource::{InvalidName, ResourceName},

@@ -236,6 +236,12 @@ impl<'a> Acquire<'a> {
         }))
     }
 
+    /// As these settings say instead.
+    pub(super) fn with(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
     async fn guarded(self) -> Result<Attempt<LeaseGuard>, Error> {
         let locks = self.locks;
         let shared = matches!(self.identity, Identity::Owner(_));

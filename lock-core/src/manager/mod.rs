@@ -5,14 +5,17 @@ mod builder;
 mod cleanup;
 mod force;
 mod guard;
+mod guards;
 mod lost;
 mod meter;
 mod observed;
 mod owner;
 mod retry;
 mod settings;
+mod several;
 mod stats;
 mod status;
+mod together;
 mod watchdog;
 
 use std::{fmt, sync::Arc};
@@ -22,8 +25,10 @@ pub use self::{
     builder::LockManagerBuilder,
     force::ForceReleased,
     guard::LeaseGuard,
+    guards::LeaseGuards,
     lost::{Lost, LostReason},
     owner::Owner,
+    several::AcquireSeveral,
     stats::{Losses, Stats},
 };
 use self::{meter::Meter, settings::Defaults, watchdog::Handle};

@@ -3,7 +3,7 @@ use tracing::{
     field::{Empty, debug as debug_value},
 };
 
-use super::{Inner, acquire::Granted};
+use super::{Inner, LeaseGuard, acquire::Granted};
 use crate::{Attempt, Error, Moment, ResourceName};
 
 /// An acquisition under way, as it is counted and traced.
@@ -50,6 +50,26 @@ impl<'a> Observed<'a> {
             Ok(Attempt::Held { retry_after }) => {
                 meter.timeouts.add(1);
                 debug!(?retry_after, "held by another");
+            }
+            Err(error) => {
+                meter.failures.add(1);
+                debug!(%error, "not acquired");
+            }
+        }
+    }
+
+    /// The same of several resources: each of them is a grant.
+    pub(super) fn end_several(self, answer: &Result<Attempt<Vec<LeaseGuard>>, Error>) {
+        let (meter, waited) = (&self.locks.meter, self.locks.clock.now().since(self.since));
+        match answer {
+            Ok(Attempt::Granted(guards)) => {
+                meter.grants.add(guards.len() as u64);
+                meter.waits.record(waited);
+                debug!("granted");
+            }
+            Ok(Attempt::Held { retry_after }) => {
+                meter.timeouts.add(1);
+                debug!(?retry_after, "one of them is held by another");
             }
             Err(error) => {
                 meter.failures.add(1);

@@ -7,4 +7,5 @@ mod bare_conformance;
 mod force;
 mod options;
 mod owner;
+mod several;
 mod world;

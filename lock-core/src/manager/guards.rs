@@ -1,0 +1,106 @@
+use std::{ops::Index, slice, time::Duration, vec};
+
+use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
+
+use super::{LeaseGuard, Lost};
+use crate::{Error, Released};
+
+/// The guards of several resources, in the order in which they were named.
+///
+/// Each is a lease of its own with a token of its own, and what one of them protects needs that
+/// one's sequencer. Losing one does not end the others: [`lost`](LeaseGuards::lost) tells of the
+/// first.
+///
+/// # Dropping
+/// As [`LeaseGuard`], for each of them.
+#[must_use = "dropping the guards releases the leases"]
+#[clippy::has_significant_drop]
+#[derive(Debug)]
+pub struct LeaseGuards {
+    guards: Vec<LeaseGuard>,
+}
+
+impl LeaseGuards {
+    pub(super) const fn new(guards: Vec<LeaseGuard>) -> Self {
+        Self { guards }
+    }
+
+    /// The guard of a resource, if it is one of these.
+    #[must_use]
+    pub fn get(&self, resource: &str) -> Option<&LeaseGuard> {
+        self.iter()
+            .find(|guard| guard.resource().as_str() == resource)
+    }
+
+    /// The guards, in the order in which their resources were named.
+    pub fn iter(&self) -> slice::Iter<'_, LeaseGuard> {
+        self.guards.iter()
+    }
+
+    /// The time until the first of their deadlines, by the local clock.
+    ///
+    /// # Errors
+    /// [`Lost`] as soon as one of them is.
+    pub fn remaining(&self) -> Result<Duration, Lost> {
+        let mut least = Duration::MAX;
+        for guard in self {
+            least = std::cmp::min(least, guard.remaining()?);
+        }
+        Ok(least)
+    }
+
+    /// Completes when the first of them is lost.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn lost(&self) -> Lost {
+        let mut losses: FuturesUnordered<_> = self.iter().map(LeaseGuard::lost).collect();
+        match losses.next().await {
+            Some(lost) => lost,
+            // There is nothing to lose.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Releases all of them at once. The answers are in the order of the guards.
+    ///
+    /// # Errors
+    /// The first error of [`LeaseGuard::release`]. The others have been released all the same.
+    ///
+    /// # Cancel safety
+    /// The guards are gone and the watchdog finishes the releases.
+    pub async fn release_all(self) -> Result<Vec<Released>, Error> {
+        let released = join_all(self.into_iter().map(LeaseGuard::release)).await;
+        released.into_iter().collect()
+    }
+}
+
+/// The guard of the resource that was named at this place.
+///
+/// # Panics
+/// If fewer were named.
+impl Index<usize> for LeaseGuards {
+    type Output = LeaseGuard;
+
+    fn index(&self, place: usize) -> &LeaseGuard {
+        &self.guards[place]
+    }
+}
+
+impl IntoIterator for LeaseGuards {
+    type Item = LeaseGuard;
+    type IntoIter = vec::IntoIter<LeaseGuard>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.guards.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a LeaseGuards {
+    type Item = &'a LeaseGuard;
+    type IntoIter = slice::Iter<'a, LeaseGuard>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
