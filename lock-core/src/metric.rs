@@ -59,7 +59,8 @@ pub const ACQUIRE_WAIT: Metric = histogram(
     "Time from the call of acquire to the grant.",
 );
 
-/// Acquisitions that found the resource held until their wait was over.
+/// Acquisitions that found the resource held until their wait was over, or at their only look, or
+/// the line too long.
 pub const ACQUIRE_TIMEOUTS: Metric = counter(
     "palisade_acquire_timeouts_total",
     "Acquisitions that found the resource held until their wait was over.",

@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::FutureExt;
 use lock_core::{
-    Attempt, Clock, InitialToken, LockManager, Operation, RetryPolicy, Ttl,
+    Attempt, Clock, ErrorKind, InitialToken, LockManager, Operation, RetryPolicy, Ttl,
     memory::MemoryBackend,
     metric::{self, MetricKind},
     test_util::{Chaos, Fault, ManualClock},
@@ -199,6 +199,18 @@ async fn levels_come_down_again_and_times_are_in_seconds() {
         let times: Vec<f64> = times.iter().map(|time| time.0).collect();
         assert_eq!(times, seconds, "{name}");
     }
+}
+
+#[tokio::test]
+async fn who_is_turned_away_has_met_others_and_no_failure() {
+    let world = world();
+    let _held = world.locks.acquire("r").ttl(TTL).await.unwrap();
+    let mut in_line = world.locks.acquire("r").into_future();
+    assert!((&mut in_line).now_or_never().is_none());
+    let turned_away = world.locks.acquire("r").max_waiters(1).await.unwrap_err();
+    assert_eq!(turned_away.kind(), ErrorKind::QueueFull);
+    let stats = world.locks.stats();
+    assert_eq!((stats.timeouts, stats.failures), (1, 0));
 }
 
 fn counter(exported: &Exported, name: &str, labels: &str) -> u64 {

@@ -4,7 +4,7 @@ use tracing::{
 };
 
 use super::{Inner, LeaseGuard, acquire::Granted};
-use crate::{Attempt, Error, Moment, ResourceName};
+use crate::{Attempt, Error, ErrorKind, Moment, ResourceName};
 
 /// An acquisition under way, as it is counted and traced.
 pub(super) struct Observed<'a> {
@@ -50,6 +50,10 @@ impl<'a> Observed<'a> {
             Ok(Attempt::Held { retry_after }) => {
                 meter.timeouts.add(1);
                 debug!(?retry_after, "held by another");
+            }
+            Err(error) if error.kind() == ErrorKind::QueueFull => {
+                meter.timeouts.add(1);
+                debug!(%error, "turned away");
             }
             Err(error) => {
                 meter.failures.add(1);

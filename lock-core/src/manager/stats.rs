@@ -9,7 +9,8 @@ pub struct Stats {
     pub grants: u64,
     /// Those of them that were waited for.
     pub handoffs: u64,
-    /// Acquisitions that found the resource held until their wait was over, or at their only look.
+    /// Acquisitions that found the resource held until their wait was over, or at their only look,
+    /// or the line too long.
     pub timeouts: u64,
     /// Acquisitions that ended with any other error.
     pub failures: u64,
