@@ -5,9 +5,10 @@
 use std::{future::poll_fn, num::NonZeroU32, sync::Arc, task::Poll, time::Duration};
 
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Cohort, Error, Fairness,
-    FencingToken, Forced, Grant, Holder, InitialToken, Inspection, Issuer, LockBackend, Operation,
-    Outcome, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl, Upkeep, Wait,
+    AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Cohort, Error, ErrorKind,
+    Fairness, FencingToken, Forced, Grant, Holder, InitialToken, Inspection, Issuer, LockBackend,
+    Operation, Outcome, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl, Upkeep,
+    Wait,
     memory::MemoryBackend,
     test_util::{Chaos, Fault, ManualClock},
 };
@@ -111,6 +112,62 @@ async fn a_waiter_that_is_dropped_has_left() {
     drop(dropped);
     world.cohort.release(&lease(&first, token)).await.unwrap();
     assert!(waiting.await.unwrap().granted().unwrap().token > token);
+}
+
+/// A cancel is for good, also if its attempt is still waiting, and goes away afterwards.
+#[tokio::test]
+async fn an_attempt_that_is_cancelled_while_it_waits_gains_nothing_later() {
+    let world = world();
+    let first = request();
+    let token = world.granted(&first).await;
+    let cancelled = request();
+    let mut waiting = world.cohort.acquire(&cancelled);
+    assert!(is_pending(&mut waiting).await);
+    world.cohort.cancel(&cancelled.attempt).await.unwrap();
+    assert_eq!(waiting.await.unwrap_err().kind(), ErrorKind::Released);
+    world.cohort.release(&lease(&first, token)).await.unwrap();
+    let late = world.cohort.acquire(&cancelled).await;
+    assert_eq!(late.unwrap_err().kind(), ErrorKind::Released);
+    assert_eq!(world.holder_at_service(&first).await, None);
+    assert_eq!(world.wire.counts(Operation::Cancel).requests, 0);
+}
+
+/// One acquisition has one token, however often it is asked for.
+#[tokio::test]
+async fn attempts_of_one_acquisition_get_one_token() {
+    let world = world();
+    let first = request();
+    let token = world.granted(&first).await;
+    let one = request();
+    let mut two = one.clone();
+    two.attempt = AttemptRef::new(one.attempt.resource.clone(), one.attempt.holder);
+    let mut line = [world.cohort.acquire(&one), world.cohort.acquire(&two)];
+    for waiter in &mut line {
+        assert!(is_pending(waiter).await);
+    }
+    let mut look = two.clone();
+    look.attempt = AttemptRef::new(one.attempt.resource.clone(), one.attempt.holder);
+    look.wait = Wait::Never;
+    let seen = world.cohort.acquire(&look).await.unwrap();
+    assert_eq!(
+        seen,
+        Attempt::Held {
+            retry_after: TTL.get()
+        }
+    );
+    world.cohort.release(&lease(&first, token)).await.unwrap();
+    let mut tokens = Vec::new();
+    for waiter in line {
+        tokens.push(waiter.await.unwrap().granted().unwrap().token);
+    }
+    tokens.push(world.granted(&look).await);
+    assert!(tokens[0] > token && tokens.iter().all(|other| *other == tokens[0]));
+    // It is given up when all attempts have given it up.
+    for attempt in [&one, &two, &look] {
+        assert!(world.holder_at_service(&one).await.is_some());
+        world.cohort.cancel(&attempt.attempt).await.unwrap();
+    }
+    assert_eq!(world.holder_at_service(&one).await, None);
 }
 
 /// The service knows the tenure by its first token only, and this process shows the present one.

@@ -47,8 +47,12 @@ impl Ended {
         self.insert(Key::Acquisition(resource.clone(), holder), end, now);
     }
 
+    /// An attempt that is over stays so, whatever its caller does later.
     pub(super) fn attempt(&mut self, attempt: &AttemptRef, end: End, now: Moment) {
-        self.insert(Key::Attempt(attempt.clone()), end, now);
+        let key = Key::Attempt(attempt.clone());
+        if self.get(&key) != Some(End::Over) {
+            self.insert(key, end, now);
+        }
     }
 
     /// How the acquisition ended, if it did so here and is still remembered.

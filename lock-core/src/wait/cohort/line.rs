@@ -179,13 +179,13 @@ impl Line {
     }
 
     /// Takes out of the line who came then. What was asked for is abandoned if nobody is left.
-    pub(super) fn leave(&mut self, arrival: Arrival, now: Moment) -> bool {
-        let left = self.waiters.remove(arrival);
-        left.inspect(|waiter| self.has_left(waiter.arrival, now))
-            .is_some()
+    pub(super) fn leave(&mut self, arrival: Arrival, now: Moment) {
+        if self.waiters.remove(arrival).is_some() {
+            self.has_left(arrival, now);
+        }
     }
 
-    /// The same by attempt.
+    /// The same by attempt; false if it does not wait.
     pub(super) fn cancel_waiting(
         &mut self,
         holder: Holder,
@@ -193,8 +193,10 @@ impl Line {
         now: Moment,
     ) -> bool {
         let left = self.waiters.remove_attempt(holder, attempt);
-        left.inspect(|waiter| self.has_left(waiter.arrival, now))
-            .is_some()
+        if let Some(waiter) = &left {
+            self.has_left(waiter.arrival, now);
+        }
+        left.is_some()
     }
 
     /// A renewal of a tenure was answered; when it was sent, the next to come was this one. Returns

@@ -113,9 +113,15 @@ impl Lines {
             if let Some(grant) = line.replay(*holder, *id) {
                 return Entry::Answered(Ok(Attempt::Granted(grant)));
             }
-            // One look: the service may know of an end of the tenure that we do not know of yet.
-            if request.wait == Wait::Never && !line.waiters().has(*holder) {
-                return Entry::Straight;
+            if request.wait == Wait::Never {
+                // The service may know of an end of the tenure that we do not know of yet. But it
+                // must not be asked for what waits here already.
+                if !line.waiters().has(*holder) {
+                    return Entry::Straight;
+                }
+                let left = line.held().map(|(tenure, _)| tenure.lease.deadline());
+                let retry_after = left.unwrap_or_default().since(now);
+                return Entry::Answered(Ok(Attempt::Held { retry_after }));
             }
             let waiting = line.waiters().len();
             if request
