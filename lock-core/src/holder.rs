@@ -43,8 +43,8 @@ impl Holder {
         self.hash(16)
     }
 
-    /// The first bytes of the secret's SHA-256, 16 at most, in hex. Every request needs it, so it is
-    /// formatted in one go.
+    /// The first bytes of the secret's SHA-256, 16 at most, in hex. Every request needs it, so it
+    /// is formatted in one go.
     fn hash(self, bytes: usize) -> String {
         let digest = Sha256::digest(self.0.to_be_bytes());
         let first = u128::from_be_bytes(std::array::from_fn(|index| digest[index]));

@@ -130,8 +130,8 @@ pub async fn fairness_as_claimed(harness: &impl Harness) {
     }
 }
 
-/// Lets the waiters go on until all of them are in line, where the backend tells how many are; where
-/// it does not, one step has to be enough.
+/// Lets the waiters go on until all of them are in line, where the backend tells how many are.
+/// Where it does not, one step has to be enough.
 async fn in_line<W: Future>(
     backend: &dyn LockBackend,
     resource: &ResourceName,

@@ -24,8 +24,8 @@ const OUTAGE_PATIENCE: Duration = Duration::from_secs(10);
 /// The same for one that does not wait: long enough for a new connection.
 const OUTAGE_PATIENCE_WITHOUT_WAIT: Duration = Duration::from_millis(500);
 
-/// How much longer than its wait an acquire stays for an answer that is under way: longer than a way
-/// around the world and back. Without one it could not say that it holds nothing.
+/// How much longer than its wait an acquire stays for an answer that is under way: longer than it
+/// takes around the world and back. Without one it could not say that it holds nothing.
 const GRACE: Duration = Duration::from_millis(500);
 
 const RETRY_FIRST: Duration = Duration::from_millis(20);

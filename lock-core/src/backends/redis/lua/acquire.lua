@@ -32,7 +32,8 @@
 --
 -- Idempotent: sent again by the holder of a living lease it returns the same token, its state and
 -- the time left, and extends and lifts nothing; sent again by a waiter it keeps its place. A free
--- resource goes to the head of the line, not to the caller. Atomic, but an error does not roll back.
+-- resource goes to the head of the line, not to the caller. Atomic, but an error does not roll
+-- back.
 
 local holder, attempt, start, waits = ARGV[4], ARGV[5], ARGV[8] == "1", ARGV[9] == "1"
 

@@ -14,11 +14,11 @@
 -- ARGV[3] what the clients' channels begin with
 -- ARGV[4] token
 --
--- Returns {"ended", revocation} | {"not_held"} | {"missing"} | {"exhausted"} | {"broken_counter", why}
---       | {"implausible", greatest} | {"broken_lease"}
+-- Returns {"ended", revocation} | {"not_held"} | {"missing"} | {"exhausted"}
+--       | {"broken_counter", why} | {"implausible", greatest} | {"broken_lease"}
 --
--- Sent again it ends nothing more, because the token is compared. If more than MOVES of the line are
--- out of reach, the next that asks goes on with it.
+-- Sent again it ends nothing more, because the token is compared. If more than MOVES of the line
+-- are out of reach, the next that asks goes on with it.
 
 if foreign then return {"broken_lease"} end
 if not lease or lease.token ~= ARGV[4] or lease.blocked <= 0 then return {"not_held"} end

@@ -6,8 +6,8 @@
 local from_clock = ARGV[1] == "clock"
 local function clock() return time[1] * 100000 + math.floor(time[2] / 10) end
 
--- The counter as it is to be before the next token is drawn, or nil and the answer that says what is
--- wrong. With `start` a missing one begins. Changes nothing.
+-- The counter as it is to be before the next token is drawn, or nil and the answer that says what
+-- is wrong. With `start` a missing one begins. Changes nothing.
 local function counter_before(floor, reserve, start)
   local stored = redis.pcall("GET", KEYS[1])
   if type(stored) == "table" then return nil, {"broken_counter", "its key holds something else"} end
