@@ -1,6 +1,8 @@
 use std::{future::IntoFuture, sync::atomic::Ordering, time::Duration};
 
-use lock_core::{BoxFuture, FencingToken, InvalidName, LeaseGuard, Moment, ResourceName, Ttl};
+use lock_core::{
+    Acquire, BoxFuture, FencingToken, InvalidMetadata, LeaseGuard, Metadata, Moment, Owner, Ttl,
+};
 use tracing::{debug, warn};
 
 use super::{Protected, ProtectedError, ProtectedGuard};
@@ -19,10 +21,8 @@ use crate::{Dialect, FenceError, counted};
 #[must_use = "an acquisition does nothing until it is awaited"]
 pub struct AcquireProtected<'a, DB: Dialect> {
     protected: &'a Protected<DB>,
-    resource: Result<ResourceName, InvalidName>,
-    ttl: Ttl,
+    lease: Acquire<'a>,
     wait: Option<Duration>,
-    renew: bool,
 }
 
 /// How often is tried again, the first time included, when the lock service is behind the store or
@@ -30,22 +30,18 @@ pub struct AcquireProtected<'a, DB: Dialect> {
 const ATTEMPTS: u32 = 3;
 
 impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
-    pub(super) fn new(
-        protected: &'a Protected<DB>,
-        resource: Result<ResourceName, InvalidName>,
-    ) -> Self {
+    pub(super) const fn new(protected: &'a Protected<DB>, lease: Acquire<'a>) -> Self {
+        let wait = None;
         Self {
             protected,
-            resource,
-            ttl: Ttl::default(),
-            wait: None,
-            renew: true,
+            lease,
+            wait,
         }
     }
 
     /// The length of the lease. Defaults to 10 s. It is renewed all the same.
-    pub const fn ttl(mut self, ttl: Ttl) -> Self {
-        self.ttl = ttl;
+    pub fn ttl(mut self, ttl: Ttl) -> Self {
+        self.lease = self.lease.ttl(ttl);
         self
     }
 
@@ -58,8 +54,44 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
     }
 
     /// Whether the watchdog renews the lease. Defaults to true; nothing else switches it off.
-    pub const fn renew(mut self, renew: bool) -> Self {
-        self.renew = renew;
+    pub fn renew(mut self, renew: bool) -> Self {
+        self.lease = self.lease.renew(renew);
+        self
+    }
+
+    /// How long the watchdog keeps the lease up, as [`Acquire::max_hold`].
+    pub fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.lease = self.lease.max_hold(max_hold);
+        self
+    }
+
+    /// A note with the lease, as [`Acquire::metadata`].
+    pub fn metadata<M>(mut self, metadata: M) -> Self
+    where
+        M: TryInto<Metadata>,
+        M::Error: Into<InvalidMetadata>,
+    {
+        self.lease = self.lease.metadata(metadata);
+        self
+    }
+
+    /// A delay after a lease that ran out, as [`Acquire::lock_delay`].
+    ///
+    /// The store needs none. It is for what the section does elsewhere.
+    pub fn lock_delay(mut self, delay: Duration) -> Self {
+        self.lease = self.lease.lock_delay(delay);
+        self
+    }
+
+    /// How many may wait at most, as [`Acquire::max_waiters`].
+    pub fn max_waiters(mut self, max_waiters: u32) -> Self {
+        self.lease = self.lease.max_waiters(max_waiters);
+        self
+    }
+
+    /// Acquires as this owner, as [`Acquire::owner`]. All its guards are one writer to the store.
+    pub fn owner(mut self, owner: &Owner) -> Self {
+        self.lease = self.lease.owner(owner);
         self
     }
 
@@ -67,12 +99,11 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
     /// lease is given back and acquired afresh with a token above the mark. Safety does not depend
     /// on it, for the store refuses those tokens anyway.
     async fn lock_and_claim(self) -> Result<ProtectedGuard<DB>, ProtectedError> {
-        let resource = self.resource.clone().map_err(lock_core::Error::from)?;
         let started = self.protected.locks.clock().now();
         let mut floor = None;
         let mut attempt = 1;
         loop {
-            let lease = self.lock(&resource, floor, started).await?;
+            let lease = self.lock(floor, started).await?;
             let claimed = self.protected.store.claim(lease.sequencer()).await;
             match (claimed, lease.remaining()) {
                 (Ok(()), Ok(_)) => {
@@ -106,12 +137,10 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
     /// Acquires the lease in what is left of the wait.
     async fn lock(
         &self,
-        resource: &ResourceName,
         floor: Option<FencingToken>,
         started: Moment,
     ) -> Result<LeaseGuard, lock_core::Error> {
-        let mut acquire = self.protected.locks.acquire(resource);
-        acquire = acquire.ttl(self.ttl).renew(self.renew);
+        let mut acquire = self.lease.clone();
         if let Some(wait) = self.wait {
             let waited = self.protected.locks.clock().now().since(started);
             acquire = acquire.wait(wait.saturating_sub(waited));

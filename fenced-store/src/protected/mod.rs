@@ -80,7 +80,7 @@ impl<DB: Dialect> Protected<DB> {
         N: TryInto<ResourceName>,
         N::Error: Into<InvalidName>,
     {
-        AcquireProtected::new(self, resource.try_into().map_err(Into::into))
+        AcquireProtected::new(self, self.locks.acquire(resource))
     }
 
     /// The lock service.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use fenced_store::{FenceError, Protected, ProtectedError};
 use lock_core::{
-    Attempt, ErrorKind, FencingToken, InitialToken, Issuer, LockManager, LostReason, Ttl,
+    Attempt, ErrorKind, FencingToken, InitialToken, Issuer, LockManager, LostReason, Owner, Ttl,
     test_util::ManualClock,
 };
 use sqlx::Sqlite;
@@ -198,4 +198,29 @@ async fn an_acquisition_that_is_dropped_gives_the_lease_back() {
     open.commit().await.unwrap();
     let next = accounts.acquire("account:42").await.unwrap();
     fenced_add(&world, next.sequencer()).await.unwrap();
+}
+
+/// What a lease can have, a protected one can have. To the store an owner is one writer.
+#[tokio::test]
+async fn an_owner_holds_a_protected_resource_several_times_over() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    let owner = Owner::new();
+    let acquire = || accounts.acquire("account:42").owner(&owner);
+    let outer = acquire().metadata("node 7").await.unwrap();
+    let inner = acquire().await.unwrap();
+    assert_eq!(inner.sequencer(), outer.sequencer());
+    let seen = accounts.locks().inspect(outer.resource()).await.unwrap();
+    let note = seen.holder.unwrap().metadata.unwrap();
+    assert_eq!(note.as_str(), "node 7");
+    inner.begin().await.unwrap().commit().await.unwrap();
+    inner.release().await.unwrap();
+    fenced_add(&world, outer.sequencer()).await.unwrap();
+    outer.release().await.unwrap();
+    assert!(is_free(accounts.locks(), "account:42").await);
+
+    let full = accounts.acquire("account:42").max_waiters(0);
+    match full.await.unwrap_err() {
+        ProtectedError::Lock(error) => assert_eq!(error.kind(), ErrorKind::InvalidInput),
+        other => panic!("{other:?}"),
+    }
 }

@@ -37,7 +37,7 @@ use crate::{
 /// # Cancel safety
 /// Dropping the future at any await leaves nothing behind: you lose your place in line, and a lease
 /// that may have been granted meanwhile is given back by the watchdog.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
 pub struct Acquire<'a> {
     pub(super) locks: &'a LockManager,

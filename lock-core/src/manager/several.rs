@@ -20,7 +20,7 @@ use crate::{
 ///
 /// # Cancel safety
 /// Dropping the future at any await leaves nothing behind, as with [`Acquire`](super::Acquire).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
 pub struct AcquireSeveral<'a> {
     pub(super) locks: &'a LockManager,
