@@ -8,6 +8,7 @@
 
 mod attempts;
 mod ended;
+mod handing_on;
 mod limits;
 mod order;
 mod outages;
