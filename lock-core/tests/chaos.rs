@@ -243,6 +243,32 @@ async fn a_service_that_is_cut_off_loses_the_lease_and_only_that() {
     world.until(renewed).await;
 }
 
+/// A lease that was never confirmed keeps its place in line: only a cancel of its attempt ends that.
+#[tokio::test]
+async fn what_turns_out_to_be_held_no_more_is_cancelled() {
+    let world = world();
+    let cancels = || world.chaos.counts(Operation::Cancel).requests;
+    let outlived = async || {
+        let guard = world.guard().await;
+        world.locks.freeze_watchdog(true);
+        world.clock.advance(TTL.get());
+        world.locks.freeze_watchdog(false);
+        guard
+    };
+
+    let released = outlived().await.release().await.unwrap();
+    assert_eq!(released, Released::NotHolder);
+    world.until(async || cancels() == 1).await;
+
+    drop(outlived().await);
+    world.until(async || cancels() == 2).await;
+
+    world.guard().await.release().await.unwrap();
+    drop(world.guard().await);
+    world.until(async || world.held().await.is_none()).await;
+    assert_eq!(cancels(), 2, "what was held was released");
+}
+
 #[tokio::test]
 async fn a_late_copy_of_an_acquire_after_the_release_makes_no_ghost_hold() {
     for gap in [Duration::ZERO, TTL.get() * 2] {
