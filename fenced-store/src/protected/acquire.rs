@@ -11,7 +11,7 @@ use crate::{Dialect, FenceError, counted};
 /// An acquisition that is being prepared: `.await` it for a [`ProtectedGuard`].
 ///
 /// # Errors
-/// Awaiting it fails as [`Acquire`](lock_core::Acquire) does, and as
+/// Awaiting it fails as [`Acquire`] does, and as
 /// [`FencedStore::claim`](crate::FencedStore::claim) does; then the lease has been given back.
 ///
 /// # Cancel safety
