@@ -96,8 +96,8 @@ pub use self::{backend::RedisBackend, options::RedisOptions};
 /// The kind that errors name and the default issuer.
 pub const KIND: &str = "redis";
 
-/// How long an ended acquisition is remembered, so that a late request of it is refused. One whose
-/// lease ran out is forgotten earlier if another one takes the resource.
+/// How long an ended acquisition is remembered at least, so that a late request of it is refused,
+/// whether it was released or its lease ran out.
 ///
 /// Each costs the server about 110 bytes for as long.
 pub const ENDED_TTL: Duration = Duration::from_secs(15);
