@@ -115,8 +115,8 @@ impl LeaseGuard {
     ///
     /// The watchdog stops renewing. An [`Owner`](crate::Owner)'s lease is then released for all of
     /// its handles at once. A lease that was waited for and is held since a moment ago may have no
-    /// more than a second left, because its first renewal is still due: renew it at once, or acquire
-    /// with [`renew(false)`](crate::Acquire::renew), which gives it its full length.
+    /// more than a second left, because its first renewal is still due: renew it at once, or
+    /// acquire with [`renew(false)`](crate::Acquire::renew), which gives it its full length.
     #[must_use = "nothing renews or releases the lease any more"]
     pub fn detach(mut self) -> DetachedLease {
         self.on_drop.disarm();
