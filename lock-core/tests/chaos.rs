@@ -243,7 +243,7 @@ async fn a_service_that_is_cut_off_loses_the_lease_and_only_that() {
     world.until(renewed).await;
 }
 
-/// A lease that was never confirmed keeps its place in line: only a cancel of its attempt ends that.
+/// A lease that was never confirmed keeps its place in line: a cancel of its attempt ends that.
 #[tokio::test]
 async fn what_turns_out_to_be_held_no_more_is_cancelled() {
     let world = world();
