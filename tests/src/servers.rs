@@ -3,12 +3,15 @@
 //! They are gone with the test, even if its process is killed: see [`warden`](crate::warden).
 //!
 //! A server that is not installed fails the test; `scripts/test` installs what is missing. To test
-//! against servers that run already, set `PALISADE_TEST_REDIS_URL` and `PALISADE_TEST_POSTGRES_URL`
-//! (a role that may create databases). A [`Redis`] is always a server of its own, because a test
-//! that asks for one is about to stop or kill it.
+//! against servers that run already, set `PALISADE_TEST_REDIS_URL`, `PALISADE_TEST_POSTGRES_URL`
+//! (a role that may create databases) and `PALISADE_TEST_MARIADB_URL` (a user with all rights). A
+//! [`Redis`] is always a server of its own, because a test that asks for one is about to stop or
+//! kill it.
 
 mod certificates;
 mod cluster;
+mod database;
+mod mariadb;
 mod postgres;
 mod redis;
 mod replicated;
@@ -18,6 +21,8 @@ mod sentinel;
 pub use self::{
     certificates::Certificates,
     cluster::RedisCluster,
+    database::{Databases, TestDatabase},
+    mariadb::{MARIADB_URL_VARIABLE, MariaDbDatabase, mariadb_database},
     postgres::{POSTGRES_URL_VARIABLE, PostgresDatabase, postgres_database},
     redis::{ClockOffset, REDIS_URL_VARIABLE, Redis, SharedRedis, redis},
     replicated::Replicated,

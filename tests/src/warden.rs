@@ -29,6 +29,8 @@ pub enum ServerKind {
     RedisSentinel,
     /// `postgres`, a cluster of its own.
     Postgres,
+    /// `mariadbd`, a data directory of its own.
+    MariaDb,
 }
 
 impl ServerKind {
@@ -41,6 +43,7 @@ impl ServerKind {
             Self::RedisTls => "redis-tls",
             Self::RedisSentinel => "redis-sentinel",
             Self::Postgres => "postgres",
+            Self::MariaDb => "mariadb",
         }
     }
 
@@ -53,6 +56,7 @@ impl ServerKind {
             Self::RedisTls,
             Self::RedisSentinel,
             Self::Postgres,
+            Self::MariaDb,
         ]
         .into_iter()
         .find(|kind| kind.name() == name)

@@ -1,14 +1,12 @@
 use std::{
     env, fs, io,
-    os::unix::{
-        fs::{MetadataExt, chown},
-        process::CommandExt,
-    },
     path::{Path, PathBuf},
     process::Command,
 };
 
-/// The superuser of the clusters made here.
+use crate::account::Account;
+
+/// The superuser of the clusters made here, and the account they run under.
 const SUPERUSER: &str = "postgres";
 
 /// Where Debian and Ubuntu keep the server programs, one directory per version, not on the path.
@@ -28,7 +26,7 @@ impl Cluster {
         let cluster = Self {
             programs: find_programs()?,
             dir: dir.to_owned(),
-            account: Account::for_servers(dir)?,
+            account: Account::to_run_under(SUPERUSER, dir)?,
             password: format!("{:032x}", rand::random::<u128>()),
         };
         // On a shared machine anybody may connect to a loopback port, and a superuser of Postgres
@@ -36,9 +34,7 @@ impl Cluster {
         let password_file = dir.join("password");
         fs::write(&password_file, &cluster.password)?;
         if let Some(account) = &cluster.account {
-            for path in [dir, &password_file] {
-                chown(path, Some(account.uid), Some(account.gid))?;
-            }
+            account.own(&[dir, &password_file])?;
         }
         let mut initdb = cluster.program("initdb");
         initdb
@@ -94,41 +90,9 @@ impl Cluster {
         let mut command = Command::new(self.programs.join(name));
         command.current_dir(&self.dir);
         if let Some(account) = &self.account {
-            command.uid(account.uid).gid(account.gid);
+            account.run(&mut command);
         }
         command
-    }
-}
-
-/// Another account to run under, because Postgres refuses to run as root.
-struct Account {
-    uid: u32,
-    gid: u32,
-}
-
-impl Account {
-    /// None if we are not root: then `dir`, which we have just made, belongs to somebody else.
-    fn for_servers(dir: &Path) -> io::Result<Option<Self>> {
-        if fs::metadata(dir)?.uid() != 0 {
-            return Ok(None);
-        }
-        let accounts = fs::read_to_string("/etc/passwd")?;
-        let account = accounts.lines().find_map(Self::postgres);
-        account.map(Some).ok_or_else(|| {
-            io::Error::other(
-                "postgres does not run as root and there is no account `postgres`: \
-                 run scripts/test, which installs it, or run the tests as another user",
-            )
-        })
-    }
-
-    /// Reads `postgres:x:UID:GID:..`.
-    fn postgres(line: &str) -> Option<Self> {
-        let mut fields = line.strip_prefix("postgres:")?.split(':').skip(1);
-        Some(Self {
-            uid: fields.next()?.parse().ok()?,
-            gid: fields.next()?.parse().ok()?,
-        })
     }
 }
 

@@ -9,8 +9,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What servers print once they accept connections; the last one is a sentinel's.
-const READY: [&str; 2] = ["eady to accept connections", "Sentinel ID is"];
+/// What servers print once they accept connections; then a sentinel, and MariaDB.
+const READY: [&str; 3] = [
+    "eady to accept connections",
+    "Sentinel ID is",
+    "mariadbd: ready for connections",
+];
 
 /// Lines kept for an error message.
 const TAIL: usize = 20;

@@ -5,9 +5,11 @@
 //! And `e2e-warden exec PARENT PROGRAM [ARGUMENT..]`: see [`exec`].
 #![forbid(unsafe_code)]
 
+mod account;
 mod cluster;
 mod exec;
 mod log;
+mod mariadb;
 mod port;
 mod redis;
 mod server;

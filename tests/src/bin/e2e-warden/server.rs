@@ -13,7 +13,7 @@ use e2e::{
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::{cluster::Cluster, log::Log, port, redis::RedisServer};
+use crate::{cluster::Cluster, log::Log, mariadb::MariaDb, port, redis::RedisServer};
 
 /// Two cores under full load start a Postgres within two seconds.
 const START: Duration = Duration::from_secs(60);
@@ -103,12 +103,14 @@ impl Server {
 enum Recipe {
     Redis(RedisServer),
     Postgres(Cluster),
+    MariaDb(MariaDb),
 }
 
 impl Recipe {
     fn prepare(kind: ServerKind, arguments: Vec<OsString>, dir: &TempDir) -> io::Result<Self> {
         match kind {
             ServerKind::Postgres => Cluster::create(dir.path()).map(Self::Postgres),
+            ServerKind::MariaDb => MariaDb::create(dir.path()).map(Self::MariaDb),
             redis => RedisServer::prepare(redis, arguments, dir.path()).map(Self::Redis),
         }
     }
@@ -117,6 +119,7 @@ impl Recipe {
         match self {
             Self::Redis(server) => server.command(port, dir.path()),
             Self::Postgres(cluster) => Ok(cluster.command(port)),
+            Self::MariaDb(server) => Ok(server.command(port)),
         }
     }
 
@@ -124,14 +127,15 @@ impl Recipe {
         match self {
             Self::Redis(server) => server.url(port),
             Self::Postgres(cluster) => cluster.url(port),
+            Self::MariaDb(server) => server.url(port),
         }
     }
 
-    /// Redis has nothing to save. Postgres, killed outright, would leave shared memory behind:
-    /// SIGQUIT is its immediate shutdown.
+    /// Redis and MariaDB have nothing to save. Postgres, killed outright, would leave shared memory
+    /// behind: SIGQUIT is its immediate shutdown.
     const fn stop_signal(&self) -> Signal {
         match self {
-            Self::Redis(_) => Signal::KILL,
+            Self::Redis(_) | Self::MariaDb(_) => Signal::KILL,
             Self::Postgres(_) => Signal::QUIT,
         }
     }

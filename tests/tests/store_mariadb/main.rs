@@ -1,0 +1,13 @@
+//! The fenced store on MariaDB: the cases of the rule that every database has to pass, and what only
+//! MariaDB can do, or do wrong.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a failed test panics")]
+
+#[path = "../../../fenced-store/tests/rule/mod.rs"]
+mod rule;
+mod server;
+
+use rule::rule_cases;
+use server::MariaDbServer;
+
+rule_cases!(MariaDbServer);

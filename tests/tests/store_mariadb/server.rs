@@ -1,0 +1,103 @@
+//! A fenced store on a real MariaDB server.
+
+use e2e::servers::{MariaDbDatabase, mariadb_database};
+use fenced_store::{FencedStore, MySqlFencedStore};
+use lock_core::ResourceName;
+use sqlx::{
+    Executor, MySql, MySqlConnection,
+    migrate::{MigrateError, Migrator},
+    mysql::MySqlPoolOptions,
+};
+
+use crate::rule::Harness;
+
+/// An empty database of its own, with `accounts` in it.
+pub(crate) struct MariaDbServer {
+    store: MySqlFencedStore,
+    database: MariaDbDatabase,
+}
+
+impl MariaDbServer {
+    /// A store whose sessions have executed a statement before anything else.
+    pub(crate) async fn store_after(&self, statement: &'static str) -> MySqlFencedStore {
+        let pool = MySqlPoolOptions::new()
+            .after_connect(move |connection, _| {
+                Box::pin(async move { connection.execute(statement).await.map(drop) })
+            })
+            .connect(self.database.url())
+            .await
+            .unwrap();
+        FencedStore::new(pool)
+    }
+}
+
+impl Harness for MariaDbServer {
+    type Db = MySql;
+
+    async fn unmigrated() -> Self {
+        let database = mariadb_database().await;
+        let pool = MySqlPoolOptions::new().max_connections(16);
+        let pool = pool.connect(database.url()).await.unwrap();
+        pool.execute("CREATE TABLE accounts (id INT PRIMARY KEY, balance BIGINT NOT NULL)")
+            .await
+            .unwrap();
+        pool.execute("INSERT INTO accounts VALUES (42, 100)")
+            .await
+            .unwrap();
+        Self {
+            store: FencedStore::new(pool),
+            database,
+        }
+    }
+
+    fn store(&self) -> &MySqlFencedStore {
+        &self.store
+    }
+
+    /// The least that InnoDB waits is a second.
+    async fn impatient(&self) -> MySqlFencedStore {
+        self.store_after("SET SESSION innodb_lock_wait_timeout = 1")
+            .await
+    }
+
+    async fn add(connection: &mut MySqlConnection, amount: i64) -> Result<(), sqlx::Error> {
+        sqlx::query("UPDATE accounts SET balance = balance + ? WHERE id = 42")
+            .bind(amount)
+            .execute(connection)
+            .await
+            .map(drop)
+    }
+
+    async fn balance(connection: &mut MySqlConnection) -> i64 {
+        sqlx::query_scalar("SELECT balance FROM accounts WHERE id = 42")
+            .fetch_one(connection)
+            .await
+            .unwrap()
+    }
+
+    async fn run_migrator(&self, migrator: Migrator) -> Result<(), MigrateError> {
+        migrator.run(self.store.pool()).await
+    }
+
+    async fn dump(&self) -> String {
+        let issuers: Vec<(i8, String)> = sqlx::query_as("SELECT * FROM fenced_issuer")
+            .fetch_all(self.store.pool())
+            .await
+            .unwrap();
+        let marks: Vec<(String, i64, String, String, String)> = sqlx::query_as(
+            "SELECT resource, token, holder, issuer, CAST(claimed_at AS CHAR) FROM fenced_mark",
+        )
+        .fetch_all(self.store.pool())
+        .await
+        .unwrap();
+        format!("{issuers:?} {marks:?}")
+    }
+
+    async fn delete_mark(&self, resource: &ResourceName) {
+        sqlx::query("DELETE FROM fenced_mark WHERE resource = ?")
+            .bind(resource.as_str())
+            .execute(self.store.pool())
+            .await
+            .unwrap();
+    }
+}
