@@ -28,6 +28,12 @@ impl Holder {
         format!("{:032x}", self.0)
     }
 
+    /// The secret as bytes: for what signs it or sends it in a form of its own.
+    #[must_use]
+    pub const fn expose_bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
+
     /// Eight bytes of the secret's SHA-256 as 16 hex digits: tells holders apart, betrays none.
     #[must_use]
     pub fn fingerprint(self) -> String {

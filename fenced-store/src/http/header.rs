@@ -8,6 +8,8 @@ mod write;
 use http::HeaderName;
 use lock_core::{FencingToken, Holder, InvalidName, Issuer, ResourceName, Sequencer};
 
+#[cfg(feature = "signed")]
+pub(super) use self::signature::is_key_id;
 pub use self::{malformed::Malformed, signature::Signature};
 
 /// The request header that carries a [`Sequencer`], see [`FencingHeader`].

@@ -38,7 +38,8 @@
 //!
 //! # The tour
 //! 1. [`FencingHeader`]: the grammar of the header, its parser and its writer.
-//! 2. [`TokenVerifier`]: is the token authentic? [`Unsigned`] says what can be said without keys.
+//! 2. [`TokenVerifier`]: is the token authentic? The key ring of `http::signed` says so, with the
+//!    feature `signed`; [`Unsigned`] says what can be said without keys.
 //! 3. [`Scope`]: which resource is the request about? **Give one.** Without it a client that holds
 //!    the lock of one account may write another, unless the handler takes what it writes from the
 //!    sequencer, as above, or compares.
@@ -113,6 +114,8 @@ mod rejection;
 mod respond;
 mod scope;
 mod service;
+#[cfg(feature = "signed")]
+pub mod signed;
 mod store_problem;
 mod unsigned;
 mod verify;

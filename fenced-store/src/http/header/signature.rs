@@ -16,14 +16,17 @@ impl<'a> Signature<'a> {
     /// [`Malformed::KeyId`] if `key_id` is not a letter and up to 31 letters, digits, `-`, `_`
     /// or `.`, [`Malformed::Signature`] if `bytes` are not 16.
     pub fn new(key_id: &'a str, bytes: &[u8]) -> Result<Self, Malformed> {
-        let legal = key_id.len() <= MAX_KEY_ID_LEN
-            && key_id.starts_with(|first: char| first.is_ascii_alphabetic())
-            && key_id.bytes().all(is_key_id_byte);
-        if !legal {
+        if !is_key_id(key_id) {
             return Err(Malformed::KeyId);
         }
         let bytes = bytes.try_into().map_err(|_| Malformed::Signature)?;
         Ok(Self { key_id, bytes })
+    }
+
+    /// For a key whose id has been checked.
+    #[cfg(feature = "signed")]
+    pub(in crate::http) const fn of_key(key_id: &'a str, bytes: [u8; LEN]) -> Self {
+        Self { key_id, bytes }
     }
 
     /// Which key signed.
@@ -46,6 +49,13 @@ impl fmt::Debug for Signature<'_> {
             .field("key_id", &self.key_id)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether a key can have this id.
+pub(in crate::http) fn is_key_id(id: &str) -> bool {
+    id.len() <= MAX_KEY_ID_LEN
+        && id.starts_with(|first: char| first.is_ascii_alphabetic())
+        && id.bytes().all(is_key_id_byte)
 }
 
 pub(super) const fn is_key_id_byte(byte: u8) -> bool {

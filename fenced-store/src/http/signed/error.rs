@@ -1,0 +1,23 @@
+/// What is wrong with a key or a key ring. It never repeats a secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidKey {
+    /// The key id has a length or a byte that is not allowed.
+    #[error("a key id is a letter and up to 31 letters, digits, '-', '_' or '.'")]
+    Id,
+    /// The audience has a length or a byte that is not allowed.
+    #[error("an audience is 1 to 64 letters, digits, '-', '_', '.' or ':'")]
+    Audience,
+    /// The secret is not what a secret looks like.
+    #[error("a secret is 32 bytes in padded base64")]
+    Secret,
+    /// There is no key to sign with.
+    #[error("a key ring has at least one key")]
+    NoKey,
+    /// Two keys of a ring have the same id.
+    #[error("the key id {id} is given twice")]
+    Repeated {
+        /// Which one.
+        id: String,
+    },
+}

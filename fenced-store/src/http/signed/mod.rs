@@ -1,0 +1,56 @@
+//! Signed tokens: a client cannot make one up, nor take one to another resource or service.
+//!
+//! They are of use where the one who signs is not the client: a lock gateway signs what it grants,
+//! and the services check it. A client that talks to the lock service or the database itself needs
+//! no token of the gateway, and can do without.
+//!
+//! ```
+//! use fenced_store::http::{
+//!     FencingHeader, TokenVerifier,
+//!     signed::{Audience, KeyRing, Secret, SigningKey},
+//! };
+//! # use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let (issuer, resource) = (Issuer::new("redis")?, ResourceName::new("account:42")?);
+//! # let sequencer = Sequencer::new(issuer, resource, FencingToken::new(34)?, Holder::random());
+//! let (secret, audience) = (Secret::random(), Audience::new("accounts")?);
+//!
+//! // The gateway has the secret of all services. It signs for one of them.
+//! let gateway = KeyRing::new([SigningKey::derived("k2", &secret, audience.clone())?])?;
+//! let key = gateway.signing_key();
+//! let header = key.sign(FencingHeader::new(&sequencer));
+//!
+//! // That service was given what is derived for it.
+//! let its_own = secret.derive(&audience);
+//! let service = KeyRing::new([SigningKey::new("k2", &its_own, audience)?])?;
+//! assert!(service.verify(&header).is_ok());
+//!
+//! // Any other service takes it for a forgery.
+//! let other = Audience::new("orders")?;
+//! let other = KeyRing::new([SigningKey::derived("k2", &secret, other)?])?;
+//! assert!(other.verify(&header).is_err());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is signed
+//! These bytes, in this order: `fencing-token 1` and a zero byte; audience, key id, issuer and
+//! resource, each after its length in two bytes; the token in eight; the holder in sixteen; `exp`
+//! in eight, 0 if there is none. Numbers are big-endian. Never the text of the header, which is
+//! what makes it unimportant how that was written. `seq` is not part of it: it is the client's.
+//!
+//! # What a signature does not do
+//! It is no proof against replay: whoever reads a header can send it again, as long as its token is
+//! the newest. TLS keeps it from being read, and `seq` orders the writes of one holder.
+
+mod audience;
+mod error;
+mod key;
+mod ring;
+mod secret;
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    audience::Audience, error::InvalidKey, key::SigningKey, ring::KeyRing, secret::Secret,
+};

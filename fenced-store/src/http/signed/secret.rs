@@ -1,0 +1,73 @@
+use std::{fmt, str::FromStr};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+use super::{Audience, InvalidKey};
+
+/// What keeps a signature from being forged: 32 random bytes.
+///
+/// One secret is enough for many services: each gets only what is [derived](Secret::derive) for
+/// it, with which it can check, and forge, tokens for itself and for nobody else.
+///
+/// `Debug` does not show it, there is no `Display`, and its memory is overwritten when it is
+/// dropped; [`expose`](Secret::expose) is the one way out.
+#[derive(Clone)]
+pub struct Secret(Zeroizing<[u8; LEN]>);
+
+/// The length of a secret, in bytes: as long as what comes out of the hash, as RFC 2104 asks for.
+const LEN: usize = 32;
+
+impl Secret {
+    /// Draws a secret from a cryptographically secure generator, seeded by the system.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(Zeroizing::new(rand::random()))
+    }
+
+    /// The secret for tokens of one audience, from which this one cannot be found out.
+    ///
+    /// It is the HMAC-SHA256 of a fixed text and the audience.
+    #[must_use]
+    pub fn derive(&self, audience: &Audience) -> Self {
+        let mut mac = self.mac();
+        mac.update(b"fencing-token key 1\0");
+        mac.update(audience.as_str().as_bytes());
+        Self(Zeroizing::new(mac.finalize().into_bytes().into()))
+    }
+
+    /// The secret in base64, as its `FromStr` reads it. Not for logs, errors or command lines.
+    #[must_use]
+    pub fn expose(&self) -> Zeroizing<String> {
+        Zeroizing::new(STANDARD.encode(*self.0))
+    }
+
+    /// A computation that has been given the secret already.
+    pub(super) fn mac(&self) -> Hmac<Sha256> {
+        // A shorter key is filled up with zeros, says RFC 2104.
+        let mut block = Zeroizing::new([0; 64]);
+        block[..LEN].copy_from_slice(&*self.0);
+        Hmac::new((&*block).into())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// Accepts what [`Secret::expose`] writes: 32 bytes in padded base64.
+impl FromStr for Secret {
+    type Err = InvalidKey;
+
+    fn from_str(text: &str) -> Result<Self, InvalidKey> {
+        let mut secret = Zeroizing::new([0; LEN]);
+        match STANDARD.decode_slice(text, &mut *secret) {
+            Ok(LEN) => Ok(Self(secret)),
+            _ => Err(InvalidKey::Secret),
+        }
+    }
+}
