@@ -7,7 +7,8 @@ use lock_core::Sequencer;
 use sqlx::sqlite::SqliteJournalMode;
 
 use crate::{
-    holder::grant, order::Who, postgres::OnPostgres, sqlite::OnSqlite, world::World,
+    holder::grant, mariadb::OnMariaDb, order::Who, postgres::OnPostgres, sqlite::OnSqlite,
+    world::World,
 };
 
 async fn write<W: World>(world: &W, grant: &Sequencer) -> Result<(), FenceError> {
@@ -33,7 +34,10 @@ async fn one_after_the_other<W: World>(world: &W) {
         store.claim(&first).await.unwrap();
         write(world, &first).await.unwrap();
     }
-    assert!(passes_by_number(world, &second).await, "by its number it would pass");
+    assert!(
+        passes_by_number(world, &second).await,
+        "by its number it would pass"
+    );
     let duplicate = |refused| match refused {
         Err(FenceError::DuplicateToken { presented, .. }) => presented == second.token(),
         _ => false,
@@ -68,12 +72,18 @@ async fn at_once<W: World>(world: &W) {
         };
         write(world, &grants[winner]).await.unwrap();
         let refused = write(world, &grants[1 - winner]).await.unwrap_err();
-        assert!(matches!(refused, FenceError::DuplicateToken { .. }), "{refused:?}");
+        assert!(
+            matches!(refused, FenceError::DuplicateToken { .. }),
+            "{refused:?}"
+        );
 
         // Nor while the winner is inside: it is not waited for.
         let open = world.store(Who::New).begin(&grants[winner]).await.unwrap();
         let refused = world.store(Who::Stale).claim(&grants[1 - winner]).await;
-        assert!(matches!(refused, Err(FenceError::DuplicateToken { .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(FenceError::DuplicateToken { .. })),
+            "{refused:?}"
+        );
         open.commit().await.unwrap();
     }
 }
@@ -86,6 +96,15 @@ async fn of_two_holders_of_one_token_only_the_first_to_claim_writes_to_postgres(
         Isolation::Serializable,
     ] {
         let world = OnPostgres::new([level, level]).await;
+        one_after_the_other(&world).await;
+        at_once(&world).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_holders_of_one_token_only_the_first_to_claim_writes_to_mariadb() {
+    for level in ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
+        let world = OnMariaDb::new([level, level]).await;
         one_after_the_other(&world).await;
         at_once(&world).await;
     }

@@ -8,9 +8,11 @@
 //! The control goes through the same orders with a plain SELECT for a check, and has to do both.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
+#![allow(clippy::future_not_send, reason = "each test is one task")]
 
 mod duplicates;
 mod holder;
+mod mariadb;
 mod order;
 mod postgres;
 mod runner;

@@ -127,8 +127,11 @@ impl<W: World> Run<'_, W> {
                 moved = &mut moving => moved,
                 () = self.world.until_blocked(who) => {
                     seat.state = State::Moving(moving);
-                    self.waited = true;
-                    return has_moved;
+                    if self.is_inside(who.other()) {
+                        self.waited = true;
+                        return has_moved;
+                    }
+                    continue;
                 }
             };
             match step {
@@ -138,7 +141,6 @@ impl<W: World> Run<'_, W> {
                         self.waited = true;
                         return has_moved;
                     }
-                    // It is out, but a rollback may still be under way.
                     tokio::task::yield_now().await;
                     continue;
                 }
@@ -158,6 +160,7 @@ impl<W: World> Run<'_, W> {
         }
     }
 
+    /// Who waits for somebody who is out waits for a rollback that is under way.
     fn is_inside(&self, who: Who) -> bool {
         match &self.seats[who as usize].state {
             State::Still(holder) => holder.is_inside(),

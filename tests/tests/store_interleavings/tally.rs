@@ -100,7 +100,13 @@ impl fmt::Display for Table {
         writeln!(
             f,
             "{:<32} {:<12} {:>7} {:>14} {:>13} {:>9} {:>7} {:>6}",
-            "variant", "check", "orders", "stale commits", "missed reads", "by stale", "by new",
+            "variant",
+            "check",
+            "orders",
+            "stale commits",
+            "missed reads",
+            "by stale",
+            "by new",
             "waits"
         )?;
         for (variant, check, tally) in &self.0 {
