@@ -11,7 +11,7 @@ pub(crate) mod sealed {
     use lock_core::{ResourceName, Sequencer};
     use sqlx::{Pool, SqlStr, Transaction};
 
-    use crate::{FenceError, HighWater, entry::Entry};
+    use crate::{FenceError, HighWater, begin::Entering, entry::Entry};
 
     /// What differs between databases.
     ///
@@ -32,12 +32,11 @@ pub(crate) mod sealed {
             sequencer: &Sequencer,
         ) -> impl Future<Output = Result<(), FenceError>> + Send;
 
-        /// Begins a transaction that has checked the mark and keeps claims out until it ends.
+        /// Begins a transaction that has checked the marks and keeps claims out until it ends.
         fn begin(
             pool: &Pool<Self>,
             options: &Self::TxOptions,
-            sequencer: &Sequencer,
-            entry: Entry,
+            entering: &Entering,
         ) -> impl Future<Output = Result<Transaction<'static, Self>, FenceError>> + Send;
 
         /// Commits. `Ok` means that everything since the `begin` of this entry is committed and

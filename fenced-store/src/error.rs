@@ -73,6 +73,12 @@ pub enum FenceError {
         /// The issuer whose tokens the store takes.
         current: Issuer,
     },
+    /// The same resource was named twice for one transaction. Nothing was sent.
+    #[error("\"{resource}\" is named twice for one transaction: name each resource once")]
+    RepeatedResource {
+        /// The resource that was named twice.
+        resource: ResourceName,
+    },
     /// The lease had ended when the transaction was to begin; the store was not asked. Fenced.
     #[error(transparent)]
     LeaseLost(#[from] Lost),
@@ -157,6 +163,75 @@ impl FenceError {
                 | Self::WrongIssuer { .. }
                 | Self::LeaseLost(_)
         )
+    }
+
+    /// The resource that this is about, where it is about one.
+    #[must_use]
+    pub const fn resource(&self) -> Option<&ResourceName> {
+        match self {
+            Self::Stale { resource, .. }
+            | Self::DuplicateToken { resource, .. }
+            | Self::NotClaimed { resource, .. }
+            | Self::MarkLost { resource, .. }
+            | Self::WrongIssuer { resource, .. }
+            | Self::RepeatedResource { resource } => Some(resource),
+            Self::LeaseLost(lost) => Some(lost.resource()),
+            Self::Busy { .. }
+            | Self::Serialization { .. }
+            | Self::Terminated { .. }
+            | Self::CommitUnknown { .. }
+            | Self::Aborted
+            | Self::NotMigrated { .. }
+            | Self::Migration { .. }
+            | Self::Db { .. } => None,
+        }
+    }
+
+    /// The same once more, if it is fenced: the answer to whoever asks again with that grant.
+    pub(crate) fn again(&self) -> Option<Self> {
+        Some(match self {
+            Self::Stale {
+                resource,
+                presented,
+                high_water,
+            } => Self::Stale {
+                resource: resource.clone(),
+                presented: *presented,
+                high_water: *high_water,
+            },
+            Self::DuplicateToken {
+                resource,
+                presented,
+            } => Self::DuplicateToken {
+                resource: resource.clone(),
+                presented: *presented,
+            },
+            Self::NotClaimed {
+                resource,
+                presented,
+            } => Self::NotClaimed {
+                resource: resource.clone(),
+                presented: *presented,
+            },
+            Self::MarkLost {
+                resource,
+                presented,
+            } => Self::MarkLost {
+                resource: resource.clone(),
+                presented: *presented,
+            },
+            Self::WrongIssuer {
+                resource,
+                presented,
+                current,
+            } => Self::WrongIssuer {
+                resource: resource.clone(),
+                presented: presented.clone(),
+                current: current.clone(),
+            },
+            Self::LeaseLost(lost) => Self::LeaseLost(lost.clone()),
+            _ => return None,
+        })
     }
 
     /// Whether nothing happened and the same call may succeed a moment later.

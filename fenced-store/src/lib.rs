@@ -5,6 +5,7 @@
 )]
 #![forbid(unsafe_code)]
 
+mod begin;
 mod classify;
 mod counted;
 mod dialect;
@@ -39,6 +40,7 @@ pub use self::postgres::{Isolation, PgFencedStore, PgTxOptions};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteFencedStore;
 pub use self::{
+    begin::{Begin, Presented},
     dialect::Dialect,
     error::FenceError,
     high_water::HighWater,

@@ -1,3 +1,5 @@
+use std::iter;
+
 use lock_core::{FencingToken, ResourceName, Sequencer};
 
 /// Proof that a fenced transaction was committed: the store checked the token and made the change.
@@ -7,26 +9,39 @@ use lock_core::{FencingToken, ResourceName, Sequencer};
 pub struct Receipt {
     resource: ResourceName,
     token: FencingToken,
+    others: Vec<(ResourceName, FencingToken)>,
 }
 
 impl Receipt {
     /// To be called after the commit was answered, and nowhere else.
-    pub(crate) fn of_commit(sequencer: &Sequencer) -> Self {
+    pub(crate) fn of_commit(sequencer: &Sequencer, others: &[Sequencer]) -> Self {
+        let entered = |one: &Sequencer| (one.resource().clone(), one.token());
         Self {
             resource: sequencer.resource().clone(),
             token: sequencer.token(),
+            others: others.iter().map(entered).collect(),
         }
     }
 
-    /// The token that was accepted.
+    /// The token that was accepted; of several, that of the first resource that was named.
     #[must_use]
     pub const fn token(&self) -> FencingToken {
         self.token
     }
 
-    /// The resource that was changed.
+    /// The resource that was entered; of several, the first that was named.
     #[must_use]
     pub const fn resource(&self) -> &ResourceName {
         &self.resource
+    }
+
+    /// All resources that the transaction had entered, each with the token that was accepted for
+    /// it, in the order in which they were named.
+    pub fn entered(&self) -> impl Iterator<Item = (&ResourceName, FencingToken)> {
+        let others = self
+            .others
+            .iter()
+            .map(|(resource, token)| (resource, *token));
+        iter::once((&self.resource, self.token)).chain(others)
     }
 }

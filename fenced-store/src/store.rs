@@ -2,7 +2,7 @@ use lock_core::{ResourceName, Sequencer};
 use sqlx::Pool;
 
 use crate::{
-    Dialect, FenceError, FencedTx, HighWater, counted, dialect::sealed::Operations, entry::Entry,
+    Begin, Dialect, FenceError, HighWater, Presented, counted, dialect::sealed::Operations,
     uninterrupted::uninterrupted,
 };
 
@@ -39,6 +39,10 @@ impl<DB: Dialect> FencedStore<DB> {
     #[must_use]
     pub const fn pool(&self) -> &Pool<DB> {
         &self.pool
+    }
+
+    pub(crate) const fn tx_options(&self) -> &DB::TxOptions {
+        &self.tx_options
     }
 
     /// Creates the tables of this crate, or brings them up to date.
@@ -80,21 +84,14 @@ impl<DB: Dialect> FencedStore<DB> {
         counted::refusal(uninterrupted(claim).await)
     }
 
-    /// Begins a transaction, provided that the mark shows this grant. It never claims.
+    /// Prepares a transaction that begins if the mark shows this grant. It never claims.
+    ///
+    /// Of several resources, [`and`](Begin::and): `store.begin(&one).and(&other).await?`.
     ///
     /// # Errors
-    /// Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::NotClaimed`],
-    /// [`FenceError::WrongIssuer`]. A refusal changes nothing.
-    ///
-    /// # Cancel safety
-    /// Cancel safe: a transaction that was begun meanwhile is rolled back.
-    pub async fn begin(&self, sequencer: &Sequencer) -> Result<FencedTx<DB>, FenceError> {
-        let (store, presented) = (self.clone(), sequencer.clone());
-        let entry = Entry::random();
-        let begin =
-            async move { DB::begin(&store.pool, &store.tx_options, &presented, entry).await };
-        let tx = counted::refusal(uninterrupted(begin).await)?;
-        Ok(FencedTx::new(tx, sequencer.clone(), entry))
+    /// Awaiting it fails as [`Begin`] does.
+    pub fn begin<'a>(&'a self, grant: impl Into<Presented<'a>>) -> Begin<'a, DB> {
+        Begin::new(self, grant.into())
     }
 
     /// Reads the high-water mark of a resource; `None` if it was never claimed.

@@ -1,5 +1,5 @@
 use std::{
-    fmt,
+    fmt, iter,
     ops::{Deref, DerefMut},
 };
 
@@ -11,7 +11,8 @@ use crate::{
     uninterrupted::uninterrupted,
 };
 
-/// A transaction that the store let in: until it ends, no newer holder can claim the resource.
+/// A transaction that the store let in: until it ends, no newer holder can claim a resource that it
+/// has entered.
 ///
 /// It derefs to the connection of the database, so your own queries run on `&mut *tx`; savepoints
 /// are [`tx.begin()`](FencedTx::begin). Its reads are current: whatever an older holder wrote has
@@ -32,6 +33,7 @@ use crate::{
 pub struct FencedTx<DB: Dialect> {
     tx: Transaction<'static, DB>,
     sequencer: Sequencer,
+    others: Vec<Sequencer>,
     entry: Entry,
     undecided_savepoints: usize,
 }
@@ -40,20 +42,27 @@ impl<DB: Dialect> FencedTx<DB> {
     pub(crate) const fn new(
         tx: Transaction<'static, DB>,
         sequencer: Sequencer,
+        others: Vec<Sequencer>,
         entry: Entry,
     ) -> Self {
         Self {
             tx,
             sequencer,
+            others,
             entry,
             undecided_savepoints: 0,
         }
     }
 
-    /// The grant that this transaction is fenced by.
+    /// The grant that this transaction is fenced by; of several, the first that was named.
     #[must_use]
     pub const fn sequencer(&self) -> &Sequencer {
         &self.sequencer
+    }
+
+    /// All grants that it is fenced by, in the order in which they were named.
+    pub fn sequencers(&self) -> impl Iterator<Item = &Sequencer> {
+        iter::once(&self.sequencer).chain(&self.others)
     }
 
     /// Sets a savepoint: what is written after it can be undone by itself.
@@ -84,6 +93,7 @@ impl<DB: Dialect> FencedTx<DB> {
         let Self {
             tx,
             sequencer,
+            others,
             entry,
             undecided_savepoints,
         } = self;
@@ -94,7 +104,7 @@ impl<DB: Dialect> FencedTx<DB> {
         uninterrupted(async move { DB::commit(tx, entry).await })
             .await
             .map_err(FenceError::of_lost_commit)?;
-        Ok(Receipt::of_commit(&sequencer))
+        Ok(Receipt::of_commit(&sequencer, &others))
     }
 
     /// Rolls back, and waits until it is done. Dropping does the same without waiting.
@@ -129,6 +139,7 @@ impl<DB: Dialect> fmt::Debug for FencedTx<DB> {
         f.debug_struct("FencedTx")
             .field("database", &DB::NAME)
             .field("sequencer", &self.sequencer)
+            .field("others", &self.others)
             .finish_non_exhaustive()
     }
 }

@@ -72,6 +72,7 @@ impl From<&FenceError> for Problem {
                 .with("outcome", "unknown"),
             FenceError::Db { .. }
             | FenceError::Aborted
+            | FenceError::RepeatedResource { .. }
             | FenceError::NotMigrated { .. }
             | FenceError::Migration { .. } => Self::new(ProblemType::SERVICE_FAULT)
                 .detail("nothing was written: the operator finds the reason in the log"),

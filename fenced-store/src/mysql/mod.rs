@@ -18,6 +18,7 @@ pub(crate) use self::error::classify;
 use self::error::{of_commit, of_our_call};
 use crate::{
     FenceError, FencedStore, HighWater,
+    begin::{Entering, Entrant},
     dialect::sealed::Operations,
     entry::Entry,
     high_water::columns::undecodable,
@@ -64,14 +65,15 @@ impl Operations for MySql {
     async fn begin(
         pool: &MySqlPool,
         (): &(),
-        sequencer: &Sequencer,
-        entry: Entry,
+        entering: &Entering,
     ) -> Result<Transaction<'static, Self>, FenceError> {
-        let begin = format!("START TRANSACTION; SAVEPOINT {entry}");
+        let begin = format!("START TRANSACTION; SAVEPOINT {}", entering.entry());
         let begin = AssertSqlSafe(begin).into_sql_str();
         let mut tx = past_strays(pool, || pool.begin_with(begin.clone())).await?;
-        let mark = mark(&mut tx, MARK_SHARED, sequencer.resource()).await?;
-        rule::enter(mark.as_ref(), sequencer)?;
+        for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
+            let mark = mark(&mut tx, MARK_SHARED, sequencer.resource()).await?;
+            rule::enter(mark.as_ref(), sequencer)?;
+        }
         Ok(tx)
     }
 

@@ -18,6 +18,7 @@ pub(crate) use self::error::classify;
 pub use self::options::{Isolation, PgTxOptions};
 use crate::{
     FenceError, FencedStore, HighWater,
+    begin::Entering,
     dialect::sealed::Operations,
     entry::Entry,
     postgres::error::{of_commit, of_our_call},
@@ -57,10 +58,9 @@ impl Operations for Postgres {
     async fn begin(
         pool: &PgPool,
         options: &PgTxOptions,
-        sequencer: &Sequencer,
-        entry: Entry,
+        entering: &Entering,
     ) -> Result<Transaction<'static, Self>, FenceError> {
-        let begin = statement::begin(sequencer, options, entry);
+        let begin = statement::begin(entering, options);
         past_strays(pool, || pool.begin_with(begin.clone()))
             .await
             .map_err(of_our_call)

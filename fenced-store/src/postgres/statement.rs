@@ -7,7 +7,10 @@ use lock_core::Sequencer;
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use super::options::{Isolation, PgTxOptions};
-use crate::entry::Entry;
+use crate::{
+    begin::{Entering, Entrant},
+    entry::Entry,
+};
 
 /// Reads a mark.
 pub(super) const HIGH_WATER: &str =
@@ -45,20 +48,29 @@ pub(super) fn claim(sequencer: &Sequencer, options: &PgTxOptions) -> SqlStr {
 /// If entering raises, it is never reached and the session is idle again; the other way round, the
 /// connection would go back to the pool inside an aborted transaction and stay there. A transaction
 /// that somebody left open is refused: its commit would store their leftovers, too.
-pub(super) fn begin(sequencer: &Sequencer, options: &PgTxOptions, entry: Entry) -> SqlStr {
+///
+/// Several resources are entered in the order of their names: a list of outputs is computed from
+/// left to right.
+pub(super) fn begin(entering: &Entering, options: &PgTxOptions) -> SqlStr {
     let isolation = match options.isolation {
         None => "",
         Some(Isolation::ReadCommitted) => "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; ",
         Some(Isolation::RepeatableRead) => "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; ",
         Some(Isolation::Serializable) => "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; ",
     };
-    sql(format!(
-        "{isolation}{REFUSE_STRAY}, fenced.enter({}, {}, {}, {}), \
-         pg_catalog.set_config('fenced.entry', '{entry}', true); BEGIN",
-        grant(sequencer),
+    let timeouts = format!(
+        "{}, {}, {}",
         milliseconds(options.lock_timeout),
         milliseconds(options.idle_timeout),
         milliseconds(options.statement_timeout),
+    );
+    let enter =
+        |entrant: &Entrant| format!("fenced.enter({}, {timeouts}), ", grant(entrant.sequencer()));
+    let enter: String = entering.entrants().iter().map(enter).collect();
+    sql(format!(
+        "{isolation}{REFUSE_STRAY}, {enter}\
+         pg_catalog.set_config('fenced.entry', '{}', true); BEGIN",
+        entering.entry(),
     ))
 }
 
@@ -152,10 +164,8 @@ mod tests {
         let holder = Holder::random();
         let sequencer = sequencer("account:42", holder);
         let options = PgTxOptions::default();
-        for sql in [
-            claim(&sequencer, &options),
-            begin(&sequencer, &options, Entry::random()),
-        ] {
+        let entering = Entering::of([&(&sequencer).into()].into_iter()).unwrap();
+        for sql in [claim(&sequencer, &options), begin(&entering, &options)] {
             assert!(!sql.as_str().contains(&holder.expose()), "{sql:?}");
         }
     }

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use lock_core::{DetachedLease, FencingToken, LeaseGuard, Lost, Released, ResourceName, Sequencer};
 
-use crate::{Dialect, FenceError, FencedStore, FencedTx};
+use super::Held;
+use crate::{Begin, Dialect, FencedStore};
 
 /// A lease whose token the store knows: whoever held the resource before is shut out.
 ///
@@ -12,55 +13,53 @@ use crate::{Dialect, FenceError, FencedStore, FencedTx};
 #[derive(Debug)]
 #[clippy::has_significant_drop]
 pub struct ProtectedGuard<DB: Dialect> {
-    lease: LeaseGuard,
+    held: Held,
     store: FencedStore<DB>,
 }
 
 impl<DB: Dialect> ProtectedGuard<DB> {
     /// The caller has claimed the lease's token.
     pub(super) const fn new(lease: LeaseGuard, store: FencedStore<DB>) -> Self {
-        Self { lease, store }
+        let held = Held::new(lease);
+        Self { held, store }
     }
 
-    /// Begins a fenced transaction. It never claims again.
+    /// Prepares a fenced transaction. It never claims again.
+    ///
+    /// Of several guards, [`and`](Begin::and): `one.begin().and(&other).await?`.
     ///
     /// # Errors
-    /// [`FenceError::LeaseLost`] from the lease's deadline on, without asking the store;
-    /// [`FenceError::MarkLost`] if the store has forgotten the claim; otherwise as
-    /// [`FencedStore::begin`].
+    /// Awaiting it fails as [`Begin`] does. [`FenceError::LeaseLost`] from the lease's deadline on,
+    /// without asking the store; [`FenceError::MarkLost`] if the store has forgotten the claim.
+    /// A guard that was refused once stays fenced: it gets the same answer, and the store is not
+    /// asked again.
     ///
-    /// # Cancel safety
-    /// Cancel safe: a transaction that was begun meanwhile is rolled back.
-    pub async fn begin(&self) -> Result<FencedTx<DB>, FenceError> {
-        self.lease.remaining()?;
-        match self.store.begin(self.sequencer()).await {
-            Err(FenceError::NotClaimed {
-                resource,
-                presented,
-            }) => Err(FenceError::MarkLost {
-                resource,
-                presented,
-            }),
-            begun => begun,
-        }
+    /// [`FenceError::LeaseLost`]: crate::FenceError::LeaseLost
+    /// [`FenceError::MarkLost`]: crate::FenceError::MarkLost
+    pub fn begin(&self) -> Begin<'_, DB> {
+        self.store.begin(self)
+    }
+
+    pub(crate) const fn held(&self) -> &Held {
+        &self.held
     }
 
     /// The fencing token of this acquisition.
     #[must_use]
     pub fn token(&self) -> FencingToken {
-        self.lease.token()
+        self.held.lease.token()
     }
 
     /// What to send along with writes that others carry out.
     #[must_use]
     pub fn sequencer(&self) -> &Sequencer {
-        self.lease.sequencer()
+        self.held.lease.sequencer()
     }
 
     /// What is held.
     #[must_use]
     pub fn resource(&self) -> &ResourceName {
-        self.lease.resource()
+        self.held.lease.resource()
     }
 
     /// The time until the deadline of the present lease, by the local clock.
@@ -68,7 +67,7 @@ impl<DB: Dialect> ProtectedGuard<DB> {
     /// # Errors
     /// [`Lost`] from the deadline on, for good, without asking any server.
     pub fn remaining(&self) -> Result<Duration, Lost> {
-        self.lease.remaining()
+        self.held.lease.remaining()
     }
 
     /// Completes when the lease is lost, at the latest at its deadline.
@@ -76,14 +75,14 @@ impl<DB: Dialect> ProtectedGuard<DB> {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn lost(&self) -> Lost {
-        self.lease.lost().await
+        self.held.lease.lost().await
     }
 
     /// Gives up the guard and keeps the lease, as [`LeaseGuard::detach`] does. Its token is
     /// claimed.
     #[must_use = "nothing renews or releases the lease any more"]
     pub fn detach(self) -> DetachedLease {
-        self.lease.detach()
+        self.held.lease.detach()
     }
 
     /// Releases the lease. The mark in the store stays.
@@ -94,6 +93,6 @@ impl<DB: Dialect> ProtectedGuard<DB> {
     /// # Cancel safety
     /// As [`LeaseGuard::release`]: the watchdog finishes it.
     pub async fn release(self) -> Result<Released, lock_core::Error> {
-        self.lease.release().await
+        self.held.lease.release().await
     }
 }

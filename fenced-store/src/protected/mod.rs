@@ -4,6 +4,7 @@ mod acquire;
 mod error;
 mod force;
 mod guard;
+mod held;
 
 use std::sync::{
     Arc,
@@ -12,6 +13,7 @@ use std::sync::{
 
 use lock_core::{InvalidName, LockManager, ResourceName};
 
+pub(crate) use self::held::Held;
 pub use self::{acquire::AcquireProtected, error::ProtectedError, guard::ProtectedGuard};
 use crate::{Dialect, FencedStore, counted};
 

@@ -18,6 +18,7 @@ pub(crate) use self::error::classify;
 use self::error::of_our_call;
 use crate::{
     FenceError, FencedStore, HighWater,
+    begin::{Entering, Entrant},
     dialect::sealed::Operations,
     entry::Entry,
     high_water::columns::undecodable,
@@ -77,16 +78,17 @@ impl Operations for Sqlite {
     async fn begin(
         pool: &SqlitePool,
         (): &(),
-        sequencer: &Sequencer,
-        entry: Entry,
+        entering: &Entering,
     ) -> Result<Transaction<'static, Self>, FenceError> {
-        let begin = format!("BEGIN IMMEDIATE; SAVEPOINT {entry}");
+        let begin = format!("BEGIN IMMEDIATE; SAVEPOINT {}", entering.entry());
         let begin = AssertSqlSafe(begin).into_sql_str();
         let mut tx = past_strays(pool, || pool.begin_with(begin.clone()))
             .await
             .map_err(of_our_call)?;
-        let mark = mark(&mut tx, sequencer.resource()).await?;
-        rule::enter(mark.as_ref(), sequencer)?;
+        for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
+            let mark = mark(&mut tx, sequencer.resource()).await?;
+            rule::enter(mark.as_ref(), sequencer)?;
+        }
         Ok(tx)
     }
 

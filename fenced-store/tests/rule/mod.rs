@@ -8,12 +8,13 @@ mod claim;
 mod enter;
 mod errors;
 mod migrate;
+mod several;
 
 use fenced_store::{Dialect, FenceError, FencedStore, FencedTx};
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
-pub(crate) use self::{claim::*, enter::*, errors::*, migrate::*};
+pub(crate) use self::{claim::*, enter::*, errors::*, migrate::*, several::*};
 
 /// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.
 pub(crate) trait Harness: Send + Sync + Sized + 'static {
@@ -127,6 +128,11 @@ macro_rules! rule_cases {
             hostile_names_are_names,
             extreme_tokens_fit,
             deleted_mark_admits_nobody,
+            several_resources_share_a_transaction,
+            a_stale_one_among_several_refuses_all,
+            the_same_resource_twice_is_refused_unsent,
+            resources_are_entered_in_the_order_of_their_names,
+            either_order_of_names_goes_with_claims,
             no_secret_in_errors_or_tables,
             missing_tables_are_named,
             migrations_run_again_and_at_once,

@@ -21,9 +21,9 @@ async fn claimed() -> (SqliteFile, SqliteFencedStore, Sequencer) {
 }
 
 /// Polls a future that often and drops it. Whether it came to its end.
-pub(crate) async fn poll_and_drop(future: impl Future, polls: usize) -> bool {
+pub(crate) async fn poll_and_drop(future: impl IntoFuture, polls: usize) -> bool {
     let mut left = polls;
-    let mut future = pin!(future);
+    let mut future = pin!(future.into_future());
     poll_fn(|context| {
         if left == 0 {
             return Poll::Ready(false);

@@ -127,7 +127,7 @@ async fn write_after_cancelled_begin<F>(
     begin: F,
 ) -> Result<i64, sqlx::Error>
 where
-    F: Future,
+    F: IntoFuture,
 {
     let mut turnstile = world.store().pool().begin().await.unwrap();
     sqlx::query("SELECT pg_advisory_xact_lock(fenced.turnstile('account:42'))")
@@ -135,7 +135,7 @@ where
         .await
         .unwrap();
     {
-        let mut begin = pin!(begin);
+        let mut begin = pin!(begin.into_future());
         let mut queued = pin!(world.until_queued(1));
         poll_fn(|context| {
             assert!(begin.as_mut().poll(context).is_pending());
@@ -184,7 +184,7 @@ async fn begin_can_be_dropped_at_every_await() {
     let (world, grant) = claimed().await;
     for polls in 0.. {
         let mut left = polls;
-        let mut begin = pin!(world.store().begin(&grant));
+        let mut begin = pin!(world.store().begin(&grant).into_future());
         let finished = poll_fn(|context| {
             if left == 0 {
                 return Poll::Ready(false);

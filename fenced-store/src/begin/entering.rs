@@ -1,0 +1,62 @@
+use lock_core::{ResourceName, Sequencer};
+
+use super::Presented;
+use crate::{FenceError, entry::Entry};
+
+/// What a transaction has to pass when it begins.
+#[derive(Debug)]
+#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
+pub struct Entering {
+    entrants: Vec<Entrant>,
+    entry: Entry,
+}
+
+/// One resource of the transaction.
+#[derive(Debug)]
+pub(crate) struct Entrant {
+    sequencer: Sequencer,
+}
+
+impl Entering {
+    /// Everybody enters in the order of the names: a transaction in `a` that waits for `b`, behind
+    /// a claim, while one in `b` waits for `a`, behind a claim, would be four that wait for ever.
+    pub(crate) fn of<'a>(
+        presented: impl Iterator<Item = &'a Presented<'a>>,
+    ) -> Result<Self, FenceError> {
+        let mut entrants: Vec<_> = presented.map(Entrant::of).collect();
+        entrants.sort_by(|one, other| one.resource().cmp(other.resource()));
+        let mut neighbours = entrants.iter().zip(entrants.iter().skip(1));
+        if let Some((twice, _)) = neighbours.find(|(one, next)| one.resource() == next.resource()) {
+            let resource = twice.resource().clone();
+            return Err(FenceError::RepeatedResource { resource });
+        }
+        let entry = Entry::random();
+        Ok(Self { entrants, entry })
+    }
+
+    /// In the order of their names, each resource once.
+    pub(crate) fn entrants(&self) -> &[Entrant] {
+        &self.entrants
+    }
+
+    /// By what the commit knows that this is still the transaction that entered.
+    pub(crate) const fn entry(&self) -> Entry {
+        self.entry
+    }
+}
+
+impl Entrant {
+    fn of(presented: &Presented<'_>) -> Self {
+        let sequencer = presented.sequencer().clone();
+        Self { sequencer }
+    }
+
+    fn resource(&self) -> &ResourceName {
+        self.sequencer.resource()
+    }
+
+    /// The grant that the mark has to show.
+    pub(crate) const fn sequencer(&self) -> &Sequencer {
+        &self.sequencer
+    }
+}

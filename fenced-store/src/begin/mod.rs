@@ -1,0 +1,103 @@
+//! A transaction that is prepared, with the grants that it is to be fenced by, and then begun.
+
+mod entering;
+mod presented;
+
+use std::{fmt, future::IntoFuture, iter};
+
+use lock_core::BoxFuture;
+
+pub(crate) use self::entering::{Entering, Entrant};
+pub use self::presented::Presented;
+use crate::{Dialect, FenceError, FencedStore, FencedTx, counted, uninterrupted::uninterrupted};
+
+/// A fenced transaction that is being prepared: `.await` it for a [`FencedTx`].
+///
+/// It begins only if the mark of every resource that is named shows the grant that is presented for
+/// it. It never claims. The resources are entered in the order of their names, whatever the order
+/// of the calls, so that two transactions and the claims between them do not wait in a circle.
+///
+/// # Errors
+/// [`FenceError::RepeatedResource`], before anything is sent. Fenced: [`FenceError::Stale`],
+/// [`FenceError::DuplicateToken`], [`FenceError::NotClaimed`], [`FenceError::WrongIssuer`], and with
+/// a guard those of [`ProtectedGuard::begin`](crate::ProtectedGuard::begin). The first that is
+/// refused refuses all, and [`FenceError::resource`] says which. A refusal changes nothing.
+///
+/// # Cancel safety
+/// Cancel safe: a transaction that was begun meanwhile is rolled back.
+#[must_use = "a transaction does not begin until it is awaited"]
+pub struct Begin<'a, DB: Dialect> {
+    store: &'a FencedStore<DB>,
+    first: Presented<'a>,
+    others: Vec<Presented<'a>>,
+}
+
+impl<'a, DB: Dialect> Begin<'a, DB> {
+    pub(crate) const fn new(store: &'a FencedStore<DB>, first: Presented<'a>) -> Self {
+        let others = Vec::new();
+        Self {
+            store,
+            first,
+            others,
+        }
+    }
+
+    /// Enters this resource, too: one transaction that is fenced by several grants, all or none.
+    ///
+    /// Each resource once. Every grant is checked against the mark of its own resource; tokens of
+    /// different resources are never compared.
+    pub fn and(mut self, another: impl Into<Presented<'a>>) -> Self {
+        self.others.push(another.into());
+        self
+    }
+
+    async fn enter(self) -> Result<FencedTx<DB>, FenceError> {
+        for presented in self.presented() {
+            presented.check()?;
+        }
+        let entering = Entering::of(self.presented())?;
+        let (store, entry) = (self.store.clone(), entering.entry());
+        let begin = async move { DB::begin(store.pool(), store.tx_options(), &entering).await };
+        match counted::refusal(uninterrupted(begin).await) {
+            Ok(tx) => {
+                let others = self.others.iter().map(Presented::sequencer).cloned();
+                let sequencer = self.first.sequencer().clone();
+                Ok(FencedTx::new(tx, sequencer, others.collect(), entry))
+            }
+            Err(error) => Err(self.refused(error)),
+        }
+    }
+
+    /// Tells the guard whose grant was refused, if it was a guard's.
+    fn refused(&self, error: FenceError) -> FenceError {
+        let is_its =
+            |presented: &&Presented<'_>| error.resource() == Some(presented.sequencer().resource());
+        match self.presented().find(is_its) {
+            Some(presented) => presented.refused(error),
+            None => error,
+        }
+    }
+
+    fn presented(&self) -> impl Iterator<Item = &Presented<'a>> {
+        iter::once(&self.first).chain(&self.others)
+    }
+}
+
+impl<'a, DB: Dialect> IntoFuture for Begin<'a, DB> {
+    type Output = Result<FencedTx<DB>, FenceError>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.enter())
+    }
+}
+
+impl<DB: Dialect> fmt::Debug for Begin<'_, DB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Begin")
+            .field("database", &DB::NAME)
+            .field("first", &self.first)
+            .field("others", &self.others)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,47 @@
+use std::sync::OnceLock;
+
+use lock_core::LeaseGuard;
+
+use crate::FenceError;
+
+/// A lease whose token is claimed, and whether the store has shut it out since.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(super) lease: LeaseGuard,
+    /// Once refused, refused for ever: no later grant can lower the mark.
+    refusal: OnceLock<FenceError>,
+}
+
+impl Held {
+    pub(super) const fn new(lease: LeaseGuard) -> Self {
+        let refusal = OnceLock::new();
+        Self { lease, refusal }
+    }
+
+    /// Fails if the store need not be asked: it has refused this grant, or the lease has ended.
+    pub(crate) fn check(&self) -> Result<(), FenceError> {
+        match self.refusal.get().and_then(FenceError::again) {
+            Some(refusal) => Err(refusal),
+            None => Ok(self.lease.remaining().map(drop)?),
+        }
+    }
+
+    /// Remembers a fenced refusal. This grant was claimed, so a store that knows nothing of it has
+    /// forgotten it.
+    pub(crate) fn refused(&self, error: FenceError) -> FenceError {
+        let error = match error {
+            FenceError::NotClaimed {
+                resource,
+                presented,
+            } => FenceError::MarkLost {
+                resource,
+                presented,
+            },
+            error => error,
+        };
+        if let Some(refusal) = error.again() {
+            self.refusal.get_or_init(|| refusal);
+        }
+        error
+    }
+}
