@@ -5,6 +5,7 @@ mod duration;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, builder::RangedU64ValueParser};
+use fenced_store::http::signed::Audience;
 
 pub(crate) use self::duration::millis;
 use self::duration::parse as duration;
@@ -63,6 +64,12 @@ pub(crate) enum Command {
     Scenario(ScenarioArgs),
     /// Serve the lock gateway and the account API over HTTP.
     Serve(ServeArgs),
+    /// Print a new line for a file of signing keys.
+    SigningKey {
+        /// What tokens call the key: a letter and up to 31 letters, digits, `-`, `_` or `.`
+        #[arg(default_value = "k1")]
+        id: String,
+    },
     /// One client of the scenario: started, stopped and resumed by it.
     #[command(hide = true)]
     Worker(WorkerArgs),
@@ -146,6 +153,8 @@ pub(crate) struct ServeArgs {
         hide_env_values = true
     )]
     pub(crate) store: Address,
+    #[command(flatten)]
+    pub(crate) signing: SigningArgs,
     /// Address to listen on; loopback unless you say otherwise, port 0 picks a free one
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "IP:PORT")]
     pub(crate) addr: SocketAddr,
@@ -158,6 +167,24 @@ pub(crate) struct ServeArgs {
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(0..=100_000))]
     pub(crate) max_waiting: usize,
 }
+
+/// How tokens are signed.
+#[derive(Args, Debug)]
+pub(crate) struct SigningArgs {
+    /// File of keys that sign tokens, one `ID SECRET` per line; the first one signs, all are
+    /// accepted; SIGHUP has it read again [default: a key that ends with the process]
+    #[arg(long, value_name = "FILE", env = "PALISADE_SIGNING_KEYS")]
+    #[arg(conflicts_with = "unsigned")]
+    pub(crate) signing_keys: Option<PathBuf>,
+    /// The service that tokens are for; those of another one are not accepted
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_AUDIENCE)]
+    pub(crate) audience: Audience,
+    /// Neither sign tokens nor ask for signatures: for clients that are trusted
+    #[arg(long)]
+    pub(crate) unsigned: bool,
+}
+
+const DEFAULT_AUDIENCE: &str = "palisade";
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WorkerArgs {

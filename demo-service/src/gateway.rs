@@ -15,6 +15,7 @@ mod problems;
 mod router;
 mod server;
 mod time_limit;
+mod tokens;
 pub(crate) mod wire;
 mod witness;
 

@@ -17,6 +17,7 @@ mod ledger;
 mod report;
 mod scenario;
 mod serve;
+mod signing;
 mod worker;
 
 use std::process::ExitCode;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     match Cli::parse().chosen() {
         Command::Scenario(args) => finish(block_on("error", scenario::run(&args))),
         Command::Serve(args) => finish(block_on("info,sqlx=warn", serve::run(&args))),
+        Command::SigningKey { id } => finish(signing::print_new_key(&id)),
         Command::Worker(args) => {
             let played = block_on("error", async { Ok(worker::run(args).await) });
             played.unwrap_or_else(|failure| finish(Err(failure)))

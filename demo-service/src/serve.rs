@@ -8,11 +8,12 @@ use crate::{
     console::Console,
     failure::Failure,
     gateway::{Gateway, Limits, listen},
-    interrupt::Interrupts,
+    interrupt::{Interrupt, Interrupts},
+    signing::Signing,
 };
 
 /// Serves until Ctrl-C or SIGTERM, finishes what is under way, and ends. A second signal ends it at
-/// once.
+/// once. SIGHUP has the signing keys read again, if there is a file of them.
 ///
 /// # Errors
 /// If the address is taken, a server cannot be used, or requests under way do not end in time.
@@ -28,19 +29,33 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
         request_time: args.request_timeout,
         waiting: args.max_waiting,
     };
-    let gateway = Gateway::open(lock, store, InitialToken::default(), limits, None).await?;
+    let signing = Signing::of(&args.signing)?;
+    let ring = signing.as_ref().map(Signing::ring);
+    let gateway = Gateway::open(lock, store, InitialToken::default(), ring, limits, None).await?;
     Console::Stdout.line(format!(
         "listening on http://{addr} (lock service {lock}, store {store})",
     ));
 
     let (stop, stopped) = oneshot::channel::<()>();
     let mut stop = Some(stop);
+    let is_signing = signing.is_some();
+    let keys_on_file = signing.filter(Signing::has_file);
+    if is_signing && keys_on_file.is_none() {
+        tracing::warn!(
+            "tokens are signed with a key that ends with this process: several gateways, or one \
+             that is restarted, need --signing-keys"
+        );
+    }
     let serving = gateway.serve(listener, async { drop(stopped.await) });
     tokio::pin!(serving);
     loop {
         tokio::select! {
             served = &mut serving => return served,
             interrupt = interrupts.next() => {
+                if let (Interrupt::HangUp, Some(signing)) = (interrupt, &keys_on_file) {
+                    signing.reload();
+                    continue;
+                }
                 // Taken: the first signal asks, the second insists.
                 let Some(stop) = stop.take() else { return Err(Failure::Interrupted(interrupt)) };
                 Console::Stdout.line(format!("{interrupt}: finishing what is under way"));

@@ -4,12 +4,14 @@ use fenced_store::{FencedStore, Protected};
 use lock_core::LockManager;
 use tokio::sync::{Semaphore, watch};
 
+use super::tokens::Tokens;
 use crate::{events::Recorder, ledger::Ledger};
 
 /// What the handlers share. Cloning is cheap.
 #[derive(Debug)]
 pub(super) struct App<DB: Ledger> {
     pub(super) protected: Protected<DB>,
+    pub(super) tokens: Tokens,
     pub(super) recorder: Option<Recorder>,
     pub(super) is_closing: watch::Receiver<bool>,
     /// How long a request may take to arrive, and again to be served.
@@ -43,6 +45,7 @@ impl<DB: Ledger> Clone for App<DB> {
     fn clone(&self) -> Self {
         Self {
             protected: self.protected.clone(),
+            tokens: self.tokens.clone(),
             recorder: self.recorder.clone(),
             is_closing: self.is_closing.clone(),
             time_limit: self.time_limit,

@@ -6,14 +6,10 @@
 
 use std::time::Duration;
 
-use axum::{
-    Extension, Json,
-    extract::State,
-    http::{HeaderValue, StatusCode},
-};
+use axum::{Extension, Json, extract::State, http::StatusCode};
 use fenced_store::{
     ProtectedError,
-    http::{Fenced, FencingHeader, Problem, ProblemType},
+    http::{Fenced, Problem, ProblemType},
 };
 use lock_core::{DetachedLease, ErrorKind, Released, Renewed, ResourceName, Ttl};
 use tokio::sync::SemaphorePermit;
@@ -24,6 +20,7 @@ use super::{
     caller::Caller,
     error::ApiError,
     problems,
+    tokens::Tokens,
     wire::{AcquireBody, InspectBody, LeaseBody, LeaseView, RenewBody, RenewedBody},
     witness::Witness,
 };
@@ -80,7 +77,8 @@ pub(super) async fn acquire<DB: Ledger>(
     witness.note(&resource, What::Granted { token, ttl_ms });
     witness.note(&resource, What::Claimed { token });
     // From here on the lease is the client's to renew and to release.
-    Ok((StatusCode::CREATED, Json(lease_body(&guard.detach())?)))
+    let lease = lease_body(&app.tokens, &guard.detach())?;
+    Ok((StatusCode::CREATED, Json(lease)))
 }
 
 /// `PUT`: renews the lease of the request's token to a full ttl.
@@ -155,10 +153,10 @@ fn ttl(ttl_ms: u64) -> Result<Ttl, ApiError> {
     Ok(Ttl::new(ttl)?)
 }
 
-fn lease_body(lease: &DetachedLease) -> Result<LeaseBody, Problem> {
+fn lease_body(tokens: &Tokens, lease: &DetachedLease) -> Result<LeaseBody, Problem> {
     let sequencer = &lease.sequencer;
-    let header = HeaderValue::try_from(FencingHeader::new(sequencer)).ok();
     // A sequencer has no byte that a header may not have.
+    let header = tokens.header(sequencer).ok();
     let fencing_token = header
         .and_then(|value| value.to_str().map(str::to_owned).ok())
         .ok_or_else(|| Problem::new(ProblemType::SERVICE_FAULT))?;

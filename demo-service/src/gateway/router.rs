@@ -5,7 +5,7 @@ use axum::{
     middleware::{self, from_fn_with_state},
     routing::{MethodRouter, get, post, put},
 };
-use fenced_store::http::{Disclose, FencingLayer, ProblemType, Scope, Unsigned};
+use fenced_store::http::{Disclose, FencingLayer, ProblemType, Scope};
 use tower_http::{
     limit::RequestBodyLimitLayer,
     trace::{DefaultMakeSpan, DefaultOnResponse, TraceLayer},
@@ -37,7 +37,7 @@ pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
 }
 
 fn lease_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
-    let fence = FencingLayer::required(verifier(app))
+    let fence = FencingLayer::required(app.tokens.clone())
         .resource(Scope::path("/v1/leases/", ""))
         .methods([Method::PUT, Method::DELETE]);
     // Twice: the body has a limit of its own.
@@ -55,11 +55,11 @@ fn lease_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
 
 fn account_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
     let scope = Scope::path("/v1/accounts/", ACCOUNT);
-    let fenced_write = FencingLayer::required(verifier(app))
+    let fenced_write = FencingLayer::required(app.tokens.clone())
         .resource(scope.clone())
         .methods([Method::PUT])
         .disclose(Disclose::Always);
-    let fenced_read = FencingLayer::optional(verifier(app))
+    let fenced_read = FencingLayer::optional(app.tokens.clone())
         .resource(scope)
         .methods([Method::GET])
         .disclose(Disclose::Always);
@@ -75,9 +75,4 @@ fn unfenced_account_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
     get(accounts::read_unfenced)
         .route_layer(from_fn_with_state(limit, time_limit::give_up))
         .put(accounts::write_unfenced)
-}
-
-/// Tokens are not signed, so their issuer and their size must be plausible.
-fn verifier<DB: Ledger>(app: &App<DB>) -> Unsigned {
-    Unsigned::new(app.locks().issuer().clone())
 }

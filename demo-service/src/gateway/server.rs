@@ -1,7 +1,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
-use fenced_store::{FencedStore, Protected};
+use fenced_store::{Protected, http::signed::KeyRing};
 use lock_core::{ErrorKind, InitialToken, LockManager};
 use tokio::{
     net::TcpListener,
@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{app::App, connections, limits::Limits, router::router};
+use super::{app::App, connections, limits::Limits, router::router, tokens::Tokens};
 use crate::{
     address::Address,
     events::Recorder,
@@ -33,7 +33,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Connects to both and creates missing tables.
+    /// Connects to both and creates missing tables. Tokens are signed if there is a ring of keys.
     ///
     /// # Errors
     /// [`Failure::Usage`] for an address that cannot be right, [`Failure::Unreachable`] for a
@@ -42,6 +42,7 @@ impl Gateway {
         lock: &Address,
         store: &Address,
         initial_token: InitialToken,
+        signing: Option<KeyRing>,
         limits: Limits,
         recorder: Option<Recorder>,
     ) -> Result<Self, Failure> {
@@ -49,22 +50,37 @@ impl Gateway {
         let locks = connect(lock, initial_token).await?;
         let store = ledger::open(store).await?;
         let store_kind = store.kind();
+        let tokens = Tokens::new(signing, locks.issuer());
         Ok(match store {
-            AnyStore::Postgres(store) => Self::over(locks, store, store_kind, limits, recorder),
-            AnyStore::Sqlite(store) => Self::over(locks, store, store_kind, limits, recorder),
+            AnyStore::Postgres(store) => Self::over(
+                Protected::new(locks, store),
+                store_kind,
+                tokens,
+                limits,
+                recorder,
+            ),
+            AnyStore::Sqlite(store) => Self::over(
+                Protected::new(locks, store),
+                store_kind,
+                tokens,
+                limits,
+                recorder,
+            ),
         })
     }
 
     fn over<DB: Ledger>(
-        locks: LockManager,
-        store: FencedStore<DB>,
+        protected: Protected<DB>,
         store_kind: &'static str,
+        tokens: Tokens,
         limits: Limits,
         recorder: Option<Recorder>,
     ) -> Self {
         let (closing, is_closing) = watch::channel(false);
+        let locks = protected.locks().clone();
         let app = App {
-            protected: Protected::new(locks.clone(), store),
+            protected,
+            tokens,
             recorder,
             is_closing,
             time_limit: limits.request_time,

@@ -13,6 +13,7 @@ use crate::{
     events::Recorder,
     failure::Failure,
     gateway::{Gateway, Limits, listen},
+    signing,
 };
 
 /// Where the counter of an in-process lock service starts: the tokens of the well-known figure.
@@ -49,7 +50,9 @@ impl Stage {
             None => Address::sqlite_file(&scratch.path().join("accounts.db")),
         };
         let (first, limits) = (initial_token(lock), Limits::default());
-        let gateway = Gateway::open(lock, &store, first, limits, Some(recorder)).await?;
+        let signing = Some(signing::ephemeral("scenario")?);
+        let recorder = Some(recorder);
+        let gateway = Gateway::open(lock, &store, first, signing, limits, recorder).await?;
         let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).await?;
         let addr = listener
             .local_addr()

@@ -33,6 +33,13 @@ impl Gateway {
         Self::serve(folder, &["--lock", lock, "--store", &store]).await
     }
 
+    /// One whose tokens anybody can make up.
+    pub(crate) async fn start_unsigned() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+        Self::serve(folder, &["--store", &store, "--unsigned"]).await
+    }
+
     /// With these arguments, among which there is a store.
     pub(crate) async fn start_with(arguments: &[&str]) -> Self {
         Self::serve(tempfile::tempdir().unwrap(), arguments).await

@@ -11,4 +11,5 @@ mod interrupted;
 mod leases;
 mod scenario;
 mod shutdown;
+mod signatures;
 mod slow_store;

@@ -1,0 +1,43 @@
+use axum::http::{HeaderValue, header::InvalidHeaderValue};
+use fenced_store::http::{FencingHeader, Rejection, TokenVerifier, Unsigned, signed::KeyRing};
+use lock_core::{Issuer, Sequencer};
+
+/// How a gateway writes the tokens that it hands out, and knows them again.
+#[derive(Clone, Debug)]
+pub(super) enum Tokens {
+    /// A client can use what it was granted, and make nothing up.
+    Signed(KeyRing),
+    /// Clients are trusted: issuer and size must be plausible, and that is all.
+    Unsigned(Unsigned),
+}
+
+impl Tokens {
+    /// Signed by this ring if there is one.
+    pub(super) fn new(ring: Option<KeyRing>, issuer: &Issuer) -> Self {
+        match ring {
+            Some(ring) => Self::Signed(ring),
+            None => Self::Unsigned(Unsigned::new(issuer.clone())),
+        }
+    }
+
+    /// The `Fencing-Token` header of a grant.
+    ///
+    /// # Errors
+    /// For a byte that no header may have, of which a sequencer has none.
+    pub(super) fn header(&self, sequencer: &Sequencer) -> Result<HeaderValue, InvalidHeaderValue> {
+        let header = FencingHeader::new(sequencer);
+        match self {
+            Self::Signed(ring) => ring.signing_key().sign(header).try_into(),
+            Self::Unsigned(_) => header.try_into(),
+        }
+    }
+}
+
+impl TokenVerifier for Tokens {
+    fn verify(&self, header: &FencingHeader<'_>) -> Result<(), Rejection> {
+        match self {
+            Self::Signed(ring) => ring.verify(header),
+            Self::Unsigned(unsigned) => unsigned.verify(header),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! A client of a gateway that signs can use what it was granted, and make nothing up.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use e2e::warden::workspace_binary;
+use rustix::process::{Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::gateway::Gateway;
+
+const ACCOUNT: &str = "/v1/accounts/1";
+
+/// A file of keys and a store that several gateways share.
+struct World {
+    folder: TempDir,
+    store: String,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+        Self { folder, store }
+    }
+
+    fn keys(&self) -> PathBuf {
+        self.folder.path().join("keys")
+    }
+
+    fn write_keys(&self, lines: &[&str]) {
+        fs::write(self.keys(), lines.concat()).unwrap();
+    }
+
+    async fn gateway(&self) -> Gateway {
+        let keys = self.keys();
+        let keys = ["--signing-keys", keys.to_str().unwrap()];
+        Gateway::start_with(&[["--store", &self.store], keys].concat()).await
+    }
+}
+
+fn new_key(id: &str) -> String {
+    let mut command = Command::new(workspace_binary("demo-service").unwrap());
+    let output = command.args(["signing-key", id]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Has a gateway read its keys again, and says which key signs then.
+async fn reload(gateway: &mut Gateway) -> String {
+    let line = hang_up(gateway).await;
+    let id = line.strip_prefix("signing keys read again, ").unwrap();
+    id.strip_suffix(" signs").unwrap().to_owned()
+}
+
+async fn hang_up(gateway: &mut Gateway) -> String {
+    kill_process(gateway.process.id(), Signal::HUP).unwrap();
+    gateway.process.line().await.unwrap()
+}
+
+#[tokio::test]
+async fn what_was_not_granted_is_not_accepted() {
+    let gateway = Gateway::start().await;
+    let good = gateway.token("account:1", 60_000).await;
+    let (number, rest) = good.split_once(';').unwrap();
+    let (unsigned, signature) = good.split_once(";kid=").unwrap();
+    let ahead = number.parse::<u64>().unwrap() + 1;
+    let mut bodies = Vec::new();
+    for forged in [
+        format!("{ahead};{rest}"),
+        unsigned.to_owned(),
+        format!("{unsigned};exp=1900000000;kid={signature}"),
+        good.replace("account:1", "account:2"),
+        good.replace("kid=", "kid=x"),
+        format!("{unsigned};kid=k9;sig=:AAAAAAAAAAAAAAAAAAAAAA==:"),
+    ] {
+        let refused = gateway.write(ACCOUNT, Some(&forged), 666).await;
+        refused.assert_problem(403, "fencing-token-not-accepted");
+        bodies.push(refused.body);
+    }
+    bodies.dedup();
+    assert_eq!(bodies.len(), 1, "a forger learns from the difference");
+    assert_eq!(gateway.balance("1").await, None);
+    let numbered = format!("{unsigned};seq=1;kid={signature}");
+    let written = gateway.write(ACCOUNT, Some(&numbered), 5).await;
+    assert_eq!(written.status, 200, "seq is the client's to set");
+}
+
+/// The control: without signatures the same client gets in.
+#[tokio::test]
+async fn a_token_that_was_made_up_is_accepted_where_nothing_is_signed() {
+    let gateway = Gateway::start_unsigned().await;
+    let good = gateway.token("account:1", 60_000).await;
+    let holder = good.split_once(";hld=").unwrap().1;
+    let number = good.split_once(';').unwrap().0;
+    let made_up = format!("{number};res=\"account:1\";iss=\"memory\";hld={holder}");
+    let written = gateway.write(ACCOUNT, Some(&made_up), 5).await;
+    assert_eq!(written.status, 200);
+}
+
+#[tokio::test]
+async fn gateways_with_the_same_keys_change_them_without_a_gap() {
+    let world = World::new();
+    let (old, new) = (new_key("old"), new_key("new"));
+    world.write_keys(&["# keys\n\n", &old]);
+    let mut first = world.gateway().await;
+    let mut second = world.gateway().await;
+    let signed_before = first.token("account:1", 60_000).await;
+    let write = async |gateway: &Gateway, token: &str| {
+        gateway.write(ACCOUNT, Some(token), 5).await.status.as_u16()
+    };
+    assert_eq!(write(&second, &signed_before).await, 200);
+
+    world.write_keys(&[&old, &new]);
+    assert_eq!(reload(&mut second).await, "old");
+    world.write_keys(&[&new, &old]);
+    assert_eq!(reload(&mut first).await, "new");
+    assert_eq!(write(&first, &signed_before).await, 200);
+    first.release("account:1", &signed_before).await;
+    let signed_after = first.token("account:1", 60_000).await;
+    assert!(signed_after.contains(";kid=new;"));
+    assert_eq!(write(&second, &signed_after).await, 200);
+
+    world.write_keys(&[&new]);
+    assert_eq!(reload(&mut second).await, "new");
+    assert_eq!(write(&second, &signed_before).await, 403);
+    assert_eq!(write(&second, &signed_after).await, 200);
+}
+
+#[tokio::test]
+async fn a_file_that_got_broken_changes_no_keys() {
+    let world = World::new();
+    let (old, new) = (new_key("old"), new_key("new"));
+    world.write_keys(&[&old]);
+    let mut gateway = world.gateway().await;
+    let token = gateway.token("account:1", 60_000).await;
+    world.write_keys(&[&new, "half a li"]);
+    assert!(
+        hang_up(&mut gateway)
+            .await
+            .contains("line 2: a secret is 32 bytes")
+    );
+    assert_eq!(gateway.write(ACCOUNT, Some(&token), 5).await.status, 200);
+    let after = gateway.token("account:2", 60_000).await;
+    assert!(after.contains(";kid=old;"), "{after}");
+}
+
+#[test]
+fn a_file_that_holds_no_keys_is_told_by_its_line_without_its_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys");
+    let good = new_key("k1");
+    let secret = good.trim().split_once(' ').unwrap().1;
+    for (lines, said) in [
+        (String::new(), "a key ring has at least one key"),
+        (format!("{good}{good}"), "the key id k1 is given twice"),
+        (
+            format!("{good}k2 {}\n", &secret[1..]),
+            "line 2: a secret is 32 bytes",
+        ),
+        (format!("2k {secret}\n"), "line 1: a key id is a letter"),
+        (format!("{secret}\n"), "line 1: a secret is 32 bytes"),
+    ] {
+        fs::write(&path, lines).unwrap();
+        let complaint = complaint(&path);
+        assert!(complaint.contains(said), "{complaint}");
+        assert!(!complaint.contains(&secret[1..20]), "{complaint}");
+    }
+    fs::remove_file(&path).unwrap();
+    assert!(complaint(&path).contains("No such file"));
+}
+
+#[track_caller]
+fn complaint(keys: &Path) -> String {
+    let mut command = Command::new(workspace_binary("demo-service").unwrap());
+    command
+        .args([
+            "serve",
+            "--addr",
+            "127.0.0.1:0",
+            "--store",
+            "sqlite:unused.db",
+        ])
+        .arg("--signing-keys")
+        .arg(keys);
+    let output = command.env("RUST_LOG", "error").output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
