@@ -19,8 +19,8 @@ use crate::{Dialect, FenceError, FencedStore, FencedTx, counted, uninterrupted::
 ///
 /// # Errors
 /// [`FenceError::RepeatedResource`], before anything is sent. Fenced: [`FenceError::Stale`],
-/// [`FenceError::DuplicateToken`], [`FenceError::NotClaimed`], [`FenceError::WrongIssuer`], and with
-/// a guard those of [`ProtectedGuard::begin`](crate::ProtectedGuard::begin). The first that is
+/// [`FenceError::DuplicateToken`], [`FenceError::NotClaimed`], [`FenceError::WrongIssuer`], and
+/// with a guard those of [`ProtectedGuard::begin`](crate::ProtectedGuard::begin). The first that is
 /// refused refuses all, and [`FenceError::resource`] says which. A refusal changes nothing.
 ///
 /// # Cancel safety

@@ -1,5 +1,5 @@
-//! The fenced store on MariaDB: the cases of the rule that every database has to pass, and what only
-//! MariaDB can do, or do wrong.
+//! The fenced store on MariaDB: the cases of the rule that every database has to pass, and what
+//! only MariaDB can do, or do wrong.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
