@@ -7,6 +7,27 @@ use lock_core::{Issuer, Sequencer};
 
 use crate::{FenceError, HighWater};
 
+/// A mark with the digest of the holder that claimed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    high_water: HighWater,
+    holder: String,
+}
+
+impl Mark {
+    /// From the columns `token`, `holder`, `issuer`.
+    pub(crate) fn from_columns(row: (i64, String, String)) -> Result<Self, FenceError> {
+        let (token, holder, issuer) = row;
+        let high_water = HighWater::from_columns((token, issuer))?;
+        Ok(Self { high_water, holder })
+    }
+
+    /// What anybody may know of it.
+    pub(crate) fn high_water(self) -> HighWater {
+        self.high_water
+    }
+}
+
 /// What a claim that is not refused has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
@@ -17,7 +38,7 @@ pub(crate) enum Claim {
 }
 
 /// Whether a write of this grant is accepted: the grant is the one that the mark shows.
-pub(crate) fn enter(mark: Option<&HighWater>, sequencer: &Sequencer) -> Result<(), FenceError> {
+pub(crate) fn enter(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<(), FenceError> {
     match claim(mark, sequencer)? {
         Claim::Replay => Ok(()),
         Claim::Raise => Err(FenceError::NotClaimed {
@@ -28,19 +49,20 @@ pub(crate) fn enter(mark: Option<&HighWater>, sequencer: &Sequencer) -> Result<(
 }
 
 /// Whether this grant may claim: its token is above the mark, or the mark is its own.
-pub(crate) fn claim(mark: Option<&HighWater>, sequencer: &Sequencer) -> Result<Claim, FenceError> {
+pub(crate) fn claim(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<Claim, FenceError> {
     let Some(mark) = mark else {
         return Ok(Claim::Raise);
     };
-    issuer(mark.issuer(), sequencer)?;
-    match sequencer.token().cmp(&mark.token()) {
+    let high_water = mark.high_water.token();
+    issuer(mark.high_water.issuer(), sequencer)?;
+    match sequencer.token().cmp(&high_water) {
         Ordering::Greater => Ok(Claim::Raise),
         Ordering::Less => Err(FenceError::Stale {
             resource: sequencer.resource().clone(),
             presented: sequencer.token(),
-            high_water: mark.token(),
+            high_water,
         }),
-        Ordering::Equal if mark.holder() == sequencer.holder().digest() => Ok(Claim::Replay),
+        Ordering::Equal if mark.holder == sequencer.holder().digest() => Ok(Claim::Replay),
         Ordering::Equal => Err(FenceError::DuplicateToken {
             resource: sequencer.resource().clone(),
             presented: sequencer.token(),
@@ -76,8 +98,8 @@ mod tests {
         )
     }
 
-    fn mark_of(grant: &Sequencer) -> HighWater {
-        HighWater::from_columns((
+    fn mark_of(grant: &Sequencer) -> Mark {
+        Mark::from_columns((
             grant.token().into(),
             grant.holder().digest(),
             grant.issuer().to_string(),
@@ -92,7 +114,7 @@ mod tests {
         fn the_mark_never_falls_and_admits_its_own_grant_only(
             claims in proptest::collection::vec((1_u64..6, 0_u8..3, 0_u8..4), 1..40)
         ) {
-            let mut mark: Option<HighWater> = None;
+            let mut mark: Option<Mark> = None;
             let grants: Vec<_> = claims
                 .iter()
                 .map(|(token, holder, issuer)| {
@@ -103,7 +125,7 @@ mod tests {
                 let before = mark.clone();
                 match claim(mark.as_ref(), presented) {
                     Ok(Claim::Raise) => {
-                        prop_assert!(before.is_none_or(|mark| mark.token() < presented.token()));
+                        prop_assert!(before.is_none_or(|mark| mark.high_water.token() < presented.token()));
                         mark = Some(mark_of(presented));
                     }
                     Ok(Claim::Replay) => prop_assert_eq!(&before, &Some(mark_of(presented))),

@@ -12,13 +12,21 @@
 --   FN003 not claimed      detail {"resource", "presented"}
 --   FN004 wrong issuer     detail {"resource", "presented", "current"}
 --
+--   fenced.settle           waits until no transaction of this grant is under way any more.
+--   fenced.high_water       reads a mark.
+--   fenced.terminate_older  ends the sessions that a claim has waited for in vain.
+--
 -- A holder is an opaque text that one acquisition alone knows. Palisade stores a digest of its
 -- secret nonce here, so neither these tables nor the server's log can impersonate a holder. No
 -- message and no detail shows one.
 --
+-- Rights: what reads or writes these tables runs with the rights of its owner, the role that
+-- migrates. Its callers need USAGE on this schema and no right on any table, so they cannot touch
+-- a mark but by the rule. In there current_user is the owner; who has logged in is session_user.
+--
 -- Functions find nothing but the catalog and what is qualified: whoever may create objects in a
--- schema of the caller's search_path could otherwise put their own function between. Pinning it
--- costs microseconds per call, beside a round trip.
+-- schema of the caller's search_path could otherwise put their own function between, and act as
+-- the owner. Pinning it costs microseconds per call, beside a round trip.
 
 -- Names are what the clients can read: visible ASCII without quote and backslash; of issuers,
 -- letters, digits and -._:
@@ -119,7 +127,7 @@ create function fenced.claim(
   resource text, token bigint, holder text, issuer text,
   lock_timeout_ms integer default null
 ) returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   mark fenced.mark;
 begin
@@ -176,13 +184,16 @@ end $$;
 -- The timeouts are local to the transaction, and never looser than the session's. Without them a
 -- paused client could hold up a claim without bound. lock_timeout_ms counts for entering only;
 -- statement_timeout_ms also bounds how long a client may leave a result unread.
+--
+-- What was entered is noted for triggers in the setting fenced.entered, which ends with the
+-- transaction: ' account:42=34 account:43=40 '. Names have no space.
 create function fenced.enter(
   resource text, token bigint, holder text, issuer text,
   lock_timeout_ms integer default null,
   idle_timeout_ms integer default null,
   statement_timeout_ms integer default null
 ) returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   lock_timeout_before text := current_setting('lock_timeout');
 begin
@@ -206,5 +217,101 @@ begin
     set_config('statement_timeout',
                fenced.tighter('statement_timeout', statement_timeout_ms), true),
     set_config('tcp_user_timeout',
-               fenced.tighter('tcp_user_timeout', statement_timeout_ms), true);
+               fenced.tighter('tcp_user_timeout', statement_timeout_ms), true),
+    set_config('fenced.entered',
+               concat(rtrim(current_setting('fenced.entered', true)),
+                      ' ', enter.resource, '=', enter.token, ' '), true);
 end $$;
+
+-- Waits until no transaction of this grant is under way, and fails as fenced.enter does: after a
+-- commit that was not answered. Nothing of the grant can be committed later, but by transactions
+-- that begin later. Call at READ COMMITTED.
+create function fenced.settle(
+  resource text, token bigint, holder text, issuer text,
+  lock_timeout_ms integer default null
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if lock_timeout_ms is not null then
+    perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
+  end if;
+  perform pg_advisory_xact_lock(fenced.turnstile(settle.resource));
+  perform from fenced.mark m
+    where m.resource = settle.resource and m.token = settle.token
+      and m.holder = settle.holder and m.issuer = settle.issuer
+    for share; -- fails on a standby, whose turnstile nobody uses
+  if not found then
+    perform fenced.refuse(settle.resource, settle.token, settle.holder, settle.issuer);
+  end if;
+end $$;
+
+-- The mark of a resource; no row if it was never claimed. Without the holder, which is what lets
+-- its bearer in.
+create function fenced.high_water(resource text) returns table (token bigint, issuer text)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select m.token, m.issuer from fenced.mark m where m.resource = high_water.resource
+$$;
+
+-- The transactions that have entered a resource. A prepared one has no pid.
+create function fenced.sharers(resource text)
+returns table (pid integer, virtual_transaction text)
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+  select l.pid, l.virtualtransaction
+  from pg_locks l join pg_database d on d.oid = l.database
+  where d.datname = current_database() and l.locktype = 'advisory' and l.objsubid = 1
+    and l.classid::bigint << 32 | l.objid::bigint = fenced.turnstile(sharers.resource)
+    and l.mode = 'ShareLock' and l.granted
+$$;
+
+-- Ends the sessions of older holders that a claim of this grant has waited for in vain: one that is
+-- paused inside its transaction would hold it up without bound. Returns their pids.
+--
+-- With the rights of the caller. Sessions of another role need membership in that role, or in
+-- pg_signal_backend; if there are such sessions only, it fails (55P03). Call at READ COMMITTED.
+create function fenced.terminate_older(resource text, token bigint, issuer text) returns integer[]
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  -- Before the mark is read: so these have entered under that mark, or under one before it.
+  candidates text[] := array(
+    select s.virtual_transaction from fenced.sharers(terminate_older.resource) s);
+  terminated integer[] := '{}';
+  obstacle text;
+  session record;
+begin
+  perform from fenced.high_water(terminate_older.resource) m
+    where m.issuer = terminate_older.issuer and m.token < terminate_older.token;
+  if not found then
+    return terminated;
+  end if;
+  -- Looked up again: a session that has gone on to its next transaction is left alone.
+  for session in
+    select s.pid from fenced.sharers(terminate_older.resource) s
+    where s.virtual_transaction = any (candidates)
+  loop
+    if session.pid is null then
+      obstacle := 'a prepared transaction';
+      continue;
+    end if;
+    begin
+      if pg_terminate_backend(session.pid) then
+        terminated := terminated || session.pid;
+      end if;
+    exception when insufficient_privilege then
+      obstacle := format('a session of another role, pid %s', session.pid);
+    end;
+  end loop;
+  if obstacle is not null and terminated = '{}' then
+    raise exception using
+      errcode = 'lock_not_available',
+      message = format('%s has entered "%s" and cannot be ended', obstacle,
+                       terminate_older.resource),
+      hint = 'Let this role end sessions of that one (pg_signal_backend), end it by hand, or wait.';
+  end if;
+  return terminated;
+end $$;
+
+-- Who has USAGE on the schema may call these, whatever the default for functions is. The rest is
+-- called by them.
+revoke all on all functions in schema fenced from public;
+grant execute on function fenced.claim, fenced.enter, fenced.settle, fenced.high_water,
+  fenced.turnstile, fenced.sharers, fenced.terminate_older to public;

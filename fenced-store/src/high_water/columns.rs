@@ -4,13 +4,11 @@ use super::HighWater;
 use crate::FenceError;
 
 impl HighWater {
-    /// From the columns `token`, `holder`, `issuer`.
-    pub(crate) fn from_columns(row: (i64, String, String)) -> Result<Self, FenceError> {
-        let (token, holder, issuer) = row;
+    /// From the columns `token`, `issuer`.
+    pub(crate) fn from_columns((token, issuer): (i64, String)) -> Result<Self, FenceError> {
         Ok(Self {
             token: FencingToken::try_from(token).map_err(undecodable)?,
             issuer: Issuer::new(issuer).map_err(undecodable)?,
-            holder,
         })
     }
 }

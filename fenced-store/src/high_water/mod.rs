@@ -10,8 +10,6 @@ use lock_core::{FencingToken, Issuer};
 pub struct HighWater {
     token: FencingToken,
     issuer: Issuer,
-    /// The digest of the holder that claimed it. Not public: holders are told apart by fingerprint.
-    holder: String,
 }
 
 impl HighWater {
@@ -25,10 +23,5 @@ impl HighWater {
     #[must_use]
     pub const fn issuer(&self) -> &Issuer {
         &self.issuer
-    }
-
-    #[cfg(any(feature = "mysql", feature = "sqlite"))]
-    pub(crate) fn holder(&self) -> &str {
-        &self.holder
     }
 }

@@ -22,7 +22,7 @@ use crate::{
     dialect::sealed::Operations,
     entry::Entry,
     high_water::columns::undecodable,
-    rule::{self, Claim},
+    rule::{self, Claim, Mark},
     strays::past_strays,
 };
 
@@ -115,7 +115,8 @@ impl Operations for MySql {
         pool: &MySqlPool,
         resource: &ResourceName,
     ) -> Result<Option<HighWater>, FenceError> {
-        mark(&mut *pool.acquire().await?, MARK, resource).await
+        let mark = mark(&mut *pool.acquire().await?, MARK, resource).await?;
+        Ok(mark.map(Mark::high_water))
     }
 }
 
@@ -123,10 +124,10 @@ async fn mark(
     connection: &mut MySqlConnection,
     query: &'static str,
     resource: &ResourceName,
-) -> Result<Option<HighWater>, FenceError> {
+) -> Result<Option<Mark>, FenceError> {
     let mark = sqlx::query_as(query).bind(resource.as_str());
     let row = mark.fetch_optional(connection).await.map_err(of_our_call)?;
-    row.map(HighWater::from_columns).transpose()
+    row.map(Mark::from_columns).transpose()
 }
 
 /// The first claim sets the issuer; the share lock keeps it while the claim is under way.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use lock_core::{ResourceName, Sequencer};
-use sqlx::{Connection, Executor, PgConnection, PgPool, Postgres, SqlStr, Transaction};
+use sqlx::{Connection, Executor, FromRow, PgConnection, PgPool, Postgres, SqlStr, Transaction};
 use tracing::debug;
 
 pub(crate) use self::error::classify;
@@ -113,8 +113,10 @@ impl Operations for Postgres {
         pool: &PgPool,
         resource: &ResourceName,
     ) -> Result<Option<HighWater>, FenceError> {
-        let mark = sqlx::query_as(statement::HIGH_WATER).bind(resource.as_str());
-        let row = mark.fetch_optional(pool).await.map_err(of_our_call)?;
-        row.map(HighWater::from_columns).transpose()
+        let mark = sqlx::raw_sql(statement::high_water(resource));
+        let Some(row) = mark.fetch_optional(pool).await.map_err(of_our_call)? else {
+            return Ok(None);
+        };
+        HighWater::from_columns(FromRow::from_row(&row)?).map(Some)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lock_core::Sequencer;
+use lock_core::{ResourceName, Sequencer};
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use super::options::{Isolation, PgTxOptions};
@@ -13,8 +13,10 @@ use crate::{
 };
 
 /// Reads a mark.
-pub(super) const HIGH_WATER: &str =
-    "SELECT token, holder, issuer FROM fenced.mark WHERE resource = $1";
+pub(super) fn high_water(resource: &ResourceName) -> SqlStr {
+    let resource = literal(resource.as_str());
+    sql(format!("SELECT token, issuer FROM fenced.high_water({resource})"))
+}
 
 /// Fails if the session is inside a transaction: that one began earlier than the message came.
 /// Otherwise the message is a transaction of its own. (Times count in microseconds, and messages
@@ -134,7 +136,7 @@ fn milliseconds(timeout: Option<Duration>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lock_core::{FencingToken, Holder, Issuer, ResourceName};
+    use lock_core::{FencingToken, Holder, Issuer};
 
     use super::*;
 

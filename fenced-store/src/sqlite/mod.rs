@@ -22,7 +22,7 @@ use crate::{
     dialect::sealed::Operations,
     entry::Entry,
     high_water::columns::undecodable,
-    rule::{self, Claim},
+    rule::{self, Claim, Mark},
     strays::past_strays,
 };
 
@@ -143,18 +143,19 @@ impl Operations for Sqlite {
         pool: &SqlitePool,
         resource: &ResourceName,
     ) -> Result<Option<HighWater>, FenceError> {
-        mark(&mut *pool.acquire().await?, resource).await
+        let mark = mark(&mut *pool.acquire().await?, resource).await?;
+        Ok(mark.map(Mark::high_water))
     }
 }
 
 async fn mark(
     connection: &mut SqliteConnection,
     resource: &ResourceName,
-) -> Result<Option<HighWater>, FenceError> {
+) -> Result<Option<Mark>, FenceError> {
     let mark = sqlx::query_as("SELECT token, holder, issuer FROM fenced_mark WHERE resource = $1")
         .bind(resource.as_str());
     let row = mark.fetch_optional(connection).await.map_err(of_our_call)?;
-    row.map(HighWater::from_columns).transpose()
+    row.map(Mark::from_columns).transpose()
 }
 
 /// The first claim sets the issuer.
