@@ -15,7 +15,9 @@ use crate::{
 /// Reads a mark.
 pub(super) fn high_water(resource: &ResourceName) -> SqlStr {
     let resource = literal(resource.as_str());
-    sql(format!("SELECT token, issuer FROM fenced.high_water({resource})"))
+    sql(format!(
+        "SELECT token, issuer FROM fenced.high_water({resource})"
+    ))
 }
 
 /// Fails if the session is inside a transaction: that one began earlier than the message came.

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 mod migrations;
+mod rights;
+mod roles;
 #[path = "../../../fenced-store/tests/rule/mod.rs"]
 mod rule;
 mod server;

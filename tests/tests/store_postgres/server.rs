@@ -20,6 +20,11 @@ pub(crate) struct PostgresServer {
 }
 
 impl PostgresServer {
+    /// The URL of its database.
+    pub(crate) fn url(&self) -> &str {
+        self.database.url()
+    }
+
     /// A pool of one connection: its next user gets what the one before left behind.
     pub(crate) async fn pool_of_one(&self) -> PgPool {
         let pool = PgPoolOptions::new().max_connections(1);

@@ -1,0 +1,168 @@
+//! Who may do what: the rights that are documented are enough, and no more than enough.
+
+use std::collections::BTreeSet;
+
+use fenced_store::{FenceError, FencedStore};
+use sqlx::{AssertSqlSafe, Executor, PgPool};
+
+use crate::{
+    roles::{Roles, chapter, documented, renamed},
+    rule::{Harness, balance, grant, high_water},
+    server::PostgresServer,
+};
+
+fn code(error: &sqlx::Error) -> String {
+    let error = error.as_database_error().unwrap();
+    error.code().unwrap().into_owned()
+}
+
+#[tokio::test]
+async fn the_documented_rights_are_enough_for_an_application() {
+    let roles = Roles::as_documented().await;
+    let store = roles.store_of("app").await;
+    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+    store.claim(&old).await.unwrap();
+    let mut tx = store.begin(&old).await.unwrap();
+    PostgresServer::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(balance(&roles.world).await, 101);
+
+    store.claim(&new).await.unwrap();
+    let mark = store.high_water(new.resource()).await.unwrap().unwrap();
+    assert_eq!(mark.token(), new.token());
+    let error = store.begin(&old).await.unwrap_err();
+    assert!(matches!(error, FenceError::Stale { .. }), "{error:?}");
+    // What the owner may do, and nobody else has to.
+    store.migrate().await.unwrap_err();
+    FencedStore::new(roles.owner.clone())
+        .migrate()
+        .await
+        .unwrap();
+}
+
+/// Neither by the tables, nor by the functions that the rule is made of, nor by others in their
+/// place.
+#[tokio::test]
+async fn an_application_cannot_touch_a_mark() {
+    let roles = Roles::as_documented().await;
+    let store = roles.store_of("app").await;
+    store.claim(&grant("account:42", 33)).await.unwrap();
+    for statement in [
+        "SELECT * FROM fenced.mark",
+        "SELECT * FROM fenced.issuer",
+        "UPDATE fenced.mark SET token = 1",
+        "INSERT INTO fenced.mark VALUES ('account:43', 1, 'holder', 'redis')",
+        "DELETE FROM fenced.mark",
+        "TRUNCATE fenced.mark",
+        "UPDATE fenced.issuer SET name = 'mine'",
+        "ALTER TABLE fenced.mark DISABLE TRIGGER ALL",
+        "SELECT fenced.check_issuer('account:42', 'mine')",
+        "SELECT fenced.refuse('account:42', 1, 'holder', 'redis')",
+        "CREATE TABLE fenced.mine (id int)",
+        "CREATE OR REPLACE FUNCTION fenced.turnstile(resource text) RETURNS bigint
+         LANGUAGE sql AS 'SELECT 7::bigint'",
+        "SET ROLE fence_owner",
+    ] {
+        let sql = AssertSqlSafe(renamed(statement, &roles.database));
+        let error = store.pool().execute(sql).await.unwrap_err();
+        assert_eq!(code(&error), "42501", "{statement}: {error}");
+    }
+    assert_eq!(high_water(&roles.world, "account:42").await, Some(33));
+}
+
+#[tokio::test]
+async fn a_role_without_rights_is_told_which_are_missing() {
+    let roles = Roles::as_documented().await;
+    roles
+        .as_admin("CREATE ROLE legacy LOGIN PASSWORD 'sesame'")
+        .await;
+    let store = roles.store_of("legacy").await;
+    match store.claim(&grant("account:42", 33)).await.unwrap_err() {
+        FenceError::Db { source } => {
+            assert!(
+                source.to_string().contains("denied for schema fenced"),
+                "{source}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Behind a gateway that claims.
+#[tokio::test]
+async fn a_role_may_be_let_write_and_not_claim() {
+    let roles = Roles::as_documented().await;
+    let [_, _, only_the_gateway_claims] = documented();
+    roles
+        .as_admin(
+            "CREATE ROLE gateway LOGIN PASSWORD 'sesame'; GRANT USAGE ON SCHEMA fenced TO gateway",
+        )
+        .await;
+    roles.as_admin(&only_the_gateway_claims).await;
+
+    let (writer, gateway) = (roles.store_of("app").await, roles.store_of("gateway").await);
+    let grant = grant("account:42", 33);
+    let error = writer.claim(&grant).await.unwrap_err();
+    assert!(matches!(error, FenceError::Db { .. }), "{error:?}");
+    gateway.claim(&grant).await.unwrap();
+    let mut tx = writer.begin(&grant).await.unwrap();
+    PostgresServer::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+/// A setting for a database in which functions are not public.
+#[tokio::test]
+async fn functions_need_not_be_public_by_default() {
+    let world = PostgresServer::unmigrated().await;
+    let pool = world.store().pool();
+    pool.execute("ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC")
+        .await
+        .unwrap();
+    world.store().migrate().await.unwrap();
+    let callable = callable_by("public", pool).await;
+    assert_eq!(callable, listed());
+}
+
+/// Every function that an application may call is documented, and the other way round.
+#[tokio::test]
+async fn an_application_may_call_what_is_listed_and_nothing_else() {
+    let roles = Roles::as_documented().await;
+    let app = renamed("app", &roles.database);
+    let callable = callable_by(&app, roles.world.store().pool()).await;
+    assert_eq!(callable, listed());
+}
+
+/// One that finds something of its caller's instead of ours would run it as the owner.
+#[tokio::test]
+async fn functions_with_the_rights_of_their_owner_have_a_search_path_of_their_own() {
+    let roles = Roles::as_documented().await;
+    let (pinned, all): (i64, i64) = sqlx::query_as(
+        "SELECT count(*) FILTER (WHERE proconfig @> '{\"search_path=pg_catalog, pg_temp\"}'),
+                count(*)
+         FROM pg_proc WHERE pronamespace = 'fenced'::regnamespace AND prosecdef",
+    )
+    .fetch_one(roles.world.store().pool())
+    .await
+    .unwrap();
+    assert!(all >= 4, "claim, enter, settle and high_water at least");
+    assert_eq!(pinned, all);
+}
+
+async fn callable_by(role: &str, pool: &PgPool) -> BTreeSet<String> {
+    let names = sqlx::query_scalar(
+        "SELECT proname::text FROM pg_proc
+         WHERE pronamespace = 'fenced'::regnamespace AND prorettype <> 'trigger'::regtype
+           AND has_function_privilege($1, oid, 'EXECUTE')",
+    );
+    let names = names.bind(role).fetch_all(pool).await.unwrap();
+    names.into_iter().collect()
+}
+
+fn listed() -> BTreeSet<String> {
+    let chapter = chapter();
+    let rows = chapter
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `fenced."));
+    let names = rows.map(|row| row.split('`').next().unwrap().to_owned());
+    names.collect()
+}
