@@ -1,6 +1,6 @@
 //! What is worth an alert: counted for whoever collects metrics, told to whoever reads the log.
 
-use lock_core::metric::{DUPLICATE_TOKENS, FLOOR_REPAIRS, Metric};
+use lock_core::metric::{DUPLICATE_TOKENS, FLOOR_REPAIRS, Metric, TERMINATIONS};
 use tracing::warn;
 
 use crate::FenceError;
@@ -9,6 +9,7 @@ use crate::FenceError;
 /// increase.
 pub(crate) fn begin() {
     count(DUPLICATE_TOKENS, &[], 0);
+    count(TERMINATIONS, &[], 0);
 }
 
 /// The same for what is counted per kind of lock service.
@@ -19,6 +20,12 @@ pub(crate) fn begin_repairs(backend: &'static str) {
 /// The lock service was behind the store.
 pub(crate) fn repair(backend: &'static str) {
     count(FLOOR_REPAIRS, &[("backend", backend)], 1);
+}
+
+/// A session of an older holder was ended.
+#[cfg(feature = "postgres")]
+pub(crate) fn termination() {
+    count(TERMINATIONS, &[], 1);
 }
 
 /// Counts a refusal that should never happen.

@@ -32,6 +32,13 @@ pub(crate) mod sealed {
             sequencer: &Sequencer,
         ) -> impl Future<Output = Result<(), FenceError>> + Send;
 
+        /// Waits until no transaction of this grant is under way, then checks the mark.
+        fn settle(
+            pool: &Pool<Self>,
+            options: &Self::TxOptions,
+            sequencer: &Sequencer,
+        ) -> impl Future<Output = Result<(), FenceError>> + Send;
+
         /// Begins a transaction that has checked the marks and keeps claims out until it ends.
         fn begin(
             pool: &Pool<Self>,

@@ -151,6 +151,20 @@ impl FenceError {
         }
     }
 
+    /// The error of a grant that has been claimed for certain: then the store has lost the claim.
+    pub(crate) fn of_claimed(self) -> Self {
+        match self {
+            Self::NotClaimed {
+                resource,
+                presented,
+            } => Self::MarkLost {
+                resource,
+                presented,
+            },
+            error => error,
+        }
+    }
+
     /// Whether the store shut this grant out: stop, none of its writes will ever be accepted.
     #[must_use]
     pub const fn is_fenced(&self) -> bool {

@@ -125,7 +125,8 @@ mod tests {
                 let before = mark.clone();
                 match claim(mark.as_ref(), presented) {
                     Ok(Claim::Raise) => {
-                        prop_assert!(before.is_none_or(|mark| mark.high_water.token() < presented.token()));
+                        let before = before.map(|mark| mark.high_water().token());
+                        prop_assert!(before.is_none_or(|before| before < presented.token()));
                         mark = Some(mark_of(presented));
                     }
                     Ok(Claim::Replay) => prop_assert_eq!(&before, &Some(mark_of(presented))),

@@ -67,8 +67,9 @@ impl<DB: Dialect> FencedStore<DB> {
     /// transaction of an older holder is under way any more. Claiming the same grant again is
     /// allowed and changes nothing.
     ///
-    /// A transaction of the older holder that is still open is waited for, but not for ever: see
-    /// [`FenceError::Busy`].
+    /// A transaction of the older holder that is still open is waited for, but not for ever: in
+    /// Postgres its session is ended after the lock timeout (`PgTxOptions::terminate_older`),
+    /// elsewhere the claim is [`FenceError::Busy`].
     ///
     /// # Errors
     /// Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::WrongIssuer`].
@@ -82,6 +83,32 @@ impl<DB: Dialect> FencedStore<DB> {
         let (store, sequencer) = (self.clone(), sequencer.clone());
         let claim = async move { DB::claim(&store.pool, &store.tx_options, &sequencer).await };
         counted::refusal(uninterrupted(claim).await)
+    }
+
+    /// Waits until no transaction of this grant is under way: what to do after a commit whose
+    /// answer was lost ([`FenceError::CommitUnknown`]), before anything is done again.
+    ///
+    /// Until then that commit may still happen, because the server may not have got to it. On
+    /// return it has happened, or never will. Settling does *not* tell which: look, in a fenced
+    /// transaction, at what it would have changed.
+    ///
+    /// It is certain only for transactions whose `begin` had returned. It changes nothing, and in
+    /// particular it does not claim.
+    ///
+    /// # Errors
+    /// [`FenceError::Stale`]: a newer holder has claimed. Nothing of this grant is under way then
+    /// either, and nothing more will be accepted. [`FenceError::MarkLost`]: the store has
+    /// forgotten the claim, so it cannot know. [`FenceError::Busy`]: a transaction is still under
+    /// way, perhaps one whose client is gone; call again. In Postgres it ends at its own timeouts
+    /// at the latest; settling ends nobody.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: it changes nothing.
+    pub async fn settle(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
+        let (store, sequencer) = (self.clone(), sequencer.clone());
+        let settle = async move { DB::settle(&store.pool, &store.tx_options, &sequencer).await };
+        let settled = counted::refusal(uninterrupted(settle).await);
+        settled.map_err(FenceError::of_claimed)
     }
 
     /// Prepares a transaction that begins if the mark shows this grant. It never claims.

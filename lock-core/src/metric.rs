@@ -20,6 +20,7 @@
 //! | [`ABANDONED`] | `palisade_abandoned_total` | counter | `backend` |
 //! | [`FLOOR_REPAIRS`] | `palisade_floor_repairs_total` | counter | `backend` |
 //! | [`DUPLICATE_TOKENS`] | `palisade_duplicate_tokens_total` | counter | |
+//! | [`TERMINATIONS`] | `palisade_terminations_total` | counter | |
 //!
 //! No label names a resource: there may be millions. `LockManager::inspect` tells about one.
 
@@ -129,6 +130,13 @@ pub const DUPLICATE_TOKENS: Metric = counter(
     "Refusals of a store because another holder had claimed the same token.",
 );
 
+/// Database sessions that were ended because they kept a claim waiting inside a transaction of an
+/// older holder. Exported by `fenced-store`.
+pub const TERMINATIONS: Metric = counter(
+    "palisade_terminations_total",
+    "Database sessions of older holders that were ended because they kept a claim waiting.",
+);
+
 /// What a [`LockManager`](crate::LockManager) exports.
 pub const OF_LOCKS: [Metric; 12] = [
     GRANTS,
@@ -146,7 +154,7 @@ pub const OF_LOCKS: [Metric; 12] = [
 ];
 
 /// What `fenced-store` exports.
-pub const OF_STORES: [Metric; 2] = [FLOOR_REPAIRS, DUPLICATE_TOKENS];
+pub const OF_STORES: [Metric; 3] = [FLOOR_REPAIRS, DUPLICATE_TOKENS, TERMINATIONS];
 
 const fn counter(name: &'static str, help: &'static str) -> Metric {
     Metric {

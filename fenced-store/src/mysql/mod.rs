@@ -33,6 +33,8 @@ use crate::{
 pub type MySqlFencedStore = FencedStore<MySql>;
 
 const MARK: &str = "SELECT token, holder, issuer FROM fenced_mark WHERE resource = ?";
+const MARK_EXCLUSIVE: &str =
+    "SELECT token, holder, issuer FROM fenced_mark WHERE resource = ? FOR UPDATE";
 const MARK_SHARED: &str = concat!(
     "SELECT token, holder, issuer FROM fenced_mark WHERE resource = ?",
     " LOCK IN SHARE MODE"
@@ -59,6 +61,14 @@ impl Operations for MySql {
             // `raise` would have raised it.
             Claim::Raise => Err(FenceError::Aborted),
         }
+    }
+
+    /// An exclusive lock is granted when those who share it are over.
+    async fn settle(pool: &MySqlPool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
+        let mut tx = past_strays(pool, || pool.begin_with("START TRANSACTION")).await?;
+        let mark = mark(&mut tx, MARK_EXCLUSIVE, sequencer.resource()).await?;
+        rule::enter(mark.as_ref(), sequencer)?;
+        Ok(tx.rollback().await?)
     }
 
     /// The savepoint is gone if a deadlock or a statement ends the transaction: see `commit`.

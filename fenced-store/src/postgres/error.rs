@@ -35,6 +35,11 @@ pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
     }
 }
 
+/// Whether a lock did not become free in time.
+pub(super) fn is_lock_timeout(error: &sqlx::Error) -> bool {
+    database_error(error).is_some_and(|error| error.code() == "55P03")
+}
+
 /// Whether a call was refused because its session is inside a transaction already.
 pub(super) fn is_stray(error: &sqlx::Error) -> bool {
     // sqlx counts one. Otherwise the server says so: our own check; SET TRANSACTION, which comes

@@ -1,5 +1,6 @@
 //! PostgreSQL 12 or newer. The rule itself is in SQL: `migrations/postgres`.
 
+mod claim;
 mod error;
 mod migrate;
 mod options;
@@ -48,11 +49,15 @@ impl Operations for Postgres {
         options: &PgTxOptions,
         sequencer: &Sequencer,
     ) -> Result<(), FenceError> {
-        let claim = statement::claim(sequencer, options);
-        past_strays(pool, || sqlx::raw_sql(claim.clone()).execute(pool))
-            .await
-            .map_err(of_our_call)?;
-        Ok(())
+        claim::claim(pool, options, sequencer).await
+    }
+
+    async fn settle(
+        pool: &PgPool,
+        options: &PgTxOptions,
+        sequencer: &Sequencer,
+    ) -> Result<(), FenceError> {
+        claim::settle(pool, options, sequencer).await
     }
 
     async fn begin(

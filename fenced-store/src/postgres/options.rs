@@ -12,6 +12,7 @@ pub struct PgTxOptions {
     pub(super) lock_timeout: Option<Duration>,
     pub(super) idle_timeout: Option<Duration>,
     pub(super) statement_timeout: Option<Duration>,
+    pub(super) terminate_older: bool,
 }
 
 /// Isolation levels. The store rule holds at each of them.
@@ -35,6 +36,8 @@ impl PgTxOptions {
 
     /// How long a claim waits for transactions of the older holder, and a transaction for a claim
     /// that is under way. Defaults to 2 s. Statements inside the transaction are not affected.
+    ///
+    /// A claim waits so long up to three times: see [`terminate_older`](Self::terminate_older).
     pub const fn lock_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.lock_timeout = timeout;
         self
@@ -53,6 +56,23 @@ impl PgTxOptions {
         self.statement_timeout = timeout;
         self
     }
+
+    /// Whether a claim that has waited for a whole lock timeout ends the database sessions of the
+    /// older holders that it waits for, and then gets in line again. Defaults to true.
+    ///
+    /// Nothing else bounds how long a holder that is paused inside a transaction holds up the next
+    /// one: a client that sends a statement now and then, or has stopped in the middle of a large
+    /// result, runs into none of the timeouts here. What it has written is rolled back, and it is
+    /// told by [`FenceError::Terminated`](crate::FenceError::Terminated).
+    ///
+    /// Only transactions of the claimed resource that entered under an older grant are ended; if
+    /// the claim itself is stale by then, none. Sessions of another role need rights, which
+    /// docs/operations.md tells; a prepared transaction cannot be ended this way. Then the claim is
+    /// [`FenceError::Busy`](crate::FenceError::Busy), and its source says so.
+    pub const fn terminate_older(mut self, terminate: bool) -> Self {
+        self.terminate_older = terminate;
+        self
+    }
 }
 
 impl Default for PgTxOptions {
@@ -62,6 +82,7 @@ impl Default for PgTxOptions {
             lock_timeout: Some(Duration::from_secs(2)),
             idle_timeout: Some(Duration::from_secs(10)),
             statement_timeout: Some(Duration::from_secs(30)),
+            terminate_older: true,
         }
     }
 }

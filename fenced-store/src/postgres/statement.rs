@@ -46,6 +46,26 @@ pub(super) fn claim(sequencer: &Sequencer, options: &PgTxOptions) -> SqlStr {
     ))
 }
 
+/// Gets in line behind the transactions of a grant, in a transaction of its own.
+pub(super) fn settle(sequencer: &Sequencer, options: &PgTxOptions) -> SqlStr {
+    sql(format!(
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_STRAY}, fenced.settle({}, {})",
+        grant(sequencer),
+        milliseconds(options.lock_timeout),
+    ))
+}
+
+/// Ends the sessions of older holders, and says which, as `terminated`.
+pub(super) fn terminate_older(sequencer: &Sequencer) -> SqlStr {
+    sql(format!(
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; \
+         {REFUSE_STRAY}, fenced.terminate_older({}, {}, {}) AS terminated",
+        literal(sequencer.resource().as_str()),
+        sequencer.token(),
+        literal(sequencer.issuer().as_str()),
+    ))
+}
+
 /// Enters and begins.
 ///
 /// `BEGIN` comes last and turns the transaction in which the message runs into one that stays open.

@@ -29,16 +29,7 @@ impl Held {
     /// Remembers a fenced refusal. This grant was claimed, so a store that knows nothing of it has
     /// forgotten it.
     pub(crate) fn refused(&self, error: FenceError) -> FenceError {
-        let error = match error {
-            FenceError::NotClaimed {
-                resource,
-                presented,
-            } => FenceError::MarkLost {
-                resource,
-                presented,
-            },
-            error => error,
-        };
+        let error = error.of_claimed();
         if let Some(refusal) = error.again() {
             self.refusal.get_or_init(|| refusal);
         }

@@ -74,6 +74,16 @@ impl Operations for Sqlite {
         Ok(tx.commit().await?)
     }
 
+    /// A transaction is the only writer of the file: once there is this one, all others are over.
+    async fn settle(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
+        let mut tx = past_strays(pool, || pool.begin_with("BEGIN IMMEDIATE"))
+            .await
+            .map_err(of_our_call)?;
+        let mark = mark(&mut tx, sequencer.resource()).await?;
+        rule::enter(mark.as_ref(), sequencer)?;
+        Ok(tx.rollback().await?)
+    }
+
     /// The savepoint is gone if a statement ends the transaction: see `commit`.
     async fn begin(
         pool: &SqlitePool,

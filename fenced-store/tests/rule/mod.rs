@@ -8,13 +8,14 @@ mod claim;
 mod enter;
 mod errors;
 mod migrate;
+mod settle;
 mod several;
 
 use fenced_store::{Dialect, FenceError, FencedStore, FencedTx};
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
-pub(crate) use self::{claim::*, enter::*, errors::*, migrate::*, several::*};
+pub(crate) use self::{claim::*, enter::*, errors::*, migrate::*, settle::*, several::*};
 
 /// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.
 pub(crate) trait Harness: Send + Sync + Sized + 'static {
@@ -125,6 +126,10 @@ macro_rules! rule_cases {
             savepoints_are_the_users,
             a_rolled_back_savepoint_takes_those_inside_with_it,
             undecided_savepoint_cannot_be_committed,
+            settling_waits_for_an_open_transaction,
+            settling_changes_nothing,
+            a_stale_holder_is_told_when_it_settles,
+            settling_without_a_mark_does_not_claim,
             hostile_names_are_names,
             extreme_tokens_fit,
             deleted_mark_admits_nobody,

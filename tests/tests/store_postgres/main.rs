@@ -11,6 +11,7 @@ mod rule;
 mod server;
 mod strays;
 mod surroundings;
+mod terminate;
 mod transactions;
 mod traps;
 mod turnstile;

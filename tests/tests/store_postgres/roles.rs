@@ -74,9 +74,9 @@ pub(crate) fn chapter() -> String {
     let (_, rest) = operations
         .unwrap()
         .text
-        .split_once("## Rights in the database\n\n### PostgreSQL\n")
+        .split_once("## Rights in the database\n")
         .unwrap();
-    rest.split("\n##").next().unwrap().to_owned()
+    rest.split("\n## ").next().unwrap().to_owned()
 }
 
 /// Roles are the whole server's: each database of a test has its own.

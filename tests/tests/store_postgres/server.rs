@@ -103,7 +103,9 @@ impl Harness for PostgresServer {
     }
 
     async fn impatient(&self) -> PgFencedStore {
-        let options = PgTxOptions::default().lock_timeout(Some(Duration::from_millis(100)));
+        let options = PgTxOptions::default()
+            .lock_timeout(Some(Duration::from_millis(100)))
+            .terminate_older(false);
         self.store.clone().with_options(options)
     }
 
