@@ -11,7 +11,9 @@ pub(crate) mod sealed {
     use lock_core::{ResourceName, Sequencer};
     use sqlx::{Pool, SqlStr, Transaction};
 
-    use crate::{FenceError, HighWater, begin::Entering, entry::Entry};
+    use crate::{
+        Begin, FenceError, HighWater, Receipt, begin::Entering, entry::Entry, single::Statement,
+    };
 
     /// What differs between databases.
     ///
@@ -52,6 +54,18 @@ pub(crate) mod sealed {
             tx: Transaction<'static, Self>,
             entry: Entry,
         ) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+        /// Executes a statement of the user's; how many rows it affected.
+        fn run(
+            connection: &mut Self::Connection,
+            statement: Statement<Self>,
+        ) -> impl Future<Output = Result<u64, sqlx::Error>> + Send;
+
+        /// Enters, executes a statement of the user's and commits, in as few steps as it takes.
+        fn single(
+            begin: Begin<'_, Self>,
+            statement: Statement<Self>,
+        ) -> impl Future<Output = Result<(u64, Receipt), FenceError>> + Send;
 
         /// Executes statements whose results do not matter.
         fn execute(

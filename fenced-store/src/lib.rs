@@ -25,6 +25,7 @@ mod receipt;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod rule;
 mod savepoint;
+mod single;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
@@ -47,6 +48,7 @@ pub use self::{
     protected::{AcquireProtected, Protected, ProtectedError, ProtectedGuard},
     receipt::Receipt,
     savepoint::FencedSavepoint,
+    single::Executed,
     store::FencedStore,
     tx::FencedTx,
 };

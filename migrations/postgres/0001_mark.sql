@@ -315,3 +315,10 @@ end $$;
 revoke all on all functions in schema fenced from public;
 grant execute on function fenced.claim, fenced.enter, fenced.settle, fenced.high_water,
   fenced.turnstile, fenced.sharers, fenced.terminate_older to public;
+
+-- The type of an argument that says: this statement is a transaction of its own. Arguments are read
+-- when the statement is bound, which is when its transaction begins, unless one is open already. In
+-- one that somebody left open, what is written would be reported as stored, and be lost.
+create domain fenced.autocommit as boolean
+  constraint autocommit_check check (transaction_timestamp() = statement_timestamp());
+grant usage on domain fenced.autocommit to public;

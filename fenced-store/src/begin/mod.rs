@@ -9,6 +9,8 @@ use lock_core::BoxFuture;
 
 pub(crate) use self::entering::{Entering, Entrant};
 pub use self::presented::Presented;
+#[cfg(feature = "postgres")]
+use crate::Receipt;
 use crate::{Dialect, FenceError, FencedStore, FencedTx, counted, uninterrupted::uninterrupted};
 
 /// A fenced transaction that is being prepared: `.await` it for a [`FencedTx`].
@@ -52,20 +54,26 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
     }
 
     async fn enter(self) -> Result<FencedTx<DB>, FenceError> {
+        let entering = self.entering()?;
+        let (store, entry) = (self.store.clone(), entering.entry());
+        let begin = async move { DB::begin(store.pool(), store.tx_options(), &entering).await };
+        let tx = self.answered(uninterrupted(begin).await)?;
+        let others = self.others.iter().map(Presented::sequencer).cloned();
+        let sequencer = self.first.sequencer().clone();
+        Ok(FencedTx::new(tx, sequencer, others.collect(), entry))
+    }
+
+    /// What to ask the store, if there is any point in asking.
+    pub(crate) fn entering(&self) -> Result<Entering, FenceError> {
         for presented in self.presented() {
             presented.check()?;
         }
-        let entering = Entering::of(self.presented())?;
-        let (store, entry) = (self.store.clone(), entering.entry());
-        let begin = async move { DB::begin(store.pool(), store.tx_options(), &entering).await };
-        match counted::refusal(uninterrupted(begin).await) {
-            Ok(tx) => {
-                let others = self.others.iter().map(Presented::sequencer).cloned();
-                let sequencer = self.first.sequencer().clone();
-                Ok(FencedTx::new(tx, sequencer, others.collect(), entry))
-            }
-            Err(error) => Err(self.refused(error)),
-        }
+        Entering::of(self.presented())
+    }
+
+    /// What the store's answer means.
+    pub(crate) fn answered<T>(&self, answer: Result<T, FenceError>) -> Result<T, FenceError> {
+        counted::refusal(answer).map_err(|error| self.refused(error))
     }
 
     /// Tells the guard whose grant was refused, if it was a guard's.
@@ -76,6 +84,23 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
             Some(presented) => presented.refused(error),
             None => error,
         }
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) const fn store(&self) -> &'a FencedStore<DB> {
+        self.store
+    }
+
+    /// To be called after the commit was answered, and nowhere else.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn receipt(&self) -> Receipt {
+        let others: Vec<_> = self
+            .others
+            .iter()
+            .map(Presented::sequencer)
+            .cloned()
+            .collect();
+        Receipt::of_commit(self.first.sequencer(), &others)
     }
 
     fn presented(&self) -> impl Iterator<Item = &Presented<'a>> {

@@ -40,13 +40,30 @@ pub(super) fn is_lock_timeout(error: &sqlx::Error) -> bool {
     database_error(error).is_some_and(|error| error.code() == "55P03")
 }
 
+/// An error of the user's statement inside of ours: what is missing may be theirs.
+pub(super) fn of_fused(source: sqlx::Error) -> FenceError {
+    match database_error(&source).map(|error| (error.code(), error.message())) {
+        Some(("3F000" | "42883" | "42704", text)) if text.contains("fenced") => {
+            FenceError::NotMigrated { source }
+        }
+        _ if is_stray(&source) => FenceError::Busy { source },
+        _ => source.into(),
+    }
+}
+
+/// Whether the server said so. All others leave open what it has done.
+pub(super) fn is_of_the_server(source: &sqlx::Error) -> bool {
+    database_error(source).is_some()
+}
+
 /// Whether a call was refused because its session is inside a transaction already.
 pub(super) fn is_stray(error: &sqlx::Error) -> bool {
-    // sqlx counts one. Otherwise the server says so: our own check; SET TRANSACTION, which comes
+    // sqlx counts one. Otherwise the server says so: our own checks; SET TRANSACTION, which comes
     // too late; any statement in an aborted transaction.
     matches!(error, sqlx::Error::InvalidSavePointStatement)
         || database_error(error).is_some_and(|error| match error.code() {
             "22P02" => error.message().contains(IN_A_TRANSACTION),
+            "23514" => error.constraint() == Some("autocommit_check"),
             code => matches!(code, "25001" | "25P02"),
         })
 }

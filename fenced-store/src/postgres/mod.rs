@@ -4,6 +4,7 @@ mod claim;
 mod error;
 mod migrate;
 mod options;
+mod single;
 mod statement;
 
 use std::{
@@ -18,11 +19,12 @@ use tracing::debug;
 pub(crate) use self::error::classify;
 pub use self::options::{Isolation, PgTxOptions};
 use crate::{
-    FenceError, FencedStore, HighWater,
+    Begin, FenceError, FencedStore, HighWater, Receipt,
     begin::Entering,
     dialect::sealed::Operations,
     entry::Entry,
     postgres::error::{of_commit, of_our_call},
+    single::{Statement, in_three_steps},
     strays::past_strays,
 };
 
@@ -77,6 +79,29 @@ impl Operations for Postgres {
         let commit = sqlx::raw_sql(statement::commit(entry));
         tx.execute(commit).await.map_err(of_commit)?;
         Ok(())
+    }
+
+    async fn run(
+        connection: &mut PgConnection,
+        statement: Statement<Self>,
+    ) -> Result<u64, sqlx::Error> {
+        let executed = statement.into_query().execute(connection).await?;
+        Ok(executed.rows_affected())
+    }
+
+    /// The isolation level cannot be set in the same message.
+    async fn single(
+        begin: Begin<'_, Self>,
+        statement: Statement<Self>,
+    ) -> Result<(u64, Receipt), FenceError> {
+        let store = begin.store();
+        let (pool, options) = (store.pool(), store.tx_options());
+        if options.isolation.is_some() {
+            return in_three_steps(begin, statement).await;
+        }
+        let entering = begin.entering()?;
+        let executed = single::execute(pool, options.lock_timeout, &entering, &statement).await;
+        Ok((begin.answered(executed)?, begin.receipt()))
     }
 
     async fn execute(connection: &mut PgConnection, statements: SqlStr) -> Result<(), sqlx::Error> {

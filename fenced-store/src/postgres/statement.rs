@@ -144,7 +144,7 @@ fn literal(text: &str) -> String {
 }
 
 /// 0 would mean "without bound" to the server, so the least is 1.
-fn milliseconds(timeout: Option<Duration>) -> String {
+pub(super) fn milliseconds(timeout: Option<Duration>) -> String {
     timeout.map_or_else(
         || "NULL".to_owned(),
         |timeout| {

@@ -17,12 +17,13 @@ use tracing::debug;
 pub(crate) use self::error::classify;
 use self::error::of_our_call;
 use crate::{
-    FenceError, FencedStore, HighWater,
+    Begin, FenceError, FencedStore, HighWater, Receipt,
     begin::{Entering, Entrant},
     dialect::sealed::Operations,
     entry::Entry,
     high_water::columns::undecodable,
     rule::{self, Claim, Mark},
+    single::{Statement, in_three_steps},
     strays::past_strays,
 };
 
@@ -123,6 +124,21 @@ impl Operations for Sqlite {
             debug!(%error, "{end} after a commit: the transaction is in that state already");
         }
         result
+    }
+
+    async fn run(
+        connection: &mut SqliteConnection,
+        statement: Statement<Self>,
+    ) -> Result<u64, sqlx::Error> {
+        let executed = statement.into_query().execute(connection).await?;
+        Ok(executed.rows_affected())
+    }
+
+    async fn single(
+        begin: Begin<'_, Self>,
+        statement: Statement<Self>,
+    ) -> Result<(u64, Receipt), FenceError> {
+        in_three_steps(begin, statement).await
     }
 
     async fn execute(

@@ -10,12 +10,15 @@ mod errors;
 mod migrate;
 mod settle;
 mod several;
+mod single;
 
-use fenced_store::{Dialect, FenceError, FencedStore, FencedTx};
+use fenced_store::{Dialect, Executed, FenceError, FencedStore, FencedTx};
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
-pub(crate) use self::{claim::*, enter::*, errors::*, migrate::*, settle::*, several::*};
+pub(crate) use self::{
+    claim::*, enter::*, errors::*, migrate::*, settle::*, several::*, single::*,
+};
 
 /// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.
 pub(crate) trait Harness: Send + Sync + Sized + 'static {
@@ -34,6 +37,14 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
         connection: &mut <Self::Db as sqlx::Database>::Connection,
         amount: i64,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// `UPDATE accounts SET balance = balance + $amount WHERE id = $account`, as a single write.
+    fn add_at_once(
+        store: &FencedStore<Self::Db>,
+        grant: &Sequencer,
+        account: i64,
+        amount: i64,
+    ) -> impl Future<Output = Result<Executed, FenceError>> + Send;
 
     fn balance(
         connection: &mut <Self::Db as sqlx::Database>::Connection,
@@ -138,6 +149,11 @@ macro_rules! rule_cases {
             the_same_resource_twice_is_refused_unsent,
             resources_are_entered_in_the_order_of_their_names,
             either_order_of_names_goes_with_claims,
+            single_write_is_stored_and_has_a_receipt,
+            single_write_of_a_stale_holder_is_refused,
+            single_write_of_other_grants_is_refused,
+            single_write_that_fails_stores_nothing,
+            single_write_may_enter_several_resources,
             no_secret_in_errors_or_tables,
             missing_tables_are_named,
             migrations_run_again_and_at_once,

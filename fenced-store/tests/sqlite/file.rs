@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use fenced_store::{FencedStore, SqliteFencedStore};
-use lock_core::ResourceName;
+use fenced_store::{Executed, FenceError, FencedStore, SqliteFencedStore};
+use lock_core::{ResourceName, Sequencer};
 use sqlx::{
     Executor, Sqlite, SqliteConnection, SqlitePool,
     migrate::{MigrateError, Migrator},
@@ -77,6 +77,19 @@ impl Harness for SqliteFile {
             .execute(connection)
             .await
             .map(drop)
+    }
+
+    async fn add_at_once(
+        store: &SqliteFencedStore,
+        grant: &Sequencer,
+        account: i64,
+        amount: i64,
+    ) -> Result<Executed, FenceError> {
+        let add = sqlx::query("UPDATE accounts SET balance = balance + $2 WHERE id = $1");
+        store
+            .begin(grant)
+            .execute(add.bind(account).bind(amount))
+            .await
     }
 
     async fn balance(connection: &mut SqliteConnection) -> i64 {

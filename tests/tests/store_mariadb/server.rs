@@ -1,8 +1,8 @@
 //! A fenced store on a real MariaDB server.
 
 use e2e::servers::{MariaDbDatabase, mariadb_database};
-use fenced_store::{FencedStore, MySqlFencedStore};
-use lock_core::ResourceName;
+use fenced_store::{Executed, FenceError, FencedStore, MySqlFencedStore};
+use lock_core::{ResourceName, Sequencer};
 use sqlx::{
     Executor, MySql, MySqlConnection,
     migrate::{MigrateError, Migrator},
@@ -66,6 +66,19 @@ impl Harness for MariaDbServer {
             .execute(connection)
             .await
             .map(drop)
+    }
+
+    async fn add_at_once(
+        store: &MySqlFencedStore,
+        grant: &Sequencer,
+        account: i64,
+        amount: i64,
+    ) -> Result<Executed, FenceError> {
+        let add = sqlx::query("UPDATE accounts SET balance = balance + ? WHERE id = ?");
+        store
+            .begin(grant)
+            .execute(add.bind(amount).bind(account))
+            .await
     }
 
     async fn balance(connection: &mut MySqlConnection) -> i64 {

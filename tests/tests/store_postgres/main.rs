@@ -9,6 +9,7 @@ mod roles;
 #[path = "../../../fenced-store/tests/rule/mod.rs"]
 mod rule;
 mod server;
+mod single;
 mod strays;
 mod surroundings;
 mod terminate;

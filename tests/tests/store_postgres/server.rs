@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use e2e::servers::{PostgresDatabase, postgres_database};
-use fenced_store::{FencedStore, PgFencedStore, PgTxOptions};
-use lock_core::ResourceName;
+use fenced_store::{Executed, FenceError, FencedStore, PgFencedStore, PgTxOptions};
+use lock_core::{ResourceName, Sequencer};
 use sqlx::{
     Executor, PgConnection, PgPool, Postgres,
     migrate::{MigrateError, Migrator},
@@ -36,6 +36,31 @@ impl PostgresServer {
         let options: PgConnectOptions = self.database.url().parse().unwrap();
         let options = options.options(settings.iter().copied());
         FencedStore::new(PgPoolOptions::new().connect_with(options).await.unwrap())
+    }
+
+    /// How to connect to the database.
+    pub(crate) fn options(&self) -> PgConnectOptions {
+        self.database.url().parse().unwrap()
+    }
+
+    /// Waits until a session waits for a row that another one has changed.
+    pub(crate) async fn until_waiting_for_a_row(&self) {
+        let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'transactionid'
+                       AND NOT granted AND pid IN (SELECT pid FROM pg_stat_activity
+                                                   WHERE datname = current_database())";
+        let waits = async {
+            let pool = self.store.pool();
+            while sqlx::query_scalar::<_, i64>(waiting)
+                .fetch_one(pool)
+                .await
+                .unwrap()
+                == 0
+            {
+                tokio::task::yield_now().await;
+            }
+        };
+        let waits = tokio::time::timeout(PATIENCE, waits).await;
+        assert!(waits.is_ok(), "no session waits for a row");
     }
 
     /// How many advisory locks there are in this database, granted or waited for.
@@ -115,6 +140,19 @@ impl Harness for PostgresServer {
             .execute(connection)
             .await
             .map(drop)
+    }
+
+    async fn add_at_once(
+        store: &PgFencedStore,
+        grant: &Sequencer,
+        account: i64,
+        amount: i64,
+    ) -> Result<Executed, FenceError> {
+        let add = sqlx::query("UPDATE accounts SET balance = balance + $2 WHERE id = $1");
+        store
+            .begin(grant)
+            .execute(add.bind(account).bind(amount))
+            .await
     }
 
     async fn balance(connection: &mut PgConnection) -> i64 {

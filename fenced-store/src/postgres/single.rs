@@ -1,0 +1,140 @@
+//! One statement of the user's, entered, executed and committed in one round trip.
+
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use sqlx::{
+    Arguments, AssertSqlSafe, Connection, Either, Encode, Executor, PgPool, Postgres, Row,
+    SqlSafeStr, SqlStr, Type,
+    encode::IsNull,
+    error::BoxDynError,
+    postgres::{PgArgumentBuffer, PgArguments, PgRow, PgTypeInfo, types::Oid},
+};
+
+use super::{
+    error::{is_of_the_server, of_commit, of_fused},
+    statement::milliseconds,
+};
+use crate::{
+    FenceError,
+    begin::{Entering, Entrant},
+    single::Statement,
+    strays::past_strays,
+};
+
+/// How many rows the statement affected. The transaction is the message's own.
+pub(super) async fn execute(
+    pool: &PgPool,
+    lock_timeout: Option<Duration>,
+    entering: &Entering,
+    statement: &Statement<Postgres>,
+) -> Result<u64, FenceError> {
+    let mut arguments = statement.arguments.clone();
+    let sql = fused(
+        statement.sql.as_str(),
+        arguments.len(),
+        entering,
+        lock_timeout,
+    );
+    bind(&mut arguments, entering).map_err(sqlx::Error::Encode)?;
+    let send = || send(pool, sql.clone(), arguments.clone(), statement.persistent);
+    past_strays(pool, send)
+        .await
+        .map_err(of_fused)?
+        .map_err(of_commit)
+}
+
+/// The outer error says that nothing was committed, the inner one comes from the commit, or from
+/// nowhere: there was no answer.
+async fn send(
+    pool: &PgPool,
+    sql: SqlStr,
+    arguments: PgArguments,
+    persistent: bool,
+) -> Result<Result<u64, sqlx::Error>, sqlx::Error> {
+    let mut connection = pool.acquire().await?;
+    if connection.is_in_transaction() {
+        return Err(sqlx::Error::InvalidSavePointStatement);
+    }
+    let query = sqlx::query_with(sql, arguments).persistent(persistent);
+    let mut results = connection.fetch_many(query);
+    let (mut only_row, mut completed): (Option<PgRow>, bool) = (None, false);
+    // To its very end: a deferred constraint fails after the statement is complete.
+    loop {
+        match results.try_next().await {
+            Ok(Some(Either::Left(_))) => completed = true,
+            Ok(Some(Either::Right(row))) => only_row = Some(row),
+            Ok(None) => break,
+            Err(error) if is_of_the_server(&error) && !completed => return Err(error),
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    Ok(rows_affected(only_row))
+}
+
+fn rows_affected(row: Option<PgRow>) -> Result<u64, sqlx::Error> {
+    let count: i64 = row
+        .ok_or(sqlx::Error::RowNotFound)?
+        .try_get(ROWS_AFFECTED)?;
+    Ok(count.unsigned_abs())
+}
+
+/// The name of the column with the number of rows.
+const ROWS_AFFECTED: &str = "rows_affected";
+
+/// The user's statement inside of ours. Their placeholders keep their numbers, ours come after.
+///
+/// Columns are computed from left to right, so the checks come first, and come in any case: whether
+/// there are rows is only asked afterwards. That Postgres does not promise this order does no harm:
+/// a check that fails later takes the write with it, and in between no claim gets past the locks of
+/// one that has passed. The line break ends a comment of the user's.
+fn fused(
+    statement: &str,
+    arguments: usize,
+    entering: &Entering,
+    lock_timeout: Option<Duration>,
+) -> SqlStr {
+    let lock_timeout = milliseconds(lock_timeout);
+    let mut placeholders = (arguments + 1..).map(|number| format!("${number}"));
+    let mut next = || placeholders.next().unwrap_or_default();
+    let enter = |_: &Entrant| {
+        let grant = [next(), next(), next(), next()].join(", ");
+        format!("fenced.enter({grant}, {lock_timeout}), ")
+    };
+    let enter: String = entering.entrants().iter().map(enter).collect();
+    let autocommit = next();
+    AssertSqlSafe(format!(
+        "WITH fenced_write AS ({statement}\nRETURNING 1) \
+         SELECT {enter}(SELECT pg_catalog.count(*) FROM fenced_write) AS {ROWS_AFFECTED} \
+         WHERE {autocommit}::fenced.autocommit",
+    ))
+    .into_sql_str()
+}
+
+/// In the order of the placeholders.
+fn bind(arguments: &mut PgArguments, entering: &Entering) -> Result<(), BoxDynError> {
+    for entrant in entering.entrants() {
+        let sequencer = entrant.sequencer();
+        arguments.add(sequencer.resource().as_str())?;
+        arguments.add(i64::from(sequencer.token()))?;
+        arguments.add(sequencer.holder().digest())?;
+        arguments.add(sequencer.issuer().as_str())?;
+    }
+    arguments.add(Autocommit)
+}
+
+/// `true` of the type `fenced.autocommit`, whose values exist outside of transactions only.
+struct Autocommit;
+
+/// Left to the server to infer, which saves asking it for the number of the type.
+impl Type<Postgres> for Autocommit {
+    fn type_info() -> PgTypeInfo {
+        PgTypeInfo::with_oid(Oid(0))
+    }
+}
+
+impl Encode<'_, Postgres> for Autocommit {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        Encode::<Postgres>::encode(true, buffer)
+    }
+}

@@ -1,0 +1,116 @@
+//! Writes of one statement.
+
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod steps;
+
+use std::fmt;
+
+use sqlx::{Execute, SqlStr};
+
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) use self::steps::in_three_steps;
+use crate::{Begin, Dialect, FenceError, Receipt};
+
+/// What a fenced statement did, and the proof that it is committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Executed {
+    rows_affected: u64,
+    receipt: Receipt,
+}
+
+/// A statement of the user's with its arguments.
+#[cfg_attr(
+    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
+    expect(dead_code, reason = "for databases, of which there is none")
+)]
+#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
+pub struct Statement<DB: Dialect> {
+    pub(crate) sql: SqlStr,
+    pub(crate) arguments: DB::Arguments,
+    pub(crate) persistent: bool,
+}
+
+impl<DB: Dialect> Begin<'_, DB> {
+    /// Executes one statement instead of beginning a transaction for several: enters, writes and
+    /// commits.
+    ///
+    /// In Postgres that is *one* round trip: the statement is sent as part of a larger one that
+    /// enters first. SQL cannot express that in SQLite, MySQL and MariaDB, which take three steps.
+    /// In Postgres the statement
+    /// - is an `INSERT`, `UPDATE` or `DELETE` without `RETURNING`, which may begin with `WITH`; for
+    ///   anything else, and for a table with conditional rules, begin a transaction;
+    /// - runs at the session's isolation level and with its timeouts. With an isolation level among
+    ///   the store's options the three steps are taken here, too.
+    ///
+    /// A stale grant is an error and never "0 rows": the check is made whether or not the statement
+    /// matches anything.
+    ///
+    /// **When the answer is lost** ([`FenceError::CommitUnknown`]) the statement may not have been
+    /// executed *yet*. It may be sent again only if doing it twice does no harm.
+    ///
+    /// # Errors
+    /// Those of [`Begin`], when the grant is refused; then the statement had no effect. Otherwise as
+    /// the database says of the statement; then nothing was stored. [`FenceError::CommitUnknown`] if
+    /// no answer came.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: if the future is dropped, it is not known whether the statement was
+    /// executed.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # #[cfg(feature = "postgres")]
+    /// # async fn f(
+    /// #     guard: fenced_store::ProtectedGuard<sqlx::Postgres>,
+    /// # ) -> Result<(), fenced_store::FenceError> {
+    /// let pay = sqlx::query("UPDATE accounts SET balance = balance - $1 WHERE id = $2");
+    /// let done = guard.begin().execute(pay.bind(10).bind(42)).await?;
+    /// assert_eq!(done.rows_affected(), 1, "no such account");
+    /// # Ok(()) }
+    /// ```
+    pub async fn execute<'q, E>(self, mut statement: E) -> Result<Executed, FenceError>
+    where
+        E: Execute<'q, DB>,
+    {
+        let persistent = statement.persistent();
+        let arguments = statement.take_arguments().map_err(sqlx::Error::Encode)?;
+        let statement = Statement {
+            sql: statement.sql(),
+            arguments: arguments.unwrap_or_default(),
+            persistent,
+        };
+        let (rows_affected, receipt) = DB::single(self, statement).await?;
+        Ok(Executed {
+            rows_affected,
+            receipt,
+        })
+    }
+}
+
+impl Executed {
+    /// How many rows were inserted, updated or deleted. 0 means that none matched: the grant was
+    /// good.
+    #[must_use]
+    pub const fn rows_affected(&self) -> u64 {
+        self.rows_affected
+    }
+
+    /// The proof that the statement was fenced and is committed.
+    #[must_use]
+    pub const fn receipt(&self) -> &Receipt {
+        &self.receipt
+    }
+
+    /// The receipt alone.
+    #[must_use]
+    pub fn into_receipt(self) -> Receipt {
+        self.receipt
+    }
+}
+
+/// Without the arguments, which are nobody else's business.
+impl<DB: Dialect> fmt::Debug for Statement<DB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Statement").field(&self.sql).finish()
+    }
+}

@@ -1,0 +1,112 @@
+//! Writes of one statement.
+
+use fenced_store::FenceError;
+
+use super::{Harness, balance, fresh, grant, grant_by, high_water};
+
+/// An account that does not exist.
+const NOBODYS: i64 = 43;
+
+pub(crate) async fn single_write_is_stored_and_has_a_receipt<H: Harness>() {
+    let world: H = fresh().await;
+    let grant = grant("account:42", 33);
+    world.store().claim(&grant).await.unwrap();
+    for expected in [107, 114] {
+        let done = H::add_at_once(world.store(), &grant, 42, 7).await.unwrap();
+        assert_eq!(done.rows_affected(), 1);
+        let receipt = done.receipt();
+        assert_eq!(
+            (receipt.resource(), receipt.token()),
+            (grant.resource(), grant.token())
+        );
+        assert_eq!(balance(&world).await, expected);
+    }
+}
+
+/// Whether the statement would have matched a row or not: "stale" is never "0 rows".
+pub(crate) async fn single_write_of_a_stale_holder_is_refused<H: Harness>() {
+    let world: H = fresh().await;
+    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+    world.store().claim(&old).await.unwrap();
+    world.store().claim(&new).await.unwrap();
+    for account in [42, NOBODYS] {
+        let refused = H::add_at_once(world.store(), &old, account, 1).await;
+        match refused.unwrap_err() {
+            FenceError::Stale {
+                presented,
+                high_water,
+                ..
+            } => assert_eq!((presented.get(), high_water.get()), (33, 34)),
+            other => panic!("{other:?}"),
+        }
+        let done = H::add_at_once(world.store(), &new, account, 1).await;
+        assert_eq!(done.unwrap().rows_affected(), u64::from(account == 42));
+    }
+    assert_eq!(balance(&world).await, 101);
+}
+
+pub(crate) async fn single_write_of_other_grants_is_refused<H: Harness>() {
+    let world: H = fresh().await;
+    world.store().claim(&grant("account:42", 33)).await.unwrap();
+    let twin = H::add_at_once(world.store(), &grant("account:42", 33), 42, 1).await;
+    assert!(matches!(twin, Err(FenceError::DuplicateToken { .. })));
+    let early = H::add_at_once(world.store(), &grant("account:42", 34), 42, 1).await;
+    assert!(matches!(early, Err(FenceError::NotClaimed { .. })));
+    let foreign = H::add_at_once(world.store(), &grant_by("etcd", "account:42", 33), 42, 1).await;
+    assert!(matches!(foreign, Err(FenceError::WrongIssuer { .. })));
+    let unknown = H::add_at_once(world.store(), &grant("account:43", 1), NOBODYS, 1).await;
+    assert!(matches!(unknown, Err(FenceError::NotClaimed { .. })));
+    assert_eq!(balance(&world).await, 100);
+    assert_eq!(high_water(&world, "account:42").await, Some(33));
+}
+
+/// Its error is the user's to see, and the next write goes through.
+pub(crate) async fn single_write_that_fails_stores_nothing<H: Harness>() {
+    let world: H = fresh().await;
+    let grant = grant("account:42", 33);
+    world.store().claim(&grant).await.unwrap();
+    for _ in 0..3 {
+        let clash = "INSERT INTO accounts (id, balance) VALUES (44, 1), (42, 1)";
+        match world
+            .store()
+            .begin(&grant)
+            .execute(clash)
+            .await
+            .unwrap_err()
+        {
+            FenceError::Db { source } => {
+                assert!(source.as_database_error().unwrap().is_unique_violation());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let deleted = "DELETE FROM accounts WHERE id = 44";
+    let done = world.store().begin(&grant).execute(deleted).await.unwrap();
+    assert_eq!(done.rows_affected(), 0);
+    assert_eq!(balance(&world).await, 100);
+}
+
+/// All of them are checked, and all of them are in the receipt.
+pub(crate) async fn single_write_may_enter_several_resources<H: Harness>() {
+    let world: H = fresh().await;
+    let (one, other) = (grant("account:43", 5), grant("account:42", 33));
+    world.store().claim(&one).await.unwrap();
+    world.store().claim(&other).await.unwrap();
+    let write = "UPDATE accounts SET balance = balance + 1";
+    let both = world.store().begin(&one).and(&other);
+    let done = both.execute(write).await.unwrap();
+    let entered: Vec<_> = done.receipt().entered().collect();
+    assert_eq!(
+        entered,
+        [
+            (one.resource(), one.token()),
+            (other.resource(), other.token())
+        ]
+    );
+    world.store().claim(&grant("account:42", 34)).await.unwrap();
+    let both = world.store().begin(&one).and(&other);
+    let error = both.execute(write).await.unwrap_err();
+    assert!(matches!(error, FenceError::Stale { .. }), "{error:?}");
+    assert_eq!(error.resource(), Some(other.resource()));
+    assert_eq!(balance(&world).await, 101);
+}
