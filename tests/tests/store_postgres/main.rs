@@ -4,12 +4,14 @@
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 mod migrations;
+mod paused;
 mod rights;
 mod roles;
 #[path = "../../../fenced-store/tests/rule/mod.rs"]
 mod rule;
 mod server;
 mod single;
+mod starvation;
 mod strays;
 mod surroundings;
 mod terminate;

@@ -31,6 +31,12 @@ impl PostgresServer {
         pool.connect(self.database.url()).await.unwrap()
     }
 
+    /// A store with connections of its own, many.
+    pub(crate) async fn store_of_many(&self) -> PgFencedStore {
+        let pool = PgPoolOptions::new().max_connections(20);
+        FencedStore::new(pool.connect(self.database.url()).await.unwrap())
+    }
+
     /// A store whose sessions have these settings.
     pub(crate) async fn store_with(&self, settings: &[(&str, &str)]) -> PgFencedStore {
         let options: PgConnectOptions = self.database.url().parse().unwrap();

@@ -7,6 +7,7 @@
 mod hold;
 mod line;
 mod section;
+mod transaction;
 
 use std::{error::Error, io::Write};
 
@@ -23,6 +24,8 @@ enum Command {
     Line(line::Line),
     /// Acquire, read, and write when told to.
     Section(section::Section),
+    /// Stay inside a fenced transaction, and commit when told to.
+    Transaction(transaction::Transaction),
 }
 
 #[derive(Args)]
@@ -81,5 +84,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Command::Hold(lock) => hold::run(&lock, Talk::new()).await,
         Command::Line(line) => line::run(line, Talk::new()).await,
         Command::Section(section) => section::run(&section, Talk::new()).await,
+        Command::Transaction(inside) => transaction::run(&inside, Talk::new()).await,
     }
 }
