@@ -83,7 +83,9 @@ async fn stay(
 ) -> Result<(), FenceError> {
     match state {
         State::Idle => drop(talk.told_to_go_on().await),
-        State::Slow => drop(tx.execute(SLOW).await?),
+        State::Slow => {
+            tx.execute(SLOW).await?;
+        }
         State::Receiving => {
             let mut rows = tx.fetch(LARGE);
             while rows.try_next().await?.is_some() {}
