@@ -1,5 +1,6 @@
 //! The command line: what can be asked for, and how the help explains it.
 
+mod admin_token;
 mod duration;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
@@ -7,8 +8,8 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, builder::RangedU64ValueParser};
 use fenced_store::http::signed::Audience;
 
-pub(crate) use self::duration::millis;
 use self::duration::parse as duration;
+pub(crate) use self::{admin_token::AdminToken, duration::millis};
 use crate::{
     address::Address,
     events::{Act, ClientName},
@@ -166,6 +167,15 @@ pub(crate) struct ServeArgs {
     #[arg(long, default_value_t = Limits::default().waiting, value_name = "N")]
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(0..=100_000))]
     pub(crate) max_waiting: usize,
+    /// What operators send as `Authorization: Bearer TOKEN` to /v1/admin, 16 bytes at least
+    /// [default: there is nothing at /v1/admin]
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "PALISADE_ADMIN_TOKEN",
+        hide_env_values = true
+    )]
+    pub(crate) admin_token: Option<AdminToken>,
 }
 
 /// How tokens are signed.

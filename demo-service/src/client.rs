@@ -74,6 +74,7 @@ impl GatewayClient {
         let body = AcquireBody {
             ttl_ms: millis(ttl),
             wait_ms: millis(wait),
+            metadata: None,
         };
         let request = self.request(Method::POST, &format!("/v1/leases/{resource}"));
         let answer = request.json(&body).send().await?;

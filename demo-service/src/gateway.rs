@@ -9,11 +9,14 @@ mod body;
 mod caller;
 mod connections;
 mod error;
+mod health;
 mod leases;
 mod limits;
+mod operators;
 mod problems;
 mod router;
 mod server;
+mod setup;
 mod time_limit;
 mod tokens;
 pub(crate) mod wire;
@@ -22,6 +25,7 @@ mod witness;
 pub(crate) use self::{
     limits::Limits,
     server::{Gateway, listen},
+    setup::Setup,
 };
 
 /// The resource that protects an account.

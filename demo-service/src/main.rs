@@ -18,6 +18,7 @@ mod report;
 mod scenario;
 mod serve;
 mod signing;
+mod telemetry;
 mod worker;
 
 use std::process::ExitCode;

@@ -1,15 +1,15 @@
 //! `serve`: the gateway until a signal ends it.
 
-use lock_core::InitialToken;
 use tokio::sync::oneshot;
 
 use crate::{
-    cli::ServeArgs,
+    cli::{AdminToken, ServeArgs},
     console::Console,
     failure::Failure,
-    gateway::{Gateway, Limits, listen},
+    gateway::{Gateway, Limits, Setup, listen},
     interrupt::{Interrupt, Interrupts},
     signing::Signing,
+    telemetry,
 };
 
 /// Serves until Ctrl-C or SIGTERM, finishes what is under way, and ends. A second signal ends it at
@@ -25,13 +25,8 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
         .local_addr()
         .map_err(Failure::machine("finding the port"))?;
     let (lock, store) = (&args.lock.address, &args.store);
-    let limits = Limits {
-        request_time: args.request_timeout,
-        waiting: args.max_waiting,
-    };
     let signing = Signing::of(&args.signing)?;
-    let ring = signing.as_ref().map(Signing::ring);
-    let gateway = Gateway::open(lock, store, InitialToken::default(), ring, limits, None).await?;
+    let gateway = Gateway::open(lock, store, setup(args, signing.as_ref())?).await?;
     Console::Stdout.line(format!(
         "listening on http://{addr} (lock service {lock}, store {store})",
     ));
@@ -63,4 +58,19 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
             }
         }
     }
+}
+
+fn setup(args: &ServeArgs, signing: Option<&Signing>) -> Result<Setup, Failure> {
+    let admin_token = args.admin_token.clone();
+    admin_token.as_ref().map_or(Ok(()), AdminToken::check)?;
+    Ok(Setup {
+        signing: signing.map(Signing::ring),
+        limits: Limits {
+            request_time: args.request_timeout,
+            waiting: args.max_waiting,
+        },
+        metrics: Some(telemetry::install()?),
+        admin_token,
+        ..Setup::default()
+    })
 }

@@ -2,10 +2,11 @@ use std::{sync::Arc, time::Duration};
 
 use fenced_store::{FencedStore, Protected};
 use lock_core::LockManager;
+use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::{Semaphore, watch};
 
 use super::tokens::Tokens;
-use crate::{events::Recorder, ledger::Ledger};
+use crate::{cli::AdminToken, events::Recorder, ledger::Ledger};
 
 /// What the handlers share. Cloning is cheap.
 #[derive(Debug)]
@@ -13,6 +14,8 @@ pub(super) struct App<DB: Ledger> {
     pub(super) protected: Protected<DB>,
     pub(super) tokens: Tokens,
     pub(super) recorder: Option<Recorder>,
+    pub(super) metrics: Option<PrometheusHandle>,
+    pub(super) admin_token: Option<AdminToken>,
     pub(super) is_closing: watch::Receiver<bool>,
     /// How long a request may take to arrive, and again to be served.
     pub(super) time_limit: Duration,
@@ -47,6 +50,8 @@ impl<DB: Ledger> Clone for App<DB> {
             protected: self.protected.clone(),
             tokens: self.tokens.clone(),
             recorder: self.recorder.clone(),
+            metrics: self.metrics.clone(),
+            admin_token: self.admin_token.clone(),
             is_closing: self.is_closing.clone(),
             time_limit: self.time_limit,
             waiting: Arc::clone(&self.waiting),

@@ -11,7 +11,7 @@ use fenced_store::{
     ProtectedError,
     http::{Fenced, Problem, ProblemType},
 };
-use lock_core::{DetachedLease, ErrorKind, Released, Renewed, ResourceName, Ttl};
+use lock_core::{DetachedLease, ErrorKind, Inspection, Released, Renewed, ResourceName, Ttl};
 use tokio::sync::SemaphorePermit;
 
 use super::{
@@ -39,8 +39,13 @@ pub(super) async fn acquire<DB: Ledger>(
     witness: Witness,
     Extension(caller): Extension<Caller>,
     Segment(resource): Segment,
-    Body(AcquireBody { ttl_ms, wait_ms }): Body<AcquireBody>,
+    Body(asked): Body<AcquireBody>,
 ) -> Result<(StatusCode, Json<LeaseBody>), ApiError> {
+    let AcquireBody {
+        ttl_ms,
+        wait_ms,
+        metadata,
+    } = asked;
     let resource = ResourceName::new(resource)?;
     let ttl = ttl(ttl_ms)?;
     let wait = Duration::from_millis(wait_ms);
@@ -53,6 +58,15 @@ pub(super) async fn acquire<DB: Ledger>(
     }
     let _place = place(&app, wait)?;
     witness.note(&resource, What::AcquireRequested { wait_ms });
+    let mut acquire = app
+        .protected
+        .acquire(&resource)
+        .ttl(ttl)
+        .wait(wait)
+        .renew(false);
+    if let Some(metadata) = metadata {
+        acquire = acquire.metadata(metadata);
+    }
     // Locks, and claims before it answers: older holders are shut out before the client hears of
     // its lease. A client that goes away drops this, which leaves the queue or gives the lease
     // back.
@@ -60,7 +74,7 @@ pub(super) async fn acquire<DB: Ledger>(
         // First: a lease must not be granted to nobody.
         biased;
         () = caller.gone() => return Err(gone().into()),
-        acquired = app.protected.acquire(&resource).ttl(ttl).wait(wait).renew(false) => acquired,
+        acquired = acquire => acquired,
         () = app.closing() => return Err(closing().into()),
     };
     let guard = match acquired {
@@ -128,20 +142,23 @@ pub(super) async fn inspect<DB: Ledger>(
     Segment(resource): Segment,
 ) -> Result<Json<InspectBody>, ApiError> {
     let resource = ResourceName::new(resource)?;
-    let lease = app
-        .locks()
-        .inspect(&resource)
-        .await?
-        .holder
-        .map(|holder| LeaseView {
-            token: holder.token,
-            holder_fingerprint: holder.fingerprint,
-            remaining_ms: millis(holder.remaining),
-        });
-    Ok(Json(InspectBody {
+    let inspection = app.locks().inspect(&resource).await?;
+    Ok(Json(view(resource, inspection)))
+}
+
+/// A resource as anybody may see it.
+pub(super) fn view(resource: ResourceName, inspection: Inspection) -> InspectBody {
+    let lease = inspection.holder.map(|holder| LeaseView {
+        token: holder.token,
+        holder_fingerprint: holder.fingerprint,
+        remaining_ms: millis(holder.remaining),
+        metadata: holder.metadata.map(|metadata| metadata.to_string()),
+    });
+    InspectBody {
         resource: resource.into(),
         lease,
-    }))
+        waiters: inspection.waiters,
+    }
 }
 
 fn ttl(ttl_ms: u64) -> Result<Ttl, ApiError> {

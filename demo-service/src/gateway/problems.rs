@@ -37,6 +37,12 @@ pub(super) const REQUEST_TIMEOUT: ProblemType = ProblemType::new(
     StatusCode::REQUEST_TIMEOUT,
     "The request took too long to arrive",
 );
+/// 401: who asks is not known to be an operator.
+pub(super) const NOT_AUTHENTICATED: ProblemType = ProblemType::new(
+    "not-authenticated",
+    StatusCode::UNAUTHORIZED,
+    "The request needs the admin token",
+);
 /// 503: the lock service cannot answer now.
 pub(super) const LOCK_UNAVAILABLE: ProblemType = ProblemType::new(
     "lock-service-unavailable",

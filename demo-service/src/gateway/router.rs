@@ -3,7 +3,7 @@ use axum::{
     extract::DefaultBodyLimit,
     http::Method,
     middleware::{self, from_fn_with_state},
-    routing::{MethodRouter, get, post, put},
+    routing::{MethodRouter, delete, get, post, put},
 };
 use fenced_store::http::{Disclose, FencingLayer, ProblemType, Scope};
 use tower_http::{
@@ -12,7 +12,7 @@ use tower_http::{
 };
 use tracing::Level;
 
-use super::{ACCOUNT, accounts, app::App, leases, problems, time_limit};
+use super::{ACCOUNT, accounts, app::App, health, leases, operators, problems, time_limit};
 use crate::ledger::Ledger;
 
 /// The longest body. The longest that is of any use has some hundred bytes.
@@ -25,10 +25,13 @@ pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
         .make_span_with(DefaultMakeSpan::new().level(level))
         .on_response(DefaultOnResponse::new().level(level));
     Router::new()
+        .merge(operator_routes(&app))
         .route("/v1/leases/{resource}", lease_routes(&app))
         .route("/v1/accounts/{id}", account_routes(&app))
         .route("/v1/unfenced/accounts/{id}", unfenced_account_routes(&app))
         .route("/healthz", get("ok\n"))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(health::metrics))
         .with_state(app)
         .layer(DefaultBodyLimit::disable())
         .layer(RequestBodyLimitLayer::new(BODY_LEN_MAX))
@@ -51,6 +54,21 @@ fn lease_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
         .route_layer(fence)
         .route_layer(in_time)
         .merge(post(leases::acquire).route_layer(waiting))
+}
+
+fn operator_routes<DB: Ledger>(app: &App<DB>) -> Router<App<DB>> {
+    let Some(token) = app.admin_token.clone() else {
+        return Router::new();
+    };
+    let limit = (2 * app.time_limit, problems::LOCK_UNAVAILABLE);
+    Router::new()
+        .route("/v1/admin/leases", get(operators::list))
+        .route_layer(from_fn_with_state(limit, time_limit::give_up))
+        .route(
+            "/v1/admin/leases/{resource}",
+            delete(operators::force_release),
+        )
+        .route_layer(from_fn_with_state(token, operators::authenticate))
 }
 
 fn account_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {

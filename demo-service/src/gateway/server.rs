@@ -1,7 +1,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
-use fenced_store::{Protected, http::signed::KeyRing};
+use fenced_store::Protected;
 use lock_core::{ErrorKind, InitialToken, LockManager};
 use tokio::{
     net::TcpListener,
@@ -9,10 +9,9 @@ use tokio::{
     time::timeout,
 };
 
-use super::{app::App, connections, limits::Limits, router::router, tokens::Tokens};
+use super::{Setup, app::App, connections, router::router, tokens::Tokens};
 use crate::{
     address::Address,
-    events::Recorder,
     failure::Failure,
     ledger::{self, AnyStore, Ledger},
 };
@@ -33,7 +32,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Connects to both and creates missing tables. Tokens are signed if there is a ring of keys.
+    /// Connects to both and creates missing tables.
     ///
     /// # Errors
     /// [`Failure::Usage`] for an address that cannot be right, [`Failure::Unreachable`] for a
@@ -41,50 +40,30 @@ impl Gateway {
     pub(crate) async fn open(
         lock: &Address,
         store: &Address,
-        initial_token: InitialToken,
-        signing: Option<KeyRing>,
-        limits: Limits,
-        recorder: Option<Recorder>,
+        setup: Setup,
     ) -> Result<Self, Failure> {
         // First what needs no server: a mistake in one address is told even if the other is down.
-        let locks = connect(lock, initial_token).await?;
+        let locks = connect(lock, setup.initial_token).await?;
         let store = ledger::open(store).await?;
-        let store_kind = store.kind();
-        let tokens = Tokens::new(signing, locks.issuer());
+        let kind = store.kind();
         Ok(match store {
-            AnyStore::Postgres(store) => Self::over(
-                Protected::new(locks, store),
-                store_kind,
-                tokens,
-                limits,
-                recorder,
-            ),
-            AnyStore::Sqlite(store) => Self::over(
-                Protected::new(locks, store),
-                store_kind,
-                tokens,
-                limits,
-                recorder,
-            ),
+            AnyStore::Postgres(store) => Self::over(Protected::new(locks, store), kind, setup),
+            AnyStore::Sqlite(store) => Self::over(Protected::new(locks, store), kind, setup),
         })
     }
 
-    fn over<DB: Ledger>(
-        protected: Protected<DB>,
-        store_kind: &'static str,
-        tokens: Tokens,
-        limits: Limits,
-        recorder: Option<Recorder>,
-    ) -> Self {
+    fn over<DB: Ledger>(protected: Protected<DB>, store_kind: &'static str, setup: Setup) -> Self {
         let (closing, is_closing) = watch::channel(false);
         let locks = protected.locks().clone();
         let app = App {
             protected,
-            tokens,
-            recorder,
+            tokens: Tokens::new(setup.signing, locks.issuer()),
+            recorder: setup.recorder,
+            metrics: setup.metrics,
+            admin_token: setup.admin_token,
             is_closing,
-            time_limit: limits.request_time,
-            waiting: Arc::new(Semaphore::new(limits.waiting)),
+            time_limit: setup.limits.request_time,
+            waiting: Arc::new(Semaphore::new(setup.limits.waiting)),
         };
         Self {
             locks,

@@ -7,10 +7,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use fenced_store::{
-    FenceError,
-    http::{Problem, ProblemType},
-};
+use fenced_store::http::{Problem, ProblemType};
 use tokio::time::timeout;
 use tracing::Instrument;
 
@@ -37,17 +34,21 @@ pub(super) async fn give_up(
 ///
 /// # Errors
 /// 504 `outcome-unknown` if the limit passes first; otherwise as the write.
-pub(super) async fn to_the_end<T: Send + 'static>(
+pub(super) async fn to_the_end<T, E>(
     limit: Duration,
-    write: impl Future<Output = Result<T, FenceError>> + Send + 'static,
-) -> Result<T, ApiError> {
+    write: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Result<T, ApiError>
+where
+    T: Send + 'static,
+    E: Into<ApiError> + Send + 'static,
+{
     #[expect(
         clippy::disallowed_methods,
         reason = "it ends by itself, bounded by the timeouts of pool and database"
     )]
     let writing = tokio::spawn(write.in_current_span());
     match timeout(limit, writing).await {
-        Ok(Ok(written)) => Ok(written?),
+        Ok(Ok(written)) => written.map_err(Into::into),
         // A panic, or the end of the runtime: as unknown as no answer at all.
         Ok(Err(_)) | Err(_) => Err(unknown().into()),
     }

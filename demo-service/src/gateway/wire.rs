@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const CLIENT_HEADER: &str = "demo-client";
 
 /// Asks for a lease.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AcquireBody {
     /// Length of the lease.
@@ -15,6 +15,9 @@ pub(crate) struct AcquireBody {
     /// How long to wait while somebody else holds it. Default: not at all.
     #[serde(default)]
     pub(crate) wait_ms: u64,
+    /// A note that everybody can read while the lease is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) metadata: Option<String>,
 }
 
 /// Asks for another period of the same lease.
@@ -53,6 +56,28 @@ pub(crate) struct InspectBody {
     pub(crate) resource: String,
     /// The present holder, if there is one.
     pub(crate) lease: Option<LeaseView>,
+    /// How many wait for it, if the lock service knows.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) waiters: Option<u64>,
+}
+
+/// All that is held or waited for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LeasesBody {
+    pub(crate) leases: Vec<InspectBody>,
+}
+
+/// What a release by force has come to.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct ForceReleasedBody {
+    /// False if nobody held it.
+    pub(crate) released: bool,
+    /// The token of the lease that was ended.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) token: Option<FencingToken>,
+    /// The token that the store has been told of: this one and those before it are shut out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) revocation: Option<FencingToken>,
 }
 
 /// A lease as anybody may see it.
@@ -62,6 +87,9 @@ pub(crate) struct LeaseView {
     /// Tells holders apart and gives none away.
     pub(crate) holder_fingerprint: String,
     pub(crate) remaining_ms: u64,
+    /// The note that the holder left.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) metadata: Option<String>,
 }
 
 /// The new balance of an account.

@@ -12,7 +12,7 @@ use crate::{
     client::{ClientError, GatewayClient},
     events::Recorder,
     failure::Failure,
-    gateway::{Gateway, Limits, listen},
+    gateway::{Gateway, Setup, listen},
     signing,
 };
 
@@ -49,10 +49,13 @@ impl Stage {
             Some(store) => store.clone(),
             None => Address::sqlite_file(&scratch.path().join("accounts.db")),
         };
-        let (first, limits) = (initial_token(lock), Limits::default());
-        let signing = Some(signing::ephemeral("scenario")?);
-        let recorder = Some(recorder);
-        let gateway = Gateway::open(lock, &store, first, signing, limits, recorder).await?;
+        let setup = Setup {
+            initial_token: initial_token(lock),
+            signing: Some(signing::ephemeral("scenario")?),
+            recorder: Some(recorder),
+            ..Setup::default()
+        };
+        let gateway = Gateway::open(lock, &store, setup).await?;
         let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).await?;
         let addr = listener
             .local_addr()

@@ -9,6 +9,7 @@ mod exit_codes;
 mod gateway;
 mod interrupted;
 mod leases;
+mod operators;
 mod scenario;
 mod shutdown;
 mod signatures;

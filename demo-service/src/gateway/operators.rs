@@ -1,0 +1,79 @@
+//! `/v1/admin/leases`: for operators, who show the admin token. Without one in the configuration
+//! there is nothing at these paths.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::{HeaderValue, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use fenced_store::http::Problem;
+use lock_core::{ForceReleased, ResourceName};
+use subtle::ConstantTimeEq;
+
+use super::{
+    app::App,
+    body::Segment,
+    error::ApiError,
+    leases, problems, time_limit,
+    wire::{ForceReleasedBody, InspectBody, LeasesBody},
+};
+use crate::{cli::AdminToken, ledger::Ledger};
+
+/// `GET`: everything that is held or waited for.
+pub(super) async fn list<DB: Ledger>(
+    State(app): State<App<DB>>,
+) -> Result<Json<LeasesBody>, ApiError> {
+    let listed = app.locks().list().await?.into_iter();
+    let leases = listed.map(|listed| leases::view(listed.resource, listed.inspection));
+    Ok(Json(LeasesBody {
+        leases: leases.collect::<Vec<InspectBody>>(),
+    }))
+}
+
+/// `DELETE`: ends the lease of whoever holds it, and shuts that holder out of the store.
+pub(super) async fn force_release<DB: Ledger>(
+    State(app): State<App<DB>>,
+    Segment(resource): Segment,
+) -> Result<Json<ForceReleasedBody>, ApiError> {
+    let resource = ResourceName::new(resource)?;
+    // A client that goes away must not leave a holder whose lease has ended and whom the store
+    // does not know to be out.
+    let limit = app.time_limit;
+    let forcing = async move { app.protected.force_release(&resource).await };
+    Ok(Json(match time_limit::to_the_end(limit, forcing).await? {
+        ForceReleased::Ended { holder, revocation } => ForceReleasedBody {
+            released: true,
+            token: Some(holder.token),
+            revocation: Some(revocation),
+        },
+        ForceReleased::NotHeld => ForceReleasedBody {
+            released: false,
+            token: None,
+            revocation: None,
+        },
+    }))
+}
+
+/// Lets requests with the admin token pass.
+pub(super) async fn authenticate(
+    State(expected): State<AdminToken>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let shown = request.headers().get(header::AUTHORIZATION);
+    let shown = shown.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    // In constant time, so that nobody finds it out letter by letter.
+    if shown.is_some_and(|shown| bool::from(shown.ct_eq(expected.expose().as_bytes()))) {
+        return next.run(request).await;
+    }
+    let problem = Problem::new(problems::NOT_AUTHENTICATED)
+        .detail("this is for operators: send the admin token as Authorization: Bearer TOKEN");
+    let mut response = problem.into_response();
+    let scheme = HeaderValue::from_static("Bearer");
+    response
+        .headers_mut()
+        .insert(header::WWW_AUTHENTICATE, scheme);
+    response
+}

@@ -1,0 +1,22 @@
+use fenced_store::http::signed::KeyRing;
+use lock_core::InitialToken;
+use metrics_exporter_prometheus::PrometheusHandle;
+
+use super::Limits;
+use crate::{cli::AdminToken, events::Recorder};
+
+/// What a gateway is to be like. The default is one that nobody watches and clients are trusted by.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Setup {
+    /// Where counters start that the lock service does not have yet.
+    pub(crate) initial_token: InitialToken,
+    /// Signs the tokens, if there is one.
+    pub(crate) signing: Option<KeyRing>,
+    pub(crate) limits: Limits,
+    /// Takes down what clients of the scenario do.
+    pub(crate) recorder: Option<Recorder>,
+    /// What `/metrics` shows.
+    pub(crate) metrics: Option<PrometheusHandle>,
+    /// What operators have to show; without it there is nothing for them.
+    pub(crate) admin_token: Option<AdminToken>,
+}

@@ -1,0 +1,126 @@
+//! What operators can see of a gateway and do with it.
+
+use e2e::servers::Redis;
+use reqwest::Method;
+use serde_json::json;
+
+use crate::gateway::{Answer, Gateway, send};
+
+const ADMIN_TOKEN: &str = "0123456789abcdef";
+const LEASES: &str = "/v1/admin/leases";
+
+async fn gateway_with_operators(store: &tempfile::TempDir) -> Gateway {
+    let store = format!("sqlite:{}", store.path().join("accounts.db").display());
+    Gateway::start_with(&["--store", &store, "--admin-token", ADMIN_TOKEN]).await
+}
+
+/// Asks as an operator.
+async fn ask(gateway: &Gateway, method: Method, path: &str) -> Answer {
+    send(gateway.request(method, path).bearer_auth(ADMIN_TOKEN)).await
+}
+
+async fn get(gateway: &Gateway, path: &str) -> Answer {
+    send(gateway.request(Method::GET, path)).await
+}
+
+#[tokio::test]
+async fn only_operators_are_let_in_and_only_where_there_are_any() {
+    let without = Gateway::start().await;
+    let answer = ask(&without, Method::GET, LEASES).await;
+    answer.assert_problem(404, "route-unknown");
+
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = gateway_with_operators(&folder).await;
+    gateway.token("r", 60_000).await;
+    for (method, path) in [
+        (Method::GET, LEASES),
+        (Method::DELETE, "/v1/admin/leases/r"),
+    ] {
+        let request = || gateway.request(method.clone(), path);
+        let wrong = [
+            request(),
+            request().bearer_auth("0123456789abcdeF"),
+            request().bearer_auth(""),
+            request().basic_auth("admin", Some(ADMIN_TOKEN)),
+        ];
+        for request in wrong {
+            let answer = send(request).await;
+            answer.assert_problem(401, "not-authenticated");
+            assert_eq!(answer.headers["www-authenticate"], "Bearer");
+        }
+    }
+    let inspected = get(&gateway, "/v1/leases/r").await;
+    assert!(inspected.body["lease"].is_object(), "{inspected:?}");
+}
+
+#[tokio::test]
+async fn an_operator_sees_who_holds_what_and_shuts_a_holder_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = gateway_with_operators(&folder).await;
+    let body = json!({ "ttl_ms": 60_000, "metadata": "worker 7" });
+    let granted = gateway.acquire("account:1", body).await;
+    let token = granted.body["fencing_token"].as_str().unwrap();
+    gateway.write("/v1/accounts/1", Some(token), 5).await;
+
+    let listed = ask(&gateway, Method::GET, LEASES).await;
+    let leases = listed.body["leases"].as_array().unwrap();
+    assert_eq!(leases.len(), 1, "{listed:?}");
+    assert_eq!(leases[0]["resource"], "account:1");
+    assert_eq!(leases[0]["lease"]["token"], granted.body["token"]);
+    assert_eq!(leases[0]["lease"]["metadata"], "worker 7");
+    let holder = granted.body["holder"].as_str().unwrap();
+    assert!(!listed.body.to_string().contains(holder), "{listed:?}");
+
+    let ended = ask(&gateway, Method::DELETE, "/v1/admin/leases/account:1").await;
+    assert_eq!(ended.body["released"], true, "{ended:?}");
+    assert_eq!(ended.body["token"], granted.body["token"]);
+    let refused = gateway.write("/v1/accounts/1", Some(token), 666).await;
+    refused.assert_problem(412, "fencing-token-stale");
+    assert_eq!(gateway.balance("1").await, Some(5));
+
+    let again = ask(&gateway, Method::DELETE, "/v1/admin/leases/account:1").await;
+    assert_eq!(again.body, json!({ "released": false }));
+}
+
+#[tokio::test]
+async fn what_the_crates_count_is_exported() {
+    let gateway = Gateway::start().await;
+    gateway.token("r", 60_000).await;
+    gateway.acquire("r", json!({ "ttl_ms": 1000 })).await;
+    let metrics = gateway
+        .request(Method::GET, "/metrics")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(
+        metrics.headers()["content-type"],
+        "text/plain; version=0.0.4; charset=utf-8"
+    );
+    let text = metrics.text().await.unwrap();
+    for line in [
+        "# TYPE palisade_grants_total counter",
+        "palisade_grants_total{backend=\"memory\"} 1",
+        "palisade_acquire_timeouts_total{backend=\"memory\"} 1",
+        "palisade_acquire_wait_seconds_bucket{backend=\"memory\",le=\"+Inf\"} 1",
+        "palisade_duplicate_tokens_total 0",
+    ] {
+        assert!(
+            text.lines().any(|it| it == line),
+            "{line} is not in\n{text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_without_its_lock_service_is_alive_and_not_ready() {
+    let redis = Redis::start().await;
+    let gateway = Gateway::start_on(redis.url()).await;
+    let ready = get(&gateway, "/readyz").await;
+    assert_eq!(ready.status, 200, "{ready:?}");
+    redis.kill().await;
+    let ready = get(&gateway, "/readyz").await;
+    assert_eq!(ready.status, 503, "{ready:?}");
+    let expected = json!({ "lock_service": false, "store": true, "shutting_down": false });
+    assert_eq!(ready.body, expected);
+    assert_eq!(get(&gateway, "/healthz").await.status, 200);
+}
