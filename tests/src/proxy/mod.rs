@@ -1,4 +1,4 @@
-//! A TCP proxy that lets a test come between a client and its Redis server.
+//! A TCP proxy that lets a test come between a client and its server.
 //!
 //! A [`Fault`] is inflicted on connections: on all that there are, on one, on those to come. Or it
 //! lies in wait as a [`Trap`] for a certain request, reply or push, and hits the connection that it
@@ -19,8 +19,9 @@
 //! a request or a reply was dropped, so is every later one in that direction, for good. A push may
 //! be lost alone, because a server publishes to whoever listens at that moment.
 //!
-//! Messages are told apart by the grammar of RESP, 2 and 3; other protocols pass in pieces as they
-//! come, and only faults without a trap make sense for them.
+//! Messages are told apart by the grammar of RESP, 2 and 3. Those of other protocols pass in pieces
+//! as they come. A trap for a request makes sense there too, if its text is sent in one piece and
+//! nothing is sent ahead of its answer; a trap for a reply or a push does not.
 
 mod connection;
 mod fault;

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
+mod faults;
 mod migrations;
 mod paused;
 mod rights;
@@ -18,6 +19,7 @@ mod terminate;
 mod transactions;
 mod traps;
 mod turnstile;
+mod unknown;
 
 use rule::rule_cases;
 use server::PostgresServer;
