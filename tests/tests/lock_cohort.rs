@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use e2e::servers::redis;
+use e2e::servers::{redis, until};
 use futures_util::future::join_all;
 use lock_core::{
     BoxFuture, Clock, Cohort, Error, FencingToken, Forced, LeaseGuard, LockBackend, LockManager,
@@ -134,7 +134,19 @@ async fn processes_take_turns_of_a_bounded_length_and_tokens_rise() {
             guard.release().await.unwrap();
         }
     };
-    join_all((0..PROCESSES * TASKS).map(task)).await;
+    // Until all of them are in line, whoever is has no reason to let others pass.
+    let gate = Process::start(&prefix).await;
+    let held = gate.acquire().await.unwrap();
+    let resource = ResourceName::new("r").unwrap();
+    let opens = async {
+        until("all processes are in line", || async {
+            let waiters = gate.locks.inspect(&resource).await.unwrap().waiters;
+            waiters == Some(PROCESSES as u64)
+        })
+        .await;
+        held.release().await.unwrap();
+    };
+    tokio::join!(join_all((0..PROCESSES * TASKS).map(task)), opens);
 
     let served = protected.served.into_inner().unwrap();
     assert_eq!(served.len(), PROCESSES * TASKS * TURNS);

@@ -1,6 +1,6 @@
 //! A primary that stands still, is succeeded, and goes on as if nothing had happened.
 
-use e2e::servers::RedisWithSentinels;
+use e2e::servers::{RedisWithSentinels, until};
 use fenced_store::{FenceError, Protected};
 use lock_core::{Attempt, ErrorKind, Outcome, Ttl};
 
@@ -51,7 +51,14 @@ async fn a_primary_that_was_succeeded_grants_nothing_if_it_needs_a_replica() {
     let current = counting.connect().await;
     let before = turn(&current).await;
     let group = servers.of_resource(&counting).await;
-    group.primary().resume().await;
+    let primary = group.primary();
+    primary.resume().await;
+    // It takes a moment until it sees that they are gone.
+    until("it has no replica", || async {
+        let info: String = primary.command(&["INFO", "replication"]).await;
+        info.contains("min_slaves_good_slaves:0")
+    })
+    .await;
 
     let error = match direct.try_acquire(RESOURCE).await {
         Err(error) => error,
