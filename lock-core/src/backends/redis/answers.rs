@@ -9,6 +9,10 @@ use crate::FencingToken;
 /// What `acquire.lua` answers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Acquired {
+    /// Now, and in full.
+    AsAsked {
+        token: FencingToken,
+    },
     Granted {
         token: FencingToken,
         left: Duration,
@@ -98,6 +102,10 @@ pub(super) enum Inspected {
 
 impl Acquired {
     pub(super) fn parse(answer: Value) -> RedisResult<Self> {
+        if let Value::Int(token) = answer {
+            let token = token.try_into().map_err(|_| unexpected())?;
+            return Ok(Self::AsAsked { token });
+        }
         let words = words(answer)?;
         Ok(match as_strs(&words)[..] {
             [word @ ("granted" | "again"), token, left, state, reserved] => Self::Granted {
@@ -160,37 +168,41 @@ impl Together {
 }
 
 impl RenewedWord {
-    /// As many words as there are leases.
+    /// What `renew.lua` answers: as many letters as there are leases.
     pub(super) fn parse_all(answer: Value, leases: usize) -> RedisResult<Vec<Self>> {
-        let words = words(answer)?;
-        if words.len() != leases {
+        let letters = word(&answer);
+        if letters.len() != leases {
             return Err(unexpected());
         }
-        words
+        letters
             .iter()
-            .map(|word| match word.as_str() {
-                "renewed" => Ok(Self::Renewed),
-                "not_holder" => Ok(Self::NotHolder),
-                "provisional" => Ok(Self::Provisional),
-                "broken" => Ok(Self::Broken),
+            .map(|letter| match letter {
+                b'r' => Ok(Self::Renewed),
+                b'n' => Ok(Self::NotHolder),
+                b'p' => Ok(Self::Provisional),
+                b'b' => Ok(Self::Broken),
                 _ => Err(unexpected()),
             })
             .collect()
     }
 
-    pub(super) fn parse_one(answer: Value) -> RedisResult<Self> {
-        let mut words = Self::parse_all(answer, 1)?;
-        words.pop().ok_or_else(unexpected)
+    /// What `confirm.lua` answers.
+    pub(super) fn parse(answer: Value) -> RedisResult<Self> {
+        match word(&answer) {
+            b"renewed" => Ok(Self::Renewed),
+            b"not_holder" => Ok(Self::NotHolder),
+            b"broken" => Ok(Self::Broken),
+            _ => Err(unexpected()),
+        }
     }
 }
 
 impl ReleasedWord {
     pub(super) fn parse(answer: Value) -> RedisResult<Self> {
-        let words = words(answer)?;
-        match as_strs(&words)[..] {
-            ["released"] => Ok(Self::Released),
-            ["more"] => Ok(Self::More),
-            ["not_holder"] => Ok(Self::NotHolder),
+        match word(&answer) {
+            b"released" => Ok(Self::Released),
+            b"more" => Ok(Self::More),
+            b"not_holder" => Ok(Self::NotHolder),
             _ => Err(unexpected()),
         }
     }
@@ -231,11 +243,18 @@ impl Inspected {
 
 /// Whether `cancel.lua` has to be run again.
 pub(super) fn parse_cancelled(answer: Value) -> RedisResult<bool> {
-    let words = words(answer)?;
-    match as_strs(&words)[..] {
-        ["cancelled"] => Ok(false),
-        ["more"] => Ok(true),
+    match word(&answer) {
+        b"cancelled" => Ok(false),
+        b"more" => Ok(true),
         _ => Err(unexpected()),
+    }
+}
+
+/// The word that an answer is; empty if it is something else.
+fn word(answer: &Value) -> &[u8] {
+    match answer {
+        Value::BulkString(word) => word,
+        _ => b"",
     }
 }
 

@@ -49,7 +49,7 @@ impl RedisBackend {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
         options.check()?;
-        let keys = Keys::new(options.prefix.clone(), options.shards);
+        let keys = Keys::new(&options.prefix, options.shards);
         let layout = Layout::new(&keys, options.shards);
         let nodes = Nodes::open(url, &options, layout.clone()).await?;
         let renewals = Nodes::new(url, &options, layout.clone())?;

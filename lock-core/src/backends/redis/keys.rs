@@ -1,26 +1,41 @@
+use std::{fmt, io::Write, sync::Arc};
+
+use redis::{RedisWrite, ToRedisArgs};
 use sha2::{Digest, Sha256};
 
-use crate::{AttemptId, ResourceName};
+use crate::ResourceName;
 
 /// Where everything lies on the server.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
     prefix: String,
     shards: u16,
+    /// For each shard, what its keys begin with: `prefix:{n}:`. The number is the hash tag: a shard
+    /// lives in one slot of a cluster.
+    bases: Arc<[String]>,
 }
 
-/// The keys of one resource. `{n}` is the hash tag: a shard lives in one slot of a cluster.
+/// The keys of one resource.
 #[derive(Debug)]
 pub(super) struct ResourceKeys<'a> {
     pub(super) shard: u16,
-    /// `prefix:{n}`
-    base: String,
-    resource: &'a ResourceName,
+    base: &'a str,
+    resource: &'a str,
 }
 
+/// A key, in pieces that are put together where it is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key<'a>([&'a str; 5]);
+
 impl Keys {
-    pub(super) const fn new(prefix: String, shards: u16) -> Self {
-        Self { prefix, shards }
+    pub(super) fn new(prefix: &str, shards: u16) -> Self {
+        Self {
+            prefix: prefix.to_owned(),
+            shards,
+            bases: (0..shards)
+                .map(|shard| format!("{prefix}:{{{shard}}}:"))
+                .collect(),
+        }
     }
 
     pub(super) const fn shards(&self) -> u16 {
@@ -34,7 +49,7 @@ impl Keys {
 
     /// The channel on which a client takes the grants of a shard.
     pub(super) fn channel(&self, shard: u16, client: &str) -> String {
-        format!("{}:grants:{client}", self.base(shard))
+        format!("{}grants:{client}", self.base(shard))
     }
 
     /// The pattern of all leases.
@@ -49,16 +64,16 @@ impl Keys {
         ResourceName::new(name).ok()
     }
 
-    fn base(&self, shard: u16) -> String {
-        format!("{}:{{{shard}}}", self.prefix)
+    fn base(&self, shard: u16) -> &str {
+        &self.bases[usize::from(shard)]
     }
 
-    pub(super) fn of<'a>(&self, resource: &'a ResourceName) -> ResourceKeys<'a> {
+    pub(super) fn of<'a>(&'a self, resource: &'a ResourceName) -> ResourceKeys<'a> {
         let shard = self.shard(resource);
         ResourceKeys {
             shard,
             base: self.base(shard),
-            resource,
+            resource: resource.as_str(),
         }
     }
 
@@ -71,45 +86,67 @@ impl Keys {
     }
 }
 
-impl ResourceKeys<'_> {
+impl<'a> ResourceKeys<'a> {
+    /// The keys that every script has which may hand the resource on.
+    pub(super) const fn of_the_line(&self) -> [Key<'a>; 5] {
+        [
+            self.counter(),
+            self.lease(),
+            self.line(),
+            self.aside(),
+            self.waiters(),
+        ]
+    }
+
     /// The token counter of the shard. No time to live; nothing deletes it.
-    pub(super) fn counter(&self) -> String {
-        format!("{}:counter", self.base)
+    pub(super) const fn counter(&self) -> Key<'a> {
+        Key([self.base, "counter", "", "", ""])
     }
 
     /// The lease.
-    pub(super) fn lease(&self) -> String {
-        format!("{}:lease:{}", self.base, self.resource)
+    pub(super) const fn lease(&self) -> Key<'a> {
+        Key([self.base, "lease:", self.resource, "", ""])
     }
 
     /// The line of waiters: a sorted set of holders by ticket.
-    pub(super) fn line(&self) -> String {
-        format!("{}:line:{}", self.base, self.resource)
+    pub(super) const fn line(&self) -> Key<'a> {
+        Key([self.base, "line:", self.resource, "", ""])
     }
 
     /// What is aside: a sorted set of who could not be reached, by since when.
-    pub(super) fn aside(&self) -> String {
-        format!("{}:aside:{}", self.base, self.resource)
+    pub(super) const fn aside(&self) -> Key<'a> {
+        Key([self.base, "aside:", self.resource, "", ""])
     }
 
     /// The details of the waiters, a hash.
-    pub(super) fn waiters(&self) -> String {
-        format!("{}:waiters:{}", self.base, self.resource)
+    pub(super) const fn waiters(&self) -> Key<'a> {
+        Key([self.base, "waiters:", self.resource, "", ""])
     }
 
     /// The tombstone of an acquisition that was released, by the digest of its holder.
-    pub(super) fn tombstone(&self, digest: &str) -> String {
-        format!("{}:ended:{digest}", self.base)
+    pub(super) const fn tombstone(&self, digest: &'a str) -> Key<'a> {
+        Key([self.base, "ended:", digest, "", ""])
     }
 
     /// The tombstone of an attempt that was cancelled.
-    pub(super) fn tombstone_of_attempt(&self, digest: &str, attempt: AttemptId) -> String {
-        format!("{}:ended:{digest}:{attempt}", self.base)
+    pub(super) const fn tombstone_of_attempt(&self, digest: &'a str, attempt: &'a str) -> Key<'a> {
+        Key([self.base, "ended:", digest, ":", attempt])
     }
+}
 
-    /// What the channels begin with on which clients take the grants of this shard.
-    pub(super) fn channels(&self) -> String {
-        format!("{}:grants:", self.base)
+impl ToRedisArgs for Key<'_> {
+    fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
+        let mut writer = out.writer_for_next_arg();
+        for piece in self.0 {
+            // Into memory, which does not fail.
+            writer.write_all(piece.as_bytes()).ok();
+        }
+    }
+}
+
+impl fmt::Display for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|piece| f.write_str(piece))
     }
 }
 
@@ -124,7 +161,7 @@ mod tests {
     use super::*;
 
     fn shard(name: &str) -> u16 {
-        Keys::new("palisade".into(), 64).shard(&ResourceName::new(name).unwrap())
+        Keys::new("palisade", 64).shard(&ResourceName::new(name).unwrap())
     }
 
     #[test]
@@ -140,11 +177,11 @@ mod tests {
 
     #[test]
     fn a_lease_names_its_resource() {
-        let keys = Keys::new("palisade".into(), 64);
+        let keys = Keys::new("palisade", 64);
         for name in ["account:42", "{user:1}:cart", "}:lease:{", "a/b"] {
             let resource = ResourceName::new(name).unwrap();
             assert_eq!(
-                keys.resource_of(&keys.of(&resource).lease()),
+                keys.resource_of(&keys.of(&resource).lease().to_string()),
                 Some(resource)
             );
         }
@@ -153,10 +190,10 @@ mod tests {
 
     #[test]
     fn braces_of_a_name_never_become_the_hash_tag() {
-        let keys = Keys::new("palisade".into(), 64);
+        let keys = Keys::new("palisade", 64);
         let resource = ResourceName::new("{evil}").unwrap();
         assert_eq!(
-            tag(&keys.of(&resource).lease()),
+            tag(&keys.of(&resource).lease().to_string()),
             shard("{evil}").to_string()
         );
     }

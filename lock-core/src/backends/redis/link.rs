@@ -7,8 +7,8 @@ use std::{
 };
 
 use redis::{
-    Cmd, ErrorKind as RedisKind, Pipeline, RedisError, RedisFuture, RedisResult, ScriptInvocation,
-    ServerErrorKind, Value,
+    Cmd, ErrorKind as RedisKind, Pipeline, RedisError, RedisFuture, RedisResult, ServerErrorKind,
+    Value,
     aio::{ConnectionLike, MultiplexedConnection},
 };
 
@@ -85,6 +85,17 @@ impl Link {
         answer
     }
 
+    /// One command and its answer. It is on its way before whatever is sent after this was polled
+    /// for the first time, unless the connection is full.
+    pub(super) async fn run(&mut self, command: &Cmd) -> RedisResult<Value> {
+        let answer = if self.asking {
+            self.req_packed_command(command).await
+        } else {
+            self.commands.send_packed_command(command).await
+        };
+        answer.and_then(Value::extract_error)
+    }
+
     /// Tells the connections to one server apart.
     pub(super) const fn number(&self) -> u64 {
         self.number
@@ -105,15 +116,9 @@ impl Link {
     }
 }
 
-impl Request for ScriptInvocation<'_> {
-    fn send(&self, link: &mut Link) -> impl Future<Output = RedisResult<Value>> + Send {
-        self.invoke_async(link)
-    }
-}
-
 impl Request for Cmd {
     fn send(&self, link: &mut Link) -> impl Future<Output = RedisResult<Value>> + Send {
-        self.query_async(link)
+        link.run(self)
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use redis::ScriptInvocation;
-
 use super::{
-    KIND,
+    ENDED_TTL, KIND,
     answers::{Acquired, Refusal},
+    call::Call,
     keys::ResourceKeys,
     link::Link,
     pushes::Pushed,
@@ -37,6 +36,9 @@ pub(super) struct Looking<'a> {
     request: &'a AcquireRequest,
     keys: ResourceKeys<'a>,
     digest: String,
+    attempt: String,
+    /// What follows the token in the lease, as `lua/shared.lua` describes it.
+    lease: String,
     first_sent: Option<Moment>,
     /// When we asked, and the server's clock in the answer: what the time of a push is set against.
     exchange: Option<(Moment, Duration)>,
@@ -66,11 +68,17 @@ pub(super) struct Offer {
 
 impl<'a> Looking<'a> {
     pub(super) fn new(service: &'a Service, request: &'a AcquireRequest) -> Self {
+        let digest = request.attempt.holder.digest();
+        let attempt = request.attempt.id.to_string();
+        let metadata = request.metadata.as_ref().map_or("", Metadata::as_str);
+        let (delay, reserve) = (millis(request.lock_delay), request.reserve);
         Self {
             service,
             request,
             keys: service.keys.of(&request.attempt.resource),
-            digest: request.attempt.holder.digest(),
+            lease: format!(":{digest}:f:{delay}:{reserve}:{attempt}:{metadata}"),
+            digest,
+            attempt,
             first_sent: None,
             exchange: None,
             left_behind: false,
@@ -164,37 +172,40 @@ impl<'a> Looking<'a> {
         Ok(answer)
     }
 
-    fn fill_in(&self, link: &Link, line: Option<&str>, start: bool) -> ScriptInvocation<'static> {
-        let AcquireRequest { attempt, ttl, .. } = self.request;
-        let mut script = self.service.invoke(&ACQUIRE, &self.keys, link);
-        script
-            .key(self.keys.tombstone(&self.digest))
-            .key(self.keys.tombstone_of_attempt(&self.digest, attempt.id))
-            .arg(&self.digest)
-            .arg(attempt.id.to_string())
-            .arg(ttl.as_millis())
-            .arg(
-                self.request
-                    .floor
-                    .map(FencingToken::get)
-                    .map_or_else(String::new, |floor| floor.to_string()),
-            )
-            .arg(u8::from(start))
-            .arg(u8::from(line.is_some()))
-            .arg(line.unwrap_or_default())
-            .arg(millis(self.request.lock_delay))
-            .arg(self.request.reserve.get())
-            .arg(
-                self.request
-                    .max_waiters
-                    .map_or_else(String::new, |most| most.to_string()),
-            )
-            .arg(self.request.metadata.as_ref().map_or("", Metadata::as_str));
-        script
+    fn fill_in(&self, link: &Link, line: Option<&str>, start: bool) -> Call {
+        let AcquireRequest {
+            ttl,
+            floor,
+            lock_delay,
+            reserve,
+            max_waiters,
+            ..
+        } = self.request;
+        let tombstones = [
+            self.keys.tombstone(&self.digest),
+            self.keys.tombstone_of_attempt(&self.digest, &self.attempt),
+        ];
+        let mut call = self.service.call(&ACQUIRE, &self.keys, &tombstones, link);
+        // The end of a lease is 1 ms later than anybody is told.
+        let stay = ttl.as_millis() + 1 + millis(*lock_delay) + millis(ENDED_TTL);
+        call.arg(&self.lease).arg(stay).rare_args([
+            line.map(|client| format!("{client}/{}", self.attempt)),
+            (reserve.get() > 1).then(|| reserve.to_string()),
+            floor.map(|floor| floor.to_string()),
+            start.then(|| 1.to_string()),
+            max_waiters.map(|most| most.to_string()),
+        ]);
+        call
     }
 
     fn read(&mut self, answer: Acquired, asked: Moment) -> Result<Answer, Error> {
         match answer {
+            Acquired::AsAsked { token } => Ok(Answer::Offer(Offer {
+                token,
+                reserved: self.request.reserve.get(),
+                lease: Lease::counted_from(asked, self.request.ttl.get()),
+                provisional: false,
+            })),
             Acquired::Granted {
                 token,
                 left,

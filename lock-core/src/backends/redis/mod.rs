@@ -67,6 +67,7 @@ mod acquire;
 mod address;
 mod answers;
 mod backend;
+mod call;
 mod cluster;
 mod connection;
 mod error;

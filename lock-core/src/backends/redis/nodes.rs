@@ -1,8 +1,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use redis::{
-    Client, ErrorKind as RedisKind, FromRedisValue, RedisError, RedisResult, ScriptInvocation,
-    ServerErrorKind, Value,
+    Client, ErrorKind as RedisKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind, Value,
 };
 use tokio::{
     sync::watch,
@@ -116,7 +115,7 @@ impl Nodes {
         &self,
         shard: u16,
         operation: Operation,
-        script: &ScriptInvocation<'_>,
+        script: &impl Request,
         parse: impl FnOnce(Value) -> RedisResult<T>,
     ) -> Result<T, Error> {
         let (_, answer) = self.run_with(shard, operation, |_| script, parse).await?;
@@ -128,7 +127,7 @@ impl Nodes {
         &self,
         shard: u16,
         operation: Operation,
-        script: &ScriptInvocation<'_>,
+        script: &impl Request,
         parse: impl FnOnce(Value) -> RedisResult<T>,
     ) -> Result<T, Error> {
         let slot = slot_of(shard);

@@ -5,23 +5,24 @@ use futures_util::future::join_all;
 use super::{
     RedisBackend,
     answers::{Refusal, RenewedWord},
+    call::Call,
     error::keys_are_apart,
     scripts::RENEW,
     service::refused,
 };
-use crate::{Error, Lease, Moment, Operation, RenewRequest, Renewed};
+use crate::{Error, Lease, Moment, Operation, RenewRequest, Renewed, Ttl};
 
 impl RedisBackend {
     /// Renews leases with as few scripts as their keys allow. A script that fails fails its own
     /// leases only.
     pub(super) async fn renew_all(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         let batches = self.batches(leases);
-        let renewing = batches.iter().map(|(&shard, batch)| async move {
-            match self.renew_batch(shard, batch).await {
+        let renewing = batches.iter().map(|(&(shard, ttl), batch)| async move {
+            match self.renew_batch(shard, ttl, batch).await {
                 Ok(answers) => answers,
                 // Waiting for the others could cost all of them.
                 Err(error) if batch.len() > 1 && keys_are_apart(&error) => {
-                    self.renew_one_by_one(shard, batch).await
+                    self.renew_one_by_one(shard, ttl, batch).await
                 }
                 Err(error) => batch
                     .iter()
@@ -36,19 +37,23 @@ impl RedisBackend {
         placed.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    /// What goes out together, by the shard it is sent to, each lease with its place in the list.
+    /// What goes out together, by the shard it is sent to and the ttl, each lease with its place in
+    /// the list.
     fn batches<'a>(
         &self,
         leases: &'a [RenewRequest],
-    ) -> BTreeMap<u16, Vec<(usize, &'a RenewRequest)>> {
-        let mut batches = BTreeMap::<u16, Vec<_>>::new();
+    ) -> BTreeMap<(u16, Ttl), Vec<(usize, &'a RenewRequest)>> {
+        let mut batches = BTreeMap::<_, Vec<_>>::new();
         for (place, lease) in leases.iter().enumerate() {
             let shard = if self.service.nodes.shards_share_scripts() {
                 0
             } else {
                 self.service.keys.of(lease.sequencer.resource()).shard
             };
-            batches.entry(shard).or_default().push((place, lease));
+            batches
+                .entry((shard, lease.ttl))
+                .or_default()
+                .push((place, lease));
         }
         batches
     }
@@ -57,10 +62,14 @@ impl RedisBackend {
     async fn renew_one_by_one(
         &self,
         shard: u16,
+        ttl: Ttl,
         leases: &[(usize, &RenewRequest)],
     ) -> Vec<Result<Renewed, Error>> {
         let renewing = leases.iter().map(|lease| async move {
-            match self.renew_batch(shard, std::slice::from_ref(lease)).await {
+            match self
+                .renew_batch(shard, ttl, std::slice::from_ref(lease))
+                .await
+            {
                 Ok(answers) => answers,
                 Err(error) => vec![Err(error.on(lease.1.sequencer.resource()))],
             }
@@ -71,25 +80,26 @@ impl RedisBackend {
     async fn renew_batch(
         &self,
         shard: u16,
+        ttl: Ttl,
         leases: &[(usize, &RenewRequest)],
     ) -> Result<Vec<Result<Renewed, Error>>, Error> {
-        let mut script = RENEW.prepare_invoke();
-        for (_, RenewRequest { sequencer, ttl }) in leases {
-            script
-                .key(self.service.keys.of(sequencer.resource()).lease())
-                .arg(sequencer.holder().digest())
-                .arg(sequencer.token().get())
-                .arg(ttl.as_millis());
+        let resources = leases.iter().map(|(_, lease)| lease.sequencer.resource());
+        let keys = resources.map(|resource| self.service.keys.of(resource).lease());
+        let mut call = Call::new(&RENEW, keys);
+        call.arg(ttl.as_millis());
+        for (_, RenewRequest { sequencer, .. }) in leases {
+            let (token, holder) = (sequencer.token(), sequencer.holder().digest());
+            call.arg(format!("{token}:{holder}:"));
         }
         let asked = self.service.clock.now();
         let parse = |answer| RenewedWord::parse_all(answer, leases.len());
         let nodes = &self.renewals;
         let words = if leases.len() > 1 {
             nodes
-                .run_at_once(shard, Operation::Renew, &script, parse)
+                .run_at_once(shard, Operation::Renew, &call, parse)
                 .await?
         } else {
-            nodes.run(shard, Operation::Renew, &script, parse).await?
+            nodes.run(shard, Operation::Renew, &call, parse).await?
         };
         let answers = leases
             .iter()

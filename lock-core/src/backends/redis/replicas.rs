@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::{Cmd, FromRedisValue};
 
 use super::{
-    KIND, RedisOptions, error::translate, layout::Layout, link::Link, nodes::Nodes,
+    KIND, RedisOptions, call::Call, error::translate, layout::Layout, link::Link, nodes::Nodes,
     scripts::REWRITE, service::Service,
 };
 use crate::{AcquireRequest, Error, ErrorKind, Grant, Operation};
@@ -90,9 +90,8 @@ impl Replication {
         // After everything that was written with the grant, and on the server that still has it:
         // one that has taken over meanwhile may not.
         let keys = service.keys.of(&request.attempt.resource);
-        let mut rewrite = REWRITE.prepare_invoke();
+        let mut rewrite = Call::new(&REWRITE, [keys.lease()]);
         rewrite
-            .key(keys.lease())
             .arg(request.attempt.holder.digest())
             .arg(grant.token.get());
         let parse = |answer| Ok(Vec::<String>::from_redis_value(answer)?);

@@ -1,6 +1,6 @@
 //! The scripts, each put together from its own text and the shared ones that it begins with.
 
-use std::sync::LazyLock;
+use std::{sync::LazyLock, time::Duration};
 
 use redis::Script;
 
@@ -40,40 +40,46 @@ const SHARED: [(&str, &str); 5] = [
     ("queue.lua", include_str!("lua/queue.lua")),
 ];
 
-/// Puts a script together: its first line, which has its flags, the constants, the shared parts
-/// that its second line names, and the rest. Comments are left out: servers keep every script.
+/// Puts a script together: its first line, which has its flags, the shared parts that its second
+/// line names, and the rest. Comments are left out, because servers keep every script, and the
+/// constants are put in, because every local that a function refers to costs time whenever that
+/// function is made.
 fn assemble(script: &str) -> String {
     let (flags, body) = script.split_once('\n').unwrap_or((script, ""));
     let begins_with = body.lines().next().unwrap_or_default();
     let named = |(name, _): &&(&str, &str)| begins_with.contains(name);
     let shared = SHARED.iter().filter(named).map(|(_, text)| *text);
-    let constants = constants();
-    let parts = std::iter::once(constants.as_str())
-        .chain(shared)
-        .chain([body]);
-    let code = parts
+    let code = shared
+        .chain([body])
         .flat_map(str::lines)
         .filter(|line| !line.trim_start().starts_with("--") && !line.is_empty());
-    std::iter::once(flags)
+    let code = std::iter::once(flags)
         .chain(code)
         .collect::<Vec<_>>()
-        .join("\n")
+        .join("\n");
+    let put_in = |code: String, (name, value): (&str, String)| code.replace(name, &value);
+    constants().into_iter().fold(code, put_in)
 }
 
 /// What scripts and clients have to agree on.
-fn constants() -> String {
-    format!(
-        "local ENDED_MS, QUEUE_MS, PROVISIONAL_MS, MOVES = {}, {}, {}, {MOVES}\n\
-         local TOKEN_MAX, MAX_LEAD, MAX_JUMP = {}, {}, {}\n\
-         local QUEUE_TEXT = \"{}\"",
-        ENDED_TTL.as_millis(),
-        QUEUE_TTL.as_millis(),
-        PROVISIONAL.as_millis(),
-        FencingToken::MAX.get(),
-        InitialToken::clock_token(InitialToken::MAX_LEAD),
-        InitialToken::MAX_JUMP,
-        QUEUE_TTL.as_millis(),
-    )
+fn constants() -> [(&'static str, String); 9] {
+    let millis = |time: Duration| time.as_millis().to_string();
+    // Commands take text, and it takes a while to make it of a number.
+    let text = |time| format!("\"{}\"", millis(time));
+    [
+        ("ENDED_MS", millis(ENDED_TTL)),
+        ("ENDED_TEXT", text(ENDED_TTL)),
+        ("QUEUE_MS", millis(QUEUE_TTL)),
+        ("QUEUE_TEXT", text(QUEUE_TTL)),
+        ("PROVISIONAL_MS", millis(PROVISIONAL)),
+        ("MOVES", MOVES.to_string()),
+        ("TOKEN_MAX", FencingToken::MAX.to_string()),
+        (
+            "MAX_LEAD",
+            InitialToken::clock_token(InitialToken::MAX_LEAD).to_string(),
+        ),
+        ("MAX_JUMP", InitialToken::MAX_JUMP.to_string()),
+    ]
 }
 
 #[cfg(test)]
@@ -84,7 +90,7 @@ mod tests {
     fn a_script_begins_with_its_flags_and_what_it_shares() {
         let text = assemble(include_str!("lua/renew.lua"));
         assert!(
-            text.starts_with("#!lua flags=allow-oom\nlocal ENDED_MS, "),
+            text.starts_with("#!lua flags=allow-oom\nlocal time"),
             "{text}"
         );
         assert!(text.contains("local function load(key)"));
@@ -92,6 +98,7 @@ mod tests {
             !text.contains("local function hand_on"),
             "renewals have no line"
         );
+        assert!(text.contains("<= 15000 then"), "constants: {text}");
         assert!(!text.contains("--"), "{text}");
     }
 }

@@ -1,12 +1,13 @@
 use std::sync::Arc;
 
-use redis::{Script, ScriptInvocation};
+use redis::Script;
 use tokio::sync::Semaphore;
 
 use super::{
     KIND,
     answers::{ForcedWord, Inspected, Refusal, ReleasedWord, RenewedWord, parse_cancelled},
-    keys::{Keys, ResourceKeys},
+    call::Call,
+    keys::{Key, Keys, ResourceKeys},
     link::Link,
     nodes::Nodes,
     scripts::{CANCEL, CONFIRM, FORCE_RELEASE, INSPECT, RELEASE},
@@ -43,35 +44,26 @@ pub(super) struct Stray {
 }
 
 impl Service {
-    /// A script that may hand the resource on, with the keys and arguments that all of those have.
-    pub(super) fn invoke<'a>(
+    /// A script that may hand the resource on, with its keys and the first argument.
+    pub(super) fn call(
         &self,
-        script: &'a Script,
+        script: &'static Script,
         keys: &ResourceKeys<'_>,
+        tombstones: &[Key<'_>],
         link: &Link,
-    ) -> ScriptInvocation<'a> {
-        let mut script = script.prepare_invoke();
-        script
-            .key(keys.counter())
-            .key(keys.lease())
-            .key(keys.line())
-            .key(keys.aside())
-            .key(keys.waiters());
-        self.say_where_counters_start(&mut script, keys.shard, link);
-        script.arg(keys.channels());
-        script
+    ) -> Call {
+        let tombstones = tombstones.iter().copied();
+        let mut call = Call::new(script, keys.of_the_line().into_iter().chain(tombstones));
+        self.say_where_counters_start(&mut call, keys.shard, link);
+        call
     }
 
-    /// The two arguments of every script that draws tokens.
-    pub(super) fn say_where_counters_start(
-        &self,
-        script: &mut ScriptInvocation<'_>,
-        shard: u16,
-        link: &Link,
-    ) {
+    /// The first argument of every script that draws tokens.
+    pub(super) fn say_where_counters_start(&self, call: &mut Call, shard: u16, link: &Link) {
         match self.initial {
-            InitialToken::Clock => script.arg("clock").arg(u8::from(link.must_raise(shard))),
-            InitialToken::At(token) => script.arg(token.get()).arg(0),
+            InitialToken::Clock if link.must_raise(shard) => call.arg("raise"),
+            InitialToken::Clock => call.arg("clock"),
+            InitialToken::At(token) => call.arg(token.get()),
         };
     }
 
@@ -85,11 +77,11 @@ impl Service {
     ) -> Result<RenewedWord, Error> {
         let keys = self.keys.of(resource);
         let fill_in = |link: &Link| {
-            let mut script = self.invoke(&CONFIRM, &keys, link);
-            script.arg(digest).arg(token.get()).arg(ttl.as_millis());
-            script
+            let mut call = self.call(&CONFIRM, &keys, &[], link);
+            call.arg(digest).arg(token.get()).arg(ttl.as_millis());
+            call
         };
-        let parse = RenewedWord::parse_one;
+        let parse = RenewedWord::parse;
         let answer = self
             .nodes
             .run_with(keys.shard, Operation::Renew, fill_in, parse)
@@ -104,21 +96,15 @@ impl Service {
         hold: Option<AttemptId>,
     ) -> Result<Released, Error> {
         let (keys, digest) = (self.keys.of(lease.resource()), lease.holder().digest());
-        let (tombstone, hold) = match hold {
-            Some(attempt) => (
-                keys.tombstone_of_attempt(&digest, attempt),
-                attempt.to_string(),
-            ),
-            None => (keys.tombstone(&digest), String::new()),
+        let hold = hold.map(|attempt| attempt.to_string());
+        let tombstone = match &hold {
+            Some(attempt) => keys.tombstone_of_attempt(&digest, attempt),
+            None => keys.tombstone(&digest),
         };
         let fill_in = |link: &Link| {
-            let mut script = self.invoke(&RELEASE, &keys, link);
-            script
-                .key(&tombstone)
-                .arg(&digest)
-                .arg(lease.token().get())
-                .arg(&hold);
-            script
+            let mut call = self.call(&RELEASE, &keys, &[tombstone], link);
+            call.arg(lease.token().get()).arg(&digest).arg(&hold);
+            call
         };
         loop {
             let answer = self
@@ -155,14 +141,12 @@ impl Service {
         digest: &str,
         attempt: AttemptId,
     ) -> Result<(), Error> {
-        let keys = self.keys.of(resource);
+        let (keys, attempt) = (self.keys.of(resource), attempt.to_string());
         let fill_in = |link: &Link| {
-            let mut script = self.invoke(&CANCEL, &keys, link);
-            script
-                .key(keys.tombstone_of_attempt(digest, attempt))
-                .arg(digest)
-                .arg(attempt.to_string());
-            script
+            let tombstone = keys.tombstone_of_attempt(digest, &attempt);
+            let mut call = self.call(&CANCEL, &keys, &[tombstone], link);
+            call.arg(digest).arg(&attempt);
+            call
         };
         loop {
             let answer = self
@@ -184,9 +168,9 @@ impl Service {
         let operation = Operation::ForceRelease;
         let keys = self.keys.of(resource);
         let fill_in = |link: &Link| {
-            let mut script = self.invoke(&FORCE_RELEASE, &keys, link);
-            script.arg(token.get());
-            script
+            let mut call = self.call(&FORCE_RELEASE, &keys, &[], link);
+            call.arg(token.get());
+            call
         };
         let answer = self
             .nodes
@@ -201,11 +185,10 @@ impl Service {
 
     pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
         let keys = self.keys.of(resource);
-        let mut script = INSPECT.prepare_invoke();
-        script.key(keys.lease()).key(keys.waiters());
+        let call = Call::new(&INSPECT, [keys.lease(), keys.waiters()]);
         let inspected = self
             .nodes
-            .run(keys.shard, Operation::Inspect, &script, Inspected::parse)
+            .run(keys.shard, Operation::Inspect, &call, Inspected::parse)
             .await
             .map_err(|error| error.on(resource))?;
         match inspected {

@@ -1,10 +1,10 @@
 //! Several resources at once, or none of them.
 
-use redis::ScriptInvocation;
-
 use super::{
     KIND, RedisBackend,
     answers::{Refusal, Together},
+    call::Call,
+    keys::{Key, Keys},
     link::Link,
     scripts::TOGETHER,
     service::refused,
@@ -83,33 +83,54 @@ impl RedisBackend {
         shard: u16,
         link: &Link,
         start: bool,
-    ) -> ScriptInvocation<'static> {
-        let mut script = TOGETHER.prepare_invoke();
-        if let Some(first) = requests.first() {
-            script.key(self.service.keys.of(&first.attempt.resource).counter());
-        }
+    ) -> Call {
+        let named: Vec<_> = requests.iter().map(Named::new).collect();
+        let keys = named.iter().flat_map(|one| one.keys(&self.service.keys));
+        let counter = requests.first().map(|first| {
+            let keys = self.service.keys.of(&first.attempt.resource);
+            keys.counter()
+        });
+        let mut call = Call::new(&TOGETHER, counter.into_iter().chain(keys));
         self.service
-            .say_where_counters_start(&mut script, shard, link);
-        script.arg(u8::from(start));
-        for request in requests {
-            let attempt = &request.attempt;
-            let (keys, digest) = (
-                self.service.keys.of(&attempt.resource),
-                attempt.holder.digest(),
-            );
-            script
-                .key(keys.lease())
-                .key(keys.aside())
-                .key(keys.tombstone(&digest))
-                .key(keys.tombstone_of_attempt(&digest, attempt.id))
-                .arg(&digest)
-                .arg(attempt.id.to_string())
+            .say_where_counters_start(&mut call, shard, link);
+        call.arg(u8::from(start));
+        for one in &named {
+            let request = one.request;
+            call.arg(&one.digest)
+                .arg(&one.attempt)
                 .arg(request.ttl.as_millis())
                 .arg(floor(request.floor))
                 .arg(request.lock_delay.as_millis().to_string())
                 .arg(request.metadata.as_ref().map_or("", Metadata::as_str));
         }
-        script
+        call
+    }
+}
+
+/// A request with the names that its keys have in them.
+struct Named<'a> {
+    request: &'a AcquireRequest,
+    digest: String,
+    attempt: String,
+}
+
+impl<'a> Named<'a> {
+    fn new(request: &'a AcquireRequest) -> Self {
+        Self {
+            request,
+            digest: request.attempt.holder.digest(),
+            attempt: request.attempt.id.to_string(),
+        }
+    }
+
+    fn keys<'k>(&'k self, keys: &'k Keys) -> [Key<'k>; 4] {
+        let keys = keys.of(&self.request.attempt.resource);
+        [
+            keys.lease(),
+            keys.aside(),
+            keys.tombstone(&self.digest),
+            keys.tombstone_of_attempt(&self.digest, &self.attempt),
+        ]
     }
 }
 

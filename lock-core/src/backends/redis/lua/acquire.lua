@@ -10,22 +10,18 @@
 -- KEYS[5] details of the waiters
 -- KEYS[6] tombstone of this holder: the acquisition was released
 -- KEYS[7] tombstone of this holder and attempt: the attempt was cancelled
--- ARGV[1] origin: where counters start, "clock" or a token
--- ARGV[2] raise: "1" lifts the counter to the clock first
--- ARGV[3] what the clients' channels begin with
--- ARGV[4] holder, a digest of 32 hex digits
--- ARGV[5] attempt, 16 hex digits
--- ARGV[6] ttl in ms
--- ARGV[7] floor: least token that is of use, or ""
--- ARGV[8] start: "1" if a missing counter may start now
--- ARGV[9] wait: "1" takes a place in line
--- ARGV[10] client whose channel takes a push, 16 hex digits, or ""
--- ARGV[11] delay after the lease in ms
--- ARGV[12] reserve: how many tokens
--- ARGV[13] how many may wait at most, or ""
--- ARGV[14] metadata
+-- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
+-- ARGV[2] what follows the token in the lease: ":holder:f:delay:reserved:attempt:metadata"
+-- ARGV[3] how long the key of the lease stays in ms
+-- ARGV[4] asker, as the details of waiters have it; without one no place in line is taken
+-- ARGV[5] how many tokens are reserved, if not one
+-- ARGV[6] floor: least token that is of use
+-- ARGV[7] start: "1" if a missing counter may start now
+-- ARGV[8] how many may wait at most
+-- What is not there is "", or left out if nothing comes after it.
 --
--- Returns {"granted", token, left_ms, state, reserved} | {"again", token, left_ms, state, reserved}
+-- Returns a token: granted as it was asked for, in full
+--       | {"granted", token, left_ms, state, reserved} | {"again", token, left_ms, state, reserved}
 --       | {"held", left_ms}
 --       | {"waiting", left_ms, now_ms, place} | {"full"} | {"more"} | {"ended"} | {"missing"}
 --       | {"implausible", greatest} | {"exhausted"} | {"broken_counter", why} | {"broken_lease"}
@@ -35,18 +31,21 @@
 -- resource goes to the head of the line, not to the caller. Atomic, but an error does not roll
 -- back.
 
-local holder, attempt, start, waits = ARGV[4], ARGV[5], ARGV[8] == "1", ARGV[9] == "1"
+local holder, delay, reserve, attempt, metadata =
+  ARGV[2]:match("^:(%x+):f:(%d+):(%d+):(%x+):(.*)$")
+local ttl = ARGV[3] - 1 - delay - ENDED_MS
+local asker, floor, start = ARGV[4] or "", ARGV[6] or "", ARGV[7] == "1"
+local waits = asker ~= ""
 
 -- One call for what is hardly ever there: somebody or something aside, or a tombstone.
 local marked = redis.call("EXISTS", KEYS[4], KEYS[6], KEYS[7]) > 0
 
 local function grant()
-  local counter, wrong = counter_before(ARGV[7], ARGV[12], start)
+  local counter, wrong = counter_before(floor, reserve, start)
   if not counter then return wrong end
-  lease = {token = draw(counter, ARGV[12]), holder = holder, state = "f", delay = ARGV[11],
-    reserved = ARGV[12], attempts = attempt, metadata = ARGV[14]}
-  extend(KEYS[2], lease, ARGV[6])
-  return {"granted", lease.token, ARGV[6], "f", ARGV[12]}
+  local token = draw(counter, reserve)
+  redis.call("SET", KEYS[2], token .. ARGV[2], "PX", ARGV[3])
+  return {"granted", token, text(ttl), "f", reserve}
 end
 
 -- The last ticket is in the hash too, and whoever has not confirmed its grant.
@@ -58,7 +57,7 @@ end
 
 -- Whether there is a place in line, or one could be taken.
 local function has_room()
-  local most = tonumber(ARGV[13])
+  local most = tonumber(ARGV[8])
   if not most or waiter(holder) then return true end
   if how_many_wait() < most then return true end
   forget_the_unreachable()
@@ -73,13 +72,13 @@ local function queue()
     if marked then forget_the_unreachable() end
     entry = {ticket = text(redis.call("HINCRBY", KEYS[5], "#", 1))}
   end
-  entry.askers = with_asker(entry.askers, ARGV[10], attempt)
-  entry.ttl, entry.floor = ARGV[6], ARGV[7]
-  entry.delay, entry.reserve, entry.metadata = ARGV[11], ARGV[12], ARGV[14]
+  entry.askers = with_asker(entry.askers, asker)
+  entry.ttl, entry.floor = text(ttl), floor
+  entry.delay, entry.reserve, entry.metadata = delay, reserve, metadata
   entry.asked = now
   write_waiter(holder, entry)
   if marked then
-    redis.call("ZREM", KEYS[4], holder, "!" .. ARGV[10])
+    redis.call("ZREM", KEYS[4], holder, "!" .. asker:match("^%x*"))
     redis.call("PEXPIRE", KEYS[4], QUEUE_TEXT)
   end
   redis.call("ZADD", KEYS[3], entry.ticket, holder)

@@ -10,20 +10,18 @@
 -- KEYS[4] what is aside
 -- KEYS[5] details of the waiters
 -- KEYS[6] tombstone of this holder and attempt
--- ARGV[1] origin: where counters start, "clock" or a token
--- ARGV[2] raise: "1" lifts the counter to the clock first
--- ARGV[3] what the clients' channels begin with
--- ARGV[4] holder
--- ARGV[5] attempt
+-- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
+-- ARGV[2] holder
+-- ARGV[3] attempt
 --
--- Returns {"cancelled"} | {"more"}: cancelled, run it again
+-- Returns "cancelled" | "more": cancelled, run it again
 --
 -- Idempotent.
 
-local holder, attempt = ARGV[4], ARGV[5]
+local holder, attempt = ARGV[2], ARGV[3]
 
-redis.call("SET", KEYS[6], "", "PX", ENDED_MS)
-if foreign then return {"cancelled"} end
+redis.call("SET", KEYS[6], "", "PX", ENDED_TEXT)
+if foreign then return "cancelled" end
 settle_what_is_over()
 drop_from_line(holder, attempt)
 if lease and lease.holder == holder and lease.left > 0 then
@@ -35,5 +33,5 @@ if lease and lease.holder == holder and lease.left > 0 then
     lease = nil
   end
 end
-if not lease and hand_on() == "more" then return {"more"} end
-return {"cancelled"}
+if not lease and hand_on() == "more" then return "more" end
+return "cancelled"

@@ -8,22 +8,20 @@
 -- KEYS[3] line of waiters
 -- KEYS[4] what is aside
 -- KEYS[5] details of the waiters
--- ARGV[1] origin, not used here
--- ARGV[2] raise, not used here
--- ARGV[3] channels, not used here
--- ARGV[4] holder
--- ARGV[5] token
--- ARGV[6] ttl in ms
+-- ARGV[1] where counters start, not used here
+-- ARGV[2] holder
+-- ARGV[3] token
+-- ARGV[4] ttl in ms
 --
--- Returns {"renewed"} | {"not_holder"} | {"broken"}
+-- Returns "renewed" | "not_holder" | "broken"
 --
 -- Idempotent: a full lease is renewed.
 
-if foreign then return {"broken"} end
-if not lease or lease.holder ~= ARGV[4] or lease.token ~= ARGV[5] or lease.left <= 0 then
-  return {"not_holder"}
+if foreign then return "broken" end
+if not lease or lease.holder ~= ARGV[2] or lease.token ~= ARGV[3] or lease.left <= 0 then
+  return "not_holder"
 end
 if lease.state == "p" then leave(lease.holder) end
 lease.state = "f"
-extend(KEYS[2], lease, ARGV[6])
-return {"renewed"}
+extend(KEYS[2], lease, ARGV[4])
+return "renewed"

@@ -9,10 +9,8 @@
 -- KEYS[3] line of waiters
 -- KEYS[4] what is aside
 -- KEYS[5] details of the waiters
--- ARGV[1] origin: where counters start, "clock" or a token
--- ARGV[2] raise: "1" lifts the counter to the clock first
--- ARGV[3] what the clients' channels begin with
--- ARGV[4] token
+-- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
+-- ARGV[2] token
 --
 -- Returns {"ended", revocation} | {"not_held"} | {"missing"} | {"exhausted"}
 --       | {"broken_counter", why} | {"implausible", greatest} | {"broken_lease"}
@@ -21,7 +19,7 @@
 -- are out of reach, the next that asks goes on with it.
 
 if foreign then return {"broken_lease"} end
-if not lease or lease.token ~= ARGV[4] or lease.blocked <= 0 then return {"not_held"} end
+if not lease or lease.token ~= ARGV[2] or lease.blocked <= 0 then return {"not_held"} end
 
 local counter, wrong = counter_before("", 1, false)
 if not counter then return wrong end

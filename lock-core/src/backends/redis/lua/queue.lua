@@ -1,9 +1,9 @@
 -- The line of waiters. For scripts whose
+--   KEYS[1]  is the token counter of the shard
 --   KEYS[2]  is the lease of the resource
 --   KEYS[3]  the line: holders by ticket
 --   KEYS[4]  what is aside since when: holders that could not be reached, "!client", "=holder"
 --   KEYS[5]  a hash of the waiters' details; "#" is the last ticket
---   ARGV[3]  what the clients' channels of this shard begin with
 -- "!client": a client that could not be reached, or did not confirm a grant in time. Its waiters
 -- keep their tickets, and come back into the line when they ask again.
 -- "=holder": an acquisition whose full lease ran out, or was ended by force.
@@ -17,11 +17,11 @@ local lease, foreign = load(KEYS[2])
 local function waiter(holder)
   local packed = redis.call("HGET", KEYS[5], holder)
   if not packed then return nil end
-  local entry = {}
-  entry.askers, entry.ttl, entry.floor, entry.delay, entry.reserve, entry.ticket, entry.asked,
-    entry.metadata = packed:match("^([%x/,]+):(%d+):(%d*):(%d+):(%d+):(%d+):(%d+):(.*)$")
-  entry.client, entry.latest = entry.askers:match("(%x*)/(%x+)$")
-  return entry
+  local askers, ttl, floor, delay, reserve, ticket, asked, metadata =
+    packed:match("^([%x/,]+):(%d+):(%d*):(%d+):(%d+):(%d+):(%d+):(.*)$")
+  local client, latest = askers:match("(%x*)/(%x+)$")
+  return {askers = askers, ttl = ttl, floor = floor, delay = delay, reserve = reserve,
+    ticket = ticket, asked = asked, metadata = metadata, client = client, latest = latest}
 end
 
 -- The askers but for this attempt, or nil if none is left.
@@ -34,9 +34,9 @@ local function without_asker(askers, attempt)
 end
 
 -- The askers with this one as the latest.
-local function with_asker(askers, client, attempt)
-  local others = askers and without_asker(askers, attempt)
-  return (others and others .. "," or "") .. client .. "/" .. attempt
+local function with_asker(askers, asker)
+  local others = askers and without_asker(askers, asker:match("%x+$"))
+  return (others and others .. "," or "") .. asker
 end
 
 local function write_waiter(holder, entry)
@@ -110,7 +110,8 @@ local function reaches(entry, holder, token, kept)
   if entry.client == "" then return false end
   local message = table.concat({entry.latest, holder, token, entry.reserve, kept, now,
     KEYS[2]}, ":")
-  local receivers = redis.pcall("SPUBLISH", ARGV[3] .. entry.client, message)
+  local channel = KEYS[1]:gsub("counter$", "grants:") .. entry.client
+  local receivers = redis.pcall("SPUBLISH", channel, message)
   return type(receivers) == "number" and receivers > 0
 end
 

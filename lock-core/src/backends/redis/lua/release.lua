@@ -9,39 +9,37 @@
 -- KEYS[4] what is aside
 -- KEYS[5] details of the waiters
 -- KEYS[6] tombstone: of this holder, or of the attempt whose hold is given back
--- ARGV[1] origin: where counters start, "clock" or a token
--- ARGV[2] raise: "1" lifts the counter to the clock first
--- ARGV[3] what the clients' channels begin with
--- ARGV[4] holder
--- ARGV[5] token
--- ARGV[6] attempt whose hold is given back, or "" for all of them
+-- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
+-- ARGV[2] token
+-- ARGV[3] holder
+-- ARGV[4] attempt whose hold is given back; left out for all of them
 --
--- Returns {"released"} | {"more"}: released, run it again | {"not_holder"}
+-- Returns "released" | "more": released, run it again | "not_holder"
 --
 -- Idempotent: while the tombstone stays, a release that is sent again is released again.
 
-local holder, token, attempt = ARGV[4], ARGV[5], ARGV[6]
+local token, holder, attempt = ARGV[2], ARGV[3], ARGV[4]
 -- Tokens, because leases that were acquired together have one holder.
 local tombstone = redis.call("GET", KEYS[6]) or ""
 
 local function released()
-  if not lease and hand_on() == "more" then return {"more"} end
-  return {"released"}
+  if not lease and hand_on() == "more" then return "more" end
+  return "released"
 end
 
 local ours = lease and lease.holder == holder and lease.token == token and lease.left > 0
-if ours and attempt ~= "" and not lease.attempts:find(attempt, 1, true) then ours = false end
+if ours and attempt and not lease.attempts:find(attempt, 1, true) then ours = false end
 if not ours then
   if ("," .. tombstone .. ","):find("," .. token .. ",", 1, true) then return released() end
-  return {"not_holder"}
+  return "not_holder"
 end
 
-redis.call("SET", KEYS[6], tombstone .. "," .. token, "PX", ENDED_MS)
-local others = attempt ~= "" and without_attempt(lease.attempts, attempt)
+redis.call("SET", KEYS[6], tombstone .. "," .. token, "PX", ENDED_TEXT)
+local others = attempt and without_attempt(lease.attempts, attempt)
 if others then
   lease.attempts = others
   save(KEYS[2], lease)
-  return {"released"}
+  return "released"
 end
 redis.call("DEL", KEYS[2])
 if lease.state == "p" then leave(holder) end

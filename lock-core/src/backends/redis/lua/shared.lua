@@ -15,18 +15,21 @@ local time = redis.call("TIME")
 -- In ms, as text put together from text: to format a number takes longer than a command.
 local now = time[1] .. ("000000" .. time[2]):sub(-6, -4)
 
--- Great numbers go out as text: a double is written with an exponent, or cut off.
-local function text(number) return string.format("%.0f", number) end
+-- Great numbers go out as text: a double is written with an exponent, or cut off. Tokens and times
+-- are whole numbers, and to format them as such takes a third of the time.
+local function text(number) return string.format("%d", number) end
 
 -- The lease that a key holds, or nil and whether the key holds something else.
 local function load(key)
   local packed = redis.pcall("GET", key)
   if not packed then return nil, false end
   if type(packed) == "table" then return nil, true end
-  local lease = {}
-  lease.token, lease.holder, lease.state, lease.delay, lease.reserved, lease.attempts,
-    lease.metadata = packed:match("^(%d+):(%x+):(%l):(%d+):(%d+):([%x,]+):(.*)$")
-  if not lease.token then return nil, true end
+  local token, holder, state, delay, reserved, attempts, metadata =
+    packed:match("^(%d+):(%x+):(%l):(%d+):(%d+):([%x,]+):(.*)$")
+  if not token then return nil, true end
+  -- A table that is made with all its fields has the right size at once.
+  local lease = {token = token, holder = holder, state = state, delay = delay,
+    reserved = reserved, attempts = attempts, metadata = metadata, left = 0, blocked = 0}
   lease.left = redis.call("PTTL", key) - lease.delay - ENDED_MS
   -- Until then nobody else is granted. A provisional lease has no delay: its holder may be gone.
   lease.blocked = lease.left + (lease.state == "f" and lease.delay or 0)

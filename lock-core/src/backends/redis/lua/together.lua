@@ -8,15 +8,14 @@
 -- KEYS[3] what is aside of it
 -- KEYS[4] tombstone of its holder
 -- KEYS[5] tombstone of its holder and attempt, and four keys more for every further resource
--- ARGV[1] origin: where counters start, "clock" or a token
--- ARGV[2] raise: "1" lifts the counter to the clock first
--- ARGV[3] start: "1" if a missing counter may start now
--- ARGV[4] holder of the first resource
--- ARGV[5] its attempt
--- ARGV[6] its ttl in ms
--- ARGV[7] its floor, or ""
--- ARGV[8] its delay in ms
--- ARGV[9] its metadata, and six arguments more for every further resource
+-- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
+-- ARGV[2] start: "1" if a missing counter may start now
+-- ARGV[3] holder of the first resource
+-- ARGV[4] its attempt
+-- ARGV[5] its ttl in ms
+-- ARGV[6] its floor, or ""
+-- ARGV[7] its delay in ms
+-- ARGV[8] its metadata, and six arguments more for every further resource
 --
 -- Returns {"granted", token, left_ms, ..} with a token and a time for each, in order
 --       | {"held", left_ms} | {"ended"} | {"missing"} | {"implausible", greatest} | {"exhausted"}
@@ -27,8 +26,8 @@
 -- Atomic, but an error does not roll back.
 
 local resources, floor, blocked = {}, "", 0
-for i = 1, (#ARGV - 3) / 6 do
-  local k, a = 4 * i - 2, 6 * i - 2
+for i = 1, (#ARGV - 2) / 6 do
+  local k, a = 4 * i - 2, 6 * i - 3
   local lease, foreign = load(KEYS[k])
   if foreign then return {"broken_lease"} end
   if redis.call("EXISTS", KEYS[k + 2], KEYS[k + 3]) > 0 then return {"ended"} end
@@ -43,7 +42,7 @@ for i = 1, (#ARGV - 3) / 6 do
 end
 if blocked > 0 then return {"held", text(blocked)} end
 
-local counter, wrong = counter_before(floor, #resources, ARGV[3] == "1")
+local counter, wrong = counter_before(floor, #resources, ARGV[2] == "1")
 if not counter then return wrong end
 local token = draw(counter, #resources)
 

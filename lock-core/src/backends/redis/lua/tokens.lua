@@ -1,9 +1,8 @@
 -- Drawing tokens. For scripts whose
 --   KEYS[1]  is the token counter of the shard
---   ARGV[1]  says where counters start: "clock", or a token
---   ARGV[2]  "1" lifts the counter to the clock first
+--   ARGV[1]  says where counters start: "clock", "raise" to lift them to it first, or a token
 
-local from_clock = ARGV[1] == "clock"
+local from_clock = not tonumber(ARGV[1])
 local function clock() return time[1] * 100000 + math.floor(time[2] / 10) end
 
 -- The counter as it is to be before the next token is drawn, or nil and the answer that says what
@@ -20,7 +19,7 @@ local function counter_before(floor, reserve, start)
   end
   local counter = tonumber(stored) or (from_clock and clock() or tonumber(ARGV[1])) - 1
   local least = counter
-  if ARGV[2] == "1" then least = math.max(least, clock()) end
+  if ARGV[1] == "raise" then least = math.max(least, clock()) end
   floor = tonumber(floor)
   if floor and floor - 1 > least then
     local greatest = from_clock and clock() + MAX_LEAD or counter + MAX_JUMP

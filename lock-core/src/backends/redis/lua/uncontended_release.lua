@@ -2,12 +2,12 @@
 -- everything else, which takes several times as long and is gone through otherwise. For
 -- release.lua, whose keys and arguments it reads.
 
-if ARGV[6] == "" and redis.call("EXISTS", KEYS[3], KEYS[4], KEYS[5], KEYS[6]) == 0 then
-  local packed, ours = redis.pcall("GET", KEYS[2]), ARGV[5] .. ":" .. ARGV[4] .. ":f:0:"
+if not ARGV[4] and redis.call("EXISTS", KEYS[3], KEYS[4], KEYS[5], KEYS[6]) == 0 then
+  local packed, ours = redis.pcall("GET", KEYS[2]), ARGV[2] .. ":" .. ARGV[3] .. ":f:0:"
   if type(packed) == "string" and packed:sub(1, #ours) == ours
     and redis.call("PTTL", KEYS[2]) > ENDED_MS then
-    redis.call("SET", KEYS[6], ARGV[5], "PX", ENDED_MS)
+    redis.call("SET", KEYS[6], ARGV[2], "PX", ENDED_TEXT)
     redis.call("DEL", KEYS[2])
-    return {"released"}
+    return "released"
   end
 end
