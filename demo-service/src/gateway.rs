@@ -10,6 +10,7 @@ mod caller;
 mod connections;
 mod error;
 mod health;
+mod idempotency;
 mod leases;
 mod limits;
 mod operators;

@@ -65,6 +65,7 @@ fn setup(args: &ServeArgs, signing: Option<&Signing>) -> Result<Setup, Failure> 
     admin_token.as_ref().map_or(Ok(()), AdminToken::check)?;
     Ok(Setup {
         signing: signing.map(Signing::ring),
+        secret: signing.map(Signing::secret),
         limits: Limits {
             request_time: args.request_timeout,
             waiting: args.max_waiting,

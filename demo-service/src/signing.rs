@@ -14,8 +14,16 @@ use crate::{cli::SigningArgs, console::Console, failure::Failure};
 #[derive(Debug)]
 pub(crate) struct Signing {
     ring: KeyRing,
+    /// Of the key that signed first.
+    secret: Secret,
     audience: Audience,
     file: Option<PathBuf>,
+}
+
+/// A line of the file.
+struct Key {
+    id: String,
+    secret: Secret,
 }
 
 impl Signing {
@@ -31,12 +39,18 @@ impl Signing {
         }
         let (file, audience) = (args.signing_keys.clone(), args.audience.clone());
         let keys = match &file {
-            Some(path) => read(path, &audience)?,
-            None => vec![ephemeral_key(audience.clone())?],
+            Some(path) => read(path)?,
+            None => vec![Key::ephemeral()],
         };
-        let ring = ring_of(keys, file.as_deref())?;
+        let wrong = |error| wrong(file.as_deref(), &error);
+        let secret = match keys.first() {
+            Some(key) => key.secret.clone(),
+            None => return Err(wrong(InvalidKey::NoKey)),
+        };
+        let ring = KeyRing::new(for_audience(keys, &audience).map_err(wrong)?).map_err(wrong)?;
         Ok(Some(Self {
             ring,
+            secret,
             audience,
             file,
         }))
@@ -47,6 +61,11 @@ impl Signing {
         self.ring.clone()
     }
 
+    /// A secret that gateways with the same keys share.
+    pub(crate) fn secret(&self) -> Secret {
+        self.secret.clone()
+    }
+
     /// Whether there is a file that could be read again.
     pub(crate) const fn has_file(&self) -> bool {
         self.file.is_some()
@@ -55,9 +74,10 @@ impl Signing {
     /// Reads the file again. If that fails, the keys stay as they are.
     pub(crate) fn reload(&self) {
         let Some(path) = &self.file else { return };
-        let reloaded = read(path, &self.audience).and_then(|keys| {
-            let replaced = self.ring.replace(keys);
-            replaced.map_err(|error| not_a_ring(Some(path), &error))
+        let reloaded = read(path).and_then(|keys| {
+            let keys = for_audience(keys, &self.audience);
+            let replaced = keys.and_then(|keys| self.ring.replace(keys));
+            replaced.map_err(|error| wrong(Some(path), &error))
         });
         Console::Stdout.line(match reloaded {
             Ok(()) => format!(
@@ -69,13 +89,36 @@ impl Signing {
     }
 }
 
+impl Key {
+    /// One that nobody else has.
+    fn ephemeral() -> Self {
+        let (id, secret) = ("ephemeral".to_owned(), Secret::random());
+        Self { id, secret }
+    }
+
+    fn parse(line: &str) -> Result<Self, InvalidKey> {
+        let (id, secret) = line.split_once(' ').ok_or(InvalidKey::Secret)?;
+        let (id, secret) = (id.to_owned(), secret.trim().parse()?);
+        let key = Self { id, secret };
+        key.for_audience(Audience::new("any")?)?;
+        Ok(key)
+    }
+
+    fn for_audience(&self, audience: Audience) -> Result<SigningKey, InvalidKey> {
+        SigningKey::derived(self.id.as_str(), &self.secret, audience)
+    }
+}
+
 /// A ring of one key that nobody else has.
 ///
 /// # Errors
 /// If the audience is no name for one.
 pub(crate) fn ephemeral(audience: &str) -> Result<KeyRing, Failure> {
-    let audience = Audience::new(audience).map_err(|error| Failure::Usage(error.to_string()))?;
-    ring_of(vec![ephemeral_key(audience)?], None)
+    let ring = Audience::new(audience).and_then(|audience| {
+        let key = Key::ephemeral().for_audience(audience)?;
+        KeyRing::new([key])
+    });
+    ring.map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// Prints a line for a file of keys.
@@ -83,15 +126,14 @@ pub(crate) fn ephemeral(audience: &str) -> Result<KeyRing, Failure> {
 /// # Errors
 /// If keys cannot be called so.
 pub(crate) fn print_new_key(id: &str) -> Result<(), Failure> {
-    let secret = Secret::random();
-    let audience = Audience::new("any").and_then(|any| SigningKey::derived(id, &secret, any));
-    audience.map_err(|error| Failure::Usage(format!("{id:?}: {error}")))?;
-    Console::Stdout.line(format!("{id} {}", *secret.expose()));
+    let line = format!("{id} {}", *Secret::random().expose());
+    Key::parse(&line).map_err(|error| Failure::Usage(format!("{id:?}: {error}")))?;
+    Console::Stdout.line(line);
     Ok(())
 }
 
 /// Lines of a key id and a secret; empty ones and those that begin with `#` are skipped.
-fn read(path: &Path, audience: &Audience) -> Result<Vec<SigningKey>, Failure> {
+fn read(path: &Path) -> Result<Vec<Key>, Failure> {
     let shown = path.display();
     let unreadable = |error: io::Error| Failure::Usage(format!("--signing-keys {shown}: {error}"));
     let text = fs::read_to_string(path).map_err(unreadable)?;
@@ -99,37 +141,25 @@ fn read(path: &Path, audience: &Audience) -> Result<Vec<SigningKey>, Failure> {
     if mode & 0o077 != 0 {
         tracing::warn!("others can read {shown}, which holds secrets: chmod 600 is better");
     }
-    let mut keys = Vec::new();
-    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let key = key(line, audience).map_err(|error| {
+    let lines = (1..).zip(text.lines().map(str::trim));
+    let keys = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    keys.map(|(number, line)| {
+        Key::parse(line).map_err(|error| {
             Failure::Usage(format!(
                 "--signing-keys {shown}, line {number}: {error}; `demo-service signing-key` \
                  prints a line"
             ))
-        });
-        keys.push(key?);
-    }
-    Ok(keys)
+        })
+    })
+    .collect()
 }
 
-fn key(line: &str, audience: &Audience) -> Result<SigningKey, InvalidKey> {
-    let (id, secret) = line.split_once(' ').ok_or(InvalidKey::Secret)?;
-    SigningKey::derived(id, &secret.trim().parse()?, audience.clone())
+fn for_audience(keys: Vec<Key>, audience: &Audience) -> Result<Vec<SigningKey>, InvalidKey> {
+    let keys = keys.into_iter();
+    keys.map(|key| key.for_audience(audience.clone())).collect()
 }
 
-fn ephemeral_key(audience: Audience) -> Result<SigningKey, Failure> {
-    let key = SigningKey::derived("ephemeral", &Secret::random(), audience);
-    key.map_err(|error| Failure::Usage(error.to_string()))
-}
-
-fn ring_of(keys: Vec<SigningKey>, path: Option<&Path>) -> Result<KeyRing, Failure> {
-    KeyRing::new(keys).map_err(|error| not_a_ring(path, &error))
-}
-
-fn not_a_ring(path: Option<&Path>, error: &InvalidKey) -> Failure {
+fn wrong(path: Option<&Path>, error: &InvalidKey) -> Failure {
     let path = path.unwrap_or(Path::new(""));
     Failure::Usage(format!("--signing-keys {}: {error}", path.display()))
 }

@@ -5,7 +5,7 @@ use lock_core::LockManager;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::{Semaphore, watch};
 
-use super::tokens::Tokens;
+use super::{idempotency::Idempotency, tokens::Tokens};
 use crate::{cli::AdminToken, events::Recorder, ledger::Ledger};
 
 /// What the handlers share. Cloning is cheap.
@@ -13,6 +13,7 @@ use crate::{cli::AdminToken, events::Recorder, ledger::Ledger};
 pub(super) struct App<DB: Ledger> {
     pub(super) protected: Protected<DB>,
     pub(super) tokens: Tokens,
+    pub(super) idempotency: Idempotency,
     pub(super) recorder: Option<Recorder>,
     pub(super) metrics: Option<PrometheusHandle>,
     pub(super) admin_token: Option<AdminToken>,
@@ -49,6 +50,7 @@ impl<DB: Ledger> Clone for App<DB> {
         Self {
             protected: self.protected.clone(),
             tokens: self.tokens.clone(),
+            idempotency: self.idempotency.clone(),
             recorder: self.recorder.clone(),
             metrics: self.metrics.clone(),
             admin_token: self.admin_token.clone(),

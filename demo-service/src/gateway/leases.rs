@@ -6,7 +6,11 @@
 
 use std::time::Duration;
 
-use axum::{Extension, Json, extract::State, http::StatusCode};
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+};
 use fenced_store::{
     ProtectedError,
     http::{Fenced, Problem, ProblemType},
@@ -38,6 +42,7 @@ pub(super) async fn acquire<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     Segment(resource): Segment,
     Body(asked): Body<AcquireBody>,
 ) -> Result<(StatusCode, Json<LeaseBody>), ApiError> {
@@ -67,6 +72,9 @@ pub(super) async fn acquire<DB: Ledger>(
     if let Some(metadata) = metadata {
         acquire = acquire.metadata(metadata);
     }
+    if let Some(owner) = app.idempotency.owner(&headers, &resource)? {
+        acquire = acquire.owner(&owner);
+    }
     // Locks, and claims before it answers: older holders are shut out before the client hears of
     // its lease. A client that goes away drops this, which leaves the queue or gives the lease
     // back.
@@ -84,6 +92,9 @@ pub(super) async fn acquire<DB: Ledger>(
             let retry_after_ms = millis(retry_after);
             witness.note(&resource, What::Held { retry_after_ms });
             return Err(held(retry_after).into());
+        }
+        Err(ProtectedError::Lock(error)) if error.kind() == ErrorKind::Released => {
+            return Err(spent().into());
         }
         Err(error) => return Err(error.into()),
     };
@@ -208,6 +219,12 @@ fn held(retry_after: Duration) -> Problem {
         .detail("somebody else holds the lease: try again later, or wait for it with wait_ms")
         .with("retry_after_ms", millis(retry_after))
         .retry_after(retry_after)
+}
+
+/// Without a key no acquisition is ever asked for again.
+fn spent() -> Problem {
+    Problem::new(problems::KEY_SPENT)
+        .detail("the lease of this Idempotency-Key has ended: acquire again with a new key")
 }
 
 /// Nobody reads it.

@@ -25,6 +25,12 @@ pub(super) const ACCOUNT_UNKNOWN: ProblemType = ProblemType::new(
 /// 409: somebody else has the lease.
 pub(super) const LOCK_HELD: ProblemType =
     ProblemType::new("lock-held", StatusCode::CONFLICT, "The lock is held");
+/// 409: the lease of this idempotency key has ended.
+pub(super) const KEY_SPENT: ProblemType = ProblemType::new(
+    "idempotency-key-spent",
+    StatusCode::CONFLICT,
+    "The lease of this key has ended",
+);
 /// 412: the lease that the token is of has ended.
 pub(super) const LEASE_ENDED: ProblemType = ProblemType::new(
     "lease-ended",

@@ -9,7 +9,9 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Setup, app::App, connections, router::router, tokens::Tokens};
+use super::{
+    Setup, app::App, connections, idempotency::Idempotency, router::router, tokens::Tokens,
+};
 use crate::{
     address::Address,
     failure::Failure,
@@ -58,6 +60,7 @@ impl Gateway {
         let app = App {
             protected,
             tokens: Tokens::new(setup.signing, locks.issuer()),
+            idempotency: Idempotency::new(setup.secret),
             recorder: setup.recorder,
             metrics: setup.metrics,
             admin_token: setup.admin_token,

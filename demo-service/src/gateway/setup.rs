@@ -1,4 +1,4 @@
-use fenced_store::http::signed::KeyRing;
+use fenced_store::http::signed::{KeyRing, Secret};
 use lock_core::InitialToken;
 use metrics_exporter_prometheus::PrometheusHandle;
 
@@ -12,6 +12,8 @@ pub(crate) struct Setup {
     pub(crate) initial_token: InitialToken,
     /// Signs the tokens, if there is one.
     pub(crate) signing: Option<KeyRing>,
+    /// Shared by gateways that are to know each other's idempotency keys.
+    pub(crate) secret: Option<Secret>,
     pub(crate) limits: Limits,
     /// Takes down what clients of the scenario do.
     pub(crate) recorder: Option<Recorder>,

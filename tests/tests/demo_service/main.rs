@@ -7,6 +7,7 @@ mod bad_headers;
 mod bad_requests;
 mod exit_codes;
 mod gateway;
+mod idempotency;
 mod interrupted;
 mod leases;
 mod operators;
