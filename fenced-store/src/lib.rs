@@ -14,6 +14,10 @@ mod error;
 mod high_water;
 #[cfg(feature = "tower")]
 pub mod http;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod literal;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod marks;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod migrations;
 #[cfg(feature = "mysql")]
@@ -35,7 +39,7 @@ mod tx;
 mod uninterrupted;
 
 #[cfg(feature = "mysql")]
-pub use self::mysql::MySqlFencedStore;
+pub use self::mysql::{MySqlFencedStore, MySqlTxOptions};
 #[cfg(feature = "postgres")]
 pub use self::postgres::{Isolation, PgFencedStore, PgTxOptions};
 #[cfg(feature = "sqlite")]

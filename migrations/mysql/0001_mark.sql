@@ -17,3 +17,14 @@ CREATE TABLE IF NOT EXISTS fenced_mark (
   issuer     VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   claimed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
 ) ENGINE = InnoDB;
+
+-- The transactions that are under way, and what they have entered: a note that each writes when it
+-- begins and deletes before it commits. So nobody else ever sees one, but by a dirty read: a claim
+-- that has waited in vain looks there for whom it has waited.
+CREATE TABLE IF NOT EXISTS fenced_entered (
+  connection_id BIGINT UNSIGNED NOT NULL,
+  resource      VARCHAR(256) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  token         BIGINT NOT NULL,
+  entry         VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  PRIMARY KEY (connection_id, resource)
+) ENGINE = InnoDB;

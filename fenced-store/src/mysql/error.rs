@@ -2,6 +2,12 @@ use sqlx::mysql::MySqlDatabaseError;
 
 use crate::FenceError;
 
+const NO_SAVEPOINT: u16 = 1305;
+/// A thread id that `KILL` does not find.
+pub(super) const NO_SUCH_SESSION: u16 = 1094;
+/// `KILL` without the right to.
+pub(super) const SESSION_OF_ANOTHER_USER: u16 = 1095;
+
 /// Sorts an error of MySQL or MariaDB; gives back any other.
 pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
     match number(&source) {
@@ -26,15 +32,19 @@ pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
 /// An error of a commit: if the server said so nothing was committed, otherwise nobody knows.
 pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
     match number(&source) {
-        // The savepoint of `begin` does not exist any more.
-        Some(1305) => FenceError::Aborted,
+        Some(NO_SAVEPOINT) => FenceError::Aborted,
         // The session was ended, perhaps after the commit.
         Some(1927 | 1053 | 1317) | None => FenceError::CommitUnknown { source },
         Some(_) => source.into(),
     }
 }
 
-fn number(error: &sqlx::Error) -> Option<u16> {
+/// Whether the savepoint of `begin` does not exist any more.
+pub(super) fn is_entry_missing(source: &sqlx::Error) -> bool {
+    number(source) == Some(NO_SAVEPOINT)
+}
+
+pub(super) fn number(error: &sqlx::Error) -> Option<u16> {
     let error: &MySqlDatabaseError = error.as_database_error()?.try_downcast_ref()?;
     Some(error.number())
 }

@@ -5,85 +5,83 @@
 //! until the transaction ends; InnoDB serves lock requests in their order, so a claim is not
 //! overtaken.
 
+mod claim;
+mod enter;
 mod error;
 mod migrate;
+mod older;
+mod options;
 
-use lock_core::{Issuer, ResourceName, Sequencer};
+use lock_core::{ResourceName, Sequencer};
 use sqlx::{
     AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlSafeStr, SqlStr,
     Transaction,
 };
+use tracing::debug;
 
 pub(crate) use self::error::classify;
-use self::error::{of_commit, of_our_call};
+use self::error::{is_entry_missing, of_commit, of_our_call};
+pub use self::options::MySqlTxOptions;
 use crate::{
     Begin, FenceError, FencedStore, HighWater, Receipt,
     begin::{Entering, Entrant},
     dialect::sealed::Operations,
     entry::Entry,
-    high_water::columns::undecodable,
-    rule::{self, Claim, Mark},
+    marks::{self, MARK},
+    rule::Mark,
     single::{Statement, in_three_steps},
     strays::past_strays,
 };
 
-/// A fenced store in MySQL or MariaDB.
+/// A fenced store in MariaDB or MySQL.
 ///
-/// How long a claim waits for a transaction of the older holder is up to the server's
-/// `innodb_lock_wait_timeout`, 50 s unless it is set otherwise.
+/// A statement that fails may leave the transaction open (a lock wait that took too long) or end it
+/// (a deadlock). What follows is then written without the rest, or even unfenced, and only the
+/// second makes the commit fail: roll back after an error.
 pub type MySqlFencedStore = FencedStore<MySql>;
 
-const MARK: &str = "SELECT token, holder, issuer FROM fenced_mark WHERE resource = ?";
-const MARK_EXCLUSIVE: &str =
-    "SELECT token, holder, issuer FROM fenced_mark WHERE resource = ? FOR UPDATE";
-const MARK_SHARED: &str = concat!(
-    "SELECT token, holder, issuer FROM fenced_mark WHERE resource = ?",
-    " LOCK IN SHARE MODE"
-);
+impl FencedStore<MySql> {
+    /// The same store, with these settings for claims and transactions.
+    #[must_use]
+    pub fn with_options(self, options: MySqlTxOptions) -> Self {
+        Self::with_tx_options(self.pool().clone(), options)
+    }
+}
 
 impl Operations for MySql {
-    type TxOptions = ();
+    type TxOptions = MySqlTxOptions;
 
     async fn migrate(pool: &MySqlPool) -> Result<(), FenceError> {
         migrate::migrate(pool).await
     }
 
-    async fn claim(pool: &MySqlPool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
-        // What cannot win is refused before it queues: in the queue it would hold up others.
-        let seen = mark(&mut *pool.acquire().await?, MARK, sequencer.resource()).await?;
-        rule::claim(seen.as_ref(), sequencer)?;
-
-        let mut tx = past_strays(pool, || pool.begin_with("START TRANSACTION")).await?;
-        check_issuer(&mut tx, sequencer).await?;
-        raise(&mut tx, sequencer).await?;
-        let mark = mark(&mut tx, MARK_SHARED, sequencer.resource()).await?;
-        match rule::claim(mark.as_ref(), sequencer)? {
-            Claim::Replay => tx.commit().await.map_err(of_commit),
-            // `raise` would have raised it.
-            Claim::Raise => Err(FenceError::Aborted),
-        }
+    async fn claim(
+        pool: &MySqlPool,
+        options: &MySqlTxOptions,
+        sequencer: &Sequencer,
+    ) -> Result<(), FenceError> {
+        claim::claim(pool, options, sequencer).await
     }
 
-    /// An exclusive lock is granted when those who share it are over.
-    async fn settle(pool: &MySqlPool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
-        let mut tx = past_strays(pool, || pool.begin_with("START TRANSACTION")).await?;
-        let mark = mark(&mut tx, MARK_EXCLUSIVE, sequencer.resource()).await?;
-        rule::enter(mark.as_ref(), sequencer)?;
-        Ok(tx.rollback().await?)
+    async fn settle(
+        pool: &MySqlPool,
+        options: &MySqlTxOptions,
+        sequencer: &Sequencer,
+    ) -> Result<(), FenceError> {
+        claim::settle(pool, options, sequencer).await
     }
 
     /// The savepoint is gone if a deadlock or a statement ends the transaction: see `commit`.
     async fn begin(
         pool: &MySqlPool,
-        (): &(),
+        options: &MySqlTxOptions,
         entering: &Entering,
     ) -> Result<Transaction<'static, Self>, FenceError> {
         let begin = format!("START TRANSACTION; SAVEPOINT {}", entering.entry());
         let begin = AssertSqlSafe(begin).into_sql_str();
         let mut tx = past_strays(pool, || pool.begin_with(begin.clone())).await?;
         for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
-            let mark = mark(&mut tx, MARK_SHARED, sequencer.resource()).await?;
-            rule::enter(mark.as_ref(), sequencer)?;
+            enter::enter(&mut tx, options, sequencer, entering.entry()).await?;
         }
         Ok(tx)
     }
@@ -91,9 +89,19 @@ impl Operations for MySql {
     /// After a deadlock MySQL is outside the transaction, and a `COMMIT` there succeeds and commits
     /// nothing. Releasing the savepoint fails then, and the `COMMIT` behind it is not reached.
     async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
-        let commit = AssertSqlSafe(format!("RELEASE SAVEPOINT {entry}; COMMIT"));
-        tx.execute(sqlx::raw_sql(commit)).await.map_err(of_commit)?;
-        Ok(())
+        const LEAVE: &str = "DELETE FROM fenced_entered WHERE connection_id = CONNECTION_ID()";
+        let commit = format!("{LEAVE}; RELEASE SAVEPOINT {entry}; COMMIT");
+        let Err(error) = tx.execute(sqlx::raw_sql(AssertSqlSafe(commit))).await else {
+            return Ok(());
+        };
+        if is_entry_missing(&error) {
+            // A statement that ended the transaction may have committed the note of it.
+            let leave = AssertSqlSafe(format!("ROLLBACK; {LEAVE}; COMMIT"));
+            if let Err(error) = tx.execute(sqlx::raw_sql(leave)).await {
+                debug!(%error, "a note of a transaction that is over stays behind");
+            }
+        }
+        Err(of_commit(error))
     }
 
     async fn run(
@@ -141,46 +149,8 @@ impl Operations for MySql {
         pool: &MySqlPool,
         resource: &ResourceName,
     ) -> Result<Option<HighWater>, FenceError> {
-        let mark = mark(&mut *pool.acquire().await?, MARK, resource).await?;
+        let mut connection = pool.acquire().await?;
+        let mark = marks::mark::<Self>(&mut connection, MARK, resource, of_our_call).await?;
         Ok(mark.map(Mark::high_water))
     }
-}
-
-async fn mark(
-    connection: &mut MySqlConnection,
-    query: &'static str,
-    resource: &ResourceName,
-) -> Result<Option<Mark>, FenceError> {
-    let mark = sqlx::query_as(query).bind(resource.as_str());
-    let row = mark.fetch_optional(connection).await.map_err(of_our_call)?;
-    row.map(Mark::from_columns).transpose()
-}
-
-/// The first claim sets the issuer; the share lock keeps it while the claim is under way.
-///
-/// Inserted before it is read: two first claims that both share-locked the gap where it belongs
-/// would deadlock.
-async fn check_issuer(
-    connection: &mut MySqlConnection,
-    sequencer: &Sequencer,
-) -> Result<(), FenceError> {
-    sqlx::query("INSERT IGNORE INTO fenced_issuer (name) VALUES (?)")
-        .bind(sequencer.issuer().as_str())
-        .execute(&mut *connection)
-        .await?;
-    let current: String = sqlx::query_scalar("SELECT name FROM fenced_issuer LOCK IN SHARE MODE")
-        .fetch_one(connection)
-        .await?;
-    rule::issuer(&Issuer::new(current).map_err(undecodable)?, sequencer)
-}
-
-async fn raise(connection: &mut MySqlConnection, sequencer: &Sequencer) -> Result<(), FenceError> {
-    sqlx::query(include_str!("sql/raise.sql"))
-        .bind(sequencer.resource().as_str())
-        .bind(i64::from(sequencer.token()))
-        .bind(sequencer.holder().digest())
-        .bind(sequencer.issuer().as_str())
-        .execute(connection)
-        .await?;
-    Ok(())
 }

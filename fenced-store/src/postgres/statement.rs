@@ -10,6 +10,7 @@ use super::options::{Isolation, PgTxOptions};
 use crate::{
     begin::{Entering, Entrant},
     entry::Entry,
+    literal::literal,
 };
 
 /// Reads a mark.
@@ -136,13 +137,6 @@ fn grant(sequencer: &Sequencer) -> String {
     )
 }
 
-/// A string literal. The names of the vocabulary are ASCII and have no backslash, so it means the
-/// same whatever `standard_conforming_strings` and the client's encoding are.
-fn literal(text: &str) -> String {
-    debug_assert!(text.is_ascii() && !text.contains('\\'));
-    format!("'{}'", text.replace('\'', "''"))
-}
-
 /// 0 would mean "without bound" to the server, so the least is 1.
 pub(super) fn milliseconds(timeout: Option<Duration>) -> String {
     timeout.map_or_else(
@@ -169,18 +163,6 @@ mod tests {
             FencingToken::new(34).unwrap(),
             holder,
         )
-    }
-
-    #[test]
-    fn a_quote_in_a_name_stays_inside_its_literal() {
-        assert_eq!(literal("a');drop--"), "'a'');drop--'");
-    }
-
-    /// What `literal` relies on.
-    #[test]
-    fn a_name_has_no_backslash() {
-        assert!(ResourceName::new("a\\b").is_err());
-        assert!(Issuer::new("a\\b").is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod migrate;
 
 use std::time::Duration;
 
-use lock_core::{Issuer, ResourceName, Sequencer};
+use lock_core::{ResourceName, Sequencer};
 use sqlx::{
     AssertSqlSafe, Connection, Executor, SqlSafeStr, SqlStr, Sqlite, SqliteConnection, SqlitePool,
     Transaction,
@@ -21,7 +21,7 @@ use crate::{
     begin::{Entering, Entrant},
     dialect::sealed::Operations,
     entry::Entry,
-    high_water::columns::undecodable,
+    marks::{self, ISSUER, MARK},
     rule::{self, Claim, Mark},
     single::{Statement, in_three_steps},
     strays::past_strays,
@@ -178,10 +178,7 @@ async fn mark(
     connection: &mut SqliteConnection,
     resource: &ResourceName,
 ) -> Result<Option<Mark>, FenceError> {
-    let mark = sqlx::query_as("SELECT token, holder, issuer FROM fenced_mark WHERE resource = $1")
-        .bind(resource.as_str());
-    let row = mark.fetch_optional(connection).await.map_err(of_our_call)?;
-    row.map(Mark::from_columns).transpose()
+    marks::mark::<Sqlite>(connection, MARK, resource, of_our_call).await
 }
 
 /// The first claim sets the issuer.
@@ -193,10 +190,8 @@ async fn check_issuer(
         .bind(sequencer.issuer().as_str())
         .execute(&mut *connection)
         .await?;
-    let current: String = sqlx::query_scalar("SELECT name FROM fenced_issuer")
-        .fetch_one(connection)
-        .await?;
-    rule::issuer(&Issuer::new(current).map_err(undecodable)?, sequencer)
+    let current = marks::issuer::<Sqlite>(connection, ISSUER).await?;
+    current.map_or(Ok(()), |current| rule::issuer(&current, sequencer))
 }
 
 async fn raise(connection: &mut SqliteConnection, sequencer: &Sequencer) -> Result<(), FenceError> {

@@ -3,9 +3,13 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
+mod dropped;
+mod older;
 #[path = "../../../fenced-store/tests/rule/mod.rs"]
 mod rule;
 mod server;
+mod strays;
+mod traps;
 
 use rule::rule_cases;
 use server::MariaDbServer;

@@ -1,12 +1,14 @@
 //! A fenced store on a real MariaDB server.
 
+use std::time::Duration;
+
 use e2e::servers::{MariaDbDatabase, mariadb_database};
-use fenced_store::{Executed, FenceError, FencedStore, MySqlFencedStore};
+use fenced_store::{Executed, FenceError, FencedStore, MySqlFencedStore, MySqlTxOptions};
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    Executor, MySql, MySqlConnection,
+    AssertSqlSafe, Executor, MySql, MySqlConnection, MySqlPool,
     migrate::{MigrateError, Migrator},
-    mysql::MySqlPoolOptions,
+    mysql::{MySqlConnectOptions, MySqlPoolOptions},
 };
 
 use crate::rule::Harness;
@@ -18,6 +20,12 @@ pub(crate) struct MariaDbServer {
 }
 
 impl MariaDbServer {
+    /// A pool of one connection: its next user gets what the one before left behind.
+    pub(crate) async fn pool_of_one(&self) -> MySqlPool {
+        let pool = MySqlPoolOptions::new().max_connections(1);
+        pool.connect(self.database.url()).await.unwrap()
+    }
+
     /// A store whose sessions have executed a statement before anything else.
     pub(crate) async fn store_after(&self, statement: &'static str) -> MySqlFencedStore {
         let pool = MySqlPoolOptions::new()
@@ -27,6 +35,28 @@ impl MariaDbServer {
             .connect(self.database.url())
             .await
             .unwrap();
+        FencedStore::new(pool)
+    }
+}
+
+impl MariaDbServer {
+    /// A store whose sessions are those of a user of its own, who may read and write this database.
+    /// `grant` begins a statement that gives more rights to the user; or it is empty.
+    pub(crate) async fn store_of_user(&self, grant: &str) -> MySqlFencedStore {
+        let options: MySqlConnectOptions = self.database.url().parse().unwrap();
+        let database = options.get_database().unwrap();
+        let user = format!("u{:08x}", rand::random::<u32>());
+        let mut script = format!(
+            "CREATE USER {user}@'127.0.0.1' IDENTIFIED BY 'secret';
+             GRANT SELECT, INSERT, UPDATE, DELETE ON {database}.* TO {user}@'127.0.0.1';"
+        );
+        if !grant.is_empty() {
+            script += &format!("{grant} {user}@'127.0.0.1'");
+        }
+        let script = sqlx::raw_sql(AssertSqlSafe(script));
+        self.store.pool().execute(script).await.unwrap();
+        let options = options.username(&user).password("secret");
+        let pool = MySqlPoolOptions::new().connect_with(options).await.unwrap();
         FencedStore::new(pool)
     }
 }
@@ -44,8 +74,10 @@ impl Harness for MariaDbServer {
         pool.execute("INSERT INTO accounts VALUES (42, 100)")
             .await
             .unwrap();
+        // An impatient store waits ten times as long as that of other databases, this one too.
+        let options = MySqlTxOptions::default().lock_timeout(Some(Duration::from_secs(20)));
         Self {
-            store: FencedStore::new(pool),
+            store: FencedStore::new(pool).with_options(options),
             database,
         }
     }
@@ -56,8 +88,10 @@ impl Harness for MariaDbServer {
 
     /// The least that InnoDB waits is a second.
     async fn impatient(&self) -> MySqlFencedStore {
-        self.store_after("SET SESSION innodb_lock_wait_timeout = 1")
-            .await
+        let options = MySqlTxOptions::default()
+            .lock_timeout(Some(Duration::from_secs(1)))
+            .terminate_older(false);
+        self.store.clone().with_options(options)
     }
 
     async fn add(connection: &mut MySqlConnection, amount: i64) -> Result<(), sqlx::Error> {

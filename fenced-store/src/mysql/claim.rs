@@ -1,0 +1,137 @@
+//! Claiming.
+
+use lock_core::Sequencer;
+use sqlx::{AssertSqlSafe, Executor, MySql, MySqlConnection, MySqlPool};
+
+use super::{error::of_our_call, older::terminate_older, options::MySqlTxOptions};
+use crate::{
+    FenceError,
+    literal::literal,
+    marks::{self, ISSUER, MARK},
+    rule::{self, Claim, Mark},
+};
+
+/// How often older holders are waited for: others may begin while they are ended.
+const ATTEMPTS: u32 = 3;
+
+pub(super) async fn claim(
+    pool: &MySqlPool,
+    options: &MySqlTxOptions,
+    sequencer: &Sequencer,
+) -> Result<(), FenceError> {
+    for _ in 1..ATTEMPTS {
+        let busy = match attempt(pool, options, sequencer).await {
+            Err(busy @ FenceError::Busy { .. }) if options.terminate_older => busy,
+            result => return result,
+        };
+        if terminate_older(&mut *pool.acquire().await?, sequencer).await? == 0 {
+            return Err(busy);
+        }
+    }
+    attempt(pool, options, sequencer).await
+}
+
+/// Waits for the older holder for as long as the options say.
+async fn attempt(
+    pool: &MySqlPool,
+    options: &MySqlTxOptions,
+    sequencer: &Sequencer,
+) -> Result<(), FenceError> {
+    let mut connection = pool.acquire().await?;
+    // What cannot win is refused before it queues: in the queue it would hold up others.
+    may_claim(&mut connection, sequencer).await?;
+    let raise = AssertSqlSafe(raise(options, sequencer));
+    connection
+        .execute(sqlx::raw_sql(raise))
+        .await
+        .map_err(of_our_call)?;
+    match may_claim(&mut connection, sequencer).await? {
+        Claim::Replay => Ok(()),
+        // It would have been raised.
+        Claim::Raise => Err(FenceError::Aborted),
+    }
+}
+
+/// Waits until no transaction of this grant is under way: an exclusive lock is granted when those
+/// who share it are over.
+pub(super) async fn settle(
+    pool: &MySqlPool,
+    options: &MySqlTxOptions,
+    sequencer: &Sequencer,
+) -> Result<(), FenceError> {
+    let mut connection = pool.acquire().await?;
+    let wait = AssertSqlSafe(format!(
+        "COMMIT; {}SELECT token FROM fenced_mark WHERE resource = {} FOR UPDATE; COMMIT",
+        options.limit(),
+        literal(sequencer.resource().as_str()),
+    ));
+    connection
+        .execute(sqlx::raw_sql(wait))
+        .await
+        .map_err(of_our_call)?;
+    let mark = committed_mark(&mut connection, sequencer).await?;
+    rule::enter(mark.as_ref(), sequencer)
+}
+
+/// Whether this grant may claim, as far as the tables show now.
+pub(super) async fn may_claim(
+    connection: &mut MySqlConnection,
+    sequencer: &Sequencer,
+) -> Result<Claim, FenceError> {
+    let mark = committed_mark(connection, sequencer).await?;
+    let claim = rule::claim(mark.as_ref(), sequencer)?;
+    if let Some(issuer) = marks::issuer::<MySql>(connection, ISSUER).await? {
+        rule::issuer(&issuer, sequencer)?;
+    }
+    Ok(claim)
+}
+
+async fn committed_mark(
+    connection: &mut MySqlConnection,
+    sequencer: &Sequencer,
+) -> Result<Option<Mark>, FenceError> {
+    marks::mark::<MySql>(connection, MARK, sequencer.resource(), of_our_call).await
+}
+
+/// Raises the mark if the token is above it, and waits for its row in any case.
+///
+/// One message, each statement of which is a transaction of its own: a client that is stopped while
+/// it claims keeps no lock. The first `COMMIT` is for a transaction that somebody left open on this
+/// connection, the last one for sessions that do not commit by themselves.
+///
+/// The issuer is inserted before it is read: two first claims that both share-locked the gap where
+/// it belongs would deadlock. The share lock keeps it while the mark is raised.
+fn raise(options: &MySqlTxOptions, sequencer: &Sequencer) -> String {
+    let limit = options.limit();
+    let resource = literal(sequencer.resource().as_str());
+    let token = sequencer.token();
+    let holder = literal(&sequencer.holder().digest());
+    let issuer = literal(sequencer.issuer().as_str());
+    let if_newer = include_str!("sql/if_newer.sql");
+    format!(
+        "COMMIT; {limit}INSERT IGNORE INTO fenced_issuer (name) VALUES ({issuer}); \
+         {limit}INSERT INTO fenced_mark (resource, token, holder, issuer) \
+         SELECT {resource}, {token}, {holder}, name FROM fenced_issuer \
+         WHERE name = {issuer} LOCK IN SHARE MODE\n{if_newer}; COMMIT"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use lock_core::{FencingToken, Holder, Issuer, ResourceName};
+
+    use super::*;
+
+    #[test]
+    fn the_secret_is_in_no_statement() {
+        let holder = Holder::random();
+        let sequencer = Sequencer::new(
+            Issuer::new("redis").unwrap(),
+            ResourceName::new("account:42").unwrap(),
+            FencingToken::new(34).unwrap(),
+            holder,
+        );
+        let sql = raise(&MySqlTxOptions::default(), &sequencer);
+        assert!(!sql.contains(&holder.expose()), "{sql}");
+    }
+}

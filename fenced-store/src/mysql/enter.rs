@@ -1,0 +1,54 @@
+//! Entering a transaction.
+
+use lock_core::Sequencer;
+use sqlx::{AssertSqlSafe, MySql, MySqlConnection};
+
+use super::{error::of_our_call, options::MySqlTxOptions};
+use crate::{FenceError, entry::Entry, marks, rule};
+
+const MARK_SHARED: &str = concat!(
+    "SELECT token, holder, issuer FROM fenced_mark WHERE resource = ?",
+    " LOCK IN SHARE MODE"
+);
+
+/// Checks the mark and keeps claims out until the transaction ends.
+pub(super) async fn enter(
+    connection: &mut MySqlConnection,
+    options: &MySqlTxOptions,
+    sequencer: &Sequencer,
+    entry: Entry,
+) -> Result<(), FenceError> {
+    if share_and_note(connection, options, sequencer, entry).await? {
+        return Ok(());
+    }
+    let resource = sequencer.resource();
+    let mark = marks::mark::<MySql>(connection, MARK_SHARED, resource, of_our_call).await?;
+    rule::enter(mark.as_ref(), sequencer)?;
+    // It was claimed between the two looks; from the second one on it is locked.
+    share_and_note(connection, options, sequencer, entry).await?;
+    Ok(())
+}
+
+/// If the mark shows this grant, share-locks it, and notes in the transaction that it has entered:
+/// triggers look there, and a claim that has waited in vain, which ends this session.
+///
+/// A locking read sees the latest committed mark at every isolation level. In one statement, so
+/// that there is no lock without a note.
+async fn share_and_note(
+    connection: &mut MySqlConnection,
+    options: &MySqlTxOptions,
+    sequencer: &Sequencer,
+    entry: Entry,
+) -> Result<bool, FenceError> {
+    let statement = options.limit() + include_str!("sql/enter.sql");
+    let entered = sqlx::query(AssertSqlSafe(statement))
+        .bind(entry.to_string())
+        .bind(sequencer.resource().as_str())
+        .bind(i64::from(sequencer.token()))
+        .bind(sequencer.holder().digest())
+        .bind(sequencer.issuer().as_str())
+        .execute(connection)
+        .await
+        .map_err(of_our_call)?;
+    Ok(entered.rows_affected() > 0)
+}

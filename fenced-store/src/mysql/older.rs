@@ -1,0 +1,105 @@
+//! Ending the sessions that hold a claim up.
+
+use std::collections::HashSet;
+
+use lock_core::{ResourceName, Sequencer};
+use sqlx::{AssertSqlSafe, Executor, MySqlConnection, Row};
+use tracing::warn;
+
+use super::{
+    claim::may_claim,
+    error::{NO_SUCH_SESSION, SESSION_OF_ANOTHER_USER, number, of_our_call},
+};
+use crate::{FenceError, literal::literal, rule::Claim};
+
+/// Ends the sessions that are in a transaction of an older grant of this resource, and says how
+/// many it has ended. One that is stopped inside its transaction would hold a claim up without
+/// bound.
+pub(super) async fn terminate_older(
+    connection: &mut MySqlConnection,
+    sequencer: &Sequencer,
+) -> Result<usize, FenceError> {
+    // Before the mark is read: so these have entered under that mark, or under one before it.
+    let older = under_way(connection, sequencer.resource()).await?;
+    if may_claim(connection, sequencer).await? == Claim::Replay {
+        return Ok(0);
+    }
+    let mut ended = 0;
+    // Looked up again: a session that has gone on to its next transaction is left alone.
+    for session in under_way(connection, sequencer.resource()).await? {
+        if older.contains(&session) && end(connection, &session).await? {
+            ended += 1;
+        }
+    }
+    Ok(ended)
+}
+
+/// A session in a fenced transaction.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Session {
+    connection_id: u64,
+    /// The name of the transaction.
+    entry: String,
+}
+
+/// The sessions that have entered a resource and not come to the end of their transaction: what
+/// they have noted in `fenced_entered` is there, and not committed. It never should be; a statement
+/// that commits behind our back leaves it there.
+///
+/// No other look at locks is free: `information_schema.innodb_trx` needs the right `PROCESS`.
+async fn under_way(
+    connection: &mut MySqlConnection,
+    resource: &ResourceName,
+) -> Result<HashSet<Session>, FenceError> {
+    let look = |is_committed: bool, isolation: &str| {
+        format!(
+            "COMMIT; SET TRANSACTION ISOLATION LEVEL {isolation}; \
+             SELECT connection_id, entry, {is_committed} AS is_committed FROM fenced_entered \
+             WHERE resource = {}; ",
+            literal(resource.as_str())
+        )
+    };
+    let looks = look(false, "READ UNCOMMITTED") + &look(true, "READ COMMITTED") + "COMMIT";
+    let rows = connection
+        .fetch_all(sqlx::raw_sql(AssertSqlSafe(looks)))
+        .await
+        .map_err(of_our_call)?;
+    let mut under_way = HashSet::new();
+    for row in rows {
+        let session = Session {
+            connection_id: row.try_get("connection_id")?,
+            entry: row.try_get("entry")?,
+        };
+        if row.try_get::<i64, _>("is_committed")? == 0 {
+            under_way.insert(session);
+        } else {
+            under_way.remove(&session);
+        }
+    }
+    Ok(under_way)
+}
+
+/// Whether it is gone, or soon will be: its locks go with it.
+async fn end(connection: &mut MySqlConnection, session: &Session) -> Result<bool, FenceError> {
+    let Session { connection_id, .. } = session;
+    let kill = AssertSqlSafe(format!("KILL CONNECTION {connection_id}"));
+    let Err(error) = connection.execute(kill).await else {
+        warn!(
+            connection_id,
+            "ended a session that was in a transaction of an older holder"
+        );
+        return Ok(true);
+    };
+    match number(&error) {
+        Some(NO_SUCH_SESSION) => Ok(true),
+        Some(SESSION_OF_ANOTHER_USER) => {
+            warn!(
+                connection_id,
+                "a session of another database user is in a transaction of an older holder: \
+                 give this user the right CONNECTION ADMIN, or end it by hand"
+            );
+            Ok(false)
+        }
+        _ => Err(error.into()),
+    }
+}

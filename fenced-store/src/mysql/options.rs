@@ -1,0 +1,79 @@
+use std::time::Duration;
+
+/// Settings of claims and fenced transactions in MariaDB and MySQL.
+///
+/// Nothing of them stays behind in the session. For that reason there is no timeout here for a
+/// client that sits idle in its transaction, nor for the statements in it: these databases have
+/// none that ends with the transaction. Give them to the sessions of the pool, in
+/// `PoolOptions::after_connect`: in MariaDB `SET SESSION idle_transaction_timeout = 10,
+/// max_statement_time = 30`.
+#[derive(Clone, Debug)]
+#[must_use = "options do nothing until a store gets them"]
+pub struct MySqlTxOptions {
+    pub(super) lock_timeout: Option<Duration>,
+    pub(super) terminate_older: bool,
+}
+
+impl MySqlTxOptions {
+    /// How long a claim waits for transactions of the older holder before it ends them or gives up,
+    /// and a transaction for a claim that is under way. Defaults to 2 s; `None` leaves what the
+    /// session has, by default 50 s.
+    ///
+    /// In whole seconds, rounded up, from 1 s to 34 years. In MariaDB only: MySQL cannot limit one
+    /// statement, and there the session's `innodb_lock_wait_timeout` counts.
+    pub const fn lock_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.lock_timeout = timeout;
+        self
+    }
+
+    /// Whether a claim that has waited in vain ends the sessions of the older holder that are still
+    /// in a fenced transaction (`KILL CONNECTION`). Defaults to true: a client that is stopped
+    /// inside a transaction would otherwise hold the claim up for as long as it is stopped.
+    ///
+    /// Every user of the database may end their own sessions. Those of another user need the right
+    /// `CONNECTION ADMIN` (MySQL: `CONNECTION_ADMIN`); without it the claim is
+    /// [`Busy`](crate::FenceError::Busy).
+    pub const fn terminate_older(mut self, terminate: bool) -> Self {
+        self.terminate_older = terminate;
+        self
+    }
+
+    /// What limits the lock wait of the statement behind it. MySQL takes it for a comment.
+    ///
+    /// 0 would mean "do not wait", so the least is 1.
+    pub(super) fn limit(&self) -> String {
+        let Some(timeout) = self.lock_timeout else {
+            return String::new();
+        };
+        let rounded_up = timeout.as_nanos().div_ceil(1_000_000_000);
+        let seconds = rounded_up.clamp(1, 1 << 30);
+        format!("/*M! SET STATEMENT innodb_lock_wait_timeout = {seconds} FOR */ ")
+    }
+}
+
+impl Default for MySqlTxOptions {
+    fn default() -> Self {
+        Self {
+            lock_timeout: Some(Duration::from_secs(2)),
+            terminate_older: true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_timeout_counts_in_whole_seconds_and_never_means_not_at_all() {
+        let limit = |timeout| MySqlTxOptions::default().lock_timeout(timeout).limit();
+        assert_eq!(limit(None), "");
+        for (timeout, seconds) in [
+            (Duration::ZERO, "1"),
+            (Duration::from_millis(1001), "2"),
+            (Duration::MAX, "1073741824"),
+        ] {
+            assert!(limit(Some(timeout)).contains(&format!("timeout = {seconds} FOR")));
+        }
+    }
+}
