@@ -21,9 +21,9 @@ fix:
 e2e:
     scripts/test setup build e2e
 
-# The figures of the Redis lock service against floors and peers.
+# The figures against floors and peers: `just bench redis`, the lock service; `just bench store`.
 bench *options:
-    cargo run --release -p bench -- redis {{ options }}
+    cargo run --release -p bench -- {{ options }}
 
 # Whether contract and conformance cases, and scripts and their headers, say the same.
 contract:

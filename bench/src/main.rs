@@ -11,6 +11,7 @@ mod paired;
 mod pinning;
 mod redis;
 mod report;
+mod store;
 
 use std::process::ExitCode;
 
@@ -36,6 +37,8 @@ struct Cli {
 enum What {
     /// The Redis lock service, on a redis-server that is started for it.
     Redis(Options),
+    /// The fenced store, on database servers that are started for it, and on SQLite.
+    Store(Options),
     /// One process of a contest; started by the bench itself.
     #[command(hide = true)]
     Player { job: String },
@@ -60,6 +63,7 @@ struct Options {
 fn main() -> ExitCode {
     let done = match Cli::parse().what {
         What::Redis(options) => measure(redis::FIGURES, &options),
+        What::Store(options) => measure(store::FIGURES, &options),
         What::Player { job } => redis::play(&job).map(|()| true),
     };
     match done {

@@ -1,0 +1,93 @@
+//! Clients that go through one transaction after the other, all at once.
+
+use std::time::Instant;
+
+use fenced_store::{Dialect, FencedStore};
+use futures_util::future::try_join_all;
+use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+use sqlx::{Encode, Executor, IntoArguments, Type};
+
+use crate::{figure::BoxError, paired::Samples};
+
+/// How many clients there are, and what they have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Load {
+    pub(super) clients: u32,
+    /// Of each client, in one turn.
+    pub(super) transactions: u32,
+    /// One resource for all clients, whose rows are their own all the same; or one for each.
+    pub(super) shared_resource: bool,
+}
+
+impl Load {
+    /// Claims for every client what it is going to write under.
+    pub(super) async fn claim<DB: Dialect>(
+        self,
+        store: &FencedStore<DB>,
+    ) -> Result<Vec<Sequencer>, BoxError> {
+        let mut grants: Vec<Sequencer> = Vec::new();
+        for client in 0..self.clients {
+            if let Some(first) = grants.first().filter(|_| self.shared_resource) {
+                let first = first.clone();
+                grants.push(first);
+                continue;
+            }
+            let resource = ResourceName::new(format!("account:{client}"))?;
+            let grant = Sequencer::new(
+                Issuer::new("redis")?,
+                resource,
+                FencingToken::MIN,
+                Holder::random(),
+            );
+            store.claim(&grant).await?;
+            grants.push(grant);
+        }
+        Ok(grants)
+    }
+
+    /// Lets every client go through its transactions, and takes the time of each.
+    #[expect(
+        clippy::future_not_send,
+        reason = "the clients of a bench share one thread"
+    )]
+    pub(super) async fn turn<F>(
+        self,
+        samples: &mut Samples,
+        transaction: impl Fn(u32) -> F,
+    ) -> Result<(), BoxError>
+    where
+        F: Future<Output = Result<(), BoxError>>,
+    {
+        let transaction = &transaction;
+        let client = async |client| {
+            let mut times = Vec::new();
+            for _ in 0..self.transactions {
+                let started = Instant::now();
+                transaction(client).await?;
+                times.push(started.elapsed().as_secs_f64() * 1e6);
+            }
+            Ok::<_, BoxError>(times)
+        };
+        for times in try_join_all((0..self.clients).map(client)).await? {
+            times.into_iter().for_each(|time| samples.push(time));
+        }
+        Ok(())
+    }
+}
+
+/// Adds one to the balance of the client's account, which only that client does.
+pub(super) async fn add<DB>(
+    connection: &mut DB::Connection,
+    update: &'static str,
+    client: u32,
+) -> Result<(), BoxError>
+where
+    DB: Dialect,
+    DB::Arguments: IntoArguments<DB>,
+    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+    for<'q> i64: Encode<'q, DB> + Type<DB>,
+{
+    let update = sqlx::query(update).bind(i64::from(client));
+    update.execute(connection).await?;
+    Ok(())
+}

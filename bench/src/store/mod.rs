@@ -1,0 +1,67 @@
+//! Fenced transactions against the same transactions without a fence.
+
+mod delay;
+mod load;
+mod mariadb;
+mod postgres;
+mod server;
+mod sqlite;
+mod transactions;
+mod wal;
+
+use crate::{
+    figure::{Figure, Target::AtMost},
+    pinning::Pinning::CrossCore,
+};
+
+/// All figures, in the order in which they are measured.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "pg_tx_vs_plain_rtt3ms",
+        what: "begin + update + commit / the same unfenced, 1 client, round trips of 3 ms",
+        target: AtMost(1.05),
+        pinning: CrossCore,
+        both_pinnings: false,
+        measure: |setting| Box::pin(postgres::tx_over_network(setting)),
+    },
+    Figure {
+        name: "pg_tx_vs_plain_loopback",
+        what: "begin + update + commit / the same unfenced, 32 clients, a resource each",
+        target: AtMost(1.20),
+        pinning: CrossCore,
+        both_pinnings: true,
+        measure: |setting| Box::pin(postgres::tx_on_loopback(setting)),
+    },
+    Figure {
+        name: "pg_hot_resource_vs_plain",
+        what: "begin + update + commit / the same unfenced, 32 clients, one resource, a row each",
+        target: AtMost(1.30),
+        pinning: CrossCore,
+        both_pinnings: true,
+        measure: |setting| Box::pin(postgres::tx_on_hot_resource(setting)),
+    },
+    Figure {
+        name: "pg_wal_bytes_vs_plain",
+        what: "write-ahead log of begin + update + commit / the same unfenced, 1 client",
+        target: AtMost(1.40),
+        pinning: CrossCore,
+        both_pinnings: false,
+        measure: |setting| Box::pin(wal::bytes_vs_plain(setting)),
+    },
+    Figure {
+        name: "mariadb_tx_vs_plain",
+        what: "begin + update + commit / the same unfenced, 32 clients, a resource each",
+        target: AtMost(2.0),
+        pinning: CrossCore,
+        both_pinnings: true,
+        measure: |setting| Box::pin(mariadb::tx_vs_plain(setting)),
+    },
+    Figure {
+        name: "sqlite_tx_vs_plain",
+        what: "begin + update + commit / the same unfenced, 1 client, synchronous = FULL",
+        target: AtMost(1.08),
+        pinning: CrossCore,
+        both_pinnings: false,
+        measure: |setting| Box::pin(sqlite::tx_vs_plain(setting)),
+    },
+];
