@@ -11,6 +11,7 @@
 mod certificates;
 mod cluster;
 mod database;
+mod database_server;
 mod mariadb;
 mod postgres;
 mod redis;
@@ -22,6 +23,7 @@ pub use self::{
     certificates::Certificates,
     cluster::RedisCluster,
     database::{Databases, TestDatabase},
+    database_server::DatabaseServer,
     mariadb::{MARIADB_URL_VARIABLE, MariaDbDatabase, mariadb_database},
     postgres::{POSTGRES_URL_VARIABLE, PostgresDatabase, postgres_database},
     redis::{ClockOffset, REDIS_URL_VARIABLE, Redis, SharedRedis, redis},

@@ -31,6 +31,27 @@ pub fn resume(child: Pid) -> io::Result<()> {
     Ok(kill_process(child, Signal::CONT)?)
 }
 
+/// The children of a child of ours.
+///
+/// Their numbers stay theirs for as long as it is stopped.
+///
+/// # Errors
+/// If processes cannot be listed.
+pub fn children(of: Pid) -> io::Result<Vec<Pid>> {
+    let is_child = |process: &Pid| {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())).ok()?;
+        let (_, fields) = stat.rsplit_once(") ")?;
+        let parent: i32 = fields.split(' ').nth(1)?.parse().ok()?;
+        Some(parent == of.as_raw_pid())
+    };
+    let processes = fs::read_dir("/proc")?.flatten();
+    Ok(processes
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(Pid::from_raw)
+        .filter(|process| is_child(process) == Some(true))
+        .collect())
+}
+
 /// The pid of a child, in the form that the functions above want.
 ///
 /// # Errors

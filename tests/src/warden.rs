@@ -27,7 +27,9 @@ pub enum ServerKind {
     RedisTls,
     /// `redis-server` as a sentinel that watches over nothing yet.
     RedisSentinel,
-    /// `postgres`, a cluster of its own.
+    /// `postgres`, a cluster of its own. Its arguments are those of the server, after
+    /// `--copy-of=URL` to begin as a base backup of another one, or `--standby-of=URL` to go on as
+    /// its replica, too.
     Postgres,
     /// `mariadbd`, a data directory of its own.
     MariaDb,
@@ -72,9 +74,12 @@ pub enum Order {
     Pause,
     /// SIGCONT.
     Resume,
-    /// SIGKILL, answered when the server and all its children are gone.
+    /// SIGKILL to the server and all its children, answered when they are gone.
     Kill,
-    /// Starts a killed server again, on the same port.
+    /// The same for a server with nothing to lose but what is in memory: the quickest end that it
+    /// has of its own. For Postgres this is an immediate shutdown, for the others SIGKILL.
+    Stop,
+    /// Starts a server again that was killed or stopped, on the same port.
     Start,
 }
 
@@ -102,6 +107,9 @@ pub struct Running {
 }
 
 impl Running {
+    /// The file in [`dir`](Self::dir) with all that the server has printed.
+    pub const LOG: &'static str = "server.log";
+
     /// Puts the description of a server together.
     #[must_use]
     pub const fn new(pid: u32, url: String, dir: PathBuf) -> Self {

@@ -64,3 +64,25 @@ fn every_test_that_the_guarantees_name_exists() {
         .collect();
     assert!(missing.is_empty(), "no such tests: {missing:?}");
 }
+
+/// A story of an outage is told by the test that has executed it.
+#[test]
+fn every_test_that_the_stories_of_operations_name_exists() {
+    /// Names of settings are shorter.
+    const LEAST_WORDS: usize = 7;
+    let documents = tracked_files(Some("md"));
+    let operations = documents
+        .iter()
+        .find(|file| file.path.ends_with("docs/operations.md"));
+    let named: Vec<_> = tests_named_in(&operations.unwrap().text)
+        .into_iter()
+        .filter(|name| name.split('_').count() >= LEAST_WORDS)
+        .collect();
+    assert!(named.len() > 5, "{named:?}");
+    let functions = functions();
+    let missing: Vec<_> = named
+        .iter()
+        .filter(|name| !functions.contains(**name))
+        .collect();
+    assert!(missing.is_empty(), "no such tests: {missing:?}");
+}

@@ -1,5 +1,7 @@
 use std::{
-    env, fs, io,
+    env,
+    ffi::OsString,
+    fs, io,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -18,25 +20,65 @@ pub(crate) struct Cluster {
     dir: PathBuf,
     account: Option<Account>,
     password: String,
+    settings: Vec<OsString>,
+}
+
+/// Where the files of a cluster come from.
+enum Origin<'a> {
+    New,
+    CopyOf(&'a str),
+    StandbyOf(&'a str),
 }
 
 impl Cluster {
-    /// Initialises a cluster below `dir`, which it hands to the account that the server runs under.
-    pub(crate) fn create(dir: &Path) -> io::Result<Self> {
+    /// Makes a cluster below `dir`, which it hands to the account that the server runs under.
+    pub(crate) fn create(dir: &Path, mut arguments: Vec<OsString>) -> io::Result<Self> {
+        let first = arguments.first().and_then(|first| first.to_str());
+        let first = first.unwrap_or_default().to_owned();
+        let origin = if let Some(url) = first.strip_prefix("--copy-of=") {
+            Origin::CopyOf(url)
+        } else if let Some(url) = first.strip_prefix("--standby-of=") {
+            Origin::StandbyOf(url)
+        } else {
+            Origin::New
+        };
+        if !matches!(origin, Origin::New) {
+            arguments.remove(0);
+        }
         let cluster = Self {
             programs: find_programs()?,
             dir: dir.to_owned(),
             account: Account::to_run_under(SUPERUSER, dir)?,
-            password: format!("{:032x}", rand::random::<u128>()),
+            password: match origin {
+                Origin::New => format!("{:032x}", rand::random::<u128>()),
+                Origin::CopyOf(url) | Origin::StandbyOf(url) => password_in(url)?,
+            },
+            settings: arguments,
         };
+        if let Some(account) = &cluster.account {
+            account.own(&[dir])?;
+        }
+        match origin {
+            Origin::New => cluster.initialise(dir)?,
+            Origin::CopyOf(url) => run(cluster.base_backup(url))?,
+            Origin::StandbyOf(url) => {
+                let mut standby = cluster.base_backup(url);
+                standby.arg("--write-recovery-conf");
+                run(standby)?;
+            }
+        }
+        Ok(cluster)
+    }
+
+    fn initialise(&self, dir: &Path) -> io::Result<()> {
         // On a shared machine anybody may connect to a loopback port, and a superuser of Postgres
         // runs programs: hence a password. In clear text it costs the client no key derivation.
         let password_file = dir.join("password");
-        fs::write(&password_file, &cluster.password)?;
-        if let Some(account) = &cluster.account {
-            account.own(&[dir, &password_file])?;
+        fs::write(&password_file, &self.password)?;
+        if let Some(account) = &self.account {
+            account.own(&[&password_file])?;
         }
-        let mut initdb = cluster.program("initdb");
+        let mut initdb = self.program("initdb");
         initdb
             .args([
                 "--auth=password",
@@ -47,13 +89,18 @@ impl Cluster {
             .args(["--username", SUPERUSER, "--pwfile"])
             .arg(&password_file)
             .arg("--pgdata")
-            .arg(cluster.data());
-        let output = initdb.output()?;
-        if output.status.success() {
-            return Ok(cluster);
-        }
-        let why = String::from_utf8_lossy(&output.stderr);
-        Err(io::Error::other(format!("initdb failed: {}", why.trim())))
+            .arg(self.data());
+        run(initdb)
+    }
+
+    /// A copy of all that another server has, as it is now.
+    fn base_backup(&self, url: &str) -> Command {
+        let mut base_backup = self.program("pg_basebackup");
+        base_backup
+            .args(["--checkpoint=fast", "--no-sync", "--dbname", url])
+            .arg("--pgdata")
+            .arg(self.data());
+        base_backup
     }
 
     /// The server. Nothing it writes has to outlive the machine, so nothing is synced.
@@ -74,6 +121,7 @@ impl Cluster {
         ] {
             command.args(["-c", setting]);
         }
+        command.args(&self.settings);
         command
     }
 
@@ -94,6 +142,25 @@ impl Cluster {
         }
         command
     }
+}
+
+fn run(mut program: Command) -> io::Result<()> {
+    let output = program.output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let why = String::from_utf8_lossy(&output.stderr);
+    let name = program.get_program().display();
+    Err(io::Error::other(format!("{name} failed: {}", why.trim())))
+}
+
+/// A copy has the passwords of the original.
+fn password_in(url: &str) -> io::Result<String> {
+    let password = || {
+        let (login, _) = url.strip_prefix("postgres://")?.split_once('@')?;
+        Some(login.split_once(':')?.1.to_owned())
+    };
+    password().ok_or_else(|| io::Error::other("the URL of the original has no password"))
 }
 
 /// The directory of `postgres` and `initdb`: the newest of Debian's, or the one on the path.

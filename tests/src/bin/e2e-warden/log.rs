@@ -1,6 +1,7 @@
 use std::{
     collections::VecDeque,
-    io::{self, BufRead, BufReader, PipeReader},
+    fs::File,
+    io::{self, BufRead, BufReader, PipeReader, Write},
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
@@ -10,8 +11,9 @@ use std::{
 };
 
 /// What servers print once they accept connections; then a sentinel, and MariaDB.
-const READY: [&str; 3] = [
+const READY: [&str; 4] = [
     "eady to accept connections",
+    "ready to accept read-only connections",
     "Sentinel ID is",
     "mariadbd: ready for connections",
 ];
@@ -27,12 +29,13 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn follow(output: PipeReader) -> Self {
+    /// Follows it, and copies it to a file.
+    pub(crate) fn follow(output: PipeReader, copy: File) -> Self {
         let (announce, ready) = mpsc::channel();
         let tail = Arc::new(Mutex::new(VecDeque::new()));
         let lines = Arc::clone(&tail);
         // Ends with the log; whether it could read to the end makes no difference to anybody.
-        thread::spawn(move || read(output, &announce, &lines));
+        thread::spawn(move || read(output, copy, &announce, &lines));
         Self { ready, tail }
     }
 
@@ -69,9 +72,14 @@ impl Log {
     }
 }
 
-fn read(output: PipeReader, announce: &Sender<()>, tail: &Mutex<VecDeque<String>>) {
+fn read(output: PipeReader, mut copy: File, announce: &Sender<()>, tail: &Mutex<VecDeque<String>>) {
     for line in BufReader::new(output).split(b'\n') {
-        let Ok(line) = line else { return };
+        let Ok(mut line) = line else { return };
+        line.push(b'\n');
+        if copy.write_all(&line).is_err() {
+            return;
+        }
+        line.pop();
         let line = String::from_utf8_lossy(&line).into_owned();
         if READY.iter().any(|ready| line.contains(ready)) && announce.send(()).is_err() {
             return;

@@ -76,6 +76,7 @@ fn carry_out(order: Order, server: &mut Server) -> io::Result<Running> {
         Order::Pause => server.pause()?,
         Order::Resume => server.resume()?,
         Order::Kill => server.kill()?,
+        Order::Stop => server.stop()?,
         Order::Start => server.start_again()?,
         _ => return Err(io::Error::other(format!("unknown order {order:?}"))),
     }

@@ -1,7 +1,9 @@
 use std::{
     ffi::OsString,
+    fs::File,
     io,
     os::unix::process::CommandExt,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -38,7 +40,7 @@ impl Server {
         let mut attempt = 1;
         let (port, process) = loop {
             let port = port::free()?;
-            match ServerProcess::spawn(recipe.command(port, &dir)?) {
+            match ServerProcess::spawn(recipe.command(port, &dir)?, &log(&dir)) {
                 Ok(process) => break (port, process),
                 Err(error) if attempt == START_ATTEMPTS => return Err(error),
                 Err(_) => attempt += 1,
@@ -71,11 +73,20 @@ impl Server {
         self.process.take().map_or(Ok(()), ServerProcess::kill)
     }
 
+    /// As it ends when its warden does; nothing to do if it has been killed already.
+    pub(crate) fn stop(&mut self) -> io::Result<()> {
+        let stop = self.recipe.stop_signal();
+        self.process
+            .take()
+            .map_or(Ok(()), |process| process.stop(stop))
+    }
+
     pub(crate) fn start_again(&mut self) -> io::Result<()> {
         if self.process.is_some() {
             return Err(io::Error::other("the server runs already: kill it first"));
         }
-        let process = ServerProcess::spawn(self.recipe.command(self.port, &self.dir)?)?;
+        let command = self.recipe.command(self.port, &self.dir)?;
+        let process = ServerProcess::spawn(command, &log(&self.dir))?;
         self.last_pid = process.child.id();
         self.process = Some(process);
         Ok(())
@@ -83,9 +94,7 @@ impl Server {
 
     /// Ends the server and removes its files.
     pub(crate) fn close(mut self) -> io::Result<()> {
-        if let Some(process) = self.process.take() {
-            process.stop(self.recipe.stop_signal())?;
-        }
+        self.stop()?;
         self.dir.close()
     }
 
@@ -99,6 +108,10 @@ impl Server {
     }
 }
 
+fn log(dir: &TempDir) -> PathBuf {
+    dir.path().join(Running::LOG)
+}
+
 /// How a kind of server is started and addressed.
 enum Recipe {
     Redis(RedisServer),
@@ -109,7 +122,7 @@ enum Recipe {
 impl Recipe {
     fn prepare(kind: ServerKind, arguments: Vec<OsString>, dir: &TempDir) -> io::Result<Self> {
         match kind {
-            ServerKind::Postgres => Cluster::create(dir.path()).map(Self::Postgres),
+            ServerKind::Postgres => Cluster::create(dir.path(), arguments).map(Self::Postgres),
             ServerKind::MariaDb => MariaDb::create(dir.path()).map(Self::MariaDb),
             redis => RedisServer::prepare(redis, arguments, dir.path()).map(Self::Redis),
         }
@@ -148,7 +161,9 @@ struct ServerProcess {
 }
 
 impl ServerProcess {
-    fn spawn(mut command: Command) -> io::Result<Self> {
+    /// What it prints is also written to a file.
+    fn spawn(mut command: Command, log: &Path) -> io::Result<Self> {
+        let copy = File::options().append(true).create(true).open(log)?;
         let (output, ours) = io::pipe()?;
         let child = command
             .stdin(Stdio::null())
@@ -162,7 +177,7 @@ impl ServerProcess {
         drop(command); // it holds the pipe open, and the log would never end
         let process = Self {
             child,
-            log: Log::follow(output),
+            log: Log::follow(output, copy),
         };
         match process.log.wait_ready(START) {
             Ok(()) => Ok(process),
@@ -186,6 +201,12 @@ impl ServerProcess {
     }
 
     fn kill(mut self) -> io::Result<()> {
+        // While it is stopped, it cannot wait for its children: their numbers stay theirs.
+        if signal::pause(self.pid()?).is_ok() {
+            for child in signal::children(self.pid()?)? {
+                kill_process(child, Signal::KILL)?;
+            }
+        }
         self.child.kill()?;
         let ended = self.log.wait_end(STOP);
         self.wait()?;

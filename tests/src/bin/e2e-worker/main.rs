@@ -4,6 +4,7 @@
 //! end of its input it exits.
 #![forbid(unsafe_code)]
 
+mod commits;
 mod hold;
 mod line;
 mod section;
@@ -18,6 +19,8 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
 #[derive(Parser)]
 enum Command {
+    /// Commit one fenced transaction after the other.
+    Commits(commits::Commits),
     /// Acquire, then release when told to.
     Hold(Lock),
     /// Wait in line with as many acquisitions as told to, and hold each for a while.
@@ -81,6 +84,7 @@ fn say(event: &Value) -> std::io::Result<()> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     match Command::parse() {
+        Command::Commits(commits) => commits::run(&commits).await,
         Command::Hold(lock) => hold::run(&lock, Talk::new()).await,
         Command::Line(line) => line::run(line, Talk::new()).await,
         Command::Section(section) => section::run(&section, Talk::new()).await,

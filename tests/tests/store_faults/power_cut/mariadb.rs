@@ -1,0 +1,45 @@
+//! On MariaDB.
+
+use std::collections::BTreeSet;
+
+use e2e::servers::DatabaseServer;
+use fenced_store::FencedStore;
+use sqlx::{Executor, MySqlPool};
+
+use super::clients::{Clients, Cut};
+
+async fn stored(pool: &MySqlPool) -> BTreeSet<i64> {
+    let numbers = sqlx::query_scalar("SELECT number FROM journal");
+    numbers.fetch_all(pool).await.unwrap().into_iter().collect()
+}
+
+/// The control is the same server when it is told not to write its log at each commit. Then marks
+/// are lost with the rest: docs/operations.md says which setting is needed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_mariadb_has_answered_is_there_after_a_power_cut() {
+    let server = DatabaseServer::mariadb().await;
+    let pool = MySqlPool::connect(server.url()).await.unwrap();
+    pool.execute("CREATE TABLE journal (number BIGINT)")
+        .await
+        .unwrap();
+    let insert = "INSERT INTO journal VALUES (?)";
+    let clients = Clients::new(FencedStore::new(pool), "journal", insert);
+    clients.store.migrate().await.unwrap();
+    for _ in 0..4 {
+        clients.until_cut(&server, Cut::Kill).await;
+        let found = stored(clients.store.pool()).await;
+        assert_eq!(clients.accounts.lost(&found), 0);
+        assert_eq!(clients.fallen_marks().await, 0);
+    }
+
+    let pool = clients.store.pool();
+    let hasty = "SET GLOBAL innodb_flush_log_at_trx_commit = 0";
+    pool.execute(hasty).await.unwrap();
+    clients.until_cut(&server, Cut::Kill).await;
+    let lost = clients.accounts.lost(&stored(pool).await);
+    assert!(lost > 0, "the control lost nothing");
+    println!(
+        "{} commits, the hasty lost {lost}",
+        clients.accounts.commits()
+    );
+}
