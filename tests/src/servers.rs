@@ -13,6 +13,7 @@ mod cluster;
 mod database;
 mod database_server;
 mod mariadb;
+mod pgbouncer;
 mod postgres;
 mod redis;
 mod replicated;
@@ -25,6 +26,7 @@ pub use self::{
     database::{Databases, TestDatabase},
     database_server::DatabaseServer,
     mariadb::{MARIADB_URL_VARIABLE, MariaDbDatabase, mariadb_database},
+    pgbouncer::{PgBouncer, PoolMode},
     postgres::{POSTGRES_URL_VARIABLE, PostgresDatabase, postgres_database},
     redis::{ClockOffset, REDIS_URL_VARIABLE, Redis, SharedRedis, redis},
     replicated::Replicated,

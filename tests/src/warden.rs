@@ -33,6 +33,8 @@ pub enum ServerKind {
     Postgres,
     /// `mariadbd`, a data directory of its own.
     MariaDb,
+    /// `pgbouncer` in front of the database and in the mode that its arguments name.
+    PgBouncer,
 }
 
 impl ServerKind {
@@ -46,6 +48,7 @@ impl ServerKind {
             Self::RedisSentinel => "redis-sentinel",
             Self::Postgres => "postgres",
             Self::MariaDb => "mariadb",
+            Self::PgBouncer => "pgbouncer",
         }
     }
 
@@ -59,6 +62,7 @@ impl ServerKind {
             Self::RedisSentinel,
             Self::Postgres,
             Self::MariaDb,
+            Self::PgBouncer,
         ]
         .into_iter()
         .find(|kind| kind.name() == name)

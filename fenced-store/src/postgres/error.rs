@@ -35,6 +35,11 @@ pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
     }
 }
 
+/// Whether a prepared statement was not there any more: nothing was executed.
+pub(super) fn is_statement_gone(error: &sqlx::Error) -> bool {
+    database_error(error).is_some_and(|error| error.code() == "26000")
+}
+
 /// Whether a lock did not become free in time.
 pub(super) fn is_lock_timeout(error: &sqlx::Error) -> bool {
     database_error(error).is_some_and(|error| error.code() == "55P03")

@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use sqlx::{
-    Arguments, AssertSqlSafe, Connection, Either, Encode, Executor, PgPool, Postgres, Row,
-    SqlSafeStr, SqlStr, Type,
+    Arguments, AssertSqlSafe, Connection, Either, Encode, Executor, PgConnection, PgPool, Postgres,
+    Row, SqlSafeStr, SqlStr, Type,
     encode::IsNull,
     error::BoxDynError,
     postgres::{PgArgumentBuffer, PgArguments, PgRow, PgTypeInfo, types::Oid},
+    query::Query,
 };
 
 use super::{
-    error::{is_of_the_server, of_commit, of_fused},
+    error::{is_of_the_server, is_statement_gone, of_commit, of_fused},
     statement::milliseconds,
 };
 use crate::{
@@ -56,7 +57,19 @@ async fn send(
     if connection.is_in_transaction() {
         return Err(sqlx::Error::InvalidSavePointStatement);
     }
-    let query = sqlx::query_with(sql, arguments).persistent(persistent);
+    let query = || sqlx::query_with(sql.clone(), arguments.clone()).persistent(persistent);
+    match write(&mut connection, query()).await {
+        // A statement that is not persistent has no name, and there is one such per connection. In
+        // sqlx 0.9.0 its place is taken when a type in it is looked up, which is done only once.
+        Err(error) if is_statement_gone(&error) => write(&mut connection, query()).await,
+        result => result,
+    }
+}
+
+async fn write(
+    connection: &mut PgConnection,
+    query: Query<'_, Postgres, PgArguments>,
+) -> Result<Result<u64, sqlx::Error>, sqlx::Error> {
     let mut results = connection.fetch_many(query);
     let (mut only_row, mut completed): (Option<PgRow>, bool) = (None, false);
     // To its very end: a deferred constraint fails after the statement is complete.

@@ -9,7 +9,7 @@ pub(crate) async fn migrations_run_again_and_at_once<H: Harness>() {
     let world = H::unmigrated().await;
     let mut runs = JoinSet::new();
     for _ in 0..6 {
-        let store = world.store().clone();
+        let store = world.to_migrate().clone();
         runs.spawn(async move { store.migrate().await });
     }
     for run in runs.join_all().await {
@@ -17,7 +17,7 @@ pub(crate) async fn migrations_run_again_and_at_once<H: Harness>() {
     }
     let grant = grant("account:42", 33);
     world.store().claim(&grant).await.unwrap();
-    world.store().migrate().await.unwrap();
+    world.to_migrate().migrate().await.unwrap();
     fenced_add(&world, &grant).await.unwrap();
 }
 
@@ -26,9 +26,9 @@ pub(crate) async fn migrations_run_again_and_at_once<H: Harness>() {
 pub(crate) async fn migrations_of_the_application_are_its_own<H: Harness>() {
     let world = H::unmigrated().await;
     world.run_migrator(app_migrator()).await.unwrap();
-    world.store().migrate().await.unwrap();
+    world.to_migrate().migrate().await.unwrap();
     world.run_migrator(app_migrator()).await.unwrap();
-    world.store().migrate().await.unwrap();
+    world.to_migrate().migrate().await.unwrap();
 
     let naive = world.run_migrator(library_migrator()).await;
     assert!(

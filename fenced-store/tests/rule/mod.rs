@@ -29,6 +29,11 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
 
     fn store(&self) -> &FencedStore<Self::Db>;
 
+    /// The one that migrates, if there are several ways to the database.
+    fn to_migrate(&self) -> &FencedStore<Self::Db> {
+        self.store()
+    }
+
     /// A store over the same database that waits 100 ms for others, not seconds.
     fn impatient(&self) -> impl Future<Output = FencedStore<Self::Db>> + Send;
 
@@ -66,7 +71,7 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
 /// A world in which the store is ready.
 pub(crate) async fn fresh<H: Harness>() -> H {
     let world = H::unmigrated().await;
-    world.store().migrate().await.unwrap();
+    world.to_migrate().migrate().await.unwrap();
     world
 }
 

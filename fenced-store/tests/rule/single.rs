@@ -70,19 +70,20 @@ pub(crate) async fn single_write_that_fails_stores_nothing<H: Harness>() {
         match world
             .store()
             .begin(&grant)
-            .execute(clash)
+            .execute(sqlx::raw_sql(clash))
             .await
             .unwrap_err()
         {
             FenceError::Db { source } => {
-                assert!(source.as_database_error().unwrap().is_unique_violation());
+                let error = source.as_database_error().unwrap();
+                assert!(error.is_unique_violation(), "{error:?}");
             }
             other => panic!("{other:?}"),
         }
     }
     let deleted = "DELETE FROM accounts WHERE id = 44";
-    let done = world.store().begin(&grant).execute(deleted).await.unwrap();
-    assert_eq!(done.rows_affected(), 0);
+    let deleted = world.store().begin(&grant).execute(sqlx::raw_sql(deleted));
+    assert_eq!(deleted.await.unwrap().rows_affected(), 0);
     assert_eq!(balance(&world).await, 100);
 }
 

@@ -6,6 +6,7 @@
 mod faults;
 mod migrations;
 mod paused;
+mod pgbouncer;
 mod rights;
 mod roles;
 #[path = "../../../fenced-store/tests/rule/mod.rs"]

@@ -31,6 +31,11 @@ impl PostgresServer {
         pool.connect(self.database.url()).await.unwrap()
     }
 
+    /// Its database.
+    pub(crate) const fn database(&self) -> &PostgresDatabase {
+        &self.database
+    }
+
     /// A store with connections of its own, many.
     pub(crate) async fn store_of_many(&self) -> PgFencedStore {
         let pool = PgPoolOptions::new().max_connections(20);

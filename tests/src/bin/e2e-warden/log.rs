@@ -10,12 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What servers print once they accept connections; then a sentinel, and MariaDB.
-const READY: [&str; 4] = [
+/// What servers print once they accept connections; then a sentinel, MariaDB and PgBouncer.
+const READY: [&str; 5] = [
     "eady to accept connections",
     "ready to accept read-only connections",
     "Sentinel ID is",
     "mariadbd: ready for connections",
+    "process up: PgBouncer",
 ];
 
 /// Lines kept for an error message.

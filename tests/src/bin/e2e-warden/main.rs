@@ -10,6 +10,7 @@ mod cluster;
 mod exec;
 mod log;
 mod mariadb;
+mod pgbouncer;
 mod port;
 mod redis;
 mod server;

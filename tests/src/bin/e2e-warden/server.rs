@@ -15,7 +15,9 @@ use e2e::{
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::{cluster::Cluster, log::Log, mariadb::MariaDb, port, redis::RedisServer};
+use crate::{
+    cluster::Cluster, log::Log, mariadb::MariaDb, pgbouncer::PgBouncer, port, redis::RedisServer,
+};
 
 /// Two cores under full load start a Postgres within two seconds.
 const START: Duration = Duration::from_secs(60);
@@ -117,6 +119,7 @@ enum Recipe {
     Redis(RedisServer),
     Postgres(Cluster),
     MariaDb(MariaDb),
+    PgBouncer(Box<PgBouncer>),
 }
 
 impl Recipe {
@@ -124,6 +127,8 @@ impl Recipe {
         match kind {
             ServerKind::Postgres => Cluster::create(dir.path(), arguments).map(Self::Postgres),
             ServerKind::MariaDb => MariaDb::create(dir.path()).map(Self::MariaDb),
+            ServerKind::PgBouncer => PgBouncer::prepare(arguments, dir.path())
+                .map(|server| Self::PgBouncer(Box::new(server))),
             redis => RedisServer::prepare(redis, arguments, dir.path()).map(Self::Redis),
         }
     }
@@ -133,6 +138,7 @@ impl Recipe {
             Self::Redis(server) => server.command(port, dir.path()),
             Self::Postgres(cluster) => Ok(cluster.command(port)),
             Self::MariaDb(server) => Ok(server.command(port)),
+            Self::PgBouncer(server) => server.command(port),
         }
     }
 
@@ -141,14 +147,15 @@ impl Recipe {
             Self::Redis(server) => server.url(port),
             Self::Postgres(cluster) => cluster.url(port),
             Self::MariaDb(server) => server.url(port),
+            Self::PgBouncer(server) => server.url(port),
         }
     }
 
-    /// Redis and MariaDB have nothing to save. Postgres, killed outright, would leave shared memory
+    /// Redis, MariaDB and PgBouncer have nothing to save. Postgres, killed outright, would leave shared memory
     /// behind: SIGQUIT is its immediate shutdown.
     const fn stop_signal(&self) -> Signal {
         match self {
-            Self::Redis(_) | Self::MariaDb(_) => Signal::KILL,
+            Self::Redis(_) | Self::MariaDb(_) | Self::PgBouncer(_) => Signal::KILL,
             Self::Postgres(_) => Signal::QUIT,
         }
     }
