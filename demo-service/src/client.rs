@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::{
     cli::millis,
     events::{Act, ClientName},
+    failure::Failure,
     gateway::wire::{AccountBody, AcquireBody, BalanceBody, CLIENT_HEADER, LeaseBody, RenewBody},
 };
 
@@ -62,6 +63,17 @@ impl GatewayClient {
             .pool_max_idle_per_host(0)
             .build()?;
         Ok(Self { http, base, name })
+    }
+
+    /// A client for whoever directs the scenario: its requests are not part of the story.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn for_director(base: String) -> Result<Self, Failure> {
+        Self::new(base, None).map_err(|error| Failure::Machine {
+            doing: "making an HTTP client",
+            source: std::io::Error::other(error),
+        })
     }
 
     /// Asks for a lease; `None` if somebody else still held it after `wait`.

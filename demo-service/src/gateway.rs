@@ -14,7 +14,7 @@ mod idempotency;
 mod leases;
 mod limits;
 mod operators;
-mod problems;
+pub(crate) mod problems;
 mod router;
 mod server;
 mod setup;

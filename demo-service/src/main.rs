@@ -14,6 +14,7 @@ mod failure;
 mod gateway;
 mod interrupt;
 mod ledger;
+mod live;
 mod report;
 mod scenario;
 mod serve;

@@ -12,7 +12,8 @@ pub(crate) use self::{
     html::page,
     palette::{DIM, HEADING},
     scene::Scene,
+    sentence::sentence,
     summary::Summary,
-    svg::picture,
+    svg::{inline_picture, picture},
     terminal::{timeline, verdict},
 };

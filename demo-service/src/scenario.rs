@@ -2,12 +2,17 @@
 
 mod act;
 mod client_process;
+mod hand;
 mod progress;
 mod stage;
 
 use std::{fs, path::Path};
 
-use self::{act::Director, progress::Progress, stage::Stage};
+pub(crate) use self::{
+    act::Director,
+    hand::{Cue, Hand},
+};
+use self::{progress::Progress, stage::Stage};
 use crate::{
     cli::{ScenarioArgs, millis},
     console::Console,
@@ -46,12 +51,11 @@ async fn record(args: &ScenarioArgs, recorder: Recorder) -> Result<Recording, Fa
         client: stage.client()?,
         recorder: recorder.clone(),
         ttl: args.ttl,
-        pause: args.pause(),
         nonce: rand::random(),
     };
     for run in 1..=args.runs {
         for act in Act::BOTH {
-            director.play(run, act).await?;
+            director.play(run, act, Hand::Clock(args.pause())).await?;
         }
     }
     let (lock, store) = (stage.lock_kind().to_owned(), stage.store_kind().to_owned());

@@ -8,6 +8,7 @@ use crate::{
     failure::Failure,
     gateway::{Gateway, Limits, Setup, listen},
     interrupt::{Interrupt, Interrupts},
+    live::{self, Studio},
     signing::Signing,
     telemetry,
 };
@@ -26,7 +27,17 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
         .map_err(Failure::machine("finding the port"))?;
     let (lock, store) = (&args.lock.address, &args.store);
     let signing = Signing::of(&args.signing)?;
-    let gateway = Gateway::open(lock, store, setup(args, signing.as_ref())?).await?;
+    let mut setup = setup(args, signing.as_ref())?;
+    // It starts processes for whoever asks, so it is for this machine only.
+    let studio = addr
+        .ip()
+        .is_loopback()
+        .then(|| Studio::new(format!("http://{addr}")));
+    setup.recorder = studio.as_ref().map(Studio::recorder);
+    let mut gateway = Gateway::open(lock, store, setup).await?;
+    if let Some(studio) = studio {
+        gateway = gateway.with_routes(|is_closing| live::router(studio, addr, is_closing));
+    }
     Console::Stdout.line(format!(
         "listening on http://{addr} (lock service {lock}, store {store})",
     ));

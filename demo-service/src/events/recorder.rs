@@ -99,6 +99,11 @@ impl Recorder {
         events[first_new..].iter().for_each(&self.0.listener);
     }
 
+    /// Forgets what was taken down, and what is on stage. The clock goes on.
+    pub(crate) fn clear(&self) {
+        *self.state() = State::default();
+    }
+
     /// What was taken down so far, in the order of the times.
     pub(crate) fn events(&self) -> Vec<Event> {
         let mut events = self.state().events.clone();

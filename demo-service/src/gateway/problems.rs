@@ -11,7 +11,7 @@ pub(super) const MALFORMED: ProblemType = ProblemType::new(
     "The request is malformed",
 );
 /// 422: the form is right, the values cannot be.
-pub(super) const UNPROCESSABLE: ProblemType = ProblemType::new(
+pub(crate) const UNPROCESSABLE: ProblemType = ProblemType::new(
     "request-unprocessable",
     StatusCode::UNPROCESSABLE_ENTITY,
     "The request cannot be processed",
@@ -25,6 +25,15 @@ pub(super) const ACCOUNT_UNKNOWN: ProblemType = ProblemType::new(
 /// 409: somebody else has the lease.
 pub(super) const LOCK_HELD: ProblemType =
     ProblemType::new("lock-held", StatusCode::CONFLICT, "The lock is held");
+/// 409: the live page plays one run at a time.
+pub(crate) const RUN_UNDER_WAY: ProblemType =
+    ProblemType::new("run-under-way", StatusCode::CONFLICT, "A run is under way");
+/// 421: the live page was asked for under a name that is not ours.
+pub(crate) const MISDIRECTED: ProblemType = ProblemType::new(
+    "misdirected",
+    StatusCode::MISDIRECTED_REQUEST,
+    "The page has another address",
+);
 /// 409: the lease of this idempotency key has ended.
 pub(super) const KEY_SPENT: ProblemType = ProblemType::new(
     "idempotency-key-spent",

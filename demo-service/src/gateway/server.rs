@@ -76,6 +76,16 @@ impl Gateway {
         }
     }
 
+    /// Serves these routes, too, which are told when the gateway is closing.
+    pub(crate) fn with_routes(
+        mut self,
+        routes: impl FnOnce(watch::Receiver<bool>) -> Router,
+    ) -> Self {
+        let more = routes(self.closing.subscribe());
+        self.router = self.router.merge(more);
+        self
+    }
+
     /// The kind of lock service, such as `redis`.
     pub(crate) fn lock_kind(&self) -> &'static str {
         self.locks.backend_kind()

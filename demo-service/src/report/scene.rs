@@ -73,10 +73,23 @@ impl Scene {
     /// Follows the events of one act, in the order of their times. `None` if there are none.
     pub(crate) fn of(events: &[Event]) -> Option<Self> {
         let first = events.first()?;
+        Self::of_act(first.act, events, None)
+    }
+
+    /// The same, up to a moment on the clock of the events: what has not ended by then lasts. The
+    /// moment may lie behind the last event, while the story goes on.
+    pub(crate) fn of_act<'e>(
+        act: Act,
+        events: impl IntoIterator<Item = &'e Event>,
+        until_ms: Option<u64>,
+    ) -> Option<Self> {
+        let seen = |event: &&Event| until_ms.is_none_or(|until_ms| event.at_ms <= until_ms);
+        let mut events = events.into_iter().filter(seen).peekable();
+        let first = *events.peek()?;
         let mut scene = Self {
             run: first.run,
-            act: first.act,
-            length_ms: 0,
+            act,
+            length_ms: until_ms.map_or(0, |until_ms| until_ms - first.at_ms),
             waits: Vec::new(),
             sections: Vec::new(),
             pauses: Vec::new(),
@@ -106,6 +119,15 @@ impl Scene {
     /// Whether it was played to its end and went as told.
     pub(crate) fn as_told(&self) -> bool {
         self.verdict.is_some_and(|verdict| verdict.as_told)
+    }
+
+    pub(crate) const fn has_verdict(&self) -> bool {
+        self.verdict.is_some()
+    }
+
+    /// Whether a deposit that was acknowledged is gone.
+    pub(crate) fn lost_update(&self) -> bool {
+        self.verdict.is_some_and(|verdict| verdict.lost_update)
     }
 
     fn follow(&mut self, client: ClientName, at_ms: u64, what: &What) {

@@ -1,7 +1,7 @@
 use super::scene::{AccessKind, Scene, Verdict};
 
 /// What an act came to, in a sentence or two. They fit into a line of the picture.
-pub(super) fn sentence(scene: &Scene) -> String {
+pub(crate) fn sentence(scene: &Scene) -> String {
     let Some(Verdict {
         expected,
         found,

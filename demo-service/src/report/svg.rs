@@ -27,7 +27,7 @@ pub(crate) fn picture(scenes: &[Scene]) -> String {
 }
 
 /// The picture of one act, for a page that has a heading above it.
-pub(super) fn inline_picture(scene: &Scene) -> String {
+pub(crate) fn inline_picture(scene: &Scene) -> String {
     document(std::slice::from_ref(scene), Heading::Elsewhere)
 }
 

@@ -1,9 +1,9 @@
 use std::time::{Duration, Instant};
 
 use lock_core::ResourceName;
-use tokio::time::sleep_until;
+use tokio::sync::Notify;
 
-use super::client_process::ClientProcess;
+use super::{Hand, client_process::ClientProcess};
 use crate::{
     cli::{WorkerArgs, millis},
     client::{ClientError, GatewayClient},
@@ -17,16 +17,18 @@ const OPENING_BALANCE: i64 = 100;
 const DEPOSIT_OF_CLIENT_1: i64 = 10;
 const DEPOSIT_OF_CLIENT_2: i64 = 50;
 
+/// How long a client may take for a step, beyond three leases.
+const PATIENCE: Duration = Duration::from_secs(150);
+
 /// What all acts have in common.
 #[derive(Debug)]
-pub(super) struct Director {
-    pub(super) gateway: String,
-    pub(super) client: GatewayClient,
-    pub(super) recorder: Recorder,
-    pub(super) ttl: Duration,
-    pub(super) pause: Duration,
+pub(crate) struct Director {
+    pub(crate) gateway: String,
+    pub(crate) client: GatewayClient,
+    pub(crate) recorder: Recorder,
+    pub(crate) ttl: Duration,
     /// Makes the accounts of this scenario different from those of any other on the same servers.
-    pub(super) nonce: u64,
+    pub(crate) nonce: u64,
 }
 
 /// One act of one run. Both acts take the same steps; only the endpoint differs.
@@ -45,7 +47,7 @@ impl Director {
     ///
     /// # Errors
     /// If it cannot be played to its end. That it did not go as told is no error here.
-    pub(super) async fn play(&self, run: u32, act: Act) -> Result<(), Failure> {
+    pub(crate) async fn play(&self, run: u32, act: Act, hand: Hand) -> Result<(), Failure> {
         let account = format!("{:016x}-{run}-{act}", self.nonce);
         let resource = account_resource(&account)
             .try_into()
@@ -66,29 +68,39 @@ impl Director {
             resource,
             acknowledged,
         }
-        .play()
+        .play(hand)
         .await
     }
 }
 
 impl Scene<'_> {
-    async fn play(mut self) -> Result<(), Failure> {
+    async fn play(mut self, mut hand: Hand) -> Result<(), Failure> {
         let mut one = self.start(ClientName::One, DEPOSIT_OF_CLIENT_1)?;
         one.until(ready).await?;
+        hand.pauses().await;
         let stopped = self.pause(&one).await?;
 
-        // Its request waits in the lock service until the lease of the stopped client expires.
-        let mut two = self.start(ClientName::Two, DEPOSIT_OF_CLIENT_2)?;
-        two.until(ready).await?;
-        two.go().await?;
-        let second_as_told = self.acknowledge(two.until(answer).await?, DEPOSIT_OF_CLIENT_2);
-        two.finish().await?;
-
+        // It does not hear that yet.
         one.go().await?;
-        sleep_until((stopped + self.director.pause).into()).await;
-        self.resume(&one, stopped)?;
-        let late_write = one.until(answer).await?;
-        let accepted = self.acknowledge(late_write.clone(), DEPOSIT_OF_CLIENT_1);
+        // Its request waits in the lock service until the lease of the stopped client has ended.
+        let mut two = self.start(ClientName::Two, DEPOSIT_OF_CLIENT_2)?;
+        let ended = Notify::new();
+        let second = async {
+            two.until(ready).await?;
+            two.go().await?;
+            let answer = two.until(answer).await?;
+            two.finish().await?;
+            ended.notify_one();
+            Ok(answer)
+        };
+        let first = async {
+            hand.resumes(stopped, ended.notified()).await;
+            self.resume(&one, stopped)?;
+            one.until(answer).await
+        };
+        let (second, first) = tokio::try_join!(second, first)?;
+        let second_as_told = self.acknowledge(second, DEPOSIT_OF_CLIENT_2);
+        let accepted = self.acknowledge(first.clone(), DEPOSIT_OF_CLIENT_1);
         let inert = accepted || self.balance().await? == self.acknowledged;
         if !accepted {
             // A refusal is no dead end: a fresh lease, a fresh read, and the deposit arrives.
@@ -102,8 +114,9 @@ impl Scene<'_> {
         let lost_update = found != self.acknowledged;
         let as_told = second_as_told
             && match self.act {
+                _ if !hand.is_told() => self.act == Act::Unfenced || !lost_update,
                 Act::Unfenced => accepted && lost_update,
-                Act::Fenced => is_stale(&late_write) && inert && !lost_update,
+                Act::Fenced => is_stale(&first) && inert && !lost_update,
             };
         let expected = self.acknowledged;
         self.note(
@@ -120,10 +133,7 @@ impl Scene<'_> {
 
     fn start(&self, client: ClientName, deposit: i64) -> Result<ClientProcess, Failure> {
         let &Director {
-            ref gateway,
-            ttl,
-            pause,
-            ..
+            ref gateway, ttl, ..
         } = self.director;
         let args = WorkerArgs {
             gateway: gateway.clone(),
@@ -134,7 +144,7 @@ impl Scene<'_> {
             ttl,
         };
         // Far more than any step takes: it only keeps a scenario gone wrong from waiting for ever.
-        ClientProcess::start(&args, ttl * 3 + pause + Duration::from_secs(30))
+        ClientProcess::start(&args, ttl * 3 + PATIENCE)
     }
 
     async fn pause(&self, one: &ClientProcess) -> Result<Instant, Failure> {

@@ -9,7 +9,7 @@ use tokio::{sync::oneshot, task::JoinSet};
 
 use crate::{
     address::Address,
-    client::{ClientError, GatewayClient},
+    client::GatewayClient,
     events::Recorder,
     failure::Failure,
     gateway::{Gateway, Setup, listen},
@@ -82,10 +82,7 @@ impl Stage {
 
     /// A client for the scenario itself, whose requests are not part of the story.
     pub(super) fn client(&self) -> Result<GatewayClient, Failure> {
-        GatewayClient::new(self.url(), None).map_err(|error: ClientError| Failure::Machine {
-            doing: "making an HTTP client",
-            source: std::io::Error::other(error),
-        })
+        GatewayClient::for_director(self.url())
     }
 
     pub(super) const fn lock_kind(&self) -> &'static str {

@@ -10,6 +10,7 @@ mod gateway;
 mod idempotency;
 mod interrupted;
 mod leases;
+mod live;
 mod operators;
 mod scenario;
 mod shutdown;

@@ -1,0 +1,11 @@
+//! The live page: the scenario, played where everybody can watch it, and be its director.
+//!
+//! The page is drawn by the same code as the report: it asks for a picture of the record up to some
+//! moment and shows it. What happens is told by server-sent events that say no more than "look
+//! again", so none that gets lost does any harm.
+
+mod routes;
+mod studio;
+mod view;
+
+pub(crate) use self::{routes::router, studio::Studio};

@@ -1,0 +1,176 @@
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde::Deserialize;
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
+
+use crate::{
+    cli::millis,
+    client::GatewayClient,
+    events::{Act, Event, Recorder},
+    failure::Failure,
+    scenario::{Cue, Director, Hand},
+};
+
+/// Plays the scenario when a visitor of the page says so, one run at a time.
+///
+/// Cloning is cheap and shares it. The client processes end with the last clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Studio {
+    gateway: String,
+    recorder: Recorder,
+    changes: watch::Sender<u64>,
+    stage: Arc<Mutex<Stage>>,
+}
+
+/// How a run is to be played.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Settings {
+    pub(super) ttl_ms: u64,
+    pub(super) pause_ms: u64,
+    /// Whether the visitor stops and resumes client 1, instead of the clock.
+    #[serde(default)]
+    pub(super) by_hand: bool,
+}
+
+/// The present run, or the last one.
+#[derive(Debug, Default)]
+struct Stage {
+    run: u32,
+    settings: Option<Settings>,
+    /// One for each act that is being played.
+    cues: Vec<mpsc::Sender<Cue>>,
+    failure: Option<String>,
+    acts: JoinSet<()>,
+    playing: usize,
+}
+
+/// What the page shows beside the record.
+#[derive(Clone, Debug)]
+pub(super) struct Status {
+    pub(super) run: u32,
+    pub(super) playing: bool,
+    pub(super) settings: Option<Settings>,
+    pub(super) failure: Option<String>,
+}
+
+impl Studio {
+    /// A studio whose clients talk to the gateway at `url`, which has to record with
+    /// [`recorder`](Self::recorder).
+    pub(crate) fn new(url: String) -> Self {
+        let changes = watch::Sender::new(0);
+        let told = changes.clone();
+        let recorder = Recorder::new(move |_| told.send_modify(|version| *version += 1));
+        Self {
+            gateway: url,
+            recorder,
+            changes,
+            stage: Arc::default(),
+        }
+    }
+
+    /// What the gateway has to record with.
+    pub(crate) fn recorder(&self) -> Recorder {
+        self.recorder.clone()
+    }
+
+    /// Counts up whenever there is something new to see.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Begins to play both acts at the same time. False if a run is under way.
+    ///
+    /// # Errors
+    /// If this machine cannot make what a run needs.
+    pub(super) fn play(&self, settings: Settings) -> Result<bool, Failure> {
+        let director = Arc::new(Director {
+            gateway: self.gateway.clone(),
+            client: GatewayClient::for_director(self.gateway.clone())?,
+            recorder: self.recorder.clone(),
+            ttl: Duration::from_millis(settings.ttl_ms),
+            nonce: rand::random(),
+        });
+        let mut stage = self.stage();
+        if stage.playing > 0 {
+            return Ok(false);
+        }
+        self.recorder.clear();
+        let run = stage.run + 1;
+        *stage = Stage {
+            run,
+            settings: Some(settings),
+            playing: Act::BOTH.len(),
+            ..Stage::default()
+        };
+        for act in Act::BOTH {
+            let (cue, cues) = mpsc::channel(8);
+            stage.cues.push(cue);
+            let hand = match settings.by_hand {
+                true => Hand::Visitor(cues),
+                false => Hand::Clock(Duration::from_millis(settings.pause_ms)),
+            };
+            let (studio, director) = (self.clone(), Arc::clone(&director));
+            let playing = async move { studio.ended(director.play(run, act, hand).await) };
+            stage.acts.spawn(playing);
+        }
+        drop(stage);
+        self.changed();
+        Ok(true)
+    }
+
+    /// Tells both acts what the visitor wants. What makes no sense at the moment is forgotten.
+    pub(super) fn cue(&self, cue: Cue) {
+        for act in &self.stage().cues {
+            // A full channel belongs to a visitor who clicks faster than anything happens.
+            let _told = act.try_send(cue).is_ok();
+        }
+    }
+
+    pub(super) fn status(&self) -> Status {
+        let stage = self.stage();
+        Status {
+            run: stage.run,
+            playing: stage.playing > 0,
+            settings: stage.settings,
+            failure: stage.failure.clone(),
+        }
+    }
+
+    /// The events of the run so far, with times that count from its start; and the time now.
+    pub(super) fn record(&self) -> (Vec<Event>, u64) {
+        let mut events = self.recorder.events();
+        let start_ms = events.first().map_or(0, |event| event.at_ms);
+        for event in &mut events {
+            event.at_ms -= start_ms;
+        }
+        let now_ms = millis(self.recorder.elapsed()).saturating_sub(start_ms);
+        (events, now_ms)
+    }
+
+    fn ended(&self, result: Result<(), Failure>) {
+        let mut stage = self.stage();
+        stage.playing -= 1;
+        if let Err(failure) = result {
+            tracing::error!(%failure, "a run of the live page broke off");
+            stage.failure = Some(failure.to_string());
+        }
+        drop(stage);
+        self.changed();
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|version| *version += 1);
+    }
+
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        // Never half changed: a panic elsewhere does not spoil it.
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,115 @@
+use serde::Serialize;
+
+use super::studio::Studio;
+use crate::{
+    events::{Act, ClientName, Event, What},
+    report::{self, Scene},
+};
+
+/// What the page needs to know to show a run.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct View {
+    run: u32,
+    playing: bool,
+    now_ms: u64,
+    by_hand: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<String>,
+    acts: Vec<ActView>,
+}
+
+/// One act, in words.
+#[derive(Clone, Debug, Serialize)]
+struct ActView {
+    act: Act,
+    title: &'static str,
+    client_1: ClientState,
+    /// Good or bad, and why; nothing while it is being played.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<Verdict>,
+    events: Vec<Told>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Verdict {
+    good: bool,
+    sentence: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Told {
+    at_ms: u64,
+    lane: String,
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum ClientState {
+    /// It has not begun, or has ended.
+    Gone,
+    Running,
+    Stopped,
+}
+
+impl View {
+    pub(super) fn of(studio: &Studio) -> Self {
+        let status = studio.status();
+        let (events, now_ms) = studio.record();
+        let acts = Act::BOTH.map(|act| ActView::of(act, &events, status.playing));
+        Self {
+            run: status.run,
+            playing: status.playing,
+            now_ms,
+            by_hand: status.settings.is_some_and(|settings| settings.by_hand),
+            failure: status.failure,
+            acts: acts.into(),
+        }
+    }
+}
+
+impl ActView {
+    fn of(act: Act, events: &[Event], playing: bool) -> Self {
+        let events: Vec<_> = events.iter().filter(|event| event.act == act).collect();
+        let told = events.iter().filter(|event| !event.is_behind_the_scenes());
+        let verdict = Scene::of_act(act, events.iter().copied(), None)
+            .filter(Scene::has_verdict)
+            .map(|scene| Verdict {
+                good: !scene.lost_update(),
+                sentence: report::sentence(&scene),
+            });
+        Self {
+            act,
+            title: act.title(),
+            client_1: state_of_client_1(&events, playing && verdict.is_none()),
+            verdict,
+            events: told
+                .map(|event| Told {
+                    at_ms: event.at_ms,
+                    lane: event.lane.to_string(),
+                    text: event.to_string(),
+                })
+                .collect(),
+        }
+    }
+}
+
+fn state_of_client_1(events: &[&Event], playing: bool) -> ClientState {
+    let own = events
+        .iter()
+        .rfind(|event| event.client == Some(ClientName::One));
+    match own.map(|event| &event.what) {
+        Some(_) if !playing => ClientState::Gone,
+        // Others may do something about its lease while it stands still.
+        Some(_) if is_stopped(events) => ClientState::Stopped,
+        Some(_) => ClientState::Running,
+        None => ClientState::Gone,
+    }
+}
+
+fn is_stopped(events: &[&Event]) -> bool {
+    let last = events
+        .iter()
+        .rfind(|event| matches!(event.what, What::Paused { .. } | What::Resumed { .. }));
+    last.is_some_and(|event| matches!(event.what, What::Paused { .. }))
+}
