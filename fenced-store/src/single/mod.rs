@@ -49,9 +49,9 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// executed *yet*. It may be sent again only if doing it twice does no harm.
     ///
     /// # Errors
-    /// Those of [`Begin`], when the grant is refused; then the statement had no effect. Otherwise as
-    /// the database says of the statement; then nothing was stored. [`FenceError::CommitUnknown`] if
-    /// no answer came.
+    /// Those of [`Begin`], when the grant is refused; then the statement had no effect. Otherwise
+    /// as the database says of the statement; then nothing was stored.
+    /// [`FenceError::CommitUnknown`] if no answer came.
     ///
     /// # Cancel safety
     /// Not cancel safe: if the future is dropped, it is not known whether the statement was

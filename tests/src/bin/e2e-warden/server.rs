@@ -151,8 +151,8 @@ impl Recipe {
         }
     }
 
-    /// Redis, MariaDB and PgBouncer have nothing to save. Postgres, killed outright, would leave shared memory
-    /// behind: SIGQUIT is its immediate shutdown.
+    /// Redis, MariaDB and PgBouncer have nothing to save. Postgres, killed outright, would leave
+    /// shared memory behind: SIGQUIT is its immediate shutdown.
     const fn stop_signal(&self) -> Signal {
         match self {
             Self::Redis(_) | Self::MariaDb(_) | Self::PgBouncer(_) => Signal::KILL,
