@@ -5,6 +5,7 @@ mod load;
 mod mariadb;
 mod postgres;
 mod server;
+mod single;
 mod sqlite;
 mod transactions;
 mod wal;
@@ -16,6 +17,22 @@ use crate::{
 
 /// All figures, in the order in which they are measured.
 pub(crate) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "pg_single_vs_plain",
+        what: "a fenced update in one round trip / the same update, 1 client",
+        target: AtMost(1.15),
+        pinning: CrossCore,
+        both_pinnings: true,
+        measure: |setting| Box::pin(postgres::single(setting)),
+    },
+    Figure {
+        name: "pg_single_vs_plain_32",
+        what: "a fenced update in one round trip / the same update, 32 clients, a resource each",
+        target: AtMost(1.05),
+        pinning: CrossCore,
+        both_pinnings: true,
+        measure: |setting| Box::pin(postgres::single_of_many(setting)),
+    },
     Figure {
         name: "pg_tx_vs_plain_rtt3ms",
         what: "begin + update + commit / the same unfenced, 1 client, round trips of 3 ms",

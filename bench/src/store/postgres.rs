@@ -12,6 +12,7 @@ use super::{
     delay::Delay,
     load::Load,
     server::Server,
+    single,
     transactions::{Statements, fenced_vs_plain},
 };
 use crate::figure::{BoxError, Measured, Setting};
@@ -32,6 +33,20 @@ const MANY_CLIENTS: Load = Load {
     transactions: 8,
     shared_resource: false,
 };
+
+/// One statement of one client.
+pub(super) async fn single(setting: Setting) -> Result<Measured, BoxError> {
+    let server = Server::postgres(setting.pinning).await?;
+    let store = store(server.url().parse()?, ONE_CLIENT).await?;
+    single::fenced_vs_plain(store, ONE_CLIENT, setting.rounds).await
+}
+
+/// One statement of each of 32 clients.
+pub(super) async fn single_of_many(setting: Setting) -> Result<Measured, BoxError> {
+    let server = Server::postgres(setting.pinning).await?;
+    let store = store(server.url().parse()?, MANY_CLIENTS).await?;
+    single::fenced_vs_plain(store, MANY_CLIENTS, setting.rounds).await
+}
 
 /// 32 clients on loopback, each with a resource of its own.
 pub(super) async fn tx_on_loopback(setting: Setting) -> Result<Measured, BoxError> {

@@ -1,0 +1,101 @@
+//! Who has seen everything that a user of the store sees.
+
+use std::{collections::BTreeSet, error::Error, fmt};
+
+use fenced_store::FenceError;
+use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+
+/// Grants whose secrets are looked for, and texts to look in.
+#[derive(Default)]
+pub(crate) struct Witness {
+    grants: Vec<Sequencer>,
+    errors: Vec<String>,
+    others: Vec<String>,
+    /// The kinds of errors that there were.
+    kinds: BTreeSet<String>,
+}
+
+impl Witness {
+    /// A grant of a fresh holder, which is remembered.
+    pub(crate) fn grant(&mut self, issuer: &str, resource: &str, token: u64) -> Sequencer {
+        let grant = Sequencer::new(
+            Issuer::new(issuer).unwrap(),
+            ResourceName::new(resource).unwrap(),
+            FencingToken::new(token).unwrap(),
+            Holder::random(),
+        );
+        self.remember(&grant);
+        grant
+    }
+
+    pub(crate) fn remember(&mut self, grant: &Sequencer) {
+        self.saw(grant);
+        self.grants.push(grant.clone());
+    }
+
+    /// Something that can be printed.
+    pub(crate) fn saw(&mut self, what: &impl fmt::Debug) {
+        self.others.push(format!("{what:?} {what:#?}"));
+    }
+
+    /// An error, with its causes.
+    pub(crate) fn refused<T>(&mut self, result: Result<T, FenceError>) {
+        let Err(error) = result else {
+            panic!("something else was expected");
+        };
+        let debug = format!("{error:?}");
+        let kind = debug.split([' ', '(', '{']).next().unwrap_or_default();
+        self.kinds.insert(kind.to_owned());
+        let mut text = format!("{error} {debug} {error:#?}");
+        let mut cause: Option<&dyn Error> = error.source();
+        while let Some(error) = cause {
+            text.push_str(&format!(" {error} {error:?}"));
+            cause = error.source();
+        }
+        self.errors.push(text);
+    }
+
+    /// Every path was taken, and no text has a secret. `log` is the database's own.
+    ///
+    /// # Panics
+    /// If not.
+    pub(crate) fn assert_silent(&self, kinds: &[&str], log: &str, trace: &str) {
+        let expected: BTreeSet<_> = kinds.iter().copied().map(String::from).collect();
+        assert_eq!(self.kinds, expected);
+        let (errors, others) = (self.errors.join("\n"), self.others.join("\n"));
+        for (name, text) in [
+            ("an error", errors.as_str()),
+            ("something printed", &others),
+            ("the log of the database", log),
+            ("the trace", trace),
+        ] {
+            let text = text.to_lowercase();
+            for grant in &self.grants {
+                let holder = grant.holder();
+                let bytes = holder.expose_bytes();
+                let decimal = u128::from_be_bytes(bytes).to_string();
+                let listed = format!("{bytes:?}");
+                for secret in [holder.expose(), decimal, listed] {
+                    assert!(
+                        !text.contains(&secret),
+                        "{name} has the secret of {grant:?}"
+                    );
+                }
+            }
+        }
+        self.assert_found(&errors, log, trace);
+    }
+
+    /// The control: the search finds what is there.
+    fn assert_found(&self, errors: &str, log: &str, trace: &str) {
+        let claimed = &self.grants[0];
+        let (resource, digest) = (claimed.resource().as_str(), claimed.holder().digest());
+        assert!(errors.contains(resource) && trace.contains(resource));
+        assert!(log.is_empty() || (log.contains(resource) && log.contains(&digest)));
+        assert!(
+            self.others
+                .join("")
+                .contains(&claimed.holder().fingerprint())
+        );
+    }
+}
