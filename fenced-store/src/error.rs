@@ -73,6 +73,27 @@ pub enum FenceError {
         /// The issuer whose tokens the store takes.
         current: Issuer,
     },
+    /// The transaction comes late: one with its number or a greater one has been committed under
+    /// the same grant, see [`Begin::seq`](crate::Begin::seq). Final for this number, not for the
+    /// grant.
+    #[error(
+        "transaction {presented} of \"{resource}\" comes after {last}, which is committed: \
+         if it is not the same one, count on from there"
+    )]
+    OutOfOrder {
+        /// The protected resource.
+        resource: ResourceName,
+        /// The number that was presented.
+        presented: u64,
+        /// The number of the last transaction that was committed under the grant.
+        last: u64,
+    },
+    /// The number of a transaction is 0 or has more than 15 digits. Nothing was sent.
+    #[error("{presented} cannot number a transaction, take one from 1 to 999999999999999")]
+    SeqOutOfRange {
+        /// The number that was presented.
+        presented: u64,
+    },
     /// The same resource was named twice for one transaction. Nothing was sent.
     #[error("\"{resource}\" is named twice for one transaction: name each resource once")]
     RepeatedResource {
@@ -188,9 +209,11 @@ impl FenceError {
             | Self::NotClaimed { resource, .. }
             | Self::MarkLost { resource, .. }
             | Self::WrongIssuer { resource, .. }
+            | Self::OutOfOrder { resource, .. }
             | Self::RepeatedResource { resource } => Some(resource),
             Self::LeaseLost(lost) => Some(lost.resource()),
-            Self::Busy { .. }
+            Self::SeqOutOfRange { .. }
+            | Self::Busy { .. }
             | Self::Serialization { .. }
             | Self::Terminated { .. }
             | Self::CommitUnknown { .. }

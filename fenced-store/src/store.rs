@@ -21,6 +21,7 @@ use crate::{
 pub struct FencedStore<DB: Dialect> {
     pool: Pool<DB>,
     tx_options: DB::TxOptions,
+    audited: bool,
 }
 
 impl<DB: Dialect> FencedStore<DB> {
@@ -28,11 +29,33 @@ impl<DB: Dialect> FencedStore<DB> {
     #[must_use]
     pub fn new(pool: Pool<DB>) -> Self {
         counted::begin();
-        Self::with_tx_options(pool, <DB as Operations>::TxOptions::default())
+        Self {
+            pool,
+            tx_options: <DB as Operations>::TxOptions::default(),
+            audited: false,
+        }
     }
 
-    pub(crate) const fn with_tx_options(pool: Pool<DB>, tx_options: DB::TxOptions) -> Self {
-        Self { pool, tx_options }
+    /// Whether every committed transaction leaves a row per resource in the audit table: when,
+    /// under which grant, with which number, by which user of the database. Defaults to false.
+    ///
+    /// The row is part of the transaction: it is there if and only if the commit was made, and it
+    /// costs one insert per resource. The table is `fenced.audit` (Postgres) or `fenced_audit`;
+    /// nothing in it is a secret, and nothing of it is needed again.
+    #[must_use]
+    pub const fn audited(mut self, audited: bool) -> Self {
+        self.audited = audited;
+        self
+    }
+
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn with_tx_options(mut self, tx_options: DB::TxOptions) -> Self {
+        self.tx_options = tx_options;
+        self
+    }
+
+    pub(crate) const fn is_audited(&self) -> bool {
+        self.audited
     }
 
     /// The pool. What is written through it directly is not fenced.
@@ -138,6 +161,10 @@ impl<DB: Dialect> FencedStore<DB> {
 
 impl<DB: Dialect> Clone for FencedStore<DB> {
     fn clone(&self) -> Self {
-        Self::with_tx_options(self.pool.clone(), self.tx_options.clone())
+        Self {
+            pool: self.pool.clone(),
+            tx_options: self.tx_options.clone(),
+            audited: self.audited,
+        }
     }
 }

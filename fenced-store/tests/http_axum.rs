@@ -32,14 +32,12 @@ fn required() -> FencingLayer<Unsigned> {
     FencingLayer::required(unsigned()).resource(Scope::path("/accounts/", "account:"))
 }
 
-async fn show(Fenced(sequencer): Fenced) -> String {
-    format!("{} {}", sequencer.resource(), sequencer.token())
+async fn show(fenced: Fenced) -> String {
+    format!("{} {}", fenced.resource(), fenced.token())
 }
 
 async fn show_if_any(fenced: Option<Fenced>) -> String {
-    fenced.map_or("none".into(), |Fenced(sequencer)| {
-        sequencer.token().to_string()
-    })
+    fenced.map_or("none".into(), |fenced| fenced.token().to_string())
 }
 
 async fn send(

@@ -71,7 +71,7 @@ impl Service<Request<()>> for Leaf {
                 let token = request
                     .extensions()
                     .get()
-                    .map(|Fenced(it)| it.token().to_string());
+                    .map(|fenced: &Fenced| fenced.token().to_string());
                 let headers = format!("{:?}", request.headers());
                 let mut response = Response::new(Full::from(token.unwrap_or_default()));
                 response

@@ -62,10 +62,20 @@ impl Service {
     }
 
     async fn send(&self, method: &str, path: &str, sequencer: &Sequencer) -> Response<Body> {
+        self.send_with(method, path, FencingHeader::new(sequencer))
+            .await
+    }
+
+    async fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        header: FencingHeader<'_>,
+    ) -> Response<Body> {
         let request = Request::builder()
             .method(method)
             .uri(path)
-            .header(&FENCING_TOKEN, FencingHeader::new(sequencer))
+            .header(&FENCING_TOKEN, header)
             .body(Body::empty())
             .unwrap();
         self.router.clone().oneshot(request).await.unwrap()
@@ -84,18 +94,15 @@ type Store = State<SqliteFencedStore>;
 
 const DEPOSIT: &str = "UPDATE accounts SET balance = balance + 10 WHERE name = $1";
 
-async fn deposit(
-    State(store): Store,
-    Fenced(sequencer): Fenced,
-) -> Result<(Receipt, StatusCode), FenceError> {
-    let mut tx = store.begin(&sequencer).await?;
-    let name = sequencer.resource().as_str();
+async fn deposit(State(store): Store, fenced: Fenced) -> Result<(Receipt, StatusCode), FenceError> {
+    let mut tx = store.begin(&fenced).await?;
+    let name = fenced.resource().as_str();
     sqlx::query(DEPOSIT).bind(name).execute(&mut *tx).await?;
     Ok((tx.commit().await?, StatusCode::NO_CONTENT))
 }
 
-async fn touch(State(store): Store, Fenced(sequencer): Fenced) -> Result<Receipt, FenceError> {
-    store.begin(&sequencer).await?.commit().await
+async fn touch(State(store): Store, fenced: Fenced) -> Result<Receipt, FenceError> {
+    store.begin(&fenced).await?.commit().await
 }
 
 /// What a forgetful programmer writes: the layer is there, and the write is not fenced. It says so
@@ -111,8 +118,8 @@ async fn ignore_the_token(
     Ok((StatusCode::NO_CONTENT, forged))
 }
 
-async fn broken(State(store): Store, Fenced(sequencer): Fenced) -> Result<Receipt, FenceError> {
-    let mut tx = store.begin(&sequencer).await?;
+async fn broken(State(store): Store, fenced: Fenced) -> Result<Receipt, FenceError> {
+    let mut tx = store.begin(&fenced).await?;
     sqlx::query(DEPOSIT)
         .bind("account:42")
         .execute(&mut *tx)
@@ -170,6 +177,27 @@ async fn a_stale_holder_gets_412_and_the_row_stays_as_it_was() {
     let response = service.send("PUT", "/accounts/42", &newer).await;
     assert_eq!(accepted(&response), Some("34"));
     assert_eq!(service.balance().await, 20);
+}
+
+/// `begin(&fenced)` takes the number along; the handler has nothing to do for it.
+#[tokio::test]
+async fn a_numbered_write_that_comes_twice_is_made_once() {
+    let service = Service::start().await;
+    let sequencer = sequencer(33);
+    service.store.claim(&sequencer).await.unwrap();
+    let header = FencingHeader::new(&sequencer).seq(7).unwrap();
+    let response = service.send_with("PUT", "/accounts/42", header).await;
+    assert_eq!(accepted(&response), Some("33"));
+
+    let copy = service.send_with("PUT", "/accounts/42", header).await;
+    assert_eq!(copy.status(), StatusCode::PRECONDITION_FAILED);
+    assert_eq!(accepted(&copy), None);
+    assert_eq!(slug(copy).await, "fencing-sequence-stale");
+    assert_eq!(service.balance().await, 10);
+    // The control: without a number the copy is made, too.
+    service.send("PUT", "/accounts/42", &sequencer).await;
+    service.send("PUT", "/accounts/42", &sequencer).await;
+    assert_eq!(service.balance().await, 30);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use fenced_store::{
     FenceError, Receipt,
     http::{Fenced, Problem},
 };
-use lock_core::{ResourceName, Sequencer};
+use lock_core::ResourceName;
 
 use super::{
     account_resource,
@@ -36,8 +36,9 @@ pub(super) async fn read<DB: Ledger>(
 ) -> Result<(Option<Receipt>, Json<AccountBody>), ApiError> {
     let resource = resource(&id)?;
     let (receipt, balance) = match fenced {
-        Some(Fenced(sequencer)) => {
-            let mut tx = app.store().begin(&sequencer).await?;
+        Some(fenced) => {
+            // A read takes no number.
+            let mut tx = app.store().begin(fenced.sequencer()).await?;
             let balance = DB::balance(&mut tx, &id).await?;
             (Some(tx.commit().await?), balance)
         }
@@ -52,14 +53,14 @@ pub(super) async fn read<DB: Ledger>(
 pub(super) async fn write<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
-    Fenced(sequencer): Fenced,
+    fenced: Fenced,
     Segment(id): Segment,
     Body(BalanceBody { balance }): Body<BalanceBody>,
 ) -> Result<(Receipt, Json<AccountBody>), ApiError> {
     let resource = resource(&id)?;
     check_balance(balance)?;
-    let token = sequencer.token();
-    let writing = fenced_write(app.clone(), sequencer, id.clone(), balance);
+    let token = fenced.token();
+    let writing = fenced_write(app.clone(), fenced, id.clone(), balance);
     match time_limit::to_the_end(app.time_limit, writing).await {
         Ok((receipt, before)) => {
             let (token, high_water, after) = (Some(token), Some(receipt.token()), balance);
@@ -91,11 +92,11 @@ pub(super) async fn write<DB: Ledger>(
 
 async fn fenced_write<DB: Ledger>(
     app: App<DB>,
-    sequencer: Sequencer,
+    fenced: Fenced,
     id: String,
     balance: i64,
 ) -> Result<(Receipt, Option<i64>), FenceError> {
-    let mut tx = app.store().begin(&sequencer).await?;
+    let mut tx = app.store().begin(&fenced).await?;
     let before = DB::balance(&mut tx, &id).await?;
     DB::set_balance(&mut tx, &id, balance).await?;
     Ok((tx.commit().await?, before))

@@ -110,12 +110,12 @@ pub(super) async fn acquire<DB: Ledger>(
 pub(super) async fn renew<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
-    Fenced(sequencer): Fenced,
+    fenced: Fenced,
     Body(RenewBody { ttl_ms }): Body<RenewBody>,
 ) -> Result<Json<RenewedBody>, ApiError> {
     let ttl = ttl(ttl_ms)?;
-    let (resource, token) = (sequencer.resource(), sequencer.token());
-    match app.locks().renew(&sequencer, ttl).await? {
+    let (resource, token) = (fenced.resource(), fenced.token());
+    match app.locks().renew(fenced.sequencer(), ttl).await? {
         Renewed::Renewed(lease) => {
             witness.note(resource, What::Renewed { token, ttl_ms });
             let remaining_ms = millis(lease.deadline().since(app.locks().clock().now()));
@@ -135,12 +135,12 @@ pub(super) async fn renew<DB: Ledger>(
 pub(super) async fn release<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
-    Fenced(sequencer): Fenced,
+    fenced: Fenced,
 ) -> Result<StatusCode, ApiError> {
-    match app.locks().release(&sequencer).await? {
+    match app.locks().release(fenced.sequencer()).await? {
         Released::Released => {
-            let token = sequencer.token();
-            witness.note(sequencer.resource(), What::Released { token });
+            let token = fenced.token();
+            witness.note(fenced.resource(), What::Released { token });
             Ok(StatusCode::NO_CONTENT)
         }
         Released::NotHolder => Err(ended().into()),

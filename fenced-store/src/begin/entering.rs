@@ -1,6 +1,6 @@
 use lock_core::{ResourceName, Sequencer};
 
-use super::Presented;
+use super::{Presented, Seq};
 use crate::{FenceError, entry::Entry};
 
 /// What a transaction has to pass when it begins.
@@ -8,6 +8,7 @@ use crate::{FenceError, entry::Entry};
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct Entering {
     entrants: Vec<Entrant>,
+    audited: bool,
     entry: Entry,
 }
 
@@ -15,6 +16,7 @@ pub struct Entering {
 #[derive(Debug)]
 pub(crate) struct Entrant {
     sequencer: Sequencer,
+    seq: Option<Seq>,
 }
 
 impl Entering {
@@ -22,8 +24,12 @@ impl Entering {
     /// a claim, while one in `b` waits for `a`, behind a claim, would be four that wait for ever.
     pub(crate) fn of<'a>(
         presented: impl Iterator<Item = &'a Presented<'a>>,
+        seq: Option<u64>,
+        audited: bool,
     ) -> Result<Self, FenceError> {
-        let mut entrants: Vec<_> = presented.map(Entrant::of).collect();
+        let mut entrants: Vec<Entrant> = presented
+            .map(|presented| Entrant::of(presented, seq))
+            .collect::<Result<_, _>>()?;
         entrants.sort_by(|one, other| one.resource().cmp(other.resource()));
         let mut neighbours = entrants.iter().zip(entrants.iter().skip(1));
         if let Some((twice, _)) = neighbours.find(|(one, next)| one.resource() == next.resource()) {
@@ -31,12 +37,21 @@ impl Entering {
             return Err(FenceError::RepeatedResource { resource });
         }
         let entry = Entry::random();
-        Ok(Self { entrants, entry })
+        Ok(Self {
+            entrants,
+            audited,
+            entry,
+        })
     }
 
     /// In the order of their names, each resource once.
     pub(crate) fn entrants(&self) -> &[Entrant] {
         &self.entrants
+    }
+
+    /// Whether the transaction leaves a row in the audit for each of them.
+    pub(crate) const fn audited(&self) -> bool {
+        self.audited
     }
 
     /// By what the commit knows that this is still the transaction that entered.
@@ -46,9 +61,11 @@ impl Entering {
 }
 
 impl Entrant {
-    fn of(presented: &Presented<'_>) -> Self {
+    /// `seq` is for all of them and goes before one's own.
+    fn of(presented: &Presented<'_>, seq: Option<u64>) -> Result<Self, FenceError> {
         let sequencer = presented.sequencer().clone();
-        Self { sequencer }
+        let seq = seq.or(presented.seq()).map(Seq::new).transpose()?;
+        Ok(Self { sequencer, seq })
     }
 
     fn resource(&self) -> &ResourceName {
@@ -58,5 +75,10 @@ impl Entrant {
     /// The grant that the mark has to show.
     pub(crate) const fn sequencer(&self) -> &Sequencer {
         &self.sequencer
+    }
+
+    /// The number that the transaction has under this grant.
+    pub(crate) const fn seq(&self) -> Option<Seq> {
+        self.seq
     }
 }

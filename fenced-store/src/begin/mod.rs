@@ -2,13 +2,17 @@
 
 mod entering;
 mod presented;
+mod seq;
 
 use std::{fmt, future::IntoFuture, iter};
 
 use lock_core::BoxFuture;
 
-pub(crate) use self::entering::{Entering, Entrant};
 pub use self::presented::Presented;
+pub(crate) use self::{
+    entering::{Entering, Entrant},
+    seq::Seq,
+};
 #[cfg(feature = "postgres")]
 use crate::Receipt;
 use crate::{Dialect, FenceError, FencedStore, FencedTx, counted, uninterrupted::uninterrupted};
@@ -20,9 +24,11 @@ use crate::{Dialect, FenceError, FencedStore, FencedTx, counted, uninterrupted::
 /// of the calls, so that two transactions and the claims between them do not wait in a circle.
 ///
 /// # Errors
-/// [`FenceError::RepeatedResource`], before anything is sent. Fenced: [`FenceError::Stale`],
-/// [`FenceError::DuplicateToken`], [`FenceError::NotClaimed`], [`FenceError::WrongIssuer`], and
-/// with a guard those of [`ProtectedGuard::begin`](crate::ProtectedGuard::begin). The first that is
+/// [`FenceError::RepeatedResource`] and [`FenceError::SeqOutOfRange`], before anything is sent.
+/// Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::NotClaimed`],
+/// [`FenceError::WrongIssuer`], and with a guard those of
+/// [`ProtectedGuard::begin`](crate::ProtectedGuard::begin). Then [`FenceError::OutOfOrder`], if the
+/// transaction is numbered. The first that is
 /// refused refuses all, and [`FenceError::resource`] says which. A refusal changes nothing.
 ///
 /// # Cancel safety
@@ -32,6 +38,7 @@ pub struct Begin<'a, DB: Dialect> {
     store: &'a FencedStore<DB>,
     first: Presented<'a>,
     others: Vec<Presented<'a>>,
+    seq: Option<u64>,
 }
 
 impl<'a, DB: Dialect> Begin<'a, DB> {
@@ -41,6 +48,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
             store,
             first,
             others,
+            seq: None,
         }
     }
 
@@ -50,6 +58,23 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
     /// different resources are never compared.
     pub fn and(mut self, another: impl Into<Presented<'a>>) -> Self {
         self.others.push(another.into());
+        self
+    }
+
+    /// Numbers the transaction among those of its grant: it begins only if the number is greater
+    /// than those of all transactions that were committed under the same grant.
+    ///
+    /// So what a holder sends twice, or what overtakes, is refused, as
+    /// [`FenceError::OutOfOrder`]. From 1 to 999 999 999 999 999, with gaps as you like. The number
+    /// counts for every resource that is entered, those added later included. It is taken by the
+    /// commit: after a rollback it may be used again, and one that is under way is waited for. A
+    /// new grant begins afresh.
+    ///
+    /// After a [`FenceError::CommitUnknown`] the same number tells what became of it, if nobody
+    /// else counts under this grant: `OutOfOrder` with that very number as the last means that it
+    /// was committed.
+    pub const fn seq(mut self, number: u64) -> Self {
+        self.seq = Some(number);
         self
     }
 
@@ -68,7 +93,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
         for presented in self.presented() {
             presented.check()?;
         }
-        Entering::of(self.presented())
+        Entering::of(self.presented(), self.seq, self.store.is_audited())
     }
 
     /// What the store's answer means.
@@ -123,6 +148,7 @@ impl<DB: Dialect> fmt::Debug for Begin<'_, DB> {
             .field("database", &DB::NAME)
             .field("first", &self.first)
             .field("others", &self.others)
+            .field("seq", &self.seq)
             .finish_non_exhaustive()
     }
 }

@@ -2,17 +2,33 @@ use lock_core::Sequencer;
 
 use crate::{Dialect, FenceError, ProtectedGuard, protected::Held};
 
-/// A grant that is presented to the store: a [`Sequencer`], or a [`ProtectedGuard`], which knows
-/// more about it.
+/// A grant that is presented to the store: a [`Sequencer`]; a [`ProtectedGuard`], which knows more
+/// about it; or, with feature `tower`, an `http::Fenced`, the grant of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Presented<'a> {
     sequencer: &'a Sequencer,
+    seq: Option<u64>,
     held: Option<&'a Held>,
 }
 
 impl<'a> Presented<'a> {
+    /// With the number that the holder has given to this transaction.
+    #[cfg(feature = "tower")]
+    pub(crate) const fn numbered(sequencer: &'a Sequencer, seq: Option<u64>) -> Self {
+        Self {
+            sequencer,
+            seq,
+            held: None,
+        }
+    }
+
     pub(super) const fn sequencer(&self) -> &'a Sequencer {
         self.sequencer
+    }
+
+    /// The number that came with the grant.
+    pub(super) const fn seq(&self) -> Option<u64> {
+        self.seq
     }
 
     /// Whether there is any point in asking the store.
@@ -33,6 +49,7 @@ impl<'a> From<&'a Sequencer> for Presented<'a> {
     fn from(sequencer: &'a Sequencer) -> Self {
         Self {
             sequencer,
+            seq: None,
             held: None,
         }
     }
@@ -42,6 +59,7 @@ impl<'a, DB: Dialect> From<&'a ProtectedGuard<DB>> for Presented<'a> {
     fn from(guard: &'a ProtectedGuard<DB>) -> Self {
         Self {
             sequencer: guard.sequencer(),
+            seq: None,
             held: Some(guard.held()),
         }
     }

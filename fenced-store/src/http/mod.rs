@@ -18,11 +18,11 @@
 //!
 //! async fn deposit(
 //!     State(store): State<SqliteFencedStore>,
-//!     Fenced(sequencer): Fenced,
+//!     fenced: Fenced,
 //! ) -> Result<(Receipt, StatusCode), FenceError> {
-//!     let mut tx = store.begin(&sequencer).await?;
+//!     let mut tx = store.begin(&fenced).await?;
 //!     sqlx::query("UPDATE accounts SET balance = balance + 10 WHERE name = $1")
-//!         .bind(sequencer.resource().as_str())
+//!         .bind(fenced.resource().as_str())
 //!         .execute(&mut *tx)
 //!         .await?;
 //!     Ok((tx.commit().await?, StatusCode::NO_CONTENT)) // the receipt becomes Fencing-Accepted
@@ -47,7 +47,8 @@
 //!    HEAD, OPTIONS and TRACE, and leaves those alone. It boxes nothing and keeps the error type: a
 //!    refusal is a response. Put it on the route with `MethodRouter::route_layer`, before
 //!    `.get(..)`: then what is 404 or 405 stays so.
-//! 5. [`Fenced`] hands the sequencer to the handler, the handler hands it to the store.
+//! 5. [`Fenced`] is what the handler gets, and hands to the store: the grant, and the number of
+//!    the write if the client counts.
 //! 6. `FencedTx::commit` gives a [`Receipt`](crate::Receipt), and only a receipt sets
 //!    [`FENCING_ACCEPTED`]: where the layer looks, it takes the header off a response that no
 //!    receipt is part of. So it does not go around a service that passes on the answers of another
@@ -66,6 +67,7 @@
 //! | of another lock service than ours | 403 | `fencing-token-wrong-issuer` | no |
 //! | too great to have been issued | 403 | `fencing-token-implausible` | no |
 //! | [`Stale`] | 412 | `fencing-token-stale` | never: acquire again |
+//! | [`OutOfOrder`] | 412 | `fencing-sequence-stale` | never with this number |
 //! | [`NotClaimed`] | 412 | `fencing-token-not-claimed` | after the claim |
 //! | [`MarkLost`] | 412 | `fencing-mark-lost` | never: acquire again |
 //! | [`DuplicateToken`] | 409 | `fencing-token-holder-conflict` | never: acquire again |
@@ -75,6 +77,7 @@
 //! | no layer, no tables, no privilege, a bad statement | 500 | `fencing-service-fault` | no |
 //!
 //! [`Stale`]: crate::FenceError::Stale
+//! [`OutOfOrder`]: crate::FenceError::OutOfOrder
 //! [`NotClaimed`]: crate::FenceError::NotClaimed
 //! [`MarkLost`]: crate::FenceError::MarkLost
 //! [`DuplicateToken`]: crate::FenceError::DuplicateToken

@@ -39,7 +39,8 @@ impl<V: TokenVerifier> Policy<V> {
         if !self.scope.admits(request, sequencer.resource()) {
             return Err(Rejection::WrongResource);
         }
-        request.extensions.insert(Fenced(sequencer));
+        let seq = header.sequence_number();
+        request.extensions.insert(Fenced { sequencer, seq });
         Ok(Some(to_client))
     }
 }

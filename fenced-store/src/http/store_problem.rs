@@ -53,6 +53,11 @@ impl From<&FenceError> for Problem {
             FenceError::WrongIssuer { resource, .. } => Self::new(ProblemType::WRONG_ISSUER)
                 .detail("the store takes the tokens of another lock service only")
                 .with("resource", resource.as_str()),
+            FenceError::OutOfOrder {
+                resource,
+                presented,
+                last,
+            } => Self::out_of_order(resource, *presented, *last),
             FenceError::Busy { .. } | FenceError::Serialization { .. } => {
                 Self::unavailable("others were faster: send the request again, with the same token")
             }
@@ -73,6 +78,7 @@ impl From<&FenceError> for Problem {
             FenceError::Db { .. }
             | FenceError::Aborted
             | FenceError::RepeatedResource { .. }
+            | FenceError::SeqOutOfRange { .. }
             | FenceError::NotMigrated { .. }
             | FenceError::Migration { .. } => Self::new(ProblemType::SERVICE_FAULT)
                 .detail("nothing was written: the operator finds the reason in the log"),
@@ -81,6 +87,17 @@ impl From<&FenceError> for Problem {
 }
 
 impl Problem {
+    fn out_of_order(resource: &ResourceName, presented: u64, last: u64) -> Self {
+        Self::new(ProblemType::SEQUENCE_STALE)
+            .detail(
+                "a write with this number or a greater one was made under the same token: \
+                 if it was not this one, count on from the last",
+            )
+            .with("resource", resource.as_str())
+            .with("seq", presented)
+            .with("last_seq", last)
+    }
+
     /// Fails closed: what could not be checked was not done.
     fn unavailable(detail: &str) -> Self {
         Self::new(ProblemType::STORE_UNAVAILABLE)

@@ -5,12 +5,14 @@
 //! until the transaction ends; InnoDB serves lock requests in their order, so a claim is not
 //! overtaken.
 
+mod audit;
 mod claim;
 mod enter;
 mod error;
 mod migrate;
 mod older;
 mod options;
+mod order;
 
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
@@ -44,7 +46,7 @@ impl FencedStore<MySql> {
     /// The same store, with these settings for claims and transactions.
     #[must_use]
     pub fn with_options(self, options: MySqlTxOptions) -> Self {
-        Self::with_tx_options(self.pool().clone(), options)
+        self.with_tx_options(options)
     }
 }
 
@@ -83,6 +85,8 @@ impl Operations for MySql {
         for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
             enter::enter(&mut tx, options, sequencer, entering.entry()).await?;
         }
+        order::take(&mut tx, options, entering).await?;
+        audit::record(&mut tx, entering).await?;
         Ok(tx)
     }
 

@@ -11,7 +11,7 @@ pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
         return Err(source);
     };
     match error.code() {
-        "FN001" | "FN002" | "FN003" | "FN004" => refusal(error).ok_or(source),
+        "FN001" | "FN002" | "FN003" | "FN004" | "FN005" => refusal(error).ok_or(source),
         // In an aborted transaction.
         "25P02" => Ok(FenceError::Aborted),
         // A lock timeout; too many connections.
@@ -118,6 +118,14 @@ fn refusal(error: &PgDatabaseError) -> Option<FenceError> {
             current: issuers.current,
         });
     }
+    if error.code() == "FN005" {
+        let order: Order = serde_json::from_str(detail).ok()?;
+        return Some(FenceError::OutOfOrder {
+            resource: order.resource,
+            presented: order.presented,
+            last: order.last,
+        });
+    }
     let Token {
         resource,
         presented,
@@ -153,4 +161,11 @@ struct Issuers {
     resource: ResourceName,
     presented: Issuer,
     current: Issuer,
+}
+
+#[derive(Deserialize)]
+struct Order {
+    resource: ResourceName,
+    presented: u64,
+    last: u64,
 }

@@ -35,7 +35,7 @@ impl FencedStore<Postgres> {
     /// The same store, with these settings for claims and transactions.
     #[must_use]
     pub fn with_options(self, options: PgTxOptions) -> Self {
-        Self::with_tx_options(self.pool().clone(), options)
+        self.with_tx_options(options)
     }
 }
 

@@ -16,12 +16,7 @@ use super::{
     error::{is_of_the_server, is_statement_gone, of_commit, of_fused},
     statement::milliseconds,
 };
-use crate::{
-    FenceError,
-    begin::{Entering, Entrant},
-    single::Statement,
-    strays::past_strays,
-};
+use crate::{FenceError, begin::Entering, single::Statement, strays::past_strays};
 
 /// How many rows the statement affected. The transaction is the message's own.
 pub(super) async fn execute(
@@ -110,15 +105,26 @@ fn fused(
     let lock_timeout = milliseconds(lock_timeout);
     let mut placeholders = (arguments + 1..).map(|number| format!("${number}"));
     let mut next = || placeholders.next().unwrap_or_default();
-    let enter = |_: &Entrant| {
-        let grant = [next(), next(), next(), next()].join(", ");
-        format!("fenced.enter({grant}, {lock_timeout}), ")
-    };
-    let enter: String = entering.entrants().iter().map(enter).collect();
-    let autocommit = next();
+    let (autocommit, tx) = (next(), entering.audited().then(&mut next));
+    let (mut enter, mut in_order, mut record) = (String::new(), String::new(), String::new());
+    for entrant in entering.entrants() {
+        let (resource, token, holder, issuer) = (next(), next(), next(), next());
+        let grant = format!("{resource}, {token}, {holder}, {issuer}");
+        enter += &format!("fenced.enter({grant}, {lock_timeout}), ");
+        let seq = entrant.seq().map(|_| next());
+        if let Some(seq) = &seq {
+            let numbered = format!("{resource}, {token}, {holder}, {seq}");
+            in_order += &format!("fenced.in_order({numbered}, {lock_timeout}), ");
+        }
+        if let Some(tx) = &tx {
+            let seq = seq.as_deref().unwrap_or("NULL");
+            record += &format!("fenced.record({grant}, {tx}, {seq}), ");
+        }
+    }
     AssertSqlSafe(format!(
         "WITH fenced_write AS ({statement}\nRETURNING 1) \
-         SELECT {enter}(SELECT pg_catalog.count(*) FROM fenced_write) AS {ROWS_AFFECTED} \
+         SELECT {enter}{in_order}{record}\
+         (SELECT pg_catalog.count(*) FROM fenced_write) AS {ROWS_AFFECTED} \
          WHERE {autocommit}::fenced.autocommit",
     ))
     .into_sql_str()
@@ -126,14 +132,21 @@ fn fused(
 
 /// In the order of the placeholders.
 fn bind(arguments: &mut PgArguments, entering: &Entering) -> Result<(), BoxDynError> {
+    arguments.add(Autocommit)?;
+    if entering.audited() {
+        arguments.add(entering.entry().to_string())?;
+    }
     for entrant in entering.entrants() {
         let sequencer = entrant.sequencer();
         arguments.add(sequencer.resource().as_str())?;
         arguments.add(i64::from(sequencer.token()))?;
         arguments.add(sequencer.holder().digest())?;
         arguments.add(sequencer.issuer().as_str())?;
+        if let Some(seq) = entrant.seq() {
+            arguments.add(i64::from(seq))?;
+        }
     }
-    arguments.add(Autocommit)
+    Ok(())
 }
 
 /// `true` of the type `fenced.autocommit`, whose values exist outside of transactions only.

@@ -89,14 +89,40 @@ pub(super) fn begin(entering: &Entering, options: &PgTxOptions) -> SqlStr {
         milliseconds(options.idle_timeout),
         milliseconds(options.statement_timeout),
     );
+    let (entrants, entry) = (entering.entrants(), entering.entry());
     let enter =
         |entrant: &Entrant| format!("fenced.enter({}, {timeouts}), ", grant(entrant.sequencer()));
-    let enter: String = entering.entrants().iter().map(enter).collect();
+    let enter: String = entrants.iter().map(enter).collect();
+    let in_order = |entrant: &Entrant| in_order(entrant, options);
+    let in_order: String = entrants.iter().filter_map(in_order).collect();
+    let audited = entrants.iter().filter(|_| entering.audited());
+    let record: String = audited.map(|entrant| record(entrant, entry)).collect();
     sql(format!(
-        "{isolation}{REFUSE_STRAY}, {enter}\
-         pg_catalog.set_config('fenced.entry', '{}', true); BEGIN",
-        entering.entry(),
+        "{isolation}{REFUSE_STRAY}, {enter}{in_order}{record}\
+         pg_catalog.set_config('fenced.entry', '{entry}', true); BEGIN",
     ))
+}
+
+/// Takes the number of the transaction, if it has one.
+fn in_order(entrant: &Entrant, options: &PgTxOptions) -> Option<String> {
+    let (seq, sequencer) = (entrant.seq()?, entrant.sequencer());
+    Some(format!(
+        "fenced.in_order({}, {}, {}, {}, {}), ",
+        literal(sequencer.resource().as_str()),
+        sequencer.token(),
+        literal(&sequencer.holder().digest()),
+        seq.get(),
+        milliseconds(options.lock_timeout),
+    ))
+}
+
+/// Leaves a row in the audit.
+fn record(entrant: &Entrant, entry: Entry) -> String {
+    let seq = entrant
+        .seq()
+        .map_or_else(|| "NULL".to_owned(), |seq| seq.get().to_string());
+    let grant = grant(entrant.sequencer());
+    format!("fenced.record({grant}, '{entry}', {seq}), ")
 }
 
 /// Commits, or fails.
@@ -170,7 +196,7 @@ mod tests {
         let holder = Holder::random();
         let sequencer = sequencer("account:42", holder);
         let options = PgTxOptions::default();
-        let entering = Entering::of([&(&sequencer).into()].into_iter()).unwrap();
+        let entering = Entering::of([&(&sequencer).into()].into_iter(), Some(1), true).unwrap();
         for sql in [claim(&sequencer, &options), begin(&entering, &options)] {
             assert!(!sql.as_str().contains(&holder.expose()), "{sql:?}");
         }

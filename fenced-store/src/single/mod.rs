@@ -46,7 +46,8 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// matches anything.
     ///
     /// **When the answer is lost** ([`FenceError::CommitUnknown`]) the statement may not have been
-    /// executed *yet*. It may be sent again only if doing it twice does no harm.
+    /// executed *yet*. It may be sent again only if doing it twice does no harm, or with the
+    /// [number](Begin::seq) that it had.
     ///
     /// # Errors
     /// Those of [`Begin`], when the grant is refused; then the statement had no effect. Otherwise

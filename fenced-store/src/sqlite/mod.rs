@@ -1,8 +1,10 @@
 //! SQLite: `BEGIN IMMEDIATE` makes a transaction the one writer of the file, so a plain read of the
 //! mark in it is a check that holds until the transaction ends.
 
+mod audit;
 mod error;
 mod migrate;
+mod order;
 
 use std::time::Duration;
 
@@ -100,6 +102,8 @@ impl Operations for Sqlite {
             let mark = mark(&mut tx, sequencer.resource()).await?;
             rule::enter(mark.as_ref(), sequencer)?;
         }
+        order::take(&mut tx, entering).await?;
+        audit::record(&mut tx, entering).await?;
         Ok(tx)
     }
 

@@ -4,10 +4,12 @@
 //! tests mount this module too, for the databases that need a server.
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
+mod audit;
 mod claim;
 mod enter;
 mod errors;
 mod migrate;
+mod order;
 mod settle;
 mod several;
 mod single;
@@ -17,7 +19,7 @@ use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
 pub(crate) use self::{
-    claim::*, enter::*, errors::*, migrate::*, settle::*, several::*, single::*,
+    audit::*, claim::*, enter::*, errors::*, migrate::*, order::*, settle::*, several::*, single::*,
 };
 
 /// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.
@@ -63,6 +65,9 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
 
     /// Everything in the tables of fenced-store, as text.
     fn dump(&self) -> impl Future<Output = String> + Send;
+
+    /// The audit, in the order in which its rows were written.
+    fn audit(&self) -> impl Future<Output = Vec<AuditRow>> + Send;
 
     /// Deletes the mark by hand, which nobody should.
     fn delete_mark(&self, resource: &ResourceName) -> impl Future<Output = ()> + Send;
@@ -159,6 +164,19 @@ macro_rules! rule_cases {
             single_write_of_other_grants_is_refused,
             single_write_that_fails_stores_nothing,
             single_write_may_enter_several_resources,
+            single_write_takes_its_number_and_leaves_its_row,
+            numbers_have_to_rise,
+            a_number_out_of_range_is_refused_unsent,
+            a_number_that_was_rolled_back_is_free_again,
+            a_new_grant_counts_afresh,
+            a_number_counts_for_every_resource_entered,
+            a_number_under_way_is_waited_for,
+            of_the_same_number_at_once_one_is_accepted,
+            without_numbers_every_copy_is_accepted,
+            a_commit_leaves_a_row_for_each_resource,
+            what_is_not_committed_leaves_no_row,
+            no_audit_unless_asked_for,
+            no_secret_in_the_audit,
             no_secret_in_errors_or_tables,
             missing_tables_are_named,
             migrations_run_again_and_at_once,

@@ -111,3 +111,23 @@ pub(crate) async fn single_write_may_enter_several_resources<H: Harness>() {
     assert_eq!(error.resource(), Some(other.resource()));
     assert_eq!(balance(&world).await, 101);
 }
+
+/// Sent again with its number, it is not made twice; and it is in the audit once.
+pub(crate) async fn single_write_takes_its_number_and_leaves_its_row<H: Harness>() {
+    let world: H = fresh().await;
+    let grant = grant("account:42", 33);
+    let store = world.store().clone().audited(true);
+    store.claim(&grant).await.unwrap();
+    let write = "UPDATE accounts SET balance = balance + 1";
+    store.begin(&grant).seq(7).execute(write).await.unwrap();
+    match store.begin(&grant).seq(7).execute(write).await.unwrap_err() {
+        FenceError::OutOfOrder {
+            presented, last, ..
+        } => assert_eq!((presented, last), (7, 7)),
+        other => panic!("{other:?}"),
+    }
+    store.begin(&grant).execute(write).await.unwrap();
+    assert_eq!(balance(&world).await, 102);
+    let rows: Vec<_> = world.audit().await.into_iter().map(|row| row.seq).collect();
+    assert_eq!(rows, [Some(7), None]);
+}

@@ -5,13 +5,13 @@ use std::time::Duration;
 use fenced_store::{Executed, FenceError, FencedStore, SqliteFencedStore};
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    Executor, Sqlite, SqliteConnection, SqlitePool,
+    Executor, Row, Sqlite, SqliteConnection, SqlitePool,
     migrate::{MigrateError, Migrator},
-    sqlite::{SqliteConnectOptions, SqlitePoolOptions},
+    sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteRow},
 };
 use tempfile::TempDir;
 
-use crate::rule::Harness;
+use crate::rule::{AuditRow, Harness};
 
 pub(crate) struct SqliteFile {
     store: SqliteFencedStore,
@@ -113,7 +113,28 @@ impl Harness for SqliteFile {
                 .fetch_all(self.store.pool())
                 .await
                 .unwrap();
-        format!("{issuers:?} {marks:?}")
+        let numbers: Vec<(String, i64, String, i64)> =
+            sqlx::query_as("SELECT * FROM fenced_sequence")
+                .fetch_all(self.store.pool())
+                .await
+                .unwrap();
+        format!("{issuers:?} {marks:?} {numbers:?} {:?}", self.audit().await)
+    }
+
+    async fn audit(&self) -> Vec<AuditRow> {
+        sqlx::query("SELECT tx, resource, token, issuer, holder, seq FROM fenced_audit ORDER BY id")
+            .map(|row: SqliteRow| AuditRow {
+                tx: row.get("tx"),
+                db_user: None,
+                resource: row.get("resource"),
+                token: row.get("token"),
+                issuer: row.get("issuer"),
+                holder: row.get("holder"),
+                seq: row.get("seq"),
+            })
+            .fetch_all(self.store.pool())
+            .await
+            .unwrap()
     }
 
     async fn delete_mark(&self, resource: &ResourceName) {

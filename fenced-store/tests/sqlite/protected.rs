@@ -183,6 +183,60 @@ async fn a_mark_that_the_store_forgot_is_lost() {
     );
 }
 
+/// The store is not asked a second time: its pool is closed.
+#[tokio::test]
+async fn after_a_fenced_refusal_the_guard_stays_fenced() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    let other = accounts.acquire("account:43").await.unwrap();
+    let guard = accounts.acquire("account:42").await.unwrap();
+    let newer = memory_grant("account:42", 1000);
+    world.store().claim(&newer).await.unwrap();
+    let refused = other.begin().and(&guard).await.unwrap_err();
+    world.store().pool().close().await;
+    for again in [guard.begin(), other.begin().and(&guard)] {
+        let again = again.await.unwrap_err();
+        assert!(matches!(again, FenceError::Stale { .. }), "{again:?}");
+        assert_eq!(again.to_string(), refused.to_string());
+    }
+    // The other one was not meant: it asks.
+    let error = other.begin().await.unwrap_err();
+    assert!(!error.is_fenced(), "{error:?}");
+}
+
+/// What may be different the next time is asked again.
+#[tokio::test]
+async fn after_a_busy_store_the_guard_asks_again() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    let impatient = Protected::new(accounts.locks().clone(), world.impatient().await);
+    let (one, two) = (
+        impatient.acquire("account:42").await.unwrap(),
+        impatient.acquire("account:43").await.unwrap(),
+    );
+    let open = two.begin().await.unwrap();
+    let busy = one.begin().await.unwrap_err();
+    assert!(matches!(busy, FenceError::Busy { .. }), "{busy:?}");
+    open.rollback().await.unwrap();
+    let tx = one.begin().seq(1).await.unwrap();
+    tx.commit().await.unwrap();
+    let late = one.begin().seq(1).await.unwrap_err();
+    assert!(matches!(late, FenceError::OutOfOrder { .. }), "{late:?}");
+    one.begin().seq(2).await.unwrap().commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lost_lease_among_several_begins_nothing() {
+    let clock = ManualClock::new();
+    let builder = LockManager::builder().clock(Arc::new(clock.clone()));
+    let (_world, accounts) = protected_by(builder.connect("memory:").await.unwrap()).await;
+    let held = accounts.acquire("account:42").await.unwrap();
+    let acquire = accounts.acquire("account:43").ttl(Ttl::secs(5));
+    let lost = acquire.renew(false).await.unwrap();
+    clock.advance(Duration::from_secs(6));
+    let error = held.begin().and(&lost).await.unwrap_err();
+    assert!(matches!(error, FenceError::LeaseLost(_)), "{error:?}");
+    assert_eq!(error.resource(), Some(lost.resource()));
+}
+
 #[tokio::test]
 async fn an_acquisition_that_is_dropped_gives_the_lease_back() {
     let (world, accounts) = protected_by(forgetful().await).await;

@@ -14,7 +14,7 @@ use sqlx::{
 use tokio::{sync::OnceCell, task::JoinSet};
 
 use crate::{
-    rule::{Harness, balance, fenced_add, fresh, grant, high_water},
+    rule::{AuditRow, Harness, balance, fenced_add, fresh, grant, high_water},
     server::PostgresServer,
 };
 
@@ -128,6 +128,10 @@ impl<const BY_TRANSACTION: bool> Harness for Pooled<BY_TRANSACTION> {
 
     async fn dump(&self) -> String {
         self.direct.dump().await
+    }
+
+    async fn audit(&self) -> Vec<AuditRow> {
+        self.direct.audit().await
     }
 
     async fn delete_mark(&self, resource: &ResourceName) {

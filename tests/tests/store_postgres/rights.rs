@@ -26,6 +26,19 @@ async fn the_documented_rights_are_enough_for_an_application() {
     PostgresServer::add(&mut tx, 1).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(balance(&roles.world).await, 101);
+    let audited = store.clone().audited(true);
+    audited
+        .begin(&old)
+        .seq(1)
+        .await
+        .unwrap()
+        .commit()
+        .await
+        .unwrap();
+    assert_eq!(
+        roles.world.audit().await[0].db_user.as_deref(),
+        Some(&*renamed("app", &roles.database))
+    );
 
     store.claim(&new).await.unwrap();
     let mark = store.high_water(new.resource()).await.unwrap().unwrap();
@@ -50,6 +63,8 @@ async fn an_application_cannot_touch_a_mark() {
     for statement in [
         "SELECT * FROM fenced.mark",
         "SELECT * FROM fenced.issuer",
+        "SELECT * FROM fenced.audit",
+        "UPDATE fenced.sequence SET seq = 1",
         "UPDATE fenced.mark SET token = 1",
         "INSERT INTO fenced.mark VALUES ('account:43', 1, 'holder', 'redis')",
         "DELETE FROM fenced.mark",
