@@ -8,6 +8,7 @@
 //! [`Redis`] is always a server of its own, because a test that asks for one is about to stop or
 //! kill it.
 
+mod browser;
 mod certificates;
 mod cluster;
 mod database;
@@ -21,6 +22,7 @@ mod rights;
 mod sentinel;
 
 pub use self::{
+    browser::{Appearance, Browser},
     certificates::Certificates,
     cluster::RedisCluster,
     database::{Databases, TestDatabase},

@@ -35,6 +35,8 @@ pub enum ServerKind {
     MariaDb,
     /// `pgbouncer` in front of the database and in the mode that its arguments name.
     PgBouncer,
+    /// `chromedriver`, which starts browsers.
+    ChromeDriver,
 }
 
 impl ServerKind {
@@ -49,6 +51,7 @@ impl ServerKind {
             Self::Postgres => "postgres",
             Self::MariaDb => "mariadb",
             Self::PgBouncer => "pgbouncer",
+            Self::ChromeDriver => "chromedriver",
         }
     }
 
@@ -63,6 +66,7 @@ impl ServerKind {
             Self::Postgres,
             Self::MariaDb,
             Self::PgBouncer,
+            Self::ChromeDriver,
         ]
         .into_iter()
         .find(|kind| kind.name() == name)

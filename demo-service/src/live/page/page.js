@@ -173,7 +173,7 @@ byId("moment").addEventListener("input", () => {
 });
 byId("play-again").addEventListener("click", () => {
   if (replaying !== null) { stopReplay(); return; }
-  byId("play-again").textContent = "⏸ Hold";
+  byId("play-again").textContent = "Hold";
   let at = moment ?? 0;
   let before = performance.now();
   const frame = async (now) => {

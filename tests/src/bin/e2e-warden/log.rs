@@ -10,13 +10,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What servers print once they accept connections; then a sentinel, MariaDB and PgBouncer.
-const READY: [&str; 5] = [
+/// What servers print once they accept connections; then a sentinel, MariaDB, PgBouncer and
+/// chromedriver.
+const READY: [&str; 6] = [
     "eady to accept connections",
     "ready to accept read-only connections",
     "Sentinel ID is",
     "mariadbd: ready for connections",
     "process up: PgBouncer",
+    "ChromeDriver was started successfully",
 ];
 
 /// Lines kept for an error message.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod chrome_driver;
 mod cluster;
 mod exec;
 mod log;

@@ -12,11 +12,12 @@ use e2e::{
     signal,
     warden::{Running, ServerKind},
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::TempDir;
 
 use crate::{
-    cluster::Cluster, log::Log, mariadb::MariaDb, pgbouncer::PgBouncer, port, redis::RedisServer,
+    chrome_driver::ChromeDriver, cluster::Cluster, log::Log, mariadb::MariaDb,
+    pgbouncer::PgBouncer, port, redis::RedisServer,
 };
 
 /// Two cores under full load start a Postgres within two seconds.
@@ -120,6 +121,7 @@ enum Recipe {
     Postgres(Cluster),
     MariaDb(MariaDb),
     PgBouncer(Box<PgBouncer>),
+    ChromeDriver,
 }
 
 impl Recipe {
@@ -129,6 +131,7 @@ impl Recipe {
             ServerKind::MariaDb => MariaDb::create(dir.path()).map(Self::MariaDb),
             ServerKind::PgBouncer => PgBouncer::prepare(arguments, dir.path())
                 .map(|server| Self::PgBouncer(Box::new(server))),
+            ServerKind::ChromeDriver => Ok(Self::ChromeDriver),
             redis => RedisServer::prepare(redis, arguments, dir.path()).map(Self::Redis),
         }
     }
@@ -139,6 +142,7 @@ impl Recipe {
             Self::Postgres(cluster) => Ok(cluster.command(port)),
             Self::MariaDb(server) => Ok(server.command(port)),
             Self::PgBouncer(server) => server.command(port),
+            Self::ChromeDriver => Ok(ChromeDriver::command(port, dir.path())),
         }
     }
 
@@ -148,15 +152,16 @@ impl Recipe {
             Self::Postgres(cluster) => cluster.url(port),
             Self::MariaDb(server) => server.url(port),
             Self::PgBouncer(server) => server.url(port),
+            Self::ChromeDriver => ChromeDriver::url(port),
         }
     }
 
-    /// Redis, MariaDB and PgBouncer have nothing to save. Postgres, killed outright, would leave
-    /// shared memory behind: SIGQUIT is its immediate shutdown.
+    /// What is killed outright has nothing to save. Postgres would leave shared memory behind:
+    /// SIGQUIT is its immediate shutdown.
     const fn stop_signal(&self) -> Signal {
         match self {
-            Self::Redis(_) | Self::MariaDb(_) | Self::PgBouncer(_) => Signal::KILL,
             Self::Postgres(_) => Signal::QUIT,
+            _ => Signal::KILL,
         }
     }
 }
@@ -197,6 +202,9 @@ impl ServerProcess {
     }
 
     fn stop(self, stop: Signal) -> io::Result<()> {
+        if stop == Signal::KILL {
+            return self.kill();
+        }
         let pid = self.pid()?;
         kill_process(pid, stop)?;
         kill_process(pid, Signal::CONT)?; // a stopped process acts on SIGKILL only
@@ -207,14 +215,15 @@ impl ServerProcess {
         self.kill()
     }
 
-    fn kill(mut self) -> io::Result<()> {
+    fn kill(self) -> io::Result<()> {
         // While it is stopped, it cannot wait for its children: their numbers stay theirs.
         if signal::pause(self.pid()?).is_ok() {
             for child in signal::children(self.pid()?)? {
                 kill_process(child, Signal::KILL)?;
             }
         }
-        self.child.kill()?;
+        // With those of its group: a browser is no child of what has started it.
+        kill_process_group(self.pid()?, Signal::KILL)?;
         let ended = self.log.wait_end(STOP);
         self.wait()?;
         if ended {

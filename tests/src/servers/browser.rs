@@ -1,0 +1,139 @@
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+
+use super::start;
+use crate::warden::{ServerKind, Warden};
+
+/// A real Chromium without a window, as a user's hand moves it: through WebDriver.
+///
+/// The protocol is a handful of requests with JSON bodies; a library would bring more than it
+/// saves.
+#[derive(Debug)]
+pub struct Browser {
+    http: Client,
+    session: String,
+    _driver: Warden,
+}
+
+/// What kind of screen it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Appearance {
+    /// A large window, light.
+    Desktop,
+    /// 360 px wide, dark.
+    Phone,
+}
+
+impl Browser {
+    /// Starts one.
+    ///
+    /// # Panics
+    /// If `chromedriver` or `chromium` is not installed.
+    pub async fn start(appearance: Appearance) -> Self {
+        let driver = start(ServerKind::ChromeDriver, Vec::new()).await;
+        let http = Client::builder().no_proxy().build();
+        let http = http.unwrap_or_else(|error| panic!("an HTTP client: {error}"));
+        let sessions = format!("{}/session", driver.running().url);
+        let capabilities = json!({ "capabilities": { "alwaysMatch": {
+            "browserName": "chrome",
+            "goog:loggingPrefs": { "browser": "ALL" },
+            "goog:chromeOptions": options(appearance),
+        } } });
+        let opened = ask(&http, Method::POST, &sessions, &capabilities).await;
+        let id = opened["sessionId"].as_str().unwrap_or_default();
+        Self {
+            session: format!("{sessions}/{id}"),
+            http,
+            _driver: driver,
+        }
+    }
+
+    /// Opens a page, and returns when it is loaded.
+    pub async fn open(&self, url: &str) {
+        self.post("url", json!({ "url": url })).await;
+    }
+
+    /// Clicks in the middle of an element, as it is on the screen.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub async fn click(&self, selector: &str) {
+        let query = json!({ "using": "css selector", "value": selector });
+        let found = self.post("element", query).await;
+        // The key that the standard has for references to elements.
+        let element = found["element-6066-11e4-a52e-4f735466cecf"].as_str();
+        let element = element.unwrap_or_else(|| panic!("no {selector}: {found}"));
+        self.post(&format!("element/{element}/click"), json!({}))
+            .await;
+    }
+
+    /// What a script in the page returns.
+    pub async fn script(&self, script: &str) -> Value {
+        let script = json!({ "script": script, "args": [] });
+        self.post("execute/sync", script).await
+    }
+
+    /// Waits until a script in the page returns true.
+    ///
+    /// # Panics
+    /// If it does not within a minute.
+    pub async fn until(&self, script: &str) {
+        super::until(script, async || self.script(script).await == true).await;
+    }
+
+    /// What the page has logged, or the browser about it: errors above all.
+    pub async fn console(&self) -> Vec<String> {
+        let log = self.post("se/log", json!({ "type": "browser" })).await;
+        let entries = log.as_array().cloned().unwrap_or_default();
+        entries.iter().map(ToString::to_string).collect()
+    }
+
+    /// The page as it looks, as base64 of a PNG.
+    pub async fn screenshot(&self) -> String {
+        let url = format!("{}/screenshot", self.session);
+        let shot = ask(&self.http, Method::GET, &url, &Value::Null).await;
+        shot.as_str().unwrap_or_default().to_owned()
+    }
+
+    async fn post(&self, command: &str, body: Value) -> Value {
+        let url = format!("{}/{command}", self.session);
+        ask(&self.http, Method::POST, &url, &body).await
+    }
+}
+
+fn options(appearance: Appearance) -> Value {
+    let mut arguments = vec![
+        "--headless=new",
+        // Tests may run as root, where the sandbox does not work; pages are our own.
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--window-size=1500,1400",
+    ];
+    let mut options = json!({});
+    if appearance == Appearance::Phone {
+        arguments.push("--blink-settings=preferredColorScheme=0");
+        let phone = json!({ "width": 360, "height": 760, "pixelRatio": 2.0 });
+        options["mobileEmulation"] = json!({ "deviceMetrics": phone });
+    }
+    options["args"] = json!(arguments);
+    options
+}
+
+/// One command, and its answer.
+async fn ask(http: &Client, method: Method, url: &str, body: &Value) -> Value {
+    let mut request = http.request(method, url);
+    if !body.is_null() {
+        request = request.json(body);
+    }
+    let answer = request.send().await;
+    let answer = answer.unwrap_or_else(|error| panic!("chromedriver does not answer: {error}"));
+    let succeeded = answer.status().is_success();
+    let mut answer: Value = answer
+        .json()
+        .await
+        .unwrap_or_else(|error| panic!("chromedriver answers no JSON: {error}"));
+    assert!(succeeded, "{url} {body}: {answer:#}");
+    answer["value"].take()
+}
