@@ -474,6 +474,29 @@ async fn a_lease_is_renewed_no_more_after_max_hold_and_lost_at_its_end() {
     assert!(next.granted().is_some());
 }
 
+/// So that what is done under a lease can be told to end with it.
+#[tokio::test]
+async fn the_end_of_a_lease_is_known_if_it_is_not_renewed_for_ever() {
+    let world = world();
+    let max_hold = TTL.get() * 2;
+    let (bounded, renewed, once) = (
+        world.locks.acquire("0").ttl(TTL).max_hold(max_hold),
+        world.locks.acquire("1").ttl(TTL),
+        world.locks.acquire("2").ttl(TTL).renew(false),
+    );
+    let bounded = bounded.await.unwrap();
+    let (renewed, once) = (renewed.await.unwrap(), once.await.unwrap());
+    assert_eq!(bounded.remaining_at_most().unwrap(), Some(3 * TTL.get()));
+    assert_eq!(renewed.remaining_at_most().unwrap(), None);
+    assert_eq!(once.remaining_at_most().unwrap(), Some(TTL.get()));
+    world.pass(max_hold).await;
+    assert_eq!(bounded.remaining_at_most().unwrap(), Some(TTL.get()));
+    assert_eq!(renewed.remaining_at_most().unwrap(), None);
+    once.remaining_at_most().unwrap_err();
+    world.pass(TTL.get()).await;
+    bounded.remaining_at_most().unwrap_err();
+}
+
 #[tokio::test]
 async fn max_hold_is_no_excuse_for_a_lease_that_was_cut_off_before() {
     let world = world();

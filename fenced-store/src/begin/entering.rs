@@ -1,3 +1,6 @@
+#[cfg(feature = "postgres")]
+use std::time::Duration;
+
 use lock_core::{ResourceName, Sequencer};
 
 use super::{Presented, Seq};
@@ -17,6 +20,8 @@ pub struct Entering {
 pub(crate) struct Entrant {
     sequencer: Sequencer,
     seq: Option<Seq>,
+    #[cfg(feature = "postgres")]
+    bound: Option<Duration>,
 }
 
 impl Entering {
@@ -63,9 +68,12 @@ impl Entering {
 impl Entrant {
     /// `seq` is for all of them and goes before one's own.
     fn of(presented: &Presented<'_>, seq: Option<u64>) -> Result<Self, FenceError> {
-        let sequencer = presented.sequencer().clone();
-        let seq = seq.or(presented.seq()).map(Seq::new).transpose()?;
-        Ok(Self { sequencer, seq })
+        Ok(Self {
+            sequencer: presented.sequencer().clone(),
+            seq: seq.or(presented.seq()).map(Seq::new).transpose()?,
+            #[cfg(feature = "postgres")]
+            bound: presented.bound(),
+        })
     }
 
     fn resource(&self) -> &ResourceName {
@@ -80,5 +88,11 @@ impl Entrant {
     /// The number that the transaction has under this grant.
     pub(crate) const fn seq(&self) -> Option<Seq> {
         self.seq
+    }
+
+    /// How long the grant may be held; `None` if nobody knows.
+    #[cfg(feature = "postgres")]
+    pub(crate) const fn bound(&self) -> Option<Duration> {
+        self.bound
     }
 }

@@ -1,3 +1,6 @@
+#[cfg(feature = "postgres")]
+use std::time::Duration;
+
 use lock_core::Sequencer;
 
 use crate::{Dialect, FenceError, ProtectedGuard, protected::Held};
@@ -34,6 +37,12 @@ impl<'a> Presented<'a> {
     /// Whether there is any point in asking the store.
     pub(super) fn check(&self) -> Result<(), FenceError> {
         self.held.map_or(Ok(()), Held::check)
+    }
+
+    /// How long the grant may be held; `None` if nobody knows.
+    #[cfg(feature = "postgres")]
+    pub(super) fn bound(&self) -> Option<Duration> {
+        self.held.and_then(Held::bound)
     }
 
     /// What the store's refusal of this grant means.

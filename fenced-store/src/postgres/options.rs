@@ -3,8 +3,10 @@ use std::time::Duration;
 /// Settings of claims and fenced transactions in PostgreSQL.
 ///
 /// The timeouts bound how long a client that was stopped inside a transaction holds up the claim
-/// of the next holder. `None` leaves what the session has, which by default is without bound.
-/// Durations count in whole milliseconds, rounded up, from 1 ms to 24 days.
+/// of the next holder. `None` leaves what the session has, which by default is without bound. If
+/// the end of a guard's lease is known, because it is not renewed or has a `max_hold`, they are no
+/// longer than what is left of it when the transaction begins. Durations count in whole
+/// milliseconds, rounded up, from 1 ms to 24 days.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until a store gets them"]
 pub struct PgTxOptions {

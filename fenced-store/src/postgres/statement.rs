@@ -83,15 +83,8 @@ pub(super) fn begin(entering: &Entering, options: &PgTxOptions) -> SqlStr {
         Some(Isolation::RepeatableRead) => "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; ",
         Some(Isolation::Serializable) => "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; ",
     };
-    let timeouts = format!(
-        "{}, {}, {}",
-        milliseconds(options.lock_timeout),
-        milliseconds(options.idle_timeout),
-        milliseconds(options.statement_timeout),
-    );
     let (entrants, entry) = (entering.entrants(), entering.entry());
-    let enter =
-        |entrant: &Entrant| format!("fenced.enter({}, {timeouts}), ", grant(entrant.sequencer()));
+    let enter = |entrant: &Entrant| enter(entrant, options);
     let enter: String = entrants.iter().map(enter).collect();
     let in_order = |entrant: &Entrant| in_order(entrant, options);
     let in_order: String = entrants.iter().filter_map(in_order).collect();
@@ -101,6 +94,18 @@ pub(super) fn begin(entering: &Entering, options: &PgTxOptions) -> SqlStr {
         "{isolation}{REFUSE_STRAY}, {enter}{in_order}{record}\
          pg_catalog.set_config('fenced.entry', '{entry}', true); BEGIN",
     ))
+}
+
+/// Lets a transaction in. When its lease is over, it has no business to go on.
+fn enter(entrant: &Entrant, options: &PgTxOptions) -> String {
+    let tighter = |timeout: Option<Duration>| timeout.into_iter().chain(entrant.bound()).min();
+    format!(
+        "fenced.enter({}, {}, {}, {}), ",
+        grant(entrant.sequencer()),
+        milliseconds(options.lock_timeout),
+        milliseconds(tighter(options.idle_timeout)),
+        milliseconds(tighter(options.statement_timeout)),
+    )
 }
 
 /// Takes the number of the transaction, if it has one.

@@ -1,4 +1,6 @@
 use std::sync::OnceLock;
+#[cfg(feature = "postgres")]
+use std::time::Duration;
 
 use lock_core::LeaseGuard;
 
@@ -24,6 +26,12 @@ impl Held {
             Some(refusal) => Err(refusal),
             None => Ok(self.lease.remaining().map(drop)?),
         }
+    }
+
+    /// How long the lease may last; `None` if nobody knows.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn bound(&self) -> Option<Duration> {
+        self.lease.remaining_at_most().ok().flatten()
     }
 
     /// Remembers a fenced refusal. This grant was claimed, so a store that knows nothing of it has

@@ -9,7 +9,9 @@ use super::{
     status::LeaseStatus,
     watchdog::Watched,
 };
-use crate::{AttemptRef, Error, FencingToken, Grant, Released, ResourceName, Sequencer, Ttl};
+use crate::{
+    AttemptRef, Error, FencingToken, Grant, Moment, Released, ResourceName, Sequencer, Ttl,
+};
 
 /// A lease that is held, and kept up by the watchdog while this guard lives.
 ///
@@ -99,6 +101,20 @@ impl LeaseGuard {
     pub fn remaining(&self) -> Result<Duration, Lost> {
         let deadline = self.status.deadline()?;
         Ok(deadline.since(self.on_drop.locks.clock.now()))
+    }
+
+    /// The time after which the lease will have ended, however often it is renewed; `None` if
+    /// nothing bounds it.
+    ///
+    /// What is bounded are leases that are not [renewed](crate::Acquire::renew) and those with a
+    /// [`max_hold`](crate::Acquire::max_hold). A good timeout for what is done under the lease.
+    ///
+    /// # Errors
+    /// [`Lost`] from the deadline of the present lease on, for good, without asking any server.
+    pub fn remaining_at_most(&self) -> Result<Option<Duration>, Lost> {
+        let end = self.status.ends_by()?;
+        let now = self.on_drop.locks.clock.now();
+        Ok((end != Moment::NEVER).then(|| end.since(now)))
     }
 
     /// Completes when the lease is lost, at the latest at its deadline.

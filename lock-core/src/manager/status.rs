@@ -21,6 +21,7 @@ pub(super) struct LeaseStatus {
     sequencer: Sequencer,
     ttl: Ttl,
     since: Moment,
+    renew: bool,
     hold_until: Moment,
     clock: Arc<dyn Clock>,
     meter: Arc<Meter>,
@@ -62,6 +63,7 @@ impl LeaseStatus {
             sequencer,
             ttl: terms.ttl,
             since,
+            renew: terms.renew,
             hold_until: since + terms.max_hold.unwrap_or(Duration::MAX),
             clock: Arc::clone(&locks.clock),
             meter: Arc::clone(&locks.meter),
@@ -95,6 +97,17 @@ impl LeaseStatus {
             // Nobody can ask: releasing takes the guard.
             State::Released => Err(self.lost_by(LostReason::NotHolder)),
         }
+    }
+
+    /// The moment at which the lease will have ended, however often it is renewed before.
+    pub(super) fn ends_by(&self) -> Result<Moment, Lost> {
+        let deadline = self.deadline()?;
+        if !self.renew {
+            return Ok(deadline);
+        }
+        // The last renewal may be sent just before.
+        let after_the_last = self.hold_until + self.ttl.get();
+        Ok(std::cmp::max(deadline, after_the_last))
     }
 
     /// What the watchdog has to do now.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use fenced_store::{FenceError, Isolation, PgTxOptions};
+use fenced_store::{FenceError, Isolation, PgTxOptions, Protected};
+use lock_core::{LockManager, Ttl};
 use sqlx::Executor;
 
 use crate::{
@@ -111,6 +112,32 @@ async fn timeouts_end_with_the_transaction() {
         .await
         .unwrap();
     assert_eq!(outside, "9s 0 8s");
+}
+
+/// What is left of a lease that is not renewed; or what there may be of one that is, if that is
+/// known.
+#[tokio::test]
+async fn timeouts_are_no_longer_than_the_lease() {
+    const IDLE: &str = "SELECT extract(epoch FROM
+        current_setting('idle_in_transaction_session_timeout')::interval)::float8";
+    let world: PostgresServer = fresh().await;
+    let locks = LockManager::connect("memory:").await.unwrap();
+    let accounts = Protected::new(locks, world.store().clone());
+    let acquire = || accounts.acquire("account:42").ttl(Ttl::secs(4));
+    let hour = Duration::from_secs(3600);
+    for (acquire, at_least, at_most) in [
+        (acquire().renew(false), 1.0, 4.0),
+        (acquire().max_hold(Duration::from_secs(2)), 4.1, 6.0),
+        (acquire().max_hold(hour), 10.0, 10.0),
+        (acquire(), 10.0, 10.0),
+    ] {
+        let guard = acquire.await.unwrap();
+        let mut tx = guard.begin().await.unwrap();
+        let idle: f64 = sqlx::query_scalar(IDLE).fetch_one(&mut *tx).await.unwrap();
+        assert!((at_least..=at_most).contains(&idle), "{idle} s");
+        tx.rollback().await.unwrap();
+        guard.release().await.unwrap();
+    }
 }
 
 /// Whoever set them had their reasons.
