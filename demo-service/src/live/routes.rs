@@ -63,8 +63,13 @@ pub(crate) fn router(
 async fn own_name(State(addr): State<SocketAddr>, request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST);
     let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let by_name = format!("localhost:{}", addr.port());
-    if host == addr.to_string() || host == by_name {
+    // Browsers leave out the port that everybody knows.
+    let host = host.strip_suffix(":80").unwrap_or(host);
+    let own = [addr.to_string(), format!("localhost:{}", addr.port())];
+    if own
+        .iter()
+        .any(|own| own.strip_suffix(":80").unwrap_or(own) == host)
+    {
         return next.run(request).await;
     }
     let detail = format!("this page is at http://{addr}/ and under no other name");

@@ -12,6 +12,7 @@ mod interrupted;
 mod leases;
 mod live;
 mod operators;
+mod readme;
 mod scenario;
 mod shutdown;
 mod signatures;
