@@ -19,9 +19,16 @@ local function waiter(holder)
   if not packed then return nil end
   local askers, ttl, floor, delay, reserve, ticket, asked, metadata =
     packed:match("^([%x/,]+):(%d+):(%d*):(%d+):(%d+):(%d+):(%d+):(.*)$")
-  local client, latest = askers:match("(%x*)/(%x+)$")
+  -- An asker has 33 digits at most.
+  local client, latest = askers:match("(%x*)/(%x+)$", -33)
   return {askers = askers, ttl = ttl, floor = floor, delay = delay, reserve = reserve,
     ticket = ticket, asked = asked, metadata = metadata, client = client, latest = latest}
+end
+
+local function attempts_of(entry)
+  -- Hardly ever is there more than one, and a pattern looks at every digit.
+  if not entry.askers:find(",", 1, true) then return entry.latest end
+  return (entry.askers:gsub("%x*/", ""))
 end
 
 -- The askers but for this attempt, or nil if none is left.
@@ -35,7 +42,7 @@ end
 
 -- The askers with this one as the latest.
 local function with_asker(askers, asker)
-  local others = askers and without_asker(askers, asker:match("%x+$"))
+  local others = askers and without_asker(askers, asker:sub(-16))
   return (others and others .. "," or "") .. asker
 end
 
@@ -110,7 +117,7 @@ local function reaches(entry, holder, token, kept)
   if entry.client == "" then return false end
   local message = table.concat({entry.latest, holder, token, entry.reserve, kept, now,
     KEYS[2]}, ":")
-  local channel = KEYS[1]:gsub("counter$", "grants:") .. entry.client
+  local channel = KEYS[1]:sub(1, -#"counter" - 1) .. "grants:" .. entry.client
   local receivers = redis.pcall("SPUBLISH", channel, message)
   return type(receivers) == "number" and receivers > 0
 end
@@ -144,7 +151,7 @@ local function hand_on(caller, start)
       local kept = math.min(entry.ttl, PROVISIONAL_MS)
       if counter and reaches(entry, holder, counter.first, kept) then
         lease = {token = draw(counter, entry.reserve), holder = holder,
-          attempts = entry.askers:gsub("%x*/", ""), delay = entry.delay, state = "p",
+          attempts = attempts_of(entry), delay = entry.delay, state = "p",
           reserved = entry.reserve, metadata = entry.metadata, blocked = kept + 1}
         extend(KEYS[2], lease, kept)
         return "granted"
