@@ -47,8 +47,9 @@ local function with_asker(askers, asker)
 end
 
 local function write_waiter(holder, entry)
-  redis.call("HSET", KEYS[5], holder, table.concat({entry.askers, entry.ttl, entry.floor,
-    entry.delay, entry.reserve, entry.ticket, entry.asked, entry.metadata}, ":"))
+  local packed = entry.askers .. ":" .. entry.ttl .. ":" .. entry.floor .. ":" .. entry.delay .. ":"
+    .. entry.reserve .. ":" .. entry.ticket .. ":" .. entry.asked .. ":" .. entry.metadata
+  redis.call("HSET", KEYS[5], holder, packed)
 end
 
 local function leave(holder)
@@ -115,8 +116,8 @@ end
 -- Whether the grant of this token reached the client. It is told the time that it may rely on.
 local function reaches(entry, holder, token, kept)
   if entry.client == "" then return false end
-  local message = table.concat({entry.latest, holder, token, entry.reserve, kept, now,
-    KEYS[2]}, ":")
+  local message = entry.latest .. ":" .. holder .. ":" .. token .. ":" .. entry.reserve .. ":"
+    .. kept .. ":" .. now .. ":" .. KEYS[2]
   local channel = KEYS[1]:sub(1, -#"counter" - 1) .. "grants:" .. entry.client
   local receivers = redis.pcall("SPUBLISH", channel, message)
   return type(receivers) == "number" and receivers > 0

@@ -37,8 +37,8 @@ local function load(key)
 end
 
 local function pack(lease)
-  return table.concat({lease.token, lease.holder, lease.state, lease.delay, lease.reserved,
-    lease.attempts, lease.metadata}, ":")
+  return lease.token .. ":" .. lease.holder .. ":" .. lease.state .. ":" .. lease.delay .. ":"
+    .. lease.reserved .. ":" .. lease.attempts .. ":" .. lease.metadata
 end
 
 -- Writes a lease that ends when it did before.

@@ -3,7 +3,7 @@
 -- long and is gone through otherwise. For acquire.lua, whose keys and arguments it reads.
 
 if ARGV[1] ~= "raise" and not ARGV[6]
-  and redis.call("EXISTS", KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]) == 0
+  and redis.call("EXISTS", KEYS[2], KEYS[3], KEYS[4], KEYS[6], KEYS[7]) == 0
   and redis.call("PTTL", KEYS[1]) == -1 then
   local reserve = ARGV[5] or "1"
   local last = redis.pcall("INCRBY", KEYS[1], reserve)
