@@ -6,13 +6,14 @@ pub trait Dialect: sealed::Operations {}
 impl<DB: sealed::Operations> Dialect for DB {}
 
 pub(crate) mod sealed {
-    use std::fmt;
+    use std::{fmt, time::Duration};
 
     use lock_core::{ResourceName, Sequencer};
     use sqlx::{Pool, SqlStr, Transaction};
 
     use crate::{
-        Begin, FenceError, HighWater, Receipt, begin::Entering, entry::Entry, single::Statement,
+        Begin, FenceError, HighWater, Receipt, admin::dialect::Administer, begin::Entering,
+        entry::Entry, single::Statement,
     };
 
     /// What differs between databases.
@@ -20,9 +21,14 @@ pub(crate) mod sealed {
     /// `begin` and `claim` may leave a connection in an open transaction when their future is
     /// dropped: callers run them through [`uninterrupted`](crate::uninterrupted::uninterrupted).
     #[expect(unnameable_types, reason = "what seals `Dialect`")]
-    pub trait Operations: sqlx::Database {
+    pub trait Operations: sqlx::Database + Administer {
         /// How transactions are begun, beyond the store rule.
         type TxOptions: Clone + fmt::Debug + Default + Send + Sync + 'static;
+
+        /// How long to wait for those who have entered a resource, if the options say so.
+        fn lock_timeout(_: &Self::TxOptions) -> Option<Duration> {
+            None
+        }
 
         /// Applies the migrations that are missing; those of two callers do not mix.
         fn migrate(pool: &Pool<Self>) -> impl Future<Output = Result<(), FenceError>> + Send;

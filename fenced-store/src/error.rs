@@ -94,6 +94,18 @@ pub enum FenceError {
         /// The number that was presented.
         presented: u64,
     },
+    /// The token is so great that no lock service can have issued it. Claiming it would shut out
+    /// every real holder to come. See [`Plausibility`](crate::Plausibility). Fenced.
+    #[error(
+        "fencing token {presented} for \"{resource}\" is too great to have been issued: \
+         look at the clock of the lock service, or tell the store how it counts"
+    )]
+    Implausible {
+        /// The protected resource.
+        resource: ResourceName,
+        /// The token that was presented.
+        presented: FencingToken,
+    },
     /// The same resource was named twice for one transaction. Nothing was sent.
     #[error("\"{resource}\" is named twice for one transaction: name each resource once")]
     RepeatedResource {
@@ -196,6 +208,7 @@ impl FenceError {
                 | Self::NotClaimed { .. }
                 | Self::MarkLost { .. }
                 | Self::WrongIssuer { .. }
+                | Self::Implausible { .. }
                 | Self::LeaseLost(_)
         )
     }
@@ -210,6 +223,7 @@ impl FenceError {
             | Self::MarkLost { resource, .. }
             | Self::WrongIssuer { resource, .. }
             | Self::OutOfOrder { resource, .. }
+            | Self::Implausible { resource, .. }
             | Self::RepeatedResource { resource } => Some(resource),
             Self::LeaseLost(lost) => Some(lost.resource()),
             Self::SeqOutOfRange { .. }
@@ -265,6 +279,13 @@ impl FenceError {
                 resource: resource.clone(),
                 presented: presented.clone(),
                 current: current.clone(),
+            },
+            Self::Implausible {
+                resource,
+                presented,
+            } => Self::Implausible {
+                resource: resource.clone(),
+                presented: *presented,
             },
             Self::LeaseLost(lost) => Self::LeaseLost(lost.clone()),
             _ => return None,

@@ -5,6 +5,7 @@
 )]
 #![forbid(unsafe_code)]
 
+pub mod admin;
 mod begin;
 mod classify;
 mod counted;
@@ -22,10 +23,13 @@ mod marks;
 mod migrations;
 #[cfg(feature = "mysql")]
 mod mysql;
+mod plausibility;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod protected;
 mod receipt;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod rule;
 mod savepoint;
@@ -42,6 +46,8 @@ mod uninterrupted;
 pub use self::mysql::{MySqlFencedStore, MySqlTxOptions};
 #[cfg(feature = "postgres")]
 pub use self::postgres::{Isolation, PgFencedStore, PgTxOptions};
+#[cfg(feature = "redis")]
+pub use self::redis::{FencedRedis, Swap};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteFencedStore;
 pub use self::{
@@ -49,6 +55,7 @@ pub use self::{
     dialect::Dialect,
     error::FenceError,
     high_water::HighWater,
+    plausibility::Plausibility,
     protected::{AcquireProtected, Protected, ProtectedError, ProtectedGuard},
     receipt::Receipt,
     savepoint::FencedSavepoint,

@@ -2,8 +2,8 @@ use lock_core::{ResourceName, Sequencer};
 use sqlx::Pool;
 
 use crate::{
-    Begin, Dialect, FenceError, HighWater, Presented, counted, dialect::sealed::Operations,
-    uninterrupted::uninterrupted,
+    Begin, Dialect, FenceError, HighWater, Plausibility, Presented, counted,
+    dialect::sealed::Operations, uninterrupted::uninterrupted,
 };
 
 /// A database that accepts a write only from the grant that its high-water mark shows.
@@ -22,6 +22,7 @@ pub struct FencedStore<DB: Dialect> {
     pool: Pool<DB>,
     tx_options: DB::TxOptions,
     audited: bool,
+    plausibility: Plausibility,
 }
 
 impl<DB: Dialect> FencedStore<DB> {
@@ -33,6 +34,7 @@ impl<DB: Dialect> FencedStore<DB> {
             pool,
             tx_options: <DB as Operations>::TxOptions::default(),
             audited: false,
+            plausibility: Plausibility::by_the_clock(),
         }
     }
 
@@ -56,6 +58,17 @@ impl<DB: Dialect> FencedStore<DB> {
 
     pub(crate) const fn is_audited(&self) -> bool {
         self.audited
+    }
+
+    /// How great a token may be that is claimed. Defaults to [`Plausibility::by_the_clock`].
+    ///
+    /// For a lock service whose counters start at a small number choose [`Plausibility::up_to`].
+    /// Claims that do not come through this method, from SQL in another language for example, are
+    /// not checked.
+    #[must_use]
+    pub fn plausibility(mut self, plausibility: Plausibility) -> Self {
+        self.plausibility = plausibility;
+        self
     }
 
     /// The pool. What is written through it directly is not fenced.
@@ -96,13 +109,19 @@ impl<DB: Dialect> FencedStore<DB> {
     ///
     /// # Errors
     /// Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::WrongIssuer`].
-    /// These change nothing and disturb nobody. After [`FenceError::Busy`] or
-    /// [`FenceError::Serialization`] the mark is as it was; after [`FenceError::Db`] it may have
-    /// been raised. In both cases claim again.
+    /// These change nothing and disturb nobody, and neither does [`FenceError::Implausible`]. After
+    /// [`FenceError::Busy`] or [`FenceError::Serialization`] the mark is as it was; after
+    /// [`FenceError::Db`] it may have been raised. In both cases claim again.
     ///
     /// # Cancel safety
     /// The claim is finished in the background; claim again to know.
     pub async fn claim(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
+        if !self.plausibility.admits(sequencer.token()) {
+            return counted::refusal(Err(FenceError::Implausible {
+                resource: sequencer.resource().clone(),
+                presented: sequencer.token(),
+            }));
+        }
         let (store, sequencer) = (self.clone(), sequencer.clone());
         let claim = async move { DB::claim(&store.pool, &store.tx_options, &sequencer).await };
         counted::refusal(uninterrupted(claim).await)
@@ -165,6 +184,7 @@ impl<DB: Dialect> Clone for FencedStore<DB> {
             pool: self.pool.clone(),
             tx_options: self.tx_options.clone(),
             audited: self.audited,
+            plausibility: self.plausibility.clone(),
         }
     }
 }

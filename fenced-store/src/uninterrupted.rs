@@ -17,17 +17,21 @@ use crate::FenceError;
     clippy::disallowed_methods,
     reason = "the work ends by itself, bounded by the timeouts of pool and database"
 )]
-pub(crate) async fn uninterrupted<T: Send + 'static>(
-    work: impl Future<Output = Result<T, FenceError>> + Send + 'static,
-) -> Result<T, FenceError> {
+pub(crate) async fn uninterrupted<T, E>(
+    work: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<FenceError> + Send + 'static,
+{
     match tokio::spawn(work.in_current_span()).await {
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
             Ok(payload) => panic::resume_unwind(payload),
             // The runtime is being shut down.
-            Err(error) => Err(FenceError::Db {
+            Err(error) => Err(E::from(FenceError::Db {
                 source: sqlx::Error::Io(io::Error::other(error)),
-            }),
+            })),
         },
     }
 }

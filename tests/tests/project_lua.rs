@@ -88,6 +88,10 @@ impl Script {
         quoted.map(str::to_owned).collect()
     }
 
+    fn returned(&self) -> impl Iterator<Item = &str> {
+        self.body.split("return ").skip(1)
+    }
+
     /// The first words of the answers in the body: `return {"held", ..}` or `return "held"`. A part
     /// returns `nil, {"missing"}`, which is an answer of those scripts that `return wrong`.
     fn answers(&self, all: &[Self]) -> BTreeSet<String> {
@@ -96,7 +100,10 @@ impl Script {
             .iter()
             .filter(|part| passed_on && self.begins_with(part));
         let wrong = parts.flat_map(|part| part.body.split("return nil, ").skip(1));
-        let own = self.body.split("return ").skip(1);
+        // A part that says what it returns ends the script with it.
+        let ends = |part: &&Self| self.begins_with(part) && !part.documented_answers().is_empty();
+        let ended = all.iter().filter(ends).flat_map(|part| part.returned());
+        let own = self.returned().chain(ended);
         own.chain(wrong)
             .filter_map(|rest| {
                 rest.trim_start_matches('{')
@@ -109,9 +116,16 @@ impl Script {
 }
 
 fn scripts() -> Vec<Script> {
-    let files = files_in("lock-core/src/backends/redis/lua", "lua");
-    assert!(!files.is_empty(), "no script found");
-    files.iter().map(Script::read).collect()
+    let folders = [
+        "lock-core/src/backends/redis/lua",
+        "fenced-store/src/redis/lua",
+    ];
+    let files = folders.map(|folder| files_in(folder, "lua"));
+    assert!(
+        files.iter().all(|files| !files.is_empty()),
+        "no script found"
+    );
+    files.iter().flatten().map(Script::read).collect()
 }
 
 #[test]

@@ -1,4 +1,9 @@
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(any(
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis",
+    feature = "sqlite"
+))]
 pub(crate) mod columns;
 
 use lock_core::{FencingToken, Issuer};

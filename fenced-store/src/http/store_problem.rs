@@ -38,9 +38,7 @@ impl From<&FenceError> for Problem {
             FenceError::NotClaimed {
                 resource,
                 presented,
-            } => Self::new(ProblemType::TOKEN_NOT_CLAIMED)
-                .detail("the token is to be claimed in the store once, right after acquiring")
-                .about(resource, *presented),
+            } => Self::not_claimed(resource, *presented),
             FenceError::MarkLost {
                 resource,
                 presented,
@@ -58,6 +56,10 @@ impl From<&FenceError> for Problem {
                 presented,
                 last,
             } => Self::out_of_order(resource, *presented, *last),
+            FenceError::Implausible {
+                resource,
+                presented,
+            } => Self::implausible(resource, *presented),
             FenceError::Busy { .. } | FenceError::Serialization { .. } => {
                 Self::unavailable("others were faster: send the request again, with the same token")
             }
@@ -87,6 +89,18 @@ impl From<&FenceError> for Problem {
 }
 
 impl Problem {
+    fn not_claimed(resource: &ResourceName, presented: FencingToken) -> Self {
+        Self::new(ProblemType::TOKEN_NOT_CLAIMED)
+            .detail("the token is to be claimed in the store once, right after acquiring")
+            .about(resource, presented)
+    }
+
+    fn implausible(resource: &ResourceName, presented: FencingToken) -> Self {
+        Self::new(ProblemType::TOKEN_IMPLAUSIBLE)
+            .detail("the fencing token is too far ahead to have been issued")
+            .about(resource, presented)
+    }
+
     fn out_of_order(resource: &ResourceName, presented: u64, last: u64) -> Self {
         Self::new(ProblemType::SEQUENCE_STALE)
             .detail(

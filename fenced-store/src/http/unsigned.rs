@@ -1,8 +1,9 @@
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use lock_core::{Clock, FencingToken, InitialToken, Issuer, SystemClock};
+use lock_core::{Clock, FencingToken, Issuer};
 
 use super::{FencingHeader, Rejection, TokenVerifier};
+use crate::Plausibility;
 
 /// Accepts tokens of one issuer without a signature.
 ///
@@ -16,24 +17,17 @@ use super::{FencingHeader, Rejection, TokenVerifier};
 #[derive(Clone, Debug)]
 pub struct Unsigned {
     issuer: Issuer,
-    bound: Bound,
-}
-
-#[derive(Clone, Debug)]
-enum Bound {
-    Clock(Arc<dyn Clock>),
-    Token(FencingToken),
+    plausibility: Plausibility,
 }
 
 impl Unsigned {
-    /// For a lock service whose counters start at the clock, which is the default of all of ours.
-    ///
-    /// Such a counter stays below the wall clock in units of 10 µs, unless more than 100 000
-    /// tokens are issued per second. A token may be ahead of it by a day
-    /// ([`InitialToken::MAX_LEAD`]), since clocks differ.
+    /// For a lock service whose counters start at the clock: [`Plausibility::by_the_clock`].
     #[must_use]
     pub fn new(issuer: Issuer) -> Self {
-        Self::with_clock(issuer, Arc::<SystemClock>::default())
+        Self {
+            issuer,
+            plausibility: Plausibility::by_the_clock(),
+        }
     }
 
     /// As [`new`](Self::new), but takes the time from another clock.
@@ -41,27 +35,17 @@ impl Unsigned {
     pub fn with_clock(issuer: Issuer, clock: Arc<dyn Clock>) -> Self {
         Self {
             issuer,
-            bound: Bound::Clock(clock),
+            plausibility: Plausibility::by(clock),
         }
     }
 
-    /// For a lock service whose counters start at a small number: nothing above `greatest`.
-    ///
-    /// Choose a number that the service will not reach in its life, and leave room above it.
+    /// For a lock service whose counters start at a small number: nothing above `greatest`, as
+    /// [`Plausibility::up_to`].
     #[must_use]
     pub const fn up_to(issuer: Issuer, greatest: FencingToken) -> Self {
         Self {
             issuer,
-            bound: Bound::Token(greatest),
-        }
-    }
-
-    fn greatest(&self) -> u64 {
-        match &self.bound {
-            Bound::Clock(clock) => {
-                in_ten_micros(clock.unix_time().saturating_add(InitialToken::MAX_LEAD))
-            }
-            Bound::Token(greatest) => greatest.get(),
+            plausibility: Plausibility::up_to(greatest),
         }
     }
 }
@@ -72,7 +56,7 @@ impl TokenVerifier for Unsigned {
             Err(Rejection::SignatureNotChecked)
         } else if header.issuer() != self.issuer.as_str() {
             Err(Rejection::WrongIssuer)
-        } else if header.token().get() > self.greatest() {
+        } else if !self.plausibility.admits(header.token()) {
             Err(Rejection::Implausible)
         } else {
             Ok(())
@@ -80,13 +64,11 @@ impl TokenVerifier for Unsigned {
     }
 }
 
-fn in_ten_micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros() / 10).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
-    use lock_core::{Holder, ResourceName, Sequencer, test_util::ManualClock};
+    use std::time::Duration;
+
+    use lock_core::{Holder, InitialToken, ResourceName, Sequencer, test_util::ManualClock};
 
     use super::*;
     use crate::http::Signature;
@@ -112,18 +94,13 @@ mod tests {
         let unsigned = Unsigned::with_clock(redis(), Arc::new(clock.clone()));
         let verify = |token| unsigned.verify(&FencingHeader::new(&sequencer("redis", token)));
         let day = Duration::from_secs(86_400);
-        let tomorrow = in_ten_micros(clock.unix_time() + day);
+        let tomorrow = InitialToken::clock_token(clock.unix_time() + day);
         assert_eq!(verify(1), Ok(()));
         assert_eq!(verify(tomorrow), Ok(()));
         assert_eq!(verify(tomorrow + 1), Err(Rejection::Implausible));
         assert_eq!(verify(FencingToken::MAX.get()), Err(Rejection::Implausible));
         clock.advance(Duration::from_micros(10));
         assert_eq!(verify(tomorrow + 1), Ok(()));
-    }
-
-    #[test]
-    fn a_token_counts_ten_microseconds() {
-        assert_eq!(in_ten_micros(Duration::from_secs(1)), 100_000);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! until the transaction ends; InnoDB serves lock requests in their order, so a claim is not
 //! overtaken.
 
+mod administer;
 mod audit;
 mod claim;
 mod enter;
@@ -13,6 +14,8 @@ mod migrate;
 mod older;
 mod options;
 mod order;
+
+use std::time::Duration;
 
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
@@ -52,6 +55,10 @@ impl FencedStore<MySql> {
 
 impl Operations for MySql {
     type TxOptions = MySqlTxOptions;
+
+    fn lock_timeout(options: &MySqlTxOptions) -> Option<Duration> {
+        options.lock_timeout
+    }
 
     async fn migrate(pool: &MySqlPool) -> Result<(), FenceError> {
         migrate::migrate(pool).await

@@ -1,5 +1,5 @@
 use lock_core::{FencingToken, Issuer, ResourceName};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use sqlx::postgres::PgDatabaseError;
 
 use super::statement::{IN_A_TRANSACTION, TRANSACTION_IS_OVER};
@@ -93,6 +93,12 @@ fn is_entry_missing(error: &PgDatabaseError) -> bool {
 /// of ours, by a deferred trigger of the application.
 fn is_before_commit(code: &str) -> bool {
     matches!(code, "25P02" | "40001" | "40P01") || code.starts_with("23") || code.starts_with("FN")
+}
+
+/// The detail of an error with this code.
+pub(super) fn detail_of<T: DeserializeOwned>(source: &sqlx::Error, code: &str) -> Option<T> {
+    let error = database_error(source).filter(|error| error.code() == code)?;
+    serde_json::from_str(error.detail()?).ok()
 }
 
 fn database_error(error: &sqlx::Error) -> Option<&PgDatabaseError> {

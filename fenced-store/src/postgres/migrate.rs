@@ -1,10 +1,10 @@
 use sqlx::{
-    AssertSqlSafe, PgPool, SqlSafeStr,
+    PgPool,
     migrate::{Migrate, Migrator},
 };
 
-use super::{error::of_commit, statement::REFUSE_STRAY};
-use crate::{FenceError, migrations, strays::past_strays};
+use super::{administer::begin_unfenced, error::of_commit};
+use crate::{FenceError, migrations};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/postgres");
 
@@ -13,9 +13,7 @@ const LOCK: i64 = 0x7061_6c69_7361_6465;
 
 /// Applies the migrations in one transaction, under a lock that ends with it.
 pub(super) async fn migrate(pool: &PgPool) -> Result<(), FenceError> {
-    let begin = format!("SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_STRAY}; BEGIN");
-    let begin = AssertSqlSafe(begin).into_sql_str();
-    let mut tx = past_strays(pool, || pool.begin_with(begin.clone())).await?;
+    let mut tx = begin_unfenced(pool).await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)")
         .bind(LOCK)
         .execute(&mut *tx)

@@ -1,5 +1,6 @@
 //! PostgreSQL 12 or newer. The rule itself is in SQL: `migrations/postgres`.
 
+mod administer;
 mod claim;
 mod error;
 mod migrate;
@@ -10,6 +11,7 @@ mod statement;
 use std::{
     pin::pin,
     task::{Context, Waker},
+    time::Duration,
 };
 
 use lock_core::{ResourceName, Sequencer};
@@ -41,6 +43,10 @@ impl FencedStore<Postgres> {
 
 impl Operations for Postgres {
     type TxOptions = PgTxOptions;
+
+    fn lock_timeout(options: &PgTxOptions) -> Option<Duration> {
+        options.lock_timeout
+    }
 
     async fn migrate(pool: &PgPool) -> Result<(), FenceError> {
         migrate::migrate(pool).await

@@ -1,6 +1,7 @@
 //! SQLite: `BEGIN IMMEDIATE` makes a transaction the one writer of the file, so a plain read of the
 //! mark in it is a check that holds until the transaction ends.
 
+mod administer;
 mod audit;
 mod error;
 mod migrate;

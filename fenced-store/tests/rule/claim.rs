@@ -1,10 +1,10 @@
 //! Who may claim, and whom a claim disturbs.
 
-use fenced_store::FenceError;
+use fenced_store::{FenceError, Plausibility};
 use lock_core::{FencingToken, Issuer, Sequencer};
 use tokio::task::JoinSet;
 
-use super::{Harness, balance, fenced_add, fresh, grant, grant_by, high_water};
+use super::{Harness, balance, fenced_add, fresh, grant, grant_by, high_water, token, trusting};
 
 pub(crate) async fn foreign_issuer_is_refused<H: Harness>() {
     let world: H = fresh().await;
@@ -201,7 +201,27 @@ pub(crate) async fn extreme_tokens_fit<H: Harness>() {
         .await
         .unwrap();
     let last = grant("account:42", greatest);
-    world.store().claim(&last).await.unwrap();
+    trusting(&world).claim(&last).await.unwrap();
     fenced_add(&world, &last).await.unwrap();
     assert_eq!(high_water(&world, "account:42").await, Some(greatest));
+}
+
+/// The case above is the control: a store that takes every token has a mark that nobody passes.
+pub(crate) async fn implausible_token_is_not_claimed<H: Harness>() {
+    let world: H = fresh().await;
+    let ours = grant("account:42", 33);
+    world.store().claim(&ours).await.unwrap();
+    let thousand = world.store().clone();
+    let thousand = thousand.plausibility(Plausibility::up_to(token(1000)));
+    for (store, number) in [(world.store(), FencingToken::MAX.get()), (&thousand, 1001)] {
+        let error = store.claim(&grant("account:42", number)).await.unwrap_err();
+        match &error {
+            FenceError::Implausible { presented, .. } => assert_eq!(presented.get(), number),
+            other => panic!("{other:?}"),
+        }
+        assert!(error.is_fenced() && !error.is_retryable());
+    }
+    assert_eq!(high_water(&world, "account:42").await, Some(33));
+    fenced_add(&world, &ours).await.unwrap();
+    thousand.claim(&grant("account:42", 1000)).await.unwrap();
 }

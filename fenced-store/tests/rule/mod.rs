@@ -4,6 +4,7 @@
 //! tests mount this module too, for the databases that need a server.
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
+mod admin;
 mod audit;
 mod claim;
 mod enter;
@@ -14,12 +15,13 @@ mod settle;
 mod several;
 mod single;
 
-use fenced_store::{Dialect, Executed, FenceError, FencedStore, FencedTx};
+use fenced_store::{Dialect, Executed, FenceError, FencedStore, FencedTx, Plausibility};
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
 pub(crate) use self::{
-    audit::*, claim::*, enter::*, errors::*, migrate::*, order::*, settle::*, several::*, single::*,
+    admin::*, audit::*, claim::*, enter::*, errors::*, migrate::*, order::*, settle::*, several::*,
+    single::*,
 };
 
 /// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.
@@ -68,9 +70,27 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
 
     /// The audit, in the order in which its rows were written.
     fn audit(&self) -> impl Future<Output = Vec<AuditRow>> + Send;
+    /// What administrators did, in its order: action, resource, tokens before and after, issuers
+    /// before and after, reason.
+    fn administration(&self) -> impl Future<Output = Vec<String>> + Send;
 
     /// Deletes the mark by hand, which nobody should.
     fn delete_mark(&self, resource: &ResourceName) -> impl Future<Output = ()> + Send;
+}
+
+/// The columns of [`Harness::administration`] as a line.
+pub(crate) type Deed = (
+    String,
+    Option<String>,
+    Option<i64>,
+    Option<i64>,
+    String,
+    String,
+    String,
+);
+
+pub(crate) fn line_of((action, resource, from, to, old, new, reason): Deed) -> String {
+    format!("{action} {resource:?} {from:?} {to:?} {old} {new} {reason}")
 }
 
 /// A world in which the store is ready.
@@ -78,6 +98,14 @@ pub(crate) async fn fresh<H: Harness>() -> H {
     let world = H::unmigrated().await;
     world.to_migrate().migrate().await.unwrap();
     world
+}
+
+/// The same store, which takes every token for one that may have been issued.
+pub(crate) fn trusting<H: Harness>(world: &H) -> FencedStore<H::Db> {
+    world
+        .store()
+        .clone()
+        .plausibility(Plausibility::unchecked())
 }
 
 pub(crate) async fn balance<H: Harness>(world: &H) -> i64 {
@@ -153,6 +181,7 @@ macro_rules! rule_cases {
             settling_without_a_mark_does_not_claim,
             hostile_names_are_names,
             extreme_tokens_fit,
+            implausible_token_is_not_claimed,
             deleted_mark_admits_nobody,
             several_resources_share_a_transaction,
             a_stale_one_among_several_refuses_all,
@@ -177,6 +206,14 @@ macro_rules! rule_cases {
             what_is_not_committed_leaves_no_row,
             no_audit_unless_asked_for,
             no_secret_in_the_audit,
+            seal_hands_the_store_over,
+            seal_again_changes_nothing,
+            seal_of_a_third_service_is_refused,
+            seal_of_an_empty_store_sets_the_issuer,
+            seal_waits_for_open_transactions,
+            an_interrupted_seal_is_taken_up_again,
+            reset_sets_the_mark_that_it_expects,
+            reset_waits_for_open_transactions,
             no_secret_in_errors_or_tables,
             missing_tables_are_named,
             migrations_run_again_and_at_once,

@@ -11,7 +11,7 @@ use sqlx::{
 };
 use tempfile::TempDir;
 
-use crate::rule::{AuditRow, Harness};
+use crate::rule::{AuditRow, Deed, Harness, line_of};
 
 pub(crate) struct SqliteFile {
     store: SqliteFencedStore,
@@ -135,6 +135,17 @@ impl Harness for SqliteFile {
             .fetch_all(self.store.pool())
             .await
             .unwrap()
+    }
+
+    async fn administration(&self) -> Vec<String> {
+        let deeds: Vec<Deed> = sqlx::query_as(
+            "SELECT action, resource, from_token, to_token, from_issuer, to_issuer, reason
+             FROM fenced_administration ORDER BY id",
+        )
+        .fetch_all(self.store.pool())
+        .await
+        .unwrap();
+        deeds.into_iter().map(line_of).collect()
     }
 
     async fn delete_mark(&self, resource: &ResourceName) {

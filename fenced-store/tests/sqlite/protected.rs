@@ -11,7 +11,7 @@ use sqlx::Sqlite;
 
 use crate::{
     file::SqliteFile,
-    rule::{Harness, balance, fenced_add, fresh, grant_by, high_water, token},
+    rule::{Harness, balance, fenced_add, fresh, grant_by, high_water, token, trusting},
 };
 
 /// A lock service that begins at token 1, as if it had lost its counter.
@@ -94,7 +94,7 @@ async fn a_token_that_was_issued_twice_is_replaced() {
 async fn a_poisoned_mark_is_refused_and_harms_no_other_resource() {
     let (world, accounts) = protected_by(forgetful().await).await;
     let poisoned = memory_grant("account:42", FencingToken::MAX.get() - 1);
-    world.store().claim(&poisoned).await.unwrap();
+    trusting(&world).claim(&poisoned).await.unwrap();
     match accounts.acquire("account:42").await.unwrap_err() {
         ProtectedError::Lock(error) => assert_eq!(error.kind(), ErrorKind::FloorImplausible),
         other => panic!("{other:?}"),
@@ -110,7 +110,7 @@ async fn a_poisoned_mark_is_refused_and_harms_no_other_resource() {
 async fn a_mark_at_the_cap_is_final() {
     let (world, accounts) = protected_by(forgetful().await).await;
     let last = memory_grant("account:42", FencingToken::MAX.get());
-    world.store().claim(&last).await.unwrap();
+    trusting(&world).claim(&last).await.unwrap();
     let error = accounts.acquire("account:42").await.unwrap_err();
     let ProtectedError::Store(FenceError::Stale { high_water, .. }) = error else {
         panic!("{error:?}");

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
+mod administration;
 mod faults;
 mod migrations;
 mod paused;

@@ -134,6 +134,10 @@ impl<const BY_TRANSACTION: bool> Harness for Pooled<BY_TRANSACTION> {
         self.direct.audit().await
     }
 
+    async fn administration(&self) -> Vec<String> {
+        self.direct.administration().await
+    }
+
     async fn delete_mark(&self, resource: &ResourceName) {
         self.direct.delete_mark(resource).await;
     }

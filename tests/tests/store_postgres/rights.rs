@@ -73,6 +73,10 @@ async fn an_application_cannot_touch_a_mark() {
         "ALTER TABLE fenced.mark DISABLE TRIGGER ALL",
         "SELECT fenced.check_issuer('account:42', 'mine')",
         "SELECT fenced.refuse('account:42', 1, 'holder', 'redis')",
+        "SELECT fenced.seal_issuer('redis', 'mine', 'why')",
+        "SELECT fenced.seal_mark('account:42', 'redis', 'mine', 1, 'why')",
+        "SELECT fenced.reset_high_water('account:42', 33, 34, 'why')",
+        "SELECT * FROM fenced.administration",
         "CREATE TABLE fenced.mine (id int)",
         "CREATE OR REPLACE FUNCTION fenced.turnstile(resource text) RETURNS bigint
          LANGUAGE sql AS 'SELECT 7::bigint'",
@@ -107,7 +111,7 @@ async fn a_role_without_rights_is_told_which_are_missing() {
 #[tokio::test]
 async fn a_role_may_be_let_write_and_not_claim() {
     let roles = Roles::as_documented().await;
-    let [_, _, only_the_gateway_claims] = documented();
+    let [_, _, only_the_gateway_claims, _] = documented();
     roles
         .as_admin(
             "CREATE ROLE gateway LOGIN PASSWORD 'sesame'; GRANT USAGE ON SCHEMA fenced TO gateway",

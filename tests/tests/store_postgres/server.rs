@@ -11,7 +11,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions, PgRow},
 };
 
-use crate::rule::{AuditRow, Harness};
+use crate::rule::{AuditRow, Deed, Harness, line_of};
 
 /// An empty database of its own, with `accounts` in it.
 pub(crate) struct PostgresServer {
@@ -203,6 +203,17 @@ impl Harness for PostgresServer {
             .fetch_all(self.store.pool())
             .await
             .unwrap()
+    }
+
+    async fn administration(&self) -> Vec<String> {
+        let deeds: Vec<Deed> = sqlx::query_as(
+            "SELECT action, resource, from_token, to_token, from_issuer, to_issuer, reason
+             FROM fenced.administration ORDER BY id",
+        )
+        .fetch_all(self.store.pool())
+        .await
+        .unwrap();
+        deeds.into_iter().map(line_of).collect()
     }
 
     async fn delete_mark(&self, resource: &ResourceName) {

@@ -1,0 +1,159 @@
+//! The administrator's orders for databases that have no functions of their own to hold them. Each
+//! is a transaction of the dialect, and the statements in it are the same for all.
+//!
+//! The first statement on a mark changes it, whatever comes of it: that locks its row against those
+//! who share it, and against claims. It alone has to wait.
+
+use lock_core::{Holder, ResourceName};
+use sqlx::{Arguments, AssertSqlSafe, Encode, SqlSafeStr, Type};
+
+use super::{Reset, Seal};
+use crate::{dialect::sealed::Operations, single::Statement};
+
+/// What databases say differently.
+#[derive(Clone, Debug)]
+pub(crate) struct Wording {
+    /// Whoever has logged in.
+    pub(crate) who: &'static str,
+    /// What limits how long the statement behind it waits.
+    pub(crate) limit: String,
+}
+
+/// What a placeholder stands for.
+#[derive(Clone, Copy)]
+enum Value<'a> {
+    Text(&'a str),
+    Number(i64),
+}
+use Value::{Number, Text};
+
+/// Whether the issuer is changed, or was already.
+pub(crate) async fn change_issuer<DB>(
+    connection: &mut DB::Connection,
+    wording: &Wording,
+    seal: &Seal,
+) -> Result<bool, sqlx::Error>
+where
+    DB: Operations,
+    String: Encode<'static, DB> + Type<DB>,
+    i64: Encode<'static, DB> + Type<DB>,
+{
+    let (from, to) = (Text(seal.from().as_str()), Text(seal.to().as_str()));
+    let first = "INSERT INTO fenced_issuer (only_row, name) SELECT 1, ? FROM (SELECT 1) AS one \
+                 WHERE NOT EXISTS (SELECT 1 FROM fenced_issuer)";
+    run::<DB>(connection, first, &[from]).await?;
+    let change = format!(
+        "{}UPDATE fenced_issuer SET name = ? WHERE name = ?",
+        wording.limit
+    );
+    if run::<DB>(connection, &change, &[to, from]).await? == 0 {
+        return Ok(run::<DB>(connection, &change, &[to, to]).await? == 1);
+    }
+    let note = format!(
+        "INSERT INTO fenced_administration (done_by, action, from_issuer, to_issuer, reason) \
+         VALUES ({}, 'seal', ?, ?, ?)",
+        wording.who,
+    );
+    let reason = Text(seal.reason().as_str());
+    run::<DB>(connection, &note, &[from, to, reason]).await?;
+    Ok(true)
+}
+
+/// Seals a mark, unless it is sealed.
+pub(crate) async fn seal_mark<DB>(
+    connection: &mut DB::Connection,
+    wording: &Wording,
+    seal: &Seal,
+    resource: &ResourceName,
+) -> Result<(), sqlx::Error>
+where
+    DB: Operations,
+    String: Encode<'static, DB> + Type<DB>,
+    i64: Encode<'static, DB> + Type<DB>,
+{
+    let (from, to) = (Text(seal.from().as_str()), Text(seal.to().as_str()));
+    let (above, resource) = (Number(seal.above().into()), Text(resource.as_str()));
+    let nobody = Holder::random().digest();
+    let shut_out = format!(
+        "{}UPDATE fenced_mark SET holder = ? WHERE resource = ? AND issuer = ?",
+        wording.limit,
+    );
+    if run::<DB>(connection, &shut_out, &[Text(&nobody), resource, from]).await? == 0 {
+        return Ok(());
+    }
+    let note = format!(
+        "INSERT INTO fenced_administration \
+           (done_by, action, resource, from_token, to_token, from_issuer, to_issuer, reason) \
+         SELECT {}, 'seal mark', resource, token, \
+                CASE WHEN token < ? THEN ? ELSE token END, issuer, ?, ? \
+         FROM fenced_mark WHERE resource = ?",
+        wording.who,
+    );
+    let reason = Text(seal.reason().as_str());
+    run::<DB>(connection, &note, &[above, above, to, reason, resource]).await?;
+    let raise = "UPDATE fenced_mark SET issuer = ?, token = CASE WHEN token < ? THEN ? \
+                 ELSE token END, claimed_at = CURRENT_TIMESTAMP WHERE resource = ?";
+    run::<DB>(connection, raise, &[to, above, above, resource]).await?;
+    Ok(())
+}
+
+/// Whether the mark stood where it was expected, and now stands where it shall.
+pub(crate) async fn reset<DB>(
+    connection: &mut DB::Connection,
+    wording: &Wording,
+    reset: &Reset,
+) -> Result<bool, sqlx::Error>
+where
+    DB: Operations,
+    String: Encode<'static, DB> + Type<DB>,
+    i64: Encode<'static, DB> + Type<DB>,
+{
+    let resource = Text(reset.resource().as_str());
+    let (expected, to) = (Number(reset.expected().into()), Number(reset.to().into()));
+    let nobody = Holder::random().digest();
+    let set = format!(
+        "{}UPDATE fenced_mark SET holder = ?, token = ?, claimed_at = CURRENT_TIMESTAMP \
+         WHERE resource = ? AND token = ?",
+        wording.limit,
+    );
+    if run::<DB>(connection, &set, &[Text(&nobody), to, resource, expected]).await? == 0 {
+        return Ok(false);
+    }
+    let note = format!(
+        "INSERT INTO fenced_administration \
+           (done_by, action, resource, from_token, to_token, from_issuer, to_issuer, reason) \
+         SELECT {}, 'reset mark', resource, ?, token, issuer, issuer, ? \
+         FROM fenced_mark WHERE resource = ?",
+        wording.who,
+    );
+    let reason = Text(reset.reason().as_str());
+    run::<DB>(connection, &note, &[expected, reason, resource]).await?;
+    Ok(true)
+}
+
+/// How many rows were changed, or were right already.
+async fn run<DB>(
+    connection: &mut DB::Connection,
+    sql: &str,
+    values: &[Value<'_>],
+) -> Result<u64, sqlx::Error>
+where
+    DB: Operations,
+    String: Encode<'static, DB> + Type<DB>,
+    i64: Encode<'static, DB> + Type<DB>,
+{
+    let mut arguments = DB::Arguments::default();
+    for value in values {
+        match value {
+            Text(text) => arguments.add((*text).to_owned()),
+            Number(number) => arguments.add(*number),
+        }
+        .map_err(sqlx::Error::Encode)?;
+    }
+    let statement = Statement {
+        sql: AssertSqlSafe(sql).into_sql_str(),
+        arguments,
+        persistent: false,
+    };
+    DB::run(connection, statement).await
+}

@@ -1,0 +1,61 @@
+use lock_core::{FencingToken, Issuer, ResourceName};
+
+use crate::FenceError;
+
+/// Why an administrator's order was refused, or could not be carried out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdminError {
+    /// The mark does not stand where the order expects it. Nothing was changed.
+    #[error(
+        "the mark of \"{resource}\" is {}, not {expected}: nothing was changed, look again",
+        current.map_or_else(|| "not there".to_owned(), |current| current.to_string()),
+    )]
+    NotAsExpected {
+        /// The resource.
+        resource: ResourceName,
+        /// Where the order expects the mark.
+        expected: FencingToken,
+        /// Where it stands; `None` if the resource was never claimed.
+        current: Option<FencingToken>,
+    },
+    /// The store takes tokens of a third lock service. Nothing was changed.
+    #[error("the store takes tokens of \"{current}\", not of \"{expected}\": nothing was changed")]
+    OtherIssuer {
+        /// Whose tokens the order expects it to take.
+        expected: Issuer,
+        /// Whose tokens it takes.
+        current: Issuer,
+    },
+    /// Transactions that are open keep some marks from being sealed. The others are sealed; call
+    /// again.
+    #[error("{sealed} marks are sealed, transactions that are open keep others: seal again")]
+    Unfinished {
+        /// How many marks were sealed.
+        sealed: u64,
+        /// What one of the others said.
+        source: FenceError,
+    },
+    /// A mark can only be raised to a greater token.
+    #[error("{to} is not above {expected}: a mark is lowered by Reset::lower alone")]
+    NotARaise {
+        /// Where the mark stands.
+        expected: FencingToken,
+        /// Where it was to stand.
+        to: FencingToken,
+    },
+    /// A mark can only be lowered to a lesser token.
+    #[error("{to} is not below {expected}: a mark is raised by Reset::raise")]
+    NotALowering {
+        /// Where the mark stands.
+        expected: FencingToken,
+        /// Where it was to stand.
+        to: FencingToken,
+    },
+    /// Old and new lock service have the same name.
+    #[error("the old and the new lock service have the same issuer name: give one another name")]
+    SameIssuer,
+    /// The database refused, or could not be asked.
+    #[error(transparent)]
+    Store(#[from] FenceError),
+}

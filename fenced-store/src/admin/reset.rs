@@ -1,0 +1,115 @@
+use lock_core::{FencingToken, ResourceName};
+
+use super::{AdminError, Reason};
+
+/// The order to set a mark by hand: where it has to stand, where it shall stand, and why.
+///
+/// The present mark has to be named, so an order that was written for another mark, or is carried
+/// out twice, changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reset {
+    resource: ResourceName,
+    expected: FencingToken,
+    to: FencingToken,
+    reason: Reason,
+}
+
+impl Reset {
+    /// Raises a mark: tokens up to `to` are refused from then on, the present holder's among them.
+    ///
+    /// A mark that is above everything the lock service will issue locks the resource for good.
+    ///
+    /// # Errors
+    /// [`AdminError::NotARaise`] if `to` is not above `expected`.
+    pub fn raise(
+        resource: ResourceName,
+        expected: FencingToken,
+        to: FencingToken,
+        reason: Reason,
+    ) -> Result<Self, AdminError> {
+        if to <= expected {
+            return Err(AdminError::NotARaise { expected, to });
+        }
+        Ok(Self {
+            resource,
+            expected,
+            to,
+            reason,
+        })
+    }
+
+    /// Lowers a mark, which is the cure for one that was poisoned with an absurd token.
+    ///
+    /// **This lets stale holders back in.** Whoever was ever issued a token above `to` may claim it
+    /// and write: a client that was paused for a week, a request that waits in a queue. Lower a
+    /// mark only to a number that every such client is known to be below, or known to be gone, and
+    /// as little as possible: to the greatest token that the lock service has really issued.
+    ///
+    /// # Errors
+    /// [`AdminError::NotALowering`] if `to` is not below `expected`.
+    pub fn lower(
+        resource: ResourceName,
+        expected: FencingToken,
+        to: FencingToken,
+        reason: Reason,
+    ) -> Result<Self, AdminError> {
+        if to >= expected {
+            return Err(AdminError::NotALowering { expected, to });
+        }
+        Ok(Self {
+            resource,
+            expected,
+            to,
+            reason,
+        })
+    }
+
+    /// The resource whose mark is set.
+    #[must_use]
+    pub const fn resource(&self) -> &ResourceName {
+        &self.resource
+    }
+
+    /// Where the mark has to stand.
+    #[must_use]
+    pub const fn expected(&self) -> FencingToken {
+        self.expected
+    }
+
+    /// Where the mark shall stand.
+    #[must_use]
+    pub const fn to(&self) -> FencingToken {
+        self.to
+    }
+
+    /// Why.
+    #[must_use]
+    pub const fn reason(&self) -> &Reason {
+        &self.reason
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_not_lowered_by_mistake() {
+        let name = || ResourceName::new("account:42").unwrap();
+        let (less, more) = (
+            FencingToken::new(33).unwrap(),
+            FencingToken::new(34).unwrap(),
+        );
+        let reason = || Reason::new("poisoned").unwrap();
+        for (expected, to) in [(more, less), (more, more)] {
+            let raise = Reset::raise(name(), expected, to, reason());
+            assert!(matches!(raise, Err(AdminError::NotARaise { .. })));
+        }
+        for (expected, to) in [(less, more), (more, more)] {
+            let lower = Reset::lower(name(), expected, to, reason());
+            assert!(matches!(lower, Err(AdminError::NotALowering { .. })));
+        }
+        assert!(Reset::raise(name(), less, more, reason()).is_ok());
+        assert!(Reset::lower(name(), more, less, reason()).is_ok());
+    }
+}

@@ -1,0 +1,150 @@
+//! The administrator's orders, which are functions in SQL.
+
+use std::time::Duration;
+
+use lock_core::{FencingToken, Issuer, ResourceName};
+use serde::Deserialize;
+use sqlx::{AssertSqlSafe, PgPool, Postgres, Row, SqlSafeStr, Transaction, postgres::PgRow};
+
+use super::{
+    error::{detail_of, of_commit, of_our_call},
+    statement::{REFUSE_STRAY, milliseconds},
+};
+use crate::{
+    FenceError,
+    admin::{AdminError, Reset, Seal, dialect::Administer},
+    high_water::columns::undecodable,
+    literal::literal,
+    strays::past_strays,
+};
+
+/// Begins a transaction of ours that is not fenced. Statements in it are not prepared for good, and
+/// those outside of one not at all: a pooler in transaction mode could not follow.
+pub(super) async fn begin_unfenced(
+    pool: &PgPool,
+) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    let begin = format!("SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_STRAY}; BEGIN");
+    let begin = AssertSqlSafe(begin).into_sql_str();
+    past_strays(pool, || pool.begin_with(begin.clone())).await
+}
+
+impl Administer for Postgres {
+    async fn issuer(pool: &PgPool) -> Result<Option<Issuer>, FenceError> {
+        let row = sqlx::raw_sql("SELECT fenced.current_issuer()")
+            .fetch_one(pool)
+            .await
+            .map_err(of_our_call)?;
+        let name: Option<String> = row.try_get(0)?;
+        name.map(Issuer::new).transpose().map_err(undecodable)
+    }
+
+    async fn change_issuer(pool: &PgPool, seal: &Seal) -> Result<(), AdminError> {
+        let mut tx = begin_unfenced(pool).await.map_err(of_our_call)?;
+        sqlx::query("SELECT fenced.seal_issuer($1, $2, $3)")
+            .bind(seal.from().as_str())
+            .bind(seal.to().as_str())
+            .bind(seal.reason().as_str())
+            .persistent(false)
+            .execute(&mut *tx)
+            .await
+            .map_err(refusal)?;
+        Ok(tx.commit().await.map_err(of_commit)?)
+    }
+
+    async fn marks_of(
+        pool: &PgPool,
+        issuer: &Issuer,
+        after: &str,
+        count: i64,
+    ) -> Result<Vec<ResourceName>, FenceError> {
+        let marks = format!(
+            "SELECT fenced.marks_of({}, {}, {count})",
+            literal(issuer.as_str()),
+            literal(after),
+        );
+        let rows = sqlx::raw_sql(AssertSqlSafe(marks)).fetch_all(pool).await;
+        let name =
+            |row: PgRow| ResourceName::new(row.try_get::<String, _>(0)?).map_err(undecodable);
+        rows.map_err(of_our_call)?.into_iter().map(name).collect()
+    }
+
+    async fn seal_mark(
+        pool: &PgPool,
+        lock_timeout: Option<Duration>,
+        seal: &Seal,
+        resource: &ResourceName,
+    ) -> Result<(), AdminError> {
+        let mut tx = begin_unfenced(pool).await.map_err(of_our_call)?;
+        let seal_mark = format!(
+            "SELECT fenced.seal_mark($1, $2, $3, $4, $5, {})",
+            milliseconds(lock_timeout)
+        );
+        sqlx::query(AssertSqlSafe(seal_mark))
+            .bind(resource.as_str())
+            .bind(seal.from().as_str())
+            .bind(seal.to().as_str())
+            .bind(i64::from(seal.above()))
+            .bind(seal.reason().as_str())
+            .persistent(false)
+            .execute(&mut *tx)
+            .await
+            .map_err(refusal)?;
+        Ok(tx.commit().await.map_err(of_commit)?)
+    }
+
+    async fn reset(
+        pool: &PgPool,
+        lock_timeout: Option<Duration>,
+        reset: &Reset,
+    ) -> Result<(), AdminError> {
+        let mut tx = begin_unfenced(pool).await.map_err(of_our_call)?;
+        let reset_high_water = format!(
+            "SELECT fenced.reset_high_water($1, $2, $3, $4, $5, {})",
+            milliseconds(lock_timeout)
+        );
+        sqlx::query(AssertSqlSafe(reset_high_water))
+            .bind(reset.resource().as_str())
+            .bind(i64::from(reset.expected()))
+            .bind(i64::from(reset.to()))
+            .bind(reset.reason().as_str())
+            .bind(reset.to() < reset.expected())
+            .persistent(false)
+            .execute(&mut *tx)
+            .await
+            .map_err(refusal)?;
+        Ok(tx.commit().await.map_err(of_commit)?)
+    }
+}
+
+/// What the functions raise.
+fn refusal(source: sqlx::Error) -> AdminError {
+    if let Some(Mark {
+        resource,
+        expected,
+        current,
+    }) = detail_of(&source, "FN020")
+    {
+        return AdminError::NotAsExpected {
+            resource,
+            expected,
+            current,
+        };
+    }
+    match detail_of(&source, "FN021") {
+        Some(Issuers { expected, current }) => AdminError::OtherIssuer { expected, current },
+        None => of_our_call(source).into(),
+    }
+}
+
+#[derive(Deserialize)]
+struct Mark {
+    resource: ResourceName,
+    expected: FencingToken,
+    current: Option<FencingToken>,
+}
+
+#[derive(Deserialize)]
+struct Issuers {
+    expected: Issuer,
+    current: Issuer,
+}

@@ -1,0 +1,334 @@
+//! Values in Redis that only the grant which the mark shows may change.
+
+mod answer;
+mod keys;
+mod scripts;
+
+use std::{fmt, time::Duration};
+
+use lock_core::{InvalidName, ResourceName, Sequencer};
+use redis::{Script, aio::ConnectionLike};
+
+use self::{
+    answer::{Answer, broken, of_read, of_write, refusal},
+    keys::{Keys, without_braces},
+};
+use crate::{FenceError, HighWater, Plausibility, Receipt, counted};
+
+/// Values in Redis, one per resource, that are written only by the grant which the mark shows.
+///
+/// For what many users of a lock really write: not a row, but a key. Mark and value are checked and
+/// changed by one script, on one server: a stale holder's write is refused whenever it arrives. The
+/// rule is that of [`FencedStore`](crate::FencedStore), with the same errors: [`claim`] once, right
+/// after acquiring, then read and write. It is a store, not the lock service: the lock may be kept
+/// in another Redis, or elsewhere.
+///
+/// A mark has no time to live and outlives its value, also one that was deleted or ran out. There
+/// is no row for all resources that says which lock service counts: each mark remembers its own.
+///
+/// The connection is the application's own, of the `redis` crate: a `MultiplexedConnection`, a
+/// `ConnectionManager` or a `ClusterConnection`. The keys of a resource share a slot, so a cluster
+/// will do. Redis 7.0 or newer.
+///
+/// NOT guaranteed, and no script can help it: anything across an **unplanned failover**, or a
+/// restart that loses the end of the log. Redis answers before its replicas have a write, so the
+/// successor may show an older mark, and a stale holder is let in again until somebody claims. Nor
+/// with `allkeys-*` eviction, which evicts marks, and nothing about commands that do not come
+/// through here: whoever may write to the keys can. If that is too little, write to a database.
+///
+/// [`claim`]: FencedRedis::claim
+///
+/// # Examples
+/// ```no_run
+/// # async fn f(
+/// #     guard: lock_core::LeaseGuard, connection: redis::aio::MultiplexedConnection,
+/// # ) -> Result<(), Box<dyn std::error::Error>> {
+/// use fenced_store::FencedRedis;
+///
+/// let store = FencedRedis::new(connection);
+/// store.claim(guard.sequencer()).await?; // every older holder is shut out from here on
+/// let cart = store.get(guard.sequencer()).await?.unwrap_or_default();
+/// let receipt = store.set(guard.sequencer(), [&cart[..], b",egg"].concat(), None).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct FencedRedis<C> {
+    connection: C,
+    prefix: String,
+    plausibility: Plausibility,
+}
+
+/// What became of [`FencedRedis::swap`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "there is no third")]
+pub enum Swap {
+    /// The value was as expected, and is now the new one.
+    Done(Receipt),
+    /// The value is another one, or there is none. Nothing was changed.
+    Found(Option<Vec<u8>>),
+}
+
+impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
+    /// A store over the application's own connection. Keys begin with `fenced`.
+    #[must_use]
+    pub fn new(connection: C) -> Self {
+        Self {
+            connection,
+            prefix: "fenced".to_owned(),
+            plausibility: Plausibility::default(),
+        }
+    }
+
+    /// Lets keys begin otherwise, for stores that share a server. Braces in it are escaped.
+    #[must_use]
+    pub fn prefix(mut self, prefix: &str) -> Self {
+        self.prefix = without_braces(prefix);
+        self
+    }
+
+    /// How great a token may be that is claimed, as
+    /// [`FencedStore::plausibility`](crate::FencedStore::plausibility).
+    #[must_use]
+    pub fn plausibility(mut self, plausibility: Plausibility) -> Self {
+        self.plausibility = plausibility;
+        self
+    }
+
+    /// Raises the mark to this grant: from here on every older holder is shut out.
+    ///
+    /// # Errors
+    /// As [`FencedStore::claim`](crate::FencedStore::claim); [`FenceError::CommitUnknown`] if no
+    /// answer came: claim again.
+    ///
+    /// # Cancel safety
+    /// It may be claimed, or be claimed later; claim again to know.
+    pub async fn claim(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
+        if !self.plausibility.admits(sequencer.token()) {
+            return Err(FenceError::Implausible {
+                resource: sequencer.resource().clone(),
+                presented: sequencer.token(),
+            });
+        }
+        let keys = self.keys(sequencer.resource());
+        let answer = self
+            .ask(&scripts::CLAIM, &[&keys.mark], sequencer, &[])
+            .await;
+        match answer.map_err(of_write)? {
+            (word, _) if word == "claimed" => Ok(()),
+            other => counted::refusal(Err(refusal(&other, sequencer))),
+        }
+    }
+
+    /// Reads the mark of a resource; `None` if it was never claimed.
+    ///
+    /// # Errors
+    /// If the server cannot be asked.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn high_water(
+        &self,
+        resource: &ResourceName,
+    ) -> Result<Option<HighWater>, FenceError> {
+        let mut read = redis::cmd("HMGET");
+        read.arg(&self.keys(resource).mark)
+            .arg("token")
+            .arg("issuer");
+        let mark: (Option<i64>, Option<String>) = read
+            .query_async(&mut self.connection.clone())
+            .await
+            .map_err(of_read)?;
+        match mark {
+            (Some(token), Some(issuer)) => HighWater::from_columns((token, issuer)).map(Some),
+            (None, None) => Ok(None),
+            _ => Err(broken(std::io::Error::other("a mark is incomplete"))),
+        }
+    }
+
+    /// Reads the value for this grant. It is current: what an older holder wrote is in it, and
+    /// nothing of one will be.
+    ///
+    /// # Errors
+    /// Those of [`FencedStore::begin`](crate::FencedStore::begin); if the server cannot be asked.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn get(&self, sequencer: &Sequencer) -> Result<Option<Vec<u8>>, FenceError> {
+        let keys = self.keys(sequencer.resource());
+        let answer = self
+            .ask(&scripts::READ, &[&keys.mark, &keys.value], sequencer, &[])
+            .await;
+        match answer.map_err(of_read)? {
+            (word, value) if word == "value" => Ok(value),
+            (word, _) if word == "none" => Ok(None),
+            other => counted::refusal(Err(refusal(&other, sequencer))),
+        }
+    }
+
+    /// Sets the value, for so long or for good: a time to live that the former value had is gone.
+    ///
+    /// Times count in whole milliseconds, rounded up, 1 at least.
+    ///
+    /// # Errors
+    /// Those of [`FencedStore::begin`](crate::FencedStore::begin), with the value as it was;
+    /// [`FenceError::CommitUnknown`] if no answer came. Then it may be set later still, until a
+    /// newer grant is claimed.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: it may be set, or be set later.
+    pub async fn set(
+        &self,
+        sequencer: &Sequencer,
+        value: impl AsRef<[u8]> + Send,
+        ttl: Option<Duration>,
+    ) -> Result<Receipt, FenceError> {
+        let change = Change::set(value.as_ref(), ttl);
+        match self
+            .write(sequencer, ["anything".as_bytes(), b""], change)
+            .await?
+        {
+            Swap::Done(receipt) => Ok(receipt),
+            Swap::Found(_) => Err(broken(std::io::Error::other("nothing was expected"))),
+        }
+    }
+
+    /// Deletes the value. The mark stays.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    ///
+    /// # Cancel safety
+    /// As [`set`](Self::set).
+    pub async fn delete(&self, sequencer: &Sequencer) -> Result<Receipt, FenceError> {
+        match self
+            .write(sequencer, ["anything".as_bytes(), b""], Change::DELETE)
+            .await?
+        {
+            Swap::Done(receipt) => Ok(receipt),
+            Swap::Found(_) => Err(broken(std::io::Error::other("nothing was expected"))),
+        }
+    }
+
+    /// Sets or deletes the value if it is what the caller expects: for a holder whose own tasks
+    /// write at once. `None` is no value.
+    ///
+    /// A cluster connection sends a request again by itself; then this may find its own new value.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set). Another value is no error: see [`Swap`].
+    ///
+    /// # Cancel safety
+    /// As [`set`](Self::set).
+    pub async fn swap(
+        &self,
+        sequencer: &Sequencer,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+        ttl: Option<Duration>,
+    ) -> Result<Swap, FenceError> {
+        let expected = expected.map_or(["nothing".as_bytes(), b""], |value| [b"this", value]);
+        let change = new.map_or(Change::DELETE, |value| Change::set(value, ttl));
+        self.write(sequencer, expected, change).await
+    }
+
+    /// Where the value of a resource lies, for whoever reads it without a grant, by a plain `GET`:
+    /// such a read may be old when it arrives. What is written there is not fenced.
+    ///
+    /// # Errors
+    /// [`InvalidName`] if there can be no such resource.
+    pub fn value_key<N>(&self, resource: N) -> Result<String, InvalidName>
+    where
+        N: TryInto<ResourceName>,
+        N::Error: Into<InvalidName>,
+    {
+        let resource = resource.try_into().map_err(Into::into)?;
+        Ok(self.keys(&resource).value)
+    }
+
+    async fn write(
+        &self,
+        sequencer: &Sequencer,
+        expected: [&[u8]; 2],
+        change: Change<'_>,
+    ) -> Result<Swap, FenceError> {
+        let keys = self.keys(sequencer.resource());
+        let [what, value] = expected;
+        let arguments = [
+            what,
+            value,
+            change.verb,
+            change.value,
+            change.ttl_ms.as_bytes(),
+        ];
+        let keys = [keys.mark.as_str(), &keys.value];
+        let answer = self.ask(&scripts::WRITE, &keys, sequencer, &arguments);
+        match answer.await.map_err(of_write)? {
+            (word, _) if word == "written" => Ok(Swap::Done(Receipt::of_commit(sequencer, &[]))),
+            (word, value) if word == "found" => Ok(Swap::Found(value)),
+            (word, _) if word == "none" => Ok(Swap::Found(None)),
+            other => counted::refusal(Err(refusal(&other, sequencer))),
+        }
+    }
+
+    async fn ask(
+        &self,
+        script: &Script,
+        keys: &[&str],
+        sequencer: &Sequencer,
+        more: &[&[u8]],
+    ) -> redis::RedisResult<Answer> {
+        let mut call = script.prepare_invoke();
+        for key in keys {
+            call.key(*key);
+        }
+        call.arg(sequencer.token().get())
+            .arg(sequencer.holder().digest())
+            .arg(sequencer.issuer().as_str());
+        for argument in more {
+            call.arg(*argument);
+        }
+        let words: Vec<Vec<u8>> = call.invoke_async(&mut self.connection.clone()).await?;
+        let mut words = words.into_iter();
+        let first = words.next().unwrap_or_default();
+        Ok((String::from_utf8_lossy(&first).into_owned(), words.next()))
+    }
+
+    fn keys(&self, resource: &ResourceName) -> Keys {
+        Keys::of(&self.prefix, resource)
+    }
+}
+
+/// What is to become of a value.
+struct Change<'a> {
+    verb: &'static [u8],
+    value: &'a [u8],
+    ttl_ms: String,
+}
+
+impl<'a> Change<'a> {
+    const DELETE: Self = Self {
+        verb: b"delete",
+        value: b"",
+        ttl_ms: String::new(),
+    };
+
+    fn set(value: &'a [u8], ttl: Option<Duration>) -> Self {
+        let millis = |ttl: Duration| ttl.as_nanos().div_ceil(1_000_000).clamp(1, MAX_TTL_MS);
+        Self {
+            verb: b"set",
+            value,
+            ttl_ms: ttl.map_or(0, millis).to_string(),
+        }
+    }
+}
+
+/// A hundred years: Redis refuses times that its clock does not reach.
+const MAX_TTL_MS: u128 = 100 * 366 * 86_400_000;
+
+impl<C> fmt::Debug for FencedRedis<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FencedRedis")
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}

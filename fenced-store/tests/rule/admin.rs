@@ -1,0 +1,264 @@
+//! What only administrators do.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fenced_store::{
+    FenceError, FencedStore,
+    admin::{AdminError, Reason, Reset, Seal},
+};
+use lock_core::{Issuer, ResourceName};
+use tokio::sync::Notify;
+
+use super::{Harness, balance, fenced_add, fresh, grant, grant_by, high_water, token, trusting};
+
+fn reason() -> Reason {
+    Reason::new("moved to 'etcd'; see ticket 7").unwrap()
+}
+
+fn seal_above(above: u64) -> Seal {
+    let issuer = |name| Issuer::new(name).unwrap();
+    Seal::new(issuer("redis"), issuer("etcd"), token(above), reason()).unwrap()
+}
+
+fn name(resource: &str) -> ResourceName {
+    ResourceName::new(resource).unwrap()
+}
+
+async fn seal<H: Harness>(store: &FencedStore<H::Db>, above: u64) -> Result<u64, AdminError> {
+    store.admin().seal(&seal_above(above), |_, _| ()).await
+}
+
+pub(crate) async fn seal_hands_the_store_over<H: Harness>() {
+    let world: H = fresh().await;
+    let (low, high) = (grant("account:42", 33), grant("account:43", 2000));
+    world.store().claim(&low).await.unwrap();
+    world.store().claim(&high).await.unwrap();
+    fenced_add(&world, &low).await.unwrap();
+    assert_eq!(seal::<H>(world.store(), 1000).await.unwrap(), 2);
+
+    for old in [
+        &low,
+        &high,
+        &grant("account:42", 5000),
+        &grant("account:44", 1),
+    ] {
+        let begun = world.store().begin(old).await.unwrap_err();
+        let claimed = world.store().claim(old).await.unwrap_err();
+        assert!(
+            matches!(claimed, FenceError::WrongIssuer { .. }),
+            "{claimed:?}"
+        );
+        assert!(begun.is_fenced(), "{begun:?}");
+    }
+    assert_eq!(high_water(&world, "account:42").await, Some(1000));
+    assert_eq!(high_water(&world, "account:43").await, Some(2000));
+    let issuer = world.store().admin().issuer().await.unwrap().unwrap();
+    assert_eq!(issuer.as_str(), "etcd");
+
+    let not_above = grant_by("etcd", "account:42", 1000);
+    assert!(
+        world
+            .store()
+            .claim(&not_above)
+            .await
+            .unwrap_err()
+            .is_fenced()
+    );
+    let new = grant_by("etcd", "account:42", 1001);
+    world.store().claim(&new).await.unwrap();
+    fenced_add(&world, &new).await.unwrap();
+    assert_eq!(balance(&world).await, 102);
+    let (one, two) = ("redis etcd moved to 'etcd'; see ticket 7", "Some");
+    let done = world.administration().await;
+    assert_eq!(
+        done,
+        [
+            format!("seal None None None {one}"),
+            format!("seal mark {two}(\"account:42\") {two}(33) {two}(1000) {one}"),
+            format!("seal mark {two}(\"account:43\") {two}(2000) {two}(2000) {one}"),
+        ]
+    );
+}
+
+pub(crate) async fn seal_again_changes_nothing<H: Harness>() {
+    let world: H = fresh().await;
+    world.store().claim(&grant("account:42", 33)).await.unwrap();
+    seal::<H>(world.store(), 1000).await.unwrap();
+    let new = grant_by("etcd", "account:42", 1001);
+    world.store().claim(&new).await.unwrap();
+    let before = (world.dump().await, world.administration().await);
+    assert_eq!(seal::<H>(world.store(), 5000).await.unwrap(), 0);
+    assert_eq!((world.dump().await, world.administration().await), before);
+    fenced_add(&world, &new).await.unwrap();
+}
+
+pub(crate) async fn seal_of_a_third_service_is_refused<H: Harness>() {
+    let world: H = fresh().await;
+    let ours = grant_by("zookeeper", "account:42", 33);
+    world.store().claim(&ours).await.unwrap();
+    let before = (world.dump().await, world.administration().await);
+    match seal::<H>(world.store(), 1000).await.unwrap_err() {
+        AdminError::OtherIssuer { expected, current } => {
+            assert_eq!(
+                (expected.as_str(), current.as_str()),
+                ("redis", "zookeeper")
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!((world.dump().await, world.administration().await), before);
+    fenced_add(&world, &ours).await.unwrap();
+}
+
+/// A store that nobody has claimed in yet is handed over, too.
+pub(crate) async fn seal_of_an_empty_store_sets_the_issuer<H: Harness>() {
+    let world: H = fresh().await;
+    assert_eq!(seal::<H>(world.store(), 1000).await.unwrap(), 0);
+    let old = world.store().claim(&grant("account:42", 33)).await;
+    assert!(
+        matches!(old, Err(FenceError::WrongIssuer { .. })),
+        "{old:?}"
+    );
+}
+
+/// What they write is stored before the mark is sealed, and counted as theirs.
+pub(crate) async fn seal_waits_for_open_transactions<H: Harness>() {
+    let world: H = fresh().await;
+    let (old, other) = (grant("account:42", 33), grant("account:41", 7));
+    world.store().claim(&old).await.unwrap();
+    world.store().claim(&other).await.unwrap();
+    let mut tx = world.store().begin(&old).await.unwrap();
+    let impatient = world.impatient().await;
+    match seal::<H>(&impatient, 1000).await.unwrap_err() {
+        AdminError::Unfinished { source, .. } => assert!(source.is_retryable()),
+        AdminError::Store(error) => assert!(error.is_retryable(), "{error:?}"),
+        other => panic!("{other:?}"),
+    }
+    H::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+    seal::<H>(world.store(), 1000).await.unwrap();
+    assert!(fenced_add(&world, &old).await.unwrap_err().is_fenced());
+    for resource in ["account:41", "account:42"] {
+        assert_eq!(high_water(&world, resource).await, Some(1000));
+    }
+    assert_eq!(balance(&world).await, 101);
+}
+
+pub(crate) async fn an_interrupted_seal_is_taken_up_again<H: Harness>() {
+    let world: H = fresh().await;
+    for number in 1..=5 {
+        let grant = grant(&format!("account:{number}"), number);
+        world.store().claim(&grant).await.unwrap();
+    }
+    let (first, sealed) = (Notify::new(), AtomicU64::new(0));
+    let order = seal_above(1000);
+    let admin = world.store().admin();
+    let interrupted = admin.seal(&order, |_, so_far| {
+        sealed.store(so_far, Ordering::SeqCst);
+        first.notify_one();
+    });
+    tokio::select! {
+        biased;
+        () = first.notified() => {}
+        done = interrupted => panic!("not interrupted: {done:?}"),
+    }
+    // The one under way is finished in the background.
+    let rest = seal::<H>(world.store(), 1000).await.unwrap();
+    let before = sealed.load(Ordering::SeqCst);
+    assert!(
+        before >= 1 && (4..=5).contains(&(before + rest)),
+        "{before} and {rest}"
+    );
+    for number in 1..=5 {
+        let mark = high_water(&world, &format!("account:{number}")).await;
+        assert_eq!(mark, Some(1000));
+    }
+    assert_eq!(
+        world.administration().await.len(),
+        6,
+        "each is written down once"
+    );
+}
+
+pub(crate) async fn reset_sets_the_mark_that_it_expects<H: Harness>() {
+    let world: H = fresh().await;
+    let poison = grant("account:42", 999_999_999_999_999);
+    trusting(&world).claim(&poison).await.unwrap();
+    let before = (world.dump().await, world.administration().await);
+
+    let blind = Reset::lower(name("account:42"), token(34), token(33), reason()).unwrap();
+    let error = world
+        .store()
+        .admin()
+        .reset_high_water(&blind)
+        .await
+        .unwrap_err();
+    match &error {
+        AdminError::NotAsExpected { current, .. } => assert_eq!(*current, Some(poison.token())),
+        other => panic!("{other:?}"),
+    }
+    let nothing = Reset::raise(name("account:43"), token(1), token(2), reason()).unwrap();
+    let error = world
+        .store()
+        .admin()
+        .reset_high_water(&nothing)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, AdminError::NotAsExpected { current: None, .. }),
+        "{error:?}"
+    );
+    assert_eq!((world.dump().await, world.administration().await), before);
+
+    let cure = Reset::lower(name("account:42"), poison.token(), token(33), reason()).unwrap();
+    world.store().admin().reset_high_water(&cure).await.unwrap();
+    assert_eq!(high_water(&world, "account:42").await, Some(33));
+    let again = world.store().admin().reset_high_water(&cure).await;
+    assert!(
+        matches!(again, Err(AdminError::NotAsExpected { .. })),
+        "{again:?}"
+    );
+    let holder = world.store().begin(&poison).await.unwrap_err();
+    assert!(
+        matches!(holder, FenceError::NotClaimed { .. }),
+        "{holder:?}"
+    );
+    let twin = world.store().claim(&grant("account:42", 33)).await;
+    assert!(
+        matches!(twin, Err(FenceError::DuplicateToken { .. })),
+        "{twin:?}"
+    );
+    let next = grant("account:42", 34);
+    world.store().claim(&next).await.unwrap();
+    fenced_add(&world, &next).await.unwrap();
+
+    let up = Reset::raise(name("account:42"), token(34), token(50), reason()).unwrap();
+    world.store().admin().reset_high_water(&up).await.unwrap();
+    assert!(fenced_add(&world, &next).await.unwrap_err().is_fenced());
+    let because = "redis redis moved to 'etcd'; see ticket 7";
+    let resource = "Some(\"account:42\")";
+    assert_eq!(
+        world.administration().await,
+        [
+            format!("reset mark {resource} Some(999999999999999) Some(33) {because}"),
+            format!("reset mark {resource} Some(34) Some(50) {because}"),
+        ]
+    );
+}
+
+pub(crate) async fn reset_waits_for_open_transactions<H: Harness>() {
+    let world: H = fresh().await;
+    let grant = grant("account:42", 33);
+    world.store().claim(&grant).await.unwrap();
+    let mut tx = world.store().begin(&grant).await.unwrap();
+    let up = Reset::raise(name("account:42"), token(33), token(50), reason()).unwrap();
+    let impatient = world.impatient().await;
+    match impatient.admin().reset_high_water(&up).await.unwrap_err() {
+        AdminError::Store(error) => assert!(error.is_retryable(), "{error:?}"),
+        other => panic!("{other:?}"),
+    }
+    H::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+    world.store().admin().reset_high_water(&up).await.unwrap();
+    assert_eq!(balance(&world).await, 101);
+}
