@@ -10,6 +10,7 @@ mod claim;
 mod enter;
 mod errors;
 mod migrate;
+mod model;
 mod order;
 mod settle;
 mod several;
@@ -20,8 +21,8 @@ use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
 pub(crate) use self::{
-    admin::*, audit::*, claim::*, enter::*, errors::*, migrate::*, order::*, settle::*, several::*,
-    single::*,
+    admin::*, audit::*, claim::*, enter::*, errors::*, migrate::*, model::*, order::*, settle::*,
+    several::*, single::*,
 };
 
 /// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.
@@ -214,6 +215,7 @@ macro_rules! rule_cases {
             an_interrupted_seal_is_taken_up_again,
             reset_sets_the_mark_that_it_expects,
             reset_waits_for_open_transactions,
+            the_store_does_what_the_model_says,
             no_secret_in_errors_or_tables,
             missing_tables_are_named,
             migrations_run_again_and_at_once,

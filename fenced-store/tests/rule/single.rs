@@ -118,15 +118,21 @@ pub(crate) async fn single_write_takes_its_number_and_leaves_its_row<H: Harness>
     let grant = grant("account:42", 33);
     let store = world.store().clone().audited(true);
     store.claim(&grant).await.unwrap();
-    let write = "UPDATE accounts SET balance = balance + 1";
-    store.begin(&grant).seq(7).execute(write).await.unwrap();
-    match store.begin(&grant).seq(7).execute(write).await.unwrap_err() {
+    let write = || sqlx::raw_sql("UPDATE accounts SET balance = balance + 1");
+    store.begin(&grant).seq(7).execute(write()).await.unwrap();
+    match store
+        .begin(&grant)
+        .seq(7)
+        .execute(write())
+        .await
+        .unwrap_err()
+    {
         FenceError::OutOfOrder {
             presented, last, ..
         } => assert_eq!((presented, last), (7, 7)),
         other => panic!("{other:?}"),
     }
-    store.begin(&grant).execute(write).await.unwrap();
+    store.begin(&grant).execute(write()).await.unwrap();
     assert_eq!(balance(&world).await, 102);
     let rows: Vec<_> = world.audit().await.into_iter().map(|row| row.seq).collect();
     assert_eq!(rows, [Some(7), None]);

@@ -1,0 +1,157 @@
+//! The store as the documentation describes it: no database, no concurrency.
+
+use std::{cmp::Ordering, collections::BTreeMap};
+
+use fenced_store::FenceError;
+use lock_core::{Issuer, Sequencer};
+
+/// Resource, token, fingerprint of the holder and number.
+type Row = (String, i64, String, Option<i64>);
+
+pub(super) struct Reference {
+    balance: i64,
+    /// Who may write, per resource.
+    marks: BTreeMap<String, Sequencer>,
+    /// The last number, and whose it was.
+    numbers: BTreeMap<String, (Sequencer, u64)>,
+    audit: Vec<Row>,
+}
+
+impl Reference {
+    pub(super) const fn new(balance: i64) -> Self {
+        Self {
+            balance,
+            marks: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            audit: Vec::new(),
+        }
+    }
+
+    pub(super) const fn balance(&self) -> i64 {
+        self.balance
+    }
+
+    pub(super) fn audit(&self) -> &[Row] {
+        &self.audit
+    }
+
+    pub(super) fn current(&self, resource: &str) -> Option<&Sequencer> {
+        self.marks.get(resource)
+    }
+
+    pub(super) fn claim(&mut self, grant: &Sequencer) -> Result<(), FenceError> {
+        if grant.issuer().as_str() != "redis" {
+            return Err(wrong_issuer(grant));
+        }
+        match self.enter(grant) {
+            Err(FenceError::NotClaimed { .. }) => {
+                let resource = grant.resource().to_string();
+                self.marks.insert(resource, grant.clone());
+                Ok(())
+            }
+            entered => entered,
+        }
+    }
+
+    pub(super) fn enter(&self, grant: &Sequencer) -> Result<(), FenceError> {
+        let (resource, presented) = (grant.resource().clone(), grant.token());
+        let Some(mark) = self.current(resource.as_str()) else {
+            return Err(FenceError::NotClaimed {
+                resource,
+                presented,
+            });
+        };
+        if mark.issuer() != grant.issuer() {
+            return Err(wrong_issuer(grant));
+        }
+        match presented.cmp(&mark.token()) {
+            Ordering::Greater => Err(FenceError::NotClaimed {
+                resource,
+                presented,
+            }),
+            Ordering::Less => Err(FenceError::Stale {
+                resource,
+                presented,
+                high_water: mark.token(),
+            }),
+            Ordering::Equal if mark == grant => Ok(()),
+            Ordering::Equal => Err(FenceError::DuplicateToken {
+                resource,
+                presented,
+            }),
+        }
+    }
+
+    /// Whoever settles has claimed before.
+    pub(super) fn settle(&self, grant: &Sequencer) -> Result<(), FenceError> {
+        self.enter(grant).map_err(|error| match error {
+            FenceError::NotClaimed {
+                resource,
+                presented,
+            } => FenceError::MarkLost {
+                resource,
+                presented,
+            },
+            error => error,
+        })
+    }
+
+    /// A transaction, or a single write, that adds 1 to the balance.
+    pub(super) fn write(
+        &mut self,
+        grants: &[Sequencer],
+        seq: Option<u64>,
+        commits: bool,
+    ) -> Result<(), FenceError> {
+        let mut sorted: Vec<_> = grants.iter().collect();
+        sorted.sort_by_key(|grant| grant.resource().clone());
+        if let Some(pair) = sorted
+            .windows(2)
+            .find(|pair| pair[0].resource() == pair[1].resource())
+        {
+            let resource = pair[0].resource().clone();
+            return Err(FenceError::RepeatedResource { resource });
+        }
+        sorted.iter().try_for_each(|grant| self.enter(grant))?;
+        sorted
+            .iter()
+            .try_for_each(|grant| self.in_order(grant, seq))?;
+        if commits {
+            self.balance += 1;
+            sorted.into_iter().for_each(|grant| self.keep(grant, seq));
+        }
+        Ok(())
+    }
+
+    fn in_order(&self, grant: &Sequencer, seq: Option<u64>) -> Result<(), FenceError> {
+        match (self.numbers.get(grant.resource().as_str()), seq) {
+            (Some((of, last)), Some(presented)) if of == grant && *last >= presented => {
+                Err(FenceError::OutOfOrder {
+                    resource: grant.resource().clone(),
+                    presented,
+                    last: *last,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn keep(&mut self, grant: &Sequencer, seq: Option<u64>) {
+        let resource = grant.resource().to_string();
+        if let Some(seq) = seq {
+            self.numbers.insert(resource.clone(), (grant.clone(), seq));
+        }
+        let seq = seq.map(|seq| i64::try_from(seq).unwrap());
+        let holder = grant.holder().fingerprint();
+        self.audit
+            .push((resource, grant.token().into(), holder, seq));
+    }
+}
+
+fn wrong_issuer(grant: &Sequencer) -> FenceError {
+    FenceError::WrongIssuer {
+        resource: grant.resource().clone(),
+        presented: grant.issuer().clone(),
+        current: Issuer::new("redis").unwrap(),
+    }
+}
