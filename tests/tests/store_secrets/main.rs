@@ -1,7 +1,8 @@
 //! The secret of a holder is in no error, no log and no trace, neither of ours nor of the database.
 //!
 //! Every path that ends in an error is taken, with every log as talkative as it can be. The
-//! control: what may be there, the holder's digest and the resource's name, is found by the same search.
+//! control: what may be there, the holder's digest and the resource's name, is found by the same
+//! search.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
