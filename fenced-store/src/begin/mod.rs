@@ -1,18 +1,25 @@
 //! A transaction that is prepared, with the grants that it is to be fenced by, and then begun.
 
+#[cfg_attr(
+    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
+    expect(dead_code, reason = "for databases, of which there is none")
+)]
 mod entering;
 mod presented;
+#[cfg_attr(
+    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
+    expect(dead_code, reason = "for databases, of which there is none")
+)]
 mod seq;
 
 use std::{fmt, future::IntoFuture, iter};
 
 use lock_core::BoxFuture;
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) use self::entering::Entrant;
 pub use self::presented::Presented;
-pub(crate) use self::{
-    entering::{Entering, Entrant},
-    seq::Seq,
-};
+pub(crate) use self::{entering::Entering, seq::Seq};
 #[cfg(feature = "postgres")]
 use crate::Receipt;
 use crate::{Dialect, FenceError, FencedStore, FencedTx, counted, uninterrupted::uninterrupted};
