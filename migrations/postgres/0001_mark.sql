@@ -163,18 +163,30 @@ begin
   end if;
 end $$;
 
--- A timeout of the session, or this one if it is tighter. 0 is without bound, null is not given.
-create function fenced.tighter(setting text, milliseconds integer) returns text
+create function fenced.tighter_than_session(setting text, milliseconds integer) returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   session_value text := current_setting(setting);
   session_milliseconds numeric := extract(epoch from session_value::interval) * 1000;
 begin
-  if milliseconds is null or session_milliseconds between 1 and milliseconds then
+  if session_milliseconds between 1 and milliseconds then
     return session_value;
   end if;
   return milliseconds::text;
 end $$;
+
+-- A timeout of the session, or this one if it is tighter. 0 is without bound, null is not given.
+--
+-- Most sessions have none. This becomes a part of what calls it, which a function with a search
+-- path of its own could not; those that call it have one.
+create function fenced.tighter(setting text, milliseconds integer) returns text
+language sql stable as $$
+  select case
+    when milliseconds is null then pg_catalog.current_setting(setting)
+    when pg_catalog.current_setting(setting) operator(pg_catalog.=) '0' then milliseconds::text
+    else fenced.tighter_than_session(setting, milliseconds)
+  end
+$$;
 
 -- Right at every isolation level: the turnstile keeps claims out while the transaction lasts, and
 -- FOR SHARE fails (40001) if the mark is newer than the snapshot. It writes nothing.

@@ -22,6 +22,9 @@ pub(super) const STATEMENTS: Statements = Statements {
     update: "UPDATE accounts SET balance = balance + 1 WHERE id = $1",
 };
 
+/// The rows of the table.
+pub(super) const ACCOUNTS: u32 = 10_000;
+
 pub(super) const ONE_CLIENT: Load = Load {
     clients: 1,
     transactions: 50,
@@ -92,14 +95,11 @@ pub(super) async fn store(
     store.migrate().await?;
     store
         .pool()
-        .execute(
-            "CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL)
-             WITH (fillfactor = 50)",
-        )
+        .execute("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL)")
         .await?;
-    store
-        .pool()
-        .execute("INSERT INTO accounts SELECT id, 0 FROM generate_series(0, 63) AS id")
+    sqlx::query("INSERT INTO accounts SELECT id, 0 FROM generate_series(0, $1 - 1) AS id")
+        .bind(i64::from(ACCOUNTS))
+        .execute(store.pool())
         .await?;
     Ok(store)
 }

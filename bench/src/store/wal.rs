@@ -1,11 +1,10 @@
 //! What a transaction adds to the write-ahead log of Postgres.
 
-use lock_core::Sequencer;
-use sqlx::PgPool;
+use sqlx::{PgPool, Postgres};
 
 use super::{
-    load::add,
-    postgres::{self, STATEMENTS},
+    load::{Load, add},
+    postgres::{self, ACCOUNTS, ONE_CLIENT, STATEMENTS},
     server::Server,
 };
 use crate::{
@@ -15,30 +14,37 @@ use crate::{
 
 /// In one turn.
 const TRANSACTIONS: u32 = 50;
+/// As many as there are resources, one row each, which lie on different pages of the table.
+const ROWS: u32 = 200;
+const BETWEEN_ROWS: u32 = ACCOUNTS / ROWS;
 
-/// One client, whose transactions update one row each.
+/// One client, whose transactions update one row after the other.
 pub(super) async fn bytes_vs_plain(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::postgres(setting.pinning).await?;
-    let load = postgres::ONE_CLIENT;
-    let store = postgres::store(server.url().parse()?, load).await?;
-    let grants: Vec<Sequencer> = load.claim(&store).await?;
+    let store = postgres::store(server.url().parse()?, ONE_CLIENT).await?;
+    let resources = Load {
+        clients: ROWS,
+        ..ONE_CLIENT
+    };
+    let grants = resources.claim(&store).await?;
     let pool = store.pool();
+    let (mut ours, mut theirs) = ((0..ROWS).cycle(), (0..ROWS).cycle());
     let medians = take_turns(
         setting.rounds,
         async |samples| {
             let written = written(pool).await?;
-            for _ in 0..TRANSACTIONS {
-                let mut tx = store.begin(&grants[0]).await?;
-                add::<sqlx::Postgres>(&mut tx, STATEMENTS.update, 0).await?;
+            for row in ours.by_ref().take(TRANSACTIONS as usize) {
+                let mut tx = store.begin(&grants[row as usize]).await?;
+                add::<Postgres>(&mut tx, STATEMENTS.update, row * BETWEEN_ROWS).await?;
                 tx.commit().await?;
             }
             since(pool, written, samples).await
         },
         async |samples| {
             let written = written(pool).await?;
-            for _ in 0..TRANSACTIONS {
+            for row in theirs.by_ref().take(TRANSACTIONS as usize) {
                 let mut tx = pool.begin().await?;
-                add::<sqlx::Postgres>(&mut tx, STATEMENTS.update, 0).await?;
+                add::<Postgres>(&mut tx, STATEMENTS.update, row * BETWEEN_ROWS).await?;
                 tx.commit().await?;
             }
             since(pool, written, samples).await
