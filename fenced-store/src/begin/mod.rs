@@ -40,6 +40,36 @@ use crate::{Dialect, FenceError, FencedStore, FencedTx, counted, uninterrupted::
 ///
 /// # Cancel safety
 /// Cancel safe: a transaction that was begun meanwhile is rolled back.
+///
+/// # Examples
+/// ```
+/// # #[cfg(not(feature = "sqlite"))]
+/// # fn main() {}
+/// # #[cfg(feature = "sqlite")]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use fenced_store::{FenceError, Protected, SqliteFencedStore};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let file = directory.path().join("accounts.db");
+/// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(file);
+/// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
+/// # let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
+/// # store.migrate().await?;
+/// # let locks = lock_core::LockManager::connect("memory:").await?;
+/// let accounts = Protected::new(locks, store.audited(true));
+/// let from = accounts.acquire("account:1").await?;
+/// let to = accounts.acquire("account:2").await?;
+///
+/// let tx = from.begin().and(&to).seq(1).await?; // write to both accounts through it
+/// let receipt = tx.commit().await?;
+/// assert_eq!(receipt.entered().count(), 2);
+///
+/// // The same once more, as a network may deliver it:
+/// let late = from.begin().and(&to).seq(1).await.unwrap_err();
+/// assert!(matches!(late, FenceError::OutOfOrder { last: 1, .. }));
+/// # Ok(()) }
+/// ```
 #[must_use = "a transaction does not begin until it is awaited"]
 pub struct Begin<'a, DB: Dialect> {
     store: &'a FencedStore<DB>,
