@@ -11,6 +11,7 @@ mod presented;
     expect(dead_code, reason = "for databases, of which there is none")
 )]
 mod seq;
+mod with;
 
 use std::{fmt, future::IntoFuture, iter};
 
@@ -20,9 +21,9 @@ use lock_core::BoxFuture;
 pub(crate) use self::entering::Entrant;
 pub use self::presented::Presented;
 pub(crate) use self::{entering::Entering, seq::Seq};
-#[cfg(feature = "postgres")]
-use crate::Receipt;
-use crate::{Dialect, FenceError, FencedStore, FencedTx, counted, uninterrupted::uninterrupted};
+use crate::{
+    Dialect, FenceError, FencedStore, FencedTx, Receipt, counted, uninterrupted::uninterrupted,
+};
 
 /// A fenced transaction that is being prepared: `.await` it for a [`FencedTx`].
 ///
@@ -153,8 +154,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
         self.store
     }
 
-    /// To be called after the commit was answered, and nowhere else.
-    #[cfg(feature = "postgres")]
+    /// The receipt of a commit: to be handed out after one that happened, and nowhere else.
     pub(crate) fn receipt(&self) -> Receipt {
         let others: Vec<_> = self
             .others

@@ -15,6 +15,7 @@ mod order;
 mod settle;
 mod several;
 mod single;
+mod with;
 
 use fenced_store::{Dialect, Executed, FenceError, FencedStore, FencedTx, Plausibility};
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
@@ -22,7 +23,7 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
 pub(crate) use self::{
     admin::*, audit::*, claim::*, enter::*, errors::*, migrate::*, model::*, order::*, settle::*,
-    several::*, single::*,
+    several::*, single::*, with::*,
 };
 
 /// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.
@@ -207,6 +208,9 @@ macro_rules! rule_cases {
             what_is_not_committed_leaves_no_row,
             no_audit_unless_asked_for,
             no_secret_in_the_audit,
+            busy_work_is_done_again,
+            what_is_final_is_not_done_again,
+            what_stays_busy_is_given_up,
             seal_hands_the_store_over,
             seal_again_changes_nothing,
             seal_of_a_third_service_is_refused,

@@ -6,7 +6,7 @@ use e2e::{
     proxy::{Fault, Proxy, Trap},
     servers::until,
 };
-use fenced_store::{FenceError, FencedStore, FencedTx, PgFencedStore};
+use fenced_store::{FenceError, FencedStore, FencedTx, PgFencedStore, Receipt};
 use lock_core::Sequencer;
 use sqlx::{
     Postgres,
@@ -169,4 +169,57 @@ async fn the_next_claim_settles_too() {
     let stale = holder.settle().await.unwrap_err();
     assert!(matches!(stale, FenceError::Stale { .. }), "{stale:?}");
     assert_eq!(balance(&holder.world).await, 100);
+}
+
+/// Adds 1 to the balance by way of `with`, whose first commit meets the fault.
+async fn add_with(
+    holder: &Holder,
+    fault: Fault,
+    seq: Option<u64>,
+) -> Result<((), Receipt), FenceError> {
+    let lost = holder.proxy.at_request(COMMIT, fault);
+    let begin = holder.store.begin(&holder.grant);
+    let begin = match seq {
+        Some(number) => begin.seq(number),
+        None => begin,
+    };
+    let added = begin.with(async |tx| Ok(PostgresServer::add(&mut *tx, 1).await?));
+    let cut = async {
+        if fault == Fault::DropReplies {
+            until("the commit has happened", async || {
+                balance(&holder.world).await == 101
+            })
+            .await;
+            holder.proxy.inflict(Fault::Cut);
+        }
+    };
+    let (added, ()) = tokio::join!(added, cut);
+    assert!(lost.has_sprung());
+    added
+}
+
+#[tokio::test]
+async fn a_numbered_transaction_that_never_arrived_is_made_again() {
+    let holder = Holder::new().await;
+    let ((), receipt) = add_with(&holder, Fault::Reset, Some(1)).await.unwrap();
+    assert_eq!(receipt.token(), holder.grant.token());
+    assert_eq!(balance(&holder.world).await, 101);
+}
+
+#[tokio::test]
+async fn a_numbered_transaction_whose_answer_is_lost_is_not_made_twice() {
+    let holder = Holder::new().await;
+    let ((), receipt) = add_with(&holder, Fault::DropReplies, Some(1))
+        .await
+        .unwrap();
+    assert_eq!(receipt.token(), holder.grant.token());
+    assert_eq!(balance(&holder.world).await, 101);
+}
+
+/// Nobody can know what became of it, so it is not made again.
+#[tokio::test]
+async fn a_transaction_without_a_number_stays_unknown() {
+    let holder = Holder::new().await;
+    assert_unknown(add_with(&holder, Fault::DropReplies, None).await);
+    assert_eq!(balance(&holder.world).await, 101);
 }

@@ -1,0 +1,187 @@
+use std::time::Duration;
+
+use lock_core::RetryPolicy;
+use tracing::debug;
+
+use super::{Begin, Presented};
+use crate::{Dialect, FenceError, FencedStore, FencedTx, ProtectedGuard, Receipt};
+
+/// About five seconds of pauses, and no more than eleven attempts.
+const RETRIES: RetryPolicy = RetryPolicy::exponential(Duration::from_millis(5))
+    .longest(Duration::from_secs(1))
+    .limit(10);
+
+impl<DB: Dialect> Begin<'_, DB> {
+    /// Begins, does the work, and commits; from the start again if others were faster.
+    ///
+    /// What is tried again is what is [retryable](FenceError::is_retryable), wherever it comes up:
+    /// a lock that did not become free, a transaction that could not be serialized. Up to ten
+    /// times, with pauses that grow from 5 ms to 1 s, halved at random. Fenced refusals are final
+    /// at once, and so are all other errors. The work is done once per attempt, and what an attempt
+    /// has written is rolled back before the next: effects elsewhere are not.
+    ///
+    /// If the commit is not answered, the store is [settled](FencedStore::settle), so that nothing
+    /// of it is under way any more. With a number ([`seq`](Begin::seq)) it is then known what
+    /// became of it, and it is made again if it never happened, provided that nobody else gives out
+    /// the numbers of this grant. Without one the error stands, and a look tells.
+    ///
+    /// # Errors
+    /// Those of [`Begin`], of [`FencedTx::commit`] and of the work itself; a retryable one after
+    /// the last attempt. [`FenceError::CommitUnknown`] as said above.
+    ///
+    /// # Cancel safety
+    /// What is under way is rolled back, unless it is being committed: see [`FencedTx::commit`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # #[cfg(feature = "postgres")]
+    /// # async fn f(
+    /// #     guard: fenced_store::ProtectedGuard<sqlx::Postgres>,
+    /// # ) -> Result<(), fenced_store::FenceError> {
+    /// let (balance, receipt) = guard
+    ///     .with(async |tx| {
+    ///         let take = "UPDATE accounts SET balance = balance - 10 RETURNING balance";
+    ///         let balance: i64 = sqlx::query_scalar(take).fetch_one(&mut **tx).await?;
+    ///         Ok(balance)
+    ///     })
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn with<T, F>(self, work: F) -> Result<(T, Receipt), FenceError>
+    where
+        F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, FenceError> + Clone,
+    {
+        let mut pauses = RETRIES.pauses();
+        let mut unanswered: Option<(T, Receipt, FenceError)> = None;
+        loop {
+            let error = match self.attempt(work.clone()).await {
+                Ok(Attempt::Committed(value, receipt)) => return Ok((value, receipt)),
+                Ok(Attempt::Unanswered(value, receipt, error)) => {
+                    let settled = self.settle().await;
+                    if settled.is_err() || self.seq.is_none() || pauses.next().is_none() {
+                        return Err(error);
+                    }
+                    unanswered = Some((value, receipt, error));
+                    continue;
+                }
+                Err(error) => error,
+            };
+            match (&error, unanswered.take()) {
+                (
+                    FenceError::OutOfOrder {
+                        presented, last, ..
+                    },
+                    Some((value, receipt, unknown)),
+                ) => {
+                    return if last == presented {
+                        Ok((value, receipt))
+                    } else {
+                        Err(unknown)
+                    };
+                }
+                (_, before) => unanswered = before,
+            }
+            match pauses.next().filter(|_| error.is_retryable()) {
+                Some(pause) => {
+                    debug!(%error, ?pause, "trying the transaction again");
+                    tokio::time::sleep(pause).await;
+                }
+                // What was not answered may have happened, whatever this error says of itself.
+                None => return Err(unanswered.map_or(error, |(.., unknown)| unknown)),
+            }
+        }
+    }
+
+    async fn attempt<T, F>(&self, work: F) -> Result<Attempt<T>, FenceError>
+    where
+        F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, FenceError>,
+    {
+        let mut tx = self.again().await?;
+        let value = match work(&mut tx).await {
+            Ok(value) => value,
+            Err(error) => {
+                if let Err(error) = tx.rollback().await {
+                    debug!(%error, "not rolled back here, so the database does it");
+                }
+                return Err(error);
+            }
+        };
+        match tx.commit().await {
+            Ok(receipt) => Ok(Attempt::Committed(value, receipt)),
+            Err(error @ FenceError::CommitUnknown { .. }) => {
+                Ok(Attempt::Unanswered(value, self.receipt(), error))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until nothing of these grants is under way. A grant that is shut out by now is
+    /// settled, too: a claim waits for the same.
+    async fn settle(&self) -> Result<(), FenceError> {
+        for presented in self.presented() {
+            let mut pauses = RETRIES.pauses();
+            while let Err(error) = self.store.settle(presented.sequencer()).await {
+                if error.is_fenced() {
+                    break;
+                }
+                match pauses.next() {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn again(&self) -> Self {
+        Self {
+            store: self.store,
+            first: self.first,
+            others: self.others.clone(),
+            seq: self.seq,
+        }
+    }
+}
+
+/// How an attempt whose work was done came out.
+enum Attempt<T> {
+    Committed(T, Receipt),
+    /// With the receipt that it has if it happened.
+    Unanswered(T, Receipt, FenceError),
+}
+
+impl<DB: Dialect> FencedStore<DB> {
+    /// A transaction of this grant that is begun again if others were faster: [`Begin::with`].
+    ///
+    /// # Errors
+    /// As [`Begin::with`].
+    ///
+    /// # Cancel safety
+    /// As [`Begin::with`].
+    pub async fn with<'a, T, F>(
+        &'a self,
+        grant: impl Into<Presented<'a>>,
+        work: F,
+    ) -> Result<(T, Receipt), FenceError>
+    where
+        F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, FenceError> + Clone,
+    {
+        self.begin(grant).with(work).await
+    }
+}
+
+impl<DB: Dialect> ProtectedGuard<DB> {
+    /// A transaction of this guard that is begun again if others were faster: [`Begin::with`].
+    ///
+    /// # Errors
+    /// As [`Begin::with`].
+    ///
+    /// # Cancel safety
+    /// As [`Begin::with`].
+    pub async fn with<T, F>(&self, work: F) -> Result<(T, Receipt), FenceError>
+    where
+        F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, FenceError> + Clone,
+    {
+        self.begin().with(work).await
+    }
+}

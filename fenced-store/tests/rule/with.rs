@@ -1,0 +1,77 @@
+//! Transactions that are begun again.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use fenced_store::{FenceError, FencedTx};
+use sqlx::Error;
+
+use super::{Harness, balance, fresh, grant};
+
+fn busy() -> FenceError {
+    let source = Error::PoolTimedOut;
+    FenceError::Busy { source }
+}
+
+/// What the first attempts have written is rolled back. In a task of its own, with what it owns.
+pub(crate) async fn busy_work_is_done_again<H: Harness>() {
+    let world: H = fresh().await;
+    let ours = grant("account:42", 33);
+    world.store().claim(&ours).await.unwrap();
+    let attempts = Arc::new(AtomicU32::new(0));
+    let (store, task_attempts) = (world.store().clone(), Arc::clone(&attempts));
+    let presented = ours.clone();
+    #[allow(clippy::disallowed_methods, reason = "it is awaited below")]
+    let task = tokio::spawn(async move {
+        let work = async |tx: &mut FencedTx<H::Db>| {
+            H::add(&mut *tx, 1).await?;
+            match task_attempts.fetch_add(1, Ordering::SeqCst) {
+                0 | 1 => Err(busy()),
+                _ => Ok(H::balance(&mut *tx).await),
+            }
+        };
+        store.with(&presented, work).await
+    });
+    let (seen, receipt) = task.await.unwrap().unwrap();
+    assert_eq!((seen, receipt.token()), (101, ours.token()));
+    assert_eq!(attempts.load(Ordering::SeqCst), 3);
+    assert_eq!(balance(&world).await, 101);
+}
+
+/// Neither a refusal of the grant nor an error of the work's own.
+pub(crate) async fn what_is_final_is_not_done_again<H: Harness>() {
+    let world: H = fresh().await;
+    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+    world.store().claim(&old).await.unwrap();
+    let attempts = AtomicU32::new(0);
+    let failing = async |tx: &mut FencedTx<H::Db>| -> Result<(), FenceError> {
+        attempts.fetch_add(1, Ordering::SeqCst);
+        H::add(&mut *tx, 1).await?;
+        Err(Error::RowNotFound.into())
+    };
+    let failed = world.store().with(&old, failing).await.unwrap_err();
+    assert!(matches!(failed, FenceError::Db { .. }), "{failed:?}");
+    assert_eq!(attempts.load(Ordering::SeqCst), 1);
+    world.store().claim(&new).await.unwrap();
+    let refused = world.store().with(&old, failing).await.unwrap_err();
+    assert!(matches!(refused, FenceError::Stale { .. }), "{refused:?}");
+    assert_eq!(attempts.load(Ordering::SeqCst), 1, "it never began");
+    assert_eq!(balance(&world).await, 100);
+}
+
+/// The last error is passed on.
+pub(crate) async fn what_stays_busy_is_given_up<H: Harness>() {
+    let world: H = fresh().await;
+    let ours = grant("account:42", 33);
+    world.store().claim(&ours).await.unwrap();
+    let attempts = AtomicU32::new(0);
+    let work = async |_: &mut FencedTx<H::Db>| -> Result<(), FenceError> {
+        attempts.fetch_add(1, Ordering::SeqCst);
+        Err(busy())
+    };
+    let error = world.store().with(&ours, work).await.unwrap_err();
+    assert!(matches!(error, FenceError::Busy { .. }), "{error:?}");
+    assert_eq!(attempts.load(Ordering::SeqCst), 11);
+}
