@@ -12,8 +12,8 @@ pub(crate) mod sealed {
     use sqlx::{Pool, SqlStr, Transaction};
 
     use crate::{
-        Begin, FenceError, HighWater, Receipt, admin::dialect::Administer, begin::Entering,
-        entry::Entry, single::Statement,
+        Begin, FenceError, HighWater, Protection, Receipt, admin::dialect::Administer,
+        begin::Entering, entry::Entry, single::Statement,
     };
 
     /// What differs between databases.
@@ -72,6 +72,18 @@ pub(crate) mod sealed {
             begin: Begin<'_, Self>,
             statement: Statement<Self>,
         ) -> impl Future<Output = Result<(u64, Receipt), FenceError>> + Send;
+
+        /// Makes the triggers of a protected table, if they are not there yet.
+        fn protect(
+            pool: &Pool<Self>,
+            protection: &Protection,
+        ) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+        /// Drops the triggers of a protected table.
+        fn unprotect(
+            pool: &Pool<Self>,
+            protection: &Protection,
+        ) -> impl Future<Output = Result<(), FenceError>> + Send;
 
         /// Executes statements whose results do not matter.
         fn execute(

@@ -152,6 +152,27 @@ pub enum FenceError {
          handle the error of its failed statement and leave its end to commit and rollback"
     )]
     Aborted,
+    /// A statement wrote to a protected table outside any fenced transaction: a bug in the program.
+    /// It changed nothing. See [`FencedStore::protect`](crate::FencedStore::protect).
+    #[error("a write to a protected table came without a fence: begin a fenced transaction first")]
+    Unfenced {
+        /// What the database said; it names the table.
+        source: sqlx::Error,
+    },
+    /// A statement wrote to a protected table, or to a row of it, for which the transaction has not
+    /// entered the resource: a bug in the program. It changed nothing. See
+    /// [`FencedStore::protect`](crate::FencedStore::protect).
+    #[error("a write to a protected table came under another fence: begin with its own resource")]
+    WrongResource {
+        /// What the database said; it names the table.
+        source: sqlx::Error,
+    },
+    /// The table cannot be protected: there is no such table or column.
+    #[error("cannot protect the table: {reason}")]
+    CannotProtect {
+        /// Why not.
+        reason: String,
+    },
     /// The tables of this crate are missing.
     #[error("the tables of fenced-store are missing in this database, call migrate() once")]
     NotMigrated {
@@ -232,6 +253,9 @@ impl FenceError {
             | Self::Terminated { .. }
             | Self::CommitUnknown { .. }
             | Self::Aborted
+            | Self::Unfenced { .. }
+            | Self::WrongResource { .. }
+            | Self::CannotProtect { .. }
             | Self::NotMigrated { .. }
             | Self::Migration { .. }
             | Self::Db { .. } => None,

@@ -15,7 +15,7 @@ mod error;
 mod high_water;
 #[cfg(feature = "tower")]
 pub mod http;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod literal;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod marks;
@@ -27,6 +27,7 @@ mod plausibility;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod protected;
+mod protection;
 mod receipt;
 #[cfg(feature = "redis")]
 mod redis;
@@ -57,6 +58,7 @@ pub use self::{
     high_water::HighWater,
     plausibility::Plausibility,
     protected::{AcquireProtected, Protected, ProtectedError, ProtectedGuard},
+    protection::Protection,
     receipt::Receipt,
     savepoint::FencedSavepoint,
     single::Executed,

@@ -1,6 +1,7 @@
 //! The end-to-end harness: real servers and real processes, gone with the test that started them.
 //!
-//! - [`servers`]: Redis and Postgres as child processes on free loopback ports.
+//! - [`servers`]: Redis, Postgres and MariaDB as child processes on free loopback ports.
+//! - [`documented`]: the examples of the documentation, as they stand there.
 //! - [`history`]: what happened in a run of many tasks, and whether it may have happened.
 //! - [`ledger`]: a value that many tasks add to under a lock, and its twin that nothing protects.
 //! - [`observer`]: a look at a Redis server past the locks.
@@ -11,6 +12,7 @@
 //! - [`warden`]: what outlives a killed test for long enough to clean up after it.
 #![forbid(unsafe_code)]
 
+pub mod documented;
 pub mod history;
 pub mod ledger;
 pub mod observer;

@@ -19,13 +19,7 @@ impl From<&FenceError> for Problem {
                 resource,
                 presented,
                 high_water,
-            } => Self::new(ProblemType::TOKEN_STALE)
-                .detail(
-                    "a later holder has taken over and this token will never be accepted \
-                         again: acquire the lock again and start afresh",
-                )
-                .about(resource, *presented)
-                .high_water(*high_water),
+            } => Self::stale(resource, *presented, *high_water),
             FenceError::DuplicateToken {
                 resource,
                 presented,
@@ -81,6 +75,9 @@ impl From<&FenceError> for Problem {
             | FenceError::Aborted
             | FenceError::RepeatedResource { .. }
             | FenceError::SeqOutOfRange { .. }
+            | FenceError::Unfenced { .. }
+            | FenceError::WrongResource { .. }
+            | FenceError::CannotProtect { .. }
             | FenceError::NotMigrated { .. }
             | FenceError::Migration { .. } => Self::new(ProblemType::SERVICE_FAULT)
                 .detail("nothing was written: the operator finds the reason in the log"),
@@ -99,6 +96,16 @@ impl Problem {
         Self::new(ProblemType::TOKEN_IMPLAUSIBLE)
             .detail("the fencing token is too far ahead to have been issued")
             .about(resource, presented)
+    }
+
+    fn stale(resource: &ResourceName, presented: FencingToken, high_water: FencingToken) -> Self {
+        Self::new(ProblemType::TOKEN_STALE)
+            .detail(
+                "a later holder has taken over and this token will never be accepted again: \
+                 acquire the lock again and start afresh",
+            )
+            .about(resource, presented)
+            .high_water(high_water)
     }
 
     fn out_of_order(resource: &ResourceName, presented: u64, last: u64) -> Self {

@@ -1,3 +1,5 @@
+use lock_core::{FencingToken, ResourceName};
+use serde::Deserialize;
 use sqlx::mysql::MySqlDatabaseError;
 
 use crate::FenceError;
@@ -10,6 +12,13 @@ pub(super) const SESSION_OF_ANOTHER_USER: u16 = 1095;
 
 /// Sorts an error of MySQL or MariaDB; gives back any other.
 pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
+    if let Some(refusal) = refusal(&source) {
+        return Ok(match refusal {
+            Refusal::Stale(error) => error,
+            Refusal::Unfenced => FenceError::Unfenced { source },
+            Refusal::WrongResource => FenceError::WrongResource { source },
+        });
+    }
     match number(&source) {
         // Lock wait timeout; NOWAIT; too many connections.
         Some(1205 | 3572 | 1040) => Ok(FenceError::Busy { source }),
@@ -37,6 +46,42 @@ pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
         Some(1927 | 1053 | 1317) | None => FenceError::CommitUnknown { source },
         Some(_) => source.into(),
     }
+}
+
+/// What a trigger of a protected table has raised.
+enum Refusal {
+    Stale(FenceError),
+    Unfenced,
+    WrongResource,
+}
+
+fn refusal(error: &sqlx::Error) -> Option<Refusal> {
+    let error: &MySqlDatabaseError = error.as_database_error()?.try_downcast_ref()?;
+    match error.code()? {
+        "FN010" => Some(Refusal::Unfenced),
+        "FN011" => Some(Refusal::WrongResource),
+        // MySQL cuts off what is longer than 128 characters; a mark that is lower was forged.
+        "FN001" => Some(match serde_json::from_str(error.message()) {
+            Ok(Stale {
+                resource,
+                presented,
+                high_water,
+            }) if high_water > presented => Refusal::Stale(FenceError::Stale {
+                resource,
+                presented,
+                high_water,
+            }),
+            _ => Refusal::Unfenced,
+        }),
+        _ => None,
+    }
+}
+
+#[derive(Deserialize)]
+struct Stale {
+    resource: ResourceName,
+    presented: FencingToken,
+    high_water: FencingToken,
 }
 
 /// Whether the savepoint of `begin` does not exist any more.

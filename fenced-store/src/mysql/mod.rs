@@ -14,6 +14,7 @@ mod migrate;
 mod older;
 mod options;
 mod order;
+mod protect;
 
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ pub(crate) use self::error::classify;
 use self::error::{is_entry_missing, of_commit, of_our_call};
 pub use self::options::MySqlTxOptions;
 use crate::{
-    Begin, FenceError, FencedStore, HighWater, Receipt,
+    Begin, FenceError, FencedStore, HighWater, Protection, Receipt,
     begin::{Entering, Entrant},
     dialect::sealed::Operations,
     entry::Entry,
@@ -52,6 +53,10 @@ impl FencedStore<MySql> {
         self.with_tx_options(options)
     }
 }
+
+/// Deletes the note of what this session has entered.
+const LEAVE: &str = "DELETE FROM fenced_entered WHERE connection_id = CONNECTION_ID(); \
+    SET @fenced_entry = NULL";
 
 impl Operations for MySql {
     type TxOptions = MySqlTxOptions;
@@ -80,17 +85,20 @@ impl Operations for MySql {
         claim::settle(pool, options, sequencer).await
     }
 
-    /// The savepoint is gone if a deadlock or a statement ends the transaction: see `commit`.
+    /// The savepoint is gone if a deadlock or a statement ends the transaction: see `commit`. The
+    /// variable is there for the triggers of protected tables, and survives the transaction: alone
+    /// it lets nobody in.
     async fn begin(
         pool: &MySqlPool,
         options: &MySqlTxOptions,
         entering: &Entering,
     ) -> Result<Transaction<'static, Self>, FenceError> {
-        let begin = format!("START TRANSACTION; SAVEPOINT {}", entering.entry());
+        let entry = entering.entry();
+        let begin = format!("START TRANSACTION; SAVEPOINT {entry}; SET @fenced_entry = '{entry}'");
         let begin = AssertSqlSafe(begin).into_sql_str();
         let mut tx = past_strays(pool, || pool.begin_with(begin.clone())).await?;
         for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
-            enter::enter(&mut tx, options, sequencer, entering.entry()).await?;
+            enter::enter(&mut tx, options, sequencer, entry).await?;
         }
         order::take(&mut tx, options, entering).await?;
         audit::record(&mut tx, entering).await?;
@@ -100,7 +108,6 @@ impl Operations for MySql {
     /// After a deadlock MySQL is outside the transaction, and a `COMMIT` there succeeds and commits
     /// nothing. Releasing the savepoint fails then, and the `COMMIT` behind it is not reached.
     async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
-        const LEAVE: &str = "DELETE FROM fenced_entered WHERE connection_id = CONNECTION_ID()";
         let commit = format!("{LEAVE}; RELEASE SAVEPOINT {entry}; COMMIT");
         let Err(error) = tx.execute(sqlx::raw_sql(AssertSqlSafe(commit))).await else {
             return Ok(());
@@ -128,6 +135,14 @@ impl Operations for MySql {
         statement: Statement<Self>,
     ) -> Result<(u64, Receipt), FenceError> {
         in_three_steps(begin, statement).await
+    }
+
+    async fn protect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {
+        protect::protect(pool, protection).await
+    }
+
+    async fn unprotect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {
+        protect::unprotect(pool, protection).await
     }
 
     async fn execute(

@@ -12,6 +12,8 @@ pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
     };
     match error.code() {
         "FN001" | "FN002" | "FN003" | "FN004" | "FN005" => refusal(error).ok_or(source),
+        "FN010" => Ok(FenceError::Unfenced { source }),
+        "FN011" => Ok(FenceError::WrongResource { source }),
         // In an aborted transaction.
         "25P02" => Ok(FenceError::Aborted),
         // A lock timeout; too many connections.
@@ -38,6 +40,18 @@ pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
 /// Whether a prepared statement was not there any more: nothing was executed.
 pub(super) fn is_statement_gone(error: &sqlx::Error) -> bool {
     database_error(error).is_some_and(|error| error.code() == "26000")
+}
+
+/// An error of protecting a table.
+pub(super) fn of_protect(source: sqlx::Error) -> FenceError {
+    match database_error(&source).map(|error| (error.code(), error.message())) {
+        // No such table, column or schema; not a table.
+        Some(("42P01" | "42703" | "42809" | "3F000", reason)) if !reason.contains("\"fenced\"") => {
+            let reason = reason.to_owned();
+            FenceError::CannotProtect { reason }
+        }
+        _ => of_our_call(source),
+    }
 }
 
 /// Whether a lock did not become free in time.

@@ -5,6 +5,7 @@ mod claim;
 mod error;
 mod migrate;
 mod options;
+mod protect;
 mod single;
 mod statement;
 
@@ -21,7 +22,7 @@ use tracing::debug;
 pub(crate) use self::error::classify;
 pub use self::options::{Isolation, PgTxOptions};
 use crate::{
-    Begin, FenceError, FencedStore, HighWater, Receipt,
+    Begin, FenceError, FencedStore, HighWater, Protection, Receipt,
     begin::Entering,
     dialect::sealed::Operations,
     entry::Entry,
@@ -108,6 +109,14 @@ impl Operations for Postgres {
         let entering = begin.entering()?;
         let executed = single::execute(pool, options.lock_timeout, &entering, &statement).await;
         Ok((begin.answered(executed)?, begin.receipt()))
+    }
+
+    async fn protect(pool: &PgPool, protection: &Protection) -> Result<(), FenceError> {
+        protect::protect(pool, protection).await
+    }
+
+    async fn unprotect(pool: &PgPool, protection: &Protection) -> Result<(), FenceError> {
+        protect::unprotect(pool, protection).await
     }
 
     async fn execute(connection: &mut PgConnection, statements: SqlStr) -> Result<(), sqlx::Error> {

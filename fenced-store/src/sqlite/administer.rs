@@ -26,7 +26,9 @@ const fn wording() -> Wording {
     }
 }
 
-async fn begin_unfenced(pool: &SqlitePool) -> Result<Transaction<'static, Sqlite>, FenceError> {
+pub(super) async fn begin_unfenced(
+    pool: &SqlitePool,
+) -> Result<Transaction<'static, Sqlite>, FenceError> {
     past_strays(pool, || pool.begin_with("BEGIN IMMEDIATE"))
         .await
         .map_err(of_our_call)

@@ -11,6 +11,12 @@ const IO: i32 = 10;
 
 /// Sorts an error of SQLite; gives back any other.
 pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
+    match refusal(&source) {
+        // A fence that is over, and whose note was left behind.
+        Some("FN010" | "FN001") => return Ok(FenceError::Unfenced { source }),
+        Some("FN011") => return Ok(FenceError::WrongResource { source }),
+        _ => {}
+    }
     match primary_code(&source) {
         Some(BUSY | LOCKED) => Ok(FenceError::Busy { source }),
         Some(INTERRUPT) => Ok(FenceError::Terminated { source }),
@@ -49,6 +55,16 @@ pub(super) fn is_stray(error: &sqlx::Error) -> bool {
     const WITHIN: &str = "cannot start a transaction within a transaction";
     matches!(error, sqlx::Error::InvalidSavePointStatement)
         || sqlite_error(error).is_some_and(|error| error.message() == WITHIN)
+}
+
+/// What a trigger of a protected table raised: the message begins with it.
+fn refusal(error: &sqlx::Error) -> Option<&str> {
+    const CONSTRAINT_TRIGGER: &str = "1811";
+    let error = sqlite_error(error)?;
+    if error.code()? != CONSTRAINT_TRIGGER {
+        return None;
+    }
+    error.message().split(' ').next()
 }
 
 fn primary_code(error: &sqlx::Error) -> Option<i32> {

@@ -3,9 +3,11 @@
 
 mod administer;
 mod audit;
+mod enter;
 mod error;
 mod migrate;
 mod order;
+mod protect;
 
 use std::time::Duration;
 
@@ -18,10 +20,10 @@ use sqlx::{
 use tracing::debug;
 
 pub(crate) use self::error::classify;
-use self::error::of_our_call;
+use self::{enter::LEAVE, error::of_our_call};
 use crate::{
-    Begin, FenceError, FencedStore, HighWater, Receipt,
-    begin::{Entering, Entrant},
+    Begin, FenceError, FencedStore, HighWater, Protection, Receipt,
+    begin::Entering,
     dialect::sealed::Operations,
     entry::Entry,
     marks::{self, ISSUER, MARK},
@@ -99,10 +101,7 @@ impl Operations for Sqlite {
         let mut tx = past_strays(pool, || pool.begin_with(begin.clone()))
             .await
             .map_err(of_our_call)?;
-        for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
-            let mark = mark(&mut tx, sequencer.resource()).await?;
-            rule::enter(mark.as_ref(), sequencer)?;
-        }
+        enter::enter(&mut tx, entering).await?;
         order::take(&mut tx, entering).await?;
         audit::record(&mut tx, entering).await?;
         Ok(tx)
@@ -114,10 +113,13 @@ impl Operations for Sqlite {
     /// would take the pooled connection for one inside a transaction. So there is one again when
     /// `tx` is dropped, provided that sqlx still counts it.
     async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
-        let commit = AssertSqlSafe(format!("RELEASE {entry}; COMMIT"));
+        let commit = AssertSqlSafe(format!("{LEAVE}; RELEASE {entry}; COMMIT"));
         let result = match tx.execute(sqlx::raw_sql(commit)).await {
             Ok(_) => Ok(()),
-            Err(source) if error::no_savepoint(&source) => Err(FenceError::Aborted),
+            Err(source) if error::no_savepoint(&source) => {
+                leave(&mut tx).await;
+                Err(FenceError::Aborted)
+            }
             Err(source) => Err(error::of_commit(source)),
         };
         let end = if tx.is_in_transaction() {
@@ -144,6 +146,14 @@ impl Operations for Sqlite {
         statement: Statement<Self>,
     ) -> Result<(u64, Receipt), FenceError> {
         in_three_steps(begin, statement).await
+    }
+
+    async fn protect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {
+        protect::protect(pool, protection).await
+    }
+
+    async fn unprotect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {
+        protect::unprotect(pool, protection).await
     }
 
     async fn execute(
@@ -184,6 +194,15 @@ async fn mark(
     resource: &ResourceName,
 ) -> Result<Option<Mark>, FenceError> {
     marks::mark::<Sqlite>(connection, MARK, resource, of_our_call).await
+}
+
+/// A statement that ended the transaction may have committed the note of what it had entered.
+async fn leave(connection: &mut SqliteConnection) {
+    let leave = AssertSqlSafe(format!("ROLLBACK; {LEAVE}"));
+    if let Err(error) = connection.execute(sqlx::raw_sql(leave)).await {
+        // There is none to roll back: then the commit has deleted it already.
+        debug!(%error, "a note of a transaction that is over was deleted before");
+    }
 }
 
 /// The first claim sets the issuer.

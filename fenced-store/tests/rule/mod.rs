@@ -12,6 +12,7 @@ mod errors;
 mod migrate;
 mod model;
 mod order;
+mod protect;
 mod settle;
 mod several;
 mod single;
@@ -22,8 +23,8 @@ use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
 pub(crate) use self::{
-    admin::*, audit::*, claim::*, enter::*, errors::*, migrate::*, model::*, order::*, settle::*,
-    several::*, single::*, with::*,
+    admin::*, audit::*, claim::*, enter::*, errors::*, migrate::*, model::*, order::*, protect::*,
+    settle::*, several::*, single::*, with::*,
 };
 
 /// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.
@@ -42,6 +43,12 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
 
     /// A store over the same database that waits 100 ms for others, not seconds.
     fn impatient(&self) -> impl Future<Output = FencedStore<Self::Db>> + Send;
+
+    /// How many rows a statement affects.
+    fn execute(
+        connection: &mut <Self::Db as sqlx::Database>::Connection,
+        statement: &'static str,
+    ) -> impl Future<Output = Result<u64, sqlx::Error>> + Send;
 
     /// `UPDATE accounts SET balance = balance + $amount WHERE id = 42`
     fn add(
@@ -75,6 +82,9 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
     /// What administrators did, in its order: action, resource, tokens before and after, issuers
     /// before and after, reason.
     fn administration(&self) -> impl Future<Output = Vec<String>> + Send;
+
+    /// All triggers, in an order of their own.
+    fn triggers(&self) -> impl Future<Output = Vec<String>> + Send;
 
     /// Deletes the mark by hand, which nobody should.
     fn delete_mark(&self, resource: &ResourceName) -> impl Future<Output = ()> + Send;
@@ -221,6 +231,14 @@ macro_rules! rule_cases {
             reset_waits_for_open_transactions,
             the_store_does_what_the_model_says,
             no_secret_in_errors_or_tables,
+            protected_table_refuses_unfenced_writes,
+            protected_rows_take_writes_of_their_resource,
+            a_row_moves_between_resources_that_are_both_entered,
+            a_whole_table_is_one_resource,
+            a_fence_ends_with_its_transaction,
+            protected_rows_go_to_the_next_holder,
+            protecting_again_changes_nothing_or_replaces,
+            what_cannot_be_protected_is_named,
             missing_tables_are_named,
             migrations_run_again_and_at_once,
             migrations_of_the_application_are_its_own,

@@ -71,6 +71,13 @@ impl Harness for SqliteFile {
         )
     }
 
+    async fn execute(
+        connection: &mut SqliteConnection,
+        statement: &'static str,
+    ) -> Result<u64, sqlx::Error> {
+        Ok(connection.execute(statement).await?.rows_affected())
+    }
+
     async fn add(connection: &mut SqliteConnection, amount: i64) -> Result<(), sqlx::Error> {
         sqlx::query("UPDATE accounts SET balance = balance + $1 WHERE id = 42")
             .bind(amount)
@@ -146,6 +153,13 @@ impl Harness for SqliteFile {
         .await
         .unwrap();
         deeds.into_iter().map(line_of).collect()
+    }
+
+    async fn triggers(&self) -> Vec<String> {
+        sqlx::query_scalar("SELECT sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY name")
+            .fetch_all(self.store.pool())
+            .await
+            .unwrap()
     }
 
     async fn delete_mark(&self, resource: &ResourceName) {

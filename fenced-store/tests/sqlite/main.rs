@@ -8,6 +8,7 @@ mod file;
 mod force;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod protect;
 mod protected;
 #[path = "../rule/mod.rs"]
 mod rule;

@@ -53,7 +53,10 @@ async fn naive_begin_that_is_dropped_loses_the_next_write() {
     let (world, store, _) = claimed().await;
     let pool = store.pool();
     let mut connection = pool.acquire().await.unwrap();
-    while poll_and_drop(connection.begin(), 1).await {}
+    while poll_and_drop(connection.begin(), 1).await {
+        // It was begun, and is rolled back here.
+        connection.ping().await.unwrap();
+    }
     drop(connection);
     add_unfenced(pool).await;
     let connection = pool.acquire().await.unwrap();

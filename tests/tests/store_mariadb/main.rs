@@ -3,8 +3,10 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
+mod client;
 mod dropped;
 mod older;
+mod protect;
 #[path = "../../../fenced-store/tests/rule/mod.rs"]
 mod rule;
 mod server;

@@ -20,6 +20,10 @@ pub(crate) struct MariaDbServer {
 }
 
 impl MariaDbServer {
+    pub(crate) fn url(&self) -> &str {
+        self.database.url()
+    }
+
     /// A pool of one connection: its next user gets what the one before left behind.
     pub(crate) async fn pool_of_one(&self) -> MySqlPool {
         let pool = MySqlPoolOptions::new().max_connections(1);
@@ -43,12 +47,21 @@ impl MariaDbServer {
     /// A store whose sessions are those of a user of its own, who may read and write this database.
     /// `grant` begins a statement that gives more rights to the user; or it is empty.
     pub(crate) async fn store_of_user(&self, grant: &str) -> MySqlFencedStore {
+        self.store_of("*", grant).await
+    }
+
+    /// The same, but the user may read and write one table only.
+    pub(crate) async fn store_of_user_on(&self, table: &str) -> MySqlFencedStore {
+        self.store_of(table, "").await
+    }
+
+    async fn store_of(&self, tables: &str, grant: &str) -> MySqlFencedStore {
         let options: MySqlConnectOptions = self.database.url().parse().unwrap();
         let database = options.get_database().unwrap();
         let user = format!("u{:08x}", rand::random::<u32>());
         let mut script = format!(
             "CREATE USER {user}@'127.0.0.1' IDENTIFIED BY 'secret';
-             GRANT SELECT, INSERT, UPDATE, DELETE ON {database}.* TO {user}@'127.0.0.1';"
+             GRANT SELECT, INSERT, UPDATE, DELETE ON {database}.{tables} TO {user}@'127.0.0.1';"
         );
         if !grant.is_empty() {
             script += &format!("{grant} {user}@'127.0.0.1'");
@@ -92,6 +105,13 @@ impl Harness for MariaDbServer {
             .lock_timeout(Some(Duration::from_secs(1)))
             .terminate_older(false);
         self.store.clone().with_options(options)
+    }
+
+    async fn execute(
+        connection: &mut MySqlConnection,
+        statement: &'static str,
+    ) -> Result<u64, sqlx::Error> {
+        Ok(connection.execute(statement).await?.rows_affected())
     }
 
     async fn add(connection: &mut MySqlConnection, amount: i64) -> Result<(), sqlx::Error> {
@@ -170,6 +190,16 @@ impl Harness for MariaDbServer {
         .await
         .unwrap();
         deeds.into_iter().map(line_of).collect()
+    }
+
+    async fn triggers(&self) -> Vec<String> {
+        sqlx::query_scalar(
+            "SELECT trigger_name FROM information_schema.triggers
+             WHERE trigger_schema = DATABASE() ORDER BY 1",
+        )
+        .fetch_all(self.store.pool())
+        .await
+        .unwrap()
     }
 
     async fn delete_mark(&self, resource: &ResourceName) {

@@ -86,7 +86,7 @@ async fn begin_on_a_stray_has_nothing_of_others_in_it() {
 async fn a_connection_is_clean_after_every_end() {
     const SETTINGS: &str = "SELECT CAST(CONCAT_WS(' ', @@SESSION.innodb_lock_wait_timeout,
         @@SESSION.idle_transaction_timeout, @@SESSION.max_statement_time, @@SESSION.wait_timeout,
-        @@SESSION.tx_isolation, @@SESSION.autocommit, @@in_transaction, @fenced_entry) AS CHAR)";
+        @@SESSION.tx_isolation, @@SESSION.autocommit, @@in_transaction) AS CHAR)";
     let (world, grant) = claimed().await;
     let pool = world.pool_of_one().await;
     let store = FencedStore::new(pool.clone());

@@ -8,6 +8,8 @@ mod faults;
 mod migrations;
 mod paused;
 mod pgbouncer;
+mod protect;
+mod psql;
 mod rights;
 mod roles;
 #[path = "../../../fenced-store/tests/rule/mod.rs"]

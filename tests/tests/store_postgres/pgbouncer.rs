@@ -98,6 +98,13 @@ impl<const BY_TRANSACTION: bool> Harness for Pooled<BY_TRANSACTION> {
         }
     }
 
+    async fn execute(
+        connection: &mut PgConnection,
+        statement: &'static str,
+    ) -> Result<u64, sqlx::Error> {
+        PostgresServer::execute(connection, statement).await
+    }
+
     async fn add(connection: &mut PgConnection, amount: i64) -> Result<(), sqlx::Error> {
         let add = sqlx::query("UPDATE accounts SET balance = balance + $1 WHERE id = 42");
         let add = add.persistent(!BY_TRANSACTION).bind(amount);
@@ -136,6 +143,10 @@ impl<const BY_TRANSACTION: bool> Harness for Pooled<BY_TRANSACTION> {
 
     async fn administration(&self) -> Vec<String> {
         self.direct.administration().await
+    }
+
+    async fn triggers(&self) -> Vec<String> {
+        self.direct.triggers().await
     }
 
     async fn delete_mark(&self, resource: &ResourceName) {

@@ -145,6 +145,13 @@ impl Harness for PostgresServer {
         self.store.clone().with_options(options)
     }
 
+    async fn execute(
+        connection: &mut PgConnection,
+        statement: &'static str,
+    ) -> Result<u64, sqlx::Error> {
+        Ok(connection.execute(statement).await?.rows_affected())
+    }
+
     async fn add(connection: &mut PgConnection, amount: i64) -> Result<(), sqlx::Error> {
         sqlx::query("UPDATE accounts SET balance = balance + $1 WHERE id = 42")
             .bind(amount)
@@ -214,6 +221,16 @@ impl Harness for PostgresServer {
         .await
         .unwrap();
         deeds.into_iter().map(line_of).collect()
+    }
+
+    async fn triggers(&self) -> Vec<String> {
+        sqlx::query_scalar(
+            "SELECT concat_ws(' ', tgname, tgfoid::regproc) FROM pg_trigger WHERE NOT tgisinternal
+             ORDER BY 1",
+        )
+        .fetch_all(self.store.pool())
+        .await
+        .unwrap()
     }
 
     async fn delete_mark(&self, resource: &ResourceName) {

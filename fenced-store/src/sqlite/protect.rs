@@ -1,0 +1,154 @@
+//! Protected tables: a trigger for each event, made in one transaction.
+
+use sqlx::{AssertSqlSafe, Executor, SqliteConnection, SqlitePool};
+
+use super::{
+    administer::begin_unfenced,
+    error::{of_commit, of_our_call},
+};
+use crate::{
+    FenceError,
+    literal::literal,
+    protection::{Protection, Resources, quoted},
+};
+
+/// What the names of our triggers begin with; the name of the table and the event follow.
+const GUARD: &str = "fenced_guard";
+
+pub(super) async fn protect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {
+    let mut tx = begin_unfenced(pool).await?;
+    let table = table(&mut tx, protection).await?;
+    let wanted = triggers(&table, &protection.resources);
+    let present: Vec<(String, String)> = guards(&mut tx, &table).await?;
+    let is_there = |sql: &String| present.iter().any(|(_, present)| present == sql);
+    if present.len() == wanted.len() && wanted.iter().all(is_there) {
+        return Ok(tx.rollback().await?);
+    }
+    drop_guards(&mut tx, &table).await?;
+    for trigger in wanted {
+        tx.execute(AssertSqlSafe(trigger)).await?;
+    }
+    sqlx::query("INSERT INTO fenced_protected (name) VALUES ($1) ON CONFLICT DO NOTHING")
+        .bind(&table)
+        .execute(&mut *tx)
+        .await
+        .map_err(of_our_call)?;
+    tx.commit().await.map_err(of_commit)
+}
+
+pub(super) async fn unprotect(
+    pool: &SqlitePool,
+    protection: &Protection,
+) -> Result<(), FenceError> {
+    let mut tx = begin_unfenced(pool).await?;
+    let table = table(&mut tx, protection).await?;
+    drop_guards(&mut tx, &table).await?;
+    sqlx::query("DELETE FROM fenced_protected WHERE name = $1")
+        .bind(&table)
+        .execute(&mut *tx)
+        .await
+        .map_err(of_our_call)?;
+    tx.commit().await.map_err(of_commit)
+}
+
+/// The name of the table as it was created. It has the column that the rows are called by.
+async fn table(
+    connection: &mut SqliteConnection,
+    protection: &Protection,
+) -> Result<String, FenceError> {
+    if protection
+        .schema
+        .as_deref()
+        .is_some_and(|schema| schema != "main")
+    {
+        return Err(cannot(
+            "its triggers could not see this schema, which is not main",
+        ));
+    }
+    let table: Option<String> = sqlx::query_scalar(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name = $1 COLLATE NOCASE",
+    )
+    .bind(&protection.table)
+    .fetch_optional(&mut *connection)
+    .await?;
+    let table = table.ok_or_else(|| cannot(&format!("there is no table {}", protection.table)))?;
+    if let Resources::Rows { id_column, .. } = &protection.resources {
+        let column: Option<String> = sqlx::query_scalar(
+            "SELECT name FROM pragma_table_xinfo($1) WHERE name = $2 COLLATE NOCASE",
+        )
+        .bind(&table)
+        .bind(id_column)
+        .fetch_optional(connection)
+        .await?;
+        if column.is_none() {
+            return Err(cannot(&format!("{table} has no column {id_column}")));
+        }
+    }
+    Ok(table)
+}
+
+fn cannot(reason: &str) -> FenceError {
+    let reason = reason.to_owned();
+    FenceError::CannotProtect { reason }
+}
+
+/// The triggers that we have made for a table, with their statements. By the table and not by their
+/// name, which it may have changed since.
+async fn guards(
+    connection: &mut SqliteConnection,
+    table: &str,
+) -> Result<Vec<(String, String)>, FenceError> {
+    let guards = sqlx::query_as(
+        "SELECT name, sql FROM sqlite_schema
+         WHERE type = 'trigger' AND tbl_name = $1 AND substr(name, 1, length($2)) = $2",
+    )
+    .bind(table)
+    .bind(GUARD);
+    Ok(guards.fetch_all(connection).await?)
+}
+
+async fn drop_guards(connection: &mut SqliteConnection, table: &str) -> Result<(), FenceError> {
+    for (name, _) in guards(connection, table).await? {
+        let drop = format!("DROP TRIGGER {}", quoted(&name, '"'));
+        connection.execute(AssertSqlSafe(drop)).await?;
+    }
+    Ok(())
+}
+
+/// After the event, when the id that the database has given to a new row is known.
+fn triggers(table: &str, resources: &Resources) -> [String; 3] {
+    [
+        ("INSERT", &["NEW"][..]),
+        ("UPDATE", &["OLD", "NEW"]),
+        ("DELETE", &["OLD"]),
+    ]
+    .map(|(event, rows)| {
+        let name = quoted(&format!("{GUARD}_{table}_{event}"), '"');
+        let checks: String = match resources {
+            Resources::Table(resource) => check(table, &literal(resource.as_str())),
+            Resources::Rows { id_column, prefix } => rows
+                .iter()
+                .map(|row| {
+                    let prefix = literal(prefix.as_str());
+                    let id_column = quoted(id_column, '"');
+                    check(table, &format!("{prefix} || {row}.{id_column}"))
+                })
+                .collect(),
+        };
+        let table = quoted(table, '"');
+        format!("CREATE TRIGGER {name} AFTER {event} ON {table} BEGIN\n{checks}END")
+    })
+}
+
+/// Fails unless the resource has been entered, and the mark shows what was. A resource that is null
+/// has not been. What is raised has to be a constant before SQLite 3.47.
+fn check(table: &str, resource: &str) -> String {
+    let text = |refusal: &str| format!("'{refusal} {}'", table.replace('\'', "''"));
+    format!(
+        include_str!("sql/guard.sql"),
+        resource = resource,
+        unfenced = text("FN010 unfenced write to"),
+        wrong = text("FN011 write under another fence to"),
+        stale = text("FN001 write under a fence that is over to"),
+    )
+}

@@ -1,0 +1,186 @@
+//! Protected tables: what only SQLite can do, or do wrong.
+
+use fenced_store::{FenceError, FencedStore, Protection, SqliteFencedStore};
+use lock_core::Sequencer;
+use sqlx::{AssertSqlSafe, Executor, SqliteConnection};
+
+use crate::{
+    file::SqliteFile,
+    rule::{Harness, balance, fenced_add, fresh, grant},
+};
+
+fn rows() -> Protection {
+    Protection::rows("accounts", "id", "account:").unwrap()
+}
+
+/// Accounts are protected by row, and the grant for 42 has been claimed.
+async fn protected() -> (SqliteFile, Sequencer) {
+    let world: SqliteFile = fresh().await;
+    world.store().protect(&rows()).await.unwrap();
+    let grant = grant("account:42", 33);
+    world.store().claim(&grant).await.unwrap();
+    (world, grant)
+}
+
+async fn run(connection: &mut SqliteConnection, statement: &str) -> Result<u64, FenceError> {
+    let statement = AssertSqlSafe(statement.to_owned());
+    Ok(connection.execute(statement).await?.rows_affected())
+}
+
+async fn add_unfenced(store: &SqliteFencedStore) -> Result<(), FenceError> {
+    let mut connection = store.pool().acquire().await.unwrap();
+    Ok(SqliteFile::add(&mut connection, 1).await?)
+}
+
+fn is_unfenced(error: &FenceError) -> bool {
+    matches!(error, FenceError::Unfenced { .. })
+}
+
+fn is_of_another(error: &FenceError) -> bool {
+    matches!(error, FenceError::WrongResource { .. })
+}
+
+/// The id that the database gives to a new row is known to the triggers.
+#[tokio::test]
+async fn a_row_is_judged_by_the_id_that_it_gets() {
+    let (world, own) = protected().await;
+    let mut tx = world.store().begin(&own).await.unwrap();
+    run(&mut tx, "DELETE FROM accounts").await.unwrap();
+    let insert = "INSERT INTO accounts (balance) VALUES (5)";
+    // It would be row 1.
+    assert!(is_of_another(&run(&mut tx, insert).await.unwrap_err()));
+    run(&mut tx, "INSERT INTO accounts VALUES (42, 5)")
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn conflict_clauses_do_not_silence_the_triggers() {
+    let (world, own) = protected().await;
+    for statement in [
+        "INSERT OR IGNORE INTO accounts VALUES (43, 0)",
+        "INSERT OR REPLACE INTO accounts VALUES (43, 0)",
+        "UPDATE OR IGNORE accounts SET id = 43",
+        "INSERT INTO accounts VALUES (42, 0) ON CONFLICT (id) DO UPDATE SET id = 43",
+    ] {
+        let mut connection = world.store().pool().acquire().await.unwrap();
+        let error = run(&mut connection, statement).await.unwrap_err();
+        assert!(is_unfenced(&error), "{statement}: {error:?}");
+        drop(connection);
+        let mut tx = world.store().begin(&own).await.unwrap();
+        let error = run(&mut tx, statement).await.unwrap_err();
+        assert!(is_of_another(&error), "{statement}: {error:?}");
+    }
+    let mut tx = world.store().begin(&own).await.unwrap();
+    run(&mut tx, "INSERT OR REPLACE INTO accounts VALUES (42, 7)")
+        .await
+        .unwrap();
+    run(
+        &mut tx,
+        "INSERT INTO accounts VALUES (42, 0) ON CONFLICT (id) DO UPDATE SET balance = 8",
+    )
+    .await
+    .unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(balance(&world).await, 8);
+}
+
+/// A statement that commits behind our back leaves the note of its transaction in the file. The
+/// next commit, or the next begin, clears it away; until then the mark decides.
+#[tokio::test]
+async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most() {
+    let (world, own) = protected().await;
+    let mut tx = world.store().begin(&own).await.unwrap();
+    run(&mut tx, "COMMIT").await.unwrap();
+    drop(tx);
+    add_unfenced(world.store()).await.unwrap();
+    let new = grant("account:42", 34);
+    world.store().claim(&new).await.unwrap();
+    assert!(is_unfenced(&add_unfenced(world.store()).await.unwrap_err()));
+    fenced_add(&world, &new).await.unwrap();
+    assert!(is_unfenced(&add_unfenced(world.store()).await.unwrap_err()));
+    assert_eq!(balance(&world).await, 102);
+}
+
+#[tokio::test]
+async fn the_commit_of_a_transaction_that_was_ended_clears_its_note_away() {
+    let (world, own) = protected().await;
+    let store = FencedStore::new(world.pool_of_one().await);
+    for statement in ["ROLLBACK", "COMMIT", "ROLLBACK; BEGIN", "COMMIT; BEGIN"] {
+        let mut tx = store.begin(&own).await.unwrap();
+        tx.execute(sqlx::raw_sql(statement)).await.unwrap();
+        let error = tx.commit().await.unwrap_err();
+        assert!(
+            matches!(error, FenceError::Aborted),
+            "{statement}: {error:?}"
+        );
+        let error = add_unfenced(&store).await.unwrap_err();
+        assert!(is_unfenced(&error), "{statement}: {error:?}");
+    }
+    fenced_add(&world, &own).await.unwrap();
+}
+
+/// What is written after SQLite has ended the transaction by itself is refused by the triggers.
+#[tokio::test]
+async fn after_a_rollback_inside_nothing_is_written_unfenced() {
+    let (world, own) = protected().await;
+    let mut tx = world.store().begin(&own).await.unwrap();
+    run(&mut tx, "INSERT OR ROLLBACK INTO accounts VALUES (42, 0)")
+        .await
+        .unwrap_err();
+    let error: FenceError = SqliteFile::add(&mut tx, 1).await.unwrap_err().into();
+    assert!(is_unfenced(&error), "{error:?}");
+}
+
+#[tokio::test]
+async fn hostile_names_of_tables_and_columns_are_names() {
+    let world: SqliteFile = fresh().await;
+    let pool = world.store().pool();
+    let names = [
+        "a b", "Upper", "quote\"s", "it's", "a.b", "select", "--", "{}",
+    ];
+    for (token, name) in (1..).zip(names) {
+        let quoted = format!("\"{}\"", name.replace('"', "\"\""));
+        let create = format!("CREATE TABLE {quoted} ({quoted} TEXT)");
+        pool.execute(AssertSqlSafe(create)).await.unwrap();
+        let protection = Protection::rows(name, name, "it's:").unwrap();
+        world.store().protect(&protection).await.unwrap();
+        let insert = format!("INSERT INTO {quoted} VALUES ('1')");
+        let mut connection = pool.acquire().await.unwrap();
+        let error = run(&mut connection, &insert).await.unwrap_err();
+        assert!(is_unfenced(&error), "{name}: {error:?}");
+        drop(connection);
+        let row = grant("it's:1", token);
+        world.store().claim(&row).await.unwrap();
+        let mut tx = world.store().begin(&row).await.unwrap();
+        run(&mut tx, &insert).await.unwrap();
+        let null = format!("INSERT INTO {quoted} VALUES (NULL)");
+        assert!(is_of_another(&run(&mut tx, &null).await.unwrap_err()));
+        tx.commit().await.unwrap();
+        world.store().unprotect(&protection).await.unwrap();
+        assert_eq!(world.triggers().await, Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn a_renamed_table_stays_protected_and_can_be_protected_anew() {
+    let (world, own) = protected().await;
+    let pool = world.store().pool();
+    pool.execute("ALTER TABLE accounts RENAME TO moved")
+        .await
+        .unwrap();
+    let update = "UPDATE moved SET balance = 0";
+    let mut connection = pool.acquire().await.unwrap();
+    assert!(is_unfenced(
+        &run(&mut connection, update).await.unwrap_err()
+    ));
+    drop(connection);
+    let mut tx = world.store().begin(&own).await.unwrap();
+    run(&mut tx, update).await.unwrap();
+    tx.commit().await.unwrap();
+    let moved = Protection::rows("MOVED", "ID", "moved:").unwrap();
+    world.store().protect(&moved).await.unwrap();
+    assert_eq!(world.triggers().await.len(), 3);
+    world.store().unprotect(&moved).await.unwrap();
+    assert_eq!(world.triggers().await, Vec::<String>::new());
+}
