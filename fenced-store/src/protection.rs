@@ -95,12 +95,12 @@ impl<DB: Dialect> FencedStore<DB> {
     /// A refused statement changes nothing; `?` makes [`FenceError::Unfenced`],
     /// [`FenceError::WrongResource`] or [`FenceError::Stale`] of its error.
     ///
-    /// A net against bugs, NOT against malice: whoever may drop the triggers, or write the tables of
-    /// this crate, can write around them, and so can a superuser in a session with
+    /// A net against bugs, NOT against malice: whoever may drop the triggers, or write the tables
+    /// of this crate, can write around them, and so can a superuser in a session with
     /// `session_replication_role = replica` (Postgres). NOT seen by triggers: in MySQL and MariaDB
-    /// `TRUNCATE` and what a foreign key cascades, in SQLite a row that `REPLACE` removes because of
-    /// a key that is not its id, in Postgres `TRUNCATE` of a partition that is younger than the
-    /// call. docs/guarantees.md has the list.
+    /// `TRUNCATE` and what a foreign key cascades; in SQLite a row that `REPLACE` removes because
+    /// of a key that is not its id; in Postgres `TRUNCATE` of a partition that is younger than the
+    /// call. docs/protected-tables.md has the list.
     ///
     /// # Errors
     /// [`FenceError::CannotProtect`] if there is no such table or column; otherwise as the database

@@ -1,5 +1,5 @@
-//! Protected tables: a trigger for each event. A change of the schema cannot be undone here, so what
-//! is missing is made before what is not wanted any more is dropped.
+//! Protected tables: a trigger for each event. A change of the schema cannot be undone here, so
+//! what is missing is made before what is not wanted any more is dropped.
 
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, MySqlConnection, MySqlPool};
 

@@ -1,10 +1,12 @@
 //! Protected tables: what only Postgres can do, or do wrong.
 
+use e2e::documented::example_for;
 use fenced_store::{FenceError, Protection};
 use lock_core::Sequencer;
 use sqlx::{AssertSqlSafe, Executor, PgConnection};
 
 use crate::{
+    roles::Roles,
     rule::{Harness, balance, fenced_add, fresh, grant},
     server::PostgresServer,
 };
@@ -448,4 +450,40 @@ async fn triggers_see_the_latest_mark_at_every_isolation_level() {
         forged.rollback().await.unwrap();
         assert_eq!(balance(&world).await, 100);
     }
+}
+
+/// Neither a superuser nor the owner of our schema.
+#[tokio::test]
+async fn the_owner_of_a_table_may_be_given_the_right_to_protect_it() {
+    let roles = Roles::as_documented().await;
+    roles
+        .as_admin(
+            "CREATE ROLE table_owner LOGIN PASSWORD 'sesame';
+             GRANT CREATE ON SCHEMA public TO table_owner;
+             ALTER TABLE accounts OWNER TO table_owner",
+        )
+        .await;
+    let owner = roles.store_of("table_owner").await;
+    owner.protect(&rows()).await.unwrap_err();
+    roles.as_admin(&example_for("rights")).await;
+    owner.protect(&rows()).await.unwrap();
+    roles
+        .as_admin("REVOKE CREATE ON SCHEMA fenced FROM table_owner")
+        .await;
+
+    let app = roles.store_of("app").await;
+    let own = grant("account:42", 33);
+    app.claim(&own).await.unwrap();
+    let mut connection = app.pool().acquire().await.unwrap();
+    let error: FenceError = PostgresServer::add(&mut connection, 1)
+        .await
+        .unwrap_err()
+        .into();
+    assert!(is_unfenced(&error), "{error:?}");
+    let mut tx = app.begin(&own).await.unwrap();
+    PostgresServer::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(app.unprotect(&rows()).await.is_err());
+    owner.unprotect(&rows()).await.unwrap();
+    PostgresServer::add(&mut connection, 1).await.unwrap();
 }
