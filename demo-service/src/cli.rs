@@ -2,6 +2,7 @@
 
 mod admin_token;
 mod duration;
+mod operator;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -9,7 +10,7 @@ use clap::{Args, Parser, Subcommand, builder::RangedU64ValueParser};
 use fenced_store::http::signed::Audience;
 
 use self::duration::parse as duration;
-pub(crate) use self::{admin_token::AdminToken, duration::millis};
+pub(crate) use self::{admin_token::AdminToken, duration::millis, operator::ResetArgs};
 use crate::{
     address::Address,
     events::{Act, ClientName},
@@ -65,6 +66,12 @@ pub(crate) enum Command {
     Scenario(ScenarioArgs),
     /// Serve the lock gateway and the account API over HTTP.
     Serve(ServeArgs),
+    /// Set a high-water mark by hand: for operators, written down in the store's audit.
+    ///
+    /// A mark that was poisoned with an absurd token locks its resource for good; lowering it is
+    /// the cure, and lets in whoever was ever issued a token above the new mark. Exit code 1 if
+    /// the mark does not stand where it is expected.
+    ResetHighWater(ResetArgs),
     /// Print a new line for a file of signing keys.
     SigningKey {
         /// What tokens call the key: a letter and up to 31 letters, digits, `-`, `_` or `.`

@@ -15,6 +15,7 @@ mod gateway;
 mod interrupt;
 mod ledger;
 mod live;
+mod operator;
 mod report;
 mod scenario;
 mod serve;
@@ -38,6 +39,9 @@ fn main() -> ExitCode {
     match Cli::parse().chosen() {
         Command::Scenario(args) => finish(block_on("error", scenario::run(&args))),
         Command::Serve(args) => finish(block_on("info,sqlx=warn", serve::run(&args))),
+        Command::ResetHighWater(args) => {
+            finish(block_on("error", operator::reset_high_water(args)))
+        }
         Command::SigningKey { id } => finish(signing::print_new_key(&id)),
         Command::Worker(args) => {
             let played = block_on("error", async { Ok(worker::run(args).await) });

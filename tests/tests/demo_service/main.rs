@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod accounts;
+mod administration;
 mod bad_headers;
 mod bad_requests;
 mod exit_codes;

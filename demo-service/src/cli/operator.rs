@@ -1,0 +1,39 @@
+use clap::Args;
+use fenced_store::admin::Reason;
+use lock_core::{FencingToken, ResourceName};
+
+use crate::address::Address;
+
+/// What sets a mark by hand.
+#[derive(Args, Debug)]
+pub(crate) struct ResetArgs {
+    /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE`
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "PALISADE_STORE",
+        hide_env_values = true
+    )]
+    pub(crate) store: Address,
+    /// The resource whose mark is set
+    pub(crate) resource: ResourceName,
+    /// Where the mark stands now; if it stands elsewhere, nothing is changed
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) expected: FencingToken,
+    /// Raise it to this token: its holder is shut out
+    #[arg(long, value_name = "TOKEN", required_unless_present = "lower_to")]
+    #[arg(conflicts_with = "lower_to")]
+    pub(crate) raise_to: Option<FencingToken>,
+    /// Lower it to this token: WHOEVER WAS EVER ISSUED A GREATER ONE MAY CLAIM AND WRITE AGAIN
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) lower_to: Option<FencingToken>,
+    /// Why, for those who read the audit
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Reason,
+    /// The resource once more, so that no mark is set by mistake
+    #[arg(long, value_name = "RESOURCE")]
+    pub(crate) confirm: ResourceName,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}

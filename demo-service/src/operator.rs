@@ -1,0 +1,50 @@
+//! What operators do to a store.
+
+use fenced_store::{
+    Dialect, FencedStore,
+    admin::{AdminError, Reset},
+};
+use serde_json::json;
+
+use crate::{
+    cli::ResetArgs,
+    console::Console,
+    failure::Failure,
+    ledger::{AnyStore, open},
+};
+
+/// Sets a mark by hand.
+pub(crate) async fn reset_high_water(args: ResetArgs) -> Result<(), Failure> {
+    if args.confirm != args.resource {
+        return Err(Failure::Usage(format!(
+            "--confirm {} is another resource than {}: nothing was changed",
+            args.confirm, args.resource
+        )));
+    }
+    let (resource, expected, reason) = (args.resource, args.expected, args.reason);
+    let order = match (args.raise_to, args.lower_to) {
+        (_, Some(to)) => Reset::lower(resource, expected, to, reason),
+        (Some(to), None) => Reset::raise(resource, expected, to, reason),
+        (None, None) => return Err(Failure::Usage("name --raise-to or --lower-to".to_owned())),
+    };
+    let order = order.map_err(|error| Failure::Usage(error.to_string()))?;
+    match open(&args.store).await? {
+        AnyStore::Postgres(store) => carry_out(&store, &order).await?,
+        AnyStore::Sqlite(store) => carry_out(&store, &order).await?,
+    }
+    let (resource, from, to) = (order.resource(), order.expected(), order.to());
+    Console::Stdout.line(if args.json {
+        json!({ "resource": resource.as_str(), "from": from.get(), "to": to.get() }).to_string()
+    } else {
+        format!("the mark of \"{resource}\" was {from} and is {to}")
+    });
+    Ok(())
+}
+
+async fn carry_out<DB: Dialect>(store: &FencedStore<DB>, order: &Reset) -> Result<(), Failure> {
+    match store.admin().reset_high_water(order).await {
+        Ok(()) => Ok(()),
+        Err(error @ AdminError::NotAsExpected { .. }) => Err(Failure::NotAsTold(error.to_string())),
+        Err(error) => Err(Failure::ServerLost(error.to_string())),
+    }
+}
