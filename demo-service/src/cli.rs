@@ -10,7 +10,11 @@ use clap::{Args, Parser, Subcommand, builder::RangedU64ValueParser};
 use fenced_store::http::signed::Audience;
 
 use self::duration::parse as duration;
-pub(crate) use self::{admin_token::AdminToken, duration::millis, operator::ResetArgs};
+pub(crate) use self::{
+    admin_token::AdminToken,
+    duration::millis,
+    operator::{ResetArgs, SealArgs},
+};
 use crate::{
     address::Address,
     events::{Act, ClientName},
@@ -72,6 +76,11 @@ pub(crate) enum Command {
     /// the cure, and lets in whoever was ever issued a token above the new mark. Exit code 1 if
     /// the mark does not stand where it is expected.
     ResetHighWater(ResetArgs),
+    /// Hand a store over from one lock service to another: for operators, written down there.
+    ///
+    /// Give the new service its floor first. May be interrupted, and repeated until it is done.
+    /// Exit code 1 if the store takes tokens of neither.
+    Seal(SealArgs),
     /// Print a new line for a file of signing keys.
     SigningKey {
         /// What tokens call the key: a letter and up to 31 letters, digits, `-`, `_` or `.`

@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         Command::ResetHighWater(args) => {
             finish(block_on("error", operator::reset_high_water(args)))
         }
+        Command::Seal(args) => finish(block_on("error", operator::seal(args))),
         Command::SigningKey { id } => finish(signing::print_new_key(&id)),
         Command::Worker(args) => {
             let played = block_on("error", async { Ok(worker::run(args).await) });

@@ -2,12 +2,12 @@
 
 use fenced_store::{
     Dialect, FencedStore,
-    admin::{AdminError, Reset},
+    admin::{AdminError, Reset, Seal},
 };
 use serde_json::json;
 
 use crate::{
-    cli::ResetArgs,
+    cli::{ResetArgs, SealArgs},
     console::Console,
     failure::Failure,
     ledger::{AnyStore, open},
@@ -41,10 +41,42 @@ pub(crate) async fn reset_high_water(args: ResetArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Hands a store over to another lock service.
+pub(crate) async fn seal(args: SealArgs) -> Result<(), Failure> {
+    if args.confirm != args.to {
+        return Err(Failure::Usage(format!(
+            "--confirm {} is another lock service than {}: nothing was changed",
+            args.confirm, args.to
+        )));
+    }
+    let order = Seal::new(args.from, args.to, args.above, args.reason)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let sealed = match open(&args.store).await? {
+        AnyStore::Postgres(store) => store.admin().seal(&order, |_, _| ()).await,
+        AnyStore::Sqlite(store) => store.admin().seal(&order, |_, _| ()).await,
+    };
+    let sealed = sealed.map_err(refused)?;
+    Console::Stdout.line(if args.json {
+        json!({ "issuer": order.to().as_str(), "sealed": sealed }).to_string()
+    } else {
+        format!(
+            "the store takes tokens of \"{}\"; marks sealed: {sealed}",
+            order.to()
+        )
+    });
+    Ok(())
+}
+
 async fn carry_out<DB: Dialect>(store: &FencedStore<DB>, order: &Reset) -> Result<(), Failure> {
-    match store.admin().reset_high_water(order).await {
-        Ok(()) => Ok(()),
-        Err(error @ AdminError::NotAsExpected { .. }) => Err(Failure::NotAsTold(error.to_string())),
-        Err(error) => Err(Failure::ServerLost(error.to_string())),
+    store.admin().reset_high_water(order).await.map_err(refused)
+}
+
+/// The store stands elsewhere than the order says, or it failed.
+fn refused(error: AdminError) -> Failure {
+    match error {
+        AdminError::NotAsExpected { .. } | AdminError::OtherIssuer { .. } => {
+            Failure::NotAsTold(error.to_string())
+        }
+        _ => Failure::ServerLost(error.to_string()),
     }
 }

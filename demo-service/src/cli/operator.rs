@@ -1,6 +1,6 @@
 use clap::Args;
 use fenced_store::admin::Reason;
-use lock_core::{FencingToken, ResourceName};
+use lock_core::{FencingToken, Issuer, ResourceName};
 
 use crate::address::Address;
 
@@ -33,6 +33,37 @@ pub(crate) struct ResetArgs {
     /// The resource once more, so that no mark is set by mistake
     #[arg(long, value_name = "RESOURCE")]
     pub(crate) confirm: ResourceName,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What hands a store over to another lock service.
+#[derive(Args, Debug)]
+pub(crate) struct SealArgs {
+    /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE`
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "PALISADE_STORE",
+        hide_env_values = true
+    )]
+    pub(crate) store: Address,
+    /// Whose tokens were taken so far
+    #[arg(long, value_name = "ISSUER")]
+    pub(crate) from: Issuer,
+    /// Whose tokens are taken from now on
+    #[arg(long, value_name = "ISSUER")]
+    pub(crate) to: Issuer,
+    /// What its tokens have to be above: no token of the old service may be greater
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) above: FencingToken,
+    /// Why, for those who read the audit
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Reason,
+    /// The new issuer once more, so that no store is handed over by mistake
+    #[arg(long, value_name = "ISSUER")]
+    pub(crate) confirm: Issuer,
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,

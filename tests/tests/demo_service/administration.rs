@@ -7,15 +7,19 @@ use fenced_store::{FencedStore, Plausibility, SqliteFencedStore};
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 
-fn reset(store: &str, arguments: &[&str]) -> Output {
+fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(workspace_binary("demo-service").unwrap());
     command.env_remove("PALISADE_STORE").env_remove("RUST_LOG");
-    command.args(["reset-high-water", "--store", store, "account:42"]);
     command.args(arguments).output().unwrap()
 }
 
+fn reset(store: &str, arguments: &[&str]) -> Output {
+    let command = ["reset-high-water", "--store", store, "account:42"];
+    run(&[&command[..], arguments].concat())
+}
+
 #[tokio::test]
-async fn a_poisoned_mark_is_lowered_from_the_command_line() {
+async fn a_mark_is_lowered_and_a_store_handed_over_from_the_command_line() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("accounts.db");
     let url = format!("sqlite:{}", file.display());
@@ -74,4 +78,25 @@ async fn a_poisoned_mark_is_lowered_from_the_command_line() {
     assert!(output.status.success(), "{output:?}");
     let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((said["to"].as_u64(), mark().await), (Some(33), 33));
+
+    let seal = |to: &str, confirm: &str| {
+        let from = [
+            "seal", "--store", &url, "--from", "redis", "--to", to, "--above", "500",
+        ];
+        run(&[
+            &from[..],
+            &["--reason", "moved", "--json", "--confirm", confirm],
+        ]
+        .concat())
+    };
+    assert_eq!(seal("etcd", "redis").status.code(), Some(2));
+    assert_eq!(mark().await, 33);
+    let output = seal("etcd", "etcd");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(mark().await, 500);
+    assert_eq!(
+        seal("zookeeper", "zookeeper").status.code(),
+        Some(1),
+        "it is etcd's now"
+    );
 }
