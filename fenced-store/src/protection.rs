@@ -68,6 +68,7 @@ impl Protection {
     }
 
     /// The name of the table as a statement has it, each part in these quotes.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn quoted(&self, quote: char) -> String {
         let table = quoted(&self.table, quote);
         match &self.schema {
@@ -78,6 +79,7 @@ impl Protection {
 }
 
 /// An identifier in quotes.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) fn quoted(name: &str, quote: char) -> String {
     let doubled = name.replace(quote, &format!("{quote}{quote}"));
     format!("{quote}{doubled}{quote}")
@@ -132,6 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
     fn a_quote_in_a_name_stays_inside() {
         let protection = Protection::rows("a\"b", "id", "account:").unwrap();
         assert_eq!(protection.quoted('"'), r#""a""b""#);
