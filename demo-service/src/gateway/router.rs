@@ -20,10 +20,6 @@ const BODY_LEN_MAX: usize = 16 * 1024;
 
 /// The whole API. Writes have their time limit inside, see [`time_limit::to_the_end`].
 pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
-    let level = Level::INFO;
-    let trace = TraceLayer::new_for_http()
-        .make_span_with(DefaultMakeSpan::new().level(level))
-        .on_response(DefaultOnResponse::new().level(level));
     Router::new()
         .merge(operator_routes(&app))
         .route("/v1/leases/{resource}", lease_routes(&app))
@@ -33,6 +29,15 @@ pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
         .with_state(app)
+}
+
+/// What holds for all routes, and for what is no route.
+pub(super) fn finish(routes: Router) -> Router {
+    let level = Level::INFO;
+    let trace = TraceLayer::new_for_http()
+        .make_span_with(DefaultMakeSpan::new().level(level))
+        .on_response(DefaultOnResponse::new().level(level));
+    routes
         .layer(DefaultBodyLimit::disable())
         .layer(RequestBodyLimitLayer::new(BODY_LEN_MAX))
         .layer(middleware::map_response(problems::document))

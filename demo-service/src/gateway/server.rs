@@ -10,7 +10,12 @@ use tokio::{
 };
 
 use super::{
-    Setup, app::App, connections, idempotency::Idempotency, router::router, tokens::Tokens,
+    Setup,
+    app::App,
+    connections,
+    idempotency::Idempotency,
+    router::{finish, router},
+    tokens::Tokens,
 };
 use crate::{
     address::Address,
@@ -112,7 +117,7 @@ impl Gateway {
             closing,
             ..
         } = self;
-        let serving = connections::serve(listener, router, closing.subscribe());
+        let serving = connections::serve(listener, finish(router), closing.subscribe());
         let draining = async {
             stop.await;
             closing.send_replace(true);

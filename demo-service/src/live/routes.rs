@@ -56,8 +56,8 @@ pub(crate) fn router(
         .route("/live/recording.json", get(recording))
         .route("/live/picture/{act}", get(picture))
         .with_state(Live { studio, is_closing })
-        .layer(CsrfLayer::new())
-        .layer(middleware::from_fn_with_state(addr, own_name))
+        .route_layer(CsrfLayer::new())
+        .route_layer(middleware::from_fn_with_state(addr, own_name))
 }
 
 async fn own_name(State(addr): State<SocketAddr>, request: Request, next: Next) -> Response {

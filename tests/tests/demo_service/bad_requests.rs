@@ -129,13 +129,15 @@ async fn a_wrong_method_or_path_is_refused() {
         (Method::PATCH, "/v1/leases/r"),
         (Method::OPTIONS, "/v1/unfenced/accounts/1"),
         (Method::POST, "/healthz"),
+        (Method::PUT, "/"),
+        (Method::DELETE, "/live/run"),
     ] {
         let answer = send(gateway.request(method, path)).await;
         answer.assert_problem(405, "method-not-allowed");
         assert!(answer.headers.contains_key("allow"));
     }
     for path in [
-        "/",
+        "/live",
         "/v1",
         "/v1/accounts",
         "/v2/accounts/1",
