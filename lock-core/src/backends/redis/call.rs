@@ -9,7 +9,7 @@ use super::{
 ///
 /// `redis::ScriptInvocation` keeps a vector for each of them and copies all of them into a command
 /// for every request. With a dozen keys that was more than everything else a client had to do for
-/// an acquire (decision 0018).
+/// an acquire (decision 0012).
 pub(super) struct Call {
     script: &'static Script,
     command: Cmd,
