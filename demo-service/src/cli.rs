@@ -13,7 +13,7 @@ use self::duration::parse as duration;
 pub(crate) use self::{
     admin_token::AdminToken,
     duration::millis,
-    operator::{ResetArgs, SealArgs},
+    operator::{ForceReleaseArgs, InspectArgs, ListArgs, ResetArgs, SealArgs},
 };
 use crate::{
     address::Address,
@@ -70,6 +70,12 @@ pub(crate) enum Command {
     Scenario(ScenarioArgs),
     /// Serve the lock gateway and the account API over HTTP.
     Serve(ServeArgs),
+    /// List everything that is held or waited for.
+    List(ListArgs),
+    /// Tell who holds a resource, and how many wait for it. No secret is shown.
+    Inspect(InspectArgs),
+    /// End the lease of whoever holds a resource, and shut that holder out of the store at once.
+    ForceRelease(ForceReleaseArgs),
     /// Set a high-water mark by hand: for operators, written down in the store's audit.
     ///
     /// A mark that was poisoned with an absurd token locks its resource for good; lowering it is

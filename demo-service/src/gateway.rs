@@ -25,7 +25,7 @@ mod witness;
 
 pub(crate) use self::{
     limits::Limits,
-    server::{Gateway, listen},
+    server::{Gateway, connect, listen},
     setup::Setup,
 };
 

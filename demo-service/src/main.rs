@@ -39,6 +39,9 @@ fn main() -> ExitCode {
     match Cli::parse().chosen() {
         Command::Scenario(args) => finish(block_on("error", scenario::run(&args))),
         Command::Serve(args) => finish(block_on("info,sqlx=warn", serve::run(&args))),
+        Command::List(args) => finish(block_on("error", operator::list(args))),
+        Command::Inspect(args) => finish(block_on("error", operator::inspect(args))),
+        Command::ForceRelease(args) => finish(block_on("error", operator::force_release(args))),
         Command::ResetHighWater(args) => {
             finish(block_on("error", operator::reset_high_water(args)))
         }

@@ -1,4 +1,6 @@
-//! What operators do to a store.
+//! What operators do to a store, and to a lock service.
+
+mod locks;
 
 use fenced_store::{
     Dialect, FencedStore,
@@ -6,6 +8,7 @@ use fenced_store::{
 };
 use serde_json::json;
 
+pub(crate) use self::locks::{force_release, inspect, list};
 use crate::{
     cli::{ResetArgs, SealArgs},
     console::Console,

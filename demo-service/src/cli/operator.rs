@@ -2,7 +2,53 @@ use clap::Args;
 use fenced_store::admin::Reason;
 use lock_core::{FencingToken, Issuer, ResourceName};
 
+use super::Lock;
 use crate::address::Address;
+
+/// What tells everything that is held.
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    pub(crate) lock: Lock,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What tells who holds a resource.
+#[derive(Args, Debug)]
+pub(crate) struct InspectArgs {
+    #[command(flatten)]
+    pub(crate) lock: Lock,
+    /// The resource, such as `account:42`
+    pub(crate) resource: ResourceName,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What ends the lease of a holder that hangs.
+#[derive(Args, Debug)]
+pub(crate) struct ForceReleaseArgs {
+    #[command(flatten)]
+    pub(crate) lock: Lock,
+    /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE`
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "PALISADE_STORE",
+        hide_env_values = true
+    )]
+    pub(crate) store: Address,
+    /// The resource whose holder is to lose its lease
+    pub(crate) resource: ResourceName,
+    /// The resource once more, so that nobody loses a lease by mistake
+    #[arg(long, value_name = "RESOURCE")]
+    pub(crate) confirm: ResourceName,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// What sets a mark by hand.
 #[derive(Args, Debug)]

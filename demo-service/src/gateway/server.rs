@@ -143,7 +143,15 @@ pub(crate) async fn listen(addr: SocketAddr) -> Result<TcpListener, Failure> {
     listener.map_err(|source| Failure::CannotListen { addr, source })
 }
 
-async fn connect(address: &Address, initial_token: InitialToken) -> Result<LockManager, Failure> {
+/// Connects to a lock service.
+///
+/// # Errors
+/// [`Failure::Usage`] for an address that cannot be right, [`Failure::Unreachable`] for a server
+/// that does not answer or does not let us in.
+pub(crate) async fn connect(
+    address: &Address,
+    initial_token: InitialToken,
+) -> Result<LockManager, Failure> {
     let connecting = LockManager::builder()
         .initial_token(initial_token)
         .connect(address.secret());

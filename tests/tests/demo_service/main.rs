@@ -12,6 +12,7 @@ mod idempotency;
 mod interrupted;
 mod leases;
 mod live;
+mod operator_commands;
 mod operators;
 mod readme;
 mod scenario;

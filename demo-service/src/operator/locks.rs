@@ -1,0 +1,129 @@
+//! What operators ask of a lock service, and do to a holder that hangs.
+
+use fenced_store::{Dialect, FencedStore, Protected, ProtectedError};
+use lock_core::{ForceReleased, HolderView, InitialToken, Inspection, LockManager, ResourceName};
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{ForceReleaseArgs, InspectArgs, ListArgs, millis},
+    console::Console,
+    events::seconds,
+    failure::Failure,
+    gateway,
+    ledger::{AnyStore, open},
+};
+
+/// Tells everything that is held or waited for.
+pub(crate) async fn list(args: ListArgs) -> Result<(), Failure> {
+    let locks = gateway::connect(&args.lock.address, InitialToken::default()).await?;
+    let listed = locks.list().await.map_err(|error| lost(&error))?;
+    if args.json {
+        let listed = listed
+            .iter()
+            .map(|it| as_json(&it.resource, &it.inspection));
+        Console::Stdout.line(json!({ "leases": listed.collect::<Vec<_>>() }));
+        return Ok(());
+    }
+    for it in &listed {
+        Console::Stdout.line(in_words(&it.resource, &it.inspection));
+    }
+    if listed.is_empty() {
+        Console::Stdout.line("nothing is held");
+    }
+    Ok(())
+}
+
+/// Tells who holds one resource.
+pub(crate) async fn inspect(args: InspectArgs) -> Result<(), Failure> {
+    let locks = gateway::connect(&args.lock.address, InitialToken::default()).await?;
+    let inspection = locks.inspect(&args.resource).await;
+    let inspection = inspection.map_err(|error| lost(&error))?;
+    Console::Stdout.line(match args.json {
+        true => as_json(&args.resource, &inspection).to_string(),
+        false => in_words(&args.resource, &inspection),
+    });
+    Ok(())
+}
+
+/// Ends the lease of whoever holds a resource, and shuts that holder out of the store.
+pub(crate) async fn force_release(args: ForceReleaseArgs) -> Result<(), Failure> {
+    let resource = args.resource;
+    if args.confirm != resource {
+        return Err(Failure::Usage(format!(
+            "--confirm {} is another resource than {resource}: nothing was changed",
+            args.confirm
+        )));
+    }
+    let locks = gateway::connect(&args.lock.address, InitialToken::default()).await?;
+    let forced = match open(&args.store).await? {
+        AnyStore::Postgres(store) => shut_out(&locks, store, &resource).await?,
+        AnyStore::Sqlite(store) => shut_out(&locks, store, &resource).await?,
+    };
+    let said = match (&forced, args.json) {
+        (ForceReleased::Ended { holder, revocation }, true) => json!({
+            "released": true, "token": holder.token, "revocation": revocation,
+        })
+        .to_string(),
+        (ForceReleased::NotHeld, true) => json!({ "released": false }).to_string(),
+        (ForceReleased::Ended { holder, revocation }, false) => format!(
+            "the lease of \"{resource}\" with token {} has ended; the store takes tokens above \
+             {revocation}",
+            holder.token
+        ),
+        (ForceReleased::NotHeld, false) => format!("nobody holds \"{resource}\""),
+    };
+    Console::Stdout.line(said);
+    Ok(())
+}
+
+async fn shut_out<DB: Dialect>(
+    locks: &LockManager,
+    store: FencedStore<DB>,
+    resource: &ResourceName,
+) -> Result<ForceReleased, Failure> {
+    let protected = Protected::new(locks.clone(), store);
+    let forced = protected.force_release(resource).await;
+    forced.map_err(|error| match error {
+        ProtectedError::Lock(error) => lost(&error),
+        error => Failure::ServerLost(error.to_string()),
+    })
+}
+
+fn as_json(resource: &ResourceName, inspection: &Inspection) -> Value {
+    let holder = inspection.holder.as_ref().map(|holder| {
+        json!({
+            "fingerprint": holder.fingerprint,
+            "token": holder.token,
+            "remaining_ms": millis(holder.remaining),
+            "metadata": holder.metadata.as_ref().map(ToString::to_string),
+        })
+    });
+    json!({ "resource": resource, "holder": holder, "waiters": inspection.waiters })
+}
+
+fn in_words(resource: &ResourceName, inspection: &Inspection) -> String {
+    let holder = match &inspection.holder {
+        None => "nobody holds it".to_owned(),
+        Some(HolderView {
+            fingerprint,
+            token,
+            remaining,
+            metadata,
+            ..
+        }) => {
+            let note = metadata.as_ref().map(|note| format!(" ({note})"));
+            let left = seconds(millis(*remaining));
+            format!(
+                "#{fingerprint}{}, token {token}, {left} left",
+                note.unwrap_or_default()
+            )
+        }
+    };
+    let waiters = inspection.waiters.filter(|waiters| *waiters > 0);
+    let waiters = waiters.map(|waiters| format!(", {waiters} waiting"));
+    format!("{resource}: {holder}{}", waiters.unwrap_or_default())
+}
+
+fn lost(error: &lock_core::Error) -> Failure {
+    Failure::ServerLost(error.to_string())
+}

@@ -1,0 +1,94 @@
+//! Operators look at a lock service and end a lease from the command line.
+
+use std::process::{Command, Output};
+
+use e2e::{servers::redis, warden::workspace_binary};
+use fenced_store::{FenceError, Protected, SqliteFencedStore};
+use lock_core::LockManager;
+use serde_json::Value;
+use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
+
+async fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new(workspace_binary("demo-service").unwrap());
+    command
+        .env_remove("PALISADE_LOCK")
+        .env_remove("PALISADE_STORE")
+        .env_remove("RUST_LOG")
+        .args(arguments);
+    let output = tokio::task::spawn_blocking(move || command.output());
+    output.await.unwrap().unwrap()
+}
+
+/// The JSON object that it prints.
+async fn object(arguments: &[&str]) -> Value {
+    let output = run(&[arguments, &["--json"]].concat()).await;
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn a_holder_that_hangs_is_found_and_shut_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("accounts.db");
+    let (lock, store) = (redis().await.url(), format!("sqlite:{}", file.display()));
+    let options = SqliteConnectOptions::new()
+        .filename(&file)
+        .create_if_missing(true);
+    let pool = SqlitePool::connect_with(SqliteFencedStore::recommended(options)).await;
+    let fenced = SqliteFencedStore::new(pool.unwrap());
+    fenced.migrate().await.unwrap();
+    let accounts = Protected::new(LockManager::connect(lock).await.unwrap(), fenced);
+    let resource = format!("account:{:016x}", rand::random::<u64>());
+    let guard = accounts
+        .acquire(resource.as_str())
+        .metadata("node 7")
+        .await
+        .unwrap();
+    let secret = guard.sequencer().holder().expose();
+
+    let listed = object(&["list", "--lock", lock]).await;
+    let leases = listed["leases"].as_array().unwrap();
+    let ours = leases
+        .iter()
+        .find(|lease| lease["resource"] == resource)
+        .unwrap();
+    let inspected = object(&["inspect", "--lock", lock, &resource]).await;
+    assert_eq!(
+        inspected["holder"]["fingerprint"],
+        ours["holder"]["fingerprint"]
+    );
+    assert_eq!(ours["holder"]["metadata"], "node 7");
+    assert_eq!(ours["holder"]["token"], guard.token().get());
+    assert!(!listed.to_string().contains(&secret), "{listed}");
+    let words = run(&["inspect", "--lock", lock, &resource]).await;
+    let words = String::from_utf8(words.stdout).unwrap();
+    assert!(words.contains("(node 7), token "), "{words}");
+
+    let force = [
+        "force-release",
+        "--lock",
+        lock,
+        "--store",
+        &store,
+        &resource,
+        "--confirm",
+    ];
+    let mistake = run(&[&force[..], &["account:other"]].concat()).await;
+    assert_eq!(mistake.status.code(), Some(2), "{mistake:?}");
+    guard.begin().await.unwrap().rollback().await.unwrap();
+    let forced = object(&[&force[..], &[&resource]].concat()).await;
+    assert_eq!(forced["token"], guard.token().get());
+    let refused = accounts.store().begin(guard.sequencer()).await.unwrap_err();
+    assert!(matches!(refused, FenceError::Stale { .. }), "{refused}");
+    let again = object(&[&force[..], &[&resource]].concat()).await;
+    assert_eq!(again["released"], false);
+}
+
+#[tokio::test]
+async fn what_nobody_holds_is_told_and_no_failure() {
+    let lock = redis().await.url();
+    let output = run(&["inspect", "--lock", lock, "nobody:holds:this"]).await;
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(said, "nobody:holds:this: nobody holds it\n");
+}
