@@ -23,7 +23,7 @@ pub(crate) fn repair(backend: &'static str) {
 }
 
 /// A session of an older holder was ended.
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn termination() {
     count(TERMINATIONS, &[], 1);
 }

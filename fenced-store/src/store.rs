@@ -103,9 +103,10 @@ impl<DB: Dialect> FencedStore<DB> {
     /// transaction of an older holder is under way any more. Claiming the same grant again is
     /// allowed and changes nothing.
     ///
-    /// A transaction of the older holder that is still open is waited for, but not for ever: in
-    /// Postgres its session is ended after the lock timeout (`PgTxOptions::terminate_older`),
-    /// elsewhere the claim is [`FenceError::Busy`].
+    /// A transaction of the older holder that is still open is waited for, but not for ever: after
+    /// the lock timeout its session is ended (`PgTxOptions::terminate_older`, and the same of
+    /// `MySqlTxOptions`); in SQLite, and where that is switched off or not allowed, the claim is
+    /// [`FenceError::Busy`].
     ///
     /// # Errors
     /// Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::WrongIssuer`].

@@ -30,9 +30,9 @@ where
 }
 
 /// A connection that is given back queues behind those that are idle, so as many as there are have
-/// to be looked at.
+/// to be looked at. Those on their way back, ours of a moment ago among them, are not idle yet.
 async fn close_strays<DB: Operations>(pool: &Pool<DB>) -> Result<(), sqlx::Error> {
-    for _ in 0..=pool.num_idle() {
+    for _ in 0..=pool.size() {
         let mut connection = pool.acquire().await?;
         if let Err(error) = DB::refuse_stray(&mut connection).await {
             warn!(

@@ -22,8 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// `/healthz` says only that the process is alive: to restart it helps nobody if a server behind
 /// it is down.
 pub(super) async fn ready<DB: Ledger>(State(app): State<App<DB>>) -> (StatusCode, Json<Value>) {
-    // A name that no client can have locked, since it is not an account: what is asked for is an
-    // answer, whatever it says.
+    // Any name will do: what is asked for is an answer, whatever it says.
     let (lock, store) = match ResourceName::new("readyz") {
         Ok(probe) => tokio::join!(
             answers(app.locks().inspect(&probe)),

@@ -178,7 +178,11 @@ async fn picture(
     Query(Until { until_ms }): Query<Until>,
 ) -> Response {
     let (events, now_ms) = live.studio.record();
-    let until_ms = until_ms.or_else(|| live.studio.status().playing.then_some(now_ms));
+    // Never the future, of which there is too much to draw.
+    let until_ms = match until_ms {
+        Some(until_ms) => Some(std::cmp::min(until_ms, now_ms)),
+        None => live.studio.status().playing.then_some(now_ms),
+    };
     let of_act = events.iter().filter(|event| event.act == act);
     match Scene::of_act(act, of_act, until_ms) {
         Some(scene) => {

@@ -117,7 +117,15 @@ impl Studio {
                 false => Hand::Clock(Duration::from_millis(settings.pause_ms)),
             };
             let (studio, director) = (self.clone(), Arc::clone(&director));
-            let playing = async move { studio.ended(director.play(run, act, hand).await) };
+            let playing = async move {
+                let mut playing = Playing {
+                    studio,
+                    result: Err(Failure::NotAsTold(
+                        "the act was not played to its end".into(),
+                    )),
+                };
+                playing.result = director.play(run, act, hand).await;
+            };
             stage.acts.spawn(playing);
         }
         drop(stage);
@@ -154,7 +162,7 @@ impl Studio {
         (events, now_ms)
     }
 
-    fn ended(&self, result: Result<(), Failure>) {
+    fn ended(&self, result: &Result<(), Failure>) {
         let mut stage = self.stage();
         stage.playing -= 1;
         if let Err(failure) = result {
@@ -172,5 +180,17 @@ impl Studio {
     fn stage(&self) -> MutexGuard<'_, Stage> {
         // Never half changed: a panic elsewhere does not spoil it.
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An act that is being played. It ends even if playing it panics.
+struct Playing {
+    studio: Studio,
+    result: Result<(), Failure>,
+}
+
+impl Drop for Playing {
+    fn drop(&mut self) {
+        self.studio.ended(&self.result);
     }
 }

@@ -74,11 +74,13 @@ where
     let (from, to) = (Text(seal.from().as_str()), Text(seal.to().as_str()));
     let (above, resource) = (Number(seal.above().into()), Text(resource.as_str()));
     let nobody = Holder::random().digest();
+    // Only for the service that the store takes tokens of: another seal may have gone on from here.
     let shut_out = format!(
-        "{}UPDATE fenced_mark SET holder = ? WHERE resource = ? AND issuer = ?",
+        "{}UPDATE fenced_mark SET holder = ? WHERE resource = ? AND issuer = ? \
+         AND EXISTS (SELECT 1 FROM fenced_issuer WHERE name = ?)",
         wording.limit,
     );
-    if run::<DB>(connection, &shut_out, &[Text(&nobody), resource, from]).await? == 0 {
+    if run::<DB>(connection, &shut_out, &[Text(&nobody), resource, from, to]).await? == 0 {
         return Ok(());
     }
     let note = format!(

@@ -69,7 +69,9 @@ impl<DB: Dialect> Admin<'_, DB> {
     /// `progress` is told each resource that was sealed, and how many it were so far.
     ///
     /// It can be interrupted, and called again with the same order, as often as it takes: what is
-    /// sealed stays as it is.
+    /// sealed stays as it is. **Finish one before the next**: marks that it has left, of the old
+    /// service, are not those that a later seal of the new one is about. An order from the old
+    /// service to the latest one seals them then.
     ///
     /// # Errors
     /// [`AdminError::OtherIssuer`], with nothing changed, if the store takes tokens of neither.
@@ -99,7 +101,7 @@ impl<DB: Dialect> Admin<'_, DB> {
                         sealed += 1;
                         progress(&resource, sealed);
                     }
-                    Err(AdminError::Store(error)) if error.is_retryable() => held_up = Some(error),
+                    Err(AdminError::Store(error)) if is_held_up(&error) => held_up = Some(error),
                     Err(error) => return Err(error),
                 }
             }
@@ -133,4 +135,9 @@ impl<DB: Dialect> Admin<'_, DB> {
         let reset = async move { DB::reset(store.pool(), lock_timeout, &reset).await };
         uninterrupted(reset).await
     }
+}
+
+/// Whether it is this mark alone that cannot be sealed now.
+const fn is_held_up(error: &FenceError) -> bool {
+    error.is_retryable() || matches!(error, FenceError::Terminated { .. })
 }

@@ -38,13 +38,14 @@ pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
     }
 }
 
-/// An error of a commit: if the server said so nothing was committed, otherwise nobody knows.
+/// An error of a commit: nothing was committed if it is one that comes before. Of others this is
+/// not certain: a timeout or a kill may strike after the commit, and so may the binary log.
 pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
     match number(&source) {
         Some(NO_SAVEPOINT) => FenceError::Aborted,
-        // The session was ended, perhaps after the commit.
-        Some(1927 | 1053 | 1317) | None => FenceError::CommitUnknown { source },
-        Some(_) => source.into(),
+        // Lock wait timeout, deadlock, record changed: while the transaction is still open.
+        Some(1205 | 1213 | 1020) => source.into(),
+        _ => FenceError::CommitUnknown { source },
     }
 }
 

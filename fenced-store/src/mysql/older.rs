@@ -10,7 +10,7 @@ use super::{
     claim::may_claim,
     error::{NO_SUCH_SESSION, SESSION_OF_ANOTHER_USER, number, of_our_call},
 };
-use crate::{FenceError, literal::literal, rule::Claim};
+use crate::{FenceError, counted, literal::literal, rule::Claim};
 
 /// Ends the sessions that are in a transaction of an older grant of this resource, and says how
 /// many it has ended. One that is stopped inside its transaction would hold a claim up without
@@ -25,9 +25,10 @@ pub(super) async fn terminate_older(
         return Ok(0);
     }
     let mut ended = 0;
-    // Looked up again: a session that has gone on to its next transaction is left alone.
+    // Looked up again: a session that has gone on to its next transaction is left alone, unless it
+    // does so in this very moment; then that one is ended.
     for session in under_way(connection, sequencer.resource()).await? {
-        if older.contains(&session) && end(connection, &session).await? {
+        if older.contains(&session) && end(connection, &session, sequencer).await? {
             ended += 1;
         }
     }
@@ -80,14 +81,21 @@ async fn under_way(
 }
 
 /// Whether it is gone, or soon will be: its locks go with it.
-async fn end(connection: &mut MySqlConnection, session: &Session) -> Result<bool, FenceError> {
+async fn end(
+    connection: &mut MySqlConnection,
+    session: &Session,
+    claiming: &Sequencer,
+) -> Result<bool, FenceError> {
     let Session { connection_id, .. } = session;
     let kill = AssertSqlSafe(format!("KILL CONNECTION {connection_id}"));
     let Err(error) = connection.execute(kill).await else {
         warn!(
-            connection_id,
-            "ended a session that was in a transaction of an older holder"
+            resource = %claiming.resource(),
+            token = %claiming.token(),
+            session = connection_id,
+            "ended a session of an older holder: it kept a claim waiting inside a transaction"
         );
+        counted::termination();
         return Ok(true);
     };
     match number(&error) {

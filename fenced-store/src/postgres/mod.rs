@@ -96,14 +96,16 @@ impl Operations for Postgres {
         Ok(executed.rows_affected())
     }
 
-    /// The isolation level cannot be set in the same message.
+    /// In one message, unless it takes more: the isolation level cannot be set in it, and a
+    /// statement that waited for the number before its own has to look again, which only another
+    /// statement does.
     async fn single(
         begin: Begin<'_, Self>,
         statement: Statement<Self>,
     ) -> Result<(u64, Receipt), FenceError> {
         let store = begin.store();
         let (pool, options) = (store.pool(), store.tx_options());
-        if options.isolation.is_some() {
+        if options.isolation.is_some() || begin.is_numbered() {
             return in_three_steps(begin, statement).await;
         }
         let entering = begin.entering()?;

@@ -106,24 +106,18 @@ fn fused(
     let mut placeholders = (arguments + 1..).map(|number| format!("${number}"));
     let mut next = || placeholders.next().unwrap_or_default();
     let (autocommit, tx) = (next(), entering.audited().then(&mut next));
-    let (mut enter, mut in_order, mut record) = (String::new(), String::new(), String::new());
-    for entrant in entering.entrants() {
+    let (mut enter, mut record) = (String::new(), String::new());
+    for _ in entering.entrants() {
         let (resource, token, holder, issuer) = (next(), next(), next(), next());
         let grant = format!("{resource}, {token}, {holder}, {issuer}");
         enter += &format!("fenced.enter({grant}, {lock_timeout}), ");
-        let seq = entrant.seq().map(|_| next());
-        if let Some(seq) = &seq {
-            let numbered = format!("{resource}, {token}, {holder}, {seq}");
-            in_order += &format!("fenced.in_order({numbered}, {lock_timeout}), ");
-        }
         if let Some(tx) = &tx {
-            let seq = seq.as_deref().unwrap_or("NULL");
-            record += &format!("fenced.record({grant}, {tx}, {seq}), ");
+            record += &format!("fenced.record({grant}, {tx}), ");
         }
     }
     AssertSqlSafe(format!(
         "WITH fenced_write AS ({statement}\nRETURNING 1) \
-         SELECT {enter}{in_order}{record}\
+         SELECT {enter}{record}\
          (SELECT pg_catalog.count(*) FROM fenced_write) AS {ROWS_AFFECTED} \
          WHERE {autocommit}::fenced.autocommit",
     ))
@@ -142,9 +136,6 @@ fn bind(arguments: &mut PgArguments, entering: &Entering) -> Result<(), BoxDynEr
         arguments.add(i64::from(sequencer.token()))?;
         arguments.add(sequencer.holder().digest())?;
         arguments.add(sequencer.issuer().as_str())?;
-        if let Some(seq) = entrant.seq() {
-            arguments.add(i64::from(seq))?;
-        }
     }
     Ok(())
 }

@@ -40,7 +40,8 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// - is an `INSERT`, `UPDATE` or `DELETE` without `RETURNING`, which may begin with `WITH`; for
     ///   anything else, and for a table with conditional rules, begin a transaction;
     /// - runs at the session's isolation level and with its timeouts. With an isolation level among
-    ///   the store's options the three steps are taken here, too.
+    ///   the store's options, or a number ([`seq`](Begin::seq)), the three steps are taken here,
+    ///   too.
     ///
     /// A stale grant is an error and never "0 rows": the check is made whether or not the statement
     /// matches anything.

@@ -81,6 +81,10 @@ async fn both_acts_go_as_told_and_are_drawn() {
         "{beginning}"
     );
 
+    // There is no picture of the future, however much of it is asked for.
+    let future = picture(&format!("?until_ms={}", u64::MAX)).await;
+    assert!(future.len() < 2 * whole.len(), "{} bytes", future.len());
+
     let recording = send(gateway.request(Method::GET, "/live/recording.json")).await;
     let kinds: Vec<_> = recording.body.as_array().unwrap().iter().collect();
     assert!(kinds.iter().any(|event| event["kind"] == "write_refused"));

@@ -34,7 +34,7 @@ impl TimeAxis {
     pub(super) fn ticks(self, y: f64) -> Group {
         const STEPS_MS: [u64; 8] = [100, 200, 500, 1000, 2000, 5000, 10_000, 60_000];
         let few = |step_ms: &u64| self.length_ms / step_ms <= 9;
-        let step_ms = STEPS_MS.into_iter().find(few).unwrap_or(600_000);
+        let step_ms = STEPS_MS.into_iter().find(few).unwrap_or(self.length_ms / 9);
         let mut axis = Group::new().add(line((LEFT, y), (RIGHT, y), "rule"));
         let mut at_ms = 0;
         while at_ms <= self.length_ms {
