@@ -30,7 +30,7 @@ pub(super) async fn enter(
 }
 
 /// If the mark shows this grant, share-locks it, and notes in the transaction that it has entered:
-/// triggers look there, and a claim that has waited in vain, which ends this session.
+/// triggers look there, and a claim that has waited in vain, which ends the session.
 ///
 /// A locking read sees the latest committed mark at every isolation level. In one statement, so
 /// that there is no lock without a note.

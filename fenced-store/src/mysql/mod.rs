@@ -54,7 +54,7 @@ impl FencedStore<MySql> {
     }
 }
 
-/// Deletes the note of what this session has entered.
+/// Deletes the note of what the session has entered.
 const LEAVE: &str = "DELETE FROM fenced_entered WHERE connection_id = CONNECTION_ID(); \
     SET @fenced_entry = NULL";
 
