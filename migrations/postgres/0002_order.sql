@@ -4,6 +4,7 @@
 --                     under the same grant. Once per transaction and resource, after fenced.enter.
 --
 --   FN005 out of order  detail {"resource", "presented", "last"}
+--   FN010 not entered   detail {"required"}
 
 create table fenced.sequence (
   resource text collate "C" primary key,
@@ -13,6 +14,26 @@ create table fenced.sequence (
 );
 comment on table fenced.sequence is
   'The number of the last transaction per resource, of the last grant that counted.';
+
+-- Refuses unless this transaction has entered the resource under this grant. Its mark is locked
+-- then, so it needs no lock here. Names have no space: see fenced.enter.
+create function fenced.require_entered(resource text, token bigint, holder text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  perform from fenced.mark m
+    where m.resource = require_entered.resource and m.token = require_entered.token
+      and m.holder = require_entered.holder
+      and strpos(current_setting('fenced.entered', true),
+                 concat(' ', m.resource, '=', m.token, ' ')) > 0;
+  if not found then
+    raise exception using
+      errcode = 'FN010',
+      message = format('this transaction has not entered "%s" with fencing token %s',
+                       require_entered.resource, require_entered.token),
+      detail = json_build_object('required', require_entered.resource),
+      hint = 'Call fenced.enter for the resource first in the transaction.';
+  end if;
+end $$;
 
 -- A transaction of the same grant that has presented a number and is not over is waited for: until
 -- its commit, which takes the number, or its rollback, which gives it back. At REPEATABLE READ and
@@ -28,6 +49,7 @@ declare
   lock_timeout_before text := current_setting('lock_timeout');
   last bigint;
 begin
+  perform fenced.require_entered(in_order.resource, in_order.token, in_order.holder);
   if lock_timeout_ms is not null then
     perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
   end if;
@@ -49,5 +71,5 @@ begin
   perform set_config('lock_timeout', lock_timeout_before, true);
 end $$;
 
-revoke all on function fenced.in_order from public;
+revoke all on function fenced.require_entered, fenced.in_order from public;
 grant execute on function fenced.in_order to public;

@@ -1,7 +1,7 @@
 -- The audit: what was committed under which grant. Off unless the store is told otherwise.
 --
 --   fenced.record   leaves a row that is there if and only if the transaction is committed. Once
---                   per transaction and resource, after fenced.enter.
+--                   per transaction and resource, after fenced.enter: refuses otherwise (FN010).
 
 create table fenced.audit (
   id       bigint generated always as identity primary key,
@@ -28,6 +28,7 @@ create function fenced.record(
 ) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
+  perform fenced.require_entered(record.resource, record.token, record.holder);
   insert into fenced.audit (tx, db_user, resource, token, issuer, holder, seq)
     values (record.tx, session_user, record.resource, record.token, record.issuer,
             left(record.holder, 16), record.seq);

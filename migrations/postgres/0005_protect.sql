@@ -155,18 +155,19 @@ begin
   end loop;
 end $$;
 
--- Whether all of it is there already.
+-- Whether all of it is there already, and fires: O and A do, in sessions of applications.
 create function fenced.is_guarded(relation regclass, body text) returns boolean
 language sql stable set search_path = pg_catalog, pg_temp as $$
   select exists (
     select from pg_trigger g join pg_proc f on f.oid = g.tgfoid
-    where g.tgrelid = relation and g.tgname = 'fenced_guard' and g.tgenabled <> 'D'
-      and f.prosrc = body
+    where g.tgrelid = relation and g.tgname = 'fenced_guard'
+      and g.tgenabled in ('O', 'A') and f.prosrc = body
       and not exists (
         select from (select p.relid from pg_partition_tree(relation) p union select relation) m
         where not exists (
           select from pg_trigger t
-          where t.tgrelid = m.relid and t.tgfoid = f.oid and t.tgname = 'fenced_guard_truncate')))
+          where t.tgrelid = m.relid and t.tgfoid = f.oid and t.tgname = 'fenced_guard_truncate'
+            and t.tgenabled in ('O', 'A'))))
 $$;
 
 -- Removes the protection of a table. Of one that is not protected it removes nothing.

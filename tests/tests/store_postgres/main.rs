@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 mod administration;
+mod by_hand;
 mod faults;
 mod migrations;
 mod paused;

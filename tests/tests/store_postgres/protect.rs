@@ -65,6 +65,29 @@ async fn truncate_is_refused_and_allowed_to_whoever_has_the_whole_table() {
     tx.commit().await.unwrap();
 }
 
+/// A trigger that was switched off, or fires for replicas only, protects nothing: protecting again
+/// mends it.
+#[tokio::test]
+async fn triggers_that_were_switched_off_are_made_again() {
+    let (world, _) = protected().await;
+    let pool = world.store().pool();
+    for (trigger, statement) in [
+        ("fenced_guard", "UPDATE accounts SET balance = 100"),
+        ("fenced_guard_truncate", "TRUNCATE accounts"),
+    ] {
+        for state in ["DISABLE", "ENABLE REPLICA"] {
+            let switch = format!("ALTER TABLE accounts {state} TRIGGER {trigger}");
+            pool.execute(AssertSqlSafe(switch)).await.unwrap();
+            let mut tx = pool.begin().await.unwrap();
+            run(&mut tx, statement).await.unwrap();
+            tx.rollback().await.unwrap();
+            world.store().protect(&rows()).await.unwrap();
+            let error = unfenced(&world, statement).await;
+            assert!(is_unfenced(&error), "{trigger} {state}: {error:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn bulk_loads_and_statements_within_statements_are_refused() {
     let (world, _) = protected().await;
