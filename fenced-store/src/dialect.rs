@@ -21,7 +21,10 @@ pub(crate) mod sealed {
     /// `begin` and `claim` may leave a connection in an open transaction when their future is
     /// dropped: callers run them through [`uninterrupted`](crate::uninterrupted::uninterrupted).
     #[expect(unnameable_types, reason = "what seals `Dialect`")]
-    pub trait Operations: sqlx::Database + Administer {
+    pub trait Operations: sqlx::Database {
+        /// How administrators' orders are carried out.
+        type Admin: Administer<Self>;
+
         /// How transactions are begun, beyond the store rule.
         type TxOptions: Clone + fmt::Debug + Default + Send + Sync + 'static;
 

@@ -34,13 +34,15 @@ where
 pub(crate) async fn issuer<DB: Database>(
     connection: &mut DB::Connection,
     query: &'static str,
+    of_our_call: fn(sqlx::Error) -> FenceError,
 ) -> Result<Option<Issuer>, FenceError>
 where
     for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
     for<'r> (String,): FromRow<'r, DB::Row>,
     DB::Arguments: IntoArguments<DB>,
 {
-    let name: Option<(String,)> = sqlx::query_as(query).fetch_optional(connection).await?;
+    let name = sqlx::query_as(query).fetch_optional(connection).await;
+    let name: Option<(String,)> = name.map_err(of_our_call)?;
     name.map(|(name,)| Issuer::new(name).map_err(undecodable))
         .transpose()
 }

@@ -1,4 +1,4 @@
-use lock_core::{ResourceName, Sequencer};
+use lock_core::{FencingToken, ResourceName, Sequencer};
 use sqlx::Pool;
 
 use crate::{
@@ -60,7 +60,8 @@ impl<DB: Dialect> FencedStore<DB> {
         self.audited
     }
 
-    /// How great a token may be that is claimed. Defaults to [`Plausibility::by_the_clock`].
+    /// How great a token may be that is claimed, and a mark that an administrator sets. Defaults
+    /// to [`Plausibility::by_the_clock`].
     ///
     /// For a lock service whose counters start at a small number choose [`Plausibility::up_to`].
     /// Claims that do not come through this method, from SQL in another language for example, are
@@ -69,6 +70,10 @@ impl<DB: Dialect> FencedStore<DB> {
     pub fn plausibility(mut self, plausibility: Plausibility) -> Self {
         self.plausibility = plausibility;
         self
+    }
+
+    pub(crate) fn admits(&self, token: FencingToken) -> bool {
+        self.plausibility.admits(token)
     }
 
     /// The pool. What is written through it directly is not fenced.
@@ -117,7 +122,7 @@ impl<DB: Dialect> FencedStore<DB> {
     /// # Cancel safety
     /// The claim is finished in the background; claim again to know.
     pub async fn claim(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
-        if !self.plausibility.admits(sequencer.token()) {
+        if !self.admits(sequencer.token()) {
             return counted::refusal(Err(FenceError::Implausible {
                 resource: sequencer.resource().clone(),
                 presented: sequencer.token(),

@@ -72,6 +72,14 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   order by m.resource limit marks_of.count
 $$;
 
+-- The other lock services of which there are marks, and how many: what seals that were not finished
+-- have left.
+create function fenced.marks_left(issuer text) returns table (of_issuer text, marks bigint)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select m.issuer, count(*) from fenced.mark m where m.issuer <> marks_left.issuer
+  group by m.issuer order by m.issuer
+$$;
+
 -- Second step, for each of them in a transaction of its own: shuts out whoever the mark shows, once
 -- their transactions have ended. Only tokens above the greater of the two are claimed afterwards.
 -- Again it changes nothing. Call at READ COMMITTED.
@@ -146,4 +154,5 @@ begin
 end $$;
 
 revoke all on function fenced.nobody, fenced.refuse_expectation, fenced.current_issuer,
-  fenced.seal_issuer, fenced.marks_of, fenced.seal_mark, fenced.reset_high_water from public;
+  fenced.seal_issuer, fenced.marks_of, fenced.marks_left, fenced.seal_mark, fenced.reset_high_water
+  from public;

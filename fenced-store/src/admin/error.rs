@@ -36,6 +36,29 @@ pub enum AdminError {
         /// What one of the others said.
         source: FenceError,
     },
+    /// The seal is done, and there are marks of a third lock service, whose seal was never
+    /// finished: nobody can claim these.
+    #[error(
+        "{sealed} marks are sealed; {marks} more are those of \"{issuer}\", which an earlier seal \
+         has left: seal from \"{issuer}\", too"
+    )]
+    OthersLeft {
+        /// How many marks were sealed.
+        sealed: u64,
+        /// The third lock service; of several, the first by name.
+        issuer: Issuer,
+        /// How many marks there are of it.
+        marks: u64,
+    },
+    /// The mark would stand above everything that a lock service can issue. Nothing was changed.
+    /// See [`FencedStore::plausibility`](crate::FencedStore::plausibility).
+    #[error(
+        "{to} is too great for a mark, no lock service would come above it: nothing was changed"
+    )]
+    Implausible {
+        /// Where the mark was to stand.
+        to: FencingToken,
+    },
     /// A mark can only be raised to a greater token.
     #[error("{to} is not above {expected}: a mark is lowered by Reset::lower alone")]
     NotARaise {

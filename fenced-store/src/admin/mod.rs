@@ -18,7 +18,7 @@ mod reason;
 mod reset;
 mod seal;
 
-use lock_core::{Issuer, ResourceName};
+use lock_core::{FencingToken, Issuer, ResourceName};
 
 pub use self::{
     error::AdminError,
@@ -56,7 +56,7 @@ impl<DB: Dialect> Admin<'_, DB> {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn issuer(&self) -> Result<Option<Issuer>, AdminError> {
-        Ok(<DB as Administer>::issuer(self.store.pool()).await?)
+        Ok(DB::Admin::issuer(self.store.pool()).await?)
     }
 
     /// Hands the store over from one lock service to another; how many marks this call has sealed.
@@ -70,13 +70,17 @@ impl<DB: Dialect> Admin<'_, DB> {
     ///
     /// It can be interrupted, and called again with the same order, as often as it takes: what is
     /// sealed stays as it is. **Finish one before the next**: marks that it has left, of the old
-    /// service, are not those that a later seal of the new one is about. An order from the old
-    /// service to the latest one seals them then.
+    /// service, are not those that a later seal of the new one is about. That one tells of them,
+    /// and an order from the old service to the latest one seals them then.
     ///
     /// # Errors
-    /// [`AdminError::OtherIssuer`], with nothing changed, if the store takes tokens of neither.
+    /// [`AdminError::OtherIssuer`] if the store takes tokens of neither, with nothing changed; or
+    /// if another seal goes on from here meanwhile.
+    /// [`AdminError::Implausible`], with nothing changed, if `above` is beyond the
+    /// [plausibility](FencedStore::plausibility) of the store.
     /// [`AdminError::Unfinished`] if transactions that are open keep some marks from being sealed;
-    /// the others are. Otherwise if the database cannot do it; what was sealed stays.
+    /// the others are. [`AdminError::OthersLeft`] if it is done, and an earlier one is not.
+    /// Otherwise if the database cannot do it; what was sealed stays.
     ///
     /// # Cancel safety
     /// The mark that is being sealed is sealed in the background. Call again.
@@ -85,12 +89,13 @@ impl<DB: Dialect> Admin<'_, DB> {
         order: &Seal,
         mut progress: impl FnMut(&ResourceName, u64) + Send,
     ) -> Result<u64, AdminError> {
+        self.check(order.above())?;
         let (store, seal) = (self.store.clone(), order.clone());
-        uninterrupted(async move { DB::change_issuer(store.pool(), &seal).await }).await?;
+        uninterrupted(async move { DB::Admin::change_issuer(store.pool(), &seal).await }).await?;
         let (mut sealed, mut held_up) = (0, None::<FenceError>);
         let mut after = String::new();
         loop {
-            let marks = DB::marks_of(self.store.pool(), order.from(), &after, BATCH).await?;
+            let marks = DB::Admin::marks_of(self.store.pool(), order.from(), &after, BATCH).await?;
             let Some(last) = marks.last() else {
                 break;
             };
@@ -106,16 +111,32 @@ impl<DB: Dialect> Admin<'_, DB> {
                 }
             }
         }
-        match held_up {
-            Some(source) => Err(AdminError::Unfinished { sealed, source }),
-            None => Ok(sealed),
+        if let Some(source) = held_up {
+            return Err(AdminError::Unfinished { sealed, source });
         }
+        match DB::Admin::marks_left(self.store.pool(), order.to()).await? {
+            None => Ok(sealed),
+            Some((issuer, marks)) => Err(AdminError::OthersLeft {
+                sealed,
+                issuer,
+                marks,
+            }),
+        }
+    }
+
+    /// Whether a lock service may ever come above a mark that is put there.
+    fn check(&self, to: FencingToken) -> Result<(), AdminError> {
+        if self.store.admits(to) {
+            return Ok(());
+        }
+        Err(AdminError::Implausible { to })
     }
 
     async fn seal_mark(&self, order: &Seal, resource: &ResourceName) -> Result<(), AdminError> {
         let (store, seal, resource) = (self.store.clone(), order.clone(), resource.clone());
         let lock_timeout = DB::lock_timeout(store.tx_options());
-        let seal = async move { DB::seal_mark(store.pool(), lock_timeout, &seal, &resource).await };
+        let seal =
+            async move { DB::Admin::seal_mark(store.pool(), lock_timeout, &seal, &resource).await };
         uninterrupted(seal).await
     }
 
@@ -125,14 +146,19 @@ impl<DB: Dialect> Admin<'_, DB> {
     /// transactions that have entered are over.
     ///
     /// # Errors
-    /// [`AdminError::NotAsExpected`] with nothing changed; otherwise if the database cannot do it.
+    /// [`AdminError::NotAsExpected`] with nothing changed. [`AdminError::Implausible`] likewise, if
+    /// the mark is to be raised beyond the [plausibility](FencedStore::plausibility) of the store.
+    /// Otherwise if the database cannot do it.
     ///
     /// # Cancel safety
     /// It is finished in the background. Look at the mark to know.
     pub async fn reset_high_water(&self, order: &Reset) -> Result<(), AdminError> {
+        if order.to() > order.expected() {
+            self.check(order.to())?;
+        }
         let (store, reset) = (self.store.clone(), order.clone());
         let lock_timeout = DB::lock_timeout(store.tx_options());
-        let reset = async move { DB::reset(store.pool(), lock_timeout, &reset).await };
+        let reset = async move { DB::Admin::reset(store.pool(), lock_timeout, &reset).await };
         uninterrupted(reset).await
     }
 }

@@ -2,110 +2,25 @@
 
 use std::time::Duration;
 
-use lock_core::{Issuer, ResourceName};
-use sqlx::{MySql, MySqlPool, Transaction};
+use sqlx::MySql;
 
-use super::{
-    error::{of_commit, of_our_call},
-    options::MySqlTxOptions,
-};
-use crate::{
-    FenceError,
-    admin::{
-        AdminError, Reset, Seal,
-        by_statements::{self, Wording},
-        dialect::Administer,
-    },
-    dialect::sealed::Operations,
-    high_water::columns::undecodable,
-    strays::past_strays,
-};
+use super::{error, options::MySqlTxOptions};
+use crate::{FenceError, admin::by_statements::Wording};
 
-fn wording(lock_timeout: Option<Duration>) -> Wording {
-    Wording {
-        who: "USER()",
-        limit: MySqlTxOptions::default().lock_timeout(lock_timeout).limit(),
-    }
-}
+impl Wording for MySql {
+    const BEGIN: &'static str = "START TRANSACTION";
+    const WHO: &'static str = "USER()";
+    const SHARED: &'static str = "LOCK IN SHARE MODE";
 
-async fn begin_unfenced(pool: &MySqlPool) -> Result<Transaction<'static, MySql>, FenceError> {
-    past_strays(pool, || pool.begin_with("START TRANSACTION"))
-        .await
-        .map_err(of_our_call)
-}
-
-impl Administer for MySql {
-    async fn issuer(pool: &MySqlPool) -> Result<Option<Issuer>, FenceError> {
-        let name: Option<String> = sqlx::query_scalar("SELECT name FROM fenced_issuer")
-            .fetch_optional(pool)
-            .await
-            .map_err(of_our_call)?;
-        name.map(Issuer::new).transpose().map_err(undecodable)
+    fn limit(lock_timeout: Option<Duration>) -> String {
+        MySqlTxOptions::default().lock_timeout(lock_timeout).limit()
     }
 
-    async fn change_issuer(pool: &MySqlPool, seal: &Seal) -> Result<(), AdminError> {
-        let mut tx = begin_unfenced(pool).await?;
-        let changed = by_statements::change_issuer::<Self>(&mut tx, &wording(None), seal).await;
-        if changed.map_err(of_our_call)? {
-            return Ok(tx.commit().await.map_err(of_commit)?);
-        }
-        tx.rollback().await.map_err(FenceError::from)?;
-        // If it changes back at this moment, the order is refused for the issuer that it names.
-        let current = <Self as Administer>::issuer(pool).await?;
-        Err(AdminError::OtherIssuer {
-            expected: seal.from().clone(),
-            current: current.unwrap_or_else(|| seal.from().clone()),
-        })
+    fn of_our_call(source: sqlx::Error) -> FenceError {
+        error::of_our_call(source)
     }
 
-    async fn marks_of(
-        pool: &MySqlPool,
-        issuer: &Issuer,
-        after: &str,
-        count: i64,
-    ) -> Result<Vec<ResourceName>, FenceError> {
-        let marks = "SELECT resource FROM fenced_mark WHERE issuer = ? AND resource > ? \
-                     ORDER BY resource LIMIT ?";
-        let names: Vec<String> = sqlx::query_scalar(marks)
-            .bind(issuer.as_str())
-            .bind(after)
-            .bind(count)
-            .fetch_all(pool)
-            .await
-            .map_err(of_our_call)?;
-        let names = names.into_iter().map(ResourceName::new);
-        names.collect::<Result<_, _>>().map_err(undecodable)
-    }
-
-    async fn seal_mark(
-        pool: &MySqlPool,
-        lock_timeout: Option<Duration>,
-        seal: &Seal,
-        resource: &ResourceName,
-    ) -> Result<(), AdminError> {
-        let mut tx = begin_unfenced(pool).await?;
-        by_statements::seal_mark::<Self>(&mut tx, &wording(lock_timeout), seal, resource)
-            .await
-            .map_err(of_our_call)?;
-        Ok(tx.commit().await.map_err(of_commit)?)
-    }
-
-    async fn reset(
-        pool: &MySqlPool,
-        lock_timeout: Option<Duration>,
-        reset: &Reset,
-    ) -> Result<(), AdminError> {
-        let mut tx = begin_unfenced(pool).await?;
-        let was_reset = by_statements::reset::<Self>(&mut tx, &wording(lock_timeout), reset).await;
-        if was_reset.map_err(of_our_call)? {
-            return Ok(tx.commit().await.map_err(of_commit)?);
-        }
-        tx.rollback().await.map_err(FenceError::from)?;
-        let mark = Self::high_water(pool, reset.resource()).await?;
-        Err(AdminError::NotAsExpected {
-            resource: reset.resource().clone(),
-            expected: reset.expected(),
-            current: mark.map(|mark| mark.token()),
-        })
+    fn of_commit(source: sqlx::Error) -> FenceError {
+        error::of_commit(source)
     }
 }

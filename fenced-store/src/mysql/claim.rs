@@ -80,7 +80,7 @@ pub(super) async fn may_claim(
 ) -> Result<Claim, FenceError> {
     let mark = committed_mark(connection, sequencer).await?;
     let claim = rule::claim(mark.as_ref(), sequencer)?;
-    if let Some(issuer) = marks::issuer::<MySql>(connection, ISSUER).await? {
+    if let Some(issuer) = marks::issuer::<MySql>(connection, ISSUER, of_our_call).await? {
         rule::issuer(&issuer, sequencer)?;
     }
     Ok(claim)

@@ -30,6 +30,7 @@ use self::error::{is_entry_missing, of_commit, of_our_call};
 pub use self::options::MySqlTxOptions;
 use crate::{
     Begin, FenceError, FencedStore, HighWater, Protection, Receipt,
+    admin::by_statements::ByStatements,
     begin::{Entering, Entrant},
     dialect::sealed::Operations,
     entry::Entry,
@@ -59,6 +60,8 @@ const LEAVE: &str = "DELETE FROM fenced_entered WHERE connection_id = CONNECTION
     SET @fenced_entry = NULL";
 
 impl Operations for MySql {
+    type Admin = ByStatements;
+
     type TxOptions = MySqlTxOptions;
 
     fn lock_timeout(options: &MySqlTxOptions) -> Option<Duration> {

@@ -28,7 +28,12 @@ pub(super) async fn begin_unfenced(
     past_strays(pool, || pool.begin_with(begin.clone())).await
 }
 
-impl Administer for Postgres {
+/// By its functions.
+#[derive(Clone, Copy, Debug)]
+#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
+pub struct ByFunctions;
+
+impl Administer<Postgres> for ByFunctions {
     async fn issuer(pool: &PgPool) -> Result<Option<Issuer>, FenceError> {
         let row = sqlx::raw_sql("SELECT fenced.current_issuer()")
             .fetch_one(pool)
@@ -66,6 +71,18 @@ impl Administer for Postgres {
         let name =
             |row: PgRow| ResourceName::new(row.try_get::<String, _>(0)?).map_err(undecodable);
         rows.map_err(of_our_call)?.into_iter().map(name).collect()
+    }
+
+    async fn marks_left(pool: &PgPool, of: &Issuer) -> Result<Option<(Issuer, u64)>, FenceError> {
+        let left = format!("SELECT * FROM fenced.marks_left({})", literal(of.as_str()));
+        let left = sqlx::raw_sql(AssertSqlSafe(left))
+            .fetch_optional(pool)
+            .await;
+        let Some(row) = left.map_err(of_our_call)? else {
+            return Ok(None);
+        };
+        let name = Issuer::new(row.try_get::<String, _>(0)?).map_err(undecodable)?;
+        Ok(Some((name, row.try_get::<i64, _>(1)?.unsigned_abs())))
     }
 
     async fn seal_mark(

@@ -43,6 +43,8 @@ impl FencedStore<Postgres> {
 }
 
 impl Operations for Postgres {
+    type Admin = administer::ByFunctions;
+
     type TxOptions = PgTxOptions;
 
     fn lock_timeout(options: &PgTxOptions) -> Option<Duration> {

@@ -23,6 +23,7 @@ pub(crate) use self::error::classify;
 use self::{enter::LEAVE, error::of_our_call};
 use crate::{
     Begin, FenceError, FencedStore, HighWater, Protection, Receipt,
+    admin::by_statements::ByStatements,
     begin::Entering,
     dialect::sealed::Operations,
     entry::Entry,
@@ -57,6 +58,8 @@ impl FencedStore<Sqlite> {
 }
 
 impl Operations for Sqlite {
+    type Admin = ByStatements;
+
     type TxOptions = ();
 
     async fn migrate(pool: &SqlitePool) -> Result<(), FenceError> {
@@ -214,7 +217,7 @@ async fn check_issuer(
         .bind(sequencer.issuer().as_str())
         .execute(&mut *connection)
         .await?;
-    let current = marks::issuer::<Sqlite>(connection, ISSUER).await?;
+    let current = marks::issuer::<Sqlite>(connection, ISSUER, of_our_call).await?;
     current.map_or(Ok(()), |current| rule::issuer(&current, sequencer))
 }
 

@@ -2,12 +2,10 @@
 
 use sqlx::{AssertSqlSafe, Executor, SqliteConnection, SqlitePool};
 
-use super::{
-    administer::begin_unfenced,
-    error::{of_commit, of_our_call},
-};
+use super::error::{of_commit, of_our_call};
 use crate::{
     FenceError,
+    admin::by_statements::begin_unfenced,
     literal::literal,
     protection::{Protection, Resources, quoted},
 };

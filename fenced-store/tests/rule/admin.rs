@@ -1,13 +1,19 @@
 //! What only administrators do.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    sync::{
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
 
 use fenced_store::{
     FenceError, FencedStore,
     admin::{AdminError, Reason, Reset, Seal},
 };
 use lock_core::{Issuer, ResourceName};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use super::{Harness, balance, fenced_add, fresh, grant, grant_by, high_water, token, trusting};
 
@@ -16,8 +22,12 @@ fn reason() -> Reason {
 }
 
 fn seal_above(above: u64) -> Seal {
+    seal_from("redis", "etcd", above)
+}
+
+fn seal_from(from: &str, to: &str, above: u64) -> Seal {
     let issuer = |name| Issuer::new(name).unwrap();
-    Seal::new(issuer("redis"), issuer("etcd"), token(above), reason()).unwrap()
+    Seal::new(issuer(from), issuer(to), token(above), reason()).unwrap()
 }
 
 fn name(resource: &str) -> ResourceName {
@@ -178,6 +188,136 @@ pub(crate) async fn an_interrupted_seal_is_taken_up_again<H: Harness>() {
         6,
         "each is written down once"
     );
+}
+
+/// An order that was interrupted has left marks that no later one is about but that tells of them.
+pub(crate) async fn a_later_seal_tells_what_an_earlier_one_has_left<H: Harness>() {
+    let world: H = fresh().await;
+    for number in 1..=5 {
+        let grant = grant(&format!("account:{number}"), number);
+        world.store().claim(&grant).await.unwrap();
+    }
+    let (first, admin) = (Notify::new(), world.store().admin());
+    let order = seal_above(1000);
+    tokio::select! {
+        biased;
+        () = first.notified() => {}
+        done = admin.seal(&order, |_, _| first.notify_one()) => panic!("{done:?}"),
+    }
+    let later = seal_from("etcd", "zookeeper", 2000);
+    // What is left is told as long as it is there.
+    let mut left = 0;
+    for _ in 0..2 {
+        match admin.seal(&later, |_, _| ()).await.unwrap_err() {
+            AdminError::OthersLeft { issuer, marks, .. } => {
+                assert_eq!(issuer.as_str(), "redis");
+                assert!((3..=4).contains(&marks), "{marks}");
+                left = marks;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let rest = seal_from("redis", "zookeeper", 2000);
+    assert_eq!(admin.seal(&rest, |_, _| ()).await.unwrap(), left);
+    assert_eq!(admin.seal(&later, |_, _| ()).await.unwrap(), 0);
+    for number in 1..=5 {
+        let mark = high_water(&world, &format!("account:{number}")).await;
+        assert_eq!(mark, Some(2000));
+    }
+}
+
+/// Its next mark would otherwise be given to a service that is history by now.
+pub(crate) async fn a_seal_that_another_has_overtaken_stops<H: Harness>() {
+    let world: H = fresh().await;
+    for number in 1..=3 {
+        let grant = grant(&format!("account:{number}"), number);
+        world.store().claim(&grant).await.unwrap();
+    }
+    let (begin, begun) = oneshot::channel::<()>();
+    let (done, is_done) = mpsc::channel();
+    let store = world.store().clone();
+    #[allow(clippy::disallowed_methods, reason = "the callback below waits for it")]
+    let other = tokio::spawn(async move {
+        begun.await.unwrap();
+        let later = seal_from("etcd", "zookeeper", 2000);
+        let told = store.admin().seal(&later, |_, _| ()).await;
+        done.send(()).unwrap();
+        told
+    });
+    let mut begin = Some(begin);
+    // The first mark is sealed, and the others wait until the other seal has been there.
+    let progress = move |_: &ResourceName, _: u64| {
+        begin.take().unwrap().send(()).unwrap();
+        is_done.recv_timeout(Duration::from_secs(60)).unwrap();
+    };
+    let overtaken = world
+        .store()
+        .admin()
+        .seal(&seal_above(1000), progress)
+        .await;
+    match overtaken.unwrap_err() {
+        AdminError::OtherIssuer { expected, current } => {
+            assert_eq!((expected.as_str(), current.as_str()), ("etcd", "zookeeper"));
+        }
+        other => panic!("{other:?}"),
+    }
+    let told = other.await.unwrap().unwrap_err();
+    assert!(
+        matches!(
+            told,
+            AdminError::OthersLeft {
+                sealed: 1,
+                marks: 2,
+                ..
+            }
+        ),
+        "{told:?}"
+    );
+    for (number, mark) in [(1, 2000), (2, 2), (3, 3)] {
+        let resource = format!("account:{number}");
+        assert_eq!(high_water(&world, &resource).await, Some(mark));
+    }
+}
+
+/// No lock service would ever come above such a mark. Whoever means it says so.
+pub(crate) async fn a_mark_is_not_put_out_of_reach_by_mistake<H: Harness>() {
+    const ABSURD: u64 = 999_999_999_999_998;
+    let world: H = fresh().await;
+    let ours = grant("account:42", 33);
+    world.store().claim(&ours).await.unwrap();
+    let before = (world.dump().await, world.administration().await);
+    let raise = Reset::raise(name("account:42"), token(33), token(ABSURD), reason()).unwrap();
+    let refused = [
+        seal::<H>(world.store(), ABSURD).await.map(drop),
+        world.store().admin().reset_high_water(&raise).await,
+    ];
+    for refused in refused {
+        match refused.unwrap_err() {
+            AdminError::Implausible { to } => assert_eq!(to.get(), ABSURD),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((world.dump().await, world.administration().await), before);
+    fenced_add(&world, &ours).await.unwrap();
+
+    let trusting = trusting(&world);
+    trusting.admin().reset_high_water(&raise).await.unwrap();
+    assert_eq!(high_water(&world, "account:42").await, Some(ABSURD));
+    // A way down is never refused, be it to where no service counts either.
+    let down = Reset::lower(
+        name("account:42"),
+        token(ABSURD),
+        token(ABSURD - 1),
+        reason(),
+    );
+    world
+        .store()
+        .admin()
+        .reset_high_water(&down.unwrap())
+        .await
+        .unwrap();
+    assert_eq!(seal::<H>(&trusting, ABSURD).await.unwrap(), 1);
+    assert_eq!(high_water(&world, "account:42").await, Some(ABSURD));
 }
 
 pub(crate) async fn reset_sets_the_mark_that_it_expects<H: Harness>() {

@@ -3,8 +3,8 @@
 use std::pin::pin;
 
 use fenced_store::{
-    FenceError,
-    admin::{Reason, Reset, Seal},
+    FenceError, PgFencedStore,
+    admin::{AdminError, Reason, Reset, Seal},
 };
 use lock_core::{Issuer, ResourceName};
 use sqlx::Executor;
@@ -37,6 +37,44 @@ async fn a_seal_waits_for_the_claims_under_way() {
     let (sealed, ()) = tokio::join!(seal, committed);
     assert_eq!(sealed.unwrap(), 2);
     assert_eq!(high_water(&world, "account:43").await, Some(1000));
+}
+
+/// The transaction that is open holds up its own mark alone.
+async fn a_seal_is_held_up(world: &PostgresServer, store: &PgFencedStore) -> FenceError {
+    let held = grant("account:1", 33);
+    world.store().claim(&held).await.unwrap();
+    world.store().claim(&grant("account:2", 34)).await.unwrap();
+    let open = world.store().begin(&held).await.unwrap();
+    let issuer = |name| Issuer::new(name).unwrap();
+    let reason = Reason::new("moved").unwrap();
+    let order = Seal::new(issuer("redis"), issuer("etcd"), token(1000), reason).unwrap();
+    let source = match store.admin().seal(&order, |_, _| ()).await.unwrap_err() {
+        AdminError::Unfinished { sealed: 1, source } => source,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(high_water(world, "account:1").await, Some(33));
+    assert_eq!(high_water(world, "account:2").await, Some(1000));
+    open.commit().await.unwrap();
+    assert_eq!(store.admin().seal(&order, |_, _| ()).await.unwrap(), 1);
+    source
+}
+
+#[tokio::test]
+async fn a_seal_goes_on_past_what_is_held_up() {
+    let world: PostgresServer = fresh().await;
+    let source = a_seal_is_held_up(&world, &world.impatient().await).await;
+    assert!(matches!(source, FenceError::Busy { .. }), "{source:?}");
+}
+
+#[tokio::test]
+async fn a_seal_goes_on_past_a_statement_timeout() {
+    let world: PostgresServer = fresh().await;
+    let store = world.store_with(&[("statement_timeout", "500ms")]).await;
+    let source = a_seal_is_held_up(&world, &store).await;
+    assert!(
+        matches!(source, FenceError::Terminated { .. }),
+        "{source:?}"
+    );
 }
 
 /// Only behind the issuer, so that no claim of the old service follows.

@@ -1,23 +1,12 @@
-//! The administrator's orders for databases that have no functions of their own to hold them. Each
-//! is a transaction of the dialect, and the statements in it are the same for all.
-//!
-//! The first statement on a mark changes it, whatever comes of it: that locks its row against those
-//! who share it, and against claims. It alone has to wait.
+//! The statements. The first one on a mark changes it, whatever comes of it: that locks its row
+//! against those who share it, and against claims. It alone has to wait.
+
+use std::time::Duration;
 
 use lock_core::{Holder, ResourceName};
 use sqlx::{Arguments, AssertSqlSafe, Encode, SqlSafeStr, Type};
 
-use super::{Reset, Seal};
-use crate::{dialect::sealed::Operations, single::Statement};
-
-/// What databases say differently.
-#[derive(Clone, Debug)]
-pub(crate) struct Wording {
-    /// Whoever has logged in.
-    pub(crate) who: &'static str,
-    /// What limits how long the statement behind it waits.
-    pub(crate) limit: String,
-}
+use super::{Reset, Seal, Statement, Wording};
 
 /// What a placeholder stands for.
 #[derive(Clone, Copy)]
@@ -30,11 +19,10 @@ use Value::{Number, Text};
 /// Whether the issuer is changed, or was already.
 pub(crate) async fn change_issuer<DB>(
     connection: &mut DB::Connection,
-    wording: &Wording,
     seal: &Seal,
 ) -> Result<bool, sqlx::Error>
 where
-    DB: Operations,
+    DB: Wording,
     String: Encode<'static, DB> + Type<DB>,
     i64: Encode<'static, DB> + Type<DB>,
 {
@@ -42,32 +30,30 @@ where
     let first = "INSERT INTO fenced_issuer (only_row, name) SELECT 1, ? FROM (SELECT 1) AS one \
                  WHERE NOT EXISTS (SELECT 1 FROM fenced_issuer)";
     run::<DB>(connection, first, &[from]).await?;
-    let change = format!(
-        "{}UPDATE fenced_issuer SET name = ? WHERE name = ?",
-        wording.limit
-    );
+    let limit = DB::limit(None);
+    let change = format!("{limit}UPDATE fenced_issuer SET name = ? WHERE name = ?");
     if run::<DB>(connection, &change, &[to, from]).await? == 0 {
         return Ok(run::<DB>(connection, &change, &[to, to]).await? == 1);
     }
     let note = format!(
         "INSERT INTO fenced_administration (done_by, action, from_issuer, to_issuer, reason) \
          VALUES ({}, 'seal', ?, ?, ?)",
-        wording.who,
+        DB::WHO,
     );
     let reason = Text(seal.reason().as_str());
     run::<DB>(connection, &note, &[from, to, reason]).await?;
     Ok(true)
 }
 
-/// Seals a mark, unless it is sealed.
+/// Whether the mark was sealed now.
 pub(crate) async fn seal_mark<DB>(
     connection: &mut DB::Connection,
-    wording: &Wording,
+    lock_timeout: Option<Duration>,
     seal: &Seal,
     resource: &ResourceName,
-) -> Result<(), sqlx::Error>
+) -> Result<bool, sqlx::Error>
 where
-    DB: Operations,
+    DB: Wording,
     String: Encode<'static, DB> + Type<DB>,
     i64: Encode<'static, DB> + Type<DB>,
 {
@@ -77,11 +63,12 @@ where
     // Only for the service that the store takes tokens of: another seal may have gone on from here.
     let shut_out = format!(
         "{}UPDATE fenced_mark SET holder = ? WHERE resource = ? AND issuer = ? \
-         AND EXISTS (SELECT 1 FROM fenced_issuer WHERE name = ?)",
-        wording.limit,
+         AND EXISTS (SELECT 1 FROM fenced_issuer WHERE name = ? {})",
+        DB::limit(lock_timeout),
+        DB::SHARED,
     );
     if run::<DB>(connection, &shut_out, &[Text(&nobody), resource, from, to]).await? == 0 {
-        return Ok(());
+        return Ok(false);
     }
     let note = format!(
         "INSERT INTO fenced_administration \
@@ -89,24 +76,24 @@ where
          SELECT {}, 'seal mark', resource, token, \
                 CASE WHEN token < ? THEN ? ELSE token END, issuer, ?, ? \
          FROM fenced_mark WHERE resource = ?",
-        wording.who,
+        DB::WHO,
     );
     let reason = Text(seal.reason().as_str());
     run::<DB>(connection, &note, &[above, above, to, reason, resource]).await?;
     let raise = "UPDATE fenced_mark SET issuer = ?, token = CASE WHEN token < ? THEN ? \
                  ELSE token END, claimed_at = CURRENT_TIMESTAMP WHERE resource = ?";
     run::<DB>(connection, raise, &[to, above, above, resource]).await?;
-    Ok(())
+    Ok(true)
 }
 
 /// Whether the mark stood where it was expected, and now stands where it shall.
 pub(crate) async fn reset<DB>(
     connection: &mut DB::Connection,
-    wording: &Wording,
+    lock_timeout: Option<Duration>,
     reset: &Reset,
 ) -> Result<bool, sqlx::Error>
 where
-    DB: Operations,
+    DB: Wording,
     String: Encode<'static, DB> + Type<DB>,
     i64: Encode<'static, DB> + Type<DB>,
 {
@@ -116,7 +103,7 @@ where
     let set = format!(
         "{}UPDATE fenced_mark SET holder = ?, token = ?, claimed_at = CURRENT_TIMESTAMP \
          WHERE resource = ? AND token = ?",
-        wording.limit,
+        DB::limit(lock_timeout),
     );
     if run::<DB>(connection, &set, &[Text(&nobody), to, resource, expected]).await? == 0 {
         return Ok(false);
@@ -126,7 +113,7 @@ where
            (done_by, action, resource, from_token, to_token, from_issuer, to_issuer, reason) \
          SELECT {}, 'reset mark', resource, ?, token, issuer, issuer, ? \
          FROM fenced_mark WHERE resource = ?",
-        wording.who,
+        DB::WHO,
     );
     let reason = Text(reset.reason().as_str());
     run::<DB>(connection, &note, &[expected, reason, resource]).await?;
@@ -140,7 +127,7 @@ async fn run<DB>(
     values: &[Value<'_>],
 ) -> Result<u64, sqlx::Error>
 where
-    DB: Operations,
+    DB: Wording,
     String: Encode<'static, DB> + Type<DB>,
     i64: Encode<'static, DB> + Type<DB>,
 {

@@ -1,0 +1,168 @@
+//! The administrator's orders for databases that have no functions of their own to hold them. Each
+//! is a transaction of the database, and the statements in it are the same for all.
+
+mod orders;
+
+use std::time::Duration;
+
+use lock_core::{Issuer, ResourceName};
+use sqlx::{Encode, Executor, FromRow, IntoArguments, Pool, Transaction, Type};
+
+use super::{AdminError, Reset, Seal, dialect::Administer};
+use crate::{
+    FenceError,
+    dialect::sealed::Operations,
+    high_water::columns::undecodable,
+    marks::{ISSUER, issuer},
+    single::Statement,
+    strays::past_strays,
+};
+
+/// How such databases carry out an order.
+#[derive(Clone, Copy, Debug)]
+#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
+pub struct ByStatements;
+
+/// What they say differently.
+pub(crate) trait Wording: Operations {
+    /// Begins a transaction that may write.
+    const BEGIN: &'static str;
+
+    /// Whoever has logged in.
+    const WHO: &'static str;
+
+    /// What locks the rows that a statement only looks at, if there can be other writers.
+    const SHARED: &'static str;
+
+    /// What limits how long the statement behind it waits, if the database has such a thing.
+    fn limit(lock_timeout: Option<Duration>) -> String;
+
+    /// An error of a call of ours.
+    fn of_our_call(source: sqlx::Error) -> FenceError;
+
+    /// An error of a commit of ours.
+    fn of_commit(source: sqlx::Error) -> FenceError;
+}
+
+/// Begins a transaction of ours that is not fenced.
+pub(crate) async fn begin_unfenced<DB: Wording>(
+    pool: &Pool<DB>,
+) -> Result<Transaction<'static, DB>, FenceError> {
+    past_strays(pool, || pool.begin_with(DB::BEGIN))
+        .await
+        .map_err(DB::of_our_call)
+}
+
+async fn commit<DB: Wording>(tx: Transaction<'static, DB>) -> Result<(), AdminError> {
+    Ok(tx.commit().await.map_err(DB::of_commit)?)
+}
+
+impl<DB> Administer<DB> for ByStatements
+where
+    DB: Wording,
+    String: Encode<'static, DB> + Type<DB>,
+    i64: Encode<'static, DB> + Type<DB>,
+    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+    for<'r> (String,): FromRow<'r, DB::Row>,
+    for<'r> (String, i64): FromRow<'r, DB::Row>,
+    DB::Arguments: IntoArguments<DB>,
+{
+    async fn issuer(pool: &Pool<DB>) -> Result<Option<Issuer>, FenceError> {
+        issuer::<DB>(&mut *pool.acquire().await?, ISSUER, DB::of_our_call).await
+    }
+
+    async fn change_issuer(pool: &Pool<DB>, seal: &Seal) -> Result<(), AdminError> {
+        let mut tx = begin_unfenced(pool).await?;
+        let changed = orders::change_issuer::<DB>(&mut tx, seal).await;
+        if changed.map_err(DB::of_our_call)? {
+            return commit(tx).await;
+        }
+        Err(other_issuer(tx, seal.from()).await?)
+    }
+
+    async fn marks_of(
+        pool: &Pool<DB>,
+        issuer: &Issuer,
+        after: &str,
+        count: i64,
+    ) -> Result<Vec<ResourceName>, FenceError> {
+        let marks = "SELECT resource FROM fenced_mark WHERE issuer = ? AND resource > ? \
+                     ORDER BY resource LIMIT ?";
+        let marks = sqlx::query_as(marks)
+            .bind(issuer.as_str().to_owned())
+            .bind(after.to_owned())
+            .bind(count);
+        let names: Vec<(String,)> = marks.fetch_all(pool).await.map_err(DB::of_our_call)?;
+        let names = names.into_iter().map(|(name,)| ResourceName::new(name));
+        names.collect::<Result<_, _>>().map_err(undecodable)
+    }
+
+    async fn marks_left(pool: &Pool<DB>, of: &Issuer) -> Result<Option<(Issuer, u64)>, FenceError> {
+        let left = "SELECT issuer, COUNT(*) FROM fenced_mark WHERE issuer <> ? \
+                    GROUP BY issuer ORDER BY issuer LIMIT 1";
+        let left = sqlx::query_as(left).bind(of.as_str().to_owned());
+        let left: Option<(String, i64)> =
+            left.fetch_optional(pool).await.map_err(DB::of_our_call)?;
+        let Some((name, marks)) = left else {
+            return Ok(None);
+        };
+        let name = Issuer::new(name).map_err(undecodable)?;
+        Ok(Some((name, marks.unsigned_abs())))
+    }
+
+    async fn seal_mark(
+        pool: &Pool<DB>,
+        lock_timeout: Option<Duration>,
+        seal: &Seal,
+        resource: &ResourceName,
+    ) -> Result<(), AdminError> {
+        let mut tx = begin_unfenced(pool).await?;
+        let sealed = orders::seal_mark::<DB>(&mut tx, lock_timeout, seal, resource).await;
+        if sealed.map_err(DB::of_our_call)? {
+            return commit(tx).await;
+        }
+        // It is sealed already, or another seal has gone on from here.
+        match issuer::<DB>(&mut tx, ISSUER, DB::of_our_call).await? {
+            Some(current) if current == *seal.to() => Ok(()),
+            _ => Err(other_issuer(tx, seal.to()).await?),
+        }
+    }
+
+    async fn reset(
+        pool: &Pool<DB>,
+        lock_timeout: Option<Duration>,
+        reset: &Reset,
+    ) -> Result<(), AdminError> {
+        let mut tx = begin_unfenced(pool).await?;
+        let was_reset = orders::reset::<DB>(&mut tx, lock_timeout, reset).await;
+        if was_reset.map_err(DB::of_our_call)? {
+            return commit(tx).await;
+        }
+        tx.rollback().await.map_err(FenceError::from)?;
+        let mark = DB::high_water(pool, reset.resource()).await?;
+        Err(AdminError::NotAsExpected {
+            resource: reset.resource().clone(),
+            expected: reset.expected(),
+            current: mark.map(|mark| mark.token()),
+        })
+    }
+}
+
+/// Ends a transaction that has changed nothing, because the store takes tokens of another service.
+async fn other_issuer<DB>(
+    mut tx: Transaction<'static, DB>,
+    expected: &Issuer,
+) -> Result<AdminError, FenceError>
+where
+    DB: Wording,
+    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+    for<'r> (String,): FromRow<'r, DB::Row>,
+    DB::Arguments: IntoArguments<DB>,
+{
+    let current = issuer::<DB>(&mut tx, ISSUER, DB::of_our_call).await?;
+    tx.rollback().await?;
+    Ok(AdminError::OtherIssuer {
+        expected: expected.clone(),
+        current: current.unwrap_or_else(|| expected.clone()),
+    })
+}
