@@ -19,6 +19,7 @@ use crate::{
     address::Address,
     events::{Act, ClientName},
     gateway::Limits,
+    worker::Part,
 };
 
 const EXAMPLES: &str = "\
@@ -87,6 +88,12 @@ pub(crate) enum Command {
     /// Give the new service its floor first. May be interrupted, and repeated until it is done.
     /// Exit code 1 if the store takes tokens of neither.
     Seal(SealArgs),
+    /// Draw what `scenario --record` or the live page has saved: both acts, as SVG on stdout.
+    Draw {
+        /// The file
+        #[arg(value_name = "RECORDING.json")]
+        recording: PathBuf,
+    },
     /// Print a new line for a file of signing keys.
     SigningKey {
         /// What tokens call the key: a letter and up to 31 letters, digits, `-`, `_` or `.`
@@ -140,6 +147,9 @@ pub(crate) struct ScenarioArgs {
     /// Write the picture of both acts alone, as SVG
     #[arg(long, value_name = "PATH")]
     pub(crate) svg: Option<PathBuf>,
+    /// Write what was recorded, as JSON; `demo-service draw` makes a picture of it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) record: Option<PathBuf>,
     /// No progress and no time line, only the verdicts
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -226,6 +236,9 @@ pub(crate) struct WorkerArgs {
     /// Which client this is
     #[arg(long)]
     pub(crate) client: ClientName,
+    /// What it does
+    #[arg(long)]
+    pub(crate) part: Part,
     /// Which endpoint it writes to
     #[arg(long)]
     pub(crate) act: Act,
@@ -238,7 +251,13 @@ pub(crate) struct WorkerArgs {
     /// Length of its lease
     #[arg(long, value_parser = duration)]
     pub(crate) ttl: Duration,
+    /// The `Fencing-Token` that another client has lent to it
+    #[arg(long, env = WORKER_TOKEN, hide_env_values = true)]
+    pub(crate) token: Option<String>,
 }
+
+/// How a client of the scenario gets the token of another one.
+pub(crate) const WORKER_TOKEN: &str = "PALISADE_WORKER_TOKEN";
 
 fn ttl(text: &str) -> Result<Duration, String> {
     within(duration(text)?, "100ms", "60s")
