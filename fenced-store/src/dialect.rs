@@ -36,6 +36,9 @@ pub(crate) mod sealed {
         /// Applies the migrations that are missing; those of two callers do not mix.
         fn migrate(pool: &Pool<Self>) -> impl Future<Output = Result<(), FenceError>> + Send;
 
+        /// What `migrate` does to a database without our tables, for the database's own client.
+        fn migration_script() -> String;
+
         /// Raises the mark in a transaction of its own, or finds that it shows this grant already.
         fn claim(
             pool: &Pool<Self>,

@@ -1,4 +1,4 @@
-use sqlx::migrate::{Migrate, MigrateError, Migrator};
+use sqlx::migrate::{Migrate, MigrateError, Migration, Migrator};
 
 use crate::FenceError;
 
@@ -46,4 +46,70 @@ async fn apply_missing<C: Migrate>(
         }
     }
     Ok(())
+}
+
+/// What a database says differently in the script that does the same as [`apply`].
+pub(crate) struct Words<'a> {
+    /// What goes before, and what comes after.
+    pub(crate) first: &'a str,
+    pub(crate) last: &'static str,
+    /// The migrations table, and the types that its columns have.
+    pub(crate) table: &'static str,
+    pub(crate) time: &'static str,
+    pub(crate) bytes: &'static str,
+    /// Whether a change of the schema commits: then what is under way is told beforehand.
+    pub(crate) told_before: bool,
+}
+
+/// All migrations, with the same entries in the books that [`apply`] makes.
+pub(crate) fn script(migrator: &Migrator, words: &Words<'_>) -> String {
+    let Words {
+        first,
+        last,
+        table,
+        time,
+        bytes,
+        ..
+    } = words;
+    let migrations: String = migrator.iter().map(|one| step(one, words)).collect();
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "\
+-- The tables of fenced-store {version}, for a database that has none of them yet.
+{first}
+CREATE TABLE IF NOT EXISTS {table} (
+    version BIGINT PRIMARY KEY,
+    description TEXT NOT NULL,
+    installed_on {time},
+    success BOOLEAN NOT NULL,
+    checksum {bytes} NOT NULL,
+    execution_time BIGINT NOT NULL
+);
+{migrations}
+{last}
+"
+    )
+}
+
+fn step(migration: &Migration, words: &Words<'_>) -> String {
+    let (version, name, table) = (migration.version, &migration.description, words.table);
+    let sql = migration.sql.as_str().trim_end();
+    let digits = migration.checksum.iter().map(|byte| format!("{byte:02x}"));
+    let checksum: String = digits.collect();
+    let checksum = match words.bytes {
+        "BYTEA" => format!("decode('{checksum}', 'hex')"),
+        _ => format!("x'{checksum}'"),
+    };
+    let entry = |success: &str| {
+        format!(
+            "INSERT INTO {table} (version, description, success, checksum, execution_time)\n\
+             VALUES ({version}, '{name}', {success}, {checksum}, -1);"
+        )
+    };
+    let title = format!("\n-- {version:04} {name}\n");
+    if words.told_before {
+        let done = format!("UPDATE {table} SET success = TRUE WHERE version = {version};");
+        return format!("{title}{}\n\n{sql}\n\n{done}\n", entry("FALSE"));
+    }
+    format!("{title}{sql}\n\n{}\n", entry("TRUE"))
 }

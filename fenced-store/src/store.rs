@@ -102,6 +102,24 @@ impl<DB: Dialect> FencedStore<DB> {
         uninterrupted(async move { DB::migrate(&pool).await }).await
     }
 
+    /// What [`migrate`](FencedStore::migrate) does to a database that has none of our tables, as a
+    /// script for the client of the database: to be read, to be applied by hand, or by whoever owns
+    /// the schema. Migrating afterwards finds nothing to do.
+    ///
+    /// Have the client stop at the first error: `psql -v ON_ERROR_STOP=1`, `sqlite3 -bail`;
+    /// `mariadb` and `mysql` do. In a database that has our tables, it fails at once and changes
+    /// nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[cfg(feature = "postgres")]
+    /// assert!(fenced_store::PgFencedStore::migration_script().contains("CREATE SCHEMA"));
+    /// ```
+    #[must_use]
+    pub fn migration_script() -> String {
+        <DB as Operations>::migration_script()
+    }
+
     /// Raises the high-water mark to this grant: from here on every older holder is shut out.
     ///
     /// Once per acquisition, after acquiring and *before* anything is read. On return no

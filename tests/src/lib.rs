@@ -1,6 +1,7 @@
 //! The end-to-end harness: real servers and real processes, gone with the test that started them.
 //!
 //! - [`servers`]: Redis, Postgres and MariaDB as child processes on free loopback ports.
+//! - [`database_client`]: `psql`, `mariadb` and `sqlite3`, as people use them.
 //! - [`documented`]: the examples of the documentation, as they stand there.
 //! - [`history`]: what happened in a run of many tasks, and whether it may have happened.
 //! - [`ledger`]: a value that many tasks add to under a lock, and its twin that nothing protects.
@@ -12,6 +13,7 @@
 //! - [`warden`]: what outlives a killed test for long enough to clean up after it.
 #![forbid(unsafe_code)]
 
+pub mod database_client;
 pub mod documented;
 pub mod history;
 pub mod ledger;

@@ -1,10 +1,20 @@
 use std::io;
 
-use sqlx::{ConnectOptions, Connection, MySqlConnection, MySqlPool, migrate::Migrator};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, MySqlPool, migrate::Migrator,
+};
 
-use crate::{FenceError, migrations};
+use crate::{
+    FenceError,
+    migrations::{self, Words},
+};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/mysql");
+
+const BOOKS: &str = "_fenced_migrations";
+
+/// The lock belongs to the server, so its name has the database in it.
+const LOCK: &str = "GET_LOCK(CONCAT('fenced_store:', MD5(DATABASE())), 60)";
 
 /// Applies the migrations on a connection of its own, under a lock that ends with it.
 ///
@@ -12,14 +22,14 @@ static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/mysql");
 pub(super) async fn migrate(pool: &MySqlPool) -> Result<(), FenceError> {
     let mut connection = pool.connect_options().as_ref().clone().connect().await?;
     lock(&mut connection).await?;
-    migrations::apply(&MIGRATIONS, "_fenced_migrations", &mut connection).await?;
+    migrations::apply(&MIGRATIONS, BOOKS, &mut connection).await?;
     Ok(connection.close().await?)
 }
 
 /// sqlx's own lock asks for a timeout of -1, which MySQL takes for "for ever" and MariaDB for "not
-/// at all". The lock belongs to the server, so its name has the database in it.
+/// at all".
 async fn lock(connection: &mut MySqlConnection) -> Result<(), FenceError> {
-    let lock = "SELECT GET_LOCK(CONCAT('fenced_store:', MD5(DATABASE())), 60)";
+    let lock = AssertSqlSafe(format!("SELECT {LOCK}"));
     let granted: Option<i64> = sqlx::query_scalar(lock).fetch_one(connection).await?;
     if granted == Some(1) {
         return Ok(());
@@ -31,4 +41,19 @@ async fn lock(connection: &mut MySqlConnection) -> Result<(), FenceError> {
     Err(FenceError::Busy {
         source: sqlx::Error::Io(source),
     })
+}
+
+/// The same as a script. The lock ends with the session; without it the second line is an error,
+/// since a number cannot be two.
+pub(super) fn script() -> String {
+    let first = format!("SELECT IF({LOCK} = 1, 1, (SELECT 1 UNION SELECT 2)) AS locked;");
+    let words = Words {
+        first: &first,
+        last: "-- The end.",
+        table: BOOKS,
+        time: "TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP",
+        bytes: "BLOB",
+        told_before: true,
+    };
+    migrations::script(&MIGRATIONS, &words)
 }

@@ -72,6 +72,10 @@ impl Operations for MySql {
         migrate::migrate(pool).await
     }
 
+    fn migration_script() -> String {
+        migrate::script()
+    }
+
     async fn claim(
         pool: &MySqlPool,
         options: &MySqlTxOptions,

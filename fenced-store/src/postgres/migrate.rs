@@ -4,12 +4,17 @@ use sqlx::{
 };
 
 use super::{administer::begin_unfenced, error::of_commit};
-use crate::{FenceError, migrations};
+use crate::{
+    FenceError,
+    migrations::{self, Words},
+};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/postgres");
 
 /// Serializes the callers. Any number will do that is not the one sqlx takes for the application's.
 const LOCK: i64 = 0x7061_6c69_7361_6465;
+
+const BOOKS: &str = "fenced._migrations";
 
 /// Applies the migrations in one transaction, under a lock that ends with it.
 pub(super) async fn migrate(pool: &PgPool) -> Result<(), FenceError> {
@@ -21,7 +26,24 @@ pub(super) async fn migrate(pool: &PgPool) -> Result<(), FenceError> {
     tx.create_schema_if_not_exists("fenced")
         .await
         .map_err(|source| FenceError::Migration { source })?;
-    migrations::apply(&MIGRATIONS, "fenced._migrations", &mut *tx).await?;
+    migrations::apply(&MIGRATIONS, BOOKS, &mut *tx).await?;
     // All statements before it succeeded, so sqlx's own commit does not lie here.
     tx.commit().await.map_err(of_commit)
+}
+
+/// The same as a script.
+pub(super) fn script() -> String {
+    let first = format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED;\nSELECT pg_advisory_xact_lock({LOCK});\n\
+         CREATE SCHEMA IF NOT EXISTS fenced;",
+    );
+    let words = Words {
+        first: &first,
+        last: "COMMIT;",
+        table: BOOKS,
+        time: "TIMESTAMPTZ NOT NULL DEFAULT now()",
+        bytes: "BYTEA",
+        told_before: false,
+    };
+    migrations::script(&MIGRATIONS, &words)
 }

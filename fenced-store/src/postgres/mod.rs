@@ -55,6 +55,10 @@ impl Operations for Postgres {
         migrate::migrate(pool).await
     }
 
+    fn migration_script() -> String {
+        migrate::script()
+    }
+
     async fn claim(
         pool: &PgPool,
         options: &PgTxOptions,

@@ -66,6 +66,10 @@ impl Operations for Sqlite {
         migrate::migrate(pool).await
     }
 
+    fn migration_script() -> String {
+        migrate::script()
+    }
+
     async fn claim(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
         // What cannot win is refused before it queues for the file.
         let seen = mark(&mut *pool.acquire().await?, sequencer.resource()).await?;

@@ -1,46 +1,13 @@
 //! Protected tables and the plain `mariadb` client, which knows nothing of this crate.
 
-use std::process::Stdio;
-
-use e2e::documented::example_for;
+use e2e::{database_client::mariadb, documented::example_for};
 use fenced_store::Protection;
-use sqlx::{Executor, mysql::MySqlConnectOptions};
-use tokio::{io::AsyncWriteExt, process::Command};
+use sqlx::Executor;
 
 use crate::{
     rule::{Harness, balance, fresh},
     server::MariaDbServer,
 };
-
-/// What the client printed, and whether it was content.
-async fn mariadb(world: &MariaDbServer, script: &str) -> (bool, String) {
-    let options: MySqlConnectOptions = world.url().parse().unwrap();
-    let (_, rest) = world.url().split_once("://").unwrap();
-    let (login, _) = rest.split_once('@').unwrap();
-    let (user, password) = login.split_once(':').unwrap();
-    let mut child = Command::new("mariadb")
-        .args(["--no-defaults", "--skip-ssl", "--protocol=tcp"])
-        .arg(format!("--host={}", options.get_host()))
-        .arg(format!("--port={}", options.get_port()))
-        .arg(format!("--user={user}"))
-        .arg(options.get_database().unwrap())
-        .env("MYSQL_PWD", password)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap_or_else(|error| panic!("mariadb: {error}: run scripts/test"));
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(script.as_bytes()).await.unwrap();
-    drop(stdin);
-    let output = child.wait_with_output().await.unwrap();
-    let text = [output.stdout, output.stderr].concat();
-    (
-        output.status.success(),
-        String::from_utf8_lossy(&text).into_owned(),
-    )
-}
 
 /// Accounts are protected, and the holder of the example has claimed its token.
 async fn protected() -> MariaDbServer {
@@ -62,7 +29,7 @@ async fn protected() -> MariaDbServer {
 #[tokio::test]
 async fn the_documented_example_runs_in_the_client() {
     let world = protected().await;
-    let (done, text) = mariadb(&world, &example_for("mariadb")).await;
+    let (done, text) = mariadb(world.url(), &example_for("mariadb")).await;
     assert!(done, "{text}");
     assert_eq!(balance(&world).await, 90);
 }
@@ -84,7 +51,7 @@ async fn the_client_without_a_fence_is_refused() {
             "FN011",
         ),
     ] {
-        let (done, text) = mariadb(&world, &script).await;
+        let (done, text) = mariadb(world.url(), &script).await;
         assert!(
             !done && text.contains(&format!("({code})")),
             "{script}: {text}"

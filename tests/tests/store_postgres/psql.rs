@@ -1,49 +1,18 @@
 //! The store rule from plain `psql`, and protected tables in a dump: clients that know nothing of
 //! this crate.
 
-use std::process::Stdio;
-
-use e2e::{documented::example_for, servers::postgres_database};
+use e2e::{
+    database_client::{pg_dump, psql},
+    documented::example_for,
+    servers::postgres_database,
+};
 use fenced_store::{FenceError, FencedStore, PgFencedStore, Protection};
 use sqlx::Executor;
-use tokio::{io::AsyncWriteExt, process::Command};
 
 use crate::{
     rule::{Harness, balance, fenced_add, fresh, grant, high_water},
     server::PostgresServer,
 };
-
-/// What a client printed, and whether it was content.
-async fn client(program: &str, arguments: &[&str], input: &str) -> (bool, String) {
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap_or_else(|error| panic!("{program}: {error}: run scripts/test"));
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(input.as_bytes()).await.unwrap();
-    drop(stdin);
-    let output = child.wait_with_output().await.unwrap();
-    let text = [output.stdout, output.stderr].concat();
-    (
-        output.status.success(),
-        String::from_utf8_lossy(&text).into_owned(),
-    )
-}
-
-/// Without the parameters that only sqlx knows.
-fn for_libpq(url: &str) -> &str {
-    url.split_once('?').map_or(url, |(url, _)| url)
-}
-
-async fn psql(url: &str, script: &str) -> (bool, String) {
-    let settings = ["--set=ON_ERROR_STOP=1", "--set=VERBOSITY=verbose"];
-    let arguments = [&["--no-psqlrc", for_libpq(url)], &settings[..]].concat();
-    client("psql", &arguments, script).await
-}
 
 #[tokio::test]
 async fn the_documented_example_runs_in_psql() {
@@ -105,8 +74,7 @@ async fn a_restored_dump_is_protected() {
     world.store().protect(&rows).await.unwrap();
     fenced_add(&world, &own).await.unwrap();
 
-    let (done, dump) = client("pg_dump", &["--no-password", for_libpq(world.url())], "").await;
-    assert!(done, "{dump}");
+    let dump = pg_dump(world.url(), &[]).await;
     let restored = postgres_database().await;
     let (done, text) = psql(restored.url(), &dump).await;
     assert!(done, "{text}");
