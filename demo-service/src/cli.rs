@@ -13,13 +13,15 @@ use self::duration::parse as duration;
 pub(crate) use self::{
     admin_token::AdminToken,
     duration::millis,
-    operator::{ForceReleaseArgs, InspectArgs, ListArgs, ResetArgs, SealArgs},
+    operator::{
+        Consent, DatabaseKind, ForceReleaseArgs, InspectArgs, ListArgs, Migrations, ResetArgs,
+        SealArgs,
+    },
 };
 use crate::{
     address::Address,
     events::{Act, ClientName},
     gateway::Limits,
-    worker::Part,
 };
 
 const EXAMPLES: &str = "\
@@ -86,14 +88,12 @@ pub(crate) enum Command {
     /// Hand a store over from one lock service to another: for operators, written down there.
     ///
     /// Give the new service its floor first. May be interrupted, and repeated until it is done.
-    /// Exit code 1 if the store takes tokens of neither.
+    /// Exit code 1 if the store takes tokens of neither, or if marks are left that a transaction
+    /// keeps open or an earlier seal has left behind: what to do is said.
     Seal(SealArgs),
-    /// Draw what `scenario --record` or the live page has saved: both acts, as SVG on stdout.
-    Draw {
-        /// The file
-        #[arg(value_name = "RECORDING.json")]
-        recording: PathBuf,
-    },
+    /// The tables of a store, as SQL.
+    #[command(subcommand)]
+    Migrations(Migrations),
     /// Print a new line for a file of signing keys.
     SigningKey {
         /// What tokens call the key: a letter and up to 31 letters, digits, `-`, `_` or `.`
@@ -111,6 +111,15 @@ pub(crate) struct Lock {
     /// Lock service: `memory:` or `redis://[user:password@]HOST[:PORT][/DB]`
     #[arg(long = "lock", value_name = "URL", default_value = "memory:")]
     #[arg(env = "PALISADE_LOCK", hide_env_values = true)]
+    pub(crate) address: Address,
+}
+
+/// Where the store is.
+#[derive(Args, Debug)]
+pub(crate) struct Store {
+    /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE`
+    #[arg(id = "store", long, value_name = "URL")]
+    #[arg(env = "PALISADE_STORE", hide_env_values = true)]
     pub(crate) address: Address,
 }
 
@@ -147,9 +156,6 @@ pub(crate) struct ScenarioArgs {
     /// Write the picture of both acts alone, as SVG
     #[arg(long, value_name = "PATH")]
     pub(crate) svg: Option<PathBuf>,
-    /// Write what was recorded, as JSON; `demo-service draw` makes a picture of it
-    #[arg(long, value_name = "PATH")]
-    pub(crate) record: Option<PathBuf>,
     /// No progress and no time line, only the verdicts
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -178,14 +184,8 @@ impl Default for ScenarioArgs {
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) lock: Lock,
-    /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE`
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "PALISADE_STORE",
-        hide_env_values = true
-    )]
-    pub(crate) store: Address,
+    #[command(flatten)]
+    pub(crate) store: Store,
     #[command(flatten)]
     pub(crate) signing: SigningArgs,
     /// Address to listen on; loopback unless you say otherwise, port 0 picks a free one
@@ -236,9 +236,6 @@ pub(crate) struct WorkerArgs {
     /// Which client this is
     #[arg(long)]
     pub(crate) client: ClientName,
-    /// What it does
-    #[arg(long)]
-    pub(crate) part: Part,
     /// Which endpoint it writes to
     #[arg(long)]
     pub(crate) act: Act,
@@ -251,13 +248,7 @@ pub(crate) struct WorkerArgs {
     /// Length of its lease
     #[arg(long, value_parser = duration)]
     pub(crate) ttl: Duration,
-    /// The `Fencing-Token` that another client has lent to it
-    #[arg(long, env = WORKER_TOKEN, hide_env_values = true)]
-    pub(crate) token: Option<String>,
 }
-
-/// How a client of the scenario gets the token of another one.
-pub(crate) const WORKER_TOKEN: &str = "PALISADE_WORKER_TOKEN";
 
 fn ttl(text: &str) -> Result<Duration, String> {
     within(duration(text)?, "100ms", "60s")

@@ -9,7 +9,6 @@ mod address;
 mod cli;
 mod client;
 mod console;
-mod draw;
 mod events;
 mod failure;
 mod gateway;
@@ -31,7 +30,7 @@ use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    cli::{Cli, Command},
+    cli::{Cli, Command, Migrations},
     console::Console,
     failure::Failure,
 };
@@ -47,7 +46,10 @@ fn main() -> ExitCode {
             finish(block_on("error", operator::reset_high_water(args)))
         }
         Command::Seal(args) => finish(block_on("error", operator::seal(args))),
-        Command::Draw { recording } => finish(draw::run(&recording)),
+        Command::Migrations(Migrations::Print { dialect }) => {
+            operator::print_migrations(dialect);
+            ExitCode::SUCCESS
+        }
         Command::SigningKey { id } => finish(signing::print_new_key(&id)),
         Command::Worker(args) => {
             let played = block_on("error", async { Ok(worker::run(args).await) });

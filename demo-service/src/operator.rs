@@ -1,41 +1,50 @@
 //! What operators do to a store, and to a lock service.
 
+mod consent;
 mod locks;
+mod progress;
+mod store;
 
 use fenced_store::{
-    Dialect, FencedStore,
+    MySqlFencedStore, PgFencedStore, Plausibility, SqliteFencedStore,
     admin::{AdminError, Reset, Seal},
 };
 use serde_json::json;
 
 pub(crate) use self::locks::{force_release, inspect, list};
+use self::{
+    progress::Progress,
+    store::{Operated, on_any, open},
+};
 use crate::{
-    cli::{ResetArgs, SealArgs},
+    cli::{DatabaseKind, ResetArgs, SealArgs},
     console::Console,
     failure::Failure,
-    ledger::{AnyStore, open},
 };
 
 /// Sets a mark by hand.
 pub(crate) async fn reset_high_water(args: ResetArgs) -> Result<(), Failure> {
-    if args.confirm != args.resource {
-        return Err(Failure::Usage(format!(
-            "--confirm {} is another resource than {}: nothing was changed",
-            args.confirm, args.resource
-        )));
-    }
     let (resource, expected, reason) = (args.resource, args.expected, args.reason);
-    let order = match (args.raise_to, args.lower_to) {
-        (_, Some(to)) => Reset::lower(resource, expected, to, reason),
-        (Some(to), None) => Reset::raise(resource, expected, to, reason),
+    let (order, warning) = match (args.raise_to, args.lower_to) {
+        (_, Some(to)) => (
+            Reset::lower(resource, expected, to, reason),
+            "WHOEVER WAS EVER ISSUED A GREATER TOKEN MAY CLAIM AND WRITE AGAIN.",
+        ),
+        (Some(to), None) => (
+            Reset::raise(resource, expected, to, reason),
+            "Its holder is shut out, and tokens up to there are refused for good.",
+        ),
         (None, None) => return Err(Failure::Usage("name --raise-to or --lower-to".to_owned())),
     };
     let order = order.map_err(|error| Failure::Usage(error.to_string()))?;
-    match open(&args.store).await? {
-        AnyStore::Postgres(store) => carry_out(&store, &order).await?,
-        AnyStore::Sqlite(store) => carry_out(&store, &order).await?,
-    }
     let (resource, from, to) = (order.resource(), order.expected(), order.to());
+    let address = &args.store.address;
+    let what = format!("The mark of {resource} in {address} goes from {from} to {to}. {warning}");
+    consent::ask(args.consent, what, resource.as_str()).await?;
+    on_any!(open(address).await?, store => {
+        let store = store.plausibility(plausibility(args.even_if_implausible));
+        store.admin().reset_high_water(&order).await.map_err(refused)?;
+    });
     Console::Stdout.line(if args.json {
         json!({ "resource": resource.as_str(), "from": from.get(), "to": to.get() }).to_string()
     } else {
@@ -46,40 +55,54 @@ pub(crate) async fn reset_high_water(args: ResetArgs) -> Result<(), Failure> {
 
 /// Hands a store over to another lock service.
 pub(crate) async fn seal(args: SealArgs) -> Result<(), Failure> {
-    if args.confirm != args.to {
-        return Err(Failure::Usage(format!(
-            "--confirm {} is another lock service than {}: nothing was changed",
-            args.confirm, args.to
-        )));
-    }
     let order = Seal::new(args.from, args.to, args.above, args.reason)
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    let sealed = match open(&args.store).await? {
-        AnyStore::Postgres(store) => store.admin().seal(&order, |_, _| ()).await,
-        AnyStore::Sqlite(store) => store.admin().seal(&order, |_, _| ()).await,
-    };
+    let (from, to, above) = (order.from(), order.to(), order.above());
+    let address = &args.store.address;
+    let what = format!(
+        "{address} takes tokens of {to} from now on, those above {above}. EVERYBODY WHO HOLDS A \
+         LEASE OF {from} IS SHUT OUT."
+    );
+    consent::ask(args.consent, what, to.as_str()).await?;
+    let mut progress = Progress::default();
+    let tell = |resource: &_, sealed| progress.tell(resource, sealed);
+    let sealed = on_any!(open(address).await?, store => {
+        let store = store.plausibility(plausibility(args.even_if_implausible));
+        store.admin().seal(&order, tell).await
+    });
     let sealed = sealed.map_err(refused)?;
     Console::Stdout.line(if args.json {
-        json!({ "issuer": order.to().as_str(), "sealed": sealed }).to_string()
+        json!({ "issuer": to.as_str(), "sealed": sealed }).to_string()
     } else {
-        format!(
-            "the store takes tokens of \"{}\"; marks sealed: {sealed}",
-            order.to()
-        )
+        format!("the store takes tokens of \"{to}\"; marks sealed: {sealed}")
     });
     Ok(())
 }
 
-async fn carry_out<DB: Dialect>(store: &FencedStore<DB>, order: &Reset) -> Result<(), Failure> {
-    store.admin().reset_high_water(order).await.map_err(refused)
+/// Prints what creates the tables of a store.
+pub(crate) fn print_migrations(dialect: DatabaseKind) {
+    let script = match dialect {
+        DatabaseKind::Postgres => PgFencedStore::migration_script(),
+        DatabaseKind::Mysql => MySqlFencedStore::migration_script(),
+        DatabaseKind::Sqlite => SqliteFencedStore::migration_script(),
+    };
+    Console::Stdout.line(script.trim_end());
+}
+
+fn plausibility(even_if_implausible: bool) -> Plausibility {
+    if even_if_implausible {
+        return Plausibility::unchecked();
+    }
+    Plausibility::by_the_clock()
 }
 
 /// The store stands elsewhere than the order says, or it failed.
 fn refused(error: AdminError) -> Failure {
     match error {
-        AdminError::NotAsExpected { .. } | AdminError::OtherIssuer { .. } => {
-            Failure::NotAsTold(error.to_string())
-        }
-        _ => Failure::ServerLost(error.to_string()),
+        AdminError::Implausible { .. } => Failure::Usage(format!(
+            "{error}; whoever means it says --even-if-implausible"
+        )),
+        AdminError::Store(_) => Failure::ServerLost(error.to_string()),
+        _ => Failure::NotAsTold(error.to_string()),
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     cli::{AdminToken, ServeArgs},
     console::Console,
     failure::Failure,
-    gateway::{Gateway, Limits, Setup, Traffic, listen},
+    gateway::{Gateway, Limits, Setup, listen},
     interrupt::{Interrupt, Interrupts},
     live::{self, Studio},
     signing::Signing,
@@ -25,7 +25,7 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
     let addr = listener
         .local_addr()
         .map_err(Failure::machine("finding the port"))?;
-    let (lock, store) = (&args.lock.address, &args.store);
+    let (lock, store) = (&args.lock.address, &args.store.address);
     let signing = Signing::of(&args.signing)?;
     let mut setup = setup(args, signing.as_ref())?;
     // It starts processes for whoever asks, so it is for this machine only.
@@ -33,18 +33,10 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
         .ip()
         .is_loopback()
         .then(|| Studio::new(format!("http://{addr}")));
-    let traffic = Traffic::default();
     setup.recorder = studio.as_ref().map(Studio::recorder);
-    setup.traffic = studio.is_some().then(|| traffic.clone());
     let mut gateway = Gateway::open(lock, store, setup).await?;
     if let Some(studio) = studio {
-        let page = live::Page {
-            studio,
-            locks: gateway.locks().clone(),
-            store_kind: gateway.store_kind(),
-            traffic,
-        };
-        gateway = gateway.with_routes(|is_closing| live::router(page, addr, is_closing));
+        gateway = gateway.with_routes(|is_closing| live::router(studio, addr, is_closing));
     }
     Console::Stdout.line(format!(
         "listening on http://{addr} (lock service {lock}, store {store})",

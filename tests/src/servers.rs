@@ -22,7 +22,7 @@ mod rights;
 mod sentinel;
 
 pub use self::{
-    browser::{Browser, Colours, Screen},
+    browser::{Appearance, Browser},
     certificates::Certificates,
     cluster::RedisCluster,
     database::{Databases, TestDatabase},

@@ -1,9 +1,68 @@
-use clap::Args;
+use clap::{Args, Subcommand, ValueEnum};
 use fenced_store::admin::Reason;
 use lock_core::{FencingToken, Issuer, ResourceName};
 
 use super::Lock;
 use crate::address::Address;
+
+/// Where a store is that has its tables already.
+#[derive(Args, Debug)]
+pub(crate) struct OperatedStore {
+    /// Store: `sqlite:FILE`, `postgres://[user[:password]@]HOST[:PORT]/DATABASE` or
+    /// `mariadb://..`, with its tables: none are made here
+    #[arg(id = "store", long, value_name = "URL")]
+    #[arg(env = "PALISADE_STORE", hide_env_values = true)]
+    pub(crate) address: Address,
+}
+
+/// What has to be said before something happens that cannot be taken back.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Consent {
+    /// Do it without asking: for scripts. At a terminal you are asked to type the name
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// What can be asked about the tables of a store.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Migrations {
+    /// Print what creates the tables of a store, for the database's own client.
+    ///
+    /// It is what a service does by itself when it starts, for those who read before they run:
+    /// apply it by hand, and the service finds nothing to do. For a database that has none of the
+    /// tables yet: in one that has, it fails and changes nothing.
+    #[command(after_help = APPLY)]
+    Print {
+        /// For which database
+        #[arg(long, value_name = "DATABASE")]
+        dialect: DatabaseKind,
+    },
+}
+
+const APPLY: &str = "\
+How to apply it:
+  demo-service migrations print --dialect postgres | psql -v ON_ERROR_STOP=1 --dbname=app
+  demo-service migrations print --dialect mysql    | mariadb app
+  demo-service migrations print --dialect sqlite   | sqlite3 -bail app.db
+
+In Postgres and SQLite all of it is one transaction. In MariaDB and MySQL a change of the schema
+cannot be rolled back: if it fails half way, drop the tables that begin with `fenced_` and
+`_fenced_migrations`, and start again.
+
+In Postgres the role that applies it owns the marks; docs/operations.md has the rights that
+applications and operators need then.";
+
+/// A kind of database.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum DatabaseKind {
+    /// PostgreSQL 12 or newer
+    Postgres,
+    /// MySQL 8, MariaDB 10.6 or newer
+    #[value(alias = "mariadb")]
+    Mysql,
+    /// SQLite
+    Sqlite,
+}
 
 /// What tells everything that is held.
 #[derive(Args, Debug)]
@@ -32,19 +91,12 @@ pub(crate) struct InspectArgs {
 pub(crate) struct ForceReleaseArgs {
     #[command(flatten)]
     pub(crate) lock: Lock,
-    /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE`
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "PALISADE_STORE",
-        hide_env_values = true
-    )]
-    pub(crate) store: Address,
+    #[command(flatten)]
+    pub(crate) store: OperatedStore,
     /// The resource whose holder is to lose its lease
     pub(crate) resource: ResourceName,
-    /// The resource once more, so that nobody loses a lease by mistake
-    #[arg(long, value_name = "RESOURCE")]
-    pub(crate) confirm: ResourceName,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -53,14 +105,8 @@ pub(crate) struct ForceReleaseArgs {
 /// What sets a mark by hand.
 #[derive(Args, Debug)]
 pub(crate) struct ResetArgs {
-    /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE`
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "PALISADE_STORE",
-        hide_env_values = true
-    )]
-    pub(crate) store: Address,
+    #[command(flatten)]
+    pub(crate) store: OperatedStore,
     /// The resource whose mark is set
     pub(crate) resource: ResourceName,
     /// Where the mark stands now; if it stands elsewhere, nothing is changed
@@ -76,9 +122,11 @@ pub(crate) struct ResetArgs {
     /// Why, for those who read the audit
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Reason,
-    /// The resource once more, so that no mark is set by mistake
-    #[arg(long, value_name = "RESOURCE")]
-    pub(crate) confirm: ResourceName,
+    /// Raise it even if no lock service could ever issue a greater token
+    #[arg(long, conflicts_with = "lower_to")]
+    pub(crate) even_if_implausible: bool,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -87,14 +135,8 @@ pub(crate) struct ResetArgs {
 /// What hands a store over to another lock service.
 #[derive(Args, Debug)]
 pub(crate) struct SealArgs {
-    /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE`
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "PALISADE_STORE",
-        hide_env_values = true
-    )]
-    pub(crate) store: Address,
+    #[command(flatten)]
+    pub(crate) store: OperatedStore,
     /// Whose tokens were taken so far
     #[arg(long, value_name = "ISSUER")]
     pub(crate) from: Issuer,
@@ -107,9 +149,11 @@ pub(crate) struct SealArgs {
     /// Why, for those who read the audit
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Reason,
-    /// The new issuer once more, so that no store is handed over by mistake
-    #[arg(long, value_name = "ISSUER")]
-    pub(crate) confirm: Issuer,
+    /// Take `--above` even if no lock service could ever issue a greater token
+    #[arg(long)]
+    pub(crate) even_if_implausible: bool,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,6 +1,6 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{Router, middleware::from_fn_with_state};
+use axum::Router;
 use fenced_store::Protected;
 use lock_core::{ErrorKind, InitialToken, LockManager};
 use tokio::{
@@ -16,7 +16,6 @@ use super::{
     idempotency::Idempotency,
     router::{finish, router},
     tokens::Tokens,
-    traffic, wiretap,
 };
 use crate::{
     address::Address,
@@ -74,18 +73,10 @@ impl Gateway {
             time_limit: setup.limits.request_time,
             waiting: Arc::new(Semaphore::new(setup.limits.waiting)),
         };
-        let recorder = app.recorder.clone();
-        let mut router = router(app);
-        if let Some(recorder) = recorder {
-            router = router.layer(from_fn_with_state(recorder, wiretap::take_down));
-        }
-        if let Some(traffic) = setup.traffic {
-            router = router.layer(from_fn_with_state(traffic, traffic::count));
-        }
         Self {
             locks,
             store_kind,
-            router,
+            router: router(app),
             closing,
         }
     }
@@ -98,11 +89,6 @@ impl Gateway {
         let more = routes(self.closing.subscribe());
         self.router = self.router.merge(more);
         self
-    }
-
-    /// The lock service.
-    pub(crate) const fn locks(&self) -> &LockManager {
-        &self.locks
     }
 
     /// The kind of lock service, such as `redis`.

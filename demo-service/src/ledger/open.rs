@@ -1,6 +1,6 @@
 use std::{error::Error as _, str::FromStr, time::Duration};
 
-use fenced_store::{FencedStore, PgFencedStore, SqliteFencedStore};
+use fenced_store::{Dialect, FencedStore, PgFencedStore, SqliteFencedStore};
 use sqlx::{
     ConnectOptions, Connection, Executor, Pool,
     pool::PoolOptions,
@@ -39,18 +39,11 @@ impl AnyStore {
 /// there or we are not let in.
 pub(crate) async fn open(address: &Address) -> Result<AnyStore, Failure> {
     match address.scheme() {
-        "postgres" | "postgresql" => {
-            // Fenced transactions have timeouts of their own; this one bounds the unfenced writes.
-            let lock_timeout = ("lock_timeout", PATIENCE.as_millis());
-            let options = parse::<PgConnectOptions>(address)?.options([lock_timeout]);
-            Ok(AnyStore::Postgres(open_pool(options, address).await?))
-        }
+        "postgres" | "postgresql" => Ok(AnyStore::Postgres(
+            open_pool(postgres(address)?, address).await?,
+        )),
         "sqlite" => {
-            let options: SqliteConnectOptions = parse(address)?;
-            let options = options
-                .create_if_missing(true)
-                .journal_mode(SqliteJournalMode::Wal)
-                .busy_timeout(PATIENCE);
+            let options = sqlite(address)?.create_if_missing(true);
             Ok(AnyStore::Sqlite(open_pool(options, address).await?))
         }
         _ => Err(Failure::Usage(format!(
@@ -59,8 +52,22 @@ pub(crate) async fn open(address: &Address) -> Result<AnyStore, Failure> {
     }
 }
 
+/// Fenced transactions have timeouts of their own; this one bounds the unfenced writes.
+pub(crate) fn postgres(address: &Address) -> Result<PgConnectOptions, Failure> {
+    let lock_timeout = ("lock_timeout", PATIENCE.as_millis());
+    Ok(parse::<PgConnectOptions>(address)?.options([lock_timeout]))
+}
+
+/// A file that is there.
+pub(crate) fn sqlite(address: &Address) -> Result<SqliteConnectOptions, Failure> {
+    let options: SqliteConnectOptions = parse(address)?;
+    Ok(options
+        .journal_mode(SqliteJournalMode::Wal)
+        .busy_timeout(PATIENCE))
+}
+
 /// What sqlx says about a URL may quote it, password and all; so it is not passed on.
-fn parse<O: FromStr>(address: &Address) -> Result<O, Failure> {
+pub(crate) fn parse<O: FromStr>(address: &Address) -> Result<O, Failure> {
     let text = address.secret();
     match text.parse() {
         Ok(options) if !text.contains(":memory:") => Ok(options),
@@ -81,34 +88,55 @@ where
     for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
     O: ConnectOptions<Connection = DB::Connection>,
 {
-    let unreachable = |why: String| Failure::Unreachable {
-        role: "store",
-        option: "store",
-        address: address.clone(),
-        why,
-    };
-    // A single connection first: a pool would try again until its time is up and then say only
-    // that it was too late.
-    let first = async {
-        let mut connection = options.connect().await?;
-        connection.execute(sqlx::raw_sql(DB::CREATE)).await?;
-        connection.close().await
-    };
-    match timeout(PATIENCE, first).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => return Err(unreachable(error.to_string())),
-        Err(_) => return Err(unreachable(format!("no answer within {PATIENCE:?}"))),
-    }
-    let pool: Pool<DB> = PoolOptions::new()
-        .acquire_timeout(PATIENCE)
-        .connect_lazy_with(options);
-    let store = FencedStore::new(pool);
+    let store = connect(options, address, DB::CREATE).await?;
     store.migrate().await.map_err(|error| {
         let source = error
             .source()
             .map(|source| format!(": {source}"))
             .unwrap_or_default();
-        unreachable(format!("{error}{source}"))
+        unreachable(address, format!("{error}{source}"))
     })?;
     Ok(store)
+}
+
+/// A store whose database is there: it has answered to this statement.
+pub(crate) async fn connect<DB, O>(
+    options: O,
+    address: &Address,
+    first: &'static str,
+) -> Result<FencedStore<DB>, Failure>
+where
+    DB: Dialect,
+    DB::Connection: Connection<Options = O>,
+    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+    O: ConnectOptions<Connection = DB::Connection>,
+{
+    // A single connection first: a pool would try again until its time is up and then say only
+    // that it was too late.
+    let first = async {
+        let mut connection = options.connect().await?;
+        connection.execute(sqlx::raw_sql(first)).await?;
+        connection.close().await
+    };
+    match timeout(PATIENCE, first).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(unreachable(address, error.to_string())),
+        Err(_) => {
+            let why = format!("no answer within {PATIENCE:?}");
+            return Err(unreachable(address, why));
+        }
+    }
+    let pool: Pool<DB> = PoolOptions::new()
+        .acquire_timeout(PATIENCE)
+        .connect_lazy_with(options);
+    Ok(FencedStore::new(pool))
+}
+
+fn unreachable(address: &Address, why: String) -> Failure {
+    Failure::Unreachable {
+        role: "store",
+        option: "store",
+        address: address.clone(),
+        why,
+    }
 }

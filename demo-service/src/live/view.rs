@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use super::studio::Studio;
 use crate::{
-    events::{Act, ClientName, Event, ExchangeId, What},
+    events::{Act, ClientName, Event, What},
     report::{self, Scene},
 };
 
@@ -41,8 +41,6 @@ struct Told {
     at_ms: u64,
     lane: String,
     text: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exchange: Option<ExchangeId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -90,7 +88,6 @@ impl ActView {
                     at_ms: event.at_ms,
                     lane: event.lane.to_string(),
                     text: event.to_string(),
-                    exchange: event.exchange,
                 })
                 .collect(),
         }
@@ -100,17 +97,19 @@ impl ActView {
 fn state_of_client_1(events: &[&Event], playing: bool) -> ClientState {
     let own = events
         .iter()
-        .filter(|event| event.client == Some(ClientName::One));
-    let is_gone = !playing || own.clone().count() == 0;
-    // Others may do something about its lease while it stands still.
-    let last = own.rev().find_map(|event| match event.what {
-        What::Paused { .. } => Some(ClientState::Stopped),
-        What::Resumed { .. } => Some(ClientState::Running),
-        What::Killed { .. } => Some(ClientState::Gone),
-        _ => None,
-    });
-    match is_gone {
-        true => ClientState::Gone,
-        false => last.unwrap_or(ClientState::Running),
+        .rfind(|event| event.client == Some(ClientName::One));
+    match own.map(|event| &event.what) {
+        Some(_) if !playing => ClientState::Gone,
+        // Others may do something about its lease while it stands still.
+        Some(_) if is_stopped(events) => ClientState::Stopped,
+        Some(_) => ClientState::Running,
+        None => ClientState::Gone,
     }
+}
+
+fn is_stopped(events: &[&Event]) -> bool {
+    let last = events
+        .iter()
+        .rfind(|event| matches!(event.what, What::Paused { .. } | What::Resumed { .. }));
+    last.is_some_and(|event| matches!(event.what, What::Paused { .. }))
 }

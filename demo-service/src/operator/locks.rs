@@ -4,13 +4,16 @@ use fenced_store::{Dialect, FencedStore, Protected, ProtectedError};
 use lock_core::{ForceReleased, HolderView, InitialToken, Inspection, LockManager, ResourceName};
 use serde_json::{Value, json};
 
+use super::{
+    consent,
+    store::{Operated, on_any, open},
+};
 use crate::{
     cli::{ForceReleaseArgs, InspectArgs, ListArgs, millis},
     console::Console,
     events::seconds,
     failure::Failure,
     gateway,
-    ledger::{AnyStore, open},
 };
 
 /// Tells everything that is held or waited for.
@@ -48,17 +51,11 @@ pub(crate) async fn inspect(args: InspectArgs) -> Result<(), Failure> {
 /// Ends the lease of whoever holds a resource, and shuts that holder out of the store.
 pub(crate) async fn force_release(args: ForceReleaseArgs) -> Result<(), Failure> {
     let resource = args.resource;
-    if args.confirm != resource {
-        return Err(Failure::Usage(format!(
-            "--confirm {} is another resource than {resource}: nothing was changed",
-            args.confirm
-        )));
-    }
+    let address = &args.store.address;
+    let what = format!("Whoever holds {resource} loses its lease, and is shut out of {address}.");
+    consent::ask(args.consent, what, resource.as_str()).await?;
     let locks = gateway::connect(&args.lock.address, InitialToken::default()).await?;
-    let forced = match open(&args.store).await? {
-        AnyStore::Postgres(store) => shut_out(&locks, store, &resource).await?,
-        AnyStore::Sqlite(store) => shut_out(&locks, store, &resource).await?,
-    };
+    let forced = on_any!(open(address).await?, store => shut_out(&locks, store, &resource).await?);
     let said = match (&forced, args.json) {
         (ForceReleased::Ended { holder, revocation }, true) => json!({
             "released": true, "token": holder.token, "revocation": revocation,

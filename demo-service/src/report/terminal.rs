@@ -187,7 +187,10 @@ fn marks(scene: &Scene) -> Lane {
 const fn written(kind: AccessKind) -> Option<char> {
     match kind {
         AccessKind::Read => None,
-        AccessKind::Accepted { wrong: Some(_), .. } => Some('!'),
+        AccessKind::Accepted {
+            overwritten: Some(_),
+            ..
+        } => Some('!'),
         AccessKind::Accepted { .. } => Some('✓'),
         AccessKind::Refused { .. } => Some('✗'),
     }

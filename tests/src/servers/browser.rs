@@ -18,21 +18,11 @@ pub struct Browser {
 /// What kind of screen it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Screen {
-    /// A large window.
+pub enum Appearance {
+    /// A large window, light.
     Desktop,
-    /// 360 px wide.
+    /// 360 px wide, dark.
     Phone,
-}
-
-/// Which colours its user prefers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Colours {
-    /// Dark on light.
-    Light,
-    /// Light on dark.
-    Dark,
 }
 
 impl Browser {
@@ -40,7 +30,7 @@ impl Browser {
     ///
     /// # Panics
     /// If `chromedriver` or `chromium` is not installed.
-    pub async fn start(screen: Screen, colours: Colours) -> Self {
+    pub async fn start(appearance: Appearance) -> Self {
         let driver = start(ServerKind::ChromeDriver, Vec::new()).await;
         let http = Client::builder().no_proxy().build();
         let http = http.unwrap_or_else(|error| panic!("an HTTP client: {error}"));
@@ -48,7 +38,7 @@ impl Browser {
         let capabilities = json!({ "capabilities": { "alwaysMatch": {
             "browserName": "chrome",
             "goog:loggingPrefs": { "browser": "ALL" },
-            "goog:chromeOptions": options(screen, colours),
+            "goog:chromeOptions": options(appearance),
         } } });
         let opened = ask(&http, Method::POST, &sessions, &capabilities).await;
         let id = opened["sessionId"].as_str().unwrap_or_default();
@@ -99,23 +89,11 @@ impl Browser {
         entries.iter().map(ToString::to_string).collect()
     }
 
-    /// Presses a key where the focus is. Keys without a letter have one of WebDriver's code points.
-    pub async fn press(&self, key: char) {
-        let (down, up) = (json!("keyDown"), json!("keyUp"));
-        let actions = [down, up].map(|kind| json!({ "type": kind, "value": key }));
-        let keyboard = json!({ "type": "key", "id": "keyboard", "actions": actions });
-        self.post("actions", json!({ "actions": [keyboard] })).await;
-    }
-
-    /// The whole page as it looks, also what would have to be scrolled to, as base64 of a PNG.
+    /// The page as it looks, as base64 of a PNG.
     pub async fn screenshot(&self) -> String {
-        let size = "return [innerWidth, document.documentElement.scrollHeight]";
-        let size = self.script(size).await;
-        let clip = json!({ "x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1 });
-        let params = json!({ "captureBeyondViewport": true, "clip": clip });
-        let command = json!({ "cmd": "Page.captureScreenshot", "params": params });
-        let shot = self.post("goog/cdp/execute", command).await;
-        shot["data"].as_str().unwrap_or_default().to_owned()
+        let url = format!("{}/screenshot", self.session);
+        let shot = ask(&self.http, Method::GET, &url, &Value::Null).await;
+        shot.as_str().unwrap_or_default().to_owned()
     }
 
     async fn post(&self, command: &str, body: Value) -> Value {
@@ -124,7 +102,7 @@ impl Browser {
     }
 }
 
-fn options(screen: Screen, colours: Colours) -> Value {
+fn options(appearance: Appearance) -> Value {
     let mut arguments = vec![
         "--headless=new",
         // Tests may run as root, where the sandbox does not work; pages are our own.
@@ -133,11 +111,9 @@ fn options(screen: Screen, colours: Colours) -> Value {
         "--disable-dev-shm-usage",
         "--window-size=1500,1400",
     ];
-    if colours == Colours::Dark {
-        arguments.push("--blink-settings=preferredColorScheme=0");
-    }
     let mut options = json!({});
-    if screen == Screen::Phone {
+    if appearance == Appearance::Phone {
+        arguments.push("--blink-settings=preferredColorScheme=0");
         let phone = json!({ "width": 360, "height": 760, "pixelRatio": 2.0 });
         options["mobileEmulation"] = json!({ "deviceMetrics": phone });
     }

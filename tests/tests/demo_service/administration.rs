@@ -1,105 +1,219 @@
-//! Operators set a mark by hand, from the command line.
+//! Operators set a mark by hand, and hand a store over, from the command line.
 
-use std::process::{Command, Output};
+use std::{
+    io::Write,
+    process::{Command, Output, Stdio},
+};
 
-use e2e::warden::workspace_binary;
-use fenced_store::{FencedStore, Plausibility, SqliteFencedStore};
+use e2e::{servers::mariadb_database, warden::workspace_binary};
+use fenced_store::{Dialect, FencedStore, Plausibility, SqliteFencedStore};
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
-use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
+use sqlx::{MySqlPool, Sqlite, SqlitePool, sqlite::SqliteConnectOptions};
+use tempfile::TempDir;
 
+/// Runs it as a script does: nobody is there to be asked.
 fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(workspace_binary("demo-service").unwrap());
     command.env_remove("PALISADE_STORE").env_remove("RUST_LOG");
-    command.args(arguments).output().unwrap()
+    command.args(arguments).stdin(Stdio::null());
+    command.output().unwrap()
 }
 
-fn reset(store: &str, arguments: &[&str]) -> Output {
-    let command = ["reset-high-water", "--store", store, "account:42"];
-    run(&[&command[..], arguments].concat())
+/// Runs it at a terminal, where somebody types this. What it prints comes back as one text.
+fn run_at_a_terminal(arguments: &[&str], typed: &str) -> (Option<i32>, String) {
+    let binary = workspace_binary("demo-service").unwrap();
+    let line = format!("{} '{}'", binary.display(), arguments.join("' '"));
+    let mut child = Command::new("script")
+        .args([
+            "--quiet",
+            "--flush",
+            "--return",
+            "--command",
+            &line,
+            "/dev/null",
+        ])
+        .env_remove("PALISADE_STORE")
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("script: {error}: run scripts/test"));
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(format!("{typed}\n").as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code(), said)
 }
 
-#[tokio::test]
-async fn a_mark_is_lowered_and_a_store_handed_over_from_the_command_line() {
+/// A store with tables, and the URL of its file.
+async fn file() -> (TempDir, String, SqliteFencedStore) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("accounts.db");
     let url = format!("sqlite:{}", file.display());
     let options = SqliteConnectOptions::new()
         .filename(&file)
         .create_if_missing(true);
-    let pool = SqlitePool::connect_with(SqliteFencedStore::recommended(options))
-        .await
-        .unwrap();
-    let store = FencedStore::new(pool).plausibility(Plausibility::unchecked());
+    let pool = SqlitePool::connect_with(SqliteFencedStore::recommended(options));
+    let store = FencedStore::new(pool.await.unwrap()).plausibility(Plausibility::unchecked());
     store.migrate().await.unwrap();
-    let resource = ResourceName::new("account:42").unwrap();
-    let issuer = Issuer::new("redis").unwrap();
-    let poison = Sequencer::new(
-        issuer,
-        resource.clone(),
-        FencingToken::MAX,
+    (directory, url, store)
+}
+
+fn name(resource: &str) -> ResourceName {
+    ResourceName::new(resource).unwrap()
+}
+
+async fn claim<DB: Dialect>(store: &FencedStore<DB>, resource: &str, token: u64) {
+    let grant = Sequencer::new(
+        Issuer::new("redis").unwrap(),
+        name(resource),
+        FencingToken::new(token).unwrap(),
         Holder::random(),
     );
-    store.claim(&poison).await.unwrap();
-    let mark = async || {
-        store
-            .high_water(&resource)
-            .await
-            .unwrap()
-            .unwrap()
-            .token()
-            .get()
-    };
+    store.claim(&grant).await.unwrap();
+}
 
-    let max = FencingToken::MAX.to_string();
-    let lower = ["--lower-to", "33", "--reason", "poisoned", "--json"];
+async fn mark<DB: Dialect>(store: &FencedStore<DB>, resource: &str) -> u64 {
+    let mark = store.high_water(&name(resource)).await.unwrap();
+    mark.unwrap().token().get()
+}
+
+const MAX: &str = "999999999999999";
+
+fn reset<'a>(url: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
+    let command = [
+        "reset-high-water",
+        "--store",
+        url,
+        "account:42",
+        "--reason",
+        "poisoned",
+    ];
+    [&command[..], arguments].concat()
+}
+
+/// Which is poisoned.
+async fn poisoned() -> (TempDir, String, SqliteFencedStore) {
+    let (directory, url, store) = file().await;
+    claim::<Sqlite>(&store, "account:42", MAX.parse().unwrap()).await;
+    (directory, url, store)
+}
+
+#[tokio::test]
+async fn a_mark_is_lowered_and_a_store_handed_over_from_the_command_line() {
+    let (_directory, url, store) = poisoned().await;
+    let lower = ["--lower-to", "33", "--json"];
     for (mistake, code) in [
-        (["--expected", &max, "--confirm", "account:43"], 2),
-        (["--expected", "34", "--confirm", "account:42"], 1),
+        (&["--expected", MAX][..], 2),
+        (&["--expected", "34", "--yes"], 1),
     ] {
-        let output = reset(&url, &[&mistake[..], &lower].concat());
+        let output = run(&reset(&url, &[mistake, &lower].concat()));
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{said}");
         assert!(said.contains("nothing was changed"), "{said}");
-        assert_eq!(mark().await, FencingToken::MAX.get());
+        assert_eq!(mark(&store, "account:42").await.to_string(), MAX);
     }
-    let up = [
-        "--expected",
-        &max,
-        "--confirm",
-        "account:42",
-        "--raise-to",
-        "33",
-        "--reason",
-        "x",
-    ];
-    assert_eq!(reset(&url, &up).status.code(), Some(2));
-    let meant = ["--expected", &max, "--confirm", "account:42"];
-    let output = reset(&url, &[&meant[..], &lower].concat());
+    let up = ["--expected", MAX, "--raise-to", "33", "--yes"];
+    assert_eq!(run(&reset(&url, &up)).status.code(), Some(2));
+    let meant = [&["--expected", MAX, "--yes"][..], &lower].concat();
+    let output = run(&reset(&url, &meant));
     assert!(output.status.success(), "{output:?}");
     let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((said["to"].as_u64(), mark().await), (Some(33), 33));
+    let now = mark(&store, "account:42").await;
+    assert_eq!((said["to"].as_u64(), now), (Some(33), 33));
     hand_over(&url);
-    assert_eq!(mark().await, 500);
+    assert_eq!(mark(&store, "account:42").await, 500);
+}
+
+fn seal<'a>(url: &'a str, to: &'a str, above: &'a str) -> Vec<&'a str> {
+    let order = ["seal", "--store", url, "--from", "redis", "--to", to];
+    [&order[..], &["--above", above, "--reason", "moved"]].concat()
 }
 
 /// To `etcd`, with a mistake before and another one after it.
 fn hand_over(url: &str) {
-    let seal = |to: &str, confirm: &str| {
-        let from = [
-            "seal", "--store", url, "--from", "redis", "--to", to, "--above", "500",
-        ];
-        run(&[
-            &from[..],
-            &["--reason", "moved", "--json", "--confirm", confirm],
-        ]
-        .concat())
-    };
-    assert_eq!(seal("etcd", "redis").status.code(), Some(2));
-    let output = seal("etcd", "etcd");
+    let unsure = run(&seal(url, "etcd", "500"));
+    assert_eq!(unsure.status.code(), Some(2));
+    let sure = |to, above| run(&[&seal(url, to, above)[..], &["--yes"]].concat());
+    let absurd = sure("etcd", "999999999999998");
+    let said = String::from_utf8(absurd.stderr).unwrap();
+    assert_eq!(absurd.status.code(), Some(2), "{said}");
+    assert!(said.contains("--even-if-implausible"), "{said}");
+    let output = sure("etcd", "500");
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(
-        seal("zookeeper", "zookeeper").status.code(),
-        Some(1),
-        "it is etcd's now"
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("marks sealed: 1, the last one is account:42"),
+        "{said}"
     );
+    let third = sure("zookeeper", "500");
+    assert_eq!(third.status.code(), Some(1), "it is etcd's now");
+}
+
+#[tokio::test]
+async fn at_a_terminal_the_name_has_to_be_typed() {
+    let (_directory, url, store) = poisoned().await;
+    let order = reset(&url, &["--expected", MAX, "--lower-to", "33"]);
+    for mistake in ["account:43", "y", "yes", ""] {
+        let (code, said) = run_at_a_terminal(&order, mistake);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("nothing was changed"), "{said}");
+        assert!(said.contains("Type account:42 to go on"), "{said}");
+        assert!(
+            said.contains("WHOEVER WAS EVER ISSUED A GREATER TOKEN"),
+            "{said}"
+        );
+        assert_eq!(mark(&store, "account:42").await.to_string(), MAX);
+    }
+    let (code, said) = run_at_a_terminal(&order, "account:42");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(mark(&store, "account:42").await, 33);
+
+    let order = seal(&url, "etcd", "500");
+    let (code, said) = run_at_a_terminal(&order, "redis");
+    assert_eq!(code, Some(2), "{said}");
+    assert_eq!(mark(&store, "account:42").await, 33);
+    let (code, said) = run_at_a_terminal(&order, "etcd");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(mark(&store, "account:42").await, 500);
+}
+
+/// In a database that has the tables, by a user who could not make any.
+#[tokio::test]
+async fn operators_work_on_mariadb_and_create_nothing() {
+    let database = mariadb_database().await;
+    let pool = MySqlPool::connect(database.url()).await.unwrap();
+    let url = database.url().replacen("mysql://", "mariadb://", 1);
+    let store = FencedStore::new(pool.clone());
+    let order = [&seal(&url, "etcd", "500")[..], &["--yes"]].concat();
+    let without = run(&order);
+    let said = String::from_utf8(without.stderr).unwrap();
+    assert_eq!(without.status.code(), Some(3), "{said}");
+    let tables: Vec<String> = sqlx::query_scalar("SHOW TABLES")
+        .fetch_all(&pool)
+        .await
+        .unwrap();
+    assert!(tables.is_empty(), "{tables:?}");
+
+    store.migrate().await.unwrap();
+    claim(&store, "account:42", 33).await;
+    let raise = reset(&url, &["--expected", "33", "--raise-to", "40", "--yes"]);
+    let output = run(&raise);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(mark(&store, "account:42").await, 40);
+    let output = run(&order);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(mark(&store, "account:42").await, 500);
+}
+
+/// A file whose name is misspelt has no marks, and is not made.
+#[tokio::test]
+async fn a_store_that_is_not_there_is_not_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("acounts.db");
+    let url = format!("sqlite:{}", file.display());
+    let output = run(&[&seal(&url, "etcd", "500")[..], &["--yes"]].concat());
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    assert!(!file.exists());
 }

@@ -12,6 +12,7 @@ mod idempotency;
 mod interrupted;
 mod leases;
 mod live;
+mod migrations;
 mod operator_commands;
 mod operators;
 mod readme;

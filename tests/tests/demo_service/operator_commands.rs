@@ -71,16 +71,15 @@ async fn a_holder_that_hangs_is_found_and_shut_out() {
         "--store",
         &store,
         &resource,
-        "--confirm",
     ];
-    let mistake = run(&[&force[..], &["account:other"]].concat()).await;
-    assert_eq!(mistake.status.code(), Some(2), "{mistake:?}");
+    let unsure = run(&force).await;
+    assert_eq!(unsure.status.code(), Some(2), "{unsure:?}");
     guard.begin().await.unwrap().rollback().await.unwrap();
-    let forced = object(&[&force[..], &[&resource]].concat()).await;
+    let forced = object(&[&force[..], &["--yes"]].concat()).await;
     assert_eq!(forced["token"], guard.token().get());
     let refused = accounts.store().begin(guard.sequencer()).await.unwrap_err();
     assert!(matches!(refused, FenceError::Stale { .. }), "{refused}");
-    let again = object(&[&force[..], &[&resource]].concat()).await;
+    let again = object(&[&force[..], &["--yes"]].concat()).await;
     assert_eq!(again["released"], false);
 }
 

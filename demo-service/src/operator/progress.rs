@@ -1,0 +1,24 @@
+use std::time::{Duration, Instant};
+
+use lock_core::ResourceName;
+
+use crate::console::Console;
+
+/// Tells how far a long seal is: with its first mark, and then once a second at most.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    told: Option<Instant>,
+}
+
+impl Progress {
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    pub(super) fn tell(&mut self, resource: &ResourceName, sealed: u64) {
+        if self.told.is_none_or(|told| told.elapsed() >= Self::PAUSE) {
+            Console::Stderr.line(format!(
+                "marks sealed: {sealed}, the last one is {resource}"
+            ));
+            self.told = Some(Instant::now());
+        }
+    }
+}

@@ -1,0 +1,54 @@
+use fenced_store::{MySqlFencedStore, PgFencedStore, SqliteFencedStore};
+use sqlx::mysql::MySqlConnectOptions;
+
+use crate::{
+    address::Address,
+    failure::Failure,
+    ledger::{connect, parse, postgres, sqlite},
+};
+
+/// A store that operators work on. It has its tables already.
+pub(super) enum Operated {
+    Postgres(PgFencedStore),
+    Sqlite(SqliteFencedStore),
+    MySql(MySqlFencedStore),
+}
+
+/// The same for each kind of database.
+macro_rules! on_any {
+    ($operated:expr, $store:ident => $do:expr) => {
+        match $operated {
+            Operated::Postgres($store) => $do,
+            Operated::Sqlite($store) => $do,
+            Operated::MySql($store) => $do,
+        }
+    };
+}
+pub(super) use on_any;
+
+/// Opens the store that the address names, and creates nothing there: a role of operators may not,
+/// and a database whose name is misspelt has no marks.
+///
+/// # Errors
+/// [`Failure::Usage`] if the address cannot be right, [`Failure::Unreachable`] if nobody answers
+/// there or we are not let in.
+pub(super) async fn open(address: &Address) -> Result<Operated, Failure> {
+    const ASK: &str = "SELECT 1";
+    match address.scheme() {
+        "postgres" | "postgresql" => {
+            let store = connect(postgres(address)?, address, ASK).await?;
+            Ok(Operated::Postgres(store))
+        }
+        "sqlite" => Ok(Operated::Sqlite(
+            connect(sqlite(address)?, address, ASK).await?,
+        )),
+        "mysql" | "mariadb" => {
+            let options: MySqlConnectOptions = parse(address)?;
+            Ok(Operated::MySql(connect(options, address, ASK).await?))
+        }
+        _ => Err(Failure::Usage(format!(
+            "--store {address}: unknown scheme; use postgres://HOST/DATABASE, \
+             mariadb://HOST/DATABASE or sqlite:FILE"
+        ))),
+    }
+}
