@@ -22,6 +22,7 @@ use crate::{
     address::Address,
     events::{Act, ClientName},
     gateway::Limits,
+    worker::Part,
 };
 
 const EXAMPLES: &str = "\
@@ -91,6 +92,12 @@ pub(crate) enum Command {
     /// Exit code 1 if the store takes tokens of neither, or if marks are left that a transaction
     /// keeps open or an earlier seal has left behind: what to do is said.
     Seal(SealArgs),
+    /// Draw what `scenario --record` or the live page has saved: both acts, as SVG on stdout.
+    Draw {
+        /// The file
+        #[arg(value_name = "RECORDING.json")]
+        recording: PathBuf,
+    },
     /// The tables of a store, as SQL.
     #[command(subcommand)]
     Migrations(Migrations),
@@ -156,6 +163,9 @@ pub(crate) struct ScenarioArgs {
     /// Write the picture of both acts alone, as SVG
     #[arg(long, value_name = "PATH")]
     pub(crate) svg: Option<PathBuf>,
+    /// Write what was recorded, as JSON; `demo-service draw` makes a picture of it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) record: Option<PathBuf>,
     /// No progress and no time line, only the verdicts
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -236,6 +246,9 @@ pub(crate) struct WorkerArgs {
     /// Which client this is
     #[arg(long)]
     pub(crate) client: ClientName,
+    /// What it does
+    #[arg(long)]
+    pub(crate) part: Part,
     /// Which endpoint it writes to
     #[arg(long)]
     pub(crate) act: Act,
@@ -248,7 +261,13 @@ pub(crate) struct WorkerArgs {
     /// Length of its lease
     #[arg(long, value_parser = duration)]
     pub(crate) ttl: Duration,
+    /// The `Fencing-Token` that another client has lent to it
+    #[arg(long, env = WORKER_TOKEN, hide_env_values = true)]
+    pub(crate) token: Option<String>,
 }
+
+/// How a client of the scenario gets the token of another one.
+pub(crate) const WORKER_TOKEN: &str = "PALISADE_WORKER_TOKEN";
 
 fn ttl(text: &str) -> Result<Duration, String> {
     within(duration(text)?, "100ms", "60s")

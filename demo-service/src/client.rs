@@ -25,7 +25,7 @@ pub(crate) struct GatewayClient {
 pub(crate) enum WriteAnswer {
     /// It is in the store. `fenced` only if the store says that it compared the token.
     Accepted { status: u16, fenced: bool },
-    /// The store did not take it: the token is not good (any more).
+    /// It was not taken: the token is not good (any more).
     Refused { status: u16, problem: String },
 }
 
@@ -144,7 +144,7 @@ impl GatewayClient {
                 status: status.as_u16(),
                 fenced,
             })
-        } else if status == StatusCode::PRECONDITION_FAILED || status == StatusCode::CONFLICT {
+        } else if matches!(status.as_u16(), 403 | 409 | 412) {
             let problem = problem(answer).await.kind;
             Ok(WriteAnswer::Refused {
                 status: status.as_u16(),

@@ -20,13 +20,17 @@ mod server;
 mod setup;
 mod time_limit;
 mod tokens;
+mod traffic;
 pub(crate) mod wire;
+mod wiretap;
 mod witness;
 
 pub(crate) use self::{
+    leases::view as lease_view,
     limits::Limits,
     server::{Gateway, connect, listen},
     setup::Setup,
+    traffic::{Traffic, TrafficCounts},
 };
 
 /// The resource that protects an account.

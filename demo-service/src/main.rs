@@ -9,6 +9,7 @@ mod address;
 mod cli;
 mod client;
 mod console;
+mod draw;
 mod events;
 mod failure;
 mod gateway;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
             finish(block_on("error", operator::reset_high_water(args)))
         }
         Command::Seal(args) => finish(block_on("error", operator::seal(args))),
+        Command::Draw { recording } => finish(draw::run(&recording)),
         Command::Migrations(Migrations::Print { dialect }) => {
             operator::print_migrations(dialect);
             ExitCode::SUCCESS

@@ -1,5 +1,6 @@
 //! What a scenario came to: as JSON, in the terminal, as a picture and as a page.
 
+mod chosen;
 mod html;
 mod palette;
 mod scene;
@@ -9,6 +10,7 @@ mod svg;
 mod terminal;
 
 pub(crate) use self::{
+    chosen::chosen,
     html::page,
     palette::{DIM, HEADING},
     scene::Scene,

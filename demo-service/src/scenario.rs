@@ -5,12 +5,14 @@ mod client_process;
 mod hand;
 mod progress;
 mod stage;
+mod story;
 
 use std::{fs, path::Path};
 
 pub(crate) use self::{
     act::Director,
     hand::{Cue, Hand},
+    story::Story,
 };
 use self::{progress::Progress, stage::Stage};
 use crate::{
@@ -36,7 +38,7 @@ pub(crate) async fn run(args: &ScenarioArgs) -> Result<(), Failure> {
         interrupt = interrupts.next() => return Err(Failure::Interrupted(interrupt)),
     };
     let mut summary = Summary::of(&recording, millis(recorder.elapsed()));
-    let scenes = scenes(&recording);
+    let scenes = report::chosen(&recording);
     tell(args, &scenes);
     summary.report = write_files(args, &recording, &summary, &scenes)?;
     conclude(args, &summary)
@@ -55,7 +57,8 @@ async fn record(args: &ScenarioArgs, recorder: Recorder) -> Result<Recording, Fa
     };
     for run in 1..=args.runs {
         for act in Act::BOTH {
-            director.play(run, act, Hand::Clock(args.pause())).await?;
+            let hand = Hand::Clock(args.pause());
+            director.play(run, act, Story::Pause, hand).await?;
         }
     }
     let (lock, store) = (stage.lock_kind().to_owned(), stage.store_kind().to_owned());
@@ -68,19 +71,6 @@ async fn record(args: &ScenarioArgs, recorder: Recorder) -> Result<Recording, Fa
         runs: args.runs,
         events: recorder.events(),
     })
-}
-
-/// The run that is drawn: the first that did not go as told, otherwise the first.
-fn scenes(recording: &Recording) -> Vec<Scene> {
-    let runs = (1..=recording.runs).map(|run| {
-        let acts = Act::BOTH.map(|act| Scene::of(&recording.scene(run, act)));
-        acts.into_iter().flatten().collect::<Vec<_>>()
-    });
-    let mut runs = runs.collect::<Vec<_>>();
-    let strange = runs
-        .iter()
-        .position(|scenes| !scenes.iter().all(Scene::as_told));
-    runs.swap_remove(strange.unwrap_or(0))
 }
 
 fn tell(args: &ScenarioArgs, scenes: &[Scene]) {
@@ -108,6 +98,10 @@ fn write_files(
 ) -> Result<Option<String>, Failure> {
     if let Some(path) = &args.svg {
         write(path, &report::picture(scenes))?;
+    }
+    if let Some(path) = &args.record {
+        let json = serde_json::to_string_pretty(recording).map_err(std::io::Error::from);
+        write(path, &json.map_err(Failure::machine("writing JSON"))?)?;
     }
     let path = match &args.report {
         Some(path) => path.clone(),

@@ -6,7 +6,7 @@ use crate::{
     cli::{AdminToken, ServeArgs},
     console::Console,
     failure::Failure,
-    gateway::{Gateway, Limits, Setup, listen},
+    gateway::{Gateway, Limits, Setup, Traffic, listen},
     interrupt::{Interrupt, Interrupts},
     live::{self, Studio},
     signing::Signing,
@@ -33,10 +33,18 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
         .ip()
         .is_loopback()
         .then(|| Studio::new(format!("http://{addr}")));
+    let traffic = Traffic::default();
     setup.recorder = studio.as_ref().map(Studio::recorder);
+    setup.traffic = studio.is_some().then(|| traffic.clone());
     let mut gateway = Gateway::open(lock, store, setup).await?;
     if let Some(studio) = studio {
-        gateway = gateway.with_routes(|is_closing| live::router(studio, addr, is_closing));
+        let page = live::Page {
+            studio,
+            locks: gateway.locks().clone(),
+            store_kind: gateway.store_kind(),
+            traffic,
+        };
+        gateway = gateway.with_routes(|is_closing| live::router(page, addr, is_closing));
     }
     Console::Stdout.line(format!(
         "listening on http://{addr} (lock service {lock}, store {store})",

@@ -9,7 +9,9 @@
 //! so that it can be stopped exactly there. It ends when stdin closes: it never outlives its
 //! parent.
 
+mod forger;
 mod keeper;
+mod part;
 mod section;
 mod step;
 
@@ -20,7 +22,7 @@ use tokio::{
     sync::mpsc,
 };
 
-pub(crate) use self::step::Step;
+pub(crate) use self::{part::Part, step::Step};
 use self::{section::Worker, step::tell};
 use crate::cli::WorkerArgs;
 
@@ -28,8 +30,14 @@ use crate::cli::WorkerArgs;
 pub(crate) async fn run(args: WorkerArgs) -> ExitCode {
     die_with_parent();
     let (order, orders) = mpsc::channel(1);
+    let playing = async {
+        match args.part {
+            Part::Deposit | Part::Lend | Part::Share => Worker::deposit(args, orders).await,
+            Part::Forge => forger::forge(args, orders).await,
+        }
+    };
     let result = tokio::select! {
-        result = Worker::deposit(args, orders) => result,
+        result = playing => result,
         () = pass_on_orders(order) => return ExitCode::FAILURE,
     };
     match result {

@@ -22,7 +22,7 @@ mod rights;
 mod sentinel;
 
 pub use self::{
-    browser::{Appearance, Browser},
+    browser::{Browser, Colours, Screen},
     certificates::Certificates,
     cluster::RedisCluster,
     database::{Databases, TestDatabase},

@@ -3,6 +3,8 @@ use std::fmt;
 use lock_core::FencingToken;
 use serde::{Deserialize, Serialize};
 
+use super::ExchangeId;
+
 /// One thing that happened. Times are milliseconds on one clock, that of the gateway's process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Event {
@@ -16,6 +18,10 @@ pub(crate) struct Event {
     /// Whose doing it was, or whose lease it is about.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) client: Option<ClientName>,
+    /// The request in which it shows, see [`Exchange`](super::Exchange). Not part of a recording:
+    /// requests hold tokens, which are secrets.
+    #[serde(skip)]
+    pub(crate) exchange: Option<ExchangeId>,
     #[serde(flatten)]
     pub(crate) what: What,
 }
@@ -94,6 +100,12 @@ pub(crate) enum What {
     Paused { pid: u32 },
     /// The process goes on.
     Resumed { pid: u32, paused_ms: u64 },
+    /// The process was killed.
+    Killed { pid: u32 },
+    /// The client makes up a token that it was never granted.
+    Forged { forgery: Forgery },
+    /// The client got the token of the other one, who goes on using it.
+    Shared { token: FencingToken },
     /// The balance was written. `high_water` only where the store looked at the token.
     WriteAccepted {
         token: Option<FencingToken>,
@@ -102,12 +114,15 @@ pub(crate) enum What {
         before: Option<i64>,
         after: i64,
     },
-    /// The balance stayed as it was.
+    /// The balance stayed as it was. The token is that of the request, right or wrong; `problem`
+    /// says why, in a word.
     WriteRefused {
-        token: FencingToken,
+        token: Option<FencingToken>,
         status: u16,
         high_water: Option<FencingToken>,
         attempted: i64,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        problem: String,
     },
     /// What the act came to.
     Verdict {
@@ -116,6 +131,20 @@ pub(crate) enum What {
         lost_update: bool,
         as_told: bool,
     },
+}
+
+/// What a forger does to a token.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Forgery {
+    /// A greater number, and no signature.
+    Unsigned,
+    /// A greater number under the signature of a token that is good elsewhere.
+    Altered,
+    /// A signature out of thin air.
+    Invented,
 }
 
 impl Event {
@@ -127,8 +156,7 @@ impl Event {
         what: What,
     ) -> Self {
         let lane = match (&what, client) {
-            (What::Paused { .. } | What::Resumed { .. }, Some(ClientName::One)) => Lane::Client1,
-            (What::Paused { .. } | What::Resumed { .. }, Some(ClientName::Two)) => Lane::Client2,
+            (what, Some(client)) if what.is_of_client() => Lane::of(client),
             (
                 What::AcquireRequested { .. }
                 | What::Held { .. }
@@ -147,13 +175,48 @@ impl Event {
             at_ms,
             lane,
             client,
+            exchange: None,
             what,
         }
+    }
+
+    /// The same event, seen in this request.
+    pub(crate) const fn seen_in(mut self, exchange: Option<ExchangeId>) -> Self {
+        self.exchange = exchange;
+        self
     }
 
     /// Without fencing nobody looks at the mark: that it was raised is no part of the story.
     pub(crate) fn is_behind_the_scenes(&self) -> bool {
         self.act == Act::Unfenced && matches!(self.what, What::Claimed { .. })
+    }
+}
+
+impl What {
+    /// Whether it happens in a client, and nobody else sees it.
+    const fn is_of_client(&self) -> bool {
+        matches!(
+            self,
+            Self::Paused { .. }
+                | Self::Resumed { .. }
+                | Self::Killed { .. }
+                | Self::Forged { .. }
+                | Self::Shared { .. }
+        )
+    }
+}
+
+impl Forgery {
+    /// In the order in which they are tried.
+    pub(crate) const ALL: [Self; 3] = [Self::Unsigned, Self::Altered, Self::Invented];
+}
+
+impl Lane {
+    const fn of(client: ClientName) -> Self {
+        match client {
+            ClientName::One => Self::Client1,
+            ClientName::Two => Self::Client2,
+        }
     }
 }
 

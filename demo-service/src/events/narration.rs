@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::{ClientName, Event, What};
+use super::{ClientName, Event, Forgery, What};
 
 /// One event in words, without its time.
 impl fmt::Display for Event {
@@ -31,6 +31,11 @@ impl fmt::Display for Event {
                     "{who} is resumed by SIGCONT after {}",
                     seconds(*paused_ms)
                 )
+            }
+            What::Killed { pid } => write!(f, "{who} is killed by SIGKILL (pid {pid})"),
+            What::Forged { forgery } => write!(f, "{who} makes up a token: {forgery}"),
+            What::Shared { token } => {
+                write!(f, "{who} is handed the token of the other process: {token}")
             }
             What::WriteAccepted { .. } | What::WriteRefused { .. } => self.write_outcome(who, f),
             What::Verdict {
@@ -74,16 +79,29 @@ impl Event {
                 status,
                 high_water,
                 attempted,
+                problem,
             } => {
                 let mark = high_water.map(|mark| format!(", the mark is {mark}"));
-                let mark = mark.unwrap_or_default();
+                let token = token.map(|token| format!(", token {token}"));
+                let (mark, token) = (mark.unwrap_or_default(), token.unwrap_or_default());
                 write!(
                     f,
-                    "{who} writes {attempted}, token {token}: refused ({status}{mark})"
+                    "{who} writes {attempted}{token}: refused ({status} {problem}{mark})"
                 )
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// What the forger does, as the end of a sentence.
+impl fmt::Display for Forgery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unsigned => "a greater number, without a signature",
+            Self::Altered => "a greater number, with the signature of another token",
+            Self::Invented => "a greater number, with a signature of zeros",
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use lock_core::{FencingToken, ResourceName};
 use serde::{Deserialize, Serialize};
 
-use super::{Act, ClientName, Event, What};
+use super::{Act, ClientName, Event, Exchange, ExchangeId, Message, What};
 use crate::cli::millis;
 
 /// Everything that is needed to draw a scenario again.
@@ -43,7 +43,14 @@ struct Shared {
 struct State {
     events: Vec<Event>,
     stages: HashMap<ResourceName, Stage>,
+    exchanges: Vec<Exchange>,
+    /// The number of the first of them: none is given twice, whatever was forgotten meanwhile.
+    first_exchange: ExchangeId,
 }
+
+/// So many requests of one run are kept. A run takes some dozens, and a client that means ill is
+/// not to fill the memory.
+const EXCHANGES_MAX: usize = 2000;
 
 struct Stage {
     scene: (u32, Act),
@@ -84,24 +91,72 @@ impl Recorder {
         self.state().stages.insert(resource, stage);
     }
 
-    /// Takes down one event.
+    /// Takes down one event that no request shows.
     pub(crate) fn note(&self, resource: &ResourceName, client: Option<ClientName>, what: What) {
+        self.note_seen(resource, client, None, what);
+    }
+
+    /// Takes down one event, and the request that it shows in.
+    pub(crate) fn note_seen(
+        &self,
+        resource: &ResourceName,
+        client: Option<ClientName>,
+        exchange: Option<ExchangeId>,
+        what: What,
+    ) {
         let mut state = self.state();
-        let State { events, stages } = &mut *state;
+        let State { events, stages, .. } = &mut *state;
         let Some(stage) = stages.get_mut(resource) else {
             return;
         };
         let now_ms = millis(self.0.started.elapsed());
         let first_new = events.len();
         events.extend(stage.follow(client, &what, now_ms));
-        events.push(Event::new(stage.scene, now_ms, client, what));
+        events.push(Event::new(stage.scene, now_ms, client, what).seen_in(exchange));
         // Under the lock, so that the listener hears of events in their order.
         events[first_new..].iter().for_each(&self.0.listener);
     }
 
+    /// Takes down a request about a resource; nothing if that is not on stage.
+    pub(crate) fn begin_exchange(
+        &self,
+        resource: &ResourceName,
+        request: Message,
+    ) -> Option<ExchangeId> {
+        let mut state = self.state();
+        let seen = state.exchanges.len();
+        if !state.stages.contains_key(resource) || seen >= EXCHANGES_MAX {
+            return None;
+        }
+        state.exchanges.push(Exchange {
+            request,
+            response: None,
+        });
+        Some(state.first_exchange + ExchangeId::try_from(seen).ok()?)
+    }
+
+    /// Takes down the answer to a request, and what of the request had not arrived before.
+    pub(crate) fn end_exchange(&self, id: ExchangeId, request_body: String, response: Message) {
+        let mut state = self.state();
+        if let Some(exchange) = state.exchange(id) {
+            exchange.request.body = request_body;
+            exchange.response = Some(response);
+        }
+    }
+
+    /// A request that was taken down.
+    pub(crate) fn exchange(&self, id: ExchangeId) -> Option<Exchange> {
+        self.state().exchange(id).cloned()
+    }
+
     /// Forgets what was taken down, and what is on stage. The clock goes on.
     pub(crate) fn clear(&self) {
-        *self.state() = State::default();
+        let mut state = self.state();
+        let seen = ExchangeId::try_from(state.exchanges.len()).unwrap_or(ExchangeId::MAX);
+        *state = State {
+            first_exchange: state.first_exchange.wrapping_add(seen),
+            ..State::default()
+        };
     }
 
     /// What was taken down so far, in the order of the times.
@@ -119,6 +174,13 @@ impl Recorder {
     fn state(&self) -> MutexGuard<'_, State> {
         // A record is never half written: a panic elsewhere does not spoil it.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn exchange(&mut self, id: ExchangeId) -> Option<&mut Exchange> {
+        let place = id.checked_sub(self.first_exchange)?;
+        self.exchanges.get_mut(usize::try_from(place).ok()?)
     }
 }
 
@@ -208,6 +270,22 @@ mod tests {
         let other = ResourceName::new("account:other").unwrap();
         recorder.note(&other, Some(ClientName::One), granted(1));
         assert!(recorder.events().is_empty());
+    }
+
+    #[test]
+    fn a_request_of_a_run_that_was_forgotten_is_not_taken_for_another() {
+        let account = ResourceName::new("account:1").unwrap();
+        let recorder = Recorder::new(|_| ());
+        let begin = || {
+            recorder.stage(account.clone(), 1, Act::Fenced);
+            recorder.begin_exchange(&account, Message::default())
+        };
+        let old = begin().unwrap();
+        recorder.clear();
+        let new = begin().unwrap();
+        recorder.end_exchange(old, "late".into(), Message::default());
+        assert!(recorder.exchange(old).is_none());
+        assert_eq!(recorder.exchange(new).unwrap().request.body, "");
     }
 
     #[test]

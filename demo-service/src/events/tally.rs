@@ -36,7 +36,7 @@ impl Tally {
                     self.stale_writes_accepted += u32::from(Some(token) < newest);
                 }
                 What::WriteRefused { token, .. } => {
-                    self.stale_writes_rejected += u32::from(Some(token) < newest);
+                    self.stale_writes_rejected += u32::from(token.is_some() && token < newest);
                 }
                 What::Verdict {
                     lost_update,

@@ -61,33 +61,17 @@ pub(super) async fn write<DB: Ledger>(
     check_balance(balance)?;
     let token = fenced.token();
     let writing = fenced_write(app.clone(), fenced, id.clone(), balance);
-    match time_limit::to_the_end(app.time_limit, writing).await {
-        Ok((receipt, before)) => {
-            let (token, high_water, after) = (Some(token), Some(receipt.token()), balance);
-            let written = What::WriteAccepted {
-                token,
-                status: 200,
-                high_water,
-                before,
-                after,
-            };
-            witness.note(&resource, written);
-            Ok((receipt, Json(AccountBody { id, balance })))
-        }
-        Err(error) => {
-            if let ApiError::Fence(FenceError::Stale { high_water, .. }) = error {
-                let (status, high_water) = (412, Some(high_water));
-                let refused = What::WriteRefused {
-                    token,
-                    status,
-                    high_water,
-                    attempted: balance,
-                };
-                witness.note(&resource, refused);
-            }
-            Err(error)
-        }
-    }
+    // That it was refused is taken down around the handler: the edge refuses, too.
+    let (receipt, before) = time_limit::to_the_end(app.time_limit, writing).await?;
+    let written = What::WriteAccepted {
+        token: Some(token),
+        status: 200,
+        high_water: Some(receipt.token()),
+        before,
+        after: balance,
+    };
+    witness.note(&resource, written);
+    Ok((receipt, Json(AccountBody { id, balance })))
 }
 
 async fn fenced_write<DB: Ledger>(

@@ -158,7 +158,7 @@ pub(super) async fn inspect<DB: Ledger>(
 }
 
 /// A resource as anybody may see it.
-pub(super) fn view(resource: ResourceName, inspection: Inspection) -> InspectBody {
+pub(crate) fn view(resource: ResourceName, inspection: Inspection) -> InspectBody {
     let lease = inspection.holder.map(|holder| LeaseView {
         token: holder.token,
         holder_fingerprint: holder.fingerprint,

@@ -65,7 +65,7 @@ pub(super) const LOCK_UNAVAILABLE: ProblemType = ProblemType::new(
     "The lock service is not available",
 );
 
-const ROUTE_UNKNOWN: ProblemType = ProblemType::new(
+pub(crate) const ROUTE_UNKNOWN: ProblemType = ProblemType::new(
     "route-unknown",
     StatusCode::NOT_FOUND,
     "There is nothing at this path",

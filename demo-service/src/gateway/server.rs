@@ -1,6 +1,6 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::Router;
+use axum::{Router, middleware::from_fn_with_state};
 use fenced_store::Protected;
 use lock_core::{ErrorKind, InitialToken, LockManager};
 use tokio::{
@@ -16,6 +16,7 @@ use super::{
     idempotency::Idempotency,
     router::{finish, router},
     tokens::Tokens,
+    traffic, wiretap,
 };
 use crate::{
     address::Address,
@@ -73,10 +74,18 @@ impl Gateway {
             time_limit: setup.limits.request_time,
             waiting: Arc::new(Semaphore::new(setup.limits.waiting)),
         };
+        let recorder = app.recorder.clone();
+        let mut router = router(app);
+        if let Some(recorder) = recorder {
+            router = router.layer(from_fn_with_state(recorder, wiretap::take_down));
+        }
+        if let Some(traffic) = setup.traffic {
+            router = router.layer(from_fn_with_state(traffic, traffic::count));
+        }
         Self {
             locks,
             store_kind,
-            router: router(app),
+            router,
             closing,
         }
     }
@@ -89,6 +98,11 @@ impl Gateway {
         let more = routes(self.closing.subscribe());
         self.router = self.router.merge(more);
         self
+    }
+
+    /// The lock service.
+    pub(crate) const fn locks(&self) -> &LockManager {
+        &self.locks
     }
 
     /// The kind of lock service, such as `redis`.

@@ -2,7 +2,7 @@ use fenced_store::http::signed::{KeyRing, Secret};
 use lock_core::InitialToken;
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use super::Limits;
+use super::{Limits, Traffic};
 use crate::{cli::AdminToken, events::Recorder};
 
 /// What a gateway is to be like. The default is one that nobody watches and clients are trusted by.
@@ -17,6 +17,8 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     /// Takes down what clients of the scenario do.
     pub(crate) recorder: Option<Recorder>,
+    /// Counts what all clients do.
+    pub(crate) traffic: Option<Traffic>,
     /// What `/metrics` shows.
     pub(crate) metrics: Option<PrometheusHandle>,
     /// What operators have to show; without it there is nothing for them.

@@ -1,12 +1,15 @@
 use std::convert::Infallible;
 
-use axum::{extract::FromRequestParts, http::request::Parts};
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, request::Parts},
+};
 use fenced_store::http::{FENCING_TOKEN, FencingHeader};
 use lock_core::{FencingToken, ResourceName};
 
 use super::{app::App, wire::CLIENT_HEADER};
 use crate::{
-    events::{ClientName, Recorder, What},
+    events::{ClientName, ExchangeId, Recorder, What},
     ledger::Ledger,
 };
 
@@ -14,6 +17,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct Witness {
     taking_down: Option<(Recorder, ClientName)>,
+    /// Where the request itself is taken down.
+    exchange: Option<ExchangeId>,
     /// The token as the request has it, right or wrong.
     token: Option<FencingToken>,
 }
@@ -21,7 +26,7 @@ pub(super) struct Witness {
 impl Witness {
     pub(super) fn note(&self, resource: &ResourceName, what: What) {
         if let Some((recorder, client)) = &self.taking_down {
-            recorder.note(resource, Some(*client), what);
+            recorder.note_seen(resource, Some(*client), self.exchange, what);
         }
     }
 
@@ -35,18 +40,27 @@ impl<DB: Ledger> FromRequestParts<App<DB>> for Witness {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &App<DB>) -> Result<Self, Infallible> {
-        let named = |name: &ClientName| {
-            parts
-                .headers
-                .get(CLIENT_HEADER)
-                .is_some_and(|value| value == name.as_str())
-        };
-        let client = [ClientName::One, ClientName::Two].into_iter().find(named);
-        let token = parts.headers.get(&FENCING_TOKEN);
-        let token = token.and_then(|value| FencingHeader::parse(value.as_bytes()).ok());
         Ok(Self {
-            taking_down: app.recorder.clone().zip(client),
-            token: token.map(|header| header.token()),
+            taking_down: app.recorder.clone().zip(client(&parts.headers)),
+            exchange: parts.extensions.get().map(|Taken(exchange)| *exchange),
+            token: token(&parts.headers),
         })
     }
+}
+
+/// In the extensions of a request that is taken down.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken(pub(super) ExchangeId);
+
+/// Which client of the scenario sends this, if it is one.
+pub(super) fn client(headers: &HeaderMap) -> Option<ClientName> {
+    let name = headers.get(CLIENT_HEADER)?;
+    let clients = [ClientName::One, ClientName::Two];
+    clients.into_iter().find(|client| name == client.as_str())
+}
+
+/// The number of the token in a request, right or wrong.
+pub(super) fn token(headers: &HeaderMap) -> Option<FencingToken> {
+    let header = FencingHeader::parse(headers.get(&FENCING_TOKEN)?.as_bytes());
+    header.ok().map(|header| header.token())
 }

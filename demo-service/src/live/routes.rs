@@ -3,7 +3,7 @@ use std::{convert::Infallible, net::SocketAddr, time::Duration};
 use axum::{
     Json, Router,
     extract::{Path, Query, Request, State},
-    http::{HeaderName, StatusCode, header},
+    http::{StatusCode, header},
     middleware::{self, Next},
     response::{
         IntoResponse, Response,
@@ -13,17 +13,24 @@ use axum::{
 };
 use fenced_store::http::Problem;
 use futures_util::{Stream, stream};
+use lock_core::LockManager;
 use serde::Deserialize;
-use tokio::sync::watch;
+use tokio::{
+    sync::watch,
+    time::{Instant, interval_at},
+};
 use tower_http::csrf::CsrfLayer;
 
 use super::{
+    assets,
+    locks::LockWatch,
     studio::{Settings, Studio},
     view::View,
+    wire::WireView,
 };
 use crate::{
-    events::Act,
-    gateway::problems,
+    events::{Act, ExchangeId, Recording},
+    gateway::{Traffic, problems},
     report::{self, Scene},
     scenario::Cue,
 };
@@ -32,30 +39,43 @@ use crate::{
 const TTL_MS: std::ops::RangeInclusive<u64> = 300..=10_000;
 const PAUSE_MS_MAX: u64 = 30_000;
 
+/// What the page is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    pub(crate) studio: Studio,
+    pub(crate) locks: LockManager,
+    pub(crate) store_kind: &'static str,
+    pub(crate) traffic: Traffic,
+}
+
 #[derive(Clone)]
 struct Live {
     studio: Studio,
+    watch: LockWatch,
+    kinds: [&'static str; 2],
     is_closing: watch::Receiver<bool>,
 }
 
 /// The page and what it asks for. Only for those who came to `addr` by its own name, so that no
 /// page of somebody else's can have processes started here: `Host` keeps out names that were made
 /// to point here, the origin those who send a form.
-pub(crate) fn router(
-    studio: Studio,
-    addr: SocketAddr,
-    is_closing: watch::Receiver<bool>,
-) -> Router {
+pub(crate) fn router(page: Page, addr: SocketAddr, is_closing: watch::Receiver<bool>) -> Router {
+    let live = Live {
+        studio: page.studio,
+        kinds: [page.locks.backend_kind(), page.store_kind],
+        watch: LockWatch::new(page.locks, page.traffic),
+        is_closing,
+    };
     Router::new()
-        .route("/", get(page))
-        .route("/live/page.css", get(style))
-        .route("/live/page.js", get(script))
+        .merge(assets::routes())
         .route("/live/run", get(view).post(play))
         .route("/live/cue", post(cue))
         .route("/live/changes", get(changes))
         .route("/live/recording.json", get(recording))
         .route("/live/picture/{act}", get(picture))
-        .with_state(Live { studio, is_closing })
+        .route("/live/wire/{exchange}", get(wire))
+        .route("/live/locks", get(locks))
+        .with_state(live)
         .route_layer(CsrfLayer::new())
         .route_layer(middleware::from_fn_with_state(addr, own_name))
 }
@@ -76,41 +96,6 @@ async fn own_name(State(addr): State<SocketAddr>, request: Request, next: Next) 
     Problem::new(problems::MISDIRECTED)
         .detail(detail)
         .into_response()
-}
-
-async fn page() -> impl IntoResponse {
-    // Pictures bring a style element of their own; nothing else comes from anywhere else.
-    const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
-                          connect-src 'self'; img-src 'self' data: blob:; base-uri 'none'; \
-                          form-action 'none'; frame-ancestors 'none'";
-    let headers = [
-        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::CACHE_CONTROL, "no-cache"),
-    ];
-    (headers, include_str!("page/index.html"))
-}
-
-async fn style() -> impl IntoResponse {
-    asset("text/css; charset=utf-8", include_str!("page/page.css"))
-}
-
-async fn script() -> impl IntoResponse {
-    asset(
-        "text/javascript; charset=utf-8",
-        include_str!("page/page.js"),
-    )
-}
-
-fn asset(
-    kind: &'static str,
-    text: &'static str,
-) -> ([(HeaderName, &'static str); 2], &'static str) {
-    let headers = [
-        (header::CONTENT_TYPE, kind),
-        (header::CACHE_CONTROL, "no-cache"),
-    ];
-    (headers, text)
 }
 
 async fn view(State(live): State<Live>) -> Json<View> {
@@ -196,8 +181,60 @@ async fn picture(
     }
 }
 
-async fn recording(State(live): State<Live>) -> impl IntoResponse {
+/// Everything that is needed to draw the run again: `demo-service draw` does.
+async fn recording(State(live): State<Live>) -> Response {
+    let status = live.studio.status();
+    let Some(settings) = status.settings else {
+        return StatusCode::NO_CONTENT.into_response();
+    };
     let disposition = "attachment; filename=\"recording.json\"";
+    let [lock, store] = live.kinds.map(str::to_owned);
+    let mut events = live.studio.record().0;
+    // It is the only one of its recording, whatever was played before.
+    events.iter_mut().for_each(|event| event.run = 1);
+    let recording = Recording {
+        lock,
+        store,
+        ttl_ms: settings.ttl_ms,
+        pause_ms: settings.pause_ms,
+        runs: 1,
+        events,
+    };
     let headers = [(header::CONTENT_DISPOSITION, disposition)];
-    (headers, Json(live.studio.record().0))
+    (headers, Json(recording)).into_response()
+}
+
+/// A request as it was on the wire, and as a command.
+async fn wire(State(live): State<Live>, Path(exchange): Path<ExchangeId>) -> Response {
+    match live.studio.exchange(exchange) {
+        Some(exchange) => {
+            // There are tokens in it.
+            let headers = [(header::CACHE_CONTROL, "no-store")];
+            (headers, Json(WireView::of(&exchange, live.studio.url()))).into_response()
+        }
+        None => Problem::new(problems::ROUTE_UNKNOWN)
+            .detail("this request is not of the run that is shown")
+            .into_response(),
+    }
+}
+
+/// The lock service as it is, once a second, until the gateway closes.
+async fn locks(State(live): State<Live>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let ticks = interval_at(Instant::now(), LockWatch::PACE);
+    let events = stream::unfold(
+        (ticks, live.watch, live.is_closing),
+        |(mut ticks, watch, mut closing)| async move {
+            let look = async {
+                ticks.tick().await;
+                watch.look().await
+            };
+            let seen = tokio::select! {
+                seen = look => seen,
+                _closing = closing.wait_for(|closing| *closing) => return None,
+            };
+            let event = Event::default().data(&*seen);
+            Some((Ok(event), (ticks, watch, closing)))
+        },
+    );
+    Sse::new(events)
 }

@@ -12,9 +12,9 @@ use tokio::{
 use crate::{
     cli::millis,
     client::GatewayClient,
-    events::{Act, Event, Recorder},
+    events::{Act, Event, Exchange, ExchangeId, Recorder},
     failure::Failure,
-    scenario::{Cue, Director, Hand},
+    scenario::{Cue, Director, Hand, Story},
 };
 
 /// Plays the scenario when a visitor of the page says so, one run at a time.
@@ -32,6 +32,8 @@ pub(crate) struct Studio {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Settings {
+    #[serde(default)]
+    pub(super) story: Story,
     pub(super) ttl_ms: u64,
     pub(super) pause_ms: u64,
     /// Whether the visitor stops and resumes client 1, instead of the clock.
@@ -73,6 +75,11 @@ impl Studio {
             changes,
             stage: Arc::default(),
         }
+    }
+
+    /// Where the gateway is.
+    pub(super) fn url(&self) -> &str {
+        &self.gateway
     }
 
     /// What the gateway has to record with.
@@ -124,7 +131,7 @@ impl Studio {
                         "the act was not played to its end".into(),
                     )),
                 };
-                playing.result = director.play(run, act, hand).await;
+                playing.result = director.play(run, act, settings.story, hand).await;
             };
             stage.acts.spawn(playing);
         }
@@ -149,6 +156,11 @@ impl Studio {
             settings: stage.settings,
             failure: stage.failure.clone(),
         }
+    }
+
+    /// A request of the present run, or the last one.
+    pub(super) fn exchange(&self, id: ExchangeId) -> Option<Exchange> {
+        self.recorder.exchange(id)
     }
 
     /// The events of the run so far, with times that count from its start; and the time now.

@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use super::studio::Studio;
 use crate::{
-    events::{Act, ClientName, Event, What},
+    events::{Act, ClientName, Event, ExchangeId, What},
     report::{self, Scene},
 };
 
@@ -41,6 +41,8 @@ struct Told {
     at_ms: u64,
     lane: String,
     text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exchange: Option<ExchangeId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -88,6 +90,7 @@ impl ActView {
                     at_ms: event.at_ms,
                     lane: event.lane.to_string(),
                     text: event.to_string(),
+                    exchange: event.exchange,
                 })
                 .collect(),
         }
@@ -97,19 +100,17 @@ impl ActView {
 fn state_of_client_1(events: &[&Event], playing: bool) -> ClientState {
     let own = events
         .iter()
-        .rfind(|event| event.client == Some(ClientName::One));
-    match own.map(|event| &event.what) {
-        Some(_) if !playing => ClientState::Gone,
-        // Others may do something about its lease while it stands still.
-        Some(_) if is_stopped(events) => ClientState::Stopped,
-        Some(_) => ClientState::Running,
-        None => ClientState::Gone,
+        .filter(|event| event.client == Some(ClientName::One));
+    let is_gone = !playing || own.clone().count() == 0;
+    // Others may do something about its lease while it stands still.
+    let last = own.rev().find_map(|event| match event.what {
+        What::Paused { .. } => Some(ClientState::Stopped),
+        What::Resumed { .. } => Some(ClientState::Running),
+        What::Killed { .. } => Some(ClientState::Gone),
+        _ => None,
+    });
+    match is_gone {
+        true => ClientState::Gone,
+        false => last.unwrap_or(ClientState::Running),
     }
-}
-
-fn is_stopped(events: &[&Event]) -> bool {
-    let last = events
-        .iter()
-        .rfind(|event| matches!(event.what, What::Paused { .. } | What::Resumed { .. }));
-    last.is_some_and(|event| matches!(event.what, What::Paused { .. }))
 }

@@ -1,6 +1,6 @@
 use lock_core::FencingToken;
 
-use crate::events::{Act, ClientName, Event, What};
+use crate::events::{Act, ClientName, Event, ExchangeId, What};
 
 /// One act as it is drawn: spans and points on one line of time, in milliseconds from its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +12,10 @@ pub(crate) struct Scene {
     /// From the grant to the answer to the write: as long as the client believes in its lease.
     pub(super) sections: Vec<Span>,
     pub(super) pauses: Vec<Span>,
+    /// Who was killed, and when.
+    pub(super) kills: Vec<(ClientName, u64)>,
+    /// Who was handed the token of somebody else, and when.
+    pub(super) loans: Vec<(ClientName, u64)>,
     pub(super) leases: Vec<LeaseBar>,
     pub(super) accesses: Vec<Access>,
     /// The store's mark from a time on. Empty where nobody looks at it.
@@ -43,22 +47,46 @@ pub(super) struct Access {
     pub(super) at_ms: u64,
     pub(super) balance: i64,
     pub(super) kind: AccessKind,
+    /// The request, for those who want to see it.
+    pub(super) exchange: Option<ExchangeId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AccessKind {
     Read,
-    /// `overwritten` if it was stale: a balance that its client never saw.
     Accepted {
         token: Option<FencingToken>,
         status: u16,
-        overwritten: Option<i64>,
+        /// What is wrong with that, if anything is.
+        wrong: Option<Wrong>,
     },
     Refused {
-        token: FencingToken,
+        token: Option<FencingToken>,
         status: u16,
         high_water: Option<FencingToken>,
+        why: Refusal,
     },
+}
+
+/// A write that should not have been accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// Its lease was over, or somebody else had written since its client had looked.
+    Overwrote(Option<i64>),
+    /// Nobody was ever granted its token.
+    Forged,
+}
+
+/// Why a write was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// A later holder has taken over.
+    Stale,
+    /// Another write with the same token had the same number.
+    OutOfOrder,
+    /// The token is not authentic.
+    NotAuthentic,
+    Other,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +121,8 @@ impl Scene {
             waits: Vec::new(),
             sections: Vec::new(),
             pauses: Vec::new(),
+            kills: Vec::new(),
+            loans: Vec::new(),
             leases: Vec::new(),
             accesses: Vec::new(),
             high_water: Vec::new(),
@@ -102,7 +132,7 @@ impl Scene {
             let at_ms = event.at_ms - first.at_ms;
             scene.length_ms = std::cmp::max(scene.length_ms, at_ms);
             match event.client {
-                Some(client) => scene.follow(client, at_ms, &event.what),
+                Some(client) => scene.follow(client, at_ms, event),
                 None => scene.conclude(&event.what),
             }
         }
@@ -130,7 +160,8 @@ impl Scene {
         self.verdict.is_some_and(|verdict| verdict.lost_update)
     }
 
-    fn follow(&mut self, client: ClientName, at_ms: u64, what: &What) {
+    fn follow(&mut self, client: ClientName, at_ms: u64, event: &Event) {
+        let what = &event.what;
         match *what {
             What::AcquireRequested { .. } => self.waits.push(Span::open(client, at_ms)),
             What::Held { .. } => close(&mut self.waits, client, at_ms),
@@ -163,12 +194,22 @@ impl Scene {
             }
             What::Paused { .. } => self.pauses.push(Span::open(client, at_ms)),
             What::Resumed { .. } => close(&mut self.pauses, client, at_ms),
-            _ => self.follow_access(client, at_ms, what),
+            What::Killed { .. } => {
+                self.kills.push((client, at_ms));
+                for spans in [&mut self.waits, &mut self.sections, &mut self.pauses] {
+                    close(spans, client, at_ms);
+                }
+            }
+            What::Shared { .. } => {
+                self.loans.push((client, at_ms));
+                self.sections.push(Span::open(client, at_ms));
+            }
+            _ => self.follow_access(client, at_ms, event),
         }
     }
 
-    fn follow_access(&mut self, client: ClientName, at_ms: u64, what: &What) {
-        let (balance, kind) = match *what {
+    fn follow_access(&mut self, client: ClientName, at_ms: u64, event: &Event) {
+        let (balance, kind) = match event.what {
             What::Read { balance } => (balance, AccessKind::Read),
             What::WriteAccepted {
                 token,
@@ -177,29 +218,29 @@ impl Scene {
                 after,
                 ..
             } => {
-                let overwritten = before.filter(|_| token < self.newest());
-                (
-                    after,
-                    AccessKind::Accepted {
-                        token,
-                        status,
-                        overwritten,
-                    },
-                )
+                let wrong = self.wrong(client, token, before);
+                let kind = AccessKind::Accepted {
+                    token,
+                    status,
+                    wrong,
+                };
+                (after, kind)
             }
             What::WriteRefused {
                 token,
                 status,
                 high_water,
                 attempted,
-            } => (
-                attempted,
-                AccessKind::Refused {
+                ref problem,
+            } => {
+                let kind = AccessKind::Refused {
                     token,
                     status,
                     high_water,
-                },
-            ),
+                    why: Refusal::of(problem),
+                };
+                (attempted, kind)
+            }
             _ => return,
         };
         if kind != AccessKind::Read {
@@ -210,7 +251,26 @@ impl Scene {
             at_ms,
             balance,
             kind,
+            exchange: event.exchange,
         });
+    }
+
+    /// What is wrong with a write that was accepted. Only what was recorded counts.
+    fn wrong(
+        &self,
+        client: ClientName,
+        token: Option<FencingToken>,
+        before: Option<i64>,
+    ) -> Option<Wrong> {
+        let granted = |lease: &LeaseBar| Some(lease.token) == token;
+        if token.is_some() && !self.leases.iter().any(granted) {
+            return Some(Wrong::Forged);
+        }
+        let reads = |access: &&Access| access.client == client && access.kind == AccessKind::Read;
+        let seen = self.accesses.iter().rfind(reads);
+        let seen = seen.map(|access| access.balance);
+        let is_unseen = seen.is_some() && before.is_some() && seen != before;
+        (token < self.newest() || is_unseen).then_some(Wrong::Overwrote(before))
     }
 
     fn conclude(&mut self, what: &What) {
@@ -246,6 +306,18 @@ impl Scene {
         match digits.len() {
             0..=DIGITS => digits,
             length => format!("…{}", &digits[length - DIGITS + 2..]),
+        }
+    }
+}
+
+impl Refusal {
+    /// From the last part of the type of a problem document.
+    fn of(problem: &str) -> Self {
+        match problem {
+            "fencing-token-stale" => Self::Stale,
+            "fencing-sequence-stale" => Self::OutOfOrder,
+            "fencing-token-not-accepted" => Self::NotAuthentic,
+            _ => Self::Other,
         }
     }
 }
@@ -323,11 +395,7 @@ mod tests {
                 (21, One, written(1, 150, 110)),
             ],
         );
-        let overwritten = scene.accesses.iter().map(|access| match access.kind {
-            AccessKind::Accepted { overwritten, .. } => overwritten,
-            _ => None,
-        });
-        assert_eq!(overwritten.collect::<Vec<_>>(), [None, Some(150)]);
+        assert_eq!(wrongs(&scene), [None, Some(Wrong::Overwrote(Some(150)))]);
         assert_eq!(
             scene.sections[0],
             Span {
@@ -353,6 +421,61 @@ mod tests {
             scene.high_water.is_empty(),
             "nobody looks at it in this act"
         );
+    }
+
+    fn wrongs(scene: &Scene) -> Vec<Option<Wrong>> {
+        let wrongs = scene
+            .accesses
+            .iter()
+            .filter_map(|access| match access.kind {
+                AccessKind::Accepted { wrong, .. } => Some(wrong),
+                _ => None,
+            });
+        wrongs.collect()
+    }
+
+    #[test]
+    fn of_two_writes_with_one_token_the_second_overwrites_what_it_has_not_seen() {
+        let read = || What::Read { balance: 100 };
+        let scene = scene(
+            Act::Unfenced,
+            vec![
+                (0, One, granted(1)),
+                (1, One, read()),
+                (2, Two, What::Shared { token: token(1) }),
+                (3, Two, read()),
+                (4, Two, written(1, 100, 150)),
+                (5, One, written(1, 150, 110)),
+            ],
+        );
+        assert_eq!(wrongs(&scene), [None, Some(Wrong::Overwrote(Some(150)))]);
+        assert_eq!(scene.sections[1].client, Two);
+    }
+
+    #[test]
+    fn a_token_that_nobody_was_granted_is_a_forgery() {
+        let story = vec![
+            (0, One, granted(1)),
+            (1, One, written(1, 100, 110)),
+            (2, Two, written(9, 110, 0)),
+        ];
+        let scene = scene(Act::Unfenced, story);
+        assert_eq!(wrongs(&scene), [None, Some(Wrong::Forged)]);
+    }
+
+    #[test]
+    fn who_is_killed_believes_nothing_any_more() {
+        let story = vec![
+            (0, One, granted(1)),
+            (3, One, What::Paused { pid: 7 }),
+            (5, One, What::Killed { pid: 7 }),
+            (9, Two, granted(2)),
+        ];
+        let scene = scene(Act::Fenced, story);
+        assert_eq!(scene.sections[0].to_ms, 5);
+        assert_eq!(scene.pauses[0].to_ms, 5);
+        assert_eq!(scene.leases[0].span.to_ms, 9, "the lease lives on");
+        assert_eq!(scene.kills, [(One, 5)]);
     }
 
     #[test]

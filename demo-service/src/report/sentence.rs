@@ -1,4 +1,4 @@
-use super::scene::{AccessKind, Scene, Verdict};
+use super::scene::{AccessKind, Refusal, Scene, Verdict, Wrong};
 
 /// What an act came to, in a sentence or two. They fit into a line of the picture.
 pub(crate) fn sentence(scene: &Scene) -> String {
@@ -11,20 +11,54 @@ pub(crate) fn sentence(scene: &Scene) -> String {
     else {
         return "Not played to its end.".into();
     };
-    let refused = scene.accesses.iter().find_map(|access| match access.kind {
-        AccessKind::Refused { status, .. } => Some(status),
-        _ => None,
-    });
-    let told = if as_told { "" } else { " Not as told!" };
-    match (lost_update, refused) {
+    let told = match (lost_update, as_told) {
         (true, _) => format!(
-            "Lost update: the balance is {found}, it should be {expected}: \
-             a deposit is gone.{told}",
+            "{}: the balance is {found}, it should be {expected}.",
+            loss(scene)
         ),
-        (false, None) => format!("Nothing lost: the balance is {found}, as it should be.{told}"),
-        (false, Some(status)) => format!(
-            "Nothing lost: the late write got {status}. With a fresh lease and a fresh read the \
-             balance is {found}, as it should be.{told}",
+        (false, _) => format!(
+            "Nothing lost: {}the balance is {found}, as it should be.",
+            rescue(scene)
         ),
+    };
+    format!("{told}{}", if as_told { "" } else { " Not as told!" })
+}
+
+/// What went wrong, as far as the record shows it.
+fn loss(scene: &Scene) -> &'static str {
+    let is_forged = scene.accesses.iter().any(|access| {
+        let wrong = Some(Wrong::Forged);
+        matches!(access.kind, AccessKind::Accepted { wrong: found, .. } if found == wrong)
+    });
+    if is_forged {
+        "A write with a made-up token was taken"
+    } else {
+        "Lost update: one deposit has wiped out the other"
+    }
+}
+
+/// Why it went well, as the beginning of a sentence.
+fn rescue(scene: &Scene) -> String {
+    let refused = scene
+        .accesses
+        .iter()
+        .filter_map(|access| match access.kind {
+            AccessKind::Refused { status, why, .. } => Some((status, why)),
+            _ => None,
+        });
+    let refused: Vec<_> = refused.collect();
+    match (refused.first(), scene.kills.first()) {
+        (Some((status, Refusal::NotAuthentic)), _) => {
+            let times = refused.len();
+            format!("each of {times} made-up tokens got {status}, ")
+        }
+        (Some((status, Refusal::OutOfOrder)), _) => {
+            format!("the second write with one token got {status}. With a fresh read ")
+        }
+        (Some((status, _)), _) => {
+            format!("the late write got {status}. With a fresh lease and a fresh read ")
+        }
+        (None, Some(_)) => "the lease of the dead client ended by itself, and ".to_owned(),
+        (None, None) => String::new(),
     }
 }

@@ -68,26 +68,54 @@ fn document(scenes: &[Scene], heading: Heading) -> String {
 
 /// What the picture shows, for those who cannot see it.
 fn description(scenes: &[Scene]) -> String {
-    let verdicts = scenes.iter().filter_map(|scene| {
-        let Verdict {
-            expected,
-            found,
-            lost_update,
-            ..
-        } = scene.verdict?;
-        let what = if lost_update {
-            "an update is lost"
-        } else {
-            "nothing is lost"
-        };
-        let title = scene.act.title();
-        Some(format!(
-            "{title}: {what}, the balance is {found} and should be {expected}."
-        ))
+    let mut told = Vec::new();
+    if let Some(scene) = scenes.first() {
+        told.push(story(scene));
+    }
+    for scene in scenes {
+        if let Some(verdict) = scene.verdict {
+            let Verdict {
+                expected, found, ..
+            } = verdict;
+            let what = match verdict.lost_update {
+                true => "an update is lost",
+                false => "nothing is lost",
+            };
+            let title = scene.act.title();
+            told.push(format!(
+                "{title}: {what}, the balance is {found} and should be {expected}."
+            ));
+        }
+    }
+    told.join(" ")
+}
+
+/// What happens to the clients, as far as it shows.
+fn story(scene: &Scene) -> String {
+    let forged = scene.accesses.iter().any(|access| {
+        use super::scene::{AccessKind, Refusal, Wrong};
+        matches!(
+            access.kind,
+            AccessKind::Refused {
+                why: Refusal::NotAuthentic,
+                ..
+            } | AccessKind::Accepted {
+                wrong: Some(Wrong::Forged),
+                ..
+            }
+        )
     });
-    let story = "Client 1 acquires a lease and is stopped past its end. Client 2 acquires the next \
-                 lease and writes. Client 1 is resumed and writes what it had computed before.";
-    verdicts.fold(story.to_owned(), |text, verdict| {
-        format!("{text} {verdict}")
-    })
+    let middle = if forged {
+        "Client 1 makes its deposit. Client 2 writes with tokens that it has made up."
+    } else if !scene.kills.is_empty() {
+        "It is killed, its lease ends by itself, and client 2 acquires the next one and writes."
+    } else if !scene.loans.is_empty() {
+        "Client 2 is handed the same token, and both write."
+    } else if !scene.pauses.is_empty() {
+        "It is stopped past the end of its lease. Client 2 acquires the next lease and writes. \
+         Client 1 is resumed and writes what it had computed before."
+    } else {
+        "It works under it."
+    };
+    format!("Client 1 acquires a lease. {middle}")
 }

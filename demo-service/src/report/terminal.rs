@@ -187,10 +187,7 @@ fn marks(scene: &Scene) -> Lane {
 const fn written(kind: AccessKind) -> Option<char> {
     match kind {
         AccessKind::Read => None,
-        AccessKind::Accepted {
-            overwritten: Some(_),
-            ..
-        } => Some('!'),
+        AccessKind::Accepted { wrong: Some(_), .. } => Some('!'),
         AccessKind::Accepted { .. } => Some('✓'),
         AccessKind::Refused { .. } => Some('✗'),
     }

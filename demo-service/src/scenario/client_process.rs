@@ -12,7 +12,12 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{cli::WorkerArgs, events::ClientName, failure::Failure, worker::Step};
+use crate::{
+    cli::{WORKER_TOKEN, WorkerArgs},
+    events::ClientName,
+    failure::Failure,
+    worker::Step,
+};
 
 /// A client of the scenario: a real process that can be stopped and resumed.
 ///
@@ -110,6 +115,15 @@ impl ClientProcess {
             .map_err(Failure::machine("resuming a client process"))
     }
 
+    /// Ends the process with SIGKILL, stopped or not, and returns when it is gone.
+    ///
+    /// # Errors
+    /// If the operating system refuses.
+    pub(super) async fn kill(mut self) -> Result<(), Failure> {
+        let killed = self.child.kill().await;
+        killed.map_err(Failure::machine("killing a client process"))
+    }
+
     /// Waits for the process to end well.
     ///
     /// # Errors
@@ -194,6 +208,7 @@ fn command(args: &WorkerArgs) -> io::Result<Command> {
         .arg("worker")
         .args(["--gateway", &args.gateway])
         .args(["--client", args.client.as_str()])
+        .args(["--part", args.part.as_str()])
         .args(["--act", &args.act.to_string()])
         .args(["--account", &args.account])
         .args(["--deposit", &args.deposit.to_string()])
@@ -206,5 +221,9 @@ fn command(args: &WorkerArgs) -> io::Result<Command> {
         // A group of its own: Ctrl-C is for the scenario, which then ends its clients.
         .process_group(0)
         .kill_on_drop(true);
+    if let Some(token) = &args.token {
+        // Not on the command line, where everybody on this machine could read it.
+        command.env(WORKER_TOKEN, token);
+    }
     Ok(command)
 }

@@ -21,29 +21,35 @@ pub(crate) enum Hand {
 pub(crate) enum Cue {
     Pause,
     Resume,
+    Kill,
 }
 
 /// A visitor who went away lets the story go on, after this.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Hand {
-    /// Returns when client 1 is to be stopped.
-    pub(super) async fn pauses(&mut self) {
+    /// Returns when client 1 is to be stopped or killed, and says which.
+    pub(super) async fn pauses(&mut self) -> Cue {
         match self {
-            Self::Clock(_) => {}
-            Self::Visitor(cues) => wait_for(Cue::Pause, cues).await,
+            Self::Clock(_) => Cue::Pause,
+            Self::Visitor(cues) => either(Cue::Pause, cues).await,
         }
     }
 
-    /// Returns when client 1, which was stopped then, is to go on. The clock lets the other client
-    /// come to its end first.
-    pub(super) async fn resumes(&mut self, stopped: Instant, other_ends: impl Future<Output = ()>) {
+    /// Returns when client 1, which was stopped then, is to go on or to be killed, and says which.
+    /// The clock lets the other client come to its end first.
+    pub(super) async fn resumes(
+        &mut self,
+        stopped: Instant,
+        other_ends: impl Future<Output = ()>,
+    ) -> Cue {
         match self {
             Self::Clock(pause) => {
                 other_ends.await;
                 sleep_until((stopped + *pause).into()).await;
+                Cue::Resume
             }
-            Self::Visitor(cues) => wait_for(Cue::Resume, cues).await,
+            Self::Visitor(cues) => either(Cue::Resume, cues).await,
         }
     }
 
@@ -53,9 +59,18 @@ impl Hand {
     }
 }
 
-async fn wait_for(cue: Cue, cues: &mut mpsc::Receiver<Cue>) {
-    let told = async { while cues.recv().await.is_some_and(|told| told != cue) {} };
-    if timeout(PATIENCE, told).await.is_err() {
-        tracing::info!(?cue, "nobody says so: the story goes on");
-    }
+/// What comes first: this cue, or the end of client 1.
+async fn either(usual: Cue, cues: &mut mpsc::Receiver<Cue>) -> Cue {
+    let told = async {
+        while let Some(cue) = cues.recv().await {
+            if cue == usual || cue == Cue::Kill {
+                return cue;
+            }
+        }
+        usual
+    };
+    timeout(PATIENCE, told).await.unwrap_or_else(|_| {
+        tracing::info!(?usual, "nobody says so: the story goes on");
+        usual
+    })
 }

@@ -4,6 +4,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::{
     keeper::{Knowledge, keep},
+    part::Part,
     step::{Step, tell},
 };
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
 };
 
 /// How long one request for the lease waits in the lock service; then it is asked for again.
-const LONG_POLL: Duration = Duration::from_secs(20);
+pub(super) const LONG_POLL: Duration = Duration::from_secs(20);
 
 /// A client that makes one deposit.
 pub(super) struct Worker {
@@ -44,13 +45,21 @@ impl Worker {
             client,
             orders,
         };
+        if let Some(token) = worker.args.token.clone() {
+            // Somebody else has the lease and renews it; refused means that there is no more to do.
+            let _settled = worker.section(&token, None).await?;
+            return Ok(());
+        }
         loop {
             let lease = worker.acquire().await?;
             let (knowledge, known) = watch::channel(Knowledge::on_arrival(&lease));
-            tell(&Step::Acquired { token: lease.token });
+            tell(&Step::Acquired {
+                token: lease.token,
+                header: lease.fencing_token.clone(),
+            });
             let client = worker.client.clone();
             let pass = tokio::select! {
-                pass = worker.section(&lease, known) => pass?,
+                pass = worker.section(&lease.fencing_token, Some(known)) => pass?,
                 never = keep(&client, &lease, &knowledge) => match never {},
             };
             if let Pass::Done = pass {
@@ -74,49 +83,71 @@ impl Worker {
         }
     }
 
+    /// What is to be done while the lease lives. `known` is what is known of it, if it is its own.
     async fn section(
         &mut self,
-        lease: &LeaseBody,
-        mut known: watch::Receiver<Knowledge>,
+        token: &str,
+        mut known: Option<watch::Receiver<Knowledge>>,
     ) -> Result<Pass, ClientError> {
         let WorkerArgs {
             act,
+            part,
             ref account,
             deposit,
             ..
         } = self.args;
-        let token = Some(lease.fencing_token.as_str());
-        let balance = self.client.balance(act, account, token).await?;
-        tell(&Step::Read { balance });
+        let mut number = part.is_numbered(act).then_some(1);
+        loop {
+            let balance = self.client.balance(act, account, Some(token)).await?;
+            tell(&Step::Read { balance });
 
-        let balance = compute(balance, deposit, &mut known).await;
-        if !known.borrow().live() {
-            return Ok(Pass::Again);
-        }
-        tell(&Step::Ready { balance });
-        if self.orders.recv().await.is_none() {
-            return Ok(Pass::Done);
-        }
-        // The check above and this write are two steps. Whatever happens between them, happens.
-        match self.client.write(act, account, balance, token).await? {
-            WriteAnswer::Accepted { status, fenced } => {
-                tell(&Step::Written { status, fenced });
-                Ok(Pass::Done)
+            let balance = balance + deposit;
+            if let Some(known) = &mut known {
+                take_time(known).await;
+                if !known.borrow().live() {
+                    return Ok(Pass::Again);
+                }
             }
-            WriteAnswer::Refused { status, problem } => {
-                tell(&Step::Refused { status, problem });
-                Ok(Pass::Again)
+            tell(&Step::Ready { balance });
+            if self.orders.recv().await.is_none() {
+                return Ok(Pass::Done);
+            }
+            // The check above and this write are two steps. Whatever happens between them, happens.
+            let header = numbered(token, number);
+            let answer = self.client.write(act, account, balance, Some(&header));
+            let answer = answer.await?;
+            tell(&answer.clone().into());
+            match (answer, &mut number) {
+                (WriteAnswer::Accepted { .. }, _) => break,
+                // Another process was faster with this number: look again, and count on.
+                (WriteAnswer::Refused { problem, .. }, Some(number))
+                    if problem.ends_with("sequence-stale") =>
+                {
+                    *number += 1;
+                }
+                (WriteAnswer::Refused { .. }, _) => return Ok(Pass::Again),
             }
         }
+        if part == Part::Lend {
+            let _told = self.orders.recv().await;
+        }
+        Ok(Pass::Done)
     }
 }
 
 /// A computation that takes until the lease has been renewed once, or is lost.
-async fn compute(balance: i64, deposit: i64, known: &mut watch::Receiver<Knowledge>) -> i64 {
+async fn take_time(known: &mut watch::Receiver<Knowledge>) {
     // The sender lives as long as this future: an error cannot happen and would end the wait.
     let _ended = known
         .wait_for(|known| known.renewals > 0 || known.lost)
         .await
         .is_err();
-    balance + deposit
+}
+
+/// The token as it goes with a write of this number.
+fn numbered(token: &str, number: Option<u64>) -> String {
+    match number {
+        Some(number) => format!("{token};seq={number}"),
+        None => token.to_owned(),
+    }
 }

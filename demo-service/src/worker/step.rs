@@ -6,25 +6,38 @@ use std::{
 use lock_core::FencingToken;
 use serde::{Deserialize, Serialize};
 
+use crate::{client::WriteAnswer, events::Forgery};
+
 /// What a worker tells its parent: one line of JSON per step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub(crate) enum Step {
-    /// It has the lease.
-    Acquired { token: FencingToken },
+    /// It has the lease, and this `Fencing-Token` header with it.
+    Acquired { token: FencingToken, header: String },
     /// It has read the balance.
     Read { balance: i64 },
     /// It has computed the new balance, has just seen that its lease is live, and writes as soon as
     /// it is told to.
     Ready { balance: i64 },
+    /// It has made up a token, and writes with it as soon as it is told to.
+    Forged { forgery: Forgery },
     /// It has noticed that its lease ended.
     LeaseLost,
     /// The store took the write.
     Written { status: u16, fenced: bool },
-    /// The store refused the write; the worker starts afresh with a new lease.
+    /// The write was refused. A depositor starts afresh.
     Refused { status: u16, problem: String },
     /// It cannot go on.
     Failed { server_lost: bool, message: String },
+}
+
+impl From<WriteAnswer> for Step {
+    fn from(answer: WriteAnswer) -> Self {
+        match answer {
+            WriteAnswer::Accepted { status, fenced } => Self::Written { status, fenced },
+            WriteAnswer::Refused { status, problem } => Self::Refused { status, problem },
+        }
+    }
 }
 
 /// Writes one step to stdout at once.

@@ -18,11 +18,21 @@ pub struct Browser {
 /// What kind of screen it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Appearance {
-    /// A large window, light.
+pub enum Screen {
+    /// A large window.
     Desktop,
-    /// 360 px wide, dark.
+    /// 360 px wide.
     Phone,
+}
+
+/// Which colours its user prefers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Colours {
+    /// Dark on light.
+    Light,
+    /// Light on dark.
+    Dark,
 }
 
 impl Browser {
@@ -30,7 +40,7 @@ impl Browser {
     ///
     /// # Panics
     /// If `chromedriver` or `chromium` is not installed.
-    pub async fn start(appearance: Appearance) -> Self {
+    pub async fn start(screen: Screen, colours: Colours) -> Self {
         let driver = start(ServerKind::ChromeDriver, Vec::new()).await;
         let http = Client::builder().no_proxy().build();
         let http = http.unwrap_or_else(|error| panic!("an HTTP client: {error}"));
@@ -38,7 +48,7 @@ impl Browser {
         let capabilities = json!({ "capabilities": { "alwaysMatch": {
             "browserName": "chrome",
             "goog:loggingPrefs": { "browser": "ALL" },
-            "goog:chromeOptions": options(appearance),
+            "goog:chromeOptions": options(screen, colours),
         } } });
         let opened = ask(&http, Method::POST, &sessions, &capabilities).await;
         let id = opened["sessionId"].as_str().unwrap_or_default();
@@ -89,11 +99,23 @@ impl Browser {
         entries.iter().map(ToString::to_string).collect()
     }
 
-    /// The page as it looks, as base64 of a PNG.
+    /// Presses a key where the focus is. Keys without a letter have one of WebDriver's code points.
+    pub async fn press(&self, key: char) {
+        let (down, up) = (json!("keyDown"), json!("keyUp"));
+        let actions = [down, up].map(|kind| json!({ "type": kind, "value": key }));
+        let keyboard = json!({ "type": "key", "id": "keyboard", "actions": actions });
+        self.post("actions", json!({ "actions": [keyboard] })).await;
+    }
+
+    /// The whole page as it looks, also what would have to be scrolled to, as base64 of a PNG.
     pub async fn screenshot(&self) -> String {
-        let url = format!("{}/screenshot", self.session);
-        let shot = ask(&self.http, Method::GET, &url, &Value::Null).await;
-        shot.as_str().unwrap_or_default().to_owned()
+        let size = "return [innerWidth, document.documentElement.scrollHeight]";
+        let size = self.script(size).await;
+        let clip = json!({ "x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1 });
+        let params = json!({ "captureBeyondViewport": true, "clip": clip });
+        let command = json!({ "cmd": "Page.captureScreenshot", "params": params });
+        let shot = self.post("goog/cdp/execute", command).await;
+        shot["data"].as_str().unwrap_or_default().to_owned()
     }
 
     async fn post(&self, command: &str, body: Value) -> Value {
@@ -102,7 +124,7 @@ impl Browser {
     }
 }
 
-fn options(appearance: Appearance) -> Value {
+fn options(screen: Screen, colours: Colours) -> Value {
     let mut arguments = vec![
         "--headless=new",
         // Tests may run as root, where the sandbox does not work; pages are our own.
@@ -111,9 +133,11 @@ fn options(appearance: Appearance) -> Value {
         "--disable-dev-shm-usage",
         "--window-size=1500,1400",
     ];
-    let mut options = json!({});
-    if appearance == Appearance::Phone {
+    if colours == Colours::Dark {
         arguments.push("--blink-settings=preferredColorScheme=0");
+    }
+    let mut options = json!({});
+    if screen == Screen::Phone {
         let phone = json!({ "width": 360, "height": 760, "pixelRatio": 2.0 });
         options["mobileEmulation"] = json!({ "deviceMetrics": phone });
     }

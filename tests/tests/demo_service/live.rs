@@ -1,7 +1,8 @@
-//! What the live page asks of the gateway. The page itself is looked at by `live_page.rs`.
+//! What the live page asks of the gateway. The page itself is looked at by `live_page`.
 
-use std::time::Duration;
+use std::{path::Path, process::Command, time::Duration};
 
+use e2e::{process::Process, warden::workspace_binary};
 use reqwest::{Method, header};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
@@ -59,7 +60,7 @@ fn client_1_is(state: &'static str) -> impl Fn(&Value) -> bool {
 #[tokio::test]
 async fn both_acts_go_as_told_and_are_drawn() {
     let gateway = Gateway::start().await;
-    let settings = json!({ "ttl_ms": 500, "pause_ms": 900 });
+    let settings = json!({ "ttl_ms": 1000, "pause_ms": 1500 });
     assert_eq!(play(&gateway, settings.clone()).await.status, 202);
     play(&gateway, settings)
         .await
@@ -85,9 +86,48 @@ async fn both_acts_go_as_told_and_are_drawn() {
     let future = picture(&format!("?until_ms={}", u64::MAX)).await;
     assert!(future.len() < 2 * whole.len(), "{} bytes", future.len());
 
+    // What is saved is drawn again, by the same code: nothing is said that was not said before.
     let recording = send(gateway.request(Method::GET, "/live/recording.json")).await;
-    let kinds: Vec<_> = recording.body.as_array().unwrap().iter().collect();
-    assert!(kinds.iter().any(|event| event["kind"] == "write_refused"));
+    let kinds = recording.body["events"].as_array().unwrap().iter();
+    assert!(kinds.clone().any(|event| event["kind"] == "write_refused"));
+    let saved = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(saved.path(), recording.body.to_string()).unwrap();
+    let drawn = drawn(saved.path());
+    for label in labels(&whole) {
+        assert!(labels(&drawn).contains(&label), "{label} is not drawn");
+    }
+    let words = recording.body.to_string();
+    assert!(
+        !words.contains("sig=") && !words.contains("hld="),
+        "{words}"
+    );
+}
+
+/// What `draw` makes of a recording.
+fn drawn(recording: &Path) -> String {
+    let mut draw = Command::new(workspace_binary("demo-service").unwrap());
+    let output = draw.arg("draw").arg(recording).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The words in a picture.
+fn labels(picture: &str) -> Vec<String> {
+    let texts = picture.split("<text").skip(1);
+    let words = texts.map(|text| text.split_once('>').unwrap().1.split_once('<').unwrap().0);
+    words.map(|label| label.trim().to_owned()).collect()
+}
+
+/// Whoever changes how pictures are drawn has this one drawn again, see CONTRIBUTING.
+#[test]
+fn the_picture_of_the_readme_is_drawn_from_its_record() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("docs");
+    let picture = std::fs::read_to_string(docs.join("pause.svg")).unwrap();
+    let redrawn = drawn(&docs.join("pause.json"));
+    assert!(
+        picture == redrawn,
+        "docs/pause.svg is not what `draw docs/pause.json` prints"
+    );
 }
 
 #[tokio::test]
@@ -107,21 +147,157 @@ async fn a_visitor_stops_client_1_and_a_pause_shorter_than_the_lease_does_no_har
 }
 
 #[tokio::test]
+async fn a_visitor_kills_client_1_and_no_other_process() {
+    let gateway = Gateway::start().await;
+    let settings = json!({ "ttl_ms": 1500, "pause_ms": 0, "by_hand": true });
+    play(&gateway, settings).await;
+    view_when(&gateway, client_1_is("running")).await;
+    cue(&gateway, "pause").await;
+    let view = view_when(&gateway, client_1_is("stopped")).await;
+    let pids: Vec<_> = view["acts"].as_array().unwrap().iter().map(pid).collect();
+    // A cue is a word: there is no way to say whom.
+    for whom in [json!({ "kill": 1 }), json!(["kill", 1]), json!("kill 1")] {
+        let request = gateway.request(Method::POST, "/live/cue").json(&whom);
+        assert!(send(request).await.status.is_client_error(), "{whom}");
+    }
+    cue(&gateway, "kill").await;
+    let view = view_when(&gateway, is_over).await;
+    for act in view["acts"].as_array().unwrap() {
+        assert_eq!(act["verdict"]["good"], true, "{view:#}");
+        assert_eq!(act["client_1"], "gone", "{view:#}");
+    }
+    for pid in pids {
+        let state = e2e::signal::state(pid);
+        assert!(state.is_none_or(|state| state == 'Z'), "{pid:?} lives on");
+    }
+    // Nobody is there any more who could be meant.
+    cue(&gateway, "kill").await;
+    assert_eq!(
+        send(gateway.request(Method::GET, "/healthz")).await.status,
+        200
+    );
+}
+
+#[tokio::test]
 async fn a_page_of_somebody_else_can_start_nothing() {
     let gateway = Gateway::start().await;
-    let run = || {
-        let settings = json!({ "ttl_ms": 500, "pause_ms": 900 });
+    let stories = ["pause", "kill", "race", "shared-token", "forgery"];
+    let run = |story: &str| {
+        let settings = json!({ "story": story, "ttl_ms": 500, "pause_ms": 900 });
         gateway.request(Method::POST, "/live/run").json(&settings)
     };
-    let cross_site = run().header("sec-fetch-site", "cross-site");
-    assert_eq!(send(cross_site).await.status, 403);
-    let other_origin = run().header(header::ORIGIN, "http://evil.example");
-    assert_eq!(send(other_origin).await.status, 403);
+    let told = |cue: &str| gateway.request(Method::POST, "/live/cue").json(&json!(cue));
+    let actions = || {
+        stories
+            .map(run)
+            .into_iter()
+            .chain(["pause", "resume", "kill"].map(told))
+    };
+    for action in actions() {
+        let cross_site = action.header("sec-fetch-site", "cross-site");
+        assert_eq!(send(cross_site).await.status, 403);
+    }
+    for action in actions() {
+        let other_origin = action.header(header::ORIGIN, "http://evil.example");
+        assert_eq!(send(other_origin).await.status, 403);
+    }
     // A name of theirs that leads here makes their page one of the same origin.
-    let rebound = run().header(header::HOST, "evil.example");
-    send(rebound).await.assert_problem(421, "misdirected");
+    for action in actions() {
+        let rebound = action.header(header::HOST, "evil.example");
+        send(rebound).await.assert_problem(421, "misdirected");
+    }
     let view = send(gateway.request(Method::GET, "/live/run")).await.body;
     assert_eq!(view["run"], 0, "{view}");
+}
+
+#[tokio::test]
+async fn under_a_name_that_is_not_ours_nothing_can_be_seen_either() {
+    let gateway = Gateway::start().await;
+    for path in [
+        "/",
+        "/live/page.js",
+        "/live/run",
+        "/live/wire/0",
+        "/live/locks",
+        "/live/changes",
+        "/live/recording.json",
+        "/live/picture/fenced",
+    ] {
+        let rebound = gateway
+            .request(Method::GET, path)
+            .header(header::HOST, "evil.example");
+        send(rebound).await.assert_problem(421, "misdirected");
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_for_other_machines_has_no_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+    // Also one that only this machine can reach has none if its address is not a loopback one.
+    let mut process = Process::spawn(
+        "demo-service",
+        ["serve", "--addr", "0.0.0.0:0", "--store", &store],
+    );
+    let line = process.line().await.unwrap();
+    let port = line.split_once("0.0.0.0:").unwrap().1;
+    let port = port.split(' ').next().unwrap();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    for path in ["", "live/run", "live/locks"] {
+        let answer = send(http.get(format!("http://127.0.0.1:{port}/{path}"))).await;
+        answer.assert_problem(404, "route-unknown");
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_shown_for_as_long_as_its_run_is() {
+    let gateway = Gateway::start().await;
+    let settings = json!({ "story": "forgery", "ttl_ms": 1500, "pause_ms": 0 });
+    play(&gateway, settings.clone()).await;
+    let view = view_when(&gateway, is_over).await;
+    let events = view["acts"][1]["events"].as_array().unwrap();
+    let refused = |event: &&Value| event["text"].as_str().unwrap().contains("403");
+    let exchange = &events.iter().find(refused).unwrap()["exchange"];
+    let wire = || gateway.request(Method::GET, &format!("/live/wire/{exchange}"));
+
+    let shown = send(wire()).await;
+    assert_eq!(shown.headers[header::CACHE_CONTROL], "no-store");
+    let request = &shown.body["request"];
+    assert!(
+        request["start"]
+            .as_str()
+            .unwrap()
+            .starts_with("PUT /v1/accounts/")
+    );
+    assert_eq!(request["body"], "{\"balance\":0}");
+    let response = &shown.body["response"];
+    assert_eq!(response["start"], "HTTP/1.1 403 Forbidden");
+    let body: Value = serde_json::from_str(response["body"].as_str().unwrap()).unwrap();
+    assert_eq!(body["status"], 403);
+
+    play(&gateway, settings).await;
+    send(wire()).await.assert_problem(404, "route-unknown");
+}
+
+#[tokio::test]
+async fn what_the_lock_service_holds_is_told_every_second() {
+    let gateway = Gateway::start().await;
+    let token = gateway.token("printer", 60_000).await;
+    let watch = gateway.request(Method::GET, "/live/locks").send();
+    let mut watch = watch.await.unwrap();
+    let mut next = async || {
+        let event = timeout(PATIENCE, watch.chunk()).await.unwrap().unwrap();
+        let event = String::from_utf8(event.unwrap().to_vec()).unwrap();
+        let data = event.strip_prefix("data: ").unwrap().trim_end();
+        serde_json::from_str::<Value>(data).unwrap()
+    };
+    let seen = next().await;
+    assert_eq!(seen["resources"][0]["resource"], "printer", "{seen}");
+    assert_eq!(seen["counts"]["grants"], 1, "{seen}");
+    assert_eq!(gateway.release("printer", &token).await.status, 204);
+    let seen = next().await;
+    assert_eq!(seen["resources"], json!([]), "{seen}");
+    assert_eq!(seen["counts"]["releases"], 1, "{seen}");
 }
 
 #[tokio::test]
@@ -137,6 +313,13 @@ async fn settings_that_cannot_be_are_refused() {
 
 #[tokio::test]
 async fn the_gateway_ends_although_a_page_listens_and_a_client_is_stopped() {
+    let signals = [(Signal::TERM, Some(0)), (Signal::KILL, None)];
+    for (signal, code) in signals {
+        ends_by(signal, code).await;
+    }
+}
+
+async fn ends_by(signal: Signal, code: Option<i32>) {
     let mut gateway = Gateway::start().await;
     let settings = json!({ "ttl_ms": 10_000, "pause_ms": 30_000 });
     play(&gateway, settings).await;
@@ -147,10 +330,10 @@ async fn the_gateway_ends_although_a_page_listens_and_a_client_is_stopped() {
         .await
         .unwrap();
     let pids: Vec<_> = view["acts"].as_array().unwrap().iter().map(pid).collect();
-    kill_process(gateway.process.id(), Signal::TERM).unwrap();
+    kill_process(gateway.process.id(), signal).unwrap();
     while let Ok(Some(_)) = changes.chunk().await {}
     let ended = timeout(PATIENCE, gateway.process.finish()).await.unwrap();
-    assert_eq!(ended.code(), Some(0));
+    assert_eq!(ended.code(), code);
     for pid in pids {
         let gone = async {
             while e2e::signal::state(pid).is_some_and(|state| state != 'Z') {

@@ -1,48 +1,75 @@
-// The live page. It holds no state of its own but the moment that is looked at: what happens is asked
-// for whenever the server says that there is something new, and while a run is under way, because
-// bars grow with time.
+// The live page. What happens is asked for whenever the server says that there is something new, and
+// while a run is under way, because bars grow with time. Pictures are drawn by the server.
 
-const byId = (id) => document.getElementById(id);
-const acts = ["unfenced", "fenced"];
-const seconds = (ms) => `${(ms / 1000).toFixed(2)} s`;
+import { byId, make, say, seconds, send } from "./dom.js";
+import { watch } from "./locks.js";
+import { startReplay } from "./replay.js";
+import { startTabs } from "./tabs.js";
+import { hideRequest, showRequest } from "./wire.js";
 
+const sections = ["unfenced", "fenced"].map(byId);
 // How often the pictures of a run that is under way are drawn again.
 const FRAME_MS = 150;
 
-let view = { run: 0, playing: false, now_ms: 0, acts: [] };
-// The moment of the replay; null shows all that there is.
-let moment = null;
-let drawing = false;
+const PLOTS = {
+  pause: "Client 1 is really stopped, right before its write, until the lock is no longer its own. Client 2 "
+    + "gets the lock and writes. Then client 1 wakes up and writes what it had computed.",
+  kill: "Client 1 is really killed while it has the lock, and gives nothing back. The lock frees itself, and "
+    + "client 2 goes on. Nothing is lost, with or without fencing: this is what leases are for.",
+  race: "Client 1 freezes until client 2 has the lock. Then both write at the same moment, and both are sure "
+    + "that the lock is theirs. Who arrives first is left to chance.",
+  "shared-token": "Client 1 hands its token to a second process, and both write. A token tells holders apart, "
+    + "not processes: with fencing, each write has a number too, and none is taken twice.",
+  forgery: "Client 2 never asks for the lock. It makes up tokens that look newer than any, and tries to empty "
+    + "the account with them. This is why tokens are signed.",
+};
+
+let view = { run: 0, playing: false, acts: [] };
+let refreshing = false;
 let again = false;
+const replay = startReplay(times, () => {
+  tell();
+  return drawAll();
+});
+
+function times() {
+  const all = view.acts.flatMap((act) => act.events.map((event) => event.at_ms));
+  return [...new Set(all)].sort((a, b) => a - b);
+}
 
 async function refresh() {
   // One at a time; whatever comes meanwhile is one more look.
-  if (drawing) { again = true; return; }
-  drawing = true;
+  if (refreshing) { again = true; return; }
+  refreshing = true;
   try {
     do {
       again = false;
-      const answer = await fetch("live/run");
-      const seen = await answer.json();
-      if (seen.run !== view.run || seen.playing) { moment = null; }
+      const seen = await (await fetch("live/run")).json();
+      if (seen.run !== view.run) { sections.forEach(hideRequest); }
+      if (seen.run !== view.run || seen.playing) { replay.reset(); }
       view = seen;
       tell();
-      await Promise.all(acts.map(draw));
+      await drawAll();
     } while (again);
   } catch {
     say("The gateway does not answer. Is it still running?", true);
   } finally {
-    drawing = false;
+    refreshing = false;
   }
 }
 
-async function draw(act) {
+const drawAll = () => Promise.all(sections.map(draw));
+
+async function draw(section) {
+  const moment = replay.moment();
   const until = moment === null ? "" : `?until_ms=${Math.round(moment)}`;
-  const answer = await fetch(`live/picture/${act}${until}`);
-  const place = byId(act).querySelector(".picture");
-  const link = byId(act).querySelector("a.svg");
+  const answer = await fetch(`live/picture/${section.id}${until}`);
+  const link = section.querySelector("a.svg");
   const svg = answer.status === 200 ? await answer.text() : "";
-  place.innerHTML = svg;
+  const picture = section.querySelector(".picture");
+  picture.innerHTML = svg;
+  // On a small screen: what happens now is at its right end.
+  if (view.playing) { picture.scrollLeft = picture.scrollWidth; }
   link.hidden = svg === "" || view.playing;
   if (!link.hidden) {
     URL.revokeObjectURL(link.href);
@@ -56,136 +83,106 @@ function tell() {
   for (const act of view.acts) {
     const section = byId(act.act);
     const verdict = section.querySelector(".verdict");
-    verdict.hidden = !act.verdict || moment !== null;
+    verdict.hidden = !act.verdict || replay.moment() !== null;
     if (act.verdict) {
       verdict.className = `verdict ${act.verdict.good ? "good" : "bad"}`;
       verdict.textContent = `${act.verdict.good ? "✓" : "✗"} ${act.verdict.sentence}`;
     }
-    const until = moment ?? Infinity;
-    const items = act.events.filter((event) => event.at_ms <= until).map((event) => {
-      const item = document.createElement("li");
-      const time = document.createElement("time");
-      time.textContent = seconds(event.at_ms);
-      item.append(time, ` ${event.lane}: ${event.text}`);
-      return item;
-    });
-    section.querySelector(".events").replaceChildren(...items);
+    tellEvents(section, act.events);
   }
   document.documentElement.dataset.playing = view.playing;
   const ready = view.acts.some((act) => act.client_1 === "running");
   const stopped = view.acts.some((act) => act.client_1 === "stopped");
+  const mine = view.playing && view.by_hand;
   byId("run").disabled = view.playing;
-  byId("hand").hidden = !byId("by-hand").checked && !(view.playing && view.by_hand);
-  byId("stop").disabled = !(view.playing && view.by_hand && ready && !stopped);
-  byId("resume").disabled = !(view.playing && view.by_hand && stopped);
+  byId("hand").hidden = !mine && !(isPause() && byId("by-hand").checked);
+  byId("stop").disabled = !(mine && ready && !stopped);
+  byId("resume").disabled = !(mine && stopped);
+  byId("kill").disabled = !(mine && (ready || stopped));
   const over = view.run > 0 && !view.playing;
   byId("replay").hidden = !over;
-  if (over) { showMoment(); }
+  if (over) { replay.show(); }
   if (view.failure) {
     say(`The run broke off: ${view.failure}`, true);
   } else if (view.playing) {
     say(progress(ready, stopped));
   } else if (view.run > 0) {
-    say("Both have come to their end. Drag the slider to look at any moment of it.");
+    say("That was it. Below the pictures you can look at any moment of it again.");
   }
 }
 
 function progress(ready, stopped) {
   if (!view.by_hand) { return "Both are being played…"; }
   if (stopped) {
-    return "Client 1 stands still, and client 2 waits for its lease to end. Resume client 1 when you like: "
+    return "Client 1 is frozen, and client 2 waits for its lock to end. Wake it up or kill it when you like: "
       + "before that, or after client 2 has written.";
   }
-  return ready ? "Client 1 works and renews its lease. Stop it when you like." : "Both have begun…";
+  return ready ? "Client 1 works and renews its lock. Freeze or kill it when you like." : "Both have begun…";
 }
 
-function say(text, isError = false) {
-  const status = byId("status");
-  if (status.textContent !== text) { status.textContent = text; }
-  status.className = isError ? "error" : "";
-}
-
-function end() {
-  const last = view.acts.flatMap((act) => act.events).reduce((most, event) => Math.max(most, event.at_ms), 0);
-  return last;
-}
-
-function showMoment() {
-  const slider = byId("moment");
-  slider.max = end();
-  slider.value = moment ?? end();
-  byId("moment-shown").textContent = seconds(moment ?? end());
-}
-
-async function send(path, body) {
-  const answer = await fetch(path, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
+// Only what has changed, so that a button that somebody is about to press stays where it is.
+function tellEvents(section, events) {
+  const list = section.querySelector(".events");
+  const moment = replay.moment() ?? Infinity;
+  events.forEach((event, place) => {
+    const where = event.text.startsWith(event.lane) ? "" : `${event.lane}: `;
+    const text = ` ${where}${event.text}`;
+    let item = list.children[place];
+    if (item?.dataset.key !== `${event.at_ms}${text}`) {
+      const told = [make("time", { textContent: seconds(event.at_ms) }), text];
+      const button = make("button", { type: "button" }, ...told);
+      button.dataset.exchange = event.exchange;
+      const fresh = make("li", {}, ...(event.exchange === undefined ? told : [button]));
+      fresh.dataset.key = `${event.at_ms}${text}`;
+      if (item) { item.replaceWith(fresh); } else { list.append(fresh); }
+      item = fresh;
+    }
+    item.hidden = event.at_ms > moment;
   });
-  if (!answer.ok) {
-    const problem = await answer.json().catch(() => ({}));
-    say(problem.detail ?? `The gateway answered ${answer.status}.`, true);
-  }
+  while (list.children.length > events.length) { list.lastChild.remove(); }
+}
+
+const story = () => document.querySelector('[name="story"]:checked').value;
+const isPause = () => story() === "pause";
+
+function tellPlot() {
+  byId("plot").textContent = PLOTS[story()];
+  for (const label of document.querySelectorAll(".of-pause")) { label.hidden = !isPause(); }
+  byId("pause-for").disabled = byId("by-hand").checked;
+  tell();
 }
 
 byId("controls").addEventListener("submit", async (event) => {
   event.preventDefault();
-  stopReplay();
+  replay.reset();
   byId("run").disabled = true;
-  await send("live/run", {
+  const begun = await send("live/run", {
+    story: story(),
     ttl_ms: Number(byId("ttl").value),
     pause_ms: Number(byId("pause-for").value),
-    by_hand: byId("by-hand").checked,
+    by_hand: isPause() && byId("by-hand").checked,
   });
-  await refresh();
+  if (begun) { await refresh(); } else { byId("run").disabled = view.playing; }
 });
-byId("stop").addEventListener("click", () => send("live/cue", "pause"));
-byId("resume").addEventListener("click", () => send("live/cue", "resume"));
-byId("by-hand").addEventListener("change", () => {
-  byId("pause-for").disabled = byId("by-hand").checked;
-  tell();
-});
+for (const [id, cue] of [["stop", "pause"], ["resume", "resume"], ["kill", "kill"]]) {
+  byId(id).addEventListener("click", () => send("live/cue", cue));
+}
+byId("by-hand").addEventListener("change", tellPlot);
+byId("stories").addEventListener("change", tellPlot);
 for (const [slider, shown] of [["ttl", "ttl-shown"], ["pause-for", "pause-shown"]]) {
   const show = () => { byId(shown).textContent = seconds(byId(slider).value); };
   byId(slider).addEventListener("input", show);
   show();
 }
-
-// The replay: the same pictures, up to a moment.
-let replaying = null;
-
-function stopReplay() {
-  if (replaying !== null) { cancelAnimationFrame(replaying); }
-  replaying = null;
-  byId("play-again").textContent = "▶ Play";
+for (const section of sections) {
+  section.addEventListener("click", (event) => {
+    const exchange = event.target.closest("[data-exchange]:not(.wire)")?.dataset.exchange;
+    if (exchange) { showRequest(section, exchange); }
+  });
 }
 
-async function lookAt(at) {
-  moment = at >= end() ? null : at;
-  tell();
-  await Promise.all(acts.map(draw));
-}
-
-byId("moment").addEventListener("input", () => {
-  stopReplay();
-  lookAt(Number(byId("moment").value));
-});
-byId("play-again").addEventListener("click", () => {
-  if (replaying !== null) { stopReplay(); return; }
-  byId("play-again").textContent = "Hold";
-  let at = moment ?? 0;
-  let before = performance.now();
-  const frame = async (now) => {
-    at += (now - before) * Number(byId("speed").value);
-    before = now;
-    await lookAt(at);
-    if (replaying === null) { return; }
-    if (moment === null) { stopReplay(); } else { replaying = requestAnimationFrame(frame); }
-  };
-  replaying = requestAnimationFrame(frame);
-});
-
+tellPlot();
+startTabs((panel) => watch(panel === "service"));
 setInterval(() => { if (view.playing) { refresh(); } }, FRAME_MS);
 const changes = new EventSource("live/changes");
 changes.addEventListener("message", refresh);

@@ -9,7 +9,7 @@ use super::{
     shapes::{Anchor, Glyph, arrow, colours, dot, line, round, text},
     time_axis::TimeAxis,
 };
-use crate::report::scene::{Access, AccessKind, Scene, Span};
+use crate::report::scene::{Access, AccessKind, Refusal, Scene, Span, Wrong};
 
 /// Two requests of one moment are drawn this far apart.
 const APART: f64 = 18.0;
@@ -51,7 +51,10 @@ fn place(scene: &Scene, access: &Access, axis: TimeAxis) -> f64 {
 
 fn request(access: &Access, x: f64) -> Group {
     let from_y = client_y(access.client) + 9.0;
-    let group = Group::new().set("class", colours(access.client));
+    let mut group = Group::new().set("class", colours(access.client));
+    if let Some(exchange) = access.exchange {
+        group = group.set("data-exchange", exchange);
+    }
     let write =
         |class, glyph| arrow(x, from_y, STORAGE - 9.0, "").add(dot(x, STORAGE, class, glyph));
     match access.kind {
@@ -63,9 +66,7 @@ fn request(access: &Access, x: f64) -> Group {
             let arrow = arrow(x, from_y, STORAGE - 6.0, "read");
             group.add(arrow).add(spot.set("class", "dot"))
         }
-        AccessKind::Accepted {
-            overwritten: None, ..
-        } => group.add(write("good-dot", Glyph::Check)),
+        AccessKind::Accepted { wrong: None, .. } => group.add(write("good-dot", Glyph::Check)),
         AccessKind::Accepted { .. } => group.add(write("bad-dot", Glyph::Bang)),
         AccessKind::Refused { .. } => group.add(write("bad-dot", Glyph::Cross)),
     }
@@ -78,28 +79,37 @@ fn label(scene: &Scene, access: &Access) -> (&'static str, Vec<String>) {
         AccessKind::Accepted {
             token,
             status,
-            overwritten,
+            wrong,
         } => {
             let token = token.map(|token| format!(", token {}", scene.short(token)));
-            let answer = format!("{status}{}", token.unwrap_or_default());
-            match overwritten {
-                None => (
-                    "small halo good-text",
-                    vec![format!("writes {balance}"), answer],
-                ),
-                Some(before) => (
-                    "small halo bad-text",
-                    vec![format!("writes {balance} over {before}"), answer],
-                ),
-            }
+            let mut answer = format!("{status}{}", token.unwrap_or_default());
+            let what = match wrong {
+                Some(Wrong::Overwrote(Some(before))) => format!("writes {balance} over {before}"),
+                Some(Wrong::Forged) => {
+                    answer = format!("{status}, made-up token");
+                    format!("writes {balance}")
+                }
+                Some(Wrong::Overwrote(None)) | None => format!("writes {balance}"),
+            };
+            let class = match wrong {
+                Some(_) => "small halo bad-text",
+                None => "small halo good-text",
+            };
+            (class, vec![what, answer])
         }
         AccessKind::Refused {
             token,
             status,
             high_water,
+            why,
         } => {
-            let mark = high_water.map(|mark| format!(" < {}", scene.short(mark)));
-            let reason = format!("{}{}", scene.short(token), mark.unwrap_or_default());
+            let token = token.map(|token| scene.short(token)).unwrap_or_default();
+            let reason = match (why, high_water) {
+                (Refusal::Stale, Some(mark)) => format!("{token} < {}", scene.short(mark)),
+                (Refusal::NotAuthentic, _) => "made-up token".to_owned(),
+                (Refusal::OutOfOrder, _) => "number used before".to_owned(),
+                _ => token,
+            };
             let what = format!("writes {balance}: refused");
             (
                 "small halo bad-text",

@@ -4,7 +4,7 @@ use svg::node::element::{Group, Line, Pattern, Rectangle, Title};
 
 use super::{
     act::{CLIENT_1, CLIENT_2, LOCK},
-    shapes::{Anchor, arrow, bar, colours, line, text, text_width},
+    shapes::{Anchor, Glyph, arrow, bar, colours, dot, line, text, text_width},
     time_axis::TimeAxis,
 };
 use crate::{
@@ -44,7 +44,44 @@ pub(super) fn clients(scene: &Scene, axis: TimeAxis, hatch: &str) -> Group {
     for pause in &scene.pauses {
         lanes = lanes.add(standing_still(pause, axis, hatch));
     }
+    for &(client, at_ms) in &scene.kills {
+        lanes = lanes.add(killed(axis.x(at_ms), client_y(client)));
+    }
+    for &(client, at_ms) in &scene.loans {
+        lanes = lanes.add(lent(axis.x(at_ms), client));
+    }
     lanes
+}
+
+fn killed(x: f64, y: f64) -> Group {
+    Group::new()
+        .add(dot(x, y, "bad-dot", Glyph::Cross))
+        .add(text(
+            x + 14.0,
+            y + 4.0,
+            Anchor::Start,
+            "small halo bad-text",
+            "killed by SIGKILL",
+        ))
+}
+
+/// A token on its way from one client to the other.
+fn lent(x: f64, client: ClientName) -> Group {
+    let (other, way) = match client {
+        ClientName::One => (ClientName::Two, -SECTION),
+        ClientName::Two => (ClientName::One, SECTION),
+    };
+    let (from, to) = (client_y(other) + way, client_y(client) - way);
+    Group::new()
+        .set("class", colours(client))
+        .add(arrow(x, from, to, "read").add(Title::new("the same token")))
+        .add(text(
+            x + 8.0,
+            f64::midpoint(LOCK + LEASE, to) + 4.0,
+            Anchor::Start,
+            "small halo client-text",
+            "gets the same token",
+        ))
 }
 
 fn waiting(wait: &Span, axis: TimeAxis) -> Group {

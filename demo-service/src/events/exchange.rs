@@ -1,0 +1,21 @@
+/// The number of a request in a record.
+pub(crate) type ExchangeId = u32;
+
+/// One request of a client, and the answer to it, as they were on the wire.
+///
+/// It holds secrets: tokens, and what an answer says of the holder of a lease.
+#[derive(Clone, Debug)]
+pub(crate) struct Exchange {
+    pub(crate) request: Message,
+    /// None while it is under way, or if nobody was there any more to be answered.
+    pub(crate) response: Option<Message>,
+}
+
+/// A request or a response of HTTP/1.1.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Message {
+    /// `PUT /v1/accounts/42 HTTP/1.1`, or `HTTP/1.1 200 OK`.
+    pub(crate) start: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}

@@ -1,0 +1,50 @@
+//! The files of the page. They are part of the program, so that it works without any other file and
+//! without a network.
+
+use axum::{
+    Router,
+    http::header,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+
+/// Pictures bring a style element of their own; nothing else comes from anywhere else.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+                      connect-src 'self'; img-src 'self' data: blob:; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
+
+const SCRIPTS: [(&str, &str); 6] = [
+    ("/live/page.js", include_str!("page/page.js")),
+    ("/live/dom.js", include_str!("page/dom.js")),
+    ("/live/locks.js", include_str!("page/locks.js")),
+    ("/live/replay.js", include_str!("page/replay.js")),
+    ("/live/tabs.js", include_str!("page/tabs.js")),
+    ("/live/wire.js", include_str!("page/wire.js")),
+];
+
+pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    let style = || async { asset("text/css", include_str!("page/page.css")) };
+    let routes = Router::new()
+        .route("/", get(page))
+        .route("/live/page.css", get(style));
+    SCRIPTS.into_iter().fold(routes, |routes, (path, script)| {
+        routes.route(
+            path,
+            get(move || async { asset("text/javascript", script) }),
+        )
+    })
+}
+
+async fn page() -> impl IntoResponse {
+    let policy = [(header::CONTENT_SECURITY_POLICY, POLICY)];
+    (policy, asset("text/html", include_str!("page/index.html")))
+}
+
+fn asset(kind: &'static str, text: &'static str) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, format!("{kind}; charset=utf-8")),
+        // A newer program has newer files at the same place.
+        (header::CACHE_CONTROL, "no-cache".to_owned()),
+    ];
+    (headers, text).into_response()
+}

@@ -1,0 +1,32 @@
+// The few things that all parts of the page need.
+
+export const byId = (id) => document.getElementById(id);
+
+export const seconds = (ms) => `${(ms / 1000).toFixed(2)} s`;
+
+/** An element with these properties and children. */
+export function make(tag, properties, ...children) {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
+}
+
+/** Tells the visitor, and whoever reads the page to one, how things are. */
+export function say(text, isError = false) {
+  const status = byId("status");
+  if (status.textContent !== text) { status.textContent = text; }
+  status.className = isError ? "error" : "";
+}
+
+/** Has the gateway do something; says so if it does not. */
+export async function send(path, body) {
+  const answer = await fetch(path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  }).catch(() => null);
+  if (answer?.ok) { return true; }
+  const problem = await answer?.json().catch(() => null);
+  say(problem?.detail ?? `The gateway does not do that (${answer?.status ?? "no answer"}).`, true);
+  return false;
+}

@@ -1,0 +1,100 @@
+use serde::Serialize;
+
+use crate::events::{Exchange, Message};
+
+/// A request and its answer, as they were on the wire.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct WireView {
+    request: MessageView,
+    /// None while it is under way, or if nobody was there any more to be answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response: Option<MessageView>,
+    /// The same request for a shell.
+    curl: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct MessageView {
+    start: String,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+impl WireView {
+    /// For the gateway at this URL.
+    pub(super) fn of(exchange: &Exchange, gateway: &str) -> Self {
+        Self {
+            request: MessageView::of(&exchange.request),
+            response: exchange.response.as_ref().map(MessageView::of),
+            curl: curl(&exchange.request, gateway),
+        }
+    }
+}
+
+impl MessageView {
+    fn of(message: &Message) -> Self {
+        let Message {
+            start,
+            headers,
+            body,
+        } = message.clone();
+        Self {
+            start,
+            headers,
+            body,
+        }
+    }
+}
+
+/// A command that sends the request once more. Headers that are about the connection are curl's own
+/// business, and the name of the client is left out: what a visitor does is no part of the story.
+fn curl(request: &Message, gateway: &str) -> String {
+    let mut words = request.start.split(' ');
+    let (method, path) = (words.next().unwrap_or("GET"), words.next().unwrap_or("/"));
+    let mut lines = vec![format!(
+        "curl -sS -i -X {method} {}",
+        quoted(&format!("{gateway}{path}"))
+    )];
+    for (name, value) in &request.headers {
+        if matches!(
+            name.as_str(),
+            "fencing-token" | "content-type" | "idempotency-key"
+        ) {
+            lines.push(format!("-H {}", quoted(&format!("{name}: {value}"))));
+        }
+    }
+    if !request.body.is_empty() {
+        lines.push(format!("--data {}", quoted(&request.body)));
+    }
+    lines.join(" \\\n  ")
+}
+
+/// One word for any POSIX shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_request_is_taken_for_a_command() {
+        let request = Message {
+            start: "PUT /v1/accounts/1 HTTP/1.1".into(),
+            headers: vec![
+                ("fencing-token".into(), "33;res=\"it's\"".into()),
+                ("host".into(), "127.0.0.1".into()),
+                ("demo-client".into(), "client-1".into()),
+            ],
+            body: "{\"balance\":1}';$(x)".into(),
+        };
+        let command = curl(&request, "http://127.0.0.1:1");
+        assert_eq!(
+            command,
+            "curl -sS -i -X PUT 'http://127.0.0.1:1/v1/accounts/1' \\\n  \
+             -H 'fencing-token: 33;res=\"it'\\''s\"' \\\n  \
+             --data '{\"balance\":1}'\\'';$(x)'"
+        );
+    }
+}

@@ -1,0 +1,14 @@
+//! The live page in a real browser: somebody plays the stories, stops and kills a client, looks
+//! again, reads what was on the wire, and watches the lock service.
+//!
+//! The tests leave screenshots in `target/screenshots`.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod by_hand;
+mod looks;
+mod page;
+mod replay;
+mod service;
+mod stories;
+mod wire;

@@ -1,0 +1,121 @@
+use std::path::Path;
+
+use e2e::{
+    process::Process,
+    servers::{Browser, Colours, Screen},
+};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The page of a gateway of its own, and a visitor in front of it.
+pub(crate) struct Page {
+    pub(crate) browser: Browser,
+    pub(crate) url: String,
+    name: &'static str,
+    _gateway: Process,
+    _folder: TempDir,
+}
+
+impl Page {
+    /// On a large light screen.
+    pub(crate) async fn open(name: &'static str) -> Self {
+        Self::open_on(name, Screen::Desktop, Colours::Light).await
+    }
+
+    pub(crate) async fn open_on(name: &'static str, screen: Screen, colours: Colours) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+        let arguments = ["serve", "--addr", "127.0.0.1:0", "--store", &store];
+        let mut gateway = Process::spawn("demo-service", arguments);
+        let line = gateway.line().await.unwrap();
+        let url = line
+            .split(' ')
+            .find(|word| word.starts_with("http"))
+            .unwrap();
+        let browser = Browser::start(screen, colours).await;
+        browser.open(url).await;
+        // A module runs after the page has been read.
+        browser
+            .until("return document.documentElement.dataset.playing === 'false'")
+            .await;
+        Self {
+            browser,
+            url: url.to_owned(),
+            name,
+            _gateway: gateway,
+            _folder: folder,
+        }
+    }
+
+    pub(crate) async fn set(&self, id: &str, value: &str) {
+        let script = format!(
+            "const it = document.getElementById('{id}'); it.value = '{value}';
+             it.dispatchEvent(new Event('input', {{ bubbles: true }}));"
+        );
+        self.browser.script(&script).await;
+    }
+
+    /// What a selector finds first, as text.
+    pub(crate) async fn text(&self, selector: &str) -> String {
+        let script = format!("return document.querySelector('{selector}').textContent");
+        let text = self.browser.script(&script).await;
+        text.as_str().unwrap().to_owned()
+    }
+
+    /// Chooses a story and lets both acts be played. Leases last longer than a request of a busy
+    /// machine.
+    pub(crate) async fn begin(&self, story: &str) {
+        self.set("ttl", "1500").await;
+        self.set("pause-for", "2000").await;
+        self.browser.click(&format!("[value={story}]")).await;
+        self.browser.click("#run").await;
+    }
+
+    /// The same, to the end. Returns both verdicts.
+    pub(crate) async fn play(&self, story: &str) -> [String; 2] {
+        self.begin(story).await;
+        self.until_over().await;
+        self.verdicts().await
+    }
+
+    pub(crate) async fn until_over(&self) {
+        let over = "return document.querySelectorAll('.verdict:not([hidden])').length === 2 \
+                    && document.documentElement.dataset.playing === 'false'";
+        self.browser.until(over).await;
+    }
+
+    pub(crate) async fn verdicts(&self) -> [String; 2] {
+        [
+            self.text("#unfenced .verdict").await,
+            self.text("#fenced .verdict").await,
+        ]
+    }
+
+    /// Waits until the panel of the act with fencing shows a request.
+    pub(crate) async fn until_request_is_shown(&self) {
+        let shown = "return document.querySelector('#fenced .wire:not([hidden]) .curl') !== null";
+        self.browser.until(shown).await;
+    }
+
+    pub(crate) async fn photograph(&self, what: &str) {
+        let shot = self.browser.screenshot().await;
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("screenshots");
+        std::fs::create_dir_all(&folder).unwrap();
+        let png = decode(&shot);
+        assert!(png.starts_with(b"\x89PNG"));
+        std::fs::write(folder.join(format!("{}-{what}.png", self.name)), png).unwrap();
+    }
+
+    /// Nothing went wrong in the page, and nothing sticks out of it.
+    pub(crate) async fn assert_sound(&self) {
+        assert_eq!(self.browser.console().await, [""; 0]);
+        let fits = "return document.documentElement.scrollWidth <= innerWidth";
+        assert_eq!(self.browser.script(fits).await, Value::Bool(true));
+    }
+}
+
+/// Base64, as browsers send pictures.
+fn decode(text: &str) -> Vec<u8> {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    STANDARD.decode(text).unwrap()
+}
