@@ -62,6 +62,14 @@ impl Observer {
         self.ask(redis::cmd("HVALS").arg(key)).await
     }
 
+    /// The length of a string, in bytes; 0 if there is none.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub async fn size(&self, key: &str) -> usize {
+        self.ask(redis::cmd("STRLEN").arg(key)).await
+    }
+
     /// The channels that somebody has subscribed to, those of shards among them.
     ///
     /// # Panics

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use e2e::observer::until;
-use lock_core::{Attempt, LockBackend, Upkeep};
+use lock_core::{Attempt, LockBackend, Released, Upkeep};
 
-use crate::world::{World, again, granted, request, waiting};
+use crate::world::{World, again, granted, request, sequencer, waiting};
 
 #[tokio::test]
 async fn what_one_gateway_gives_up_the_other_one_is_granted() {
@@ -110,4 +110,37 @@ async fn a_pushed_lease_that_is_released_leaves_no_place_in_line() {
     }
     let look = holder.0.acquire(&self::request("r")).await.unwrap();
     assert!(matches!(look, Attempt::Granted(_)), "{look:?}");
+}
+
+/// As with a client that repeats a request for ever, each time as a new attempt.
+#[tokio::test]
+async fn a_lease_does_not_grow_for_ever_and_ends_for_nobody_who_relies_on_it() {
+    const ATTEMPTS: usize = 300;
+    let world = World::new().await;
+    let client = world.client().await;
+    let (request, grant) = client.holds("r").await;
+    let mut attempts = vec![request.clone()];
+    for _ in 1..ATTEMPTS {
+        let another = again(&request);
+        let replay = client.0.acquire(&another).await.unwrap();
+        assert_eq!(replay.granted().unwrap().token, grant.token);
+        attempts.push(another);
+    }
+    let size = world.observer.size(&world.key("lease:r")).await;
+    assert!(size < 128 * 17 + 100, "{size} bytes");
+
+    let lease = sequencer(&request, grant);
+    for (number, attempt) in attempts.iter().enumerate() {
+        if number % 2 == 0 {
+            client.0.cancel(&attempt.attempt).await.unwrap();
+        } else {
+            let given_back = client.0.release_hold(&lease, attempt.attempt.id).await;
+            assert_eq!(given_back.unwrap(), Released::Released, "{number}");
+        }
+    }
+    let seen = client.0.inspect(&request.attempt.resource).await.unwrap();
+    assert_eq!(seen.holder.unwrap().token, grant.token, "some may be left");
+    client.release(&request, grant).await;
+    let seen = client.0.inspect(&request.attempt.resource).await.unwrap();
+    assert!(seen.holder.is_none());
 }

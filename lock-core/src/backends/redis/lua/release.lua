@@ -28,7 +28,9 @@ local function released()
 end
 
 local ours = lease and lease.holder == holder and lease.token == token and lease.left > 0
-if ours and attempt and not lease.attempts:find(attempt, 1, true) then ours = false end
+if ours and attempt and not lease.attempts:find(attempt, 1, true) then
+  ours = has_all(lease.attempts)
+end
 if not ours then
   if ("," .. tombstone .. ","):find("," .. token .. ",", 1, true) then return released() end
   return "not_holder"

@@ -5,7 +5,7 @@
 --   holder    digest of the acquisition's secret, 32 hex digits
 --   state     "f" full, or "p" provisional: pushed to a waiter that has not confirmed it
 --   delay     ms after its end in which nobody else is granted
---   attempts  the attempts that rely on it, joined by ","
+--   attempts  the attempts that rely on it, joined by ","; after 128 of them "0", for all others
 -- Its key stays for its delay and ENDED_MS after its end, until another is granted, so that a late
 -- request of its holder is not taken for a new one. So the time to live of the key tells the end,
 -- 1 ms later than anybody is told. A moment inside the value would have to be formatted and read
@@ -55,9 +55,13 @@ local function extend(key, lease, ttl)
 end
 
 -- Every attempt that is told of a lease, or waits for it, is kept: a cancel ends it only if no
--- other one relies on it.
+-- other one relies on it. There may be any number of them, so from some number on they are not told
+-- apart: nobody gives "0" up, and the lease ends when it is released or runs out.
+local function has_all(attempts) return ("," .. attempts):sub(-2) == ",0" end
+
 local function with_attempt(attempts, attempt)
-  if attempts:find(attempt, 1, true) then return attempts end
+  if attempts:find(attempt, 1, true) or has_all(attempts) then return attempts end
+  if #attempts >= 128 * 17 - 1 then attempt = "0" end
   return attempts .. "," .. attempt
 end
 
