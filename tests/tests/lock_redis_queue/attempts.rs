@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use e2e::observer::until;
-use lock_core::{Attempt, LockBackend, Released, Upkeep};
+use lock_core::{Attempt, Clock, LockBackend, Released, SystemClock, Upkeep};
 
-use crate::world::{World, again, granted, request, sequencer, waiting};
+use crate::world::{LONG, World, again, granted, request, sequencer, waiting};
 
 #[tokio::test]
 async fn what_one_gateway_gives_up_the_other_one_is_granted() {
@@ -143,4 +143,27 @@ async fn a_lease_does_not_grow_for_ever_and_ends_for_nobody_who_relies_on_it() {
     client.release(&request, grant).await;
     let seen = client.0.inspect(&request.attempt.resource).await.unwrap();
     assert!(seen.holder.is_none());
+}
+
+#[tokio::test]
+async fn a_pushed_lease_that_is_acquired_together_with_others_is_confirmed() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let (held, first) = holder.holds("r").await;
+    let request = waiting("r");
+    let waiter = client.waits(&request);
+    holder.until_waiting("r", 1).await;
+    holder.release(&held, first).await;
+    let pushed = granted(waiter).await;
+
+    let asked = SystemClock.now();
+    let together = client.0.acquire_together(&[again(&request)]).await;
+    let grant = together.unwrap().granted().unwrap()[0];
+    assert_eq!(grant.token, pushed.token);
+    assert!(grant.lease.deadline() >= asked + LONG.get(), "as asked for");
+    let seen = client.0.inspect(&request.attempt.resource).await.unwrap();
+    let left = seen.holder.unwrap().remaining;
+    assert!(left > LONG.get() / 2, "{left:?} left");
+    assert_eq!(world.observer.keys(&world.key("waiters:r")).await, [""; 0]);
+    client.release(&request, grant).await;
 }

@@ -52,8 +52,11 @@ pub(super) enum Refusal {
 /// What `together.lua` answers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Together {
-    Granted(Vec<(FencingToken, Duration)>),
-    Held { left: Duration },
+    /// Token, time left, and whether it has to be confirmed.
+    Granted(Vec<(FencingToken, Duration, bool)>),
+    Held {
+        left: Duration,
+    },
     Refused(Refusal),
 }
 
@@ -153,8 +156,8 @@ impl Together {
         let words = words(answer)?;
         Ok(match as_strs(&words)[..] {
             ["granted", ref grants @ ..] => {
-                let grants = grants.chunks(2).map(|grant| match *grant {
-                    [token, left] => Ok((number(token)?, millis(left)?)),
+                let grants = grants.chunks(3).map(|grant| match *grant {
+                    [token, left, state] => Ok((number(token)?, millis(left)?, state == "p")),
                     _ => Err(unexpected()),
                 });
                 Self::Granted(grants.collect::<RedisResult<_>>()?)

@@ -1,8 +1,10 @@
 //! Several resources at once, or none of them.
 
+use std::time::Duration;
+
 use super::{
     KIND, RedisBackend,
-    answers::{Refusal, Together},
+    answers::{Refusal, RenewedWord, Together},
     call::Call,
     keys::{Key, Keys},
     link::Link,
@@ -10,7 +12,8 @@ use super::{
     service::refused,
 };
 use crate::{
-    AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, Lease, Metadata, Operation,
+    AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, Lease, Metadata, Moment,
+    Operation,
 };
 
 /// So many resources one script looks at, which keeps everybody else waiting meanwhile.
@@ -40,12 +43,10 @@ impl RedisBackend {
             match answer {
                 Together::Granted(granted) => {
                     link.has_raised(shard);
-                    let grants = granted.into_iter().zip(requests);
-                    let grants = grants.map(|((token, left), request)| {
-                        let left = std::cmp::min(left, request.ttl.get());
-                        Grant::new(token, Lease::counted_from(asked, left))
-                    });
-                    return Ok(Attempt::Granted(grants.collect()));
+                    let granted: Vec<_> = granted.into_iter().zip(requests).collect();
+                    if let Some(grants) = self.confirmed(&granted, asked).await? {
+                        return Ok(Attempt::Granted(grants));
+                    }
                 }
                 Together::Held { left } => return Ok(Attempt::Held { retry_after: left }),
                 Together::Refused(Refusal::Missing) if !start => {
@@ -55,6 +56,35 @@ impl RedisBackend {
                 Together::Refused(refusal) => return Err(refused(refusal, Operation::Acquire)),
             }
         }
+    }
+
+    /// The grants, of which those that were pushed to this holder before are made full first. `None`
+    /// if one of them was gone by then: asking again tells what is left.
+    async fn confirmed(
+        &self,
+        granted: &[((FencingToken, Duration, bool), &AcquireRequest)],
+        asked: Moment,
+    ) -> Result<Option<Vec<Grant>>, Error> {
+        let mut grants = Vec::with_capacity(granted.len());
+        for &((token, left, provisional), request) in granted {
+            let AcquireRequest { attempt, ttl, .. } = request;
+            let lease = if provisional {
+                let (digest, now) = (attempt.holder.digest(), self.service.clock.now());
+                let confirmed = self
+                    .service
+                    .confirm(&attempt.resource, &digest, token, *ttl)
+                    .await
+                    .map_err(Error::outcome_unknown)?;
+                if confirmed != RenewedWord::Renewed {
+                    return Ok(None);
+                }
+                Lease::counted_from(now, ttl.get())
+            } else {
+                Lease::counted_from(asked, std::cmp::min(left, ttl.get()))
+            };
+            grants.push(Grant::new(token, lease));
+        }
+        Ok(Some(grants))
     }
 
     fn common_shard(&self, requests: &[AcquireRequest]) -> Result<u16, Error> {

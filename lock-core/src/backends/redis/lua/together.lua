@@ -17,11 +17,11 @@
 -- ARGV[7] its delay in ms
 -- ARGV[8] its metadata, and six arguments more for every further resource
 --
--- Returns {"granted", token, left_ms, ..} with a token and a time for each, in order
+-- Returns {"granted", token, left_ms, state, ..} with these three for each, in order
 --       | {"held", left_ms} | {"ended"} | {"missing"} | {"implausible", greatest} | {"exhausted"}
 --       | {"broken_counter", why} | {"broken_lease"}
 --
--- Idempotent: what this holder has already keeps its token and its end. Does not look at the lines
+-- Idempotent: what this holder has already keeps its token, its end and its state. Does not look at the lines
 -- of waiters: a resource that is free although somebody waits has only waiters out of reach.
 -- Atomic, but an error does not roll back.
 
@@ -61,5 +61,6 @@ for i, one in ipairs(resources) do
   end
   grants[#grants + 1] = lease.token
   grants[#grants + 1] = text(lease.left - 1)
+  grants[#grants + 1] = lease.state
 end
 return {"granted", unpack(grants)}
