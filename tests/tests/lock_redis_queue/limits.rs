@@ -68,6 +68,27 @@ async fn where_nobody_may_wait_nobody_does() {
     client.0.acquire(&request).await.unwrap().granted().unwrap();
 }
 
+/// A lease may be held for long, and who waited for it may be dead for long.
+#[tokio::test]
+async fn a_full_line_forgets_who_has_not_asked_for_long() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    holder.holds("r").await;
+    let dead = waiting("r");
+    dies_waiting(&world, &holder, &dead).await;
+    let mut request = waiting("r");
+    request.max_waiters = Some(1);
+    let full = client.0.acquire(&request).await.unwrap_err();
+    assert_eq!(full.kind(), ErrorKind::QueueFull);
+
+    world.age_details_of(&dead).await;
+    let waiter = client.waits(&request);
+    world.until_in_details(&request).await;
+    holder.until_waiting("r", 1).await;
+    assert!(!waiter.is_finished());
+    waiter.abort();
+}
+
 #[tokio::test]
 async fn a_free_resource_is_granted_however_many_are_out_of_reach() {
     let world = World::new().await;

@@ -17,6 +17,9 @@ pub(crate) const LONG: Ttl = Ttl::secs(60);
 /// How long something may take that has to come. Far longer than it does.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
+/// Where the details of a waiter have the time at which it asked.
+const ASKED: usize = 6;
+
 /// Keys of its own on the shared server, all in one shard.
 pub(crate) struct World {
     prefix: String,
@@ -65,14 +68,7 @@ impl World {
     /// One that pushes reach already.
     pub(crate) async fn listening_client(&self) -> Client {
         let (client, rival) = (self.client().await, self.client().await);
-        let mut request = request("to:listen");
-        let (held, grant) = rival.holds("to:listen").await;
-        request.wait = Wait::Forever;
-        let waiter = client.waits(&request);
-        client.until_waiting("to:listen", 1).await;
-        rival.release(&held, grant).await;
-        let grant = granted(waiter).await;
-        client.release(&request, grant).await;
+        client.listen(&rival).await;
         client
     }
 
@@ -94,6 +90,24 @@ impl World {
         .await;
     }
 
+    /// Makes a waiter look as if it had asked for the last time long ago.
+    pub(crate) async fn age_details_of(&self, request: &AcquireRequest) {
+        let client = redis::Client::open(redis().await.url()).unwrap();
+        let mut commands = client.get_multiplexed_async_connection().await.unwrap();
+        let AttemptRef {
+            resource, holder, ..
+        } = &request.attempt;
+        let key = self.key(&format!("waiters:{resource}"));
+        let mut look = redis::cmd("HGET");
+        let look = look.arg(&key).arg(holder.digest());
+        let details: String = look.query_async(&mut commands).await.unwrap();
+        let mut fields: Vec<_> = details.split(':').collect();
+        fields[ASKED] = "1";
+        let mut write = redis::cmd("HSET");
+        let write = write.arg(&key).arg(holder.digest()).arg(fields.join(":"));
+        let () = write.query_async(&mut commands).await.unwrap();
+    }
+
     pub(crate) fn key(&self, rest: &str) -> String {
         format!("{}:{{0}}:{rest}", self.prefix)
     }
@@ -111,6 +125,19 @@ impl Client {
     pub(crate) fn waits(&self, request: &AcquireRequest) -> Waiter {
         let (client, request) = (self.clone(), request.clone());
         tokio::spawn(async move { client.0.acquire(&request).await })
+    }
+
+    /// Has pushes reach it from here on: it waits once, for what the rival gives back.
+    pub(crate) async fn listen(&self, rival: &Self) {
+        let resource = format!("to:listen:{:016x}", rand::random::<u64>());
+        let (held, grant) = rival.holds(&resource).await;
+        let mut request = request(&resource);
+        request.wait = Wait::Forever;
+        let waiter = self.waits(&request);
+        self.until_waiting(&resource, 1).await;
+        rival.release(&held, grant).await;
+        let grant = granted(waiter).await;
+        self.release(&request, grant).await;
     }
 
     pub(crate) async fn release(&self, request: &AcquireRequest, grant: Grant) {
