@@ -2,13 +2,19 @@
 #![cfg(all(feature = "memory", feature = "test-util"))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{future::poll_fn, num::NonZeroU32, sync::Arc, task::Poll, time::Duration};
+use std::{
+    future::poll_fn,
+    num::NonZeroU32,
+    sync::{Arc, Mutex},
+    task::Poll,
+    time::Duration,
+};
 
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Cohort, Error, ErrorKind,
     Fairness, FencingToken, Forced, Grant, Holder, InitialToken, Inspection, Issuer, LockBackend,
-    Operation, Outcome, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl, Upkeep,
-    Wait,
+    Moment, Operation, Outcome, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl,
+    Upkeep, Wait,
     memory::MemoryBackend,
     test_util::{Chaos, Fault, ManualClock},
 };
@@ -282,4 +288,63 @@ async fn without_a_reserve_everything_goes_straight() {
     let seen = service.inspect(&request.attempt.resource).await.unwrap();
     let own = request.attempt.holder.fingerprint();
     assert_eq!(seen.holder.unwrap().fingerprint, own);
+}
+
+/// A clock by which something happens in the very moment in which a sleep ends.
+#[derive(Clone, Debug, Default)]
+struct Eventful {
+    clock: ManualClock,
+    event: Arc<Mutex<Option<Sequencer>>>,
+    cohort: Arc<Mutex<Option<Arc<Cohort>>>>,
+}
+
+impl Clock for Eventful {
+    fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    fn unix_time(&self) -> Duration {
+        self.clock.unix_time()
+    }
+
+    fn sleep_until(&self, moment: Moment) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.clock.sleep_until(moment).await;
+            let event = self.event.lock().unwrap().take();
+            let cohort = self.cohort.lock().unwrap().clone();
+            if let (Some(lease), Some(cohort)) = (event, cohort) {
+                let released = cohort.release(&lease).await.unwrap();
+                assert_eq!(released, Released::Released);
+            }
+        })
+    }
+}
+
+/// As when another thread passes the lock on while this one finds that its time is over.
+#[tokio::test]
+async fn who_is_passed_the_lock_at_its_deadline_has_it() {
+    let clock = Eventful::default();
+    let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+    let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
+    let cohort = Cohort::new(Arc::new(service), timer, Cohort::PASSES);
+    let cohort = Arc::new(cohort);
+    *clock.cohort.lock().unwrap() = Some(Arc::clone(&cohort));
+
+    let (first, head, mut last) = (request(), request(), request());
+    last.wait = Wait::Until(clock.now() + Duration::from_secs(1));
+    let granted = cohort.acquire(&first).await.unwrap().granted().unwrap();
+    let (mut heading, mut waiting) = (cohort.acquire(&head), cohort.acquire(&last));
+    assert!(is_pending(&mut heading).await && is_pending(&mut waiting).await);
+    cohort.release(&lease(&first, granted.token)).await.unwrap();
+    let before = heading.await.unwrap().granted().unwrap().token;
+    assert!(is_pending(&mut waiting).await);
+
+    *clock.event.lock().unwrap() = Some(lease(&head, before));
+    clock.clock.advance(Duration::from_secs(1));
+    let answer = waiting.await.unwrap();
+    let token = answer.granted().expect("it was passed the lock").token;
+    assert_eq!(Some(token), before.next());
+    let released = cohort.release(&lease(&last, token)).await.unwrap();
+    assert_eq!(released, Released::Released);
+    *clock.cohort.lock().unwrap() = None;
 }
