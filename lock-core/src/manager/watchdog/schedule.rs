@@ -1,4 +1,6 @@
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use foldhash::HashMap;
 
 use crate::Moment;
 
@@ -17,7 +19,7 @@ impl<T> Schedule<T> {
     pub(super) fn new() -> Self {
         Self {
             order: BTreeMap::new(),
-            moments: HashMap::new(),
+            moments: HashMap::default(),
         }
     }
 

@@ -1,7 +1,6 @@
-use std::{
-    collections::{HashMap, VecDeque},
-    time::Duration,
-};
+use std::{collections::VecDeque, time::Duration};
+
+use foldhash::HashMap;
 
 use crate::{AttemptRef, FencingToken, Holder, Moment, ResourceName};
 

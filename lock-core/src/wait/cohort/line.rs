@@ -153,11 +153,7 @@ impl Line {
     /// for the caller to pay.
     pub(super) fn release(&mut self, lease: &Sequencer, now: Moment) {
         if let Phase::Held(tenure, _) = std::mem::take(&mut self.phase) {
-            let release = LastRelease {
-                tenure: tenure.sequencer(lease),
-                local: lease.clone(),
-            };
-            self.hand_on(tenure, Some(release), now);
+            self.hand_on(tenure, Some(lease), now);
         }
     }
 
@@ -254,14 +250,21 @@ impl Line {
         }
     }
 
-    /// Passes the lock to the head of the line if it may have it, or ends the tenure.
-    fn hand_on(&mut self, mut tenure: Tenure, release: Option<LastRelease>, now: Moment) {
+    /// Passes the lock to the head of the line if it may have it, or ends the tenure: with the
+    /// release of this local lease, if that is what has happened.
+    fn hand_on(&mut self, mut tenure: Tenure, released: Option<&Sequencer>, now: Moment) {
         match self.pass(&mut tenure, now) {
             Some(local) => {
                 self.phase = Phase::Held(tenure, local);
                 self.appoint_watcher();
             }
-            None => self.end(tenure, release, now),
+            None => {
+                let release = released.map(|local| LastRelease {
+                    tenure: tenure.sequencer(local),
+                    local: local.clone(),
+                });
+                self.end(tenure, release, now);
+            }
         }
     }
 

@@ -1,5 +1,6 @@
-use std::{collections::HashMap, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
+use foldhash::HashMap;
 use tokio::sync::{Notify, oneshot};
 
 use super::{
@@ -88,7 +89,7 @@ impl Lines {
         Self {
             service,
             passes,
-            lines: HashMap::new(),
+            lines: HashMap::default(),
             ended: Ended::default(),
             next: Arrival::default(),
             purge_at: PURGE_MIN,

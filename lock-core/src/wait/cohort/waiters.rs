@@ -1,8 +1,6 @@
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
+use foldhash::HashMap;
 use tokio::sync::{Notify, oneshot};
 
 use crate::{AcquireRequest, Attempt, AttemptId, Error, Grant, Holder};
@@ -88,18 +86,13 @@ impl Waiters {
 
     /// Takes out an acquisition with all its attempts.
     pub(super) fn remove_all_of(&mut self, holder: Holder) -> Vec<Waiter> {
-        let mut removed = Vec::new();
-        while self.has(holder) {
-            let place = self
-                .line
-                .iter()
-                .position(|waiter| waiter.holder() == holder);
-            match place.and_then(|place| self.remove_at(place)) {
-                Some(waiter) => removed.push(waiter),
-                None => break,
-            }
-        }
-        removed
+        let attempts = self.attempts.remove(&holder).unwrap_or_default();
+        let is_it = |waiter: &Waiter| waiter.holder() == holder;
+        let removed = std::iter::repeat_with(|| {
+            let place = self.line.iter().position(is_it)?;
+            self.line.remove(place)
+        });
+        removed.take(attempts).flatten().collect()
     }
 
     /// Takes out everybody who came before.
