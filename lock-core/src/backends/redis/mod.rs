@@ -58,10 +58,10 @@
 //! with every change of a value's format, and then all clients have to be stopped first.
 //!
 //! # Attempts
-//! A lease remembers the attempts that rely on it: each hold of an [`Owner`](crate::Owner), and each
-//! request that was repeated as a new one. So many as 128 are told apart. With more, giving back or
-//! cancelling single ones does not end the lease any more: it ends when it is released as a whole,
-//! or when nobody renews it.
+//! A lease remembers the attempts that rely on it: each hold of an [`Owner`](crate::Owner), and
+//! each request that was repeated as a new one. 128 of them are told apart. With more, giving back
+//! or cancelling single ones does not end the lease any more: it ends when it is released as a
+//! whole, or when nobody renews it.
 //!
 //! # Memory
 //! Renew, release and cancel run when the server is out of memory (`noeviction`), acquire does not.

@@ -58,8 +58,8 @@ impl RedisBackend {
         }
     }
 
-    /// The grants, of which those that were pushed to this holder before are made full first. `None`
-    /// if one of them was gone by then: asking again tells what is left.
+    /// The grants, of which those that were pushed to this holder before are made full first.
+    /// `None` if one of them was gone by then: asking again tells what is left.
     async fn confirmed(
         &self,
         granted: &[((FencingToken, Duration, bool), &AcquireRequest)],

@@ -21,9 +21,9 @@
 --       | {"held", left_ms} | {"ended"} | {"missing"} | {"implausible", greatest} | {"exhausted"}
 --       | {"broken_counter", why} | {"broken_lease"}
 --
--- Idempotent: what this holder has already keeps its token, its end and its state. Does not look at the lines
--- of waiters: a resource that is free although somebody waits has only waiters out of reach.
--- Atomic, but an error does not roll back.
+-- Idempotent: what this holder has already keeps its token, its end and its state. Does not look at
+-- the lines of waiters: a resource that is free although somebody waits has only waiters out of
+-- reach. Atomic, but an error does not roll back.
 
 local resources, floor, blocked = {}, "", 0
 for i = 1, (#ARGV - 2) / 6 do
