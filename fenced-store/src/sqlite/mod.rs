@@ -118,16 +118,18 @@ impl Operations for Sqlite {
     ///
     /// The rollback when `tx` is dropped fails if there is none at all, and sqlx, which counts,
     /// would take the pooled connection for one inside a transaction. So there is one again when
-    /// `tx` is dropped, provided that sqlx still counts it.
+    /// `tx` is dropped: it begins right behind the commit. If sqlx has lost count there is no
+    /// savepoint, and that is not reached.
     async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
-        let commit = AssertSqlSafe(format!("{LEAVE}; RELEASE {entry}; COMMIT"));
-        let result = match tx.execute(sqlx::raw_sql(commit)).await {
-            Ok(_) => Ok(()),
-            Err(source) if error::no_savepoint(&source) => {
-                leave(&mut tx).await;
-                Err(FenceError::Aborted)
-            }
-            Err(source) => Err(error::of_commit(source)),
+        let commit = AssertSqlSafe(format!("{LEAVE}; RELEASE {entry}; COMMIT; BEGIN"));
+        let Err(source) = tx.execute(sqlx::raw_sql(commit)).await else {
+            return Ok(());
+        };
+        let result = if error::no_savepoint(&source) {
+            leave(&mut tx).await;
+            Err(FenceError::Aborted)
+        } else {
+            Err(error::of_commit(source))
         };
         let end = if tx.is_in_transaction() {
             "BEGIN"
