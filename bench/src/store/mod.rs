@@ -8,6 +8,7 @@ mod server;
 mod single;
 mod sqlite;
 mod transactions;
+mod triggers;
 mod wal;
 
 use crate::{
@@ -64,6 +65,14 @@ pub(crate) const FIGURES: &[Figure] = &[
         pinning: CrossCore,
         both_pinnings: false,
         measure: |setting| Box::pin(wal::bytes_vs_plain(setting)),
+    },
+    Figure {
+        name: "pg_row_trigger_vs_bare",
+        what: "an update of a row that is protected / the same update without triggers, 1 client",
+        target: AtMost(1.6),
+        pinning: CrossCore,
+        both_pinnings: false,
+        measure: |setting| Box::pin(triggers::row_vs_bare(setting)),
     },
     Figure {
         name: "mariadb_tx_vs_plain",
