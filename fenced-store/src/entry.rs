@@ -9,6 +9,9 @@ use std::fmt;
 pub struct Entry(u64);
 
 impl Entry {
+    /// What the names begin with.
+    pub(crate) const PREFIX: &str = "fenced_";
+
     pub(crate) fn random() -> Self {
         Self(rand::random())
     }
@@ -17,6 +20,6 @@ impl Entry {
 /// Letters, digits and underscores: an identifier in every database.
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "fenced_{:016x}", self.0)
+        write!(f, "{}{:016x}", Self::PREFIX, self.0)
     }
 }

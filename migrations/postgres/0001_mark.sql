@@ -26,7 +26,8 @@
 --
 -- Functions find nothing but the catalog and what is qualified: whoever may create objects in a
 -- schema of the caller's search_path could otherwise put their own function between, and act as
--- the owner. Pinning it costs microseconds per call, beside a round trip.
+-- the owner. A search_path of their own sees to that, but costs a microsecond per call: what every
+-- transaction goes through has none, and is qualified throughout.
 
 -- Names are what the clients can read: visible ASCII without quote and backslash; of issuers,
 -- letters, digits and -._:
@@ -188,8 +189,12 @@ language sql stable as $$
   end
 $$;
 
--- Right at every isolation level: the turnstile keeps claims out while the transaction lasts, and
--- FOR SHARE fails (40001) if the mark is newer than the snapshot. It writes nothing.
+-- Lets a transaction in. At READ COMMITTED the turnstile alone does it: it keeps claims out while
+-- the transaction lasts, and the mark is read after it was taken, as it was committed last. Where
+-- the snapshot may be older than that, the mark has to be locked: see fenced.enter_by_lock.
+--
+-- A turnstile that nobody else waits for is taken without asking for a timeout; a claim that waits
+-- is not overtaken this way.
 --
 -- Not inside a savepoint: rolling back to it would give up the locks.
 --
@@ -199,41 +204,121 @@ $$;
 --
 -- What was entered is noted for triggers in the setting fenced.entered, which ends with the
 -- transaction: ' account:42=34 account:43=40 '. Names have no space.
+--
+-- It has no search_path of its own, which costs time. Instead all names are qualified in here,
+-- those of operators and types too. Parameters go by number: this text is in fenced.enter_new, too.
 create function fenced.enter(
   resource text, token bigint, holder text, issuer text,
   lock_timeout_ms integer default null,
   idle_timeout_ms integer default null,
   statement_timeout_ms integer default null
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
+declare
+  done pg_catalog.text;
+begin
+  if pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.=) 'read committed'
+     and pg_catalog.current_setting('transaction_read_only') operator(pg_catalog.=) 'off'
+     and pg_catalog.pg_try_advisory_xact_lock_shared(pg_catalog.hashtextextended($1, 4711)) then
+    perform from fenced.mark m
+      where m.resource operator(pg_catalog.=) $1 and m.token operator(pg_catalog.=) $2
+        and m.holder operator(pg_catalog.=) $3 and m.issuer operator(pg_catalog.=) $4;
+    if not found then
+      perform fenced.refuse($1, $2, $3, $4);
+    end if;
+  else
+    perform fenced.enter_by_lock($1, $2, $3, $4, $5);
+  end if;
+
+  -- One expression for several settings: each statement in here costs.
+  done := pg_catalog.set_config('fenced.entered', pg_catalog.concat(
+    pg_catalog.rtrim(pg_catalog.current_setting('fenced.entered', true)),
+    ' ', $1, '=', $2, ' '), true);
+  if $6 is null and $7 is null then
+    return;
+  end if;
+  if $6 is not null and $7 is not null and pg_catalog.concat(
+       pg_catalog.current_setting('idle_in_transaction_session_timeout'),
+       pg_catalog.current_setting('statement_timeout'),
+       pg_catalog.current_setting('tcp_user_timeout')) operator(pg_catalog.=) '000' then
+    done := pg_catalog.concat(
+      pg_catalog.set_config('idle_in_transaction_session_timeout', $6::pg_catalog.text, true),
+      pg_catalog.set_config('statement_timeout', $7::pg_catalog.text, true),
+      pg_catalog.set_config('tcp_user_timeout', $7::pg_catalog.text, true));
+  else
+    perform fenced.tighten($6, $7);
+  end if;
+end $$;
+
+-- Right at every isolation level: FOR SHARE fails (40001) if the mark is newer than the snapshot,
+-- and wherever nothing can be written.
+create function fenced.enter_by_lock(
+  resource text, token bigint, holder text, issuer text, lock_timeout_ms integer
+) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   lock_timeout_before text := current_setting('lock_timeout');
 begin
   if lock_timeout_ms is not null then
     perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
   end if;
-  perform pg_advisory_xact_lock_shared(fenced.turnstile(enter.resource));
+  perform pg_advisory_xact_lock_shared(fenced.turnstile(enter_by_lock.resource));
   perform from fenced.mark m
-    where m.resource = enter.resource and m.token = enter.token
-      and m.holder = enter.holder and m.issuer = enter.issuer
+    where m.resource = enter_by_lock.resource and m.token = enter_by_lock.token
+      and m.holder = enter_by_lock.holder and m.issuer = enter_by_lock.issuer
     for share;
   if not found then
-    perform fenced.refuse(enter.resource, enter.token, enter.holder, enter.issuer);
+    perform fenced.refuse(enter_by_lock.resource, enter_by_lock.token, enter_by_lock.holder,
+                          enter_by_lock.issuer);
   end if;
+  perform set_config('lock_timeout', lock_timeout_before, true);
+end $$;
 
-  -- All at once, because each statement in here costs.
+-- The timeouts of a transaction whose session has some of its own.
+create function fenced.tighten(idle_timeout_ms integer, statement_timeout_ms integer) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
   perform
-    set_config('lock_timeout', lock_timeout_before, true),
     set_config('idle_in_transaction_session_timeout',
                fenced.tighter('idle_in_transaction_session_timeout', idle_timeout_ms), true),
     set_config('statement_timeout',
                fenced.tighter('statement_timeout', statement_timeout_ms), true),
     set_config('tcp_user_timeout',
-               fenced.tighter('tcp_user_timeout', statement_timeout_ms), true),
-    set_config('fenced.entered',
-               concat(rtrim(current_setting('fenced.entered', true)),
-                      ' ', enter.resource, '=', enter.token, ' '), true);
+               fenced.tighter('tcp_user_timeout', statement_timeout_ms), true);
 end $$;
+
+-- Enters in the message that begins the transaction: CALL fenced.enter_new(..); BEGIN. It refuses
+-- (25001) where a transaction was open before that message came.
+--
+-- The transaction gets a cursor with the name of the entry: CLOSE fails in any other one.
+--
+-- To call a procedure costs less than to select a function; and one that contains fenced.enter less
+-- than one that calls it.
+do $do$
+declare
+  enter text := (select f.prosrc from pg_proc f where f.oid = 'fenced.enter'::regproc);
+begin
+  execute format($create$
+    create procedure fenced.enter_new(
+      resource text, token bigint, holder text, issuer text,
+      lock_timeout_ms integer, idle_timeout_ms integer, statement_timeout_ms integer,
+      entry text
+    )
+    language plpgsql security definer as %L
+  $create$, format($begin$
+declare
+  transaction_of_entry pg_catalog.refcursor := $8;
+begin
+  if pg_catalog.transaction_timestamp()
+     operator(pg_catalog.<>) pg_catalog.statement_timestamp() then
+    raise exception using
+      errcode := 'active_sql_transaction',
+      message := pg_catalog.concat('in a transaction since ', pg_catalog.transaction_timestamp());
+  end if;
+  open transaction_of_entry for select;
+  %s;
+end $begin$, enter));
+end $do$;
 
 -- Waits until no transaction of this grant is under way, and fails as fenced.enter does: after a
 -- commit that was not answered. Nothing of the grant can be committed later, but by transactions
@@ -324,9 +409,9 @@ end $$;
 
 -- Who has USAGE on the schema may call these, whatever the default for functions is. The rest is
 -- called by them.
-revoke all on all functions in schema fenced from public;
-grant execute on function fenced.claim, fenced.enter, fenced.settle, fenced.high_water,
-  fenced.turnstile, fenced.sharers, fenced.terminate_older to public;
+revoke all on all routines in schema fenced from public;
+grant execute on routine fenced.claim, fenced.enter, fenced.enter_new, fenced.settle,
+  fenced.high_water, fenced.turnstile, fenced.sharers, fenced.terminate_older to public;
 
 -- The type of an argument that says: this statement is a transaction of its own. Arguments are read
 -- when the statement is bound, which is when its transaction begins, unless one is open already. In

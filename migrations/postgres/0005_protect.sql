@@ -23,17 +23,30 @@
 
 -- Refuses unless this transaction has entered the resource. Names have no space, so ' name=token '
 -- can be found in ' name=token name2=token2 ' in one way only. Null is a resource that nobody has.
+--
+-- Whoever has entered has the turnstile, and gets it again for nothing; a forged context gets it
+-- here. As in fenced.enter it is enough at READ COMMITTED, and all names are qualified.
 create function fenced.require(resource text, relation regclass) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
-  entered text := coalesce(current_setting('fenced.entered', true), '');
+  entered pg_catalog.text := pg_catalog.current_setting('fenced.entered', true);
 begin
-  perform from fenced.mark m
-    where m.resource = require.resource
-      and strpos(entered, concat(' ', m.resource, '=', m.token, ' ')) > 0
-    for share;
+  if pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.=) 'read committed'
+     and pg_catalog.pg_try_advisory_xact_lock_shared(
+       pg_catalog.hashtextextended(require.resource, 4711)) then
+    perform from fenced.mark m
+      where m.resource operator(pg_catalog.=) require.resource
+        and pg_catalog.strpos(entered, pg_catalog.concat(' ', m.resource, '=', m.token, ' '))
+            operator(pg_catalog.>) 0;
+  else
+    perform from fenced.mark m
+      where m.resource operator(pg_catalog.=) require.resource
+        and pg_catalog.strpos(entered, pg_catalog.concat(' ', m.resource, '=', m.token, ' '))
+            operator(pg_catalog.>) 0
+      for share;
+  end if;
   if not found then
-    perform fenced.refuse_write(require.resource, require.relation, entered);
+    perform fenced.refuse_write(require.resource, require.relation, coalesce(entered, ''));
   end if;
 end $$;
 
@@ -82,7 +95,8 @@ end $$;
 -- text of the id counts, as in id::text. An UPDATE that changes the id needs both.
 --
 -- The function that the triggers call is generated, because looking a column up by its name costs
--- more than the check itself. Calling again changes nothing; with other arguments it replaces.
+-- more than the check itself; it assigns what it calls, which costs less than to perform it. Calling
+-- again changes nothing; with other arguments it replaces.
 create function fenced.protect(relation regclass, id_column name, prefix text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
@@ -94,16 +108,18 @@ begin
       message = format('cannot protect %s: it has no column %I', relation, id_column);
   end if;
   perform fenced.install_guard(relation, true, format($body$
+declare
+  done text;
 begin
   if tg_op = 'TRUNCATE' then
-    perform fenced.require(null, tg_relid);
+    done := fenced.require(null, tg_relid);
   elsif tg_op = 'INSERT' then
-    perform fenced.require(%2$L || new.%1$I::text, tg_relid);
+    done := fenced.require(%2$L || new.%1$I::text, tg_relid);
   else
-    perform fenced.require(%2$L || old.%1$I::text, tg_relid);
+    done := fenced.require(%2$L || old.%1$I::text, tg_relid);
     if tg_op = 'UPDATE' then
       if new.%1$I::text is distinct from old.%1$I::text then
-        perform fenced.require(%2$L || new.%1$I::text, tg_relid);
+        done := fenced.require(%2$L || new.%1$I::text, tg_relid);
       end if;
     end if;
   end if;
@@ -116,8 +132,10 @@ create function fenced.protect(relation regclass, resource text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   perform fenced.install_guard(relation, false, format($body$
+declare
+  done text;
 begin
-  perform fenced.require(%L, tg_relid);
+  done := fenced.require(%L, tg_relid);
   return null;
 end $body$, resource));
 end $$;

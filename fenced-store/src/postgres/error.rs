@@ -2,8 +2,8 @@ use lock_core::{FencingToken, Issuer, ResourceName};
 use serde::{Deserialize, de::DeserializeOwned};
 use sqlx::postgres::PgDatabaseError;
 
-use super::statement::{IN_A_TRANSACTION, TRANSACTION_IS_OVER};
-use crate::FenceError;
+use super::statement::IN_A_TRANSACTION;
+use crate::{FenceError, entry::Entry};
 
 /// Sorts an error of Postgres; gives back any other.
 pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
@@ -97,10 +97,9 @@ pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
     }
 }
 
-/// `COMMIT AND CHAIN` outside a transaction (25P01); the check of the entry.
+/// `COMMIT AND CHAIN` outside a transaction (25P01); the cursor of the entry is not there.
 fn is_entry_missing(error: &PgDatabaseError) -> bool {
-    error.code() == "25P01"
-        || (error.code() == "22P02" && error.message().contains(TRANSACTION_IS_OVER))
+    error.code() == "25P01" || (error.code() == "34000" && error.message().contains(Entry::PREFIX))
 }
 
 /// An aborted transaction; a serialization failure or a deadlock; a deferred constraint; a refusal

@@ -75,7 +75,7 @@ pub(super) fn terminate_older(sequencer: &Sequencer) -> SqlStr {
 /// that somebody left open is refused: its commit would store their leftovers, too.
 ///
 /// Several resources are entered in the order of their names: a list of outputs is computed from
-/// left to right.
+/// left to right. `CALL` comes first, because it refuses a transaction that somebody left open.
 pub(super) fn begin(entering: &Entering, options: &PgTxOptions) -> SqlStr {
     let isolation = match options.isolation {
         None => "",
@@ -84,23 +84,29 @@ pub(super) fn begin(entering: &Entering, options: &PgTxOptions) -> SqlStr {
         Some(Isolation::Serializable) => "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; ",
     };
     let (entrants, entry) = (entering.entrants(), entering.entry());
-    let enter = |entrant: &Entrant| enter(entrant, options);
-    let enter: String = entrants.iter().map(enter).collect();
-    let in_order = |entrant: &Entrant| in_order(entrant, options);
-    let in_order: String = entrants.iter().filter_map(in_order).collect();
+    let mut grants = entrants.iter().map(|entrant| enter(entrant, options));
+    let first = grants.next().unwrap_or_default();
+    let enter = grants.map(|grant| format!("fenced.enter({grant})"));
+    let in_order = entrants
+        .iter()
+        .filter_map(|entrant| in_order(entrant, options));
     let audited = entrants.iter().filter(|_| entering.audited());
-    let record: String = audited.map(|entrant| record(entrant, entry)).collect();
+    let record = audited.map(|entrant| record(entrant, entry));
+    let rest: Vec<_> = enter.chain(in_order).chain(record).collect();
+    let rest = match rest.as_slice() {
+        [] => String::new(),
+        calls => format!("SELECT {}; ", calls.join(", ")),
+    };
     sql(format!(
-        "{isolation}{REFUSE_STRAY}, {enter}{in_order}{record}\
-         pg_catalog.set_config('fenced.entry', '{entry}', true); BEGIN",
+        "{isolation}CALL fenced.enter_new({first}, '{entry}'); {rest}BEGIN"
     ))
 }
 
-/// Lets a transaction in. When its lease is over, it has no business to go on.
+/// What lets an entrant in. When its lease is over, it has no business to go on.
 fn enter(entrant: &Entrant, options: &PgTxOptions) -> String {
     let tighter = |timeout: Option<Duration>| timeout.into_iter().chain(entrant.bound()).min();
     format!(
-        "fenced.enter({}, {}, {}, {}), ",
+        "{}, {}, {}, {}",
         grant(entrant.sequencer()),
         milliseconds(options.lock_timeout),
         milliseconds(tighter(options.idle_timeout)),
@@ -112,7 +118,7 @@ fn enter(entrant: &Entrant, options: &PgTxOptions) -> String {
 fn in_order(entrant: &Entrant, options: &PgTxOptions) -> Option<String> {
     let (seq, sequencer) = (entrant.seq()?, entrant.sequencer());
     Some(format!(
-        "fenced.in_order({}, {}, {}, {}, {}), ",
+        "fenced.in_order({}, {}, {}, {}, {})",
         literal(sequencer.resource().as_str()),
         sequencer.token(),
         literal(&sequencer.holder().digest()),
@@ -127,31 +133,20 @@ fn record(entrant: &Entrant, entry: Entry) -> String {
         .seq()
         .map_or_else(|| "NULL".to_owned(), |seq| seq.get().to_string());
     let grant = grant(entrant.sequencer());
-    format!("fenced.record({grant}, '{entry}', {seq}), ")
+    format!("fenced.record({grant}, '{entry}', {seq})")
 }
 
 /// Commits, or fails.
 ///
 /// PostgreSQL answers `COMMIT` of an aborted transaction with the tag `ROLLBACK` and no error, and
-/// sqlx does not look at the tag. The `SELECT` fails in an aborted transaction, and in one that is
-/// not the one that entered; then `COMMIT` is not reached.
-///
-/// The setting `fenced.entry` is gone with the transaction that entered. If it is not there, a cast
-/// fails, whose value is in the message: a function of ours would be out of reach after `SET LOCAL
-/// ROLE`.
+/// sqlx does not look at the tag. `CLOSE` fails in an aborted transaction, and in one that is not
+/// the one that entered, because a cursor is gone with its transaction; then `COMMIT` is not
+/// reached. It needs no plan, and no right, which would be out of reach after `SET LOCAL ROLE`.
 ///
 /// `AND CHAIN` fails outside a transaction, and keeps one open for sqlx, which counts.
 pub(super) fn commit(entry: Entry) -> SqlStr {
-    sql(format!(
-        "SELECT CASE WHEN pg_catalog.current_setting('fenced.entry', true) \
-         OPERATOR(pg_catalog.=) '{entry}' THEN true \
-         ELSE CAST(pg_catalog.concat('{TRANSACTION_IS_OVER}: ', \
-         pg_catalog.current_setting('fenced.entry', true)) AS boolean) END; COMMIT AND CHAIN",
-    ))
+    sql(format!("CLOSE {entry}; COMMIT AND CHAIN"))
 }
-
-/// What the error of a commit says if its transaction is not the one that entered.
-pub(super) const TRANSACTION_IS_OVER: &str = "the fenced transaction is over";
 
 fn sql(statement: String) -> SqlStr {
     AssertSqlSafe(statement).into_sql_str()

@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 mod client;
-mod commits;
 mod dropped;
 mod older;
 mod protect;

@@ -15,6 +15,7 @@ mod rights;
 mod roles;
 #[path = "../../../fenced-store/tests/rule/mod.rs"]
 mod rule;
+mod search_path;
 mod server;
 mod single;
 mod starvation;

@@ -151,22 +151,6 @@ async fn an_application_may_call_what_is_listed_and_nothing_else() {
     assert_eq!(callable, listed());
 }
 
-/// One that finds something of its caller's instead of ours would run it as the owner.
-#[tokio::test]
-async fn functions_with_the_rights_of_their_owner_have_a_search_path_of_their_own() {
-    let roles = Roles::as_documented().await;
-    let (pinned, all): (i64, i64) = sqlx::query_as(
-        "SELECT count(*) FILTER (WHERE proconfig @> '{\"search_path=pg_catalog, pg_temp\"}'),
-                count(*)
-         FROM pg_proc WHERE pronamespace = 'fenced'::regnamespace AND prosecdef",
-    )
-    .fetch_one(roles.world.store().pool())
-    .await
-    .unwrap();
-    assert!(all >= 4, "claim, enter, settle and high_water at least");
-    assert_eq!(pinned, all);
-}
-
 async fn callable_by(role: &str, pool: &PgPool) -> BTreeSet<String> {
     let names = sqlx::query_scalar(
         "SELECT proname::text FROM pg_proc

@@ -65,11 +65,10 @@ async fn a_connection_is_clean_after_a_commit() {
             .execute(&pool)
             .await
             .unwrap();
-        let entry: String = sqlx::query_scalar("SELECT current_setting('fenced.entry')")
-            .fetch_one(&pool)
-            .await
-            .unwrap();
-        assert_eq!(entry, "", "the fence ends with its transaction");
+        let left = "SELECT current_setting('fenced.entered')
+                    || (SELECT count(*) FROM pg_cursors WHERE name LIKE 'fenced%')";
+        let left: String = sqlx::query_scalar(left).fetch_one(&pool).await.unwrap();
+        assert_eq!(left, "0", "the fence ends with its transaction");
         assert_eq!(balance(&world).await, expected);
     }
     let visible: bool = sqlx::query_scalar("SELECT to_regclass('written_outside') IS NOT NULL")

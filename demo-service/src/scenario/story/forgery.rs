@@ -24,11 +24,7 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> Result<Course, Failure> {
         let answer = two.until(answer).await?;
         went &= match scene.act {
             Act::Unfenced => matches!(answer, Step::Written { .. }),
-            // By its signature; where nothing is signed, because the store has not heard of it.
-            Act::Fenced => {
-                is_refusal(&answer, 403, "token-not-accepted")
-                    || is_refusal(&answer, 412, "token-not-claimed")
-            }
+            Act::Fenced => is_refusal(&answer, 403, "token-not-accepted"),
         };
     }
     two.finish().await?;
