@@ -1,6 +1,7 @@
 //! The end-to-end harness: real servers and real processes, gone with the test that started them.
 //!
 //! - [`servers`]: Redis, Postgres and MariaDB as child processes on free loopback ports.
+//! - [`counted`]: what is exported for alarms.
 //! - [`database_client`]: `psql`, `mariadb` and `sqlite3`, as people use them.
 //! - [`documented`]: the examples of the documentation, as they stand there.
 //! - [`history`]: what happened in a run of many tasks, and whether it may have happened.
@@ -13,6 +14,7 @@
 //! - [`warden`]: what outlives a killed test for long enough to clean up after it.
 #![forbid(unsafe_code)]
 
+pub mod counted;
 pub mod database_client;
 pub mod documented;
 pub mod history;

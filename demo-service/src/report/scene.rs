@@ -84,8 +84,8 @@ pub(super) enum Refusal {
     Stale,
     /// Another write with the same token had the same number.
     OutOfOrder,
-    /// The token is not authentic.
-    NotAuthentic,
+    /// Nobody was ever granted the token: its signature is wrong, or the store has not heard of it.
+    MadeUp,
     Other,
 }
 
@@ -243,7 +243,7 @@ impl Scene {
             }
             _ => return,
         };
-        if kind != AccessKind::Read {
+        if is_settled(kind) {
             close(&mut self.sections, client, at_ms);
         }
         self.accesses.push(Access {
@@ -316,7 +316,7 @@ impl Refusal {
         match problem {
             "fencing-token-stale" => Self::Stale,
             "fencing-sequence-stale" => Self::OutOfOrder,
-            "fencing-token-not-accepted" => Self::NotAuthentic,
+            "fencing-token-not-accepted" | "fencing-token-not-claimed" => Self::MadeUp,
             _ => Self::Other,
         }
     }
@@ -329,6 +329,16 @@ impl Span {
             from_ms,
             to_ms: u64::MAX,
         }
+    }
+}
+
+/// Whether the client is through with its lease. One whose write had a number that was used before
+/// counts on.
+const fn is_settled(kind: AccessKind) -> bool {
+    match kind {
+        AccessKind::Read => false,
+        AccessKind::Refused { why, .. } => !matches!(why, Refusal::OutOfOrder),
+        AccessKind::Accepted { .. } => true,
     }
 }
 

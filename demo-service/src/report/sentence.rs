@@ -48,15 +48,15 @@ fn rescue(scene: &Scene) -> String {
         });
     let refused: Vec<_> = refused.collect();
     match (refused.first(), scene.kills.first()) {
-        (Some((status, Refusal::NotAuthentic)), _) => {
+        (Some((status, Refusal::MadeUp)), _) => {
             let times = refused.len();
-            format!("each of {times} made-up tokens got {status}, ")
+            format!("each of {times} made-up tokens was refused ({status}), and ")
         }
         (Some((status, Refusal::OutOfOrder)), _) => {
-            format!("the second write with one token got {status}. With a fresh read ")
+            format!("the second write was refused ({status}). After another look ")
         }
         (Some((status, _)), _) => {
-            format!("the late write got {status}. With a fresh lease and a fresh read ")
+            format!("the late write was refused ({status}). With a new lease and another look ")
         }
         (None, Some(_)) => "the lease of the dead client ended by itself, and ".to_owned(),
         (None, None) => String::new(),

@@ -97,7 +97,7 @@ fn story(scene: &Scene) -> String {
         matches!(
             access.kind,
             AccessKind::Refused {
-                why: Refusal::NotAuthentic,
+                why: Refusal::MadeUp,
                 ..
             } | AccessKind::Accepted {
                 wrong: Some(Wrong::Forged),

@@ -25,8 +25,7 @@ pub(super) async fn terminate_older(
         return Ok(0);
     }
     let mut ended = 0;
-    // Looked up again: a session that has gone on to its next transaction is left alone, unless it
-    // does so in this very moment; then that one is ended.
+    // Looked up again: a session that has gone on to its next transaction is left alone.
     for session in under_way(connection, sequencer.resource()).await? {
         if older.contains(&session) && end(connection, &session, sequencer).await? {
             ended += 1;
@@ -81,14 +80,27 @@ async fn under_way(
 }
 
 /// Whether it is gone, or soon will be: its locks go with it.
+///
+/// The server names sessions, not transactions: so it looks for the transaction once more in the
+/// same message, and gets no session to end if that one is over. A session that goes on to its next
+/// transaction between these two statements, which takes the server microseconds, loses that one.
 async fn end(
     connection: &mut MySqlConnection,
     session: &Session,
     claiming: &Sequencer,
 ) -> Result<bool, FenceError> {
-    let Session { connection_id, .. } = session;
-    let kill = AssertSqlSafe(format!("KILL CONNECTION {connection_id}"));
-    let Err(error) = connection.execute(kill).await else {
+    let Session {
+        connection_id,
+        entry,
+    } = session;
+    let entry: String = entry.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let kill = AssertSqlSafe(format!(
+        "SET @fenced_older = NULL; COMMIT; SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED; \
+         SELECT connection_id INTO @fenced_older FROM fenced_entered \
+         WHERE connection_id = {connection_id} AND entry = x'{entry}' LIMIT 1; \
+         COMMIT; KILL CONNECTION @fenced_older"
+    ));
+    let Err(error) = connection.execute(sqlx::raw_sql(kill)).await else {
         warn!(
             resource = %claiming.resource(),
             token = %claiming.token(),

@@ -77,6 +77,24 @@ async fn a_transaction_that_was_ended_inside_has_no_receipt() {
     assert_eq!(balance(&world).await, 101);
 }
 
+/// Connections that somebody left inside a transaction. However many there are, a call meets all of
+/// them at most.
+#[tokio::test]
+async fn a_pool_full_of_strays_is_cleared() {
+    let (world, old) = claimed().await;
+    let pool = world.store().pool();
+    let mut strays = Vec::new();
+    for _ in 0..pool.options().get_max_connections() {
+        let mut connection = pool.acquire().await.unwrap();
+        connection.execute("BEGIN").await.unwrap();
+        strays.push(connection);
+    }
+    drop(strays);
+    fenced_add(&world, &old).await.unwrap();
+    world.store().claim(&grant("account:42", 34)).await.unwrap();
+    assert_eq!(balance(&world).await, 101);
+}
+
 #[tokio::test]
 async fn a_refused_begin_leaves_the_file_free() {
     let (world, old) = claimed().await;

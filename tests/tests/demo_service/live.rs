@@ -279,6 +279,20 @@ async fn a_request_is_shown_for_as_long_as_its_run_is() {
     send(wire()).await.assert_problem(404, "route-unknown");
 }
 
+/// Where nothing is signed, the store has still not heard of a token that was made up.
+#[tokio::test]
+async fn a_gateway_without_signatures_refuses_what_was_never_claimed() {
+    let gateway = Gateway::start_unsigned().await;
+    let settings = json!({ "story": "forgery", "ttl_ms": 1500, "pause_ms": 0 });
+    play(&gateway, settings).await;
+    let view = view_when(&gateway, is_over).await;
+    let verdict = |act: usize| view["acts"][act]["verdict"]["sentence"].as_str().unwrap();
+    assert!(verdict(0).contains("made-up token was taken"), "{view:#}");
+    let refused = "each of 3 made-up tokens was refused (412)";
+    assert!(verdict(1).contains(refused), "{view:#}");
+    assert!(!verdict(1).contains("Not as told"), "{view:#}");
+}
+
 #[tokio::test]
 async fn what_the_lock_service_holds_is_told_every_second() {
     let gateway = Gateway::start().await;
@@ -329,6 +343,8 @@ async fn ends_by(signal: Signal, code: Option<i32>) {
         .send()
         .await
         .unwrap();
+    let watch = gateway.request(Method::GET, "/live/locks").send();
+    let _watch = watch.await.unwrap();
     let pids: Vec<_> = view["acts"].as_array().unwrap().iter().map(pid).collect();
     kill_process(gateway.process.id(), signal).unwrap();
     while let Ok(Some(_)) = changes.chunk().await {}

@@ -12,6 +12,8 @@ async fn freeze(page: &Page) -> Pid {
     until_enabled(page, "stop").await;
     page.browser.click("#stop").await;
     until_enabled(page, "resume").await;
+    let stopped = "return document.querySelector('#fenced .events').textContent.includes('(pid ')";
+    page.browser.until(stopped).await;
     let told = page.text("#fenced .events").await;
     let pid = told.split_once("(pid ").unwrap().1;
     let pid = pid.split_once(')').unwrap().0;

@@ -14,7 +14,10 @@ async fn looks_well(name: &'static str, screen: Screen, colours: Colours) {
     page.until_over().await;
     let [unfenced, fenced] = page.verdicts().await;
     assert!(unfenced.contains("Lost update"), "{unfenced}");
-    assert!(fenced.contains("the late write got 412"), "{fenced}");
+    assert!(
+        fenced.contains("the late write was refused (412)"),
+        "{fenced}"
+    );
     page.photograph("over").await;
     page.browser.click("#fenced summary").await;
     page.browser.click("#fenced .events button").await;

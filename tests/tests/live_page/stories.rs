@@ -25,7 +25,10 @@ async fn of_two_writers_at_once_the_old_holder_is_refused_whoever_comes_first() 
     let page = Page::open("race").await;
     let [unfenced, fenced] = page.play("race").await;
     assert!(unfenced.contains("Lost update"), "{unfenced}");
-    assert!(fenced.contains("the late write got 412"), "{fenced}");
+    assert!(
+        fenced.contains("the late write was refused (412)"),
+        "{fenced}"
+    );
     assert!(fenced.contains("the balance is 160"), "{fenced}");
     page.photograph("over").await;
     page.assert_sound().await;
@@ -36,7 +39,7 @@ async fn of_two_writers_with_one_token_the_second_is_refused_by_its_number() {
     let page = Page::open("shared-token").await;
     let [unfenced, fenced] = page.play("shared-token").await;
     assert!(unfenced.contains("Lost update"), "{unfenced}");
-    let refused = "the second write with one token got 412";
+    let refused = "the second write was refused (412)";
     assert!(fenced.contains(refused), "{fenced}");
     assert!(fenced.contains("the balance is 160"), "{fenced}");
     let told = page.text("#fenced .events").await;
@@ -55,7 +58,7 @@ async fn a_token_that_was_made_up_is_refused_and_the_page_says_how() {
     assert!(unfenced.contains("made-up token was taken"), "{unfenced}");
     assert!(unfenced.contains("the balance is 0"), "{unfenced}");
     assert!(
-        fenced.contains("each of 3 made-up tokens got 403"),
+        fenced.contains("each of 3 made-up tokens was refused (403)"),
         "{fenced}"
     );
     let told = page.text("#fenced .events").await;

@@ -34,6 +34,10 @@ async fn the_late_write_is_shown_as_it_was_and_repeated_by_curl() {
         "{response}"
     );
     page.photograph("stale").await;
+    page.browser.click("#fenced .copy").await;
+    let copied = "return ['Copied', 'Selected'] \
+                  .includes(document.querySelector('#fenced .copy').textContent)";
+    page.browser.until(copied).await;
 
     let said = in_a_shell(page.text("#fenced .curl").await).await;
     assert!(said.starts_with("HTTP/1.1 412 "), "{said}");

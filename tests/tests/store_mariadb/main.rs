@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 mod client;
+mod commits;
 mod dropped;
 mod older;
 mod protect;

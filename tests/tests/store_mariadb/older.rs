@@ -2,8 +2,15 @@
 
 use std::time::Duration;
 
-use fenced_store::{FenceError, MySqlTxOptions};
-use sqlx::{Executor, MySqlPool};
+use e2e::{
+    counted::times,
+    proxy::{Fault, Proxy},
+    servers::until,
+};
+use fenced_store::{FenceError, FencedStore, MySqlTxOptions};
+use lock_core::metric::TERMINATIONS;
+use metrics_util::debugging::DebuggingRecorder;
+use sqlx::{Executor, MySqlPool, mysql::MySqlConnectOptions};
 
 use crate::{
     rule::{Harness, balance, fenced_add, fresh, grant, high_water},
@@ -17,6 +24,8 @@ fn one_second() -> MySqlTxOptions {
 /// Without any right but those on its own tables.
 #[tokio::test]
 async fn an_older_holder_in_an_open_transaction_is_ended_and_told_so() {
+    let recorder = DebuggingRecorder::new();
+    let _local = metrics::set_default_local_recorder(&recorder);
     let world: MariaDbServer = fresh().await;
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));
     let store = world.store_of_user("").await.with_options(one_second());
@@ -33,7 +42,42 @@ async fn an_older_holder_in_an_open_transaction_is_ended_and_told_so() {
     assert!(!error.is_fenced() && !error.is_retryable());
     assert!(tx.commit().await.is_err());
     assert_eq!(balance(&world).await, 100);
+    assert_eq!(times(&recorder, &TERMINATIONS), 1);
     fenced_add(&world, &new).await.unwrap();
+}
+
+/// The order to end a session is on its way when that one goes on to its next transaction, of
+/// another resource.
+#[tokio::test]
+async fn a_session_that_has_gone_on_is_left_alone() {
+    let world: MariaDbServer = fresh().await;
+    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+    let other = grant("account:43", 7);
+    let holder = FencedStore::new(world.pool_of_one().await);
+    holder.claim(&old).await.unwrap();
+    holder.claim(&other).await.unwrap();
+    let first = holder.begin(&old).await.unwrap();
+
+    let options: MySqlConnectOptions = world.url().parse().unwrap();
+    let target = format!("mysql://{}:{}", options.get_host(), options.get_port());
+    let proxy = Proxy::start(&target).await;
+    let url = proxy.url("mysql");
+    let (_, port) = url.rsplit_once(':').unwrap();
+    let pool = MySqlPool::connect_with(options.port(port.parse().unwrap())).await;
+    let claimant = FencedStore::new(pool.unwrap()).with_options(one_second());
+    let order = proxy.at_request("KILL CONNECTION", Fault::HoldRequests);
+    let gone_on = async {
+        until("the order is under way", async || order.has_sprung()).await;
+        first.commit().await.unwrap();
+        let next = holder.begin(&other).await.unwrap();
+        proxy.let_go();
+        next
+    };
+    let (claimed, mut next) = tokio::join!(claimant.claim(&new), gone_on);
+    claimed.unwrap();
+    MariaDbServer::add(&mut next, 1).await.unwrap();
+    next.commit().await.unwrap();
+    assert_eq!(balance(&world).await, 101);
 }
 
 /// Sessions that are in a transaction of another resource, or none of ours.
@@ -68,7 +112,7 @@ async fn nobody_else_is_ended() {
 async fn a_note_that_was_left_behind_ends_nobody() {
     let world: MariaDbServer = fresh().await;
     let pool = world.pool_of_one().await;
-    let store = fenced_store::FencedStore::new(pool.clone());
+    let store = FencedStore::new(pool.clone());
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));
     store.claim(&old).await.unwrap();
     let mut tx = store.begin(&old).await.unwrap();

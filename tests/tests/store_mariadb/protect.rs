@@ -301,3 +301,45 @@ async fn a_user_without_any_right_of_ours_is_refused_the_same() {
         .into();
     assert!(is_unfenced(&error), "{error:?}");
 }
+
+/// What docs/protected-tables.md says is NOT stopped: triggers do not see it.
+#[tokio::test]
+async fn truncate_and_cascades_get_past_the_triggers() {
+    let (world, _) = protected().await;
+    let pool = world.store().pool();
+    for statement in [
+        "CREATE TABLE owners (id INT PRIMARY KEY)",
+        "INSERT INTO owners VALUES (1)",
+        "ALTER TABLE accounts ADD owner INT DEFAULT 1,
+         ADD FOREIGN KEY (owner) REFERENCES owners (id) ON DELETE CASCADE ON UPDATE CASCADE",
+    ] {
+        pool.execute(statement).await.unwrap();
+    }
+    let mut connection = pool.acquire().await.unwrap();
+    // The control.
+    for statement in ["UPDATE accounts SET owner = NULL", "DELETE FROM accounts"] {
+        let error = run(&mut connection, statement).await.unwrap_err();
+        assert!(is_unfenced(&error), "{statement}: {error:?}");
+    }
+    run(&mut connection, "UPDATE owners SET id = 2")
+        .await
+        .unwrap();
+    let owner: i32 = sqlx::query_scalar("SELECT owner FROM accounts")
+        .fetch_one(&mut *connection)
+        .await
+        .unwrap();
+    assert_eq!(owner, 2);
+    run(&mut connection, "DELETE FROM owners").await.unwrap();
+    let accounts = "SELECT COUNT(*) FROM accounts";
+    let left: i64 = sqlx::query_scalar(accounts).fetch_one(pool).await.unwrap();
+    assert_eq!(left, 0);
+
+    let (world, _) = protected().await;
+    let mut connection = world.store().pool().acquire().await.unwrap();
+    run(&mut connection, "TRUNCATE accounts").await.unwrap();
+    let left: i64 = sqlx::query_scalar(accounts)
+        .fetch_one(&mut *connection)
+        .await
+        .unwrap();
+    assert_eq!(left, 0);
+}

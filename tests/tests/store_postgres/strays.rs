@@ -5,7 +5,7 @@ use std::{future::poll_fn, pin::pin, task::Poll};
 
 use fenced_store::{FenceError, FencedStore};
 use lock_core::Sequencer;
-use sqlx::{Connection, Executor, PgPool};
+use sqlx::{Connection, Executor, PgPool, postgres::PgPoolOptions};
 
 use crate::{
     rule::{Harness, balance, fenced_add, fresh, grant, high_water},
@@ -102,6 +102,26 @@ async fn an_aborted_stray_is_replaced() {
     let (world, old) = claimed().await;
     let pool = stray(&world).await;
     assert!(pool.execute("SELECT 1 / 0").await.is_err());
+    let store = FencedStore::new(pool);
+    fenced_add_by(&store, &old).await;
+    store.claim(&grant("account:42", 34)).await.unwrap();
+    assert_eq!(balance(&world).await, 101);
+}
+
+/// However many there are, a call meets all of them at most.
+#[tokio::test]
+async fn a_pool_full_of_strays_is_cleared() {
+    const MANY: u32 = 8;
+    let (world, old) = claimed().await;
+    let pool = PgPoolOptions::new().max_connections(MANY);
+    let pool = pool.connect(world.url()).await.unwrap();
+    let mut strays = Vec::new();
+    for _ in 0..MANY {
+        let mut connection = pool.acquire().await.unwrap();
+        connection.execute(sqlx::raw_sql("BEGIN")).await.unwrap();
+        strays.push(connection);
+    }
+    drop(strays);
     let store = FencedStore::new(pool);
     fenced_add_by(&store, &old).await;
     store.claim(&grant("account:42", 34)).await.unwrap();

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use fenced_store::{FenceError, PgFencedStore, PgTxOptions};
+use e2e::{counted::times, servers::DatabaseServer};
+use fenced_store::{FenceError, FencedStore, PgFencedStore, PgTxOptions};
 use lock_core::{Sequencer, metric::TERMINATIONS};
-use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use metrics_util::debugging::DebuggingRecorder;
+use sqlx::{Executor, PgPool};
 
 use crate::{
     roles::Roles,
@@ -29,18 +31,6 @@ async fn terminate_older(store: &PgFencedStore, claim: &Sequencer) -> Vec<i32> {
         .unwrap()
 }
 
-/// How many sessions were ended, as an alarm would learn it.
-fn ended(recorder: &DebuggingRecorder) -> u64 {
-    let exported = recorder.snapshotter().snapshot().into_vec();
-    let counted = exported
-        .into_iter()
-        .find(|(key, ..)| key.key().name() == TERMINATIONS.name);
-    match counted {
-        Some((.., DebugValue::Counter(times))) => times,
-        other => panic!("{other:?}"),
-    }
-}
-
 #[tokio::test]
 async fn a_holder_inside_a_transaction_is_ended_and_told_so() {
     let recorder = DebuggingRecorder::new();
@@ -56,7 +46,7 @@ async fn a_holder_inside_a_transaction_is_ended_and_told_so() {
     assert!(matches!(error, FenceError::Terminated { .. }), "{error:?}");
     open.commit().await.unwrap_err();
     assert_eq!(balance(&world).await, 100);
-    assert_eq!(ended(&recorder), 1);
+    assert_eq!(times(&recorder, &TERMINATIONS), 1);
 }
 
 /// It gives up at once, without a look at anybody's session.
@@ -156,4 +146,43 @@ async fn a_session_of_another_role_is_ended_only_with_the_right_to() {
     claimant.claim(&new).await.unwrap();
     open.commit().await.unwrap_err();
     assert_eq!(balance(&roles.world).await, 100);
+}
+
+/// A prepared transaction has no session that could be ended: whoever prepared it has to decide.
+#[tokio::test]
+async fn a_prepared_transaction_is_named_and_waited_for() {
+    let server = DatabaseServer::postgres(&["max_prepared_transactions=2"]).await;
+    let pool = PgPool::connect(server.url()).await.unwrap();
+    pool.execute("CREATE TABLE journal (number integer)")
+        .await
+        .unwrap();
+    let store = impatient(&FencedStore::new(pool.clone()));
+    store.migrate().await.unwrap();
+    let written = async || {
+        let rows = sqlx::query_scalar("SELECT count(*) FROM journal");
+        let rows: i64 = rows.fetch_one(&pool).await.unwrap();
+        rows
+    };
+    for (round, decision, rows) in [(1, "COMMIT", 1), (2, "ROLLBACK", 1)] {
+        let old = grant("account:42", 2 * round);
+        let new = grant("account:42", 2 * round + 1);
+        store.claim(&old).await.unwrap();
+        let mut tx = store.begin(&old).await.unwrap();
+        tx.execute("INSERT INTO journal VALUES (1)").await.unwrap();
+        tx.execute("PREPARE TRANSACTION 'limbo'").await.unwrap();
+        // Its end is not known to who has prepared it, and so there is no receipt.
+        assert!(tx.commit().await.is_err());
+        match store.claim(&new).await.unwrap_err() {
+            FenceError::Busy { source } => {
+                let source = source.to_string();
+                assert!(source.contains("a prepared transaction"), "{source}");
+                assert!(source.contains("account:42"), "{source}");
+            }
+            other => panic!("{other:?}"),
+        }
+        let decide = sqlx::AssertSqlSafe(format!("{decision} PREPARED 'limbo'"));
+        pool.execute(decide).await.unwrap();
+        store.claim(&new).await.unwrap();
+        assert_eq!(written().await, rows, "{decision}");
+    }
 }

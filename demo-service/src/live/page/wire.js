@@ -8,10 +8,17 @@ export async function showRequest(section, exchange) {
   if (!answer.ok) { return; }
   const { request, response, curl } = await answer.json();
   const panel = section.querySelector(".wire");
+  const command = make("pre", { className: "curl", tabIndex: 0 }, curl);
   const copy = make("button", { type: "button", className: "copy", textContent: "Copy" });
   copy.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(curl);
-    copy.textContent = "Copied";
+    try {
+      await navigator.clipboard.writeText(curl);
+      copy.textContent = "Copied";
+    } catch {
+      // Not every browser lets a page do that: then it is one key away.
+      getSelection().selectAllChildren(command);
+      copy.textContent = "Selected";
+    }
   });
   const close = make("button", { type: "button", className: "close", textContent: "Close" });
   close.addEventListener("click", () => hideRequest(section));
@@ -24,12 +31,12 @@ export async function showRequest(section, exchange) {
       : make("p", { textContent: "No answer yet." }),
     make("h3", { textContent: "The same for a terminal" }),
     copy,
-    make("pre", { className: "curl", tabIndex: 0 }, curl),
+    command,
   );
   panel.hidden = false;
   panel.dataset.exchange = exchange;
   mark(section, exchange);
-  panel.scrollIntoView({ block: "nearest" });
+  panel.scrollIntoView({ block: panel.offsetHeight < innerHeight ? "nearest" : "start" });
 }
 
 export function hideRequest(section) {

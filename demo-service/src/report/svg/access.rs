@@ -25,7 +25,7 @@ pub(super) fn draw(scene: &Scene, axis: TimeAxis) -> (Group, usize) {
     for access in &scene.accesses {
         let x = f64::max(free_x, place(scene, access, axis));
         free_x = x + APART;
-        group = group.add(request(access, x));
+        group = group.add(request(access, x, is_believed(scene, access)));
         let (class, lines) = label(scene, access);
         labels.place(x, class, lines);
     }
@@ -49,11 +49,24 @@ fn place(scene: &Scene, access: &Access, axis: TimeAxis) -> f64 {
     }
 }
 
-fn request(access: &Access, x: f64) -> Group {
-    let from_y = client_y(access.client) + 9.0;
+/// Whether the client believes that it holds the lease: then its arrow begins at a bar.
+fn is_believed(scene: &Scene, access: &Access) -> bool {
+    let time = access.at_ms;
+    let around = |section: &Span| (section.from_ms..=section.to_ms).contains(&time);
+    let mut sections = scene.sections.iter();
+    sections.any(|section| section.client == access.client && around(section))
+}
+
+fn request(access: &Access, x: f64, is_believed: bool) -> Group {
+    let lane_y = client_y(access.client);
+    let from_y = lane_y + if is_believed { 9.0 } else { 5.0 };
     let mut group = Group::new().set("class", colours(access.client));
     if let Some(exchange) = access.exchange {
         group = group.set("data-exchange", exchange);
+    }
+    if !is_believed {
+        let spot = Circle::new().set("cx", round(x)).set("cy", lane_y);
+        group = group.add(spot.set("r", 5).set("class", "dot"));
     }
     let write =
         |class, glyph| arrow(x, from_y, STORAGE - 9.0, "").add(dot(x, STORAGE, class, glyph));
@@ -106,7 +119,7 @@ fn label(scene: &Scene, access: &Access) -> (&'static str, Vec<String>) {
             let token = token.map(|token| scene.short(token)).unwrap_or_default();
             let reason = match (why, high_water) {
                 (Refusal::Stale, Some(mark)) => format!("{token} < {}", scene.short(mark)),
-                (Refusal::NotAuthentic, _) => "made-up token".to_owned(),
+                (Refusal::MadeUp, _) => "made-up token".to_owned(),
                 (Refusal::OutOfOrder, _) => "number used before".to_owned(),
                 _ => token,
             };

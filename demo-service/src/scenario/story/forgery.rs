@@ -24,7 +24,11 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> Result<Course, Failure> {
         let answer = two.until(answer).await?;
         went &= match scene.act {
             Act::Unfenced => matches!(answer, Step::Written { .. }),
-            Act::Fenced => is_refusal(&answer, 403, "token-not-accepted"),
+            // By its signature; where nothing is signed, because the store has not heard of it.
+            Act::Fenced => {
+                is_refusal(&answer, 403, "token-not-accepted")
+                    || is_refusal(&answer, 412, "token-not-claimed")
+            }
         };
     }
     two.finish().await?;

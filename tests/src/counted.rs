@@ -1,0 +1,23 @@
+//! What the crates have counted, as an alarm would learn it.
+
+use lock_core::metric::Metric;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+
+/// How often something was counted, whatever its labels.
+///
+/// # Panics
+/// If it was never counted, not even as none.
+#[must_use]
+pub fn times(recorder: &DebuggingRecorder, metric: &Metric) -> u64 {
+    let exported = recorder.snapshotter().snapshot().into_vec();
+    let counted: Vec<u64> = exported
+        .into_iter()
+        .filter(|(key, ..)| key.key().name() == metric.name)
+        .map(|(.., value)| match value {
+            DebugValue::Counter(times) => times,
+            other => panic!("{} is no counter: {other:?}", metric.name),
+        })
+        .collect();
+    assert!(!counted.is_empty(), "{} was never counted", metric.name);
+    counted.iter().sum()
+}
