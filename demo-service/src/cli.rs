@@ -1,13 +1,15 @@
 //! The command line: what can be asked for, and how the help explains it.
 
 mod admin_token;
+mod config_file;
 mod duration;
 mod operator;
+mod serve;
+mod settings;
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand, builder::RangedU64ValueParser};
-use fenced_store::http::signed::Audience;
+use clap::{Args, Parser, Subcommand};
 
 use self::duration::parse as duration;
 pub(crate) use self::{
@@ -17,11 +19,12 @@ pub(crate) use self::{
         Consent, DatabaseKind, ForceReleaseArgs, InspectArgs, ListArgs, Migrations, ResetArgs,
         SealArgs,
     },
+    serve::{ServeArgs, SigningArgs},
 };
 use crate::{
     address::Address,
     events::{Act, ClientName},
-    gateway::Limits,
+    failure::Failure,
     worker::Part,
 };
 
@@ -60,8 +63,17 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
+    /// What the program was asked to do, from the command line, the environment and the file of
+    /// settings. Mistakes in the first two end the program, as does a request for help.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for a mistake in the file.
+    pub(crate) fn read() -> Result<Command, Failure> {
+        settings::read()
+    }
+
     /// The command, or the scenario with its defaults when none was given.
-    pub(crate) fn chosen(self) -> Command {
+    fn chosen(self) -> Command {
         self.command
             .unwrap_or_else(|| Command::Scenario(ScenarioArgs::default()))
     }
@@ -73,6 +85,11 @@ pub(crate) enum Command {
     #[command(after_help = EXAMPLES)]
     Scenario(ScenarioArgs),
     /// Serve the lock gateway and the account API over HTTP.
+    ///
+    /// Clients in any language acquire leases from it, and read and write accounts that are
+    /// guarded by their fencing tokens. /openapi.json describes all of it, /docs shows that to
+    /// people, and / plays the pause scenario.
+    #[command(after_help = serve::NOTES)]
     Serve(ServeArgs),
     /// List everything that is held or waited for.
     List(ListArgs),
@@ -190,54 +207,6 @@ impl Default for ScenarioArgs {
     }
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct ServeArgs {
-    #[command(flatten)]
-    pub(crate) lock: Lock,
-    #[command(flatten)]
-    pub(crate) store: Store,
-    #[command(flatten)]
-    pub(crate) signing: SigningArgs,
-    /// Address to listen on; loopback unless you say otherwise, port 0 picks a free one
-    #[arg(long, default_value = "127.0.0.1:8080", value_name = "IP:PORT")]
-    pub(crate) addr: SocketAddr,
-    /// How long a request may take to arrive, and again to be served, beyond the wait for a lease
-    /// (100ms to 5m); a write that takes longer is answered with 504 and comes to its end
-    #[arg(long, default_value = "15s", value_parser = request_timeout, value_name = "DURATION")]
-    pub(crate) request_timeout: Duration,
-    /// How many requests may wait for a lease at the same time; one more is answered with 503
-    #[arg(long, default_value_t = Limits::default().waiting, value_name = "N")]
-    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(0..=100_000))]
-    pub(crate) max_waiting: usize,
-    /// What operators send as `Authorization: Bearer TOKEN` to /v1/admin, 16 bytes at least
-    /// [default: there is nothing at /v1/admin]
-    #[arg(
-        long,
-        value_name = "TOKEN",
-        env = "PALISADE_ADMIN_TOKEN",
-        hide_env_values = true
-    )]
-    pub(crate) admin_token: Option<AdminToken>,
-}
-
-/// How tokens are signed.
-#[derive(Args, Debug)]
-pub(crate) struct SigningArgs {
-    /// File of keys that sign tokens, one `ID SECRET` per line; the first one signs, all are
-    /// accepted; SIGHUP has it read again [default: a key that ends with the process]
-    #[arg(long, value_name = "FILE", env = "PALISADE_SIGNING_KEYS")]
-    #[arg(conflicts_with = "unsigned")]
-    pub(crate) signing_keys: Option<PathBuf>,
-    /// The service that tokens are for; those of another one are not accepted
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_AUDIENCE)]
-    pub(crate) audience: Audience,
-    /// Neither sign tokens nor ask for signatures: for clients that are trusted
-    #[arg(long)]
-    pub(crate) unsigned: bool,
-}
-
-const DEFAULT_AUDIENCE: &str = "palisade";
-
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WorkerArgs {
     /// Base URL of the gateway
@@ -275,10 +244,6 @@ fn ttl(text: &str) -> Result<Duration, String> {
 
 fn pause(text: &str) -> Result<Duration, String> {
     within(duration(text)?, "0ms", "10m")
-}
-
-fn request_timeout(text: &str) -> Result<Duration, String> {
-    within(duration(text)?, "100ms", "5m")
 }
 
 fn within(value: Duration, least: &str, most: &str) -> Result<Duration, String> {

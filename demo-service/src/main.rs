@@ -9,6 +9,7 @@ mod address;
 mod cli;
 mod client;
 mod console;
+mod descriptors;
 mod draw;
 mod events;
 mod failure;
@@ -17,6 +18,7 @@ mod interrupt;
 mod ledger;
 mod live;
 mod operator;
+mod private_file;
 mod report;
 mod scenario;
 mod serve;
@@ -26,27 +28,35 @@ mod worker;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use tokio::runtime::Builder;
-use tracing_subscriber::EnvFilter;
 
 use crate::{
     cli::{Cli, Command, Migrations},
     console::Console,
     failure::Failure,
+    telemetry::LogFormat,
 };
 
 fn main() -> ExitCode {
-    match Cli::parse().chosen() {
-        Command::Scenario(args) => finish(block_on("error", scenario::run(&args))),
-        Command::Serve(args) => finish(block_on("info,sqlx=warn", serve::run(&args))),
-        Command::List(args) => finish(block_on("error", operator::list(args))),
-        Command::Inspect(args) => finish(block_on("error", operator::inspect(args))),
-        Command::ForceRelease(args) => finish(block_on("error", operator::force_release(args))),
-        Command::ResetHighWater(args) => {
-            finish(block_on("error", operator::reset_high_water(args)))
+    match Cli::read() {
+        Ok(command) => run(command),
+        Err(failure) => finish(Err(failure)),
+    }
+}
+
+fn run(command: Command) -> ExitCode {
+    match command {
+        Command::Scenario(args) => finish(quietly(scenario::run(&args))),
+        Command::Serve(args) if args.print_config => {
+            Console::Stdout.line(args.effective.lines);
+            ExitCode::SUCCESS
         }
-        Command::Seal(args) => finish(block_on("error", operator::seal(args))),
+        Command::Serve(args) => finish(block_on(&args.log, args.log_format, serve::run(&args))),
+        Command::List(args) => finish(quietly(operator::list(args))),
+        Command::Inspect(args) => finish(quietly(operator::inspect(args))),
+        Command::ForceRelease(args) => finish(quietly(operator::force_release(args))),
+        Command::ResetHighWater(args) => finish(quietly(operator::reset_high_water(args))),
+        Command::Seal(args) => finish(quietly(operator::seal(args))),
         Command::Draw { recording } => finish(draw::run(&recording)),
         Command::Migrations(Migrations::Print { dialect }) => {
             operator::print_migrations(dialect);
@@ -54,24 +64,25 @@ fn main() -> ExitCode {
         }
         Command::SigningKey { id } => finish(signing::print_new_key(&id)),
         Command::Worker(args) => {
-            let played = block_on("error", async { Ok(worker::run(args).await) });
+            let played = quietly(async { Ok(worker::run(args).await) });
             played.unwrap_or_else(|failure| finish(Err(failure)))
         }
     }
 }
 
+/// Runs to the end, with a log of errors only unless the environment asks for more.
+fn quietly<T>(main: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let filter = std::env::var("RUST_LOG").unwrap_or_else(|_| "error".to_owned());
+    block_on(&filter, LogFormat::Text, main)
+}
+
 /// Runs to the end. What still blocks a thread then, such as a read of stdin, is not waited for.
-fn block_on<T>(log: &str, main: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let filter = match std::env::var("RUST_LOG") {
-        Ok(filter) => EnvFilter::try_new(filter)
-            .map_err(|error| Failure::Usage(format!("RUST_LOG: {error}; try RUST_LOG=debug")))?,
-        Err(_) => EnvFilter::new(log),
-    };
-    // anstream leaves the colours out where stderr is no terminal.
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(anstream::stderr)
-        .init();
+fn block_on<T>(
+    filter: &str,
+    format: LogFormat,
+    main: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    telemetry::log(filter, format)?;
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -5,10 +5,12 @@ use tokio::sync::oneshot;
 use crate::{
     cli::{AdminToken, ServeArgs},
     console::Console,
+    descriptors,
     failure::Failure,
     gateway::{Gateway, Limits, Setup, Traffic, listen},
     interrupt::{Interrupt, Interrupts},
     live::{self, Studio},
+    private_file,
     signing::Signing,
     telemetry,
 };
@@ -26,6 +28,9 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
         .local_addr()
         .map_err(Failure::machine("finding the port"))?;
     let (lock, store) = (&args.lock.address, &args.store.address);
+    if let Some(file) = &args.effective.secret_file {
+        private_file::warn_if_open(file);
+    }
     let signing = Signing::of(&args.signing)?;
     let mut setup = setup(args, signing.as_ref())?;
     // It starts processes for whoever asks, so it is for this machine only.
@@ -88,6 +93,7 @@ fn setup(args: &ServeArgs, signing: Option<&Signing>) -> Result<Setup, Failure> 
         limits: Limits {
             request_time: args.request_timeout,
             waiting: args.max_waiting,
+            connections: descriptors::for_connections(args.max_connections),
         },
         metrics: Some(telemetry::install()?),
         admin_token,

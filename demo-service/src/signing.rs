@@ -2,13 +2,12 @@
 
 use std::{
     fs, io,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
 use fenced_store::http::signed::{Audience, InvalidKey, KeyRing, Secret, SigningKey};
 
-use crate::{cli::SigningArgs, console::Console, failure::Failure};
+use crate::{cli::SigningArgs, console::Console, failure::Failure, private_file};
 
 /// A ring of keys, and the file that it is read from again when somebody says so.
 #[derive(Debug)]
@@ -34,8 +33,15 @@ impl Signing {
     /// # Errors
     /// [`Failure::Usage`] for a file that cannot be read or holds something else.
     pub(crate) fn of(args: &SigningArgs) -> Result<Option<Self>, Failure> {
-        if args.unsigned {
-            return Ok(None);
+        match &args.signing_keys {
+            Some(path) if args.unsigned => {
+                let path = path.display();
+                return Err(Failure::Usage(format!(
+                    "--unsigned and --signing-keys {path} exclude each other: see --print-config"
+                )));
+            }
+            _ if args.unsigned => return Ok(None),
+            _ => {}
         }
         let (file, audience) = (args.signing_keys.clone(), args.audience.clone());
         let keys = match &file {
@@ -137,10 +143,7 @@ fn read(path: &Path) -> Result<Vec<Key>, Failure> {
     let shown = path.display();
     let unreadable = |error: io::Error| Failure::Usage(format!("--signing-keys {shown}: {error}"));
     let text = fs::read_to_string(path).map_err(unreadable)?;
-    let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        tracing::warn!("others can read {shown}, which holds secrets: chmod 600 is better");
-    }
+    private_file::warn_if_open(path);
     let lines = (1..).zip(text.lines().map(str::trim));
     let keys = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     keys.map(|(number, line)| {

@@ -1,8 +1,41 @@
-//! What the crates count, for Prometheus.
+//! What this process says of itself: its log, and what the crates count, for Prometheus.
 
+use clap::ValueEnum;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tracing_subscriber::EnvFilter;
 
 use crate::failure::Failure;
+
+/// What a line of the log looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: one JSON object, with the fields of its request under `span`.
+    Json,
+}
+
+/// Begins to log to stderr.
+///
+/// # Errors
+/// [`Failure::Usage`] for a filter that is none.
+pub(crate) fn log(filter: &str, format: LogFormat) -> Result<(), Failure> {
+    let filter = EnvFilter::try_new(filter).map_err(|error| {
+        Failure::Usage(format!(
+            "the filter of the log: {error}; try RUST_LOG=debug"
+        ))
+    })?;
+    // anstream leaves the colours out where stderr is no terminal.
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(anstream::stderr);
+    match format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().flatten_event(true).with_span_list(false).init(),
+    }
+    Ok(())
+}
 
 /// Upper bounds of the buckets of all times, in seconds: from a grant that nobody contends for to
 /// the longest wait.

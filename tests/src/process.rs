@@ -11,7 +11,7 @@
 //! # }
 //! ```
 
-use std::{ffi::OsStr, io, process::ExitStatus, process::Stdio};
+use std::{ffi::OsStr, fs::File, io, path::Path, process::ExitStatus, process::Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Serialize, de::DeserializeOwned};
@@ -45,13 +45,29 @@ impl Process {
     /// If the program was not built or cannot be started.
     #[must_use]
     pub fn spawn<A: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<Item = A>) -> Self {
-        Self::try_spawn(name, arguments)
+        Self::try_spawn(name, arguments, Stdio::inherit())
+            .unwrap_or_else(|error| panic!("cannot start {name}: {error}"))
+    }
+
+    /// The same, with its errors in a file, where its log can be read.
+    ///
+    /// # Panics
+    /// If the program was not built or cannot be started, or if the file cannot be written.
+    #[must_use]
+    pub fn spawn_with_log<A: AsRef<OsStr>>(
+        name: &str,
+        arguments: impl IntoIterator<Item = A>,
+        log: &Path,
+    ) -> Self {
+        let log = File::create(log).unwrap_or_else(|error| panic!("{}: {error}", log.display()));
+        Self::try_spawn(name, arguments, log.into())
             .unwrap_or_else(|error| panic!("cannot start {name}: {error}"))
     }
 
     fn try_spawn<A: AsRef<OsStr>>(
         name: &str,
         arguments: impl IntoIterator<Item = A>,
+        errors: Stdio,
     ) -> io::Result<Self> {
         let mut child = Command::new(workspace_binary("e2e-warden")?)
             .args(["exec", &std::process::id().to_string()])
@@ -59,6 +75,7 @@ impl Process {
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(errors)
             .process_group(0)
             .kill_on_drop(true)
             .spawn()?;

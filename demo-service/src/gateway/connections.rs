@@ -1,14 +1,14 @@
 //! Accepts connections and ends them in good order. `axum::serve` has no time limit for the head
 //! of a request, and at the end waits for a client that has sent half of one.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{Router, body::Body, extract::Request, serve::Listener};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::watch,
+    sync::{Semaphore, watch},
     task::JoinSet,
     time::timeout,
 };
@@ -23,7 +23,8 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(15);
 /// last answer to leave, and for a request to begin that was on its way.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// Serves until the gateway is closing, and then until every request has its answer.
+/// Serves so many connections at once until the gateway is closing, and then until every request
+/// has its answer.
 ///
 /// # Cancel safety
 /// Dropping it drops all connections.
@@ -31,13 +32,24 @@ pub(super) async fn serve(
     mut listener: TcpListener,
     router: Router,
     is_closing: watch::Receiver<bool>,
+    limit: usize,
 ) {
     let mut connections = JoinSet::new();
     let mut closing = is_closing.clone();
+    let places = Arc::new(Semaphore::new(limit));
     loop {
+        // Those who find no place wait in the queue of the operating system.
+        let next = async {
+            let place = Arc::clone(&places).acquire_owned().await;
+            (place, Listener::accept(&mut listener).await)
+        };
         tokio::select! {
-            (stream, _) = Listener::accept(&mut listener) => {
-                connections.spawn(connection(stream, router.clone(), is_closing.clone()));
+            (place, (stream, _)) = next => {
+                let serving = connection(stream, router.clone(), is_closing.clone());
+                connections.spawn(async move {
+                    serving.await;
+                    drop(place);
+                });
             }
             Some(_) = connections.join_next() => {}
             () = closed(&mut closing) => break,

@@ -7,14 +7,16 @@ pub(crate) struct Limits {
     pub(crate) request_time: Duration,
     /// How many requests may wait for a lease at the same time.
     pub(crate) waiting: usize,
+    /// How many connections may be open at the same time.
+    pub(crate) connections: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
             request_time: Duration::from_secs(15),
-            // Each has a connection, and 1024 files are what a process may have open by default.
             waiting: 500,
+            connections: 4000,
         }
     }
 }

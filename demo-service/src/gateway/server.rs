@@ -37,6 +37,7 @@ pub(crate) struct Gateway {
     store_kind: &'static str,
     router: Router,
     closing: watch::Sender<bool>,
+    connections: usize,
 }
 
 impl Gateway {
@@ -87,6 +88,7 @@ impl Gateway {
             store_kind,
             router,
             closing,
+            connections: setup.limits.connections,
         }
     }
 
@@ -129,9 +131,10 @@ impl Gateway {
             locks,
             router,
             closing,
+            connections: limit,
             ..
         } = self;
-        let serving = connections::serve(listener, finish(router), closing.subscribe());
+        let serving = connections::serve(listener, finish(router), closing.subscribe(), limit);
         let draining = async {
             stop.await;
             closing.send_replace(true);

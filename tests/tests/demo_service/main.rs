@@ -17,6 +17,7 @@ mod operator_commands;
 mod operators;
 mod readme;
 mod scenario;
+mod settings;
 mod shutdown;
 mod signatures;
 mod slow_store;

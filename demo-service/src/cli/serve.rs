@@ -1,0 +1,118 @@
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{
+    ArgAction, Args,
+    builder::{BoolishValueParser, RangedU64ValueParser},
+};
+use fenced_store::http::signed::Audience;
+
+use super::{AdminToken, Lock, Store, duration, settings::Effective, within};
+use crate::{gateway::Limits, telemetry::LogFormat};
+
+pub(super) const NOTES: &str = "\
+Settings:
+  Every option but --config and --print-config can also stand in the environment (the names are
+  above) and in a file, under its long name with _ for -. A flag goes before the environment, that
+  before the file, that before the default. A file is TOML:
+
+      lock = \"redis://127.0.0.1:6379\"
+      store = \"postgres://me@127.0.0.1/app\"
+      signing_keys = \"/etc/palisade/keys\"
+      max_waiting = 200
+
+  `demo-service serve --config FILE --print-config` tells what is in force and from where.
+
+Several gateways over one Redis and one Postgres are one service if they have the same
+--signing-keys (`demo-service signing-key` makes one) and --audience.
+
+Signals:
+  SIGTERM, Ctrl-C  finish what is under way, send away who waits for a lease, end; again: at once
+  SIGHUP           read the signing keys again
+
+Exit codes:
+  0  ended by a signal, nothing was cut off    3  a server cannot be reached, or refuses us
+  2  arguments or settings are wrong           4  cannot listen on the address
+  5  a file of this machine failed, or requests did not end in time";
+
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) lock: Lock,
+    #[command(flatten)]
+    pub(crate) store: Store,
+    #[command(flatten)]
+    pub(crate) signing: SigningArgs,
+    /// Address to listen on; loopback unless you say otherwise, port 0 picks a free one
+    #[arg(long, value_name = "IP:PORT", env = "PALISADE_ADDR")]
+    #[arg(default_value = "127.0.0.1:8080")]
+    pub(crate) addr: SocketAddr,
+    /// How long a request may take to arrive, and again to be served, beyond the wait for a lease
+    /// (100ms to 5m); a write that takes longer is answered with 504 and comes to its end
+    #[arg(long, value_name = "DURATION", env = "PALISADE_REQUEST_TIMEOUT")]
+    #[arg(default_value = "15s", value_parser = request_timeout)]
+    pub(crate) request_timeout: Duration,
+    /// How many requests may wait for a lease at the same time; one more is answered with 503
+    #[arg(long, value_name = "N", env = "PALISADE_MAX_WAITING")]
+    #[arg(default_value_t = Limits::default().waiting)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(0..=100_000))]
+    pub(crate) max_waiting: usize,
+    /// How many connections may be open at the same time; one more waits until another is closed,
+    /// and those without a request are closed after 15 s
+    #[arg(long, value_name = "N", env = "PALISADE_MAX_CONNECTIONS")]
+    #[arg(default_value_t = Limits::default().connections)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    pub(crate) max_connections: usize,
+    /// What operators send as `Authorization: Bearer TOKEN` to /v1/admin, 16 bytes at least
+    /// [default: there is nothing at /v1/admin]
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "PALISADE_ADMIN_TOKEN",
+        hide_env_values = true
+    )]
+    pub(crate) admin_token: Option<AdminToken>,
+    /// What is logged, on stderr: a level, or levels per module, such as `info,sqlx=debug`
+    #[arg(long, value_name = "FILTER", env = "RUST_LOG")]
+    #[arg(default_value = "info,sqlx=warn")]
+    pub(crate) log: String,
+    /// How it is logged: for people, or one JSON object per line
+    #[arg(long, value_name = "FORMAT", env = "PALISADE_LOG_FORMAT")]
+    #[arg(default_value = "text")]
+    pub(crate) log_format: LogFormat,
+    /// File of settings, in TOML
+    #[arg(long, value_name = "FILE", env = "PALISADE_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print the settings that are in force and where each is from, and end; no secret is shown
+    #[arg(long)]
+    pub(crate) print_config: bool,
+    /// What all of it has come to.
+    #[arg(skip)]
+    pub(crate) effective: Effective,
+}
+
+/// How tokens are signed.
+#[derive(Args, Debug)]
+pub(crate) struct SigningArgs {
+    /// File of keys that sign tokens, one `ID SECRET` per line; the first one signs, all are
+    /// accepted; SIGHUP has it read again [default: a key that ends with the process]
+    #[arg(long, value_name = "FILE", env = "PALISADE_SIGNING_KEYS")]
+    pub(crate) signing_keys: Option<PathBuf>,
+    /// The service that tokens are for; those of another one are not accepted
+    #[arg(long, value_name = "NAME", env = "PALISADE_AUDIENCE")]
+    #[arg(default_value = "palisade")]
+    pub(crate) audience: Audience,
+    /// Neither sign tokens nor ask for signatures: for clients that are trusted
+    #[arg(long, env = "PALISADE_UNSIGNED", action = ArgAction::Set)]
+    #[arg(num_args = 0..=1, require_equals = true, value_name = "BOOL")]
+    #[arg(
+        default_value = "false",
+        default_missing_value = "true",
+        hide_default_value = true
+    )]
+    #[arg(value_parser = BoolishValueParser::new())]
+    pub(crate) unsigned: bool,
+}
+
+fn request_timeout(text: &str) -> Result<Duration, String> {
+    within(duration(text)?, "100ms", "5m")
+}
