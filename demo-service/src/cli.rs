@@ -118,6 +118,8 @@ pub(crate) enum Command {
     /// The tables of a store, as SQL.
     #[command(subcommand)]
     Migrations(Migrations),
+    /// Print what `serve` can be asked and what it answers, as an OpenAPI 3.1 document.
+    Openapi,
     /// Print a new line for a file of signing keys.
     SigningKey {
         /// What tokens call the key: a letter and up to 31 letters, digits, `-`, `_` or `.`

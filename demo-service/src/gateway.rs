@@ -13,14 +13,18 @@ mod health;
 mod idempotency;
 mod leases;
 mod limits;
+mod openapi;
 mod operators;
 pub(crate) mod problems;
+mod request_id;
 mod router;
 mod server;
 mod setup;
 mod time_limit;
 mod tokens;
 mod traffic;
+mod transfers;
+mod version;
 pub(crate) mod wire;
 mod wiretap;
 mod witness;
@@ -28,6 +32,7 @@ mod witness;
 pub(crate) use self::{
     leases::view as lease_view,
     limits::Limits,
+    openapi::document,
     server::{Gateway, connect, listen},
     setup::Setup,
     traffic::{Traffic, TrafficCounts},

@@ -19,6 +19,14 @@ const BALANCE: &str = "SELECT balance FROM demo_accounts WHERE id = $1";
 const SET_BALANCE: &str = "INSERT INTO demo_accounts (id, balance) VALUES ($1, $2) \
                            ON CONFLICT (id) DO UPDATE SET balance = excluded.balance";
 
+/// Compares and writes in one statement, for those who write without a fence.
+const REPLACE_BALANCE: &str =
+    "UPDATE demo_accounts SET balance = $3 WHERE id = $1 AND balance = $2";
+
+/// Returns nothing if there is no such account, or the sum is none that an account can have.
+const ADD: &str = "UPDATE demo_accounts SET balance = balance + $2 \
+                   WHERE id = $1 AND balance + $2 BETWEEN 0 AND 999999999999999 RETURNING balance";
+
 /// A database that keeps accounts beside its high-water marks.
 pub(crate) trait Ledger: Dialect {
     /// Creates the table if it is not there, also when two gateways start at once.
@@ -36,6 +44,22 @@ pub(crate) trait Ledger: Dialect {
         id: &str,
         balance: i64,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// Writes a balance if it is `before` now, and says whether it was.
+    fn replace_balance(
+        connection: &mut Self::Connection,
+        id: &str,
+        before: i64,
+        balance: i64,
+    ) -> impl Future<Output = Result<bool, sqlx::Error>> + Send;
+
+    /// Adds to a balance and reads it; `None` if there is no such account, or if an account cannot
+    /// have so much, or so little.
+    fn add(
+        connection: &mut Self::Connection,
+        id: &str,
+        amount: i64,
+    ) -> impl Future<Output = Result<Option<i64>, sqlx::Error>> + Send;
 }
 
 /// Written once for each database: generic over them, the bounds would be longer than the code.
@@ -65,6 +89,33 @@ macro_rules! ledger {
                     .execute(connection)
                     .await?;
                 Ok(())
+            }
+
+            async fn replace_balance(
+                connection: &mut Self::Connection,
+                id: &str,
+                before: i64,
+                balance: i64,
+            ) -> Result<bool, sqlx::Error> {
+                let replaced = sqlx::query(REPLACE_BALANCE)
+                    .bind(id)
+                    .bind(before)
+                    .bind(balance)
+                    .execute(connection)
+                    .await?;
+                Ok(replaced.rows_affected() == 1)
+            }
+
+            async fn add(
+                connection: &mut Self::Connection,
+                id: &str,
+                amount: i64,
+            ) -> Result<Option<i64>, sqlx::Error> {
+                sqlx::query_scalar(ADD)
+                    .bind(id)
+                    .bind(amount)
+                    .fetch_optional(connection)
+                    .await
             }
         }
     };

@@ -57,6 +57,17 @@ fn run(command: Command) -> ExitCode {
         Command::ForceRelease(args) => finish(quietly(operator::force_release(args))),
         Command::ResetHighWater(args) => finish(quietly(operator::reset_high_water(args))),
         Command::Seal(args) => finish(quietly(operator::seal(args))),
+        Command::Openapi => {
+            let document = gateway::document(true).to_pretty_json();
+            finish(
+                document
+                    .map(|json| Console::Stdout.line(json))
+                    .map_err(|error| Failure::Machine {
+                        doing: "writing JSON",
+                        source: error.into(),
+                    }),
+            )
+        }
         Command::Draw { recording } => finish(draw::run(&recording)),
         Command::Migrations(Migrations::Print { dialect }) => {
             operator::print_migrations(dialect);

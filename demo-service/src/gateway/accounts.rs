@@ -13,6 +13,7 @@ use super::{
     body::{Body, Segment},
     error::ApiError,
     problems, time_limit,
+    version::{Condition, Version, Written, mismatch},
     wire::{AccountBody, BalanceBody},
     witness::Witness,
 };
@@ -22,10 +23,10 @@ use crate::{
 };
 
 /// The greatest balance: exact in every JSON reader, also where numbers are doubles.
-const BALANCE_MAX: i64 = 999_999_999_999_999;
+pub(super) const BALANCE_MAX: i64 = 999_999_999_999_999;
 
 /// The longest id of an account, in bytes.
-const ID_LEN_MAX: usize = 64;
+pub(super) const ID_LEN_MAX: usize = 64;
 
 /// `GET`: with a token the read is fenced, so that a stale holder learns here that it is stale.
 pub(super) async fn read<DB: Ledger>(
@@ -33,7 +34,7 @@ pub(super) async fn read<DB: Ledger>(
     witness: Witness,
     fenced: Option<Fenced>,
     Segment(id): Segment,
-) -> Result<(Option<Receipt>, Json<AccountBody>), ApiError> {
+) -> Result<(Option<Receipt>, Version, Json<AccountBody>), ApiError> {
     let resource = resource(&id)?;
     let (receipt, balance) = match fenced {
         Some(fenced) => {
@@ -46,7 +47,7 @@ pub(super) async fn read<DB: Ledger>(
     };
     let balance = balance.ok_or_else(|| unknown(&id))?;
     witness.note(&resource, What::Read { balance });
-    Ok((receipt, Json(AccountBody { id, balance })))
+    Ok((receipt, Version(balance), Json(AccountBody { id, balance })))
 }
 
 /// `PUT`: the store compares the token and writes in one transaction.
@@ -54,13 +55,14 @@ pub(super) async fn write<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
     fenced: Fenced,
+    condition: Condition,
     Segment(id): Segment,
     Body(BalanceBody { balance }): Body<BalanceBody>,
-) -> Result<(Receipt, Json<AccountBody>), ApiError> {
+) -> Result<(Receipt, Version, Json<AccountBody>), ApiError> {
     let resource = resource(&id)?;
     check_balance(balance)?;
     let token = fenced.token();
-    let writing = fenced_write(app.clone(), fenced, id.clone(), balance);
+    let writing = fenced_write(app.clone(), fenced, condition, id.clone(), balance);
     // That it was refused is taken down around the handler: the edge refuses, too.
     let (receipt, before) = time_limit::to_the_end(app.time_limit, writing).await?;
     let written = What::WriteAccepted {
@@ -71,19 +73,25 @@ pub(super) async fn write<DB: Ledger>(
         after: balance,
     };
     witness.note(&resource, written);
-    Ok((receipt, Json(AccountBody { id, balance })))
+    Ok((receipt, Version(balance), Json(AccountBody { id, balance })))
 }
 
 async fn fenced_write<DB: Ledger>(
     app: App<DB>,
     fenced: Fenced,
+    condition: Condition,
     id: String,
     balance: i64,
-) -> Result<(Receipt, Option<i64>), FenceError> {
+) -> Result<(Receipt, Option<i64>), ApiError> {
+    // The fence comes first, and the condition is looked at behind it.
     let mut tx = app.store().begin(&fenced).await?;
-    let before = DB::balance(&mut tx, &id).await?;
-    DB::set_balance(&mut tx, &id, balance).await?;
-    Ok((tx.commit().await?, before))
+    match condition.write::<DB>(&mut tx, &id, balance).await? {
+        Written::Over(before) => Ok((tx.commit().await?, before)),
+        Written::Otherwise => {
+            tx.rollback().await?;
+            Err(mismatch(&id).into())
+        }
+    }
 }
 
 /// `GET`, unfenced: whoever asks is told.
@@ -91,13 +99,13 @@ pub(super) async fn read_unfenced<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
     Segment(id): Segment,
-) -> Result<Json<AccountBody>, ApiError> {
+) -> Result<(Version, Json<AccountBody>), ApiError> {
     let resource = resource(&id)?;
     let balance = plain_balance(&app, &id)
         .await?
         .ok_or_else(|| unknown(&id))?;
     witness.note(&resource, What::Read { balance });
-    Ok(Json(AccountBody { id, balance }))
+    Ok((Version(balance), Json(AccountBody { id, balance })))
 }
 
 /// `PUT`, unfenced: whoever writes last wins. So does a store that has never heard of tokens; that
@@ -105,12 +113,13 @@ pub(super) async fn read_unfenced<DB: Ledger>(
 pub(super) async fn write_unfenced<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
+    condition: Condition,
     Segment(id): Segment,
     Body(BalanceBody { balance }): Body<BalanceBody>,
-) -> Result<Json<AccountBody>, ApiError> {
+) -> Result<(Version, Json<AccountBody>), ApiError> {
     let resource = resource(&id)?;
     check_balance(balance)?;
-    let writing = unfenced_write(app.clone(), id.clone(), balance);
+    let writing = unfenced_write(app.clone(), condition, id.clone(), balance);
     let before = time_limit::to_the_end(app.time_limit, writing).await?;
     let (token, after) = (witness.token(), balance);
     let written = What::WriteAccepted {
@@ -121,19 +130,21 @@ pub(super) async fn write_unfenced<DB: Ledger>(
         after,
     };
     witness.note(&resource, written);
-    Ok(Json(AccountBody { id, balance }))
+    Ok((Version(balance), Json(AccountBody { id, balance })))
 }
 
 async fn unfenced_write<DB: Ledger>(
     app: App<DB>,
+    condition: Condition,
     id: String,
     balance: i64,
-) -> Result<Option<i64>, FenceError> {
+) -> Result<Option<i64>, ApiError> {
     let mut connection = app.store().pool().acquire().await?;
-    let before = DB::balance(&mut connection, &id).await?;
-    let written = DB::set_balance(&mut connection, &id, balance).await;
-    written.map_err(of_autocommit)?;
-    Ok(before)
+    let written = condition.write::<DB>(&mut connection, &id, balance).await;
+    match written.map_err(of_autocommit)? {
+        Written::Over(before) => Ok(before),
+        Written::Otherwise => Err(mismatch(&id).into()),
+    }
 }
 
 /// An error of a statement that is its own transaction: without an answer of the database that it
@@ -152,7 +163,7 @@ async fn plain_balance<DB: Ledger>(app: &App<DB>, id: &str) -> Result<Option<i64
 }
 
 /// The resource that protects the account, if the id can be one.
-fn resource(id: &str) -> Result<ResourceName, ApiError> {
+pub(super) fn resource(id: &str) -> Result<ResourceName, ApiError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if id.len() <= ID_LEN_MAX && !id.is_empty() && id.bytes().all(allowed) {
         return Ok(ResourceName::new(account_resource(id))?);
@@ -169,7 +180,7 @@ fn check_balance(balance: i64) -> Result<(), ApiError> {
     Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into())
 }
 
-fn unknown(id: &str) -> Problem {
+pub(super) fn unknown(id: &str) -> Problem {
     Problem::new(problems::ACCOUNT_UNKNOWN)
         .detail("no account has this id yet: a PUT opens it")
         .with("id", id)

@@ -7,10 +7,9 @@ use axum::{
     response::IntoResponse,
 };
 use lock_core::ResourceName;
-use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::app::App;
+use super::{app::App, wire::ReadyBody};
 use crate::ledger::Ledger;
 
 /// How long each of the two may take to answer: balancers ask every few seconds.
@@ -21,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 ///
 /// `/healthz` says only that the process is alive: to restart it helps nobody if a server behind
 /// it is down.
-pub(super) async fn ready<DB: Ledger>(State(app): State<App<DB>>) -> (StatusCode, Json<Value>) {
+pub(super) async fn ready<DB: Ledger>(State(app): State<App<DB>>) -> (StatusCode, Json<ReadyBody>) {
     // Any name will do: what is asked for is an answer, whatever it says.
     let (lock, store) = match ResourceName::new("readyz") {
         Ok(probe) => tokio::join!(
@@ -35,7 +34,11 @@ pub(super) async fn ready<DB: Ledger>(State(app): State<App<DB>>) -> (StatusCode
         true => StatusCode::OK,
         false => StatusCode::SERVICE_UNAVAILABLE,
     };
-    let body = json!({ "lock_service": lock, "store": store, "shutting_down": closing });
+    let body = ReadyBody {
+        lock_service: lock,
+        store,
+        shutting_down: closing,
+    };
     (status, Json(body))
 }
 

@@ -1,3 +1,5 @@
+use std::ops::RangeInclusive;
+
 use axum::http::{HeaderMap, HeaderName, header};
 use fenced_store::http::{Problem, signed::Secret};
 use hmac::{Hmac, KeyInit, Mac};
@@ -8,6 +10,9 @@ use super::problems;
 
 /// The request header that makes a repeated acquire find its lease again.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// How many bytes a key has: enough to be nobody else's.
+pub(super) const KEY_LEN: RangeInclusive<usize> = 16..=255;
 
 /// Who repeats a request is the same owner, at whichever gateway it arrives.
 ///
@@ -40,7 +45,7 @@ impl Idempotency {
         let mut keys = headers.get_all(IDEMPOTENCY_KEY).iter();
         let key = match (keys.next(), keys.next()) {
             (None, _) => return Ok(None),
-            (Some(key), None) if (16..=255).contains(&key.len()) => key,
+            (Some(key), None) if KEY_LEN.contains(&key.len()) => key,
             _ => {
                 let detail = "send one Idempotency-Key of 16 to 255 bytes, such as a new UUID";
                 return Err(Problem::new(problems::MALFORMED).detail(detail));

@@ -30,6 +30,9 @@ use super::{
 };
 use crate::{cli::millis, events::What, ledger::Ledger};
 
+/// The shortest lease. One that ends before its token is claimed is of no use to anybody.
+const TTL_MIN: Duration = Duration::from_millis(100);
+
 /// The longest lease. A client whose answer gets lost cannot release what it was granted: so long
 /// at most nobody else gets it.
 const TTL_MAX: Duration = Duration::from_secs(5 * 60);
@@ -174,8 +177,9 @@ pub(crate) fn view(resource: ResourceName, inspection: Inspection) -> InspectBod
 
 fn ttl(ttl_ms: u64) -> Result<Ttl, ApiError> {
     let ttl = Duration::from_millis(ttl_ms);
-    if ttl > TTL_MAX {
-        let detail = format!("ttl_ms is at most {}: renew the lease", millis(TTL_MAX));
+    if !(TTL_MIN..=TTL_MAX).contains(&ttl) {
+        let (least, most) = (millis(TTL_MIN), millis(TTL_MAX));
+        let detail = format!("ttl_ms is from {least} to {most}: for longer, renew the lease");
         return Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into());
     }
     Ok(Ttl::new(ttl)?)

@@ -40,6 +40,18 @@ pub(super) const KEY_SPENT: ProblemType = ProblemType::new(
     StatusCode::CONFLICT,
     "The lease of this key has ended",
 );
+/// 412: somebody has written since the client read.
+pub(super) const VERSION_MISMATCH: ProblemType = ProblemType::new(
+    "version-mismatch",
+    StatusCode::PRECONDITION_FAILED,
+    "The account has changed",
+);
+/// 409: an account would have less than nothing, or more than there is.
+pub(super) const BALANCE_OUT_OF_RANGE: ProblemType = ProblemType::new(
+    "balance-out-of-range",
+    StatusCode::CONFLICT,
+    "The balance does not allow it",
+);
 /// 412: the lease that the token is of has ended.
 pub(super) const LEASE_ENDED: ProblemType = ProblemType::new(
     "lease-ended",
@@ -65,27 +77,32 @@ pub(super) const LOCK_UNAVAILABLE: ProblemType = ProblemType::new(
     "The lock service is not available",
 );
 
+/// 404: as a framework says it.
 pub(crate) const ROUTE_UNKNOWN: ProblemType = ProblemType::new(
     "route-unknown",
     StatusCode::NOT_FOUND,
     "There is nothing at this path",
 );
-const METHOD_NOT_ALLOWED: ProblemType = ProblemType::new(
+/// 405: with an `Allow` header.
+pub(super) const METHOD_NOT_ALLOWED: ProblemType = ProblemType::new(
     "method-not-allowed",
     StatusCode::METHOD_NOT_ALLOWED,
     "The path does not know this method",
 );
-const TOO_LARGE: ProblemType = ProblemType::new(
+/// 413: longer than any that is of use.
+pub(super) const TOO_LARGE: ProblemType = ProblemType::new(
     "body-too-large",
     StatusCode::PAYLOAD_TOO_LARGE,
     "The body is too large",
 );
-const MEDIA_TYPE: ProblemType = ProblemType::new(
+/// 415: another media type than JSON.
+pub(super) const MEDIA_TYPE: ProblemType = ProblemType::new(
     "media-type-unsupported",
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
     "The body must be application/json",
 );
-const OTHER_CLIENT_FAULT: ProblemType = ProblemType::new(
+/// 400: what else a framework refuses.
+pub(super) const OTHER_CLIENT_FAULT: ProblemType = ProblemType::new(
     "request-refused",
     StatusCode::BAD_REQUEST,
     "The request was refused",

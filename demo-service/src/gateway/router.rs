@@ -1,6 +1,6 @@
 use axum::{
     Router,
-    extract::DefaultBodyLimit,
+    extract::{DefaultBodyLimit, Request},
     http::Method,
     middleware::{self, from_fn_with_state},
     routing::{MethodRouter, delete, get, post, put},
@@ -8,11 +8,15 @@ use axum::{
 use fenced_store::http::{Disclose, FencingLayer, ProblemType, Scope};
 use tower_http::{
     limit::RequestBodyLimitLayer,
-    trace::{DefaultMakeSpan, DefaultOnResponse, TraceLayer},
+    request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer},
+    trace::{DefaultOnResponse, TraceLayer},
 };
-use tracing::Level;
+use tracing::{Level, Span};
 
-use super::{ACCOUNT, accounts, app::App, health, leases, operators, problems, time_limit};
+use super::{
+    ACCOUNT, accounts, app::App, health, leases, openapi, operators, problems, request_id,
+    time_limit, transfers,
+};
 use crate::ledger::Ledger;
 
 /// The longest body. The longest that is of any use has some hundred bytes.
@@ -20,28 +24,39 @@ const BODY_LEN_MAX: usize = 16 * 1024;
 
 /// The whole API. Writes have their time limit inside, see [`time_limit::to_the_end`].
 pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
+    let documentation = openapi::routes(app.admin_token.is_some());
     Router::new()
         .merge(operator_routes(&app))
         .route("/v1/leases/{resource}", lease_routes(&app))
         .route("/v1/accounts/{id}", account_routes(&app))
+        .route("/v1/accounts/{id}/transfers", transfer_routes(&app))
         .route("/v1/unfenced/accounts/{id}", unfenced_account_routes(&app))
         .route("/healthz", get("ok\n"))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
         .with_state(app)
+        .merge(documentation)
 }
 
 /// What holds for all routes, and for what is no route.
 pub(super) fn finish(routes: Router) -> Router {
-    let level = Level::INFO;
     let trace = TraceLayer::new_for_http()
-        .make_span_with(DefaultMakeSpan::new().level(level))
-        .on_response(DefaultOnResponse::new().level(level));
+        .make_span_with(span)
+        .on_response(DefaultOnResponse::new().level(Level::INFO));
     routes
         .layer(DefaultBodyLimit::disable())
         .layer(RequestBodyLimitLayer::new(BODY_LEN_MAX))
         .layer(middleware::map_response(problems::document))
+        .layer(PropagateRequestIdLayer::x_request_id())
         .layer(trace)
+        .layer(SetRequestIdLayer::x_request_id(MakeRequestUuid))
+        .layer(middleware::from_fn(request_id::only_sane))
+}
+
+/// What every line of the log says of its request. No header is in it: some are secret.
+fn span(request: &Request) -> Span {
+    let (method, path) = (request.method(), request.uri().path());
+    tracing::info_span!("request", request_id = request_id::of(request), %method, path)
 }
 
 fn lease_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
@@ -91,6 +106,14 @@ fn account_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
         .route_layer(fenced_read)
         .route_layer(from_fn_with_state(limit, time_limit::give_up))
         .merge(put(accounts::write).route_layer(fenced_write))
+}
+
+fn transfer_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
+    let fence = FencingLayer::required(app.tokens.clone())
+        .resource(Scope::path("/v1/accounts/", ACCOUNT))
+        .methods([Method::POST])
+        .disclose(Disclose::Always);
+    post(transfers::transfer).route_layer(fence)
 }
 
 fn unfenced_account_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {

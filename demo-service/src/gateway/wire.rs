@@ -2,18 +2,22 @@
 
 use lock_core::FencingToken;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The request header that tells the recording gateway which client of the scenario speaks.
 pub(crate) const CLIENT_HEADER: &str = "demo-client";
 
 /// Asks for a lease.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Acquire)]
 pub(crate) struct AcquireBody {
     /// Length of the lease.
+    #[schema(minimum = 100, maximum = 300_000)]
     pub(crate) ttl_ms: u64,
     /// How long to wait while somebody else holds it. Default: not at all.
     #[serde(default)]
+    #[schema(maximum = 60_000)]
     pub(crate) wait_ms: u64,
     /// A note that everybody can read while the lease is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,17 +25,21 @@ pub(crate) struct AcquireBody {
 }
 
 /// Asks for another period of the same lease.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Renew)]
 pub(crate) struct RenewBody {
     /// Length of the period, counted from now.
+    #[schema(minimum = 100, maximum = 300_000)]
     pub(crate) ttl_ms: u64,
 }
 
 /// A lease, for its holder's eyes only.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Lease)]
 pub(crate) struct LeaseBody {
     pub(crate) resource: String,
+    #[schema(value_type = u64, minimum = 1, maximum = 999_999_999_999_999_u64)]
     pub(crate) token: FencingToken,
     pub(crate) issuer: String,
     /// A secret: who knows it can pass for the holder.
@@ -44,17 +52,20 @@ pub(crate) struct LeaseBody {
 }
 
 /// A lease that goes on.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Renewed)]
 pub(crate) struct RenewedBody {
     pub(crate) ttl_ms: u64,
     pub(crate) remaining_ms: u64,
 }
 
 /// A resource as anybody may see it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Inspect)]
 pub(crate) struct InspectBody {
     pub(crate) resource: String,
     /// The present holder, if there is one.
+    #[schema(required)]
     pub(crate) lease: Option<LeaseView>,
     /// How many wait for it, if the lock service knows.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -62,27 +73,32 @@ pub(crate) struct InspectBody {
 }
 
 /// All that is held or waited for.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Leases)]
 pub(crate) struct LeasesBody {
     pub(crate) leases: Vec<InspectBody>,
 }
 
 /// What a release by force has come to.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = ForceReleased)]
 pub(crate) struct ForceReleasedBody {
     /// False if nobody held it.
     pub(crate) released: bool,
     /// The token of the lease that was ended.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 999_999_999_999_999_u64)]
     pub(crate) token: Option<FencingToken>,
     /// The token that the store has been told of: this one and those before it are shut out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 999_999_999_999_999_u64)]
     pub(crate) revocation: Option<FencingToken>,
 }
 
 /// A lease as anybody may see it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct LeaseView {
+    #[schema(value_type = u64, minimum = 1, maximum = 999_999_999_999_999_u64)]
     pub(crate) token: FencingToken,
     /// Tells holders apart and gives none away.
     pub(crate) holder_fingerprint: String,
@@ -93,15 +109,49 @@ pub(crate) struct LeaseView {
 }
 
 /// The new balance of an account.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Balance)]
 pub(crate) struct BalanceBody {
+    #[schema(minimum = 0, maximum = 999_999_999_999_999_u64)]
     pub(crate) balance: i64,
 }
 
 /// An account.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Account)]
 pub(crate) struct AccountBody {
     pub(crate) id: String,
+    #[schema(minimum = 0, maximum = 999_999_999_999_999_u64)]
     pub(crate) balance: i64,
+}
+
+/// Moves money from the account of the path to another one.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Transfer)]
+pub(crate) struct TransferBody {
+    /// The account that receives.
+    pub(crate) to: String,
+    #[schema(minimum = 1, maximum = 999_999_999_999_999_u64)]
+    pub(crate) amount: i64,
+}
+
+/// Both accounts after a transfer.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Transferred)]
+pub(crate) struct TransferredBody {
+    pub(crate) from: AccountBody,
+    pub(crate) to: AccountBody,
+}
+
+/// Whether requests would get anywhere.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Ready)]
+pub(crate) struct ReadyBody {
+    /// The lock service answers.
+    pub(crate) lock_service: bool,
+    /// The store answers.
+    pub(crate) store: bool,
+    pub(crate) shutting_down: bool,
 }

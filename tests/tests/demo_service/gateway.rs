@@ -5,6 +5,8 @@ use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::contract::CONTRACT;
+
 /// `serve` on a free port, on the in-process lock service and a SQLite file unless told otherwise.
 pub(crate) struct Gateway {
     pub(crate) process: Process,
@@ -45,9 +47,26 @@ impl Gateway {
         Self::serve(tempfile::tempdir().unwrap(), arguments).await
     }
 
+    /// What it logs is in a file: see [`log`](Self::log).
+    pub(crate) async fn start_with_log(arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = ["serve", "--addr", "127.0.0.1:0"].iter().chain(arguments);
+        let log = folder.path().join("log");
+        let process = Process::spawn_with_log("demo-service", arguments, &log);
+        Self::of(process, folder).await
+    }
+
+    /// All that it has logged so far.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
     async fn serve(folder: TempDir, arguments: &[&str]) -> Self {
         let arguments = ["serve", "--addr", "127.0.0.1:0"].iter().chain(arguments);
-        let mut process = Process::spawn("demo-service", arguments);
+        Self::of(Process::spawn("demo-service", arguments), folder).await
+    }
+
+    async fn of(mut process: Process, folder: TempDir) -> Self {
         let line = process.line().await.unwrap();
         let url = line
             .strip_prefix("listening on ")
@@ -158,13 +177,21 @@ impl Answer {
     }
 }
 
+/// Sends a request, and compares the answer with what the document of the gateway says.
 pub(crate) async fn send(request: RequestBuilder) -> Answer {
-    let answer = request.send().await.unwrap();
+    let (http, request) = request.build_split();
+    let request = request.unwrap();
+    let (method, path) = (request.method().clone(), request.url().path().to_owned());
+    let answer = http.execute(request).await.unwrap();
     let (status, headers) = (answer.status(), answer.headers().clone());
     let text = answer.text().await.unwrap();
-    Answer {
+    let answer = Answer {
         status,
         headers,
         body: serde_json::from_str(&text).unwrap_or_default(),
+    };
+    if let Err(difference) = CONTRACT.check(&method, &path, &answer, &text) {
+        panic!("{method} {path}: {difference}: {answer:?}");
     }
+    answer
 }

@@ -64,7 +64,7 @@ async fn a_lease_is_acquired_inspected_renewed_and_released() {
 }
 
 #[tokio::test]
-async fn a_lease_is_five_minutes_long_at_most() {
+async fn a_lease_is_five_minutes_long_at_most_and_not_too_short_to_be_claimed() {
     let gateway = Gateway::start().await;
     let token = gateway.token("r", 300_000).await;
     let renew = gateway.request(Method::PUT, "/v1/leases/r");
@@ -72,6 +72,8 @@ async fn a_lease_is_five_minutes_long_at_most() {
     let refused = send(renew.json(&json!({ "ttl_ms": 300_001 }))).await;
     refused.assert_problem(422, "request-unprocessable");
     assert_eq!(gateway.renew("r", &token).await.status, StatusCode::OK);
+    let short = gateway.acquire("s", json!({ "ttl_ms": 99 })).await;
+    short.assert_problem(422, "request-unprocessable");
 }
 
 #[tokio::test]

@@ -1,0 +1,253 @@
+//! What the descriptions of the endpoints are put together from.
+
+use std::collections::BTreeMap;
+
+use fenced_store::http::ProblemType;
+use lock_core::ResourceName;
+use utoipa::{
+    ToSchema,
+    openapi::{
+        Content, Header, HeaderBuilder, Ref, Required, ResponseBuilder,
+        link::{Link, LinkBuilder},
+        path::{Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn},
+        request_body::RequestBodyBuilder,
+        schema::{ObjectBuilder, Type},
+    },
+};
+
+use super::problem;
+use crate::gateway::{accounts, problems, request_id, transfers};
+
+/// The value of a `Fencing-Token`, as strictly as it is read.
+const FENCING_TOKEN: &str = concat!(
+    r"^[1-9][0-9]{0,14}(;[a-z]{3}=(",
+    r#""[!#-\[\]-~]+""#,
+    r"|[1-9][0-9]{0,14}|[a-z][-a-z0-9_.*]*|:[A-Za-z0-9+/=]+:))+$",
+);
+
+/// An endpoint that is being described.
+pub(super) struct Endpoint {
+    operation: OperationBuilder,
+    problems: Vec<ProblemType>,
+}
+
+impl Endpoint {
+    pub(super) fn new(id: &str, tag: &str, summary: &str) -> Self {
+        let operation = OperationBuilder::new()
+            .operation_id(Some(id))
+            .tag(tag)
+            .summary(Some(summary))
+            .parameter(request_id_parameter());
+        // A body that nobody asked for can still be too large.
+        let problems = vec![problems::TOO_LARGE];
+        Self {
+            operation,
+            problems,
+        }
+    }
+
+    pub(super) fn describe(mut self, text: &str) -> Self {
+        self.operation = self.operation.description(Some(text));
+        self
+    }
+
+    pub(super) fn parameter(mut self, parameter: Parameter) -> Self {
+        self.operation = self.operation.parameter(parameter);
+        self
+    }
+
+    /// With a JSON body, and all that can be wrong with one.
+    pub(super) fn body<T: ToSchema>(mut self) -> Self {
+        let content = Content::new(Some(Ref::from_schema_name(T::name())));
+        let body = RequestBodyBuilder::new()
+            .content("application/json", content)
+            .required(Some(Required::True));
+        self.operation = self.operation.request_body(Some(body.build()));
+        self.problems([
+            problems::MALFORMED,
+            problems::UNPROCESSABLE,
+            problems::REQUEST_TIMEOUT,
+            problems::MEDIA_TYPE,
+        ])
+    }
+
+    pub(super) fn problems(mut self, kinds: impl IntoIterator<Item = ProblemType>) -> Self {
+        self.problems.extend(kinds);
+        self
+    }
+
+    pub(super) fn answers(mut self, status: &str, response: ResponseBuilder) -> Self {
+        let response = response.header("X-Request-Id", request_id());
+        self.operation = self.operation.response(status, response.build());
+        self
+    }
+
+    /// For operators only.
+    pub(super) fn secured(mut self) -> Self {
+        let bearer = utoipa::openapi::SecurityRequirement::new("operator", Vec::<String>::new());
+        self.operation = self.operation.security(bearer);
+        self.problems([problems::NOT_AUTHENTICATED])
+    }
+
+    /// With one response per status.
+    pub(super) fn build(self) -> Operation {
+        let mut by_status: BTreeMap<u16, Vec<ProblemType>> = BTreeMap::new();
+        for kind in self.problems {
+            let kinds = by_status.entry(kind.status().as_u16()).or_default();
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        let responses = by_status.into_iter();
+        responses
+            .fold(self.operation, |operation, (status, kinds)| {
+                operation.response(status.to_string(), problem::response(&kinds))
+            })
+            .build()
+    }
+}
+
+/// What the layer in front of a fenced route refuses with.
+pub(super) const REFUSED_AT_THE_EDGE: [ProblemType; 5] = [
+    ProblemType::TOKEN_MALFORMED,
+    ProblemType::TOKEN_NOT_ACCEPTED,
+    ProblemType::WRONG_RESOURCE,
+    ProblemType::WRONG_ISSUER,
+    ProblemType::TOKEN_IMPLAUSIBLE,
+];
+
+/// What the store refuses a token with, and how it fails.
+pub(super) const REFUSED_BY_THE_STORE: [ProblemType; 8] = [
+    ProblemType::TOKEN_STALE,
+    ProblemType::TOKEN_NOT_CLAIMED,
+    ProblemType::MARK_LOST,
+    ProblemType::HOLDER_CONFLICT,
+    ProblemType::WRONG_ISSUER,
+    ProblemType::STORE_UNAVAILABLE,
+    ProblemType::OUTCOME_UNKNOWN,
+    ProblemType::SERVICE_FAULT,
+];
+
+/// A response with a JSON body.
+pub(super) fn json<T: ToSchema>(description: &str) -> ResponseBuilder {
+    let content = Content::new(Some(Ref::from_schema_name(T::name())));
+    ResponseBuilder::new()
+        .description(description)
+        .content("application/json", content)
+}
+
+/// A response with text.
+pub(super) fn plain(description: &str, media_type: &str) -> ResponseBuilder {
+    let content = Content::new(Some(ObjectBuilder::new().schema_type(Type::String)));
+    ResponseBuilder::new()
+        .description(description)
+        .content(media_type, content)
+}
+
+pub(super) fn text(description: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some(description))
+}
+
+pub(super) fn integer(description: &str, minimum: u64) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .minimum(Some(minimum))
+        .description(Some(description))
+}
+
+pub(super) fn resource() -> Parameter {
+    let schema = text("The name of the resource, percent-encoded where a path needs it.")
+        .min_length(Some(1))
+        .max_length(Some(ResourceName::MAX_LEN))
+        .pattern(Some("^[!#-\\[\\]-~]+$"))
+        .examples(["account:42"]);
+    path_parameter("resource", schema)
+}
+
+pub(super) fn account() -> Parameter {
+    let schema = text("The id of the account; its resource is `account:{id}`.")
+        .min_length(Some(1))
+        .max_length(Some(accounts::ID_LEN_MAX))
+        .pattern(Some("^[-A-Za-z0-9_.]+$"))
+        .examples(["42"]);
+    path_parameter("id", schema)
+}
+
+pub(super) fn fencing_token(required: Required) -> Parameter {
+    header(
+        "Fencing-Token",
+        required,
+        token_schema(
+            "The `fencing_token` of a lease, as it is. `;seq=N` behind it numbers the write: one \
+             with the same number or a smaller one is refused from then on.",
+        ),
+    )
+}
+
+pub(super) fn fencing_token_to() -> Parameter {
+    let description = "The token of the account that receives.";
+    header(
+        transfers::FENCING_TOKEN_TO,
+        Required::True,
+        token_schema(description),
+    )
+}
+
+fn token_schema(description: &str) -> ObjectBuilder {
+    text(description)
+        .max_length(Some(fenced_store::http::FencingHeader::MAX_LEN))
+        .pattern(Some(FENCING_TOKEN))
+}
+
+pub(super) fn header(name: &str, required: Required, schema: ObjectBuilder) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Header)
+        .required(required)
+        .schema(Some(schema))
+        .build()
+}
+
+fn path_parameter(name: &str, schema: ObjectBuilder) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .schema(Some(schema))
+        .build()
+}
+
+fn request_id_parameter() -> Parameter {
+    let schema = text("A name for this request in the log, which the answer repeats.")
+        .max_length(Some(request_id::LEN_MAX));
+    header("X-Request-Id", Required::False, schema)
+}
+
+pub(super) fn request_id() -> Header {
+    let schema = text("The name of this request in the log.").min_length(Some(1));
+    HeaderBuilder::new().schema(Some(schema)).build()
+}
+
+pub(super) fn accepted() -> Header {
+    let schema = integer(
+        "The token that the store compared and accepted. A 2xx without it was not fenced.",
+        1,
+    );
+    HeaderBuilder::new().schema(Some(schema)).build()
+}
+
+pub(super) fn etag() -> Header {
+    let schema = text("The version of the account, for `If-Match`.").pattern(Some("^\"[0-9]+\"$"));
+    HeaderBuilder::new().schema(Some(schema)).build()
+}
+
+/// To an endpoint that takes the lease that a response has brought.
+pub(super) fn with_lease(operation: &str) -> Link {
+    LinkBuilder::new()
+        .operation_id(operation)
+        .parameter("resource", "$request.path.resource")
+        .parameter("Fencing-Token", "$response.body#/fencing_token")
+        .build()
+}

@@ -1,0 +1,145 @@
+//! `/v1/accounts/{id}/transfers`: two resources in one transaction, each with a fence of its own.
+
+use axum::{Json, extract::State, http::HeaderMap};
+use fenced_store::{
+    FenceError, Receipt,
+    http::{Fenced, FencingHeader, Problem, Rejection, TokenVerifier},
+};
+use lock_core::{ResourceName, Sequencer};
+
+use super::{
+    accounts,
+    app::App,
+    body::{Body, Segment},
+    error::ApiError,
+    problems, time_limit,
+    wire::{AccountBody, TransferBody, TransferredBody},
+};
+use crate::ledger::Ledger;
+
+/// The request header with the token of the account that receives. `Fencing-Token` is that of the
+/// account in the path.
+pub(super) const FENCING_TOKEN_TO: &str = "fencing-token-to";
+
+/// `POST`: takes from the account of the path and gives to another one, if the store knows both
+/// tokens for current. Which one was refused is the `resource` of the problem.
+///
+/// A transfer that is sent twice is made twice, unless the client numbers it (`;seq=` in the
+/// `Fencing-Token`).
+pub(super) async fn transfer<DB: Ledger>(
+    State(app): State<App<DB>>,
+    fenced: Fenced,
+    Segment(id): Segment,
+    headers: HeaderMap,
+    Body(TransferBody { to, amount }): Body<TransferBody>,
+) -> Result<(Receipt, Json<TransferredBody>), ApiError> {
+    accounts::resource(&id)?;
+    let resource = accounts::resource(&to)?;
+    if to == id || !(1..=accounts::BALANCE_MAX).contains(&amount) {
+        let detail = format!(
+            "a transfer goes to another account, and is of a whole number from 1 to {}",
+            accounts::BALANCE_MAX
+        );
+        return Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into());
+    }
+    let receiver = receiver(&app, &headers, &resource)?;
+    let moving = Moving {
+        from: id,
+        to,
+        amount,
+    };
+    let limit = app.time_limit;
+    let transferring = moving.carry_out(app, fenced, receiver);
+    let (receipt, body) = time_limit::to_the_end(limit, transferring).await?;
+    Ok((receipt, Json(body)))
+}
+
+/// The token of the account that receives: as strictly as the layer looks at the other one.
+fn receiver<DB: Ledger>(
+    app: &App<DB>,
+    headers: &HeaderMap,
+    resource: &ResourceName,
+) -> Result<Sequencer, Problem> {
+    let mut values = headers.get_all(FENCING_TOKEN_TO).iter();
+    let checked = match (values.next(), values.next()) {
+        (None, _) => Err(Rejection::Missing),
+        (Some(_), Some(_)) => Err(Rejection::Repeated),
+        (Some(value), None) => checked(app, value.as_bytes(), resource),
+    };
+    checked.map_err(|rejection| {
+        let detail = format!("Fencing-Token-To: {rejection}");
+        Problem::new(rejection.problem_type())
+            .detail(detail)
+            .with("header", FENCING_TOKEN_TO)
+    })
+}
+
+fn checked<DB: Ledger>(
+    app: &App<DB>,
+    value: &[u8],
+    resource: &ResourceName,
+) -> Result<Sequencer, Rejection> {
+    let header = FencingHeader::parse(value)?;
+    let sequencer = header.to_sequencer()?;
+    app.tokens.verify(&header)?;
+    if sequencer.resource() == resource {
+        Ok(sequencer)
+    } else {
+        Err(Rejection::WrongResource)
+    }
+}
+
+struct Moving {
+    from: String,
+    to: String,
+    amount: i64,
+}
+
+impl Moving {
+    async fn carry_out<DB: Ledger>(
+        self,
+        app: App<DB>,
+        from: Fenced,
+        to: Sequencer,
+    ) -> Result<(Receipt, TransferredBody), ApiError> {
+        // The store enters both in the order of their names, whoever asks.
+        let mut tx = app.store().begin(&from).and(&to).await?;
+        // So do the rows: transfers there and back do not wait for each other in a circle.
+        let mut steps = [(&self.from, -self.amount), (&self.to, self.amount)];
+        steps.sort();
+        let mut after = Vec::with_capacity(2);
+        for (id, amount) in steps {
+            match DB::add(&mut tx, id, amount).await? {
+                Some(balance) => after.push((id, balance)),
+                None => {
+                    let refused = refused::<DB>(&mut tx, id).await?;
+                    tx.rollback().await?;
+                    return Err(refused.into());
+                }
+            }
+        }
+        let receipt = tx.commit().await?;
+        let account = |wanted: &String| {
+            let balance = after.iter().find(|(id, _)| *id == wanted);
+            let balance = balance.map(|(_, balance)| *balance).unwrap_or_default();
+            let id = wanted.clone();
+            AccountBody { id, balance }
+        };
+        let (from, to) = (account(&self.from), account(&self.to));
+        Ok((receipt, TransferredBody { from, to }))
+    }
+}
+
+/// Why nothing could be added.
+async fn refused<DB: Ledger>(
+    connection: &mut DB::Connection,
+    id: &str,
+) -> Result<Problem, FenceError> {
+    Ok(match DB::balance(connection, id).await? {
+        None => accounts::unknown(id),
+        Some(balance) => Problem::new(problems::BALANCE_OUT_OF_RANGE)
+            .detail("no account has less than 0 or more than 999999999999999")
+            .with("id", id)
+            .with("balance", balance),
+    })
+}

@@ -1,0 +1,147 @@
+//! The document that the gateway has of itself, and the viewer for it. That the answers are as it
+//! says is looked at by whoever sends a request: see `contract.rs`.
+
+use std::collections::BTreeSet;
+
+use reqwest::{Method, header::HeaderMap};
+use serde_json::{Value, json};
+
+use crate::{
+    contract::{CONTRACT, Contract},
+    gateway::{Answer, Gateway, send},
+};
+
+const ADMIN_TOKEN: &str = "an-admin-token-of-the-tests";
+
+#[tokio::test]
+async fn the_gateway_serves_the_document_that_the_command_prints() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+    let gateway = Gateway::start_with(&["--store", &store, "--admin-token", ADMIN_TOKEN]).await;
+    let served = send(gateway.request(Method::GET, "/openapi.json")).await;
+    assert_eq!(served.body, *CONTRACT.document());
+    assert_eq!(served.body["openapi"], "3.1.0");
+    // Without a token for operators there is nothing for them.
+    let gateway = Gateway::start().await;
+    let served = send(gateway.request(Method::GET, "/openapi.json")).await;
+    let paths = served.body["paths"].as_object().unwrap();
+    assert!(
+        paths.keys().all(|path| !path.contains("admin")),
+        "{paths:?}"
+    );
+    assert!(paths.contains_key("/v1/accounts/{id}/transfers"));
+}
+
+/// A method more or less in one of the two would be seen here.
+#[tokio::test]
+async fn every_path_knows_the_methods_that_the_document_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+    let gateway = Gateway::start_with(&["--store", &store, "--admin-token", ADMIN_TOKEN]).await;
+    for (path, documented) in CONTRACT.methods() {
+        let path = path.replace("{resource}", "account:1").replace("{id}", "1");
+        let request = gateway.request(Method::PATCH, &path);
+        let refused = send(request.bearer_auth(ADMIN_TOKEN)).await;
+        refused.assert_problem(405, "method-not-allowed");
+        let allowed = refused.headers["allow"].to_str().unwrap();
+        let allowed: BTreeSet<_> = allowed.split(',').map(|it| it.trim().to_owned()).collect();
+        assert_eq!(allowed, documented, "{path}");
+    }
+}
+
+/// An answer as the document has it.
+fn answer() -> Answer {
+    let mut headers = HeaderMap::new();
+    headers.insert("content-type", "application/json".parse().unwrap());
+    headers.insert("x-request-id", "1".parse().unwrap());
+    headers.insert("etag", "\"5\"".parse().unwrap());
+    Answer {
+        status: 200.try_into().unwrap(),
+        headers,
+        body: json!({ "id": "1", "balance": 5 }),
+    }
+}
+
+/// The control of all that compares: every difference is seen.
+#[test]
+fn what_the_document_does_not_have_is_found() {
+    let differs = |method: Method, path: &str, change: &dyn Fn(&mut Answer)| {
+        let mut answer = answer();
+        change(&mut answer);
+        CONTRACT.check(&method, path, &answer, &answer.body.to_string())
+    };
+    let account = "/v1/accounts/1";
+    assert_eq!(differs(Method::GET, account, &|_| ()), Ok(()));
+    for change in [
+        (|answer| answer.status = 418.try_into().unwrap()) as fn(&mut Answer),
+        |answer| answer.status = 204.try_into().unwrap(),
+        |answer| answer.body["bonus"] = json!(1),
+        |answer| answer.body["balance"] = json!("5"),
+        |answer| answer.body["balance"] = json!(-1),
+        |answer| answer.body = json!({ "id": "1" }),
+        |answer| answer.body = Value::Null,
+        |answer| drop(answer.headers.insert("x-bonus", "1".parse().unwrap())),
+        |answer| drop(answer.headers.insert("etag", "5".parse().unwrap())),
+        |answer| {
+            drop(
+                answer
+                    .headers
+                    .insert("content-type", "text/html".parse().unwrap()),
+            )
+        },
+        |answer| {
+            drop(
+                answer
+                    .headers
+                    .insert("fencing-accepted", "x".parse().unwrap()),
+            )
+        },
+        |answer| drop(answer.headers.remove("x-request-id")),
+    ] {
+        let seen = differs(Method::GET, account, &change);
+        let mut changed = answer();
+        change(&mut changed);
+        assert!(seen.is_err(), "not seen: {changed:?}");
+    }
+    assert!(differs(Method::DELETE, account, &|_| ()).is_err());
+    assert!(differs(Method::GET, "/v1/secrets", &|_| ()).is_err());
+    let emptied = Contract::new(json!({ "paths": {}, "components": { "schemas": {} } }));
+    let answer = answer();
+    let text = answer.body.to_string();
+    assert!(
+        emptied
+            .check(&Method::GET, account, &answer, &text)
+            .is_err()
+    );
+}
+
+/// Nothing is loaded from anywhere else, and the browser is told so.
+#[tokio::test]
+async fn the_viewer_needs_nobody_else() {
+    let gateway = Gateway::start().await;
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let page = http
+        .get(format!("{}/docs", gateway.url))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(page.url().path(), "/docs/");
+    let policy = page.headers()["content-security-policy"].to_str().unwrap();
+    assert!(policy.contains("default-src 'none'"), "{policy}");
+    assert!(!policy.contains("http"), "{policy}");
+    let page = page.text().await.unwrap();
+    let quoted = page.split('"').skip(1).step_by(2);
+    let loaded: Vec<_> = quoted
+        .filter(|text| text.ends_with(".js") || text.ends_with(".css"))
+        .collect();
+    assert!(loaded.len() >= 3, "{page}");
+    for file in loaded {
+        assert!(!file.contains("//"), "{file} is somewhere else");
+        let file = file.trim_start_matches("./");
+        let url = format!("{}/docs/{file}", gateway.url);
+        assert_eq!(http.get(&url).send().await.unwrap().status(), 200, "{url}");
+    }
+    let start = http.get(format!("{}/docs/swagger-initializer.js", gateway.url));
+    let start = start.send().await.unwrap().text().await.unwrap();
+    assert!(start.contains("/openapi.json"), "{start}");
+}

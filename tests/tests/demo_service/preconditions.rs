@@ -1,0 +1,102 @@
+//! `ETag` and `If-Match`: writes on condition, behind the fence.
+
+use reqwest::{Method, RequestBuilder};
+use serde_json::json;
+
+use crate::gateway::{Answer, Gateway, send};
+
+const FENCED: &str = "/v1/accounts/1";
+const UNFENCED: &str = "/v1/unfenced/accounts/1";
+
+fn write_if(gateway: &Gateway, path: &str, condition: &str, balance: i64) -> RequestBuilder {
+    gateway
+        .request(Method::PUT, path)
+        .header("if-match", condition)
+        .json(&json!({ "balance": balance }))
+}
+
+fn tag(answer: &Answer) -> &str {
+    answer.headers["etag"].to_str().unwrap()
+}
+
+#[tokio::test]
+async fn every_answer_with_an_account_has_its_version() {
+    let gateway = Gateway::start().await;
+    let token = gateway.token("account:1", 60_000).await;
+    let written = gateway.write(FENCED, Some(&token), 5).await;
+    for path in [FENCED, UNFENCED] {
+        let read = send(gateway.request(Method::GET, path)).await;
+        assert_eq!(tag(&read), tag(&written), "{path}");
+    }
+    let overwritten = gateway.write(UNFENCED, None, 6).await;
+    assert_ne!(tag(&overwritten), tag(&written));
+}
+
+#[tokio::test]
+async fn a_write_on_condition_is_made_only_over_that_version() {
+    let gateway = Gateway::start().await;
+    let token = gateway.token("account:1", 60_000).await;
+    let fenced = |condition: &str, balance| {
+        write_if(&gateway, FENCED, condition, balance).header("fencing-token", &token)
+    };
+    let first = gateway.write(FENCED, Some(&token), 5).await;
+    let first = tag(&first).to_owned();
+    let listed = format!("\"something else\", {first}");
+    let second = send(fenced(&listed, 6)).await;
+    assert_eq!(second.status, 200, "{second:?}");
+    assert!(second.headers.contains_key("fencing-accepted"));
+
+    // A weak tag never matches, and neither does what is no tag.
+    let second = tag(&second).to_owned();
+    for condition in [
+        &first,
+        &format!("W/{second}"),
+        &second.replace('"', ""),
+        "\"\"",
+    ] {
+        let refused = send(fenced(condition, 666)).await;
+        refused.assert_problem(412, "version-mismatch");
+        assert!(!refused.headers.contains_key("fencing-accepted"));
+        let refused = send(write_if(&gateway, UNFENCED, condition, 666)).await;
+        refused.assert_problem(412, "version-mismatch");
+    }
+    assert_eq!(gateway.balance("1").await, Some(6));
+    assert_eq!(send(fenced("*", 7)).await.status, 200);
+    assert_eq!(send(write_if(&gateway, UNFENCED, "*", 8)).await.status, 200);
+    let there_is_none = write_if(&gateway, "/v1/unfenced/accounts/2", "*", 1);
+    send(there_is_none)
+        .await
+        .assert_problem(412, "version-mismatch");
+    assert_eq!(gateway.balance("2").await, None);
+}
+
+/// Whoever lost its lease must not be told to read and try again, whatever its condition says.
+#[tokio::test]
+async fn the_fence_comes_before_the_condition() {
+    let gateway = Gateway::start().await;
+    let stale = gateway.token("account:1", 60_000).await;
+    let written = gateway.write(FENCED, Some(&stale), 5).await;
+    let (right, wrong) = (tag(&written).to_owned(), "\"wrong\"");
+    gateway.release("account:1", &stale).await;
+    gateway.token("account:1", 60_000).await;
+    for condition in [right.as_str(), wrong] {
+        let refused = write_if(&gateway, FENCED, condition, 666).header("fencing-token", &stale);
+        send(refused)
+            .await
+            .assert_problem(412, "fencing-token-stale");
+    }
+    assert_eq!(gateway.balance("1").await, Some(5));
+}
+
+/// A refusal takes no number: the same one may be used for the write that is made.
+#[tokio::test]
+async fn a_false_condition_takes_no_number() {
+    let gateway = Gateway::start().await;
+    let token = gateway.token("account:1", 60_000).await;
+    gateway.write(FENCED, Some(&token), 5).await;
+    let numbered = format!("{token};seq=1");
+    let refused = write_if(&gateway, FENCED, "\"4\"", 666).header("fencing-token", &numbered);
+    send(refused).await.assert_problem(412, "version-mismatch");
+    let written = gateway.write(FENCED, Some(&numbered), 6).await;
+    assert_eq!(written.status, 200, "{written:?}");
+}
