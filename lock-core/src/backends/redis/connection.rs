@@ -158,21 +158,11 @@ impl Current {
     }
 }
 
-/// So many commands may wait for the task that writes them. When there are more, whoever comes has
-/// to wait before its command has its place in the order (see [`Link::run`]).
-const QUEUE_MAX: usize = 1024;
-
-/// So many bytes of them are put together for one write. What the scripts are sent is some hundreds
-/// of bytes: the 8 KiB that are the default would be a dozen of them.
-const WRITE_MAX: usize = 64 * 1024;
-
 /// Makes a connection that gives up on connecting, and on each answer, after `timeout`.
 pub(super) async fn dial(client: &Client, timeout: Duration) -> RedisResult<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(timeout))
-        .set_response_timeout(Some(timeout))
-        .set_pipeline_buffer_size(QUEUE_MAX)
-        .set_write_backpressure_boundary(WRITE_MAX);
+        .set_response_timeout(Some(timeout));
     client
         .get_multiplexed_async_connection_with_config(&config)
         .await
