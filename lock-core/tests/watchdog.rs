@@ -219,36 +219,36 @@ async fn batches_are_bounded_and_complete() {
 }
 
 #[tokio::test]
-async fn a_part_has_two_batches_at_once_and_what_is_released_meanwhile_leaves_the_third() {
+async fn a_part_has_three_batches_at_once_and_what_is_released_meanwhile_leaves_the_fourth() {
     let world = world();
     let mut guards = world
-        .acquire_all((0..250).map(|number| format!("1:{number}")))
+        .acquire_all((0..350).map(|number| format!("1:{number}")))
         .await;
     world.service.ails(1, Ailment::AsksForLeave);
     world.to_next_wake().await;
-    assert_eq!(world.service.batches().len(), 2);
-    guards.truncate(249);
+    assert_eq!(world.service.batches().len(), 3);
+    guards.truncate(349);
     world.service.leave.add_permits(1);
     settled().await;
     let sizes = world.service.batches().into_iter().map(|batch| batch.len());
-    assert_eq!(sizes.collect::<Vec<_>>(), [100, 100, 49]);
+    assert_eq!(sizes.collect::<Vec<_>>(), [100, 100, 100, 49]);
 }
 
 #[tokio::test]
 async fn batches_that_were_answered_one_by_one_are_sent_together_the_next_time() {
     let world = world();
-    let names = (0..300).map(|number| format!("1:{number}"));
+    let names = (0..400).map(|number| format!("1:{number}"));
     let guards = world.acquire_all(names).await;
     world.service.ails(1, Ailment::AsksForLeave);
     world.to_next_wake().await;
-    for _ in 0..3 {
+    for _ in 0..4 {
         world.clock.advance(Duration::from_millis(10));
         world.service.leave.add_permits(1);
         settled().await;
     }
     world.service.heal();
     world.to_next_wake().await;
-    assert_eq!(world.service.batches().len(), 6);
+    assert_eq!(world.service.batches().len(), 8);
     drop(guards);
 }
 

@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::{StreamExt, stream};
 use lock_core::{
     Attempt, LockBackend, LockManager, RenewRequest, Renewed, SystemClock, Ttl,
     redis::{RedisBackend, RedisOptions},
@@ -25,8 +26,9 @@ use crate::{
 
 const LEASES: usize = 10_000;
 
-/// As many as the watchdog puts into one request.
+/// As many as the watchdog puts into one request, and as many requests as it has under way.
 const BATCH: usize = 100;
+const BATCHES_AT_ONCE: usize = 3;
 
 const PIPELINE: usize = 1000;
 
@@ -70,16 +72,13 @@ impl Renewals {
         })
     }
 
-    /// Renews all leases, two requests at a time, as the watchdog does.
+    /// Renews all leases as the watchdog does.
     async fn renew_all(&self) -> Result<(), BoxError> {
-        let (half, rest) = self.requests.split_at(LEASES / 2);
-        let (half, rest) = tokio::join!(self.renew(half), self.renew(rest));
-        half.and(rest)
-    }
-
-    async fn renew(&self, requests: &[RenewRequest]) -> Result<(), BoxError> {
-        for batch in requests.chunks(BATCH) {
-            for answer in self.backend.renew(batch).await {
+        let mut answered = stream::iter(self.requests.chunks(BATCH))
+            .map(|batch| self.backend.renew(batch))
+            .buffer_unordered(BATCHES_AT_ONCE);
+        while let Some(answers) = answered.next().await {
+            for answer in answers {
                 if answer? == Renewed::NotHolder {
                     return Err("a lease was lost".into());
                 }

@@ -25,8 +25,9 @@ use crate::{
 const BATCH: usize = 100;
 
 /// Requests that a part of the service has at once: while it answers one, the next is on its way.
-/// With all of them it would have no turn for others until they are done.
-const BATCHES_AT_ONCE: usize = 2;
+/// Two get into step: both are answered together, and the service has nothing to do until both come
+/// again. With all of them it would have no turn for others until they are done.
+const BATCHES_AT_ONCE: usize = 3;
 
 /// The task itself.
 pub(super) struct Task {
