@@ -10,6 +10,7 @@ mod balancer;
 mod contract;
 mod depositor;
 mod exit_codes;
+mod fuzzed;
 mod gateway;
 mod idempotency;
 mod instances;
