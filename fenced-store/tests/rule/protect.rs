@@ -2,6 +2,7 @@
 
 use fenced_store::{FenceError, Protection};
 use lock_core::ResourceName;
+use sqlx::Connection;
 
 use super::{Harness, balance, fenced_add, fresh, grant};
 
@@ -145,8 +146,11 @@ pub(crate) async fn a_fence_ends_with_its_transaction<H: Harness>() {
             connections.push(world.store().pool().acquire().await.unwrap());
         }
         for connection in &mut connections {
-            let error: FenceError = H::add(connection, 1).await.unwrap_err().into();
+            // In a transaction, so that a pooler does not take the connection away meanwhile.
+            let mut unfenced = Connection::begin(&mut **connection).await.unwrap();
+            let error: FenceError = H::add(&mut unfenced, 1).await.unwrap_err().into();
             assert!(matches!(error, FenceError::Unfenced { .. }), "{error:?}");
+            unfenced.rollback().await.unwrap();
         }
     }
     assert_eq!(balance(&world).await, 100);
