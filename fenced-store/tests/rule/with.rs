@@ -54,6 +54,17 @@ pub(crate) async fn what_is_final_is_not_done_again<H: Harness>() {
     let failed = world.store().with(&old, failing).await.unwrap_err();
     assert!(matches!(failed, FenceError::Db { .. }), "{failed:?}");
     assert_eq!(attempts.load(Ordering::SeqCst), 1);
+    let fenced = async |_: &mut FencedTx<H::Db>| -> Result<(), FenceError> {
+        attempts.fetch_add(1, Ordering::SeqCst);
+        Err(FenceError::Stale {
+            resource: old.resource().clone(),
+            presented: old.token(),
+            high_water: new.token(),
+        })
+    };
+    let stale = world.store().with(&old, fenced).await.unwrap_err();
+    assert!(matches!(stale, FenceError::Stale { .. }), "{stale:?}");
+    assert_eq!(attempts.swap(1, Ordering::SeqCst), 2, "a refusal is final");
     world.store().claim(&new).await.unwrap();
     let refused = world.store().with(&old, failing).await.unwrap_err();
     assert!(matches!(refused, FenceError::Stale { .. }), "{refused:?}");
