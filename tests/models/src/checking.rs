@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Debug, hash::Hash, time::Instant};
 
-use stateright::{Checker, HasDiscoveries, Model};
+use stateright::{Checker, Expectation, HasDiscoveries, Model};
 
 /// Looks at every state.
 ///
@@ -47,6 +47,39 @@ where
     }
 }
 
+/// Looks at every state, and finds that the `always` properties of these names, and no others, do
+/// not hold.
+///
+/// # Panics
+/// If another one does not hold, one of these does, or a `sometimes` property is not reached.
+pub fn assert_breaks_only<M>(name: &str, broken: &[&'static str], model: M)
+where
+    M: Model + Send + Sync + 'static,
+    M::State: Clone + Debug + PartialEq + Hash + Send + Sync,
+    M::Action: Clone + Debug + PartialEq,
+{
+    let checker = model.checker().spawn_bfs().join();
+    println!("{name}: {} states", checker.unique_state_count());
+    for property in checker.model().properties() {
+        let found = checker.discovery(property.name);
+        if let (Expectation::Always, Some(story)) = (&property.expectation, &found) {
+            let story = story.clone().into_actions();
+            println!("{name} breaks \"{}\": {story:?}", property.name);
+        }
+        let expected = match property.expectation {
+            Expectation::Always => broken.contains(&property.name),
+            _ => true,
+        };
+        let state = if expected { "is not found" } else { "is found" };
+        assert_eq!(
+            found.is_some(),
+            expected,
+            "{name}: \"{}\" {state}",
+            property.name
+        );
+    }
+}
+
 /// A story that breaks the property and reaches fewer than `depth` states.
 fn breaking_story<M>(model: &M, property: &'static str, depth: usize) -> Option<Vec<M::Action>>
 where
@@ -62,4 +95,62 @@ where
         .spawn_bfs()
         .join();
     Some(checker.discovery(property)?.into_actions())
+}
+
+/// Lets a story happen from some beginning, step by step, and finds that it breaks the property of
+/// this name.
+///
+/// # Panics
+/// If a step cannot happen, or the property holds in the end.
+pub fn assert_story_breaks<M: Model>(name: &str, property: &'static str, model: &M, story: &[&str])
+where
+    M::Action: Debug,
+{
+    let breaks = |state: &M::State| !(model.property(property).condition)(model, state);
+    let ends = told(model, story).into_iter().filter_map(Result::ok);
+    assert!(
+        ends.into_iter().any(|end| breaks(&end)),
+        "{name}: \"{property}\" holds"
+    );
+    println!(
+        "{name} breaks \"{property}\" in {} steps, as told",
+        story.len()
+    );
+}
+
+/// Lets a story happen from each beginning, step by step, and finds that it gets no further than to
+/// this step.
+///
+/// # Panics
+/// If it gets further.
+pub fn assert_story_stops<M: Model>(name: &str, step: &str, model: &M, story: &[&str])
+where
+    M::Action: Debug,
+{
+    let last = story.iter().position(|one| *one == step);
+    let mut reached = told(model, story).into_iter().map(Result::err);
+    assert!(
+        reached.all(|stop| stop.is_some() && stop <= last),
+        "{name}: it goes on"
+    );
+}
+
+/// From each beginning, the last state of a story, or the number of the step that cannot happen.
+fn told<M: Model>(model: &M, story: &[&str]) -> Vec<Result<M::State, usize>>
+where
+    M::Action: Debug,
+{
+    let follow = |beginning: M::State| {
+        let mut state = beginning;
+        for (number, step) in story.iter().enumerate() {
+            let mut possible = Vec::new();
+            model.actions(&state, &mut possible);
+            let mut possible = possible.into_iter();
+            let action = possible.find(|action| format!("{action:?}") == *step);
+            let next = action.and_then(|action| model.next_state(&state, action));
+            state = next.ok_or(number)?;
+        }
+        Ok(state)
+    };
+    model.init_states().into_iter().map(follow).collect()
 }

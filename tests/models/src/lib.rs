@@ -9,4 +9,6 @@
 pub mod checking;
 pub mod cohort;
 pub mod queue;
+pub mod redlock;
 mod set;
+mod unseen;

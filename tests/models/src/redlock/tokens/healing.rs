@@ -1,0 +1,139 @@
+//! Nodes that lose their state, and how their counters are made anew.
+
+use super::{
+    Action, Flaw, Tokens,
+    state::{Node, Phase, Site, Slot, State},
+};
+
+impl<const N: usize> Tokens<N> {
+    pub(crate) fn lose(&self, state: &mut State<N>, node: usize) {
+        state.losses_left -= 1;
+        let node = &mut state.nodes[node];
+        node.counter = None;
+        node.holder = None;
+        if !self.is(Flaw::RaiseNamesNoLoss) {
+            for slot in &mut node.slots {
+                *slot = match *slot {
+                    Slot::Granted(count) => Slot::GrantedBefore(count),
+                    Slot::Raising(_) => Slot::Nothing,
+                    other => other,
+                };
+            }
+        }
+        let healed_by = std::mem::take(&mut node.healed_by);
+        if self.is(Flaw::SeedNamesNoLoss) {
+            node.outdated.include(healed_by);
+        }
+    }
+
+    /// Whether a node that lost its state may start as if it were new.
+    pub(crate) fn may_restart(&self, state: &State<N>, node: usize) -> bool {
+        let ended = |phase| matches!(phase, Phase::Settled { .. } | Phase::Over | Phase::Idle);
+        let all_ended = state.attempts.iter().all(|attempt| ended(attempt.phase));
+        let allowed = match self.flaw {
+            Some(Flaw::LostStartsAtBase) => true,
+            Some(Flaw::DelayedRestart) => all_ended,
+            _ => false,
+        };
+        allowed && state.nodes[node].counter.is_none()
+    }
+
+    pub(crate) fn restart(&self, state: &mut State<N>, node: usize) {
+        state.nodes[node].counter = Some(0);
+        if self.is(Flaw::DelayedRestart) {
+            // It took so long that every lease has ended and nothing is under way.
+            for node in &mut state.nodes {
+                node.slots.fill(Slot::Nothing);
+                node.holder = None;
+            }
+        }
+    }
+
+    pub(crate) fn possible_for_healing(
+        &self,
+        state: &State<N>,
+        healing: usize,
+        actions: &mut Vec<Action>,
+    ) {
+        let may_be_read = |node: &&Node| {
+            let serves = node.counter.is_some() && matches!(node.site, Site::Common | Site::New);
+            serves && !node.read_by.contains(healing)
+        };
+        let readable = || {
+            state
+                .nodes
+                .iter()
+                .filter(may_be_read)
+                .map(|node| node.name.0)
+        };
+        if !state.healings[healing].began {
+            let is_next = healing == 0 || state.healings[healing - 1].began;
+            // A new node is not healed before the old one is out of service.
+            let retired = state.nodes.iter().all(|node| node.site != Site::Old);
+            let in_order = retired || self.is(Flaw::OldNodeServesOn);
+            let may_heal =
+                |node: &&Node| node.counter.is_none() && (node.site != Site::New || in_order);
+            if is_next && healing < self.healings {
+                for patient in state.nodes.iter().filter(may_heal) {
+                    let patient = patient.name.0;
+                    let heal = |node| Action::Heal {
+                        healing,
+                        patient,
+                        node,
+                    };
+                    actions.extend(readable().map(heal));
+                }
+            }
+            return;
+        }
+        let Some(patient) = state.nodes.iter().find(|node| node.is_patient_of(healing)) else {
+            return;
+        };
+        let node = patient.name.0;
+        let read = |other: &&Node| other.name.0 != node && other.read_by.contains(healing);
+        let wanted = self.majority() - usize::from(self.is(Flaw::HealingReadsTooFew));
+        if state.nodes.iter().filter(read).count() < wanted {
+            let others = readable().filter(|other| *other != node);
+            actions.extend(others.map(|node| Action::Read { healing, node }));
+        } else if patient.counter.is_none() || self.is(Flaw::SeedReplaces) {
+            actions.push(Action::Seed { healing, node });
+        }
+    }
+
+    /// Counts the node up, which also refuses the raises that are under way to it.
+    pub(crate) fn read(&self, state: &mut State<N>, healing: usize, node: usize) {
+        let node = &mut state.nodes[node];
+        node.read_by.insert(healing);
+        let counted = u8::from(!self.is(Flaw::HealingOnlyReads));
+        let counter = node.counter.unwrap_or_default() + counted;
+        node.counter = Some(counter);
+        let most = &mut state.healings[healing].most;
+        *most = std::cmp::max(*most, counter);
+    }
+
+    /// Makes the counter, if there is none.
+    pub(crate) fn seed(&self, state: &mut State<N>, healing: usize, node: usize) {
+        state.nodes[node].counter = Some(state.healings[healing].most);
+        state.nodes[node].holder = None;
+        state.drop_healing(healing);
+    }
+}
+
+impl Node {
+    /// Whether this healing is to bring it back, in time or not.
+    pub(crate) fn is_patient_of(&self, healing: usize) -> bool {
+        self.healed_by.contains(healing) || self.outdated.contains(healing)
+    }
+}
+
+impl<const N: usize> State<N> {
+    /// A healing that is over leaves no trace.
+    pub(crate) fn drop_healing(&mut self, healing: usize) {
+        self.healings[healing].most = 0;
+        for node in &mut self.nodes {
+            node.healed_by.remove(healing);
+            node.outdated.remove(healing);
+            node.read_by.remove(healing);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The tokens of Redlock: each node grants a lease and counts up; the greatest count of a majority
+//! becomes the token, but only when a majority was raised to it.
+//!
+//! Requests come in at any time, in any order, or never. A lease may end at any moment: it runs out,
+//! a clock jumps, a late undo comes in. So an acquire may always be granted, and a raise that is
+//! refused is the same as one that never comes in. A node may lose its state; somebody who reads a
+//! majority of the others makes its counter anew.
+
+mod actions;
+mod attempt;
+mod canonical;
+mod flaw;
+mod healing;
+mod node;
+mod properties;
+mod scenario;
+mod state;
+
+use stateright::{Model, Property};
+
+use self::state::Site;
+pub use self::{actions::Action, flaw::Flaw, state::State};
+
+/// A count of a node, and so a fencing token.
+pub(crate) type Token = u8;
+
+/// Attempts that there is room for.
+pub(crate) const ATTEMPTS: usize = 3;
+/// Healings that there is room for.
+pub(crate) const HEALINGS: usize = 2;
+
+/// The model: how many attempts, how much may go wrong, and which rule is left out.
+#[derive(Clone, Debug)]
+pub struct Tokens<const N: usize> {
+    pub(crate) attempts: usize,
+    /// Counters start at 0 to this: what happened before has left them uneven.
+    pub(crate) uneven: Token,
+    /// How many acquires come in once more.
+    pub(crate) resent: u8,
+    /// How many times a node loses its state.
+    pub(crate) losses: u8,
+    /// How many times somebody begins to make a counter anew.
+    pub(crate) healings: usize,
+    /// What the last attempt asks for at least.
+    pub(crate) at_least: Option<Token>,
+    /// One of the nodes takes the place of another.
+    pub(crate) replaces: bool,
+    /// States keep what can no longer matter.
+    pub(crate) forgets_nothing: bool,
+    pub(crate) flaw: Option<Flaw>,
+}
+
+impl<const N: usize> Tokens<N> {
+    /// With one rule left out.
+    #[must_use]
+    pub fn with(self, flaw: Flaw) -> Self {
+        Self {
+            flaw: Some(flaw),
+            ..self
+        }
+    }
+
+    pub(crate) fn is(&self, flaw: Flaw) -> bool {
+        self.flaw == Some(flaw)
+    }
+
+    /// How many nodes a client knows.
+    pub(crate) const fn known(&self) -> usize {
+        if self.replaces { N - 1 } else { N }
+    }
+
+    pub(crate) const fn majority(&self) -> usize {
+        self.known() / 2 + 1
+    }
+
+    /// The last node takes the place of the one before it.
+    pub(crate) const fn site(&self, name: usize) -> Site {
+        match N - name {
+            1 if self.replaces => Site::New,
+            2 if self.replaces => Site::Old,
+            _ => Site::Common,
+        }
+    }
+}
+
+impl<const N: usize> Model for Tokens<N> {
+    type State = State<N>;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<Self::State> {
+        self.beginnings()
+    }
+
+    fn actions(&self, state: &Self::State, actions: &mut Vec<Action>) {
+        self.possible(state, actions);
+    }
+
+    fn next_state(&self, last: &Self::State, action: Action) -> Option<Self::State> {
+        let mut state = last.clone();
+        self.perform(&mut state, action);
+        if !self.forgets_nothing {
+            self.forget(&mut state);
+        }
+        state.make_canonical();
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        self.expectations()
+    }
+}
