@@ -11,4 +11,5 @@ pub mod cohort;
 pub mod queue;
 pub mod redlock;
 mod set;
+pub mod store;
 mod unseen;

@@ -1,0 +1,74 @@
+//! One lock service that fails over, and a fenced store: what the store has to look at so that no
+//! update is lost, and so that whoever holds the lease gets in.
+//!
+//! The lock service is one primary with a replica that lags behind. It may fail over to the replica,
+//! and the old primary may serve on. Leases end at any moment. Each acquisition reads the value of
+//! one resource and writes it back with its own update added. The store is one linearizable primary.
+
+mod acquisition;
+mod actions;
+mod properties;
+mod rule;
+mod state;
+
+use stateright::{Model, Property};
+
+pub use self::{
+    actions::Action,
+    rule::{Check, Fix, Floor, Read},
+    state::State,
+};
+
+/// A fencing token.
+pub(crate) type Token = u8;
+
+/// Acquisitions that there is room for.
+pub(crate) const ACQUISITIONS: usize = 3;
+
+/// The model: what the store looks at, what its clients do, and what may go wrong.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub(crate) acquisitions: usize,
+    pub(crate) check: Check,
+    pub(crate) read: Read,
+    /// The token is claimed in the store before acquire returns.
+    pub(crate) claims: bool,
+    pub(crate) floor: Floor,
+    /// How many times an acquisition may ask for one.
+    pub(crate) floors: u8,
+    /// What a holder's own delayed write is told by.
+    pub(crate) fix: Option<Fix>,
+    /// Whoever was let in by a floor writes what it computed from its earlier read.
+    pub(crate) keeps_read: bool,
+    /// The holder id names the process, and all acquisitions are those of one process.
+    pub(crate) shares_holder: bool,
+    /// The lock service may fail over.
+    pub(crate) fails_over: bool,
+    /// The old primary serves on after that.
+    pub(crate) splits: bool,
+    /// The first write of an acquisition may be late: it is given up, and a second one is made.
+    pub(crate) delays_write: bool,
+}
+
+impl Model for Store {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State::default()]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        self.possible(state, actions);
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut state = last.clone();
+        self.perform(&mut state, action);
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        self.expectations()
+    }
+}

@@ -1,0 +1,57 @@
+//! What must hold in every state, and what must be seen in some.
+
+use stateright::Property;
+
+use super::{
+    Check, Store,
+    state::{Fault, Phase, State},
+};
+
+impl Store {
+    pub(crate) fn expectations(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("no lost update", |_, state: &State| {
+                state.value.contains_all(state.acknowledged)
+            }),
+            // Nobody writes who was granted before somebody whose acquire has returned.
+            Property::always("no late write", |_, state: &State| {
+                !state.has_seen(Fault::LateWrite)
+            }),
+            // Nobody writes under a token that is not greater than what another has claimed.
+            Property::always("claim order", |_, state: &State| {
+                !state.has_seen(Fault::OutOfClaimOrder)
+            }),
+            // Whoever holds the lease at the present primary can still write.
+            Property::always("the holder gets in", |store: &Self, state: &State| {
+                let holder = state.current().1.holder;
+                holder.is_none_or(|holder| store.gets_in(state, holder))
+            }),
+            Property::sometimes("somebody writes", |_, state: &State| {
+                !state.acknowledged.is_empty()
+            }),
+        ]
+    }
+
+    /// Whether this acquisition can write, or has, if it is left alone from now on.
+    fn gets_in(&self, state: &State, index: usize) -> bool {
+        let this = &state.acquisitions[index];
+        // Whoever claims first needs no more of the mark than its claim does.
+        let check = match self.check {
+            Check::Claimed => Check::GreaterOrOwn,
+            check => check,
+        };
+        if this.phase == Phase::Done || self.passes(check, state, index, this.token) {
+            return true;
+        }
+        let (side, _) = state.current();
+        if !self.may_raise(state, index, side) {
+            return false;
+        }
+        let mut state = state.clone();
+        // It is refused, and learns what by.
+        let mark = state.mark.token;
+        self.grant(&mut state, index, side, mark);
+        let token = state.acquisitions[index].token;
+        self.passes(check, &state, index, token)
+    }
+}

@@ -1,0 +1,157 @@
+use super::Store;
+
+/// What a write is checked against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Check {
+    /// Nothing.
+    Nothing,
+    /// A token that is not less than the mark passes, and becomes the mark.
+    NotLess,
+    /// A greater token passes, and an equal one of the same holder; it becomes the mark.
+    GreaterOrOwn,
+    /// Only the token and the holder of the mark pass. Nothing but a claim moves the mark.
+    Claimed,
+}
+
+/// What a read is checked against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Read {
+    /// Nothing.
+    Plain,
+    /// The same as a write.
+    Checked,
+    /// The same as a write, and its token becomes the mark.
+    Advancing,
+}
+
+/// Whether a holder whose token was refused may have the counter raised above the mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Floor {
+    /// Never.
+    Never,
+    /// If it still holds the lease.
+    IfHeld,
+    /// Always, and gets the lease with it.
+    Always,
+}
+
+/// What tells a holder's own write that comes in late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fix {
+    /// Writes under one token are numbered, and a number is not taken after a greater one.
+    Numbered,
+    /// A write names the version that it was computed from.
+    Versioned,
+}
+
+impl Store {
+    /// So many acquisitions, nothing fenced, and a lock service that does not fail.
+    #[must_use]
+    pub const fn unfenced(acquisitions: usize) -> Self {
+        Self {
+            acquisitions,
+            check: Check::Nothing,
+            read: Read::Plain,
+            claims: false,
+            floor: Floor::Never,
+            floors: 2,
+            fix: None,
+            keeps_read: false,
+            shares_holder: false,
+            fails_over: false,
+            splits: false,
+            delays_write: false,
+        }
+    }
+
+    /// Writes are checked.
+    #[must_use]
+    pub const fn checking(self, check: Check) -> Self {
+        Self { check, ..self }
+    }
+
+    /// Reads are checked.
+    #[must_use]
+    pub const fn reading(self, read: Read) -> Self {
+        Self { read, ..self }
+    }
+
+    /// Tokens are claimed.
+    #[must_use]
+    pub const fn claiming(self) -> Self {
+        Self {
+            claims: true,
+            ..self
+        }
+    }
+
+    /// A refused holder may have the counter raised.
+    #[must_use]
+    pub const fn with_floor(self, floor: Floor) -> Self {
+        Self { floor, ..self }
+    }
+
+    /// Each acquisition asks for so many floors at most.
+    #[must_use]
+    pub const fn at_most(self, floors: u8) -> Self {
+        Self { floors, ..self }
+    }
+
+    /// Writes are numbered, or name a version.
+    #[must_use]
+    pub const fn with_fix(self, fix: Fix) -> Self {
+        Self {
+            fix: Some(fix),
+            ..self
+        }
+    }
+
+    /// A holder that was let in by a floor does not read again.
+    #[must_use]
+    pub const fn keeping_the_read(self) -> Self {
+        Self {
+            keeps_read: true,
+            ..self
+        }
+    }
+
+    /// All acquisitions have one holder id.
+    #[must_use]
+    pub const fn sharing_the_holder(self) -> Self {
+        Self {
+            shares_holder: true,
+            ..self
+        }
+    }
+
+    /// The lock service may fail over, and its old primary is dead then.
+    #[must_use]
+    pub const fn failing_over(self) -> Self {
+        Self {
+            fails_over: true,
+            ..self
+        }
+    }
+
+    /// The lock service may fail over, and its old primary serves on.
+    #[must_use]
+    pub const fn splitting(self) -> Self {
+        Self {
+            splits: true,
+            ..self.failing_over()
+        }
+    }
+
+    /// First writes may be late.
+    #[must_use]
+    pub const fn delaying_writes(self) -> Self {
+        Self {
+            delays_write: true,
+            ..self
+        }
+    }
+}
