@@ -2,12 +2,12 @@
 //! which: it must never begin at the base again.
 //!
 //! Provisioning takes three rounds. *Prepare* gives a node that has nothing a number that the node
-//! draws itself. When all nodes have answered that, and none that it serves, they are all *looked* at
-//! once more. If still none serves, *commit* begins, at a node that has that number. Requests come in
-//! late, in any order, or never; a prepare may come in twice.
+//! draws itself. When all nodes have answered that, and none that it serves, they are all *looked*
+//! at once more. If still none serves, *commit* begins, at a node that has that number. Requests
+//! come in late, in any order, or never; a prepare may come in twice.
 //!
-//! A node may begin twice if it had no part in a token before: no token is returned before a majority
-//! serves.
+//! A node may begin twice if it had no part in a token before: no token is returned before a
+//! majority serves.
 
 use stateright::{Model, Property};
 

@@ -1,9 +1,10 @@
 //! One lock service that fails over, and a fenced store: what the store has to look at so that no
 //! update is lost, and so that whoever holds the lease gets in.
 //!
-//! The lock service is one primary with a replica that lags behind. It may fail over to the replica,
-//! and the old primary may serve on. Leases end at any moment. Each acquisition reads the value of
-//! one resource and writes it back with its own update added. The store is one linearizable primary.
+//! The lock service is one primary with a replica that lags behind. It may fail over to the
+//! replica, and the old primary may serve on. Leases end at any moment. Each acquisition reads the
+//! value of one resource and writes it back with its own update added. The store is one
+//! linearizable primary.
 
 mod acquisition;
 mod actions;

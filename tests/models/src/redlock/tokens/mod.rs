@@ -1,10 +1,10 @@
 //! The tokens of Redlock: each node grants a lease and counts up; the greatest count of a majority
 //! becomes the token, but only when a majority was raised to it.
 //!
-//! Requests come in at any time, in any order, or never. A lease may end at any moment: it runs out,
-//! a clock jumps, a late undo comes in. So an acquire may always be granted, and a raise that is
-//! refused is the same as one that never comes in. A node may lose its state; somebody who reads a
-//! majority of the others makes its counter anew.
+//! Requests come in at any time, in any order, or never. A lease may end at any moment: it runs
+//! out, a clock jumps, a late undo comes in. So an acquire may always be granted, and a raise that
+//! is refused is the same as one that never comes in. A node may lose its state; somebody who reads
+//! a majority of the others makes its counter anew.
 
 mod actions;
 mod attempt;
