@@ -95,8 +95,8 @@ end $$;
 -- text of the id counts, as in id::text. An UPDATE that changes the id needs both.
 --
 -- The function that the triggers call is generated, because looking a column up by its name costs
--- more than the check itself; it assigns what it calls, which costs less than to perform it. Calling
--- again changes nothing; with other arguments it replaces.
+-- more than the check itself; it assigns what it calls, which costs less than to perform it.
+-- Calling again changes nothing; with other arguments it replaces.
 create function fenced.protect(relation regclass, id_column name, prefix text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin

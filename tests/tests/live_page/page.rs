@@ -78,8 +78,10 @@ impl Page {
         self.verdicts().await
     }
 
+    /// Waits for both verdicts, and for the last picture of each act: then it can be saved.
     pub(crate) async fn until_over(&self) {
         let over = "return document.querySelectorAll('.verdict:not([hidden])').length === 2 \
+                    && document.querySelectorAll('a.svg:not([hidden])').length === 2 \
                     && document.documentElement.dataset.playing === 'false'";
         self.browser.until(over).await;
     }

@@ -59,6 +59,7 @@ async function refresh() {
 }
 
 const drawAll = () => Promise.all(sections.map(draw));
+const drawn = new Map();
 
 async function draw(section) {
   const moment = replay.moment();
@@ -67,7 +68,11 @@ async function draw(section) {
   const link = section.querySelector("a.svg");
   const svg = answer.status === 200 ? await answer.text() : "";
   const picture = section.querySelector(".picture");
-  picture.innerHTML = svg;
+  // A picture that is the same stays, so that what somebody is about to click stays where it is.
+  if (drawn.get(section) !== svg) {
+    drawn.set(section, svg);
+    picture.innerHTML = svg;
+  }
   // On a small screen: what happens now is at its right end.
   if (view.playing) { picture.scrollLeft = picture.scrollWidth; }
   link.hidden = svg === "" || view.playing;
