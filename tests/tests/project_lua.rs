@@ -54,18 +54,31 @@ impl Script {
         let opening = format!("{array}[");
         let uses = self.body.split(&opening).skip(1);
         let own = uses.map(|rest| rest.split(']').next().unwrap().to_owned());
-        let parts = all.iter().filter(|part| self.begins_with(part));
+        let parts = all
+            .iter()
+            .filter(|part| self.tries(part) || self.begins_with(part));
         own.chain(parts.flat_map(|part| part.used(array, all)))
             .collect()
     }
 
-    /// Whether the first line of the header names this part.
+    /// Whether the first line of the header names this part as one that it shares with others.
     fn begins_with(&self, part: &Self) -> bool {
+        self.names("Begins with ", part)
+    }
+
+    /// Whether the first line of the header names this part as one that may answer for it.
+    fn tries(&self, part: &Self) -> bool {
+        self.names("Tries ", part)
+    }
+
+    /// `Tries a.lua, b.lua. Begins with c.lua.`
+    fn names(&self, verb: &str, part: &Self) -> bool {
         let first = self.header.first().map(String::as_str).unwrap_or_default();
-        let names = first.strip_prefix("Begins with ").unwrap_or_default();
+        let mut sentences = first.trim_end_matches('.').split(". ");
+        let names = sentences.find_map(|sentence| sentence.strip_prefix(verb));
         !part.whole
             && names
-                .trim_end_matches('.')
+                .unwrap_or_default()
                 .split(", ")
                 .any(|name| name == part.name)
     }
@@ -100,8 +113,10 @@ impl Script {
             .iter()
             .filter(|part| passed_on && self.begins_with(part));
         let wrong = parts.flat_map(|part| part.body.split("return nil, ").skip(1));
-        // A part that says what it returns ends the script with it.
-        let ends = |part: &&Self| self.begins_with(part) && !part.documented_answers().is_empty();
+        // A part that says what it returns ends the script with it, and so does one that is tried.
+        let ends = |part: &&Self| {
+            self.tries(part) || self.begins_with(part) && !part.documented_answers().is_empty()
+        };
         let ended = all.iter().filter(ends).flat_map(|part| part.returned());
         let own = self.returned().chain(ended);
         own.chain(wrong)

@@ -9,60 +9,86 @@ use crate::{FencingToken, InitialToken};
 
 macro_rules! scripts {
     ($($name:ident = $file:literal;)+) => {
-        $(pub(super) static $name: LazyLock<Script> =
-            LazyLock::new(|| Script::new(&assemble(include_str!($file))));)+
+        $(pub(super) static $name: LazyLock<Script> = LazyLock::new(|| {
+            let (name, text) = part!($file);
+            Script::new(&assemble(name, text))
+        });)+
+    };
+}
+
+macro_rules! part {
+    ($name:literal) => {
+        ($name, include_str!(concat!("lua/", $name, ".lua")))
     };
 }
 
 scripts! {
-    ACQUIRE = "lua/acquire.lua";
-    TOGETHER = "lua/together.lua";
-    CONFIRM = "lua/confirm.lua";
-    RENEW = "lua/renew.lua";
-    RELEASE = "lua/release.lua";
-    CANCEL = "lua/cancel.lua";
-    FORCE_RELEASE = "lua/force_release.lua";
-    INSPECT = "lua/inspect.lua";
-    REWRITE = "lua/rewrite.lua";
+    ACQUIRE = "acquire";
+    TOGETHER = "together";
+    CONFIRM = "confirm";
+    RENEW = "renew";
+    RELEASE = "release";
+    CANCEL = "cancel";
+    FORCE_RELEASE = "force_release";
+    INSPECT = "inspect";
+    REWRITE = "rewrite";
 }
 
-const SHARED: [(&str, &str); 5] = [
-    (
-        "uncontended_acquire.lua",
-        include_str!("lua/uncontended_acquire.lua"),
-    ),
-    (
-        "uncontended_release.lua",
-        include_str!("lua/uncontended_release.lua"),
-    ),
-    ("shared.lua", include_str!("lua/shared.lua")),
-    ("tokens.lua", include_str!("lua/tokens.lua")),
-    ("queue.lua", include_str!("lua/queue.lua")),
+/// The parts that scripts have in common or try first, in the order in which they build on each
+/// other.
+const PARTS: [(&str, &str); 7] = [
+    part!("uncontended_acquire"),
+    part!("line_up"),
+    part!("uncontended_release"),
+    part!("hand_over"),
+    part!("shared"),
+    part!("tokens"),
+    part!("queue"),
 ];
 
-/// Puts a script together: its first line, which has its flags, the shared parts that its second
-/// line names, and the rest. Comments are left out, because servers keep every script, and the
-/// constants are put in, because every local that a function refers to costs time whenever that
-/// function is made.
-fn assemble(script: &str) -> String {
+/// Puts a script together: its first line, which has its flags, the parts that its second line
+/// names, and what is its own. Of what it tries each part has a function of that name, which is
+/// called before anything else is made; so has the script itself.
+fn assemble(name: &str, script: &str) -> String {
     let (flags, body) = script.split_once('\n').unwrap_or((script, ""));
-    let begins_with = body.lines().next().unwrap_or_default();
-    let named = |(name, _): &&(&str, &str)| begins_with.contains(name);
-    let shared = SHARED.iter().filter(named).map(|(_, text)| *text);
-    let code = shared
-        .chain([body])
-        .flat_map(str::lines)
-        .filter(|line| !line.trim_start().starts_with("--") && !line.is_empty());
-    let code = std::iter::once(flags)
-        .chain(code)
-        .collect::<Vec<_>>()
-        .join("\n");
+    let first = body.lines().next().unwrap_or_default();
+    let (tries, begins_with) = first.split_once("Begins with ").unwrap_or((first, ""));
+    let parts_of = |names: &str| {
+        let names = names.to_owned();
+        let named = move |(name, _): &(&str, &str)| names.contains(&format!("{name}.lua"));
+        PARTS.into_iter().filter(named)
+    };
+    let tried = parts_of(tries).map(|(name, text)| {
+        format!(
+            "{}local answer = {name}()\nif answer then return answer end\n",
+            code_of(text)
+        )
+    });
+    let shared = parts_of(begins_with).map(|(_, text)| code_of(text));
+    let code: String = tried.chain(shared).collect();
+    with_constants(format!(
+        "{flags}\n{code}{}return {name}()\n",
+        code_of(body)
+    ))
+}
+
+/// Without comments, because servers keep every script.
+fn code_of(text: &str) -> String {
+    text.lines()
+        .filter(|line| !line.trim_start().starts_with("--") && !line.is_empty())
+        .flat_map(|line| [line, "\n"])
+        .collect()
+}
+
+/// With the constants put in, because every local that a function refers to costs time whenever
+/// that function is made.
+fn with_constants(code: String) -> String {
     let put_in = |code: String, (name, value): (&str, String)| code.replace(name, &value);
     constants().into_iter().fold(code, put_in)
 }
 
 /// What scripts and clients have to agree on.
-fn constants() -> [(&'static str, String); 9] {
+fn constants() -> [(&'static str, String); 10] {
     let millis = |time: Duration| time.as_millis().to_string();
     // Commands take text, and it takes a while to make it of a number.
     let text = |time| format!("\"{}\"", millis(time));
@@ -72,6 +98,7 @@ fn constants() -> [(&'static str, String); 9] {
         ("QUEUE_MS", millis(QUEUE_TTL)),
         ("QUEUE_TEXT", text(QUEUE_TTL)),
         ("PROVISIONAL_MS", millis(PROVISIONAL)),
+        ("PROVISIONAL_TEXT", text(PROVISIONAL)),
         ("MOVES", MOVES.to_string()),
         ("TOKEN_MAX", FencingToken::MAX.to_string()),
         (
@@ -88,9 +115,9 @@ mod tests {
 
     #[test]
     fn a_script_begins_with_its_flags_and_what_it_shares() {
-        let text = assemble(include_str!("lua/renew.lua"));
+        let text = assemble("renew", include_str!("lua/renew.lua"));
         assert!(
-            text.starts_with("#!lua flags=allow-oom\nlocal time"),
+            text.starts_with("#!lua flags=allow-oom\nlocal time, now"),
             "{text}"
         );
         assert!(text.contains("local function load(key)"));

@@ -1,5 +1,5 @@
 #!lua
--- Begins with uncontended_acquire.lua, shared.lua, tokens.lua, queue.lua.
+-- Tries uncontended_acquire.lua, line_up.lua. Begins with shared.lua, tokens.lua, queue.lua.
 --
 -- Grants a lease, or takes a place in line, or says who stands in the way.
 --
@@ -31,14 +31,19 @@
 -- resource goes to the head of the line, not to the caller. Atomic, but an error does not roll
 -- back.
 
-local holder, delay, reserve, attempt, metadata =
-  ARGV[2]:match("^:(%x+):f:(%d+):(%d+):(%x+):(.*)$")
-local ttl = ARGV[3] - 1 - delay - ENDED_MS
-local asker, floor, start = ARGV[4] or "", ARGV[6] or "", ARGV[7] == "1"
-local waits = asker ~= ""
+-- What is asked for.
+local holder, delay, reserve, attempt, metadata, ttl, asker, floor, start, waits
+-- Somebody or something is aside, or there is a tombstone.
+local marked
 
--- One call for what is hardly ever there: somebody or something aside, or a tombstone.
-local marked = redis.call("EXISTS", KEYS[4], KEYS[6], KEYS[7]) > 0
+local function look_at_what_is_asked_for()
+  holder, delay, reserve, attempt, metadata = ARGV[2]:match("^:(%x+):f:(%d+):(%d+):(%x+):(.*)$")
+  ttl = ARGV[3] - 1 - delay - ENDED_MS
+  asker, floor, start = ARGV[4] or "", ARGV[6] or "", ARGV[7] == "1"
+  waits = asker ~= ""
+  -- One call for what is hardly ever there.
+  marked = redis.call("EXISTS", KEYS[4], KEYS[6], KEYS[7]) > 0
+end
 
 local function grant()
   local counter, wrong = counter_before(floor, reserve, start)
@@ -93,55 +98,59 @@ local function waiting()
   return {"waiting", left, now, place}
 end
 
-if foreign then return {"broken_lease"} end
+local function acquire()
+  look()
+  look_at_what_is_asked_for()
+  if foreign then return {"broken_lease"} end
 
-if marked then
-  if redis.call("EXISTS", KEYS[6], KEYS[7]) > 0 then return {"ended"} end
-  if redis.call("ZSCORE", KEYS[4], "=" .. holder) then return {"ended"} end
-end
-
-if lease and lease.holder == holder then
-  if lease.left > 0 then
-    local attempts = with_attempt(lease.attempts, attempt)
-    if attempts ~= lease.attempts then
-      lease.attempts = attempts
-      save(KEYS[2], lease)
-    end
-    if waits and lease.state == "p" then queue() end
-    return {"again", lease.token, text(lease.left - 1), lease.state, lease.reserved}
+  if marked then
+    if redis.call("EXISTS", KEYS[6], KEYS[7]) > 0 then return {"ended"} end
+    if redis.call("ZSCORE", KEYS[4], "=" .. holder) then return {"ended"} end
   end
-  if lease.state == "f" then return {"ended"} end
-end
 
-if lease and lease.blocked > 0 then
-  if not waits then return {"held", text(lease.blocked)} end
-  if not has_room() then return {"full"} end
-  queue()
-  return waiting()
-end
+  if lease and lease.holder == holder then
+    if lease.left > 0 then
+      local attempts = with_attempt(lease.attempts, attempt)
+      if attempts ~= lease.attempts then
+        lease.attempts = attempts
+        save(KEYS[2], lease)
+      end
+      if waits and lease.state == "p" then queue() end
+      return {"again", lease.token, text(lease.left - 1), lease.state, lease.reserved}
+    end
+    if lease.state == "f" then return {"ended"} end
+  end
 
--- What ran out is settled before the caller takes its place: that clears the mark of its client,
--- and its other waiters must not be set aside by the very request that shows that it is there.
-local alone = not marked and redis.call("EXISTS", KEYS[3], KEYS[5]) == 0
-marked = marked or lease ~= nil
-settle_what_is_over()
-if alone then return grant() end
+  if lease and lease.blocked > 0 then
+    if not waits then return {"held", text(lease.blocked)} end
+    if not has_room() then return {"full"} end
+    queue()
+    return waiting()
+  end
 
--- Nobody has to wait for what turns out to be free.
-local room = not waits or has_room()
-if waits then queue() end
-local outcome = hand_on(waits and holder or nil, start)
-if not room and outcome ~= "caller" then leave(holder) end
-if outcome == "more" then return {"more"} end
-if outcome == "granted" then
-  if not room then return {"full"} end
-  if waits then return waiting() end
-  return {"held", text(lease.left)}
+  -- What ran out is settled before the caller takes its place: that clears the mark of its client,
+  -- and its other waiters must not be set aside by the very request that shows that it is there.
+  local alone = not marked and redis.call("EXISTS", KEYS[3], KEYS[5]) == 0
+  marked = marked or lease ~= nil
+  settle_what_is_over()
+  if alone then return grant() end
+
+  -- Nobody has to wait for what turns out to be free.
+  local room = not waits or has_room()
+  if waits then queue() end
+  local outcome = hand_on(waits and holder or nil, start)
+  if not room and outcome ~= "caller" then leave(holder) end
+  if outcome == "more" then return {"more"} end
+  if outcome == "granted" then
+    if not room then return {"full"} end
+    if waits then return waiting() end
+    return {"held", text(lease.left)}
+  end
+  if outcome == "stuck" and waits then
+    local _, wrong = counter_before("", 1, start)
+    if wrong[1] ~= "missing" then leave(holder) end
+    return wrong
+  end
+  if waits then leave(holder) end
+  return grant()
 end
-if outcome == "stuck" and waits then
-  local _, wrong = counter_before("", 1, start)
-  if wrong[1] ~= "missing" then leave(holder) end
-  return wrong
-end
-if waits then leave(holder) end
-return grant()

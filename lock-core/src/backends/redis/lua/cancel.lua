@@ -18,20 +18,23 @@
 --
 -- Idempotent.
 
-local holder, attempt = ARGV[2], ARGV[3]
+local function cancel()
+  look()
+  local holder, attempt = ARGV[2], ARGV[3]
 
-redis.call("SET", KEYS[6], "", "PX", ENDED_TEXT)
-if foreign then return "cancelled" end
-settle_what_is_over()
-drop_from_line(holder, attempt)
-if lease and lease.holder == holder and lease.left > 0 then
-  lease.attempts = without_attempt(lease.attempts, attempt)
-  if lease.attempts then
-    save(KEYS[2], lease)
-  else
-    redis.call("DEL", KEYS[2])
-    lease = nil
+  redis.call("SET", KEYS[6], "", "PX", ENDED_TEXT)
+  if foreign then return "cancelled" end
+  settle_what_is_over()
+  drop_from_line(holder, attempt)
+  if lease and lease.holder == holder and lease.left > 0 then
+    lease.attempts = without_attempt(lease.attempts, attempt)
+    if lease.attempts then
+      save(KEYS[2], lease)
+    else
+      redis.call("DEL", KEYS[2])
+      lease = nil
+    end
   end
+  if not lease and hand_on() == "more" then return "more" end
+  return "cancelled"
 end
-if not lease and hand_on() == "more" then return "more" end
-return "cancelled"

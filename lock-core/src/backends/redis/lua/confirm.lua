@@ -17,11 +17,14 @@
 --
 -- Idempotent: a full lease is renewed.
 
-if foreign then return "broken" end
-if not lease or lease.holder ~= ARGV[2] or lease.token ~= ARGV[3] or lease.left <= 0 then
-  return "not_holder"
+local function confirm()
+  look()
+  if foreign then return "broken" end
+  if not lease or lease.holder ~= ARGV[2] or lease.token ~= ARGV[3] or lease.left <= 0 then
+    return "not_holder"
+  end
+  if lease.state == "p" then leave(lease.holder) end
+  lease.state = "f"
+  extend(KEYS[2], lease, ARGV[4])
+  return "renewed"
 end
-if lease.state == "p" then leave(lease.holder) end
-lease.state = "f"
-extend(KEYS[2], lease, ARGV[4])
-return "renewed"

@@ -18,15 +18,18 @@
 -- Sent again it ends nothing more, because the token is compared. If more than MOVES of the line
 -- are out of reach, the next that asks goes on with it.
 
-if foreign then return {"broken_lease"} end
-if not lease or lease.token ~= ARGV[2] or lease.blocked <= 0 then return {"not_held"} end
+local function force_release()
+  look()
+  if foreign then return {"broken_lease"} end
+  if not lease or lease.token ~= ARGV[2] or lease.blocked <= 0 then return {"not_held"} end
 
-local counter, wrong = counter_before("", 1, false)
-if not counter then return wrong end
-local revocation = draw(counter, 1)
-mark_ended(KEYS[4], lease.holder)
-if lease.state == "p" then leave(lease.holder) end
-redis.call("DEL", KEYS[2])
-lease = nil
-hand_on()
-return {"ended", revocation}
+  local counter, wrong = counter_before("", 1, false)
+  if not counter then return wrong end
+  local revocation = draw(counter, 1)
+  mark_ended(KEYS[4], lease.holder)
+  if lease.state == "p" then leave(lease.holder) end
+  redis.call("DEL", KEYS[2])
+  lease = nil
+  hand_on()
+  return {"ended", revocation}
+end

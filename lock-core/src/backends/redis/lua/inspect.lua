@@ -8,12 +8,14 @@
 --
 -- Returns {"held", waiters, token, holder, left_ms, metadata} | {"free", waiters} | {"broken"}
 
-local lease, foreign = load(KEYS[1])
-if foreign then return {"broken"} end
-local live = lease and lease.left > 0
--- The last ticket is in there too, and whoever has not confirmed its grant.
-local waiters = redis.call("HLEN", KEYS[2]) - 1
-if live and lease.state == "p" then waiters = waiters - 1 end
-waiters = text(math.max(waiters, 0))
-if not live then return {"free", waiters} end
-return {"held", waiters, lease.token, lease.holder, text(lease.left - 1), lease.metadata}
+local function inspect()
+  local lease, foreign = load(KEYS[1])
+  if foreign then return {"broken"} end
+  local live = lease and lease.left > 0
+  -- The last ticket is in there too, and whoever has not confirmed its grant.
+  local waiters = redis.call("HLEN", KEYS[2]) - 1
+  if live and lease.state == "p" then waiters = waiters - 1 end
+  waiters = text(math.max(waiters, 0))
+  if not live then return {"free", waiters} end
+  return {"held", waiters, lease.token, lease.holder, text(lease.left - 1), lease.metadata}
+end

@@ -12,7 +12,13 @@
 -- "client/attempt", joined by ",", the latest last: a push is for that one, on that channel. A
 -- client without a channel is "".
 
-local lease, foreign = load(KEYS[2])
+-- The lease, and whether its key holds something else.
+local lease, foreign
+
+local function look()
+  look_at_the_clock()
+  lease, foreign = load(KEYS[2])
+end
 
 local function waiter(holder)
   local packed = redis.call("HGET", KEYS[5], holder)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Begins with uncontended_release.lua, shared.lua, tokens.lua, queue.lua.
+-- Tries uncontended_release.lua, hand_over.lua. Begins with shared.lua, tokens.lua, queue.lua.
 --
 -- Ends a lease of this holder and token, or gives one of its holds back, and hands the resource on.
 --
@@ -18,32 +18,36 @@
 --
 -- Idempotent: while the tombstone stays, a release that is sent again is released again.
 
-local token, holder, attempt = ARGV[2], ARGV[3], ARGV[4]
--- Tokens, because leases that were acquired together have one holder.
-local tombstone = redis.call("GET", KEYS[6]) or ""
-
+-- The resource is handed on, if there is no lease.
 local function released()
   if not lease and hand_on() == "more" then return "more" end
   return "released"
 end
 
-local ours = lease and lease.holder == holder and lease.token == token and lease.left > 0
-if ours and attempt and not lease.attempts:find(attempt, 1, true) then
-  ours = has_all(lease.attempts)
-end
-if not ours then
-  if ("," .. tombstone .. ","):find("," .. token .. ",", 1, true) then return released() end
-  return "not_holder"
-end
+local function release()
+  look()
+  local token, holder, attempt = ARGV[2], ARGV[3], ARGV[4]
+  -- Tokens, because leases that were acquired together have one holder.
+  local tombstone = redis.call("GET", KEYS[6]) or ""
 
-redis.call("SET", KEYS[6], tombstone .. "," .. token, "PX", ENDED_TEXT)
-local others = attempt and without_attempt(lease.attempts, attempt)
-if others then
-  lease.attempts = others
-  save(KEYS[2], lease)
-  return "released"
+  local ours = lease and lease.holder == holder and lease.token == token and lease.left > 0
+  if ours and attempt and not lease.attempts:find(attempt, 1, true) then
+    ours = has_all(lease.attempts)
+  end
+  if not ours then
+    if ("," .. tombstone .. ","):find("," .. token .. ",", 1, true) then return released() end
+    return "not_holder"
+  end
+
+  redis.call("SET", KEYS[6], tombstone .. "," .. token, "PX", ENDED_TEXT)
+  local others = attempt and without_attempt(lease.attempts, attempt)
+  if others then
+    lease.attempts = others
+    save(KEYS[2], lease)
+    return "released"
+  end
+  redis.call("DEL", KEYS[2])
+  if lease.state == "p" then leave(holder) end
+  lease = nil
+  return released()
 end
-redis.call("DEL", KEYS[2])
-if lease.state == "p" then leave(holder) end
-lease = nil
-return released()

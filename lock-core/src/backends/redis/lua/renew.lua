@@ -14,7 +14,8 @@
 -- Idempotent, and inert for a lease that has ended, and for a provisional one, which has to be
 -- confirmed. Atomic per lease; a key of a wrong type does not keep the others from being renewed.
 
-local stay = text(ARGV[1] + 1 + ENDED_MS)
+-- How long the key of a plain lease stays.
+local stay
 
 -- Most leases are full, without a delay, of one token and one attempt, which has 16 digits: they
 -- need nothing but a longer time to live.
@@ -24,7 +25,7 @@ local function is_plain(key, ours)
     and packed:sub(#plain + 17, #plain + 17) == ":"
 end
 
-local function renew(key, ours)
+local function renew_one(key, ours)
   if is_plain(key, ours) then
     if redis.call("PTTL", key) <= ENDED_MS then return "n" end
     redis.call("PEXPIRE", key, stay)
@@ -40,8 +41,11 @@ local function renew(key, ours)
   return "r"
 end
 
-local letters = {}
-for i = 1, #KEYS do
-  letters[i] = renew(KEYS[i], ARGV[i + 1])
+local function renew()
+  stay = text(ARGV[1] + 1 + ENDED_MS)
+  local letters = {}
+  for i = 1, #KEYS do
+    letters[i] = renew_one(KEYS[i], ARGV[i + 1])
+  end
+  return table.concat(letters)
 end
-return table.concat(letters)

@@ -1,4 +1,4 @@
--- What the scripts share; each begins with it. Nothing here runs by itself but the clock.
+-- What the scripts share; each begins with it.
 --
 -- A lease is "token:holder:state:delay:reserved:attempts:metadata":
 --   token     first token of the grant; `reserved` of them are the holder's
@@ -11,9 +11,14 @@
 -- 1 ms later than anybody is told. A moment inside the value would have to be formatted and read
 -- again, which takes longer than all commands of an acquire that nobody contends for.
 
-local time = redis.call("TIME")
--- In ms, as text put together from text: to format a number takes longer than a command.
-local now = time[1] .. ("000000" .. time[2]):sub(-6, -4)
+-- What the server's clock says, and the same in ms. It is text put together from text: to format a
+-- number takes longer than a command.
+local time, now
+
+local function look_at_the_clock()
+  time = redis.call("TIME")
+  now = time[1] .. ("000000" .. time[2]):sub(-6, -4)
+end
 
 -- Great numbers go out as text: a double is written with an exponent, or cut off. Tokens and times
 -- are whole numbers, and to format them as such takes a third of the time.

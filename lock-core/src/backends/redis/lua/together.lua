@@ -25,42 +25,45 @@
 -- the lines of waiters: a resource that is free although somebody waits has only waiters out of
 -- reach. Atomic, but an error does not roll back.
 
-local resources, floor, blocked = {}, "", 0
-for i = 1, (#ARGV - 2) / 6 do
-  local k, a = 4 * i - 2, 6 * i - 3
-  local lease, foreign = load(KEYS[k])
-  if foreign then return {"broken_lease"} end
-  if redis.call("EXISTS", KEYS[k + 2], KEYS[k + 3]) > 0 then return {"ended"} end
-  if redis.call("ZSCORE", KEYS[k + 1], "=" .. ARGV[a]) then return {"ended"} end
-  local ours = lease and lease.holder == ARGV[a]
-  if ours and lease.left <= 0 then return {"ended"} end
-  if lease and not ours then blocked = math.max(blocked, lease.blocked) end
-  if (tonumber(ARGV[a + 3]) or 0) > (tonumber(floor) or 0) then floor = ARGV[a + 3] end
-  resources[i] = {key = KEYS[k], aside = KEYS[k + 1], lease = ours and lease,
-    former = not ours and lease, holder = ARGV[a], attempt = ARGV[a + 1],
-    ttl = ARGV[a + 2], delay = ARGV[a + 4], metadata = ARGV[a + 5]}
-end
-if blocked > 0 then return {"held", text(blocked)} end
-
-local counter, wrong = counter_before(floor, #resources, ARGV[2] == "1")
-if not counter then return wrong end
-local token = draw(counter, #resources)
-
-local grants = {}
-for i, one in ipairs(resources) do
-  local lease = one.lease
-  if lease then
-    lease.attempts = with_attempt(lease.attempts, one.attempt)
-    save(one.key, lease)
-  else
-    local former = one.former
-    if former and former.state == "f" then mark_ended(one.aside, former.holder) end
-    lease = {token = text(token + i - 1), holder = one.holder, attempts = one.attempt,
-      delay = one.delay, state = "f", reserved = "1", metadata = one.metadata}
-    extend(one.key, lease, one.ttl)
+local function together()
+  look_at_the_clock()
+  local resources, floor, blocked = {}, "", 0
+  for i = 1, (#ARGV - 2) / 6 do
+    local k, a = 4 * i - 2, 6 * i - 3
+    local lease, foreign = load(KEYS[k])
+    if foreign then return {"broken_lease"} end
+    if redis.call("EXISTS", KEYS[k + 2], KEYS[k + 3]) > 0 then return {"ended"} end
+    if redis.call("ZSCORE", KEYS[k + 1], "=" .. ARGV[a]) then return {"ended"} end
+    local ours = lease and lease.holder == ARGV[a]
+    if ours and lease.left <= 0 then return {"ended"} end
+    if lease and not ours then blocked = math.max(blocked, lease.blocked) end
+    if (tonumber(ARGV[a + 3]) or 0) > (tonumber(floor) or 0) then floor = ARGV[a + 3] end
+    resources[i] = {key = KEYS[k], aside = KEYS[k + 1], lease = ours and lease,
+      former = not ours and lease, holder = ARGV[a], attempt = ARGV[a + 1],
+      ttl = ARGV[a + 2], delay = ARGV[a + 4], metadata = ARGV[a + 5]}
   end
-  grants[#grants + 1] = lease.token
-  grants[#grants + 1] = text(lease.left - 1)
-  grants[#grants + 1] = lease.state
+  if blocked > 0 then return {"held", text(blocked)} end
+
+  local counter, wrong = counter_before(floor, #resources, ARGV[2] == "1")
+  if not counter then return wrong end
+  local token = draw(counter, #resources)
+
+  local grants = {}
+  for i, one in ipairs(resources) do
+    local lease = one.lease
+    if lease then
+      lease.attempts = with_attempt(lease.attempts, one.attempt)
+      save(one.key, lease)
+    else
+      local former = one.former
+      if former and former.state == "f" then mark_ended(one.aside, former.holder) end
+      lease = {token = text(token + i - 1), holder = one.holder, attempts = one.attempt,
+        delay = one.delay, state = "f", reserved = "1", metadata = one.metadata}
+      extend(one.key, lease, one.ttl)
+    end
+    grants[#grants + 1] = lease.token
+    grants[#grants + 1] = text(lease.left - 1)
+    grants[#grants + 1] = lease.state
+  end
+  return {"granted", unpack(grants)}
 end
-return {"granted", unpack(grants)}

@@ -2,7 +2,6 @@
 --   KEYS[1]  is the token counter of the shard
 --   ARGV[1]  says where counters start: "clock", "raise" to lift them to it first, or a token
 
-local from_clock = not tonumber(ARGV[1])
 local function clock() return time[1] * 100000 + math.floor(time[2] / 10) end
 
 -- The counter as it is to be before the next token is drawn, or nil and the answer that says what
@@ -17,12 +16,13 @@ local function counter_before(floor, reserve, start)
   if stored and redis.call("PTTL", KEYS[1]) ~= -1 then
     return nil, {"broken_counter", "it has a time to live and would be lost"}
   end
-  local counter = tonumber(stored) or (from_clock and clock() or tonumber(ARGV[1])) - 1
+  local initial = tonumber(ARGV[1])
+  local counter = tonumber(stored) or (initial or clock()) - 1
   local least = counter
   if ARGV[1] == "raise" then least = math.max(least, clock()) end
   floor = tonumber(floor)
   if floor and floor - 1 > least then
-    local greatest = from_clock and clock() + MAX_LEAD or counter + MAX_JUMP
+    local greatest = initial and counter + MAX_JUMP or clock() + MAX_LEAD
     greatest = math.min(greatest, TOKEN_MAX)
     if floor > greatest then return nil, {"implausible", text(greatest)} end
     least = floor - 1

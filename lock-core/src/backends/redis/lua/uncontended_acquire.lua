@@ -1,18 +1,22 @@
 -- The way of an acquire that meets nobody: no lease, no line, no tombstone, a sound counter, and
--- nothing special that is asked for. It comes before everything else, which takes several times as
--- long and is gone through otherwise. For acquire.lua, whose keys and arguments it reads.
+-- nothing special that is asked for. For acquire.lua, whose keys and arguments it reads. It answers
+-- nothing to whoever has to go another way.
 
-if ARGV[1] ~= "raise" and not ARGV[6]
-  and redis.call("EXISTS", KEYS[2], KEYS[3], KEYS[4], KEYS[6], KEYS[7]) == 0
-  and redis.call("PTTL", KEYS[1]) == -1 then
+-- How many keys there are of what may stand in the way; nothing if that was not looked at.
+local there
+
+local function uncontended_acquire()
+  there = nil
+  if ARGV[1] == "raise" or ARGV[6] then return nil end
+  there = redis.call("EXISTS", KEYS[2], KEYS[3], KEYS[4], KEYS[6], KEYS[7])
+  if there > 0 or redis.call("PTTL", KEYS[1]) ~= -1 then return nil end
   local reserve = ARGV[5] or "1"
   local last = redis.pcall("INCRBY", KEYS[1], reserve)
-  if type(last) == "number" then
-    local token = last - reserve + 1
-    if token > 0 and last <= TOKEN_MAX then
-      redis.call("SET", KEYS[2], ("%d"):format(token) .. ARGV[2], "PX", ARGV[3])
-      return token
-    end
-    redis.call("INCRBY", KEYS[1], "-" .. reserve)
+  if type(last) ~= "number" then return nil end
+  local token = last - reserve + 1
+  if token > 0 and last <= TOKEN_MAX then
+    redis.call("SET", KEYS[2], ("%d"):format(token) .. ARGV[2], "PX", ARGV[3])
+    return token
   end
+  redis.call("INCRBY", KEYS[1], "-" .. reserve)
 end

@@ -1,0 +1,46 @@
+-- The way of a release of a lease without a delay for which others wait, of whom the first can be
+-- reached and asks for nothing special, and nobody is aside. For release.lua, behind
+-- uncontended_release.lua. It answers nothing to whoever has to go another way.
+
+-- The first in line but the caller, and what is known of it.
+local function first_waiter(provisional)
+  local head, second = unpack(redis.call("ZRANGE", KEYS[3], "0", provisional and "1" or "0"))
+  if head == ARGV[3] then head = second end
+  return head, head and redis.call("HGET", KEYS[5], head)
+end
+
+local function hand_over()
+  -- One is the line and nothing else.
+  if there ~= 1 or state ~= "f:0:" and state ~= "p:0:" then return nil end
+  if ARGV[1] == "raise" or redis.call("PTTL", KEYS[1]) ~= -1 then return nil end
+  local head, details = first_waiter(state == "p:0:")
+  if not details then return nil end
+  -- With a channel, one attempt, and no floor.
+  local client, attempt, ttl, delay, reserve, metadata =
+    details:match("^(%x+)/(%x+):(%d+)::(%d+):(%d+):%d+:%d+:(.*)$")
+  if not client then return nil end
+  local last = redis.pcall("INCRBY", KEYS[1], reserve)
+  if type(last) ~= "number" then return nil end
+  local token = last - reserve + 1
+  if token <= 0 or last > TOKEN_MAX then
+    redis.call("INCRBY", KEYS[1], "-" .. reserve)
+    return nil
+  end
+  token = ("%d"):format(token)
+  local time = redis.call("TIME")
+  local now = time[1] .. ("000000" .. time[2]):sub(-6, -4)
+  if ttl + 0 > PROVISIONAL_MS then ttl = PROVISIONAL_TEXT end
+  local channel = KEYS[1]:sub(1, -#"counter" - 1) .. "grants:" .. client
+  local receivers = redis.pcall("SPUBLISH", channel, attempt .. ":" .. head .. ":" .. token .. ":"
+    .. reserve .. ":" .. ttl .. ":" .. now .. ":" .. KEYS[2])
+  -- Nobody gets that token.
+  if type(receivers) ~= "number" or receivers == 0 then return nil end
+  redis.call("SET", KEYS[6], ARGV[2], "PX", ENDED_TEXT)
+  redis.call("SET", KEYS[2], token .. ":" .. head .. ":p:" .. delay .. ":" .. reserve .. ":"
+    .. attempt .. ":" .. metadata, "PX", ("%d"):format(ttl + 1 + delay + ENDED_MS))
+  if state == "p:0:" then
+    redis.call("ZREM", KEYS[3], ARGV[3])
+    redis.call("HDEL", KEYS[5], ARGV[3])
+  end
+  return "released"
+end

@@ -1,0 +1,45 @@
+-- The way of an acquire that meets a lease of somebody else, and perhaps a line, but nothing and
+-- nobody aside: it is told so, or takes a place in line, or keeps it. For acquire.lua, behind
+-- uncontended_acquire.lua. It answers nothing to whoever has to go another way.
+
+-- How long the lease stands in the way, or nothing if it is over or the caller's own.
+local function blocked_by_another(holder)
+  local packed = redis.pcall("GET", KEYS[2])
+  if type(packed) ~= "string" then return nil end
+  local other, state, delay = packed:match("^%d+:(%x+):(%l):(%d+):%d+:")
+  if not other or other == holder then return nil end
+  local left = redis.call("PTTL", KEYS[2]) - ENDED_MS
+  if state == "p" then left = left - delay end
+  if left > 0 then return left end
+end
+
+local function line_up()
+  -- Two are the lease and, if there is a line, nothing else.
+  if not there or there > 2 then return nil end
+  if there == 2 and redis.call("EXISTS", KEYS[3]) == 0 then return nil end
+  local holder, delay, reserve, metadata = ARGV[2]:match("^:(%x+):f:(%d+):(%d+):%x+:(.*)$")
+  local left = blocked_by_another(holder)
+  if not left then return nil end
+  local asker = ARGV[4] or ""
+  if asker == "" then return {"held", left} end
+
+  local kept, ticket = redis.call("HGET", KEYS[5], holder), nil
+  if kept then
+    -- The same attempt asks for the same.
+    if kept:sub(1, #asker + 1) ~= asker .. ":" then return nil end
+    ticket = kept:match("^[^:]+:%d+:%d*:%d+:%d+:(%d+):")
+  else
+    ticket = ("%d"):format(redis.call("HINCRBY", KEYS[5], "#", "1"))
+  end
+  local time = redis.call("TIME")
+  local now = time[1] .. ("000000" .. time[2]):sub(-6, -4)
+  local ttl = ("%d"):format(ARGV[3] - 1 - delay - ENDED_MS)
+  redis.call("HSET", KEYS[5], holder, asker .. ":" .. ttl .. "::" .. delay .. ":" .. reserve .. ":"
+    .. ticket .. ":" .. now .. ":" .. metadata)
+  redis.call("ZADD", KEYS[3], ticket, holder)
+  redis.call("PEXPIRE", KEYS[3], QUEUE_TEXT)
+  redis.call("PEXPIRE", KEYS[5], QUEUE_TEXT)
+  -- A new one is the last; the last ticket and its own details are in the hash too.
+  local place = kept and redis.call("ZRANK", KEYS[3], holder) or redis.call("HLEN", KEYS[5]) - 2
+  return {"waiting", left, now, place}
+end
