@@ -71,6 +71,14 @@ async fn least_rights() -> RealTime {
     redis_at(&url, InitialToken::Clock).await
 }
 
+/// The same without functions, as on a server that has none: what they do is sent as scripts.
+async fn scripts() -> RealTime {
+    static SHARED: OnceCell<Redis> = OnceCell::const_new();
+    let server = SHARED.get_or_init(Redis::start).await;
+    let url = server.allow_documented("-fcall -function|load").await;
+    redis_at(&url, InitialToken::Clock).await
+}
+
 async fn redis_at(url: &str, initial: InitialToken) -> RealTime {
     connect(url, options(initial)).await
 }
@@ -110,3 +118,4 @@ lock_core::conformance_tests!(redis_sentinel, sentinel().await);
 lock_core::conformance_tests!(redis_cluster, cluster().await);
 lock_core::conformance_tests!(redis_least_rights, least_rights().await);
 lock_core::conformance_tests!(redis_replicated, replicated().await);
+lock_core::conformance_tests!(redis_scripts, scripts().await);

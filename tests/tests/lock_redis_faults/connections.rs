@@ -58,7 +58,7 @@ async fn acquires(commands: &mut MultiplexedConnection) -> u64 {
         .unwrap();
     let calls = info
         .lines()
-        .find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+        .find_map(|line| line.strip_prefix("cmdstat_fcall:calls="));
     calls.map_or(0, |calls| calls.split(',').next().unwrap().parse().unwrap())
 }
 

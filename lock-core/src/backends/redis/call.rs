@@ -1,11 +1,13 @@
-use redis::{Cmd, ErrorKind, RedisResult, Script, ServerErrorKind, ToRedisArgs, Value};
+use redis::{Arg, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, ToRedisArgs, Value};
+use tracing::debug;
 
 use super::{
     keys::Key,
-    link::{Link, Request},
+    link::{Link, Request, breaks_connection},
+    scripts::{LIBRARY, Script},
 };
 
-/// A script with its keys and arguments, written down as it goes out.
+/// A script with its keys and arguments, written down as it goes out: as a function.
 ///
 /// `redis::ScriptInvocation` keeps a vector for each of them and copies all of them into a command
 /// for every request. With a dozen keys that was more than everything else a client had to do for
@@ -26,7 +28,7 @@ impl Call {
     ) -> Self {
         let keys = keys.into_iter();
         let mut command = Cmd::with_capacity(ARGUMENTS, BYTES);
-        command.arg("EVALSHA").arg(script.get_hash());
+        command.arg("FCALL").arg(script.function());
         command.arg(keys.clone().count());
         for key in keys {
             command.arg(key);
@@ -48,30 +50,76 @@ impl Call {
     }
 }
 
-impl Request for Call {
-    async fn send(&self, link: &mut Link) -> RedisResult<Value> {
-        match link.run(&self.command).await {
+impl Call {
+    /// As a script, for servers that have no functions, or do not let us.
+    async fn send_script(&self, link: &mut Link) -> RedisResult<Value> {
+        let script = self.script.by_itself();
+        let mut command = Cmd::with_capacity(ARGUMENTS, BYTES);
+        command.arg("EVALSHA").arg(script.get_hash());
+        for argument in self.command.args_iter().skip(2) {
+            if let Arg::Simple(argument) = argument {
+                command.arg(argument);
+            }
+        }
+        match link.run(&command).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.script.load_async(link).await?;
-                link.run(&self.command).await
+                script.load_async(link).await?;
+                link.run(&command).await
             }
             answer => answer,
         }
     }
 }
 
+impl Request for Call {
+    async fn send(&self, link: &mut Link) -> RedisResult<Value> {
+        if !link.takes_functions() {
+            return self.send_script(link).await;
+        }
+        let denied = match link.run(&self.command).await {
+            // Asked for the first time, or after a loss.
+            Err(error) if says(&error, "function not found") => match load_library(link).await {
+                Ok(()) => return link.run(&self.command).await,
+                Err(error) if breaks_connection(&error) => return Err(error),
+                Err(error) => error,
+            },
+            // It knows no such command, or this user may not send it.
+            Err(error) if says(&error, "fcall") => error,
+            answer => return answer,
+        };
+        debug!(error = %denied, "no functions on this connection: scripts are sent instead");
+        link.send_no_functions();
+        self.send_script(link).await
+    }
+}
+
+async fn load_library(link: &mut Link) -> RedisResult<()> {
+    let mut load = redis::cmd("FUNCTION");
+    load.arg("LOAD").arg(LIBRARY.text());
+    match link.run(&load).await {
+        // Somebody else was faster.
+        Err(error) if says(&error, "already exists") => Ok(()),
+        answer => answer.map(drop),
+    }
+}
+
+/// Servers write names of commands as they got them, or in small letters.
+fn says(error: &RedisError, what: &str) -> bool {
+    // Of an error behind `ASKING` nothing but the text is whole.
+    error.to_string().to_lowercase().contains(what)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
-
     use super::*;
-    use crate::{ResourceName, backends::redis::keys::Keys};
-
-    static NOTHING: LazyLock<Script> = LazyLock::new(|| Script::new("return 1"));
+    use crate::{
+        ResourceName,
+        backends::redis::{keys::Keys, scripts::INSPECT},
+    };
 
     fn written(rare: [Option<&str>; 3]) -> String {
         let (keys, resource) = (Keys::new("p", 1), ResourceName::new("r").unwrap());
-        let mut call = Call::new(&NOTHING, [keys.of(&resource).lease()]);
+        let mut call = Call::new(&INSPECT, [keys.of(&resource).lease()]);
         call.arg(34)
             .rare_args(rare.map(|text| text.map(str::to_owned)));
         let words = call
@@ -79,7 +127,7 @@ mod tests {
             .args_iter()
             .skip(2)
             .map(|argument| match argument {
-                redis::Arg::Simple(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+                Arg::Simple(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
                 _ => String::new(),
             });
         words.collect::<Vec<_>>().join(" ")

@@ -22,6 +22,8 @@ pub(super) struct Link {
     commands: MultiplexedConnection,
     /// Per shard, whether its counter has been lifted to the clock.
     raised: Arc<[AtomicBool]>,
+    /// Whether the server has functions, and lets us call and load them.
+    takes_functions: Arc<AtomicBool>,
     /// Where this is the present connection, until it breaks.
     home: Weak<Current>,
     /// Every command is announced as one for a slot that is still coming in.
@@ -47,6 +49,7 @@ impl Link {
             server: server.into(),
             commands,
             raised: (0..shards).map(|_| AtomicBool::new(false)).collect(),
+            takes_functions: Arc::new(AtomicBool::new(true)),
             home,
             asking: false,
         }
@@ -113,6 +116,15 @@ impl Link {
 
     pub(super) fn has_raised(&self, shard: u16) {
         self.raised[usize::from(shard)].store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nothing has spoken against functions on this connection.
+    pub(super) fn takes_functions(&self) -> bool {
+        self.takes_functions.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn send_no_functions(&self) {
+        self.takes_functions.store(false, Ordering::Relaxed);
     }
 }
 

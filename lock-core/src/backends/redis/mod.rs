@@ -51,7 +51,8 @@
 //! ever sent on that one, one channel at a time (see decision 0004).
 //!
 //! # Scripts
-//! Each begins with a header that says what it takes, answers and promises. They read the time from
+//! They are functions of one library, and scripts of their own where a server has no functions or
+//! denies them (decision 0013). Each begins with a header that says what it takes, answers and promises. They read the time from
 //! the server, write counters before leases because an error does not roll back, and can be sent
 //! again. A script that would have to put aside more than 64 waiters stops and asks to be run
 //! again. Clients of two versions may share a prefix as long as `version` is the same: it changes

@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use redis::Script;
 use tokio::sync::Semaphore;
 
 use super::{
@@ -10,7 +9,7 @@ use super::{
     keys::{Key, Keys, ResourceKeys},
     link::Link,
     nodes::Nodes,
-    scripts::{CANCEL, CONFIRM, FORCE_RELEASE, INSPECT, RELEASE},
+    scripts::{CANCEL, CONFIRM, FORCE_RELEASE, INSPECT, RELEASE, Script},
 };
 use crate::{
     AttemptId, AttemptRef, Clock, Error, ErrorKind, FencingToken, Forced, HolderView, InitialToken,
