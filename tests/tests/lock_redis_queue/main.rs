@@ -12,4 +12,5 @@ mod handing_on;
 mod limits;
 mod order;
 mod outages;
+mod short_ways;
 mod world;

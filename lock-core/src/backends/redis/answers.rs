@@ -74,6 +74,8 @@ pub(super) enum RenewedWord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReleasedWord {
     Released,
+    /// Released, and the counter of the shard was lifted to the clock.
+    Raised,
     /// Released, and the line has to be served by running it again.
     More,
     NotHolder,
@@ -204,6 +206,7 @@ impl ReleasedWord {
     pub(super) fn parse(answer: Value) -> RedisResult<Self> {
         match word(&answer) {
             b"released" => Ok(Self::Released),
+            b"raised" => Ok(Self::Raised),
             b"more" => Ok(Self::More),
             b"not_holder" => Ok(Self::NotHolder),
             _ => Err(unexpected()),

@@ -110,8 +110,13 @@ impl Service {
                 .nodes
                 .run_with(keys.shard, Operation::Release, fill_in, ReleasedWord::parse)
                 .await;
-            match answer.map_err(|error| error.on(lease.resource()))?.1 {
+            let (link, word) = answer.map_err(|error| error.on(lease.resource()))?;
+            match word {
                 ReleasedWord::Released => return Ok(Released::Released),
+                ReleasedWord::Raised => {
+                    link.has_raised(keys.shard);
+                    return Ok(Released::Released);
+                }
                 ReleasedWord::NotHolder => return Ok(Released::NotHolder),
                 ReleasedWord::More => {}
             }

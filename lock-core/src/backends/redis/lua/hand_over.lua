@@ -9,26 +9,33 @@ local function first_waiter(provisional)
   return head, head and redis.call("HGET", KEYS[5], head)
 end
 
+-- Lifts a counter whose last tokens are below the clock to it. Returns the last token.
+local function lift(last, reserve, time)
+  local behind = time[1] * 100000 + math.floor(time[2] / 10) - (last - reserve)
+  return behind > 0 and redis.call("INCRBY", KEYS[1], ("%d"):format(behind)) or last
+end
+
 local function hand_over()
   -- One is the line and nothing else.
   if there ~= 1 or state ~= "f:0:" and state ~= "p:0:" then return nil end
-  if ARGV[1] == "raise" or redis.call("PTTL", KEYS[1]) ~= -1 then return nil end
+  if redis.call("PTTL", KEYS[1]) ~= -1 then return nil end
   local head, details = first_waiter(state == "p:0:")
   if not details then return nil end
   -- With a channel, one attempt, and no floor.
   local client, attempt, ttl, delay, reserve, metadata =
     details:match("^(%x+)/(%x+):(%d+)::(%d+):(%d+):%d+:%d+:(.*)$")
   if not client then return nil end
+  local time = redis.call("TIME")
+  local now = time[1] .. ("000000" .. time[2]):sub(-6, -4)
   local last = redis.pcall("INCRBY", KEYS[1], reserve)
   if type(last) ~= "number" then return nil end
+  if ARGV[1] == "raise" then last = lift(last, reserve, time) end
   local token = last - reserve + 1
   if token <= 0 or last > TOKEN_MAX then
     redis.call("INCRBY", KEYS[1], "-" .. reserve)
     return nil
   end
   token = ("%d"):format(token)
-  local time = redis.call("TIME")
-  local now = time[1] .. ("000000" .. time[2]):sub(-6, -4)
   if ttl + 0 > PROVISIONAL_MS then ttl = PROVISIONAL_TEXT end
   local channel = KEYS[1]:sub(1, -#"counter" - 1) .. "grants:" .. client
   local receivers = redis.pcall("SPUBLISH", channel, attempt .. ":" .. head .. ":" .. token .. ":"
@@ -42,5 +49,6 @@ local function hand_over()
     redis.call("ZREM", KEYS[3], ARGV[3])
     redis.call("HDEL", KEYS[5], ARGV[3])
   end
+  if ARGV[1] == "raise" then return "raised" end
   return "released"
 end

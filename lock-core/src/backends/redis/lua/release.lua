@@ -14,7 +14,8 @@
 -- ARGV[3] holder
 -- ARGV[4] attempt whose hold is given back; left out for all of them
 --
--- Returns "released" | "more": released, run it again | "not_holder"
+-- Returns "released" | "raised": released, and the counter was lifted as ARGV[1] says
+--       | "more": released, run it again | "not_holder"
 --
 -- Idempotent: while the tombstone stays, a release that is sent again is released again.
 

@@ -7,9 +7,9 @@ local there
 
 local function uncontended_acquire()
   there = nil
-  if ARGV[1] == "raise" or ARGV[6] then return nil end
+  if ARGV[6] then return nil end
   there = redis.call("EXISTS", KEYS[2], KEYS[3], KEYS[4], KEYS[6], KEYS[7])
-  if there > 0 or redis.call("PTTL", KEYS[1]) ~= -1 then return nil end
+  if there > 0 or ARGV[1] == "raise" or redis.call("PTTL", KEYS[1]) ~= -1 then return nil end
   local reserve = ARGV[5] or "1"
   local last = redis.pcall("INCRBY", KEYS[1], reserve)
   if type(last) ~= "number" then return nil end
