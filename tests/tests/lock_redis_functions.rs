@@ -44,7 +44,8 @@ async fn libraries_of_other_versions_stay() {
     let older = "#!lua name=palisade_0123456789abcdef\n\
                  redis.register_function('palisade_acquire_0123456789abcdef', \
                  function() return 'older' end)";
-    let _: String = server.command(&["FUNCTION", "LOAD", older]).await;
+    let loaded: String = server.command(&["FUNCTION", "LOAD", older]).await;
+    assert_eq!(loaded, "palisade_0123456789abcdef");
     turn(&LockManager::connect(server.url()).await.unwrap()).await;
     assert_eq!(libraries(&server).await, 2);
     let answer: String = server

@@ -57,6 +57,7 @@ fn every_test_that_the_guarantees_name_exists() {
         "redis_cluster",
         "redis_least_rights",
         "redis_replicated",
+        "redis_scripts",
     ];
     let missing: Vec<_> = named
         .iter()
