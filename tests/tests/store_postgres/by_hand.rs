@@ -89,3 +89,30 @@ async fn what_was_entered_before_does_not_count() {
         );
     }
 }
+
+/// A transaction that has looked around before it enters may have a picture older than the newest
+/// claim. It is refused at every level, and not by that picture.
+#[tokio::test]
+async fn who_enters_with_an_old_snapshot_is_refused() {
+    let levels = [
+        ("READ COMMITTED", "FN001"),
+        ("REPEATABLE READ", "40001"),
+        ("SERIALIZABLE", "40001"),
+    ];
+    for (level, code) in levels {
+        let world: PostgresServer = fresh().await;
+        let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+        world.store().claim(&old).await.unwrap();
+        let mut tx = world.store().pool().begin().await.unwrap();
+        let look = format!(
+            "SET TRANSACTION ISOLATION LEVEL {level}; SELECT fenced.high_water('account:42')"
+        );
+        tx.execute(AssertSqlSafe(look)).await.unwrap();
+        world.store().claim(&new).await.unwrap();
+        let old = arguments(&old, &old.holder().digest());
+        let enter = format!("SELECT fenced.enter({old}, 'redis')");
+        let refused = tx.execute(AssertSqlSafe(enter)).await.unwrap_err();
+        let refused = refused.into_database_error().unwrap();
+        assert_eq!(refused.code().as_deref(), Some(code), "{level}: {refused}");
+    }
+}

@@ -52,7 +52,7 @@
 //!
 //! # Scripts
 //! They are functions of one library, and scripts of their own where a server has no functions or
-//! denies them (decision 0013). Each begins with a header that says what it takes, answers and
+//! denies them (decision 0016). Each begins with a header that says what it takes, answers and
 //! promises. They read the time from the server, write counters before leases because an error does
 //! not roll back, and can be sent again. A script that would have to put aside more than 64 waiters
 //! stops and asks to be run again. Clients of two versions may share a prefix as long as `version`
