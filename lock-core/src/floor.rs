@@ -27,7 +27,8 @@ impl InitialToken {
     /// The wall clock as a token number, in units of 10 µs.
     #[must_use]
     pub fn clock_token(unix_time: Duration) -> u64 {
-        u64::try_from(unix_time.as_micros() / 10).unwrap_or(u64::MAX)
+        let of_seconds = unix_time.as_secs().saturating_mul(100_000);
+        of_seconds.saturating_add(u64::from(unix_time.subsec_micros() / 10))
     }
 
     /// The greatest floor that is not a mistake, given the last token that was issued.
