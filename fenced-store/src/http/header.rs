@@ -9,7 +9,7 @@ use http::HeaderName;
 use lock_core::{FencingToken, Holder, InvalidName, Issuer, ResourceName, Sequencer};
 
 #[cfg(feature = "signed")]
-pub(super) use self::signature::is_key_id;
+pub(super) use self::signature::{Bytes as SignatureBytes, is_key_id};
 pub use self::{malformed::Malformed, signature::Signature};
 
 /// The request header that carries a [`Sequencer`], see [`FencingHeader`].
@@ -45,11 +45,12 @@ pub static FENCING_HIGH_WATER: HeaderName = HeaderName::from_static("fencing-hig
 /// | `exp` | integer, optional                   | when the lease ends, in unix seconds; advisory |
 /// | `seq` | integer, optional                   | the client's count of its writes               |
 /// | `kid` | token, 1 to 32 bytes, with `sig`    | the key that signed                            |
-/// | `sig` | 16 bytes in base64, with `kid`      | the signature                                  |
+/// | `sig` | 16 or 64 bytes in base64, with `kid`| the signature: HMAC-SHA256/128 or Ed25519      |
 ///
 /// The parser is stricter than RFC 9651, so that two readers cannot understand one value in two
 /// ways: it takes the form that an RFC 9651 serialiser writes and no other. No spaces, signs,
-/// leading zeros or escapes; no parameter twice, none that is unknown; at most 512 bytes.
+/// leading zeros or escapes; no parameter twice, none that is unknown; at most 512 bytes, with an
+/// Ed25519 signature, which is longer, 576.
 ///
 /// Parsing checks the form and allocates nothing. The alphabets of the names are checked by
 /// [`to_sequencer`](Self::to_sequencer), the signature by a
@@ -84,8 +85,9 @@ pub struct FencingHeader<'a> {
 }
 
 impl<'a> FencingHeader<'a> {
-    /// The longest value that is read, in bytes. The longest value that is legal is shorter.
-    pub const MAX_LEN: usize = 512;
+    /// The longest value that is read, in bytes. The longest value that is legal is shorter: 496,
+    /// or 560 with an Ed25519 signature.
+    pub const MAX_LEN: usize = 576;
 
     /// A header without the optional parts.
     #[must_use]

@@ -10,7 +10,7 @@ use super::{Disclose, Fencing, Scope, methods::Methods, policy::Policy};
 /// See the [module](super) for the whole picture and an example.
 #[derive(Debug)]
 pub struct FencingLayer<V> {
-    policy: Policy<V>,
+    policy: Arc<Policy<V>>,
 }
 
 impl<V> FencingLayer<V> {
@@ -36,7 +36,13 @@ impl<V> FencingLayer<V> {
             scope: Scope::anything(),
             disclose: Disclose::default(),
         };
+        let policy = Arc::new(policy);
         Self { policy }
+    }
+
+    /// Shared with the services that have been made already, which keep what they have.
+    fn policy(&mut self) -> &mut Policy<V> {
+        Arc::make_mut(&mut self.policy)
     }
 
     /// Refuses a token for another resource than the request is about, with 403.
@@ -45,7 +51,7 @@ impl<V> FencingLayer<V> {
     /// from the token, or compare the two itself.
     #[must_use]
     pub fn resource(mut self, scope: Scope) -> Self {
-        self.policy.scope = scope;
+        self.policy().scope = scope;
         self
     }
 
@@ -56,7 +62,7 @@ impl<V> FencingLayer<V> {
     /// all but GET, HEAD, OPTIONS and TRACE: a method that nobody knows is looked at.
     #[must_use]
     pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
-        self.policy.methods = Methods::Only(methods.into_iter().collect());
+        self.policy().methods = Methods::Only(methods.into_iter().collect());
         self
     }
 
@@ -65,7 +71,7 @@ impl<V> FencingLayer<V> {
     /// Defaults to [`Disclose::WhenSigned`].
     #[must_use]
     pub fn disclose(mut self, disclose: Disclose) -> Self {
-        self.policy.disclose = disclose;
+        self.policy().disclose = disclose;
         self
     }
 }
@@ -74,7 +80,7 @@ impl<V> FencingLayer<V> {
 impl<V> Clone for FencingLayer<V> {
     fn clone(&self) -> Self {
         Self {
-            policy: self.policy.clone(),
+            policy: Arc::clone(&self.policy),
         }
     }
 }
@@ -83,6 +89,6 @@ impl<S, V> Layer<S> for FencingLayer<V> {
     type Service = Fencing<S, V>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Fencing::new(inner, self.policy.clone())
+        Fencing::new(inner, Arc::clone(&self.policy))
     }
 }

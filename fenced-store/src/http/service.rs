@@ -19,11 +19,8 @@ pub struct Fencing<S, V> {
 }
 
 impl<S, V> Fencing<S, V> {
-    pub(super) fn new(inner: S, policy: Policy<V>) -> Self {
-        Self {
-            inner,
-            policy: Arc::new(policy),
-        }
+    pub(super) const fn new(inner: S, policy: Arc<Policy<V>>) -> Self {
+        Self { inner, policy }
     }
 
     /// The inner service.

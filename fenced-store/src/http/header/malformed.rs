@@ -49,8 +49,8 @@ pub enum Malformed {
     /// The key id has a length or a byte that is not allowed.
     #[error("kid is not a letter and up to 31 letters, digits, '-', '_' or '.'")]
     KeyId,
-    /// The signature is not 16 bytes in canonical base64.
-    #[error("sig is not 16 bytes in padded base64")]
+    /// The signature is neither 16 nor 64 bytes in canonical base64.
+    #[error("sig is not 16 or 64 bytes in padded base64")]
     Signature,
     /// The resource or the issuer is not a legal name.
     #[error(transparent)]

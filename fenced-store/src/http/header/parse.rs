@@ -5,7 +5,7 @@ use lock_core::{FencingToken, Holder};
 
 use super::{
     FencingHeader, Malformed, Signature,
-    signature::{self, is_key_id_byte},
+    signature::{Bytes, is_key_id_byte},
 };
 
 pub(super) fn header(value: &[u8]) -> Result<FencingHeader<'_>, Malformed> {
@@ -15,13 +15,10 @@ pub(super) fn header(value: &[u8]) -> Result<FencingHeader<'_>, Malformed> {
     let text = str::from_utf8(value).map_err(|e| Malformed::Syntax {
         at: e.valid_up_to(),
     })?;
-    let mut reader = Reader {
-        rest: text,
-        len: text.len(),
-    };
+    let mut reader = Reader { text, at: 0 };
     let token = reader.number("the token")?;
     let mut parameters = Parameters::default();
-    while !reader.rest.is_empty() {
+    while reader.at < text.len() {
         reader.eat(b';')?;
         parameters.read(&mut reader)?;
     }
@@ -43,12 +40,12 @@ struct Parameters<'a> {
     exp: Option<FencingToken>,
     seq: Option<FencingToken>,
     kid: Option<&'a str>,
-    sig: Option<[u8; signature::LEN]>,
+    sig: Option<Bytes>,
 }
 
 impl<'a> Parameters<'a> {
     fn read(&mut self, reader: &mut Reader<'a>) -> Result<(), Malformed> {
-        let at = reader.position();
+        let at = reader.at;
         let name = reader.take_while(|byte| byte.is_ascii_lowercase());
         if name.is_empty() {
             return Err(reader.unexpected());
@@ -68,7 +65,7 @@ impl<'a> Parameters<'a> {
     fn into_header(self, token: FencingToken) -> Result<FencingHeader<'a>, Malformed> {
         let missing = |name| move || Malformed::Missing { name };
         let signature = match (self.kid, self.sig) {
-            (Some(key_id), Some(bytes)) => Some(Signature::new(key_id, &bytes)?),
+            (Some(key_id), Some(bytes)) => Some(Signature::of(key_id, bytes)?),
             (None, None) => None,
             (Some(_), None) => return Err(missing("sig")()),
             (None, Some(_)) => return Err(missing("kid")()),
@@ -98,35 +95,35 @@ fn once<T>(
     Ok(())
 }
 
-/// What is left of the text. Every byte it takes is ASCII, so `rest` always starts at a character.
+/// How far the text has been read. Every byte that it takes is ASCII, so `at` is always at the
+/// start of a character.
 struct Reader<'a> {
-    rest: &'a str,
-    len: usize,
+    text: &'a str,
+    at: usize,
 }
 
 impl<'a> Reader<'a> {
-    const fn position(&self) -> usize {
-        self.len - self.rest.len()
+    const fn unexpected(&self) -> Malformed {
+        Malformed::Syntax { at: self.at }
     }
 
-    const fn unexpected(&self) -> Malformed {
-        Malformed::Syntax {
-            at: self.position(),
-        }
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
     }
 
     fn eat(&mut self, byte: u8) -> Result<(), Malformed> {
-        self.rest = self
-            .rest
-            .strip_prefix(char::from(byte))
-            .ok_or(self.unexpected())?;
+        if self.peek() != Some(byte) {
+            return Err(self.unexpected());
+        }
+        self.at += 1;
         Ok(())
     }
 
     fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a str {
-        let end = self.rest.bytes().position(|byte| !belongs(byte));
-        let (taken, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
-        self.rest = rest;
+        let rest = &self.text[self.at..];
+        let end = rest.bytes().position(|byte| !belongs(byte));
+        let taken = &rest[..end.unwrap_or(rest.len())];
+        self.at += taken.len();
         taken
     }
 
@@ -161,15 +158,15 @@ impl<'a> Reader<'a> {
         Ok(self.take_while(is_key_id_byte))
     }
 
-    fn bytes(&mut self) -> Result<[u8; signature::LEN], Malformed> {
+    fn bytes(&mut self) -> Result<Bytes, Malformed> {
         self.eat(b':')?;
         let text = self.take_while(|byte| byte != b':' && byte.is_ascii_graphic());
         self.eat(b':')?;
-        // The decoder wants room for what the text could be at most, 18 bytes for 24 characters.
-        let mut bytes = [0; signature::LEN + 2];
-        match STANDARD.decode_slice(text, &mut bytes) {
-            Ok(signature::LEN) => bytes.first_chunk().copied().ok_or(Malformed::Signature),
-            _ => Err(Malformed::Signature),
-        }
+        // The decoder wants room for what the text could be at most: 66 bytes for 88 characters.
+        let mut bytes = [0; Bytes::LEN_MAX + 2];
+        let len = STANDARD.decode_slice(text, &mut bytes);
+        len.ok()
+            .and_then(|len| Bytes::of(&bytes[..len]))
+            .ok_or(Malformed::Signature)
     }
 }

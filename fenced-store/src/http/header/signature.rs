@@ -6,7 +6,17 @@ use super::Malformed;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Signature<'a> {
     key_id: &'a str,
-    bytes: [u8; LEN],
+    bytes: Bytes,
+}
+
+/// What a signature consists of. The length says which kind it could be; which it has to be is for
+/// the key to say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Bytes {
+    /// Half of an HMAC-SHA256.
+    Mac([u8; MAC_LEN]),
+    /// Ed25519.
+    Ed25519([u8; ED25519_LEN]),
 }
 
 impl<'a> Signature<'a> {
@@ -14,18 +24,25 @@ impl<'a> Signature<'a> {
     ///
     /// # Errors
     /// [`Malformed::KeyId`] if `key_id` is not a letter and up to 31 letters, digits, `-`, `_`
-    /// or `.`, [`Malformed::Signature`] if `bytes` are not 16.
+    /// or `.`, [`Malformed::Signature`] if `bytes` are neither 16 nor 64.
     pub fn new(key_id: &'a str, bytes: &[u8]) -> Result<Self, Malformed> {
         if !is_key_id(key_id) {
             return Err(Malformed::KeyId);
         }
-        let bytes = bytes.try_into().map_err(|_| Malformed::Signature)?;
+        let bytes = Bytes::of(bytes).ok_or(Malformed::Signature)?;
+        Ok(Self { key_id, bytes })
+    }
+
+    pub(super) fn of(key_id: &'a str, bytes: Bytes) -> Result<Self, Malformed> {
+        if !is_key_id(key_id) {
+            return Err(Malformed::KeyId);
+        }
         Ok(Self { key_id, bytes })
     }
 
     /// For a key whose id has been checked.
     #[cfg(feature = "signed")]
-    pub(in crate::http) const fn of_key(key_id: &'a str, bytes: [u8; LEN]) -> Self {
+    pub(in crate::http) const fn of_key(key_id: &'a str, bytes: Bytes) -> Self {
         Self { key_id, bytes }
     }
 
@@ -38,7 +55,29 @@ impl<'a> Signature<'a> {
     /// The signature itself. Compare it in constant time.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Mac(bytes) => bytes,
+            Bytes::Ed25519(bytes) => bytes,
+        }
+    }
+
+    #[cfg(feature = "signed")]
+    pub(in crate::http) const fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+}
+
+impl Bytes {
+    /// The longest, in bytes.
+    pub(super) const LEN_MAX: usize = ED25519_LEN;
+
+    /// None if no signature has that length.
+    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes.len() {
+            MAC_LEN => bytes.try_into().ok().map(Self::Mac),
+            ED25519_LEN => bytes.try_into().ok().map(Self::Ed25519),
+            _ => None,
+        }
     }
 }
 
@@ -62,8 +101,11 @@ pub(super) const fn is_key_id_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
 }
 
-/// The length of a signature, in bytes.
-pub(super) const LEN: usize = 16;
+/// The length of half an HMAC-SHA256, in bytes.
+pub(super) const MAC_LEN: usize = 16;
+
+/// The length of an Ed25519 signature, in bytes.
+pub(super) const ED25519_LEN: usize = 64;
 
 /// The longest key id, in bytes.
 pub(super) const MAX_KEY_ID_LEN: usize = 32;

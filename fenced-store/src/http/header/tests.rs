@@ -2,7 +2,7 @@ use http::HeaderValue;
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use proptest::prelude::*;
 
-use super::{FencingHeader, Malformed, Signature, write::LONGEST};
+use super::{FencingHeader, Malformed, Signature, write::longest};
 
 const HOLDER: &str = "00112233445566778899aabbccddeeff";
 const SIGNATURE: &str = "pE7gSIulWhwYF8j8gLP8PA==";
@@ -206,7 +206,7 @@ fn bytes_that_are_no_text_and_values_that_are_too_long_are_refused() {
     let mut value = plain("34").into_bytes();
     value[8] = 0xff;
     assert_eq!(read(&value), Err(Malformed::Syntax { at: 8 }));
-    assert_eq!(read(vec![b'1'; 513]), Err(Malformed::TooLong));
+    assert_eq!(read(vec![b'1'; 577]), Err(Malformed::TooLong));
     assert_eq!(read(vec![b'1'; 10_000]), Err(Malformed::TooLong));
 }
 
@@ -238,11 +238,32 @@ fn the_longest_legal_header_is_read() {
     let header = FencingHeader::new(&sequencer)
         .expires_at(999_999_999_999_999)
         .and_then(|header| header.seq(999_999_999_999_999))
-        .unwrap()
-        .signed(Signature::new(&key_id, &[0xff; 16]).unwrap());
-    let value = HeaderValue::try_from(header).unwrap();
-    assert_eq!(value.len(), LONGEST);
-    assert_eq!(FencingHeader::parse(value.as_bytes()), Ok(header));
+        .unwrap();
+    for (signature, len) in [(&[0xff; 16][..], 496), (&[0xff; 64], 560)] {
+        let header = header.signed(Signature::new(&key_id, signature).unwrap());
+        let value = HeaderValue::try_from(header).unwrap();
+        assert_eq!((value.len(), longest(signature.len())), (len, len));
+        assert_eq!(FencingHeader::parse(value.as_bytes()), Ok(header));
+        // Whatever is added to it, with whatever signature.
+        for more in [";", ";seq=1", &"0".repeat(512 - 496)] {
+            assert!(read([value.as_bytes(), more.as_bytes()].concat()).is_err());
+        }
+    }
+}
+
+#[test]
+fn without_the_long_signature_nothing_of_more_than_512_bytes_is_read() {
+    for filler in ["0", ";", "x", "=", "\\"] {
+        for ok in [
+            plain("34"),
+            format!("{};kid=k2;sig=:{SIGNATURE}:", plain("34")),
+        ] {
+            let value = format!("{ok}{}", filler.repeat(513 - ok.len()));
+            assert!(read(&value).is_err(), "{value}");
+        }
+    }
+    let long_name = plain("34").replace("account:42", &"x".repeat(440));
+    assert!(long_name.len() > 512 && read(&long_name).is_err());
 }
 
 #[test]
@@ -263,7 +284,7 @@ fn what_could_not_be_read_is_not_written() {
             "{key_id:?}"
         );
     }
-    for bytes in [&[][..], &[0; 15], &[0; 17], &[0; 64]] {
+    for bytes in [&[][..], &[0; 15], &[0; 17], &[0; 32], &[0; 63], &[0; 65]] {
         assert_eq!(Signature::new("k", bytes), Err(Malformed::Signature));
     }
 }
@@ -285,7 +306,7 @@ fn no_debug_text_or_error_shows_the_holder_or_the_signature() {
     assert!(!format!("{error} {error:?}").contains(&HOLDER[..8]));
 }
 
-fn any_header() -> impl Strategy<Value = (Sequencer, Option<u64>, Option<u64>, Option<[u8; 16]>)> {
+fn any_header() -> impl Strategy<Value = (Sequencer, Option<u64>, Option<u64>, Option<Vec<u8>>)> {
     let number = 1..=FencingToken::MAX.get();
     let names = ("[!#-\\[\\]-~]{1,256}", "[A-Za-z0-9._:-]{1,64}");
     let sequencer = (number.clone(), names).prop_map(|(token, (resource, issuer))| {
@@ -294,7 +315,9 @@ fn any_header() -> impl Strategy<Value = (Sequencer, Option<u64>, Option<u64>, O
         Sequencer::new(issuer.unwrap(), resource.unwrap(), token, Holder::random())
     });
     let number = proptest::option::of(number);
-    (sequencer, number.clone(), number, any::<Option<[u8; 16]>>())
+    let bytes = |len| proptest::collection::vec(any::<u8>(), len);
+    let signature = proptest::option::of(prop_oneof![bytes(16), bytes(64)]);
+    (sequencer, number.clone(), number, signature)
 }
 
 proptest! {

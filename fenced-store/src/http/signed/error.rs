@@ -11,6 +11,10 @@ pub enum InvalidKey {
     /// The secret is not what a secret looks like.
     #[error("a secret is 32 bytes in padded base64")]
     Secret,
+    /// The public key is not what one looks like.
+    #[cfg(feature = "ed25519")]
+    #[error("a public key is a point of edwards25519, 32 bytes in padded base64")]
+    PublicKey,
     /// There is no key to sign with.
     #[error("a key ring has at least one key")]
     NoKey,

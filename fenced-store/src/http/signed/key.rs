@@ -3,18 +3,30 @@ use std::fmt;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-use super::{Audience, InvalidKey, Secret};
-use crate::http::{FencingHeader, Signature, header::is_key_id};
+use super::{Audience, InvalidKey, Secret, VerifyingKey, message};
+#[cfg(feature = "ed25519")]
+use super::{PublicKey, public::KeyPair};
+use crate::http::{FencingHeader, Signature, header::SignatureBytes};
 
 /// Signs tokens of one audience, and checks them.
 ///
-/// The signature is the first half of the HMAC-SHA256 over [what is signed](super#what-is-signed):
-/// 128 bits, of which a forger has to guess all at once.
+/// Over [what is signed](super#what-is-signed), the signature is
+/// - of a key that is [`new`](Self::new) or [`derived`](Self::derived): the first half of the
+///   HMAC-SHA256, 128 bits of which a forger has to guess all at once. Whoever checks can sign.
+/// - of a key pair ([`ed25519`](Self::ed25519)): Ed25519. Whoever checks cannot sign, and takes a
+///   hundred times as long.
 #[derive(Clone)]
 pub struct SigningKey {
-    id: Box<str>,
-    audience: Audience,
-    mac: Hmac<Sha256>,
+    verifying: VerifyingKey,
+    signer: Signer,
+}
+
+/// How it signs. It has been given the beginning of what is signed.
+#[derive(Clone)]
+enum Signer {
+    Mac(Hmac<Sha256>),
+    #[cfg(feature = "ed25519")]
+    Pair(KeyPair),
 }
 
 impl SigningKey {
@@ -28,11 +40,13 @@ impl SigningKey {
         audience: Audience,
     ) -> Result<Self, InvalidKey> {
         let id = id.into();
-        if !is_key_id(&id) {
-            return Err(InvalidKey::Id);
-        }
-        let mac = secret.mac();
-        Ok(Self { id, audience, mac })
+        let mac = secret
+            .mac()
+            .chain_update(message::beginning(&audience, &id));
+        Ok(Self {
+            verifying: VerifyingKey::of_mac(id, mac.clone(), audience)?,
+            signer: Signer::Mac(mac),
+        })
     }
 
     /// A key of the secret that is derived for this audience from one that all audiences share.
@@ -50,52 +64,72 @@ impl SigningKey {
         Self::new(id, &secret.derive(&audience), audience)
     }
 
+    /// A pair of keys, which is drawn by drawing its secret.
+    ///
+    /// For whoever signs. Whoever only checks gets the [`public_key`](Self::public_key), the same
+    /// for all audiences: with it nobody can sign, for whatever audience. Do not use one secret
+    /// for keys of both kinds.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    #[cfg(feature = "ed25519")]
+    pub fn ed25519(
+        id: impl Into<Box<str>>,
+        secret: &Secret,
+        audience: Audience,
+    ) -> Result<Self, InvalidKey> {
+        let id = id.into();
+        let pair = KeyPair::new(secret, message::beginning(&audience, &id));
+        Ok(Self {
+            verifying: VerifyingKey::new(id, pair.public_key(), audience)?,
+            signer: Signer::Pair(pair),
+        })
+    }
+
+    /// The half that checks, if this is a pair.
+    #[cfg(feature = "ed25519")]
+    #[must_use]
+    pub fn public_key(&self) -> Option<PublicKey> {
+        match &self.signer {
+            Signer::Pair(pair) => Some(pair.public_key()),
+            Signer::Mac(_) => None,
+        }
+    }
+
     /// Its id, which is sent along.
     #[must_use]
     pub fn id(&self) -> &str {
-        &self.id
+        self.verifying.id()
     }
 
     /// The service that its tokens are meant for.
     #[must_use]
     pub const fn audience(&self) -> &Audience {
-        &self.audience
+        self.verifying.audience()
     }
 
     /// Signs a token. `seq` is not part of it: that is for the client to set, write by write.
     #[must_use]
     pub fn sign<'a>(&'a self, header: FencingHeader<'a>) -> FencingHeader<'a> {
-        let tag = self.tag(&header).finalize().into_bytes();
-        let half = std::array::from_fn(|index| tag[index]);
-        header.signed(Signature::of_key(&self.id, half))
+        let bytes = match &self.signer {
+            Signer::Mac(mac) => {
+                let tag = message::mac_of(&header, mac).finalize().into_bytes();
+                SignatureBytes::Mac(std::array::from_fn(|index| tag[index]))
+            }
+            #[cfg(feature = "ed25519")]
+            Signer::Pair(pair) => SignatureBytes::Ed25519(pair.sign(&header)),
+        };
+        header.signed(Signature::of_key(self.id(), bytes))
     }
 
-    /// Whether this key has made the signature. It takes as long for a wrong one as for the right
-    /// one.
-    pub(super) fn has_signed(&self, header: &FencingHeader<'_>, signature: &Signature<'_>) -> bool {
-        let tag = self.tag(header);
-        tag.verify_truncated_left(signature.as_bytes()).is_ok()
+    pub(super) fn into_verifying(self) -> VerifyingKey {
+        self.verifying
     }
+}
 
-    fn tag(&self, header: &FencingHeader<'_>) -> Hmac<Sha256> {
-        let mut mac = self.mac.clone();
-        mac.update(b"fencing-token 1\0");
-        for text in [
-            self.audience.as_str(),
-            &self.id,
-            header.issuer(),
-            header.resource(),
-        ] {
-            // None is longer than 256 bytes.
-            let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
-            mac.update(&length.to_be_bytes());
-            mac.update(text.as_bytes());
-        }
-        mac.update(&header.token().get().to_be_bytes());
-        mac.update(&header.holder().expose_bytes());
-        // No lease ends at 0, so that means "not said".
-        mac.update(&header.expiry().unwrap_or(0).to_be_bytes());
-        mac
+impl AsRef<VerifyingKey> for SigningKey {
+    fn as_ref(&self) -> &VerifyingKey {
+        &self.verifying
     }
 }
 
@@ -103,8 +137,8 @@ impl SigningKey {
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SigningKey")
-            .field("id", &self.id)
-            .field("audience", &self.audience)
+            .field("id", &self.id())
+            .field("audience", &self.audience())
             .finish_non_exhaustive()
     }
 }

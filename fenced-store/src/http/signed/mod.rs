@@ -33,6 +33,34 @@
 //! # }
 //! ```
 //!
+//! # Whoever checks can sign
+//! A service with the secret of its audience can forge tokens for itself. One that must not be able
+//! to gets a public key instead, with the feature `ed25519`; it takes longer to check.
+//!
+#![cfg_attr(feature = "ed25519", doc = "```")]
+#![cfg_attr(not(feature = "ed25519"), doc = "```ignore")]
+//! use fenced_store::http::{
+//!     FencingHeader, TokenVerifier,
+//!     signed::{Audience, KeyRing, PublicKey, Secret, SigningKey, VerifyingKey},
+//! };
+//! # use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let (issuer, resource) = (Issuer::new("redis")?, ResourceName::new("account:42")?);
+//! # let sequencer = Sequencer::new(issuer, resource, FencingToken::new(34)?, Holder::random());
+//! let audience = Audience::new("accounts")?;
+//! let pair = SigningKey::ed25519("e1", &Secret::random(), audience.clone())?;
+//! let told = pair.public_key().map(|key| key.to_string()); // no secret
+//! let gateway = KeyRing::new([pair])?;
+//!
+//! let public: PublicKey = told.unwrap_or_default().parse()?;
+//! let service = KeyRing::new([VerifyingKey::new("e1", public, audience)?])?; // has no signing_key()
+//! let key = gateway.signing_key();
+//! assert!(service.verify(&key.sign(FencingHeader::new(&sequencer))).is_ok());
+//! # Ok(())
+//! # }
+//! ```
+//! The `kid` of a token selects a key, and the key says how it signs: the token has no say in it.
+//!
 //! # What is signed
 //! These bytes, in this order: `fencing-token 1` and a zero byte; audience, key id, issuer and
 //! resource, each after its length in two bytes; the token in eight; the holder in sixteen; `exp`
@@ -46,11 +74,18 @@
 mod audience;
 mod error;
 mod key;
+mod message;
+#[cfg(feature = "ed25519")]
+mod public;
 mod ring;
 mod secret;
 #[cfg(test)]
 mod tests;
+mod verifying;
 
+#[cfg(feature = "ed25519")]
+pub use self::public::PublicKey;
 pub use self::{
     audience::Audience, error::InvalidKey, key::SigningKey, ring::KeyRing, secret::Secret,
+    verifying::VerifyingKey,
 };

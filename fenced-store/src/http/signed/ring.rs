@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::{InvalidKey, SigningKey};
+use super::{InvalidKey, SigningKey, VerifyingKey};
 use crate::http::{FencingHeader, Rejection, TokenVerifier};
 
 /// The keys of a service, of which the first one signs and all of them check.
@@ -11,15 +11,18 @@ use crate::http::{FencingHeader, Rejection, TokenVerifier};
 /// old one everywhere, then put it in front where tokens are signed, and take the old one out when
 /// the last lease that it signed has ended. Clones share the ring, and [`replace`](Self::replace)
 /// is seen by the next request.
-#[derive(Clone, Debug)]
-pub struct KeyRing(Arc<ArcSwap<Vec<Arc<SigningKey>>>>);
+///
+/// A ring of [`VerifyingKey`]s signs nothing. The id in a token selects the key, and the key says
+/// how its signatures are made: a token cannot choose.
+#[derive(Debug)]
+pub struct KeyRing<K = SigningKey>(Arc<ArcSwap<Vec<Arc<K>>>>);
 
-impl KeyRing {
+impl<K: AsRef<VerifyingKey>> KeyRing<K> {
     /// A ring of these keys, the one that signs first.
     ///
     /// # Errors
     /// [`InvalidKey::NoKey`] if there is none, [`InvalidKey::Repeated`] if two have one id.
-    pub fn new(keys: impl IntoIterator<Item = SigningKey>) -> Result<Self, InvalidKey> {
+    pub fn new(keys: impl IntoIterator<Item = K>) -> Result<Self, InvalidKey> {
         Ok(Self(Arc::new(ArcSwap::from_pointee(checked(keys)?))))
     }
 
@@ -27,11 +30,13 @@ impl KeyRing {
     ///
     /// # Errors
     /// As [`new`](Self::new); then the ring stays as it is.
-    pub fn replace(&self, keys: impl IntoIterator<Item = SigningKey>) -> Result<(), InvalidKey> {
+    pub fn replace(&self, keys: impl IntoIterator<Item = K>) -> Result<(), InvalidKey> {
         self.0.store(Arc::new(checked(keys)?));
         Ok(())
     }
+}
 
+impl KeyRing {
     /// The key that signs at present.
     #[must_use]
     pub fn signing_key(&self) -> Arc<SigningKey> {
@@ -43,25 +48,39 @@ impl KeyRing {
 ///
 /// Whether the lease has ended by `exp` is not looked at: clocks differ, and the store knows better
 /// who may write.
-impl TokenVerifier for KeyRing {
+impl<K: AsRef<VerifyingKey>> TokenVerifier for KeyRing<K> {
     fn verify(&self, header: &FencingHeader<'_>) -> Result<(), Rejection> {
         let keys = self.0.load();
         let signed = header.signature().is_some_and(|signature| {
-            let key = keys.iter().find(|key| key.id() == signature.key_id());
+            let mut keys = keys.iter().map(|key| K::as_ref(key));
+            let key = keys.find(|key| key.id() == signature.key_id());
             key.is_some_and(|key| key.has_signed(header, signature))
         });
         signed.then_some(()).ok_or(Rejection::NotAccepted)
     }
 }
 
-fn checked(keys: impl IntoIterator<Item = SigningKey>) -> Result<Vec<Arc<SigningKey>>, InvalidKey> {
+/// Not derived, which would ask for `K: Clone`.
+impl<K> Clone for KeyRing<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+fn checked<K: AsRef<VerifyingKey>>(
+    keys: impl IntoIterator<Item = K>,
+) -> Result<Vec<Arc<K>>, InvalidKey> {
     let keys: Vec<_> = keys.into_iter().map(Arc::new).collect();
     if keys.is_empty() {
         return Err(InvalidKey::NoKey);
     }
     for (index, key) in keys.iter().enumerate() {
-        if keys[..index].iter().any(|other| other.id() == key.id()) {
-            let id = key.id().to_owned();
+        let id = K::as_ref(key).id();
+        if keys[..index]
+            .iter()
+            .any(|other| K::as_ref(other).id() == id)
+        {
+            let id = id.to_owned();
             return Err(InvalidKey::Repeated { id });
         }
     }

@@ -44,6 +44,11 @@ impl Secret {
         Zeroizing::new(STANDARD.encode(*self.0))
     }
 
+    #[cfg(feature = "ed25519")]
+    pub(super) fn as_bytes(&self) -> &[u8; LEN] {
+        &self.0
+    }
+
     /// A computation that has been given the secret already.
     pub(super) fn mac(&self) -> Hmac<Sha256> {
         // A shorter key is filled up with zeros, says RFC 2104.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::http::{FencingHeader, Rejection, TokenVerifier};
 
-fn sequencer() -> Sequencer {
+pub(super) fn sequencer() -> Sequencer {
     let holder = "9b6c5f0e2d4a4c1f8e7d6c5b4a392817";
     Sequencer::new(
         Issuer::new("redis").unwrap(),
@@ -14,21 +14,21 @@ fn sequencer() -> Sequencer {
     )
 }
 
-fn secret() -> Secret {
+pub(super) fn secret() -> Secret {
     "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
         .parse()
         .unwrap()
 }
 
-fn accounts() -> Audience {
+pub(super) fn accounts() -> Audience {
     Audience::new("accounts").unwrap()
 }
 
-fn key(id: &str) -> SigningKey {
+pub(super) fn key(id: &str) -> SigningKey {
     SigningKey::new(id, &secret(), accounts()).unwrap()
 }
 
-fn signed(key: &SigningKey) -> String {
+pub(super) fn signed(key: &SigningKey) -> String {
     let sequencer = sequencer();
     let header = FencingHeader::new(&sequencer).expires_at(1_900_000_000);
     let value = http::HeaderValue::try_from(key.sign(header.unwrap())).unwrap();
