@@ -1,5 +1,7 @@
+use http::{HeaderMap, HeaderValue};
 use lock_core::{FencingToken, ResourceName, Sequencer};
 
+use super::{FENCING_TOKEN, FencingHeader, Rejection, TokenVerifier};
 use crate::Presented;
 
 /// A token that has passed the layer: the form was right, the verifier accepted it, and it is for
@@ -13,11 +15,50 @@ use crate::Presented;
 /// so is `Option<Fenced>` behind [`FencingLayer::optional`](super::FencingLayer::optional).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fenced {
-    pub(super) sequencer: Sequencer,
-    pub(super) seq: Option<u64>,
+    sequencer: Sequencer,
+    seq: Option<u64>,
+    is_signed: bool,
 }
 
 impl Fenced {
+    /// What the layer does with the headers of a request, for those who cannot put one around
+    /// their handler: parses the token and has it checked. `None` if there is no token.
+    ///
+    /// The layer does more. Here it is for the caller to ask for a token, to see that it is for
+    /// the resource that the request is about ([`must_be_about`](Self::must_be_about)), and to keep
+    /// the header out of the logs.
+    ///
+    /// # Errors
+    /// The [`Rejection`] of several headers, a malformed one, or one that the verifier refuses.
+    pub fn from_headers<V>(headers: &HeaderMap, verifier: &V) -> Result<Option<Self>, Rejection>
+    where
+        V: TokenVerifier + ?Sized,
+    {
+        let Some(value) = only_value(headers)? else {
+            return Ok(None);
+        };
+        let header = FencingHeader::parse(value.as_bytes())?;
+        let sequencer = header.to_sequencer()?;
+        verifier.verify(&header)?;
+        Ok(Some(Self {
+            sequencer,
+            seq: header.sequence_number(),
+            is_signed: header.signature().is_some(),
+        }))
+    }
+
+    /// Refuses a token that was issued for another resource.
+    ///
+    /// # Errors
+    /// [`Rejection::WrongResource`].
+    pub fn must_be_about(&self, resource: &ResourceName) -> Result<(), Rejection> {
+        if self.resource() == resource {
+            Ok(())
+        } else {
+            Err(Rejection::WrongResource)
+        }
+    }
+
     /// The grant that was presented.
     #[must_use]
     pub const fn sequencer(&self) -> &Sequencer {
@@ -40,6 +81,19 @@ impl Fenced {
     #[must_use]
     pub const fn seq(&self) -> Option<u64> {
         self.seq
+    }
+
+    pub(super) const fn is_signed(&self) -> bool {
+        self.is_signed
+    }
+}
+
+/// `HeaderMap::get` would see the first value only, and let a second one pass unread.
+fn only_value(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Rejection> {
+    let mut values = headers.get_all(&FENCING_TOKEN).iter();
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value),
+        (_, Some(_)) => Err(Rejection::Repeated),
     }
 }
 

@@ -48,12 +48,13 @@
 //!    refusal is a response. Put it on the route with `MethodRouter::route_layer`, before
 //!    `.get(..)`: then what is 404 or 405 stays so.
 //! 5. [`Fenced`] is what the handler gets, and hands to the store: the grant, and the number of
-//!    the write if the client counts.
+//!    the write if the client counts. A route without a layer has it from
+//!    `FencedFromState`, any other kind of service from [`Fenced::from_headers`].
 //! 6. `FencedTx::commit` gives a [`Receipt`](crate::Receipt), and only a receipt sets
 //!    [`FENCING_ACCEPTED`]: where the layer looks, it takes the header off a response that no
 //!    receipt is part of. So it does not go around a service that passes on the answers of another
 //!    fenced one. A server that does not know the header ignores it, so **a client must
-//!    treat a 2xx without `Fencing-Accepted` as a write that was not fenced**.
+//!    treat a 2xx without `Fencing-Accepted` as a write that was not fenced**: see [`client`].
 //!
 //! # What a client is answered
 //! Every refusal is a [`Problem`] (RFC 9457) with a stable `type`, see [`ProblemType`].
@@ -100,10 +101,13 @@
 //! `SetSensitiveRequestHeadersLayer` of tower-http around them.
 
 mod accepted;
+pub mod client;
 mod disclose;
 #[cfg(feature = "axum")]
 mod extract;
 mod fenced;
+#[cfg(feature = "axum")]
+mod from_state;
 mod future;
 mod header;
 mod layer;
@@ -123,8 +127,6 @@ mod store_problem;
 mod unsigned;
 mod verify;
 
-#[cfg(feature = "axum")]
-pub use self::extract::FencedRejection;
 pub use self::{
     disclose::Disclose,
     fenced::Fenced,
@@ -141,3 +143,5 @@ pub use self::{
     unsigned::Unsigned,
     verify::TokenVerifier,
 };
+#[cfg(feature = "axum")]
+pub use self::{extract::FencedRejection, from_state::FencedFromState};

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderValue, request::Parts};
+use http::{HeaderMap, request::Parts};
 
 use super::{
-    Disclose, FENCING_TOKEN, Fenced, FencingHeader, Rejection, Scope, TokenVerifier,
-    disclose::ToClient, fenced::NoToken, methods::Methods,
+    Disclose, FENCING_TOKEN, Fenced, Rejection, Scope, TokenVerifier, disclose::ToClient,
+    fenced::NoToken, methods::Methods,
 };
 
 /// What one layer asks of a request.
@@ -25,22 +25,18 @@ impl<V: TokenVerifier> Policy<V> {
         if !self.methods.include(&request.method) {
             return Ok(None);
         }
-        let Some(value) = only_value(&request.headers)? else {
+        let Some(fenced) = Fenced::from_headers(&request.headers, &*self.verifier)? else {
             if self.required {
                 return Err(Rejection::Missing);
             }
             request.extensions.insert(NoToken);
             return Ok(Some(self.disclose.to_client(false)));
         };
-        let header = FencingHeader::parse(value.as_bytes())?;
-        let sequencer = header.to_sequencer()?;
-        self.verifier.verify(&header)?;
-        let to_client = self.disclose.to_client(header.signature().is_some());
-        if !self.scope.admits(request, sequencer.resource()) {
+        if !self.scope.admits(request, fenced.resource()) {
             return Err(Rejection::WrongResource);
         }
-        let seq = header.sequence_number();
-        request.extensions.insert(Fenced { sequencer, seq });
+        let to_client = self.disclose.to_client(fenced.is_signed());
+        request.extensions.insert(fenced);
         Ok(Some(to_client))
     }
 }
@@ -59,20 +55,11 @@ impl<V> Clone for Policy<V> {
 }
 
 /// Whatever prints the headers further in does not print the holder.
-fn keep_out_of_logs(headers: &mut HeaderMap) {
+pub(super) fn keep_out_of_logs(headers: &mut HeaderMap) {
     // `HeaderMap::get_mut` would reach the first value only.
     for (name, value) in headers.iter_mut() {
         if name == FENCING_TOKEN {
             value.set_sensitive(true);
         }
-    }
-}
-
-/// `HeaderMap::get` would see the first value only, and let a second one pass unread.
-fn only_value(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Rejection> {
-    let mut values = headers.get_all(&FENCING_TOKEN).iter();
-    match (values.next(), values.next()) {
-        (value, None) => Ok(value),
-        (_, Some(_)) => Err(Rejection::Repeated),
     }
 }

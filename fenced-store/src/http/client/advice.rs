@@ -1,0 +1,27 @@
+use std::time::Duration;
+
+/// What a client does about a [`Refusal`](super::Refusal).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Advice {
+    /// Never send this token again: throw away what was computed under it, acquire the lock and
+    /// read again.
+    AcquireAgain,
+    /// The grant was not claimed in the store: claim it, once, then send the request again.
+    ClaimFirst,
+    /// A write with this number or a greater one was made under the same token: if it was not
+    /// this one, count on from `last`.
+    CountOn {
+        /// The greatest number that the store has seen, if it said so.
+        last: Option<u64>,
+    },
+    /// Nothing was written: send the same request again, with the same token.
+    Retry {
+        /// Not before this time has passed, if the service said so.
+        after: Option<Duration>,
+    },
+    /// The write may or may not have been made: read first.
+    ReadFirst,
+    /// Again it would get the same answer: the request, the client or the service has a fault.
+    GiveUp,
+}

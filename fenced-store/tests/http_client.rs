@@ -1,0 +1,156 @@
+//! The client's side: what it sends, and what it makes of every answer.
+#![cfg(feature = "reqwest")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use fenced_store::http::{
+    FENCING_ACCEPTED, FencingHeader, Malformed, Problem, ProblemType,
+    client::{Advice, Credential, Refusal},
+};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+
+const HOLDER: &str = "9b6c5f0e2d4a4c1f8e7d6c5b4a392817";
+
+fn credential() -> Credential {
+    let sequencer = Sequencer::new(
+        Issuer::new("redis").unwrap(),
+        ResourceName::new("account:42").unwrap(),
+        FencingToken::new(34).unwrap(),
+        HOLDER.parse::<Holder>().unwrap(),
+    );
+    Credential::new(&sequencer).unwrap()
+}
+
+fn accepted(values: &[&str]) -> HeaderMap {
+    let values = values
+        .iter()
+        .map(|value| (FENCING_ACCEPTED.clone(), value.parse().unwrap()));
+    values.collect()
+}
+
+#[test]
+fn what_a_gateway_hands_out_is_sent_as_it_is() {
+    let text = "34;res=\"account:42\";iss=\"redis\";hld=\"9b6c5f0e2d4a4c1f8e7d6c5b4a392817\";\
+                kid=k2;sig=:y34DsjIGJCcYbcSf33vKrA==:";
+    let credential: Credential = text.parse().unwrap();
+    assert_eq!(credential.value(), text);
+    assert!(credential.value().is_sensitive());
+    assert_eq!(credential.token(), FencingToken::new(34).unwrap());
+    assert!(!format!("{credential:?}").contains(&HOLDER[..8]));
+    for bad in ["", "34", "34;res=\"a\"", &format!("{text} ")] {
+        assert!(bad.parse::<Credential>().is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_write_can_be_numbered_without_touching_the_signature() {
+    let signed = "34;res=\"a\";iss=\"b\";hld=\"9b6c5f0e2d4a4c1f8e7d6c5b4a392817\";kid=k2;\
+                  sig=:y34DsjIGJCcYbcSf33vKrA==:";
+    let credential: Credential = signed.parse().unwrap();
+    let numbered = credential.numbered(7).unwrap();
+    let header = FencingHeader::parse(numbered.value().as_bytes()).unwrap();
+    assert_eq!(header.sequence_number(), Some(7));
+    let before = FencingHeader::parse(signed.as_bytes()).unwrap();
+    assert_eq!(header.signature(), before.signature());
+    let again = numbered.numbered(8).unwrap();
+    let header = FencingHeader::parse(again.value().as_bytes()).unwrap();
+    assert_eq!(header.sequence_number(), Some(8));
+    let zero = credential.numbered(0).unwrap_err();
+    assert_eq!(zero, Malformed::Number { part: "seq" });
+}
+
+#[test]
+fn only_its_own_token_once_is_an_acceptance() {
+    let credential = credential();
+    assert!(credential.is_accepted(&accepted(&["34"])));
+    for not in [
+        &[][..],
+        &["33"],
+        &["35"],
+        &["34", "34"],
+        &["034"],
+        &["34, 34"],
+        &[""],
+    ] {
+        assert!(!credential.is_accepted(&accepted(not)), "{not:?}");
+    }
+}
+
+fn refusal(problem: &Problem) -> Refusal {
+    let (parts, body) = problem.to_response::<Bytes>().into_parts();
+    Refusal::new(parts.status, &parts.headers, &body)
+}
+
+/// What the pages in docs/errors/ say in words.
+#[test]
+fn every_kind_of_problem_has_its_advice() {
+    let later = Duration::from_secs(3);
+    for kind in ProblemType::ALL {
+        let problem = Problem::new(kind).with("last_seq", 8).retry_after(later);
+        let refusal = refusal(&problem);
+        assert_eq!(refusal.kind(), Some(kind));
+        assert_eq!(refusal.status(), kind.status());
+        let expected = match kind.slug() {
+            "fencing-token-stale" | "fencing-mark-lost" | "fencing-token-holder-conflict" => {
+                Advice::AcquireAgain
+            }
+            "fencing-token-not-claimed" => Advice::ClaimFirst,
+            "fencing-sequence-stale" => Advice::CountOn { last: Some(8) },
+            "store-unavailable" => Advice::Retry { after: Some(later) },
+            "outcome-unknown" => Advice::ReadFirst,
+            "fencing-token-required"
+            | "fencing-token-malformed"
+            | "fencing-token-not-accepted"
+            | "fencing-token-wrong-resource"
+            | "fencing-token-wrong-issuer"
+            | "fencing-token-implausible"
+            | "fencing-service-fault" => Advice::GiveUp,
+            slug => panic!("say here what a client does about {slug}"),
+        };
+        assert_eq!(refusal.advice(), expected, "{}", kind.slug());
+    }
+}
+
+#[test]
+fn an_answer_of_somebody_else_is_judged_by_its_status() {
+    for (status, body, advice) in [
+        (502, "<html>Bad Gateway", Advice::ReadFirst),
+        (500, "{\"type\":\"about:blank\"}", Advice::ReadFirst),
+        (503, "", Advice::Retry { after: None }),
+        (429, "[]", Advice::Retry { after: None }),
+        (302, "", Advice::GiveUp),
+        (404, "{\"type\":7}", Advice::GiveUp),
+        (
+            412,
+            "{\"type\":\"urn:palisade:problem:of-another-service\"}",
+            Advice::GiveUp,
+        ),
+    ] {
+        let status = StatusCode::from_u16(status).unwrap();
+        let refusal = Refusal::new(status, &HeaderMap::new(), body.as_bytes());
+        assert_eq!(refusal.kind(), None);
+        assert_eq!(refusal.advice(), advice, "{status} {body}");
+    }
+}
+
+#[test]
+fn a_refusal_says_what_the_service_said() {
+    let problem = Problem::new(ProblemType::TOKEN_STALE)
+        .detail("acquire the lock again")
+        .with("token", 33);
+    let mut response = problem.to_response::<Bytes>();
+    let mark = HeaderValue::from_static("34");
+    response.headers_mut().insert("fencing-high-water", mark);
+    let (parts, body) = response.into_parts();
+    let refusal = Refusal::new(parts.status, &parts.headers, &body);
+    assert_eq!(refusal.high_water(), FencingToken::new(34).ok());
+    assert_eq!(refusal.member("token"), Some(&33.into()));
+    assert_eq!(
+        refusal.to_string(),
+        "refused with 412 Precondition Failed: urn:palisade:problem:fencing-token-stale: \
+         acquire the lock again"
+    );
+}
