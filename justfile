@@ -21,7 +21,8 @@ fix:
 e2e:
     scripts/test setup build e2e
 
-# The figures against floors and peers: `just bench redis`, the lock service; `just bench store`.
+# The figures against floors and peers: `just bench redis`, the lock service; `just bench store`;
+# `just bench http`, the edge.
 bench *options:
     cargo run --release -p bench -- {{ options }}
 

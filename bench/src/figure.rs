@@ -25,11 +25,15 @@ pub(crate) struct Figure {
     pub(crate) measure: Measure,
 }
 
-/// The bound of a ratio.
+/// What a figure has to be.
 #[derive(Clone, Copy)]
 pub(crate) enum Target {
+    /// The greatest ratio.
     AtMost(f64),
+    /// The least ratio.
     AtLeast(f64),
+    /// The greatest difference, in nanoseconds: where a ratio would say more about the other.
+    AddsAtMost(f64),
 }
 
 /// How to measure.
@@ -50,6 +54,8 @@ pub(crate) struct Measured {
 /// What ours and the other were measured in.
 #[derive(Clone, Copy, Serialize)]
 pub(crate) enum Unit {
+    #[serde(rename = "ns")]
+    Nanos,
     #[serde(rename = "us")]
     Micros,
     #[serde(rename = "ms")]
@@ -102,11 +108,19 @@ impl Figure {
     }
 }
 
+impl Measured {
+    /// How much longer ours takes, if it was measured in nanoseconds.
+    pub(crate) fn added_ns(&self) -> Option<f64> {
+        matches!(self.unit, Unit::Nanos).then_some(self.ours - self.other)
+    }
+}
+
 impl Target {
-    pub(crate) fn is_met(self, ratio: f64) -> bool {
+    pub(crate) fn is_met(self, measured: &Measured) -> bool {
         match self {
-            Self::AtMost(bound) => ratio <= bound,
-            Self::AtLeast(bound) => ratio >= bound,
+            Self::AtMost(bound) => measured.ratio <= bound,
+            Self::AtLeast(bound) => measured.ratio >= bound,
+            Self::AddsAtMost(bound) => measured.added_ns().is_some_and(|added| added <= bound),
         }
     }
 }
@@ -116,6 +130,7 @@ impl fmt::Display for Target {
         match self {
             Self::AtMost(bound) => write!(f, "<= {bound}"),
             Self::AtLeast(bound) => write!(f, ">= {bound}"),
+            Self::AddsAtMost(bound) => write!(f, "<= +{bound} ns"),
         }
     }
 }
@@ -123,6 +138,7 @@ impl fmt::Display for Target {
 impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Nanos => " ns",
             Self::Micros => " us",
             Self::Millis => " ms",
             Self::PerSecond => " /s",

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod figure;
+mod http;
 mod monotonic;
 mod paired;
 mod pinning;
@@ -39,6 +40,8 @@ enum What {
     Redis(Options),
     /// The fenced store, on database servers that are started for it, and on SQLite.
     Store(Options),
+    /// The layer around an HTTP handler, and the signature of a token; no server is needed.
+    Http(Options),
     /// One process of a contest; started by the bench itself.
     #[command(hide = true)]
     Player { job: String },
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().what {
         What::Redis(options) => measure(redis::FIGURES, &options),
         What::Store(options) => measure(store::FIGURES, &options),
+        What::Http(options) => measure(http::FIGURES, &options),
         What::Player { job } => redis::play(&job).map(|()| true),
     };
     match done {

@@ -23,6 +23,16 @@ impl Samples {
         result
     }
 
+    /// Does this to many inputs, and keeps the time that each has taken on average, in
+    /// nanoseconds. What comes out is dropped afterwards: that is not what is compared.
+    pub(crate) fn time_each<I, T>(&mut self, inputs: Vec<I>, work: impl FnMut(I) -> T) {
+        let count = f64::from(u32::try_from(inputs.len()).unwrap_or(u32::MAX));
+        let mut results = Vec::with_capacity(inputs.len());
+        let started = Instant::now();
+        results.extend(inputs.into_iter().map(work));
+        self.push(started.elapsed().as_secs_f64() * 1e9 / count);
+    }
+
     pub(crate) fn push(&mut self, sample: f64) {
         self.0.push(sample);
     }

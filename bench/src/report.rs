@@ -32,6 +32,10 @@ struct Line {
     pinning: Pinning,
     at_most: Option<f64>,
     at_least: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    added_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    adds_at_most: Option<f64>,
     met: bool,
     ours: f64,
     other: f64,
@@ -52,7 +56,7 @@ impl Report {
     pub(crate) fn start(format: Format) -> Self {
         if matches!(format, Format::Table) {
             println!(
-                "{:<24} {:>9}  {:<9} {:<7} {:<11} ours / other",
+                "{:<24} {:>9}  {:<11} {:<7} {:<11} ours / other",
                 "figure", "ratio", "target", "verdict", "pinning"
             );
         }
@@ -64,7 +68,7 @@ impl Report {
     }
 
     pub(crate) fn add(&mut self, figure: &Figure, outcome: &Outcome) -> Result<(), BoxError> {
-        let met = figure.target.is_met(outcome.targeted.ratio);
+        let met = figure.target.is_met(&outcome.targeted);
         self.missed |= !met;
         match self.format {
             Format::Table => print_rows(figure, outcome, met),
@@ -114,16 +118,18 @@ fn print_row(name: &str, measured: &Measured, target: &str, verdict: &str, pinni
     } = measured;
     let pinning = pinning.name();
     println!(
-        "{name:<24} {ratio:>9.3}  {target:<9} {verdict:<7} {pinning:<11} \
+        "{name:<24} {ratio:>9.3}  {target:<11} {verdict:<7} {pinning:<11} \
          {ours:.1}{unit} / {other:.1}{unit}"
     );
 }
 
 fn line(figure: &Figure, outcome: &Outcome, met: bool) -> Line {
-    let (at_most, at_least) = match figure.target {
-        Target::AtMost(bound) => (Some(bound), None),
-        Target::AtLeast(bound) => (None, Some(bound)),
+    let (at_most, at_least, adds_at_most) = match figure.target {
+        Target::AtMost(bound) => (Some(bound), None, None),
+        Target::AtLeast(bound) => (None, Some(bound), None),
+        Target::AddsAtMost(bound) => (None, None, Some(bound)),
     };
+    let added_ns = outcome.targeted.added_ns();
     let Measured {
         ratio,
         ours,
@@ -137,6 +143,8 @@ fn line(figure: &Figure, outcome: &Outcome, met: bool) -> Line {
         pinning: figure.pinning,
         at_most,
         at_least,
+        added_ns,
+        adds_at_most,
         met,
         ours,
         other,

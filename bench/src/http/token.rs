@@ -1,0 +1,139 @@
+//! One token, without any HTTP around it.
+
+use std::hint::black_box;
+
+use fenced_store::http::{
+    FencingHeader, TokenVerifier,
+    signed::{Audience, KeyRing, Secret, SigningKey},
+};
+use hmac::{Hmac, KeyInit, Mac};
+use http::HeaderValue;
+use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+use sha2::Sha256;
+
+use super::peer::Jwt;
+use crate::{
+    figure::{BoxError, Measured, Setting, Unit},
+    paired::{Samples, take_turns},
+};
+
+/// The service that the tokens are for.
+pub(super) const AUDIENCE: &str = "accounts";
+
+/// The resource that they are for.
+pub(super) const RESOURCE: &str = "account:42";
+
+/// When their leases end, in unix seconds: in the year 2100.
+pub(super) const EXPIRY: u64 = 4_102_444_800;
+
+/// How many tokens are looked at in one sample.
+const BATCH: usize = 512;
+
+/// How many samples a turn is made of.
+const SAMPLES_PER_TURN: usize = 20;
+
+/// A grant as a lock service whose counters start at the clock makes it.
+pub(super) fn sequencer() -> Result<Sequencer, BoxError> {
+    let (issuer, resource) = (Issuer::new("redis")?, ResourceName::new(RESOURCE)?);
+    let token = FencingToken::new(179_000_000_000_034)?;
+    Ok(Sequencer::new(issuer, resource, token, Holder::random()))
+}
+
+/// A ring of one key.
+pub(super) fn ring() -> Result<KeyRing, BoxError> {
+    let audience = Audience::new(AUDIENCE)?;
+    Ok(KeyRing::new([SigningKey::new(
+        "k2",
+        &Secret::random(),
+        audience,
+    )?])?)
+}
+
+/// What the ring signs.
+pub(super) fn signed(ring: &KeyRing) -> Result<HeaderValue, BoxError> {
+    let sequencer = sequencer()?;
+    let header = FencingHeader::new(&sequencer).expires_at(EXPIRY)?;
+    Ok(HeaderValue::try_from(ring.signing_key().sign(header))?)
+}
+
+pub(super) async fn verify_vs_mac(setting: Setting) -> Result<Measured, BoxError> {
+    let ring = ring()?;
+    let value = signed(&ring)?;
+    let bare = BareMac::new();
+    let medians = take_turns(
+        setting.rounds,
+        async |ours| {
+            sample(ours, || is_accepted(&ring, black_box(&value)));
+            Ok(())
+        },
+        async |other| {
+            sample(other, || bare.is_right(black_box(&bare.message)));
+            Ok(())
+        },
+    )
+    .await?;
+    Ok(medians.ours_by_other(Unit::Nanos))
+}
+
+pub(super) async fn jwt_vs_ours(setting: Setting) -> Result<Measured, BoxError> {
+    let ring = ring()?;
+    let value = signed(&ring)?;
+    let jwt = Jwt::new(&sequencer()?)?;
+    let medians = take_turns(
+        setting.rounds,
+        async |ours| {
+            sample(ours, || is_accepted(&ring, black_box(&value)));
+            Ok(())
+        },
+        async |other| {
+            sample(other, || jwt.is_accepted());
+            Ok(())
+        },
+    )
+    .await?;
+    Ok(medians.other_by_ours(Unit::Nanos))
+}
+
+/// Does the same check again and again. One that fails would be quicker, so it must not.
+fn sample(samples: &mut Samples, is_right: impl Fn() -> bool) {
+    for _ in 0..SAMPLES_PER_TURN {
+        samples.time_each(vec![(); BATCH], |()| {
+            assert!(black_box(is_right()), "what was signed is not accepted");
+        });
+    }
+}
+
+/// What a service does with the value of a header.
+fn is_accepted(ring: &KeyRing, value: &HeaderValue) -> bool {
+    FencingHeader::parse(value.as_bytes()).is_ok_and(|header| ring.verify(&header).is_ok())
+}
+
+/// The MAC that our verifier computes, and nothing else.
+struct BareMac {
+    keyed: Hmac<Sha256>,
+    message: Vec<u8>,
+    tag: [u8; 16],
+}
+
+impl BareMac {
+    /// Over as many bytes as are signed of a token, in one piece.
+    fn new() -> Self {
+        let texts = AUDIENCE.len() + "k2".len() + "redis".len() + RESOURCE.len();
+        let signed = "fencing-token 1\0".len() + 4 * 2 + texts + 8 + 16 + 8;
+        let keyed = Hmac::new(&[7; 64].into());
+        let message = vec![b'm'; signed];
+        let tag = keyed.clone().chain_update(&message).finalize();
+        let tag = tag.into_bytes();
+        let tag = std::array::from_fn(|index| tag[index]);
+        Self {
+            keyed,
+            message,
+            tag,
+        }
+    }
+
+    fn is_right(&self, message: &[u8]) -> bool {
+        let mac = self.keyed.clone().chain_update(message);
+        mac.verify_truncated_left(&self.tag).is_ok()
+    }
+}
