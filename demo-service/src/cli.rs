@@ -125,6 +125,9 @@ pub(crate) enum Command {
         /// What tokens call the key: a letter and up to 31 letters, digits, `-`, `_` or `.`
         #[arg(default_value = "k1")]
         id: String,
+        /// A pair of keys: who checks tokens with its public half, which is printed too, cannot sign
+        #[arg(long)]
+        ed25519: bool,
     },
     /// One client of the scenario: started, stopped and resumed by it.
     #[command(hide = true)]

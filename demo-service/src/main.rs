@@ -73,7 +73,7 @@ fn run(command: Command) -> ExitCode {
             operator::print_migrations(dialect);
             ExitCode::SUCCESS
         }
-        Command::SigningKey { id } => finish(signing::print_new_key(&id)),
+        Command::SigningKey { id, ed25519 } => finish(signing::print_new_key(&id, ed25519)),
         Command::Worker(args) => {
             let played = quietly(async { Ok(worker::run(args).await) });
             played.unwrap_or_else(|failure| finish(Err(failure)))

@@ -22,7 +22,17 @@ pub(crate) struct Signing {
 /// A line of the file.
 struct Key {
     id: String,
+    kind: Kind,
     secret: Secret,
+}
+
+/// How a key signs.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Whoever checks could sign, too.
+    Shared,
+    /// Whoever checks has the public half only.
+    Pair,
 }
 
 impl Signing {
@@ -98,20 +108,31 @@ impl Signing {
 impl Key {
     /// One that nobody else has.
     fn ephemeral() -> Self {
-        let (id, secret) = ("ephemeral".to_owned(), Secret::random());
-        Self { id, secret }
+        Self {
+            id: "ephemeral".to_owned(),
+            kind: Kind::Shared,
+            secret: Secret::random(),
+        }
     }
 
     fn parse(line: &str) -> Result<Self, InvalidKey> {
-        let (id, secret) = line.split_once(' ').ok_or(InvalidKey::Secret)?;
+        let (id, rest) = line.split_once(' ').ok_or(InvalidKey::Secret)?;
+        let (kind, secret) = match rest.trim().strip_prefix(PAIR) {
+            Some(secret) => (Kind::Pair, secret),
+            None => (Kind::Shared, rest),
+        };
         let (id, secret) = (id.to_owned(), secret.trim().parse()?);
-        let key = Self { id, secret };
+        let key = Self { id, kind, secret };
         key.for_audience(Audience::new("any")?)?;
         Ok(key)
     }
 
     fn for_audience(&self, audience: Audience) -> Result<SigningKey, InvalidKey> {
-        SigningKey::derived(self.id.as_str(), &self.secret, audience)
+        let (id, secret) = (self.id.as_str(), &self.secret);
+        match self.kind {
+            Kind::Shared => SigningKey::derived(id, secret, audience),
+            Kind::Pair => SigningKey::ed25519(id, secret, audience),
+        }
     }
 }
 
@@ -127,16 +148,24 @@ pub(crate) fn ephemeral(audience: &str) -> Result<KeyRing, Failure> {
     ring.map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// Prints a line for a file of keys.
+/// Prints a line for a file of keys, and the public half of a pair in a comment.
 ///
 /// # Errors
 /// If keys cannot be called so.
-pub(crate) fn print_new_key(id: &str) -> Result<(), Failure> {
-    let line = format!("{id} {}", *Secret::random().expose());
-    Key::parse(&line).map_err(|error| Failure::Usage(format!("{id:?}: {error}")))?;
+pub(crate) fn print_new_key(id: &str, is_pair: bool) -> Result<(), Failure> {
+    let kind = if is_pair { PAIR } else { "" };
+    let line = format!("{id} {kind}{}", *Secret::random().expose());
+    let key = Key::parse(&line).and_then(|key| key.for_audience(Audience::new("any")?));
+    let key = key.map_err(|error| Failure::Usage(format!("{id:?}: {error}")))?;
     Console::Stdout.line(line);
+    if let Some(public) = key.public_key() {
+        Console::Stdout.line(format!("# {id}, for those who check: {public}"));
+    }
     Ok(())
 }
+
+/// What stands before the secret of a pair.
+const PAIR: &str = "ed25519 ";
 
 /// Lines of a key id and a secret; empty ones and those that begin with `#` are skipped.
 fn read(path: &Path) -> Result<Vec<Key>, Failure> {

@@ -7,6 +7,10 @@ use std::{
 };
 
 use e2e::warden::workspace_binary;
+use fenced_store::http::{
+    FencingHeader, Rejection, TokenVerifier,
+    signed::{KeyRing, VerifyingKey},
+};
 use rustix::process::{Signal, kill_process};
 use tempfile::TempDir;
 
@@ -43,8 +47,12 @@ impl World {
 }
 
 fn new_key(id: &str) -> String {
+    signing_key(&[id])
+}
+
+fn signing_key(arguments: &[&str]) -> String {
     let mut command = Command::new(workspace_binary("demo-service").unwrap());
-    let output = command.args(["signing-key", id]).output().unwrap();
+    let output = command.arg("signing-key").args(arguments).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -128,6 +136,38 @@ async fn gateways_with_the_same_keys_change_them_without_a_gap() {
     assert_eq!(reload(&mut second).await, "new");
     assert_eq!(write(&second, &signed_before).await, 403);
     assert_eq!(write(&second, &signed_after).await, 200);
+}
+
+/// With the public half, and nothing else, somebody checks what the gateway hands out.
+#[tokio::test]
+async fn a_gateway_can_sign_for_services_that_must_not_be_able_to() {
+    let world = World::new();
+    let printed = signing_key(&["e1", "--ed25519"]);
+    let public = printed.trim().rsplit_once(": ").unwrap().1;
+    let (audience, public) = ("palisade".parse().unwrap(), public.parse().unwrap());
+    let service = VerifyingKey::new("e1", public, audience).unwrap();
+    let service = KeyRing::new([service]).unwrap();
+    let check = |token: &str| service.verify(&FencingHeader::parse(token.as_bytes()).unwrap());
+
+    let old = new_key("k1");
+    world.write_keys(&[&old]);
+    let mut gateway = world.gateway().await;
+    let before = gateway.token("account:2", 60_000).await;
+    world.write_keys(&[&printed, &old]);
+    assert_eq!(reload(&mut gateway).await, "e1");
+    let token = gateway.token("account:1", 60_000).await;
+    assert_eq!(check(&token), Ok(()));
+    assert_eq!(gateway.write(ACCOUNT, Some(&token), 5).await.status, 200);
+    let other = gateway.write("/v1/accounts/2", Some(&before), 5).await;
+    assert_eq!(other.status, 200, "both kinds are accepted: {other:?}");
+
+    let (number, rest) = token.split_once(';').unwrap();
+    let ahead = format!("{};{rest}", number.parse::<u64>().unwrap() + 1);
+    assert_eq!(check(&ahead), Err(Rejection::NotAccepted));
+    let refused = gateway.write(ACCOUNT, Some(&ahead), 666).await;
+    refused.assert_problem(403, "fencing-token-not-accepted");
+    assert_eq!(check(&before), Err(Rejection::NotAccepted));
+    assert_eq!(gateway.balance("1").await, Some(5));
 }
 
 #[tokio::test]
