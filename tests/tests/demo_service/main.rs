@@ -4,6 +4,9 @@
 
 mod accounts;
 mod administration;
+mod bad_bodies;
+mod bad_clients;
+mod bad_connections;
 mod bad_headers;
 mod bad_requests;
 mod balancer;
@@ -27,6 +30,7 @@ mod request_ids;
 mod scenario;
 mod settings;
 mod shutdown;
+mod shutdown_under_load;
 mod signatures;
 mod slow_store;
 mod transfers;

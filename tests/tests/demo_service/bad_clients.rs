@@ -1,0 +1,142 @@
+//! Clients that go away in the middle, and two that ask for the same at once.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+use crate::gateway::{Gateway, send};
+
+/// Ends a test whose event does not come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Half a body, then the end of the connection: with and without saying good-bye.
+#[tokio::test]
+async fn a_client_that_goes_away_in_the_middle_has_written_nothing() {
+    let gateway = Gateway::start().await;
+    let token = gateway.token("account:1", 60_000).await;
+    assert_eq!(
+        gateway
+            .write("/v1/accounts/1", Some(&token), 5)
+            .await
+            .status,
+        200
+    );
+    for path in ["/v1/accounts/1", "/v1/unfenced/accounts/1"] {
+        let request = format!(
+            "PUT {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+             fencing-token: {token}\r\ncontent-length: 15\r\n\r\n{{\"balance\":666"
+        );
+        for end in [2, request.len() / 2, request.len()] {
+            let mut polite = TcpStream::connect(gateway.addr()).await.unwrap();
+            polite.write_all(&request.as_bytes()[..end]).await.unwrap();
+            polite.shutdown().await.unwrap();
+            let mut answer = String::new();
+            polite.read_to_string(&mut answer).await.unwrap();
+            assert!(
+                answer.is_empty() || answer.starts_with("HTTP/1.1 4"),
+                "{answer}"
+            );
+
+            let mut rude = TcpStream::connect(gateway.addr()).await.unwrap();
+            rude.write_all(&request.as_bytes()[..end]).await.unwrap();
+            rude.set_zero_linger().unwrap();
+            drop(rude);
+        }
+    }
+    assert_eq!(gateway.balance("1").await, Some(5));
+}
+
+/// One of two is first, and the other finds the same lease or is told that somebody has it.
+#[tokio::test]
+async fn two_requests_with_one_key_at_once_get_one_lease() {
+    let gateway = Gateway::start().await;
+    for round in 0..20 {
+        let key = format!("9b6c5f0e-2d4a-4c1f-8e7d-{round:012}");
+        let acquire = || {
+            let path = format!("/v1/leases/account:{round}");
+            let request = gateway.request(Method::POST, &path);
+            let request = request.header("idempotency-key", &key);
+            send(request.json(&json!({ "ttl_ms": 60_000 })))
+        };
+        let (one, two) = tokio::join!(acquire(), acquire());
+        let granted: Vec<_> = [&one, &two]
+            .into_iter()
+            .filter(|answer| answer.status == 201)
+            .map(|answer| &answer.body["fencing_token"])
+            .collect();
+        assert!(!granted.is_empty(), "{one:?} {two:?}");
+        assert!(
+            granted.iter().all(|token| *token == granted[0]),
+            "{granted:?}"
+        );
+        for answer in [&one, &two] {
+            if answer.status != 201 {
+                answer.assert_any_problem();
+            }
+        }
+    }
+}
+
+/// The key stands for the acquisition, so with another body it finds the lease that there is.
+#[tokio::test]
+async fn a_key_that_comes_again_with_another_body_extends_nothing() {
+    let gateway = Gateway::start().await;
+    let acquire = |ttl_ms: u64| {
+        let request = gateway.request(Method::POST, "/v1/leases/account:1");
+        let request = request.header("idempotency-key", "9b6c5f0e-2d4a-4c1f-8e7d-000000000001");
+        send(request.json(&json!({ "ttl_ms": ttl_ms })))
+    };
+    let first = acquire(10_000).await;
+    assert_eq!(first.status, 201, "{first:?}");
+    let other = acquire(300_000).await;
+    if other.status == 201 {
+        assert_eq!(other.body["fencing_token"], first.body["fencing_token"]);
+        assert!(
+            other.body["remaining_ms"].as_u64().unwrap() <= 10_000,
+            "{other:?}"
+        );
+    } else {
+        other.assert_any_problem();
+    }
+}
+
+/// HEAD is answered as GET is, without a body; both read, so they need no token, and one that is
+/// wrong is refused all the same.
+#[tokio::test]
+async fn head_and_options_write_nothing() {
+    let gateway = Gateway::start().await;
+    let token = gateway.token("account:1", 60_000).await;
+    assert_eq!(
+        gateway
+            .write("/v1/accounts/1", Some(&token), 5)
+            .await
+            .status,
+        200
+    );
+    let head = async |token: Option<&str>| {
+        let mut request = gateway.request(Method::HEAD, "/v1/accounts/1");
+        if let Some(token) = token {
+            request = request.header("fencing-token", token);
+        }
+        let body = request.json(&json!({ "balance": 666 }));
+        timeout(PATIENCE, body.send())
+            .await
+            .unwrap()
+            .unwrap()
+            .status()
+            .as_u16()
+    };
+    assert_eq!(head(None).await, 200);
+    assert_eq!(head(Some(&token)).await, 200);
+    assert_eq!(head(Some("34")).await, 400);
+    let options = gateway.request(Method::OPTIONS, "/v1/accounts/1");
+    let options = send(options.json(&json!({ "balance": 666 }))).await;
+    options.assert_problem(405, "method-not-allowed");
+    assert_eq!(gateway.balance("1").await, Some(5));
+}
