@@ -226,8 +226,11 @@ fn sequencer(token: u64) -> Sequencer {
 fn assert_refused(answer: Result<(i64, bool), Status>, code: Code, problem: &str) {
     let status = answer.unwrap_err();
     assert_eq!(status.code(), code, "{status:?}");
-    let kind = &status.metadata()["problem-type"];
-    assert_eq!(kind, format!("urn:palisade:problem:{problem}").as_str());
+    let kind = status.metadata().get("problem-type").unwrap();
+    assert_eq!(
+        kind.to_str().unwrap(),
+        format!("urn:palisade:problem:{problem}")
+    );
 }
 
 #[tokio::test]

@@ -206,6 +206,16 @@ async fn broken_http_neither_writes_nor_hurts() {
             "zz\r\n{\"balance\":666}\r\n0\r\n\r\n",
         ),
         put("content-length: 15\r\nbad header: x", "{\"balance\":666}"),
+        put("content-length: 15\r\nx: \0", "{\"balance\":666}"),
+        put("content-length: 15", "{\"balance\":666}").replacen("hld=\"", "hld=\"\0", 1),
+        put("content-length: 15", "{\"balance\":666}").replacen("/accounts/1", "/accounts/..", 1),
+        put("content-length: 15", "{\"balance\":666}").replacen(
+            "/accounts/1",
+            "/accounts/%2e%2e",
+            1,
+        ),
+        put("content-length: 15", "{\"balance\":666}").replacen("/1 HTTP", "/1/../1 HTTP", 1),
+        put("content-length: 15", "{\"balance\":666}").replacen("HTTP/1.1", "HTTP/9.9", 1),
         "\0\0\0\0\r\n\r\n".to_owned(),
     ] {
         let answer = raw(&gateway, request.as_bytes()).await;
