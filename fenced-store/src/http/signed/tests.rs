@@ -91,7 +91,10 @@ fn keys_are_changed_without_a_gap() {
 
 #[test]
 fn a_ring_that_cannot_work_is_refused_and_changes_nothing() {
-    assert_eq!(KeyRing::<SigningKey>::new([]).unwrap_err(), InvalidKey::NoKey);
+    assert_eq!(
+        KeyRing::<SigningKey>::new([]).unwrap_err(),
+        InvalidKey::NoKey
+    );
     let ring = ring(&[key("k1")]);
     let id = "k2".to_owned();
     assert_eq!(
