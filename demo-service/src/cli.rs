@@ -125,7 +125,7 @@ pub(crate) enum Command {
         /// What tokens call the key: a letter and up to 31 letters, digits, `-`, `_` or `.`
         #[arg(default_value = "k1")]
         id: String,
-        /// A pair of keys: who checks tokens with its public half, which is printed too, cannot sign
+        /// A pair of keys: who checks with its public half, which is printed, too, cannot sign
         #[arg(long)]
         ed25519: bool,
     },

@@ -13,8 +13,8 @@ use crate::http::FENCING_TOKEN;
 /// [`WriteError`]: not fenced, refused, or no answer.
 ///
 /// # Cancel safety
-/// Not cancel safe: if it is dropped, the write may be made all the same. Read before you repeat it,
-/// or number it ([`Credential::numbered`]), so that it is made once at most.
+/// Not cancel safe: if it is dropped, the write may be made all the same. Read before you repeat
+/// it, or number it ([`Credential::numbered`]), so that it is made once at most.
 pub async fn send(
     request: RequestBuilder,
     credential: &Credential,

@@ -53,7 +53,7 @@
 //! let gateway = KeyRing::new([pair])?;
 //!
 //! let public: PublicKey = told.unwrap_or_default().parse()?;
-//! let service = KeyRing::new([VerifyingKey::new("e1", public, audience)?])?; // has no signing_key()
+//! let service = KeyRing::new([VerifyingKey::new("e1", public, audience)?])?; // cannot sign
 //! let key = gateway.signing_key();
 //! assert!(service.verify(&key.sign(FencingHeader::new(&sequencer))).is_ok());
 //! # Ok(())
