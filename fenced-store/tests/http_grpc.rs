@@ -20,7 +20,7 @@ use fenced_store::{
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, task::JoinSet};
 use tonic::{
     Code, Request, Response, Status,
     body::Body,
@@ -141,6 +141,7 @@ struct World {
     store: SqliteFencedStore,
     ring: KeyRing,
     channel: Channel,
+    _server: JoinSet<Result<(), tonic::transport::Error>>,
     _dir: TempDir,
 }
 
@@ -172,12 +173,14 @@ impl World {
         let serving = Server::builder()
             .add_service(accounts)
             .serve_with_incoming(TcpIncoming::from(listener));
-        tokio::spawn(serving);
+        let mut server = JoinSet::new();
+        server.spawn(serving);
         let endpoint = Endpoint::from_shared(format!("http://{addr}")).unwrap();
         Self {
             store,
             ring,
             channel: endpoint.connect().await.unwrap(),
+            _server: server,
             _dir: dir,
         }
     }
