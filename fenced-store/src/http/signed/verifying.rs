@@ -13,8 +13,8 @@ use crate::http::{
 
 /// Checks tokens of one audience, and signs none.
 ///
-/// Of a [`PublicKey`] it is made from what is no secret. Made from a [`SigningKey`] of a [`Secret`]
-/// it holds all that is needed to forge: then it keeps nothing but this program from signing.
+/// Of a public key it is made from what is no secret. Made from a [`SigningKey`] of a secret that
+/// is shared it holds all that is needed to forge: then nothing but its type keeps it from signing.
 #[derive(Clone)]
 pub struct VerifyingKey {
     id: Box<str>,
