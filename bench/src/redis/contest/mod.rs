@@ -189,7 +189,8 @@ impl Strategy {
     /// The command by which a waiter asks for the first time.
     const fn asks_with(self) -> &'static str {
         match self {
-            Self::Direct | Self::Cohort | Self::Retry | Self::FairList => "evalsha",
+            Self::Direct | Self::Cohort => "fcall",
+            Self::Retry | Self::FairList => "evalsha",
             Self::Rslock => "set",
         }
     }
