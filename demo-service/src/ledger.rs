@@ -8,7 +8,7 @@ use fenced_store::Dialect;
 use sqlx::{Postgres, Sqlite};
 
 pub(crate) use self::{
-    open::{AnyStore, connect, open, parse, postgres, sqlite},
+    open::{AnyStore, connect, open, parse, postgres},
     refusal::was_refused,
 };
 

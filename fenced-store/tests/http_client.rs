@@ -119,7 +119,7 @@ fn an_answer_of_somebody_else_is_judged_by_its_status() {
     for (status, body, advice) in [
         (502, "<html>Bad Gateway", Advice::ReadFirst),
         (500, "{\"type\":\"about:blank\"}", Advice::ReadFirst),
-        (503, "", Advice::Retry { after: None }),
+        (503, "", Advice::ReadFirst),
         (429, "[]", Advice::Retry { after: None }),
         (302, "", Advice::GiveUp),
         (404, "{\"type\":7}", Advice::GiveUp),

@@ -15,8 +15,8 @@ create table fenced.sequence (
 comment on table fenced.sequence is
   'The number of the last transaction per resource, of the last grant that counted.';
 
--- Refuses unless this transaction has entered the resource under this grant. Its mark is locked
--- then, so it needs no lock here. Names have no space: see fenced.enter.
+-- Refuses unless this transaction has entered the resource under this grant. Its
+-- turnstile is held then, so the mark stays. Names have no space: see fenced.enter.
 create function fenced.require_entered(resource text, token bigint, holder text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin

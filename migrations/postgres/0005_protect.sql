@@ -13,7 +13,7 @@
 --   FN001, FN003 as fenced.enter raises them, for a context that was forged
 --
 -- They run after the statement and see what is really to be written, whatever other triggers have
--- changed, and on conflict do what. They share-lock the mark, so not even a forged context writes
+-- changed, and on conflict do what. They enter by themselves, so not even a forged context writes
 -- after a claim.
 --
 -- NOT stopped: session_replication_role = replica (superusers, logical replication), whoever may

@@ -75,6 +75,25 @@ async fn scripts_are_sent_where_functions_are_denied_or_unknown() {
     assert!(calls(&server, "evalsha").await >= 2);
 }
 
+/// Whoever may load libraries can take the name of ours.
+#[tokio::test]
+async fn scripts_are_sent_where_something_else_has_the_name_of_the_library() {
+    let server = Redis::start().await;
+    turn(&LockManager::connect(server.url()).await.unwrap()).await;
+    let listed: Vec<redis::Value> = server.command(&["FUNCTION", "LIST"]).await;
+    let name = format!("{listed:?}");
+    let name = name.split('"').find(|word| word.starts_with("palisade_"));
+    let () = server.command(&["FUNCTION", "FLUSH"]).await;
+    let squatter = format!(
+        "#!lua name={}\nredis.register_function('squatter', function() return 1 end)",
+        name.unwrap().trim_end_matches('\'')
+    );
+    let loaded: String = server.command(&["FUNCTION", "LOAD", &squatter]).await;
+    assert!(squatter.contains(&loaded));
+    turn(&LockManager::connect(server.url()).await.unwrap()).await;
+    assert!(calls(&server, "evalsha").await >= 2);
+}
+
 /// A server that is out of memory takes no functions. What is held can be given back all the same.
 #[tokio::test]
 async fn a_server_without_memory_for_the_functions_releases_by_script() {

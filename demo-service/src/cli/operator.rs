@@ -2,8 +2,16 @@ use clap::{Args, Subcommand, ValueEnum};
 use fenced_store::admin::Reason;
 use lock_core::{FencingToken, Issuer, ResourceName};
 
-use super::Lock;
 use crate::address::Address;
+
+/// Where a lock service is that others use, too: one in this process would have nothing to tell.
+#[derive(Args, Debug)]
+pub(crate) struct OperatedLock {
+    /// Lock service: `redis://[user:password@]HOST[:PORT][/DB]`
+    #[arg(id = "lock", long, value_name = "URL")]
+    #[arg(env = "PALISADE_LOCK", hide_env_values = true)]
+    pub(crate) address: Address,
+}
 
 /// Where a store is that has its tables already.
 #[derive(Args, Debug)]
@@ -68,7 +76,7 @@ pub(crate) enum DatabaseKind {
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
     #[command(flatten)]
-    pub(crate) lock: Lock,
+    pub(crate) lock: OperatedLock,
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -78,7 +86,7 @@ pub(crate) struct ListArgs {
 #[derive(Args, Debug)]
 pub(crate) struct InspectArgs {
     #[command(flatten)]
-    pub(crate) lock: Lock,
+    pub(crate) lock: OperatedLock,
     /// The resource, such as `account:42`
     pub(crate) resource: ResourceName,
     /// Print one JSON object on stdout
@@ -90,7 +98,7 @@ pub(crate) struct InspectArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ForceReleaseArgs {
     #[command(flatten)]
-    pub(crate) lock: Lock,
+    pub(crate) lock: OperatedLock,
     #[command(flatten)]
     pub(crate) store: OperatedStore,
     /// The resource whose holder is to lose its lease

@@ -117,7 +117,13 @@ impl Recorder {
         events[first_new..].iter().for_each(&self.0.listener);
     }
 
-    /// Takes down a request about a resource; nothing if that is not on stage.
+    /// Whether what happens to `resource` belongs to a run.
+    pub(crate) fn is_on_stage(&self, resource: &ResourceName) -> bool {
+        self.state().stages.contains_key(resource)
+    }
+
+    /// Takes down a request about a resource; nothing if that is not on stage, or if there are too
+    /// many already.
     pub(crate) fn begin_exchange(
         &self,
         resource: &ResourceName,
@@ -262,6 +268,21 @@ mod tests {
             seen,
             [granted(1), expired, granted(2), released, granted(3)]
         );
+    }
+
+    #[test]
+    fn so_many_requests_are_kept_and_all_events() {
+        let recorder = Recorder::new(|_| ());
+        let account = ResourceName::new("account:1").unwrap();
+        recorder.stage(account.clone(), 1, Act::Fenced);
+        let begin = || recorder.begin_exchange(&account, Message::default());
+        for _ in 0..EXCHANGES_MAX {
+            assert!(begin().is_some());
+        }
+        assert_eq!(begin(), None);
+        assert!(recorder.is_on_stage(&account));
+        recorder.note(&account, Some(ClientName::One), granted(1));
+        assert_eq!(recorder.events().len(), 1);
     }
 
     #[test]

@@ -6,7 +6,10 @@ use std::time::Duration;
 use axum::{
     body::{Body, Bytes, to_bytes},
     extract::{Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, Method, Version, request, response},
+    http::{
+        HeaderMap, HeaderName, HeaderValue, Method, Version, header::AUTHORIZATION, request,
+        response,
+    },
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -35,27 +38,35 @@ pub(super) async fn take_down(
     let (mut parts, body) = request.into_parts();
     let begun = Target::of(&parts).and_then(|target| {
         let client = witness::client(&parts.headers)?;
-        let exchange = recorder.begin_exchange(&target.resource, head(&parts))?;
-        Some((target, client, exchange))
+        // The request is kept as long as there are not too many; what has happened is, always.
+        let on_stage = recorder.is_on_stage(&target.resource);
+        let exchange = recorder.begin_exchange(&target.resource, head(&parts));
+        on_stage.then_some((exchange, client, target))
     });
-    let Some((target, client, exchange)) = begun else {
+    let Some((exchange, client, target)) = begun else {
         return next.run(Request::from_parts(parts, body)).await;
     };
     // Here and not in passing: the edge refuses without reading the body.
-    let Ok(Ok(asked)) = timeout(TIME_MAX, to_bytes(body, LEN_MAX)).await else {
-        return Problem::new(problems::REQUEST_TIMEOUT).into_response();
+    let asked = match timeout(TIME_MAX, to_bytes(body, LEN_MAX)).await {
+        Ok(Ok(asked)) => asked,
+        Ok(Err(_)) => return Problem::new(problems::TOO_LARGE).into_response(),
+        Err(_) => return Problem::new(problems::REQUEST_TIMEOUT).into_response(),
     };
     let token = witness::token(&parts.headers);
-    parts.extensions.insert(Taken(exchange));
+    if let Some(exchange) = exchange {
+        parts.extensions.insert(Taken(exchange));
+    }
     let request = Request::from_parts(parts, Body::from(asked.clone()));
     let (parts, body) = next.run(request).await.into_parts();
     // The gateway's own answers are whole and small.
     let body = to_bytes(body, LEN_MAX).await.unwrap_or_default();
     if target.is_write && parts.status.is_client_error() {
         let refused = refusal(&parts, token, &asked, &body);
-        recorder.note_seen(&target.resource, Some(client), Some(exchange), refused);
+        recorder.note_seen(&target.resource, Some(client), exchange, refused);
     }
-    recorder.end_exchange(exchange, text(&asked), answer(&parts, &body));
+    if let Some(exchange) = exchange {
+        recorder.end_exchange(exchange, text(&asked), answer(&parts, &body));
+    }
     Response::from_parts(parts, Body::from(body))
 }
 
@@ -126,10 +137,12 @@ fn refusal(
     }
 }
 
+/// But for what lets operators in, which the clients of the scenario have no use for.
 fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
     let pair =
         |(name, value): (&HeaderName, &HeaderValue)| (name.to_string(), text(value.as_bytes()));
-    headers.iter().map(pair).collect()
+    let shown = |(name, _): &(&HeaderName, &HeaderValue)| **name != AUTHORIZATION;
+    headers.iter().filter(shown).map(pair).collect()
 }
 
 fn text(bytes: &[u8]) -> String {

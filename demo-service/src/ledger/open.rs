@@ -2,10 +2,7 @@ use std::{error::Error as _, str::FromStr, time::Duration};
 
 use fenced_store::{Dialect, FencedStore, PgFencedStore, SqliteFencedStore};
 use sqlx::{
-    ConnectOptions, Connection, Executor, Pool,
-    pool::PoolOptions,
-    postgres::PgConnectOptions,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode},
+    ConnectOptions, Connection, Executor, Pool, pool::PoolOptions, postgres::PgConnectOptions,
 };
 use tokio::time::timeout;
 
@@ -43,7 +40,7 @@ pub(crate) async fn open(address: &Address) -> Result<AnyStore, Failure> {
             open_pool(postgres(address)?, address).await?,
         )),
         "sqlite" => {
-            let options = sqlite(address)?.create_if_missing(true);
+            let options = SqliteFencedStore::recommended(parse(address)?).create_if_missing(true);
             Ok(AnyStore::Sqlite(open_pool(options, address).await?))
         }
         _ => Err(Failure::Usage(format!(
@@ -56,14 +53,6 @@ pub(crate) async fn open(address: &Address) -> Result<AnyStore, Failure> {
 pub(crate) fn postgres(address: &Address) -> Result<PgConnectOptions, Failure> {
     let lock_timeout = ("lock_timeout", PATIENCE.as_millis());
     Ok(parse::<PgConnectOptions>(address)?.options([lock_timeout]))
-}
-
-/// A file that is there.
-pub(crate) fn sqlite(address: &Address) -> Result<SqliteConnectOptions, Failure> {
-    let options: SqliteConnectOptions = parse(address)?;
-    Ok(options
-        .journal_mode(SqliteJournalMode::Wal)
-        .busy_timeout(PATIENCE))
 }
 
 /// What sqlx says about a URL may quote it, password and all; so it is not passed on.

@@ -64,7 +64,7 @@ fn curl(request: &Message, gateway: &str) -> String {
         }
     }
     if !request.body.is_empty() {
-        lines.push(format!("--data {}", quoted(&request.body)));
+        lines.push(format!("--data-raw {}", quoted(&request.body)));
     }
     lines.join(" \\\n  ")
 }
@@ -94,7 +94,7 @@ mod tests {
             command,
             "curl -sS -i -X PUT 'http://127.0.0.1:1/v1/accounts/1' \\\n  \
              -H 'fencing-token: 33;res=\"it'\\''s\"' \\\n  \
-             --data '{\"balance\":1}'\\'';$(x)'"
+             --data-raw '{\"balance\":1}'\\'';$(x)'"
         );
     }
 }

@@ -9,6 +9,7 @@ use super::{
     store::{Operated, on_any, open},
 };
 use crate::{
+    address::Address,
     cli::{ForceReleaseArgs, InspectArgs, ListArgs, millis},
     console::Console,
     events::seconds,
@@ -16,9 +17,17 @@ use crate::{
     gateway,
 };
 
+async fn connect(address: &Address) -> Result<LockManager, Failure> {
+    if address.scheme() == "memory" {
+        let why = "--lock memory: is of this process alone; say which one the service uses";
+        return Err(Failure::Usage(why.into()));
+    }
+    gateway::connect(address, InitialToken::default()).await
+}
+
 /// Tells everything that is held or waited for.
 pub(crate) async fn list(args: ListArgs) -> Result<(), Failure> {
-    let locks = gateway::connect(&args.lock.address, InitialToken::default()).await?;
+    let locks = connect(&args.lock.address).await?;
     let listed = locks.list().await.map_err(|error| lost(&error))?;
     if args.json {
         let listed = listed
@@ -38,7 +47,7 @@ pub(crate) async fn list(args: ListArgs) -> Result<(), Failure> {
 
 /// Tells who holds one resource.
 pub(crate) async fn inspect(args: InspectArgs) -> Result<(), Failure> {
-    let locks = gateway::connect(&args.lock.address, InitialToken::default()).await?;
+    let locks = connect(&args.lock.address).await?;
     let inspection = locks.inspect(&args.resource).await;
     let inspection = inspection.map_err(|error| lost(&error))?;
     Console::Stdout.line(match args.json {
@@ -54,7 +63,7 @@ pub(crate) async fn force_release(args: ForceReleaseArgs) -> Result<(), Failure>
     let address = &args.store.address;
     let what = format!("Whoever holds {resource} loses its lease, and is shut out of {address}.");
     consent::ask(args.consent, what, resource.as_str()).await?;
-    let locks = gateway::connect(&args.lock.address, InitialToken::default()).await?;
+    let locks = connect(&args.lock.address).await?;
     let forced = on_any!(open(address).await?, store => shut_out(&locks, store, &resource).await?);
     let said = match (&forced, args.json) {
         (ForceReleased::Ended { holder, revocation }, true) => json!({

@@ -1,10 +1,10 @@
 use fenced_store::{MySqlFencedStore, PgFencedStore, SqliteFencedStore};
-use sqlx::mysql::MySqlConnectOptions;
+use sqlx::{mysql::MySqlConnectOptions, sqlite::SqliteConnectOptions};
 
 use crate::{
     address::Address,
     failure::Failure,
-    ledger::{connect, parse, postgres, sqlite},
+    ledger::{connect, parse, postgres},
 };
 
 /// A store that operators work on. It has its tables already.
@@ -39,9 +39,10 @@ pub(super) async fn open(address: &Address) -> Result<Operated, Failure> {
             let store = connect(postgres(address)?, address, ASK).await?;
             Ok(Operated::Postgres(store))
         }
-        "sqlite" => Ok(Operated::Sqlite(
-            connect(sqlite(address)?, address, ASK).await?,
-        )),
+        "sqlite" => {
+            let options: SqliteConnectOptions = parse(address)?;
+            Ok(Operated::Sqlite(connect(options, address, ASK).await?))
+        }
         "mysql" | "mariadb" => {
             let options: MySqlConnectOptions = parse(address)?;
             Ok(Operated::MySql(connect(options, address, ASK).await?))

@@ -216,6 +216,7 @@ fn command(args: &WorkerArgs) -> io::Result<Command> {
         // The addresses of the servers, and the passwords in them, are none of its business.
         .env_remove("PALISADE_LOCK")
         .env_remove("PALISADE_STORE")
+        .env_remove("PALISADE_ADMIN_TOKEN")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         // A group of its own: Ctrl-C is for the scenario, which then ends its clients.

@@ -1,5 +1,7 @@
 //! A gateway of one test, and a client that hides nothing of the answers.
 
+use std::time::Duration;
+
 use e2e::process::Process;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
@@ -74,7 +76,9 @@ impl Gateway {
             .split(' ')
             .next()
             .unwrap();
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        // The gateway closes what is idle for 15 s: a request that goes out in that moment fails.
+        let http = reqwest::Client::builder().pool_idle_timeout(Duration::from_secs(5));
+        let http = http.no_proxy().build().unwrap();
         Self {
             process,
             url: url.to_owned(),

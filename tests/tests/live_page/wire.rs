@@ -67,7 +67,10 @@ async fn a_forged_write_is_found_and_opened_with_the_keyboard_alone() {
     assert_eq!(page.browser.script(pressed).await, true);
 
     let command = page.text("#fenced .curl").await;
-    assert!(command.contains("--data '{\"balance\":0}'"), "{command}");
+    assert!(
+        command.contains("--data-raw '{\"balance\":0}'"),
+        "{command}"
+    );
     let said = in_a_shell(command).await;
     assert!(said.starts_with("HTTP/1.1 403 "), "{said}");
     assert!(

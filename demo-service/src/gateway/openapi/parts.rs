@@ -22,7 +22,7 @@ use crate::gateway::{accounts, problems, request_id, transfers};
 const FENCING_TOKEN: &str = concat!(
     r"^[1-9][0-9]{0,14}(;[a-z]{3}=(",
     r#""[!#-\[\]-~]+""#,
-    r"|[1-9][0-9]{0,14}|[a-z][-a-z0-9_.*]*|:[A-Za-z0-9+/=]+:))+$",
+    r"|[1-9][0-9]{0,14}|[A-Za-z][-A-Za-z0-9_.]*|:[A-Za-z0-9+/=]+:))+$",
 );
 
 /// An endpoint that is being described.

@@ -60,13 +60,18 @@ async function refresh() {
 
 const drawAll = () => Promise.all(sections.map(draw));
 const drawn = new Map();
+// Answers may overtake each other: what was asked for last counts.
+const asked = new Map();
 
 async function draw(section) {
   const moment = replay.moment();
   const until = moment === null ? "" : `?until_ms=${Math.round(moment)}`;
+  const mine = (asked.get(section) ?? 0) + 1;
+  asked.set(section, mine);
   const answer = await fetch(`live/picture/${section.id}${until}`);
   const link = section.querySelector("a.svg");
   const svg = answer.status === 200 ? await answer.text() : "";
+  if (asked.get(section) !== mine) { return; }
   const picture = section.querySelector(".picture");
   // A picture that is the same stays, so that what somebody is about to click stays where it is.
   if (drawn.get(section) !== svg) {

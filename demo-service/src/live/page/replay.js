@@ -8,6 +8,7 @@ const button = byId("play-again");
 /** `times()` are those of the events; `look(moment)` shows one, null shows all that there is. */
 export function startReplay(times, look) {
   let moment = null;
+  // The turn that plays, so that one that was stopped while it waited does not go on.
   let playing = null;
   const end = () => Math.max(0, ...times());
 
@@ -17,7 +18,6 @@ export function startReplay(times, look) {
     byId("moment-shown").textContent = seconds(moment ?? end());
   };
   const stop = () => {
-    if (playing !== null) { cancelAnimationFrame(playing); }
     playing = null;
     button.textContent = "▶ Play again";
   };
@@ -40,14 +40,17 @@ export function startReplay(times, look) {
     button.textContent = "❚❚ Hold";
     let at = moment ?? 0;
     let before = performance.now();
+    const turn = {};
     const frame = async (now) => {
+      if (playing !== turn) { return; }
       at += Math.max(0, now - before) * Number(byId("speed").value);
       before = now;
       await lookAt(at);
-      if (playing === null) { return; }
-      if (moment === null) { stop(); } else { playing = requestAnimationFrame(frame); }
+      if (playing !== turn) { return; }
+      if (moment === null) { stop(); } else { requestAnimationFrame(frame); }
     };
-    playing = requestAnimationFrame(frame);
+    playing = turn;
+    requestAnimationFrame(frame);
   });
 
   return {

@@ -12,8 +12,9 @@
 //!
 //! /// Writes as long as the lease was not somebody else's in the meantime.
 //! async fn deposit(url: &str, credential: &Credential) -> Result<(), WriteError> {
-//!     let request = reqwest::Client::new().put(url).body("10");
-//!     match client::send(request, credential).await {
+//!     // What another address says, says nothing about this write.
+//!     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
+//!     match client::send(http.put(url).body("10"), credential).await {
 //!         Ok(_) => Ok(()), // 2xx, and the store has compared the token
 //!         Err(WriteError::Refused(refusal)) if refusal.advice() == Advice::AcquireAgain => {
 //!             // The lease has ended: forget what was computed, acquire and read again.

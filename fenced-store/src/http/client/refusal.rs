@@ -61,8 +61,9 @@ impl Refusal {
 
     /// What to do about it.
     ///
-    /// Of a problem that we do not know only the status is looked at: 429 and 503 say that nothing
-    /// was done, other 5xx leave it open.
+    /// Of a problem that we do not know only the status is looked at: 429 says that nothing was
+    /// done, 5xx leave it open. That is so of 503, too: proxies answer it for a service that has
+    /// gone away with the request.
     #[must_use]
     pub fn advice(&self) -> Advice {
         let Some(kind) = self.kind() else {
@@ -84,7 +85,7 @@ impl Refusal {
 
     fn advice_by_status(&self) -> Advice {
         match self.status {
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => self.retry(),
+            StatusCode::TOO_MANY_REQUESTS => self.retry(),
             status if status.is_server_error() => Advice::ReadFirst,
             _ => Advice::GiveUp,
         }

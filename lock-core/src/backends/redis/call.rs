@@ -79,7 +79,11 @@ impl Request for Call {
         let denied = match link.run(&self.command).await {
             // Asked for the first time, or after a loss.
             Err(error) if says(&error, "function not found") => match load_library(link).await {
-                Ok(()) => return link.run(&self.command).await,
+                Ok(()) => match link.run(&self.command).await {
+                    // Deleted in this moment, or our library's name is taken by something else.
+                    Err(error) if says(&error, "function not found") => error,
+                    answer => return answer,
+                },
                 Err(error) if breaks_connection(&error) => return Err(error),
                 Err(error) => error,
             },
