@@ -109,7 +109,8 @@ impl MariaDb {
 
     fn program(&self, name: &str) -> Command {
         let mut command = Command::new(name);
-        command.current_dir(&self.dir);
+        // A server that starts deletes the temporary tables that it finds, of others too.
+        command.current_dir(&self.dir).env("TMPDIR", &self.dir);
         if let Some(account) = &self.account {
             account.run(&mut command);
         }
