@@ -4,7 +4,7 @@ mod request;
 use std::{fmt, pin::Pin};
 
 pub use self::{
-    answer::{Attempt, Forced, HolderView, Inspection, Listed, Released, Renewed},
+    answer::{Attempt, Forced, HolderView, Inspection, Listed, Released, Renewed, Standing},
     request::{AcquireRequest, AttemptId, AttemptRef, RenewRequest, Upkeep, Wait},
 };
 use crate::{
@@ -86,6 +86,13 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///     them it is [`Attempt::Held`]; who waits in line is passed. Sent again it is the same grant.
 ///     Each lease is renewed, released and cancelled by itself. Names with a common `{tag}` are
 ///     always of one place.
+/// 21. **Retire** (`a_retired_service_grants_nothing`, `waiters_of_a_retired_service_are_told`,
+///     `a_reinstated_service_is_above_its_floor`). Once [`retire`](LockBackend::retire) has
+///     returned, no token is drawn: what would draw one is [`ErrorKind::Retired`], and waiters are
+///     told so when it would be their turn. Living leases go on: they are replayed, renewed,
+///     released and looked at. The last token that it names is no less than any that was issued.
+///     Once [`reinstate`](LockBackend::reinstate) has returned, every token is at least its floor,
+///     and greater than all before. Both may be sent again.
 ///
 /// # Cancel safety
 /// `acquire` as clause 9 says. The other methods may be dropped at any await; they may or may not
@@ -168,6 +175,32 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
         let resource = requests.first().map(|request| &request.attempt.resource);
         unsupported(self.kind(), Operation::Acquire, resource)
+    }
+
+    /// Whether the service grants, and what it has issued. Changes nothing.
+    fn standing(&self) -> BoxFuture<'_, Result<Standing, Error>> {
+        unsupported(self.kind(), Operation::Standing, None)
+    }
+
+    /// Takes the whole service out of service, for all its clients and until it is reinstated.
+    ///
+    /// Leases end as they would. Where the service is of several parts they are retired one after
+    /// the other: after an error some may be, and it is to be sent again.
+    fn retire(&self) -> BoxFuture<'_, Result<Standing, Error>> {
+        unsupported(self.kind(), Operation::Retire, None)
+    }
+
+    /// Puts the whole service into service: tokens of every resource are at least `floor` from then
+    /// on. A service that was never retired is only lifted.
+    ///
+    /// Where the service is of several parts they are reinstated one after the other: after an
+    /// error some may be, and it is to be sent again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::FloorImplausible`] with nothing changed in the part that says so.
+    fn reinstate(&self, floor: FencingToken) -> BoxFuture<'_, Result<Standing, Error>> {
+        let _ = floor;
+        unsupported(self.kind(), Operation::Reinstate, None)
     }
 
     /// A number of the part of the service that keeps this resource.

@@ -61,6 +61,8 @@ pub enum Extension {
     List,
     /// Several resources may be acquired in one step.
     Together,
+    /// The whole service may be taken out of service, and be put back above a floor.
+    Retire,
 }
 
 impl Extension {
@@ -74,6 +76,7 @@ impl Extension {
         Self::ForceRelease,
         Self::List,
         Self::Together,
+        Self::Retire,
     ];
 }
 

@@ -51,6 +51,8 @@ pub enum ErrorKind {
     ConfigMismatch,
     /// Fewer replicas than were asked for got the grant in time, and it was given back: try again.
     TooFewReplicas,
+    /// The lock service was taken out of service: another one has taken its place.
+    Retired,
     /// The manager has been shut down.
     ShutDown,
 }
@@ -75,6 +77,12 @@ pub enum Operation {
     List,
     /// Ending a lease of somebody else.
     ForceRelease,
+    /// Looking at the service as a whole.
+    Standing,
+    /// Taking the service out of service.
+    Retire,
+    /// Putting the service into service above a floor.
+    Reinstate,
 }
 
 /// Whether the failed operation may have taken effect on the lock service.
@@ -198,6 +206,7 @@ impl ErrorKind {
             Self::TokensExhausted => "the tokens are used up",
             Self::ConfigMismatch => "the lock service is configured differently",
             Self::TooFewReplicas => "too few replicas have the grant",
+            Self::Retired => "the lock service is retired, another one has taken its place",
             Self::ShutDown => "the lock manager has been shut down",
         }
     }
@@ -214,6 +223,9 @@ impl Operation {
             Self::Inspect => "inspect",
             Self::List => "list",
             Self::ForceRelease => "force-release",
+            Self::Standing => "look at the service",
+            Self::Retire => "retire",
+            Self::Reinstate => "reinstate",
         }
     }
 }

@@ -31,7 +31,7 @@ pub use self::backends::redis;
 pub use self::{
     backend::{
         AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Forced, HolderView, Inspection,
-        Listed, LockBackend, Released, RenewRequest, Renewed, Upkeep, Wait,
+        Listed, LockBackend, Released, RenewRequest, Renewed, Standing, Upkeep, Wait,
     },
     capabilities::{Capabilities, Extension, Fairness, Fencing, Waking},
     clock::{Clock, Moment, SystemClock},

@@ -101,6 +101,16 @@ impl Inspection {
     }
 }
 
+/// Whether a lock service as a whole grants, and what it has issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a state and a number, no more")]
+pub struct Standing {
+    /// Whether it was taken out of service: then it grants nothing until it is reinstated.
+    pub retired: bool,
+    /// No token that was issued is greater; `None` if none can have been.
+    pub last: Option<FencingToken>,
+}
+
 /// One entry of a list of what is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(

@@ -40,6 +40,7 @@ mod holding;
 mod holds;
 mod operating;
 mod options;
+mod retiring;
 mod together;
 mod waiting;
 
@@ -64,6 +65,10 @@ pub use self::{
     options::{
         lock_delay_ends_with_release, lock_delay_follows_expiry, metadata_is_shown, queue_limit,
         reserved_tokens_are_nobody_elses,
+    },
+    retiring::{
+        a_reinstated_service_is_above_its_floor, a_retired_service_grants_nothing,
+        waiters_of_a_retired_service_are_told,
     },
     together::{
         together_compares_places, together_is_all_or_none, together_is_cancelled_one_by_one,
@@ -113,7 +118,8 @@ macro_rules! conformance_tests {
             holds_are_lost_together force_release_revokes force_release_hands_on
             list_shows_what_is_held together_is_all_or_none together_is_replayed
             together_compares_places together_names_each_once
-            together_is_cancelled_one_by_one);
+            together_is_cancelled_one_by_one a_retired_service_grants_nothing
+            waiters_of_a_retired_service_are_told a_reinstated_service_is_above_its_floor);
     };
     (@cases $module:ident, $harness:expr, $($case:ident)+) => {
         mod $module {

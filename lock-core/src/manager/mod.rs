@@ -13,6 +13,7 @@ mod owner;
 mod retry;
 mod settings;
 mod several;
+mod standing;
 mod stats;
 mod status;
 mod together;

@@ -8,6 +8,7 @@
 
 pub mod checking;
 pub mod cohort;
+pub mod handover;
 pub mod queue;
 pub mod redlock;
 mod set;

@@ -18,7 +18,7 @@ use crate::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
     ErrorKind, Extension, Fairness, Fencing, FencingToken, Forced, Grant, InitialToken, Inspection,
     Listed, LockBackend, Moment, Operation, Released, RenewRequest, Renewed, ResourceName,
-    Sequencer, Wait, Waking,
+    Sequencer, Standing, Wait, Waking,
 };
 
 /// The kind that errors name and the default issuer.
@@ -187,6 +187,21 @@ impl LockBackend for MemoryBackend {
             answer.map_err(|refusal| refusal.error(Operation::Acquire))
         })
     }
+
+    fn standing(&self) -> BoxFuture<'_, Result<Standing, Error>> {
+        Box::pin(async move { Ok(self.table().standing()) })
+    }
+
+    fn retire(&self) -> BoxFuture<'_, Result<Standing, Error>> {
+        Box::pin(async move { Ok(self.table().retire()) })
+    }
+
+    fn reinstate(&self, floor: FencingToken) -> BoxFuture<'_, Result<Standing, Error>> {
+        Box::pin(async move {
+            let reinstated = self.table().reinstate(floor, self.clock.unix_time());
+            reinstated.map_err(|refusal| refusal.error(Operation::Reinstate))
+        })
+    }
 }
 
 impl fmt::Debug for MemoryBackend {
@@ -205,6 +220,7 @@ impl Refusal {
             ),
             Self::TokensExhausted => (ErrorKind::TokensExhausted, None),
             Self::QueueFull => (ErrorKind::QueueFull, None),
+            Self::Retired => (ErrorKind::Retired, None),
         };
         let error = Error::new(kind, operation, KIND);
         match why {

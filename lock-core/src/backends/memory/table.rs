@@ -11,8 +11,8 @@ use tokio::sync::{Notify, oneshot};
 use self::{counter::Counter, held::Held, line::Line};
 use super::ended::Ended;
 use crate::{
-    AcquireRequest, AttemptRef, Grant, HolderView, InitialToken, Inspection, Lease, Listed, Moment,
-    RenewRequest, Renewed, ResourceName, Wait,
+    AcquireRequest, AttemptRef, FencingToken, Grant, HolderView, InitialToken, Inspection, Lease,
+    Listed, Moment, RenewRequest, Renewed, ResourceName, Standing, Wait,
 };
 
 /// Leases, lines and the counter: a state machine without time or tasks of its own.
@@ -64,6 +64,7 @@ pub(super) enum Refusal {
     FloorImplausible { greatest: u64 },
     TokensExhausted,
     QueueFull,
+    Retired,
 }
 
 impl Table {
@@ -153,6 +154,24 @@ impl Table {
             holder.is_some() || *waiters > Some(0)
         };
         listed.filter(is_used).collect()
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        self.counter.standing()
+    }
+
+    pub(super) fn retire(&mut self) -> Standing {
+        self.counter.retire();
+        self.standing()
+    }
+
+    pub(super) fn reinstate(
+        &mut self,
+        floor: FencingToken,
+        unix_time: Duration,
+    ) -> Result<Standing, Refusal> {
+        self.counter.reinstate(floor, unix_time)?;
+        Ok(self.standing())
     }
 
     /// Takes an attempt out of the line; false if it is not in it.

@@ -45,6 +45,7 @@ pub(super) enum Refusal {
     Missing,
     Implausible { greatest: u64 },
     Exhausted,
+    Retired,
     BrokenCounter { why: String },
     BrokenLease,
 }
@@ -86,6 +87,14 @@ pub(super) enum ReleasedWord {
 pub(super) enum ForcedWord {
     Ended { revocation: FencingToken },
     NotHeld,
+    Refused(Refusal),
+}
+
+/// What `standing.lua`, `retire.lua` and `reinstate.lua` answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum StandingWord {
+    Serving { last: u64 },
+    Retired { last: u64 },
     Refused(Refusal),
 }
 
@@ -144,6 +153,7 @@ impl Refusal {
                 greatest: number(greatest)?,
             }),
             ["exhausted"] => Ok(Self::Exhausted),
+            ["retired"] => Ok(Self::Retired),
             ["broken_counter", why] => Ok(Self::BrokenCounter {
                 why: why.to_owned(),
             }),
@@ -222,6 +232,21 @@ impl ForcedWord {
                 revocation: number(revocation)?,
             },
             ["not_held"] => Self::NotHeld,
+            ref other => Self::Refused(Refusal::read(other)?),
+        })
+    }
+}
+
+impl StandingWord {
+    pub(super) fn parse(answer: Value) -> RedisResult<Self> {
+        let words = words(answer)?;
+        Ok(match as_strs(&words)[..] {
+            ["serving", last] => Self::Serving {
+                last: number(last)?,
+            },
+            ["retired", last] => Self::Retired {
+                last: number(last)?,
+            },
             ref other => Self::Refused(Refusal::read(other)?),
         })
     }

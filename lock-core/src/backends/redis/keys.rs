@@ -64,6 +64,11 @@ impl Keys {
         ResourceName::new(name).ok()
     }
 
+    /// The token counter of a shard.
+    pub(super) fn counter(&self, shard: u16) -> Key<'_> {
+        Key([self.base(shard), "counter", "", "", ""])
+    }
+
     fn base(&self, shard: u16) -> &str {
         &self.bases[usize::from(shard)]
     }

@@ -65,6 +65,14 @@
 //! or cancelling single ones does not end the lease any more: it ends when it is released as a
 //! whole, or when nobody renews it.
 //!
+//! # Out of service
+//! Of a service that was [retired](crate::LockBackend::retire) the counters hold `retired:LAST`,
+//! which no command counts up, so that nobody is granted anything, clients of older versions
+//! neither (to them the counter is broken). Waiters learn of it when it would be their turn. Where
+//! counters follow the clock, LAST is no less than the clock was, so it covers what a failover may
+//! have lost. NOT guaranteed is that a service stays retired over a loss of its state: it grants
+//! again then, and the store takes none of that.
+//!
 //! # Memory
 //! Renew, release and cancel run when the server is out of memory (`noeviction`), acquire does not.
 //! An `allkeys-*` eviction policy would evict counters: a server with one is refused, and so are a
@@ -95,6 +103,7 @@ mod sentinel;
 mod service;
 mod service_url;
 mod slots;
+mod standing;
 mod tls;
 mod together;
 

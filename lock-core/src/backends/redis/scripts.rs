@@ -51,11 +51,14 @@ scripts! {
     FORCE_RELEASE = "force_release";
     INSPECT = "inspect";
     REWRITE = "rewrite";
+    STANDING = "standing";
+    RETIRE = "retire";
+    REINSTATE = "reinstate";
 }
 
 /// The parts that scripts have in common or try first, in the order in which they build on each
 /// other.
-const PARTS: [(&str, &str); 7] = [
+const PARTS: [(&str, &str); 8] = [
     part!("uncontended_acquire"),
     part!("line_up"),
     part!("uncontended_release"),
@@ -63,6 +66,7 @@ const PARTS: [(&str, &str); 7] = [
     part!("shared"),
     part!("tokens"),
     part!("queue"),
+    part!("retired"),
 ];
 
 impl Script {

@@ -228,6 +228,7 @@ pub(super) fn refused(refusal: Refusal, operation: Operation) -> Error {
         Refusal::Exhausted => {
             error(ErrorKind::TokensExhausted).because("use another prefix, and seal the store")
         }
+        Refusal::Retired => error(ErrorKind::Retired),
         Refusal::BrokenCounter { why } => error(ErrorKind::CounterBroken).because(why),
         Refusal::BrokenLease => {
             error(ErrorKind::Refused).because("the key of the lease holds something else")

@@ -24,7 +24,8 @@
 --       | {"granted", token, left_ms, state, reserved} | {"again", token, left_ms, state, reserved}
 --       | {"held", left_ms}
 --       | {"waiting", left_ms, now_ms, place} | {"full"} | {"more"} | {"ended"} | {"missing"}
---       | {"implausible", greatest} | {"exhausted"} | {"broken_counter", why} | {"broken_lease"}
+--       | {"implausible", greatest} | {"exhausted"} | {"retired"} | {"broken_counter", why}
+--       | {"broken_lease"}
 --
 -- Idempotent: sent again by the holder of a living lease it returns the same token, its state and
 -- the time left, and extends and lifts nothing; sent again by a waiter it keeps its place. A free

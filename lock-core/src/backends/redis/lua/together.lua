@@ -19,7 +19,7 @@
 --
 -- Returns {"granted", token, left_ms, state, ..} with these three for each, in order
 --       | {"held", left_ms} | {"ended"} | {"missing"} | {"implausible", greatest} | {"exhausted"}
---       | {"broken_counter", why} | {"broken_lease"}
+--       | {"retired"} | {"broken_counter", why} | {"broken_lease"}
 --
 -- Idempotent: what this holder has already keeps its token, its end and its state. Does not look at
 -- the lines of waiters: a resource that is free although somebody waits has only waiters out of

@@ -4,6 +4,20 @@
 
 local function clock() return time[1] * 100000 + math.floor(time[2] / 10) end
 
+-- What the counter becomes so that the next token is at least `floor`, or nil and what is wrong.
+local function lifted(counter, floor)
+  local initial = tonumber(ARGV[1])
+  if ARGV[1] == "raise" then counter = math.max(counter, clock()) end
+  floor = tonumber(floor)
+  if floor and floor - 1 > counter then
+    local greatest = initial and counter + MAX_JUMP or clock() + MAX_LEAD
+    greatest = math.min(greatest, TOKEN_MAX)
+    if floor > greatest then return nil, {"implausible", text(greatest)} end
+    counter = floor - 1
+  end
+  return counter
+end
+
 -- The counter as it is to be before the next token is drawn, or nil and the answer that says what
 -- is wrong. With `start` a missing one begins. Changes nothing.
 local function counter_before(floor, reserve, start)
@@ -11,22 +25,15 @@ local function counter_before(floor, reserve, start)
   if type(stored) == "table" then return nil, {"broken_counter", "its key holds something else"} end
   if not stored and not start then return nil, {"missing"} end
   if stored and (#stored > 15 or not stored:match("^%d+$")) then
+    if stored:match("^retired:") then return nil, {"retired"} end
     return nil, {"broken_counter", "it is not a whole number of at most 15 digits"}
   end
   if stored and redis.call("PTTL", KEYS[1]) ~= -1 then
     return nil, {"broken_counter", "it has a time to live and would be lost"}
   end
-  local initial = tonumber(ARGV[1])
-  local counter = tonumber(stored) or (initial or clock()) - 1
-  local least = counter
-  if ARGV[1] == "raise" then least = math.max(least, clock()) end
-  floor = tonumber(floor)
-  if floor and floor - 1 > least then
-    local greatest = initial and counter + MAX_JUMP or clock() + MAX_LEAD
-    greatest = math.min(greatest, TOKEN_MAX)
-    if floor > greatest then return nil, {"implausible", text(greatest)} end
-    least = floor - 1
-  end
+  local counter = tonumber(stored) or (tonumber(ARGV[1]) or clock()) - 1
+  local least, wrong = lifted(counter, floor)
+  if not least then return nil, wrong end
   if least + reserve > TOKEN_MAX then return nil, {"exhausted"} end
   return {least = least, lift = not stored or least > counter, first = text(least + 1)}
 end

@@ -1,0 +1,138 @@
+use super::{Acquisition, Handover, Mark, State, Step};
+
+/// One step of an acquisition, or of whoever hands over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Action {
+    /// A service grants.
+    Grant(usize, usize),
+    /// The token is claimed in the store.
+    Claim(usize),
+    /// Somebody begins to hand over to this service.
+    Begin(usize),
+    /// The next step of the handover.
+    Go(Step),
+    /// Whoever hands over was killed, and begins again.
+    BeginAgain,
+}
+
+impl Handover {
+    pub(super) fn possible(&self, state: &State, actions: &mut Vec<Action>) {
+        for (index, acquisition) in state.acquisitions.iter().enumerate() {
+            match acquisition {
+                // Acquisitions are alike: they begin in the order of their numbers.
+                Acquisition::Idle => {
+                    if index == 0 || state.acquisitions[index - 1] != Acquisition::Idle {
+                        let grants = |service: &usize| !state.services[*service].retired;
+                        let grants = (0..2).filter(grants);
+                        actions.extend(grants.map(|service| Action::Grant(index, service)));
+                    }
+                }
+                Acquisition::Granted { .. } => actions.push(Action::Claim(index)),
+                Acquisition::Claimed { .. } | Acquisition::Refused => {}
+            }
+        }
+        // Who turns back does not finish what was begun.
+        if state.handovers < self.handovers {
+            actions.push(Action::Begin(1 - state.to));
+        }
+        if let Some(step) = self.steps.get(state.next) {
+            actions.push(Action::Go(*step));
+            if state.next > 0 && state.restarts < self.restarts {
+                actions.push(Action::BeginAgain);
+            }
+        }
+    }
+
+    pub(super) fn take(&self, state: &mut State, action: Action) {
+        match action {
+            Action::Grant(index, by) => {
+                let service = &mut state.services[by];
+                service.last += 1;
+                let token = service.last;
+                state.grants += 1;
+                let order = state.grants;
+                let in_place = by == state.to && self.is_done(state);
+                let in_place = in_place.then_some(state.handovers);
+                state.acquisitions[index] = Acquisition::Granted {
+                    by,
+                    token,
+                    order,
+                    in_place,
+                };
+                state.came_back |= by == 0 && state.handovers == 2 && self.is_done(state);
+            }
+            Action::Claim(index) => self.claim(state, index),
+            Action::Begin(to) => {
+                state.to = to;
+                state.next = 0;
+                state.handovers += 1;
+            }
+            Action::Go(step) => {
+                state.next += 1;
+                go(state, step);
+            }
+            Action::BeginAgain => {
+                state.next = 0;
+                state.floor = 0;
+                state.restarts += 1;
+            }
+        }
+    }
+
+    /// The rule of the store.
+    fn claim(&self, state: &mut State, index: usize) {
+        let Acquisition::Granted {
+            by,
+            token,
+            order,
+            in_place,
+        } = state.acquisitions[index]
+        else {
+            return;
+        };
+        let raises = |mark: Mark| mark.issuer == by && token > mark.token;
+        let accepted = state.issuer == by && state.mark.is_none_or(raises);
+        let others = state.acquisitions;
+        if accepted {
+            let is_later = |other: &Acquisition| match other {
+                Acquisition::Claimed { order: its } => *its > order,
+                _ => false,
+            };
+            state.late_claim |= others.iter().any(is_later);
+            state.mark = Some(Mark { issuer: by, token });
+            state.acquisitions[index] = Acquisition::Claimed { order };
+        } else {
+            let is_latest = order == state.grants;
+            let in_place = in_place == Some(state.handovers) && self.is_done(state);
+            state.locked_out |= is_latest && in_place;
+            state.acquisitions[index] = Acquisition::Refused;
+        }
+    }
+}
+
+fn go(state: &mut State, step: Step) {
+    let (to, from) = (state.to, 1 - state.to);
+    let above_the_mark = state.mark.map_or(0, |mark| mark.token) + 1;
+    match step {
+        Step::Retire => state.services[from].retired = true,
+        Step::Look => {
+            let issued = state.services.iter().map(|service| service.last + 1);
+            state.floor = issued.fold(above_the_mark, std::cmp::max);
+        }
+        Step::LookAtTheMark => state.floor = above_the_mark,
+        Step::Reinstate => {
+            let service = &mut state.services[to];
+            service.last = std::cmp::max(service.last, state.floor.saturating_sub(1));
+            service.retired = false;
+        }
+        Step::ChangeIssuer => state.issuer = to,
+        Step::SealMark => {
+            let sealed = state.mark.filter(|mark| mark.issuer == from);
+            if let Some(mark) = sealed {
+                let token = std::cmp::max(mark.token, state.floor.saturating_sub(1));
+                state.mark = Some(Mark { issuer: to, token });
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! In which order one lock service takes the place of another; and every step is needed.
+#![forbid(unsafe_code)]
+
+use models::{
+    checking::{assert_breaks, assert_holds},
+    handover::{
+        Handover,
+        Step::{self, ChangeIssuer, Look, LookAtTheMark, Reinstate, Retire, SealMark},
+    },
+};
+
+const LATE: &str = "no late claim";
+const GETS_IN: &str = "the latest gets in";
+
+fn with(steps: &[Step]) -> Handover {
+    Handover::there_and_back().with_steps(steps)
+}
+
+fn without(step: Step) -> Handover {
+    Handover::there_and_back().without(step)
+}
+
+#[test]
+fn as_built() {
+    assert_holds("as built", Handover::there_and_back());
+}
+
+/// Nobody is turned away in the meantime but by the store: that is all the difference.
+#[test]
+fn the_floor_comes_last() {
+    let steps = [Retire, Look, ChangeIssuer, SealMark, Reinstate];
+    assert_holds("the floor comes last", with(&steps));
+}
+
+#[test]
+fn the_old_service_is_retired_last() {
+    let steps = [Look, ChangeIssuer, SealMark, Reinstate, Retire];
+    assert_breaks("retired last", LATE, with(&steps));
+}
+
+#[test]
+fn the_floor_is_chosen_before_the_old_service_is_retired() {
+    let steps = [Look, Retire, Reinstate, ChangeIssuer, SealMark];
+    assert_breaks("chosen first", LATE, with(&steps));
+}
+
+#[test]
+fn the_old_service_is_not_retired() {
+    assert_breaks("not retired", LATE, without(Retire));
+}
+
+#[test]
+fn the_floor_is_above_the_mark_alone() {
+    let steps = [Retire, LookAtTheMark, Reinstate, ChangeIssuer, SealMark];
+    assert_breaks("above the mark alone", LATE, with(&steps));
+}
+
+#[test]
+fn the_new_service_has_no_floor() {
+    let steps = [Retire, Look, ChangeIssuer, SealMark];
+    assert_breaks("no floor", GETS_IN, with(&steps));
+}
+
+#[test]
+fn the_issuer_stays() {
+    assert_breaks("the issuer stays", GETS_IN, without(ChangeIssuer));
+}
+
+#[test]
+fn the_mark_is_not_sealed() {
+    assert_breaks("not sealed", GETS_IN, without(SealMark));
+}
+
+#[test]
+fn the_mark_is_sealed_before_the_issuer_changes() {
+    let steps = [Retire, Look, Reinstate, SealMark, ChangeIssuer];
+    assert_breaks("the mark first", GETS_IN, with(&steps));
+}
