@@ -2,8 +2,11 @@
 
 use std::{error::Error as _, time::Duration};
 
+use fenced_store::http::{
+    FENCING_TOKEN, Malformed,
+    client::{Credential, Refusal, Sender, WriteError},
+};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
-use serde::Deserialize;
 
 use crate::{
     cli::millis,
@@ -15,7 +18,7 @@ use crate::{
 /// A client of one gateway.
 #[derive(Clone, Debug)]
 pub(crate) struct GatewayClient {
-    http: reqwest::Client,
+    http: Sender,
     base: String,
     name: Option<ClientName>,
 }
@@ -38,16 +41,9 @@ pub(crate) enum ClientError {
     /// It answered with something else than what was asked for.
     #[error("the gateway answered {status}: {detail}")]
     Unexpected { status: u16, detail: String },
-}
-
-/// What we read of a problem document (RFC 9457).
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Problem {
-    #[serde(rename = "type")]
-    kind: String,
-    title: String,
-    detail: String,
+    /// What is to be shown cannot be a token.
+    #[error("no fencing token: {0}")]
+    NoToken(#[from] Malformed),
 }
 
 impl GatewayClient {
@@ -60,8 +56,8 @@ impl GatewayClient {
         let http = reqwest::Client::builder()
             .no_proxy()
             // Clients are stopped for a while, and the gateway closes connections that are idle.
-            .pool_max_idle_per_host(0)
-            .build()?;
+            .pool_max_idle_per_host(0);
+        let http = Sender::new(http)?;
         Ok(Self { http, base, name })
     }
 
@@ -135,23 +131,18 @@ impl GatewayClient {
         balance: i64,
         token: Option<&str>,
     ) -> Result<WriteAnswer, ClientError> {
-        let request = self.account_request(Method::PUT, act, account, token);
-        let answer = request.json(&BalanceBody { balance }).send().await?;
-        let status = answer.status();
-        if status.is_success() {
-            let fenced = answer.headers().contains_key("fencing-accepted");
-            Ok(WriteAnswer::Accepted {
-                status: status.as_u16(),
-                fenced,
-            })
-        } else if matches!(status.as_u16(), 403 | 409 | 412) {
-            let problem = problem(answer).await.kind;
-            Ok(WriteAnswer::Refused {
-                status: status.as_u16(),
-                problem,
-            })
-        } else {
-            Err(unexpected(answer).await)
+        let request = self.account_request(Method::PUT, act, account, None);
+        let request = request.json(&BalanceBody { balance });
+        let sent = match token {
+            Some(token) => self.http.send(request, &token.parse::<Credential>()?).await,
+            None => return unfenced(request.send().await?).await,
+        };
+        match sent {
+            Ok(answer) => Ok(accepted(answer.status(), true)),
+            Err(WriteError::NotFenced(answer)) => Ok(accepted(answer.status(), false)),
+            Err(WriteError::Refused(refusal)) => refused(&refusal),
+            Err(WriteError::NoAnswer(error)) => Err(error.into()),
+            Err(error) => Err(ClientError::Transport(error.to_string())),
         }
     }
 
@@ -166,7 +157,7 @@ impl GatewayClient {
 
     fn lease_request(&self, method: Method, lease: &LeaseBody) -> RequestBuilder {
         self.request(method, &format!("/v1/leases/{}", lease.resource))
-            .header("fencing-token", &lease.fencing_token)
+            .header(&FENCING_TOKEN, &lease.fencing_token)
     }
 
     fn account_request(
@@ -178,7 +169,7 @@ impl GatewayClient {
     ) -> RequestBuilder {
         let request = self.request(method, &format!("{}/{account}", act.accounts_path()));
         match token {
-            Some(token) => request.header("fencing-token", token),
+            Some(token) => request.header(&FENCING_TOKEN, token),
             None => request,
         }
     }
@@ -218,14 +209,49 @@ impl From<reqwest::Error> for ClientError {
     }
 }
 
-async fn unexpected(answer: Response) -> ClientError {
-    let status = answer.status().as_u16();
-    let Problem { title, detail, .. } = problem(answer).await;
-    let detail = if detail.is_empty() { title } else { detail };
-    ClientError::Unexpected { status, detail }
+/// What became of a write that showed no token.
+async fn unfenced(answer: Response) -> Result<WriteAnswer, ClientError> {
+    match answer.status() {
+        status if status.is_success() => Ok(accepted(status, false)),
+        _ => refused(&refusal(answer).await),
+    }
 }
 
-/// An answer without a problem document gives an empty one.
-async fn problem(answer: Response) -> Problem {
-    answer.json().await.unwrap_or_default()
+const fn accepted(status: StatusCode, fenced: bool) -> WriteAnswer {
+    let status = status.as_u16();
+    WriteAnswer::Accepted { status, fenced }
+}
+
+/// A refusal of the token is an answer; any other is no usable one.
+fn refused(refusal: &Refusal) -> Result<WriteAnswer, ClientError> {
+    let status = refusal.status().as_u16();
+    if !matches!(status, 403 | 409 | 412) {
+        return Err(refusal.into());
+    }
+    let problem = text(refusal, "type").unwrap_or_default().to_owned();
+    Ok(WriteAnswer::Refused { status, problem })
+}
+
+async fn unexpected(answer: Response) -> ClientError {
+    (&refusal(answer).await).into()
+}
+
+async fn refusal(answer: Response) -> Refusal {
+    let (status, headers) = (answer.status(), answer.headers().clone());
+    let body = answer.bytes().await.unwrap_or_default();
+    Refusal::new(status, &headers, &body)
+}
+
+fn text<'a>(refusal: &'a Refusal, member: &str) -> Option<&'a str> {
+    refusal.member(member)?.as_str()
+}
+
+impl From<&Refusal> for ClientError {
+    fn from(refusal: &Refusal) -> Self {
+        let detail = text(refusal, "detail").or_else(|| text(refusal, "title"));
+        Self::Unexpected {
+            status: refusal.status().as_u16(),
+            detail: detail.unwrap_or_default().to_owned(),
+        }
+    }
 }

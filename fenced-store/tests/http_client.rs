@@ -2,15 +2,22 @@
 #![cfg(feature = "reqwest")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::time::Duration;
+use std::{
+    future::{Ready, ready},
+    task::{Context, Poll},
+    time::Duration,
+};
 
+use axum::{Router, routing::any};
 use bytes::Bytes;
 use fenced_store::http::{
-    FENCING_ACCEPTED, FencingHeader, Malformed, Problem, ProblemType,
-    client::{Advice, Credential, Refusal},
+    FENCING_ACCEPTED, FENCING_TOKEN, FencingHeader, Malformed, Problem, ProblemType,
+    client::{Advice, CallError, Credential, FencedWriteLayer, Refusal, Sender, WriteError},
 };
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header::LOCATION};
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+use tokio::{net::TcpListener, sync::mpsc};
+use tower::{Layer, Service, ServiceExt};
 
 const HOLDER: &str = "9b6c5f0e2d4a4c1f8e7d6c5b4a392817";
 
@@ -153,4 +160,122 @@ fn a_refusal_says_what_the_service_said() {
         "refused with 412 Precondition Failed: urn:palisade:problem:fencing-token-stale: \
          acquire the lock again"
     );
+}
+
+/// A client whose service answers with this, if it is asked as a tower service has to be: it is
+/// ready for one call after each `poll_ready`.
+struct Client {
+    answer: Result<(u16, &'static [&'static str]), &'static str>,
+    is_ready: bool,
+    /// The tokens that were sent along.
+    shown: Vec<HeaderValue>,
+}
+
+impl Client {
+    fn that_answers(answer: Result<(u16, &'static [&'static str]), &'static str>) -> Self {
+        Self {
+            answer,
+            is_ready: false,
+            shown: Vec::new(),
+        }
+    }
+}
+
+impl Service<Request<()>> for Client {
+    type Response = Response<()>;
+    type Error = &'static str;
+    type Future = Ready<Result<Response<()>, &'static str>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), &'static str>> {
+        self.is_ready = true;
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<()>) -> Self::Future {
+        assert!(std::mem::take(&mut self.is_ready), "not ready");
+        let shown = request.headers().get_all(&FENCING_TOKEN);
+        self.shown = shown.iter().cloned().collect();
+        ready(self.answer.map(|(status, tokens)| {
+            let mut response = Response::new(());
+            *response.status_mut() = status.try_into().unwrap();
+            *response.headers_mut() = accepted(tokens);
+            response
+        }))
+    }
+}
+
+#[tokio::test]
+async fn a_client_with_the_layer_shows_its_token_and_believes_no_other() {
+    let layer = FencedWriteLayer::new(credential());
+    for (answer, expected) in [
+        (Ok((200, &["34"][..])), Ok(200)),
+        (Ok((204, &["34"])), Ok(204)),
+        (Ok((200, &[])), Err(Some(200))),
+        (Ok((201, &["33"])), Err(Some(201))),
+        (Ok((299, &["34", "34"])), Err(Some(299))),
+        // Whoever was refused, or sent somewhere else, is told so by the status.
+        (Ok((303, &[])), Ok(303)),
+        (Ok((412, &[])), Ok(412)),
+        (Ok((503, &["33"])), Ok(503)),
+        (Err("connection reset"), Err(None)),
+    ] {
+        let mut client = layer.layer(Client::that_answers(answer));
+        // What an earlier grant has left behind.
+        let request = Request::put("/accounts/42").header(&FENCING_TOKEN, "33");
+        let request = request.body(()).unwrap();
+        let got = client.ready().await.unwrap().call(request).await;
+        let got = match got {
+            Ok(response) => Ok(response.status().as_u16()),
+            Err(CallError::NotFenced(answer)) => Err(Some(answer.status().as_u16())),
+            Err(_) => Err(None),
+        };
+        assert_eq!(got, expected, "{answer:?}");
+        assert_eq!(client.get_ref().shown, [credential().value()]);
+        assert!(client.get_ref().shown[0].is_sensitive());
+    }
+}
+
+/// Its address, and the requests that it was asked to follow a redirect with.
+async fn another_host() -> (String, mpsc::UnboundedReceiver<HeaderMap>) {
+    let (told, asked) = mpsc::unbounded_channel();
+    let answer = async move |headers: HeaderMap| {
+        told.send(headers).unwrap();
+        ([(FENCING_ACCEPTED.clone(), "34")], "written")
+    };
+    (serve(Router::new().fallback(answer)).await, asked)
+}
+
+#[allow(clippy::disallowed_methods, reason = "it ends with the runtime")]
+async fn serve(router: Router) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(axum::serve(listener, router).into_future());
+    format!("http://{addr}/")
+}
+
+#[tokio::test]
+async fn a_redirect_takes_no_token_to_another_host_and_makes_no_write() {
+    let (elsewhere, mut asked) = another_host().await;
+    let sender = Sender::new(reqwest::Client::builder().no_proxy()).unwrap();
+    let another = reqwest::Client::builder().no_proxy().build().unwrap();
+    for status in [301, 302, 303, 307, 308] {
+        let status = StatusCode::from_u16(status).unwrap();
+        let redirect = (status, [(LOCATION, elsewhere.clone())]);
+        let url = serve(Router::new().route("/", any(redirect))).await;
+        // Whoever has begun a request, it is the sender that sends it.
+        for request in [sender.request(Method::PUT, &url), another.put(&url)] {
+            let error = sender.send(request, &credential()).await.unwrap_err();
+            let told = matches!(&error, WriteError::Refused(answer) if answer.status() == status);
+            assert!(told, "{error:?}");
+            assert!(asked.try_recv().is_err(), "{status} was followed");
+        }
+        // The control: what reqwest does of its own accord.
+        let request = another.put(&url);
+        let request = request.header(&FENCING_TOKEN, credential().value());
+        assert!(request.send().await.unwrap().status().is_success());
+        assert_eq!(
+            asked.try_recv().unwrap()[&FENCING_TOKEN],
+            credential().value()
+        );
+    }
 }

@@ -1,9 +1,10 @@
 use std::{fmt, str::FromStr};
 
-use http::{HeaderMap, HeaderValue, header::InvalidHeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode, header::InvalidHeaderValue};
 use lock_core::{FencingToken, Sequencer};
 
-use crate::http::{FENCING_ACCEPTED, FencingHeader, Malformed};
+use super::NotFenced;
+use crate::http::{FENCING_ACCEPTED, FENCING_TOKEN, FencingHeader, Malformed};
 
 /// What a client shows: the value of a `Fencing-Token` header, checked once and sent many times.
 ///
@@ -42,7 +43,12 @@ impl Credential {
         Self::of(header).map_err(not_legal)
     }
 
-    /// What to send as [`FENCING_TOKEN`](crate::http::FENCING_TOKEN).
+    /// Puts it among the headers of a request, in place of any that is there.
+    pub fn put_on(&self, headers: &mut HeaderMap) {
+        headers.insert(&FENCING_TOKEN, self.value.clone());
+    }
+
+    /// What to send as [`FENCING_TOKEN`].
     #[must_use]
     pub const fn value(&self) -> &HeaderValue {
         &self.value
@@ -52,6 +58,19 @@ impl Credential {
     #[must_use]
     pub const fn token(&self) -> FencingToken {
         self.token
+    }
+
+    /// Refuses to believe a 2xx that does not say that the store has accepted this token.
+    ///
+    /// Of every other answer there is nothing to believe: it passes.
+    ///
+    /// # Errors
+    /// [`NotFenced`].
+    pub fn believe(&self, status: StatusCode, headers: &HeaderMap) -> Result<(), NotFenced> {
+        if status.is_success() && !self.is_accepted(headers) {
+            return Err(NotFenced { status });
+        }
+        Ok(())
     }
 
     /// Whether the headers of a response say that the store has accepted *this* token, exactly

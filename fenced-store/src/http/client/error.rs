@@ -1,24 +1,33 @@
-use http::StatusCode;
-
+use super::NotFenced;
+#[cfg(feature = "reqwest")]
 use super::Refusal;
 
-/// Why a write is not known to have been made under the fence.
+/// Why a write that [`Sender`](super::Sender) has sent is not known to have been made under the
+/// fence.
+#[cfg(feature = "reqwest")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The service says that it has done as told, and not that its store has compared the token:
-    /// it may have written without a fence. A service that does not know the header ignores it.
-    #[error("{status} without Fencing-Accepted for our token: the write was not fenced")]
-    NotFenced {
-        /// The status, a 2xx.
-        status: StatusCode,
-    },
+    /// The service may have written without a fence.
+    #[error(transparent)]
+    NotFenced(#[from] NotFenced),
     /// The service has not done as told.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// There is no answer. Unless the connection was never made, whether the write was made is
     /// unknown.
-    #[cfg(feature = "reqwest")]
     #[error("no answer")]
     NoAnswer(#[from] reqwest::Error),
+}
+
+/// Why [`FencedWrite`](super::FencedWrite) has no response to hand on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError<E> {
+    /// The service may have written without a fence.
+    #[error(transparent)]
+    NotFenced(NotFenced),
+    /// The inner service has none, for this reason.
+    #[error(transparent)]
+    Inner(E),
 }

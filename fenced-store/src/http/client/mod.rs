@@ -1,20 +1,21 @@
 //! The other side: what a client sends along, and what it makes of the answer.
 //!
-//! Nothing here is bound to an HTTP client: a [`Credential`] is the value of a header, and
-//! [`Refusal::new`] takes what any client gives. With the feature `reqwest`, `send` does both.
+//! A [`Credential`] is the value of a header and [`Refusal::new`] takes what any HTTP client gives.
+//! [`FencedWriteLayer`] is for clients that are tower services; with the feature `reqwest`,
+//! `Sender` is a client that does all of it.
 //!
 #![cfg_attr(all(feature = "axum", feature = "reqwest"), doc = "```")]
 #![cfg_attr(not(all(feature = "axum", feature = "reqwest")), doc = "```ignore")]
-//! use fenced_store::http::client::{self, Advice, Credential, WriteError};
+//! use fenced_store::http::client::{Advice, Credential, Sender, WriteError};
 //! # use axum::{Router, routing::put};
+//! use http::Method;
 //! # use fenced_store::http::{Fenced, FencingLayer, Problem, ProblemType, Unsigned};
 //! # use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 //!
 //! /// Writes as long as the lease was not somebody else's in the meantime.
 //! async fn deposit(url: &str, credential: &Credential) -> Result<(), WriteError> {
-//!     // What another address says, says nothing about this write.
-//!     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
-//!     match client::send(http.put(url).body("10"), credential).await {
+//!     let sender = Sender::new(reqwest::Client::builder())?;
+//!     match sender.send(sender.request(Method::PUT, url).body("10"), credential).await {
 //!         Ok(_) => Ok(()), // 2xx, and the store has compared the token
 //!         Err(WriteError::Refused(refusal)) if refusal.advice() == Advice::AcquireAgain => {
 //!             // The lease has ended: forget what was computed, acquire and read again.
@@ -43,7 +44,7 @@
 //!
 //! // A service that writes without asking its store is found out.
 //! let error = deposit(&format!("http://{addr}/forgetful/42"), &credential).await.unwrap_err();
-//! assert!(matches!(error, WriteError::NotFenced { .. }));
+//! assert!(matches!(error, WriteError::NotFenced(_)));
 //! # Ok(())
 //! # }
 //! ```
@@ -51,10 +52,17 @@
 mod advice;
 mod credential;
 mod error;
+mod future;
+mod layer;
+mod not_fenced;
 mod refusal;
 #[cfg(feature = "reqwest")]
-mod send;
+mod sender;
+mod service;
 
+pub use self::{
+    advice::Advice, credential::Credential, error::CallError, future::ResponseFuture,
+    layer::FencedWriteLayer, not_fenced::NotFenced, refusal::Refusal, service::FencedWrite,
+};
 #[cfg(feature = "reqwest")]
-pub use self::send::send;
-pub use self::{advice::Advice, credential::Credential, error::WriteError, refusal::Refusal};
+pub use self::{error::WriteError, sender::Sender};

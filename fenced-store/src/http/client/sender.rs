@@ -1,0 +1,60 @@
+use http::Method;
+use reqwest::{Client, ClientBuilder, IntoUrl, RequestBuilder, Response, redirect::Policy};
+
+use super::{Credential, Refusal, WriteError};
+
+/// Sends writes with a credential, and believes only answers that say that they were fenced.
+///
+/// It follows no redirect: reqwest would send the header, which is a secret, to another host, too;
+/// and where a write is answered with 303, it would take the answer to a read that is fenced for
+/// the answer to the write. So a redirect is a [`Refusal`]. Cloning is cheap.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    http: Client,
+}
+
+impl Sender {
+    /// Makes one of whatever else a client is to be like. Its redirect policy is replaced.
+    ///
+    /// # Errors
+    /// As `ClientBuilder::build`.
+    pub fn new(builder: ClientBuilder) -> Result<Self, reqwest::Error> {
+        let http = builder.redirect(Policy::none()).build()?;
+        Ok(Self { http })
+    }
+
+    /// Begins a request, for [`send`](Self::send), or to be sent without a credential.
+    pub fn request(&self, method: Method, url: impl IntoUrl) -> RequestBuilder {
+        self.http.request(method, url)
+    }
+
+    /// Sends a write with a credential, in place of any that the request has already.
+    ///
+    /// `Ok` means a 2xx with `Fencing-Accepted` for this very token. A request that was begun with
+    /// another client is sent with the client of this sender all the same.
+    ///
+    /// # Errors
+    /// [`WriteError`]: not fenced, refused, or no answer.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: if it is dropped, the write may be made all the same. Read before you
+    /// repeat it, or number it ([`Credential::numbered`]), so that it is made once at most.
+    pub async fn send(
+        &self,
+        request: RequestBuilder,
+        credential: &Credential,
+    ) -> Result<Response, WriteError> {
+        let mut request = request.build()?;
+        credential.put_on(request.headers_mut());
+        let response = self.http.execute(request).await?;
+        let (status, headers) = (response.status(), response.headers());
+        if !status.is_success() {
+            let headers = headers.clone();
+            // The status is an answer, even if the rest of it did not arrive.
+            let body = response.bytes().await.unwrap_or_default();
+            return Err(Refusal::new(status, &headers, &body).into());
+        }
+        credential.believe(status, headers)?;
+        Ok(response)
+    }
+}
