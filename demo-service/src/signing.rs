@@ -6,6 +6,7 @@ use std::{
 };
 
 use fenced_store::http::signed::{Audience, InvalidKey, KeyRing, Secret, SigningKey};
+use tokio::sync::watch;
 
 use crate::{cli::SigningArgs, console::Console, failure::Failure, private_file};
 
@@ -13,8 +14,8 @@ use crate::{cli::SigningArgs, console::Console, failure::Failure, private_file};
 #[derive(Debug)]
 pub(crate) struct Signing {
     ring: KeyRing,
-    /// Of the key that signed first.
-    secret: Secret,
+    /// Of the key that signs.
+    secret: watch::Sender<Secret>,
     audience: Audience,
     file: Option<PathBuf>,
 }
@@ -59,14 +60,11 @@ impl Signing {
             None => vec![Key::ephemeral()],
         };
         let wrong = |error| wrong(file.as_deref(), &error);
-        let secret = match keys.first() {
-            Some(key) => key.secret.clone(),
-            None => return Err(wrong(InvalidKey::NoKey)),
-        };
+        let secret = secret(&keys).map_err(wrong)?;
         let ring = KeyRing::new(for_audience(keys, &audience).map_err(wrong)?).map_err(wrong)?;
         Ok(Some(Self {
             ring,
-            secret,
+            secret: watch::Sender::new(secret),
             audience,
             file,
         }))
@@ -77,9 +75,9 @@ impl Signing {
         self.ring.clone()
     }
 
-    /// A secret that gateways with the same keys share.
-    pub(crate) fn secret(&self) -> Secret {
-        self.secret.clone()
+    /// A secret that gateways with the same keys share, as it is at any time.
+    pub(crate) fn secret(&self) -> watch::Receiver<Secret> {
+        self.secret.subscribe()
     }
 
     /// Whether there is a file that could be read again.
@@ -91,8 +89,7 @@ impl Signing {
     pub(crate) fn reload(&self) {
         let Some(path) = &self.file else { return };
         let reloaded = read(path).and_then(|keys| {
-            let keys = for_audience(keys, &self.audience);
-            let replaced = keys.and_then(|keys| self.ring.replace(keys));
+            let replaced = self.replace(keys);
             replaced.map_err(|error| wrong(Some(path), &error))
         });
         Console::Stdout.line(match reloaded {
@@ -102,6 +99,13 @@ impl Signing {
             ),
             Err(error) => format!("signing keys stay as they were: {error}"),
         });
+    }
+
+    fn replace(&self, keys: Vec<Key>) -> Result<(), InvalidKey> {
+        let secret = secret(&keys)?;
+        self.ring.replace(for_audience(keys, &self.audience)?)?;
+        self.secret.send_replace(secret);
+        Ok(())
     }
 }
 
@@ -184,6 +188,12 @@ fn read(path: &Path) -> Result<Vec<Key>, Failure> {
         })
     })
     .collect()
+}
+
+/// That of the key that signs.
+fn secret(keys: &[Key]) -> Result<Secret, InvalidKey> {
+    let first = keys.first().ok_or(InvalidKey::NoKey)?;
+    Ok(first.secret.clone())
 }
 
 fn for_audience(keys: Vec<Key>, audience: &Audience) -> Result<Vec<SigningKey>, InvalidKey> {

@@ -5,6 +5,7 @@ use fenced_store::http::{Problem, signed::Secret};
 use hmac::{Hmac, KeyInit, Mac};
 use lock_core::{Holder, Owner, ResourceName};
 use sha2::Sha256;
+use tokio::sync::watch;
 
 use super::problems;
 
@@ -18,19 +19,26 @@ pub(super) const KEY_LEN: RangeInclusive<usize> = 16..=255;
 ///
 /// The owner follows from the key, the resource, the caller's `Authorization` and a secret, so no
 /// gateway has to remember anything, and nobody can compute the owner of a key that was guessed.
+///
+/// It is the secret of the moment: after a change of keys a repeated request is somebody else's.
 #[derive(Clone)]
-pub(super) struct Idempotency(Hmac<Sha256>);
+pub(super) struct Idempotency(watch::Receiver<Secret>);
 
 impl Idempotency {
     /// Gateways with the same secret know each other's keys. Without one, this gateway knows only
     /// its own.
-    pub(super) fn new(secret: Option<Secret>) -> Self {
-        let secret = secret.unwrap_or_else(Secret::random).expose();
+    pub(super) fn new(secret: Option<watch::Receiver<Secret>>) -> Self {
+        // Whoever has the other end may be gone: the last secret stays.
+        Self(secret.unwrap_or_else(|| watch::Sender::new(Secret::random()).subscribe()))
+    }
+
+    fn mac(&self) -> Hmac<Sha256> {
+        let secret = self.0.borrow().expose();
         // Filled up with zeros, as RFC 2104 has it; a secret in base64 is shorter than a block.
         let mut block = [0; 64];
         let length = std::cmp::min(secret.len(), block.len());
         block[..length].copy_from_slice(&secret.as_bytes()[..length]);
-        Self(Hmac::new(&block.into()))
+        Hmac::new(&block.into())
     }
 
     /// The owner that the request acquires as; none if it has no key.
@@ -53,7 +61,7 @@ impl Idempotency {
         };
         let caller = headers.get(header::AUTHORIZATION);
         let caller = caller.map_or(&b""[..], |caller| caller.as_bytes());
-        let mut mac = self.0.clone();
+        let mut mac = self.mac();
         for part in [key.as_bytes(), caller, resource.as_str().as_bytes()] {
             mac.update(&part.len().to_be_bytes());
             mac.update(part);

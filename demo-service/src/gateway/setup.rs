@@ -1,6 +1,7 @@
 use fenced_store::http::signed::{KeyRing, Secret};
 use lock_core::InitialToken;
 use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::sync::watch;
 
 use super::{Limits, Traffic};
 use crate::{cli::AdminToken, events::Recorder};
@@ -13,7 +14,7 @@ pub(crate) struct Setup {
     /// Signs the tokens, if there is one.
     pub(crate) signing: Option<KeyRing>,
     /// Shared by gateways that are to know each other's idempotency keys.
-    pub(crate) secret: Option<Secret>,
+    pub(crate) secret: Option<watch::Receiver<Secret>>,
     pub(crate) limits: Limits,
     /// Takes down what clients of the scenario do.
     pub(crate) recorder: Option<Recorder>,

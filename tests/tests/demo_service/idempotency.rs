@@ -4,7 +4,10 @@ use e2e::servers::redis;
 use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 
-use crate::gateway::{Gateway, send};
+use crate::{
+    gateway::{Gateway, send},
+    keys::{KeyFile, new_key, reload},
+};
 
 const KEY: &str = "9b6c5f0e-2d4a-4c1f-8e7d-6c5b4a392817";
 const OTHER_KEY: &str = "00000000-2d4a-4c1f-8e7d-6c5b4a392817";
@@ -53,29 +56,45 @@ async fn the_same_key_finds_the_same_lease_until_it_ends() {
 
 #[tokio::test]
 async fn a_key_is_known_at_every_gateway_with_the_same_signing_keys() {
-    let folder = tempfile::tempdir().unwrap();
-    let keys = folder.path().join("keys");
-    std::fs::write(&keys, "k1 AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n").unwrap();
-    let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
-    let lock = redis().await.url();
-    let without_keys = ["--lock", lock, "--store", &store];
-    let with_keys = [
-        &without_keys[..],
-        &["--signing-keys", keys.to_str().unwrap()],
-    ]
-    .concat();
+    let world = KeyFile::on(redis().await.url());
+    world.write_keys(&[&new_key("k1")]);
     let resource = format!("account:{:x}", rand::random::<u64>());
-    let one = Gateway::start_with(&with_keys).await;
-    let two = Gateway::start_with(&with_keys).await;
+    let one = world.gateway().await;
+    let two = world.gateway().await;
     let first = send(acquire(&one, &resource, KEY)).await;
     let again = send(acquire(&two, &resource, KEY)).await;
     assert_eq!(again.status, 201, "{again:?}");
     assert_eq!(again.body["fencing_token"], first.body["fencing_token"]);
     // The control: without the same secret it is somebody else's.
-    let three = Gateway::start_with(&without_keys).await;
+    world.write_keys(&[&new_key("k1")]);
+    let three = world.gateway().await;
     send(acquire(&three, &resource, KEY))
         .await
         .assert_problem(409, "lock-held");
+}
+
+/// A gateway that has read its keys again is no other than one that was started afterwards.
+#[tokio::test]
+async fn keys_are_known_everywhere_after_a_change_of_signing_keys() {
+    let world = KeyFile::on(redis().await.url());
+    let (old, new) = (new_key("old"), new_key("new"));
+    world.write_keys(&[&old, &new]);
+    let mut running = world.gateway().await;
+    world.write_keys(&[&new, &old]);
+    assert_eq!(reload(&mut running).await, "new");
+    let started = world.gateway().await;
+    let resource = format!("account:{:x}", rand::random::<u64>());
+    let first = send(acquire(&running, &resource, KEY)).await;
+    assert_eq!(first.status, 201, "{first:?}");
+    let again = send(acquire(&started, &resource, KEY)).await;
+    assert_eq!(again.status, 201, "{again:?}");
+    assert_eq!(again.body["token"], first.body["token"]);
+
+    // The old key goes, and nothing changes.
+    world.write_keys(&[&new]);
+    assert_eq!(reload(&mut running).await, "new");
+    let again = send(acquire(&running, &resource, KEY)).await;
+    assert_eq!(again.body["token"], first.body["token"], "{again:?}");
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ mod gateway;
 mod idempotency;
 mod instances;
 mod interrupted;
+mod keys;
 mod leases;
 mod live;
 mod migrations;

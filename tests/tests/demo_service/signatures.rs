@@ -1,73 +1,19 @@
 //! A client of a gateway that signs can use what it was granted, and make nothing up.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::Path, process::Command};
 
 use e2e::warden::workspace_binary;
 use fenced_store::http::{
     FencingHeader, Rejection, TokenVerifier,
     signed::{KeyRing, VerifyingKey},
 };
-use rustix::process::{Signal, kill_process};
-use tempfile::TempDir;
 
-use crate::gateway::Gateway;
+use crate::{
+    gateway::Gateway,
+    keys::{KeyFile, hang_up, new_key, reload, signing_key},
+};
 
 const ACCOUNT: &str = "/v1/accounts/1";
-
-/// A file of keys and a store that several gateways share.
-struct World {
-    folder: TempDir,
-    store: String,
-}
-
-impl World {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
-        Self { folder, store }
-    }
-
-    fn keys(&self) -> PathBuf {
-        self.folder.path().join("keys")
-    }
-
-    fn write_keys(&self, lines: &[&str]) {
-        fs::write(self.keys(), lines.concat()).unwrap();
-    }
-
-    async fn gateway(&self) -> Gateway {
-        let keys = self.keys();
-        let keys = ["--signing-keys", keys.to_str().unwrap()];
-        Gateway::start_with(&[["--store", &self.store], keys].concat()).await
-    }
-}
-
-fn new_key(id: &str) -> String {
-    signing_key(&[id])
-}
-
-fn signing_key(arguments: &[&str]) -> String {
-    let mut command = Command::new(workspace_binary("demo-service").unwrap());
-    let output = command.arg("signing-key").args(arguments).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// Has a gateway read its keys again, and says which key signs then.
-async fn reload(gateway: &mut Gateway) -> String {
-    let line = hang_up(gateway).await;
-    let id = line.strip_prefix("signing keys read again, ").unwrap();
-    id.strip_suffix(" signs").unwrap().to_owned()
-}
-
-async fn hang_up(gateway: &mut Gateway) -> String {
-    kill_process(gateway.process.id(), Signal::HUP).unwrap();
-    gateway.process.line().await.unwrap()
-}
 
 #[tokio::test]
 async fn what_was_not_granted_is_not_accepted() {
@@ -111,7 +57,7 @@ async fn a_token_that_was_made_up_is_accepted_where_nothing_is_signed() {
 
 #[tokio::test]
 async fn gateways_with_the_same_keys_change_them_without_a_gap() {
-    let world = World::new();
+    let world = KeyFile::new();
     let (old, new) = (new_key("old"), new_key("new"));
     world.write_keys(&["# keys\n\n", &old]);
     let mut first = world.gateway().await;
@@ -141,7 +87,7 @@ async fn gateways_with_the_same_keys_change_them_without_a_gap() {
 /// With the public half, and nothing else, somebody checks what the gateway hands out.
 #[tokio::test]
 async fn a_gateway_can_sign_for_services_that_must_not_be_able_to() {
-    let world = World::new();
+    let world = KeyFile::new();
     let printed = signing_key(&["e1", "--ed25519"]);
     let public = printed.trim().rsplit_once(": ").unwrap().1;
     let (audience, public) = ("palisade".parse().unwrap(), public.parse().unwrap());
@@ -172,7 +118,7 @@ async fn a_gateway_can_sign_for_services_that_must_not_be_able_to() {
 
 #[tokio::test]
 async fn a_file_that_got_broken_changes_no_keys() {
-    let world = World::new();
+    let world = KeyFile::new();
     let (old, new) = (new_key("old"), new_key("new"));
     world.write_keys(&[&old]);
     let mut gateway = world.gateway().await;
