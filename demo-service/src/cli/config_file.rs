@@ -132,7 +132,11 @@ impl ConfigFile {
         let message = message.trim_start_matches("error: ").to_owned();
         let named = self.settings.iter().find(|setting| {
             let flag = format!("'--{}", setting.key.replace('_', "-"));
-            message.contains(&flag)
+            let rest = message.split_once(&flag).map(|(_, rest)| rest);
+            // Else it is the beginning of a longer name: `--log` is not `--log-format`.
+            let ends =
+                |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '-');
+            rest.is_some_and(ends)
         });
         ConfigError::WrongValue {
             path: self.path.clone(),

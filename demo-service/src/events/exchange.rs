@@ -19,3 +19,11 @@ pub(crate) struct Message {
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
+
+impl Message {
+    /// How long it is without its body, in bytes.
+    pub(super) fn head_len(&self) -> usize {
+        let pair = |(name, value): &(String, String)| name.len() + value.len();
+        self.start.len() + self.headers.iter().map(pair).sum::<usize>()
+    }
+}

@@ -52,9 +52,17 @@ struct State {
 /// not to fill the memory.
 const EXCHANGES_MAX: usize = 2000;
 
+/// So many events of one act that requests have brought about, for the same reason.
+const SEEN_MAX: usize = 5000;
+
+/// The longest head of a request that is kept, in bytes. Those of a run have some hundred.
+const HEAD_LEN_MAX: usize = 16 * 1024;
+
 struct Stage {
     scene: (u32, Act),
     lease: Option<SeenLease>,
+    /// How many events requests have brought about.
+    seen: usize,
 }
 
 /// The lease that nobody has given back yet, as far as the gateway knows.
@@ -87,22 +95,47 @@ impl Recorder {
         let stage = Stage {
             scene: (run, act),
             lease: None,
+            seen: 0,
         };
         self.state().stages.insert(resource, stage);
     }
 
-    /// Takes down one event that no request shows.
+    /// Takes down one event that no request has brought about.
     pub(crate) fn note(&self, resource: &ResourceName, client: Option<ClientName>, what: What) {
-        self.note_seen(resource, client, None, what);
+        self.take_down(resource, client, what, |event| event);
     }
 
-    /// Takes down one event, and the request that it shows in.
+    /// Takes down one event that a request of this client has brought about, and which request it
+    /// was, if that was taken down; nothing if there are too many already.
     pub(crate) fn note_seen(
         &self,
         resource: &ResourceName,
-        client: Option<ClientName>,
+        client: ClientName,
         exchange: Option<ExchangeId>,
         what: What,
+    ) {
+        if self.counts_one_more(resource) {
+            self.take_down(resource, Some(client), what, |event| {
+                event.seen_in(exchange)
+            });
+        }
+    }
+
+    fn counts_one_more(&self, resource: &ResourceName) -> bool {
+        let mut state = self.state();
+        let Some(stage) = state.stages.get_mut(resource) else {
+            return false;
+        };
+        stage.seen += 1;
+        stage.seen <= SEEN_MAX
+    }
+
+    fn take_down(
+        &self,
+        resource: &ResourceName,
+        client: Option<ClientName>,
+        what: What,
+        finish: impl FnOnce(Event) -> Event,
     ) {
         let mut state = self.state();
         let State { events, stages, .. } = &mut *state;
@@ -112,7 +145,7 @@ impl Recorder {
         let now_ms = millis(self.0.started.elapsed());
         let first_new = events.len();
         events.extend(stage.follow(client, &what, now_ms));
-        events.push(Event::new(stage.scene, now_ms, client, what).seen_in(exchange));
+        events.push(finish(Event::new(stage.scene, now_ms, client, what)));
         // Under the lock, so that the listener hears of events in their order.
         events[first_new..].iter().for_each(&self.0.listener);
     }
@@ -122,8 +155,8 @@ impl Recorder {
         self.state().stages.contains_key(resource)
     }
 
-    /// Takes down a request about a resource; nothing if that is not on stage, or if there are too
-    /// many already.
+    /// Takes down a request about a resource; nothing if that is not on stage, if there are too many
+    /// already, or if it has more headers than any of a run.
     pub(crate) fn begin_exchange(
         &self,
         resource: &ResourceName,
@@ -131,7 +164,8 @@ impl Recorder {
     ) -> Option<ExchangeId> {
         let mut state = self.state();
         let seen = state.exchanges.len();
-        if !state.stages.contains_key(resource) || seen >= EXCHANGES_MAX {
+        let is_kept = seen < EXCHANGES_MAX && request.head_len() <= HEAD_LEN_MAX;
+        if !state.stages.contains_key(resource) || !is_kept {
             return None;
         }
         state.exchanges.push(Exchange {
@@ -271,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_requests_are_kept_and_all_events() {
+    fn so_many_requests_are_kept_and_the_events_of_more() {
         let recorder = Recorder::new(|_| ());
         let account = ResourceName::new("account:1").unwrap();
         recorder.stage(account.clone(), 1, Act::Fenced);
@@ -281,8 +315,42 @@ mod tests {
         }
         assert_eq!(begin(), None);
         assert!(recorder.is_on_stage(&account));
-        recorder.note(&account, Some(ClientName::One), granted(1));
+        recorder.note_seen(&account, ClientName::One, None, granted(1));
         assert_eq!(recorder.events().len(), 1);
+    }
+
+    #[test]
+    fn so_many_events_of_requests_are_kept_and_all_of_the_director() {
+        let recorder = Recorder::new(|_| ());
+        let accounts = ["account:1", "account:2"].map(|name| ResourceName::new(name).unwrap());
+        for (account, act) in accounts.iter().zip(Act::BOTH) {
+            recorder.stage(account.clone(), 1, act);
+        }
+        let read = || What::Read { balance: 1 };
+        for _ in 0..SEEN_MAX + 1 {
+            recorder.note_seen(&accounts[0], ClientName::One, None, read());
+        }
+        assert_eq!(recorder.events().len(), SEEN_MAX);
+        // Neither the director nor the other act is short of room.
+        recorder.note(&accounts[0], Some(ClientName::One), read());
+        recorder.note_seen(&accounts[1], ClientName::One, None, read());
+        assert_eq!(recorder.events().len(), SEEN_MAX + 2);
+    }
+
+    #[test]
+    fn a_request_with_more_headers_than_any_of_a_run_is_not_kept() {
+        let recorder = Recorder::new(|_| ());
+        let account = ResourceName::new("account:1").unwrap();
+        recorder.stage(account.clone(), 1, Act::Fenced);
+        let begin = |len| {
+            let headers = vec![("x".into(), "y".repeat(len - 1))];
+            let message = Message {
+                headers,
+                ..Message::default()
+            };
+            recorder.begin_exchange(&account, message).is_some()
+        };
+        assert_eq!([HEAD_LEN_MAX, HEAD_LEN_MAX + 1].map(begin), [true, false]);
     }
 
     #[test]

@@ -5,10 +5,11 @@ use std::sync::{
 
 use axum::{
     extract::{Request, State},
-    http::{Method, StatusCode},
+    http::Method,
     middleware::Next,
     response::Response,
 };
+use fenced_store::http::ProblemType;
 use serde::Serialize;
 
 use super::problems;
@@ -37,9 +38,9 @@ pub(crate) struct TrafficCounts {
     releases: u64,
     /// Leases whose holder learned, by a renewal or a release, that they had ended before.
     losses: u64,
-    /// Accesses to accounts that a fence let pass.
+    /// Writes and transfers that a fence let pass.
     writes: u64,
-    /// Requests with a token that was refused: stale, made up, for something else, or missing.
+    /// Requests whose token was refused: stale, made up, for something else, malformed or missing.
     refusals: u64,
 }
 
@@ -63,25 +64,29 @@ impl Traffic {
         }
     }
 
-    fn counter(&self, method: &Method, path: &str, status: StatusCode) -> Option<&AtomicU64> {
+    fn counter(&self, method: &Method, path: &str, response: &Response) -> Option<&AtomicU64> {
         let counters = &*self.0;
         let is_lease = path.starts_with("/v1/leases/");
         let is_account = path.starts_with("/v1/accounts/");
-        let is_refused = matches!(status.as_u16(), 403 | 412 | 428);
-        if is_lease && status == problems::LEASE_ENDED.status() {
-            return Some(&counters.losses);
+        match response.extensions().get::<ProblemType>() {
+            Some(&problems::LEASE_ENDED) => return Some(&counters.losses),
+            Some(kind) => return is_refused(*kind).then_some(&counters.refusals),
+            None if !response.status().is_success() => return None,
+            None => {}
         }
-        if (is_lease || is_account) && is_refused {
-            return Some(&counters.refusals);
-        }
-        match (is_lease, method) {
-            (true, &Method::POST) if status == StatusCode::CREATED => Some(&counters.grants),
-            (true, &Method::PUT) if status.is_success() => Some(&counters.renewals),
-            (true, &Method::DELETE) if status.is_success() => Some(&counters.releases),
-            (false, &Method::PUT) if is_account && status.is_success() => Some(&counters.writes),
+        match *method {
+            Method::POST if is_lease => Some(&counters.grants),
+            Method::PUT if is_lease => Some(&counters.renewals),
+            Method::DELETE if is_lease => Some(&counters.releases),
+            Method::PUT | Method::POST if is_account => Some(&counters.writes),
             _ => None,
         }
     }
+}
+
+/// Whether it is the client's token that was not good.
+fn is_refused(kind: ProblemType) -> bool {
+    kind.slug().starts_with("fencing-") && kind.status().is_client_error()
 }
 
 /// A middleware around all routes.
@@ -92,7 +97,7 @@ pub(super) async fn count(
 ) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = next.run(request).await;
-    if let Some(counter) = traffic.counter(&method, &path, response.status()) {
+    if let Some(counter) = traffic.counter(&method, &path, &response) {
         counter.fetch_add(1, Relaxed);
     }
     response
@@ -100,26 +105,43 @@ pub(super) async fn count(
 
 #[cfg(test)]
 mod tests {
+    use axum::{http::StatusCode, response::IntoResponse};
+    use fenced_store::http::Problem;
+
     use super::*;
 
     #[test]
     fn each_answer_is_counted_as_what_it_means_to_a_client() {
         let traffic = Traffic::default();
         let (lease, account, free) = ("/v1/leases/a", "/v1/accounts/a", "/v1/unfenced/accounts/a");
-        for (method, path, status) in [
-            (Method::POST, lease, 201),
-            (Method::POST, lease, 409),
-            (Method::PUT, lease, 200),
-            (Method::PUT, lease, 412),
-            (Method::DELETE, lease, 204),
-            (Method::PUT, account, 200),
-            (Method::PUT, account, 412),
-            (Method::PUT, account, 403),
-            (Method::GET, account, 200),
-            (Method::PUT, free, 200),
+        let transfer = "/v1/accounts/a/transfers";
+        for (method, path, answer) in [
+            (Method::POST, lease, Ok(201)),
+            (Method::POST, lease, Err(problems::LOCK_HELD)),
+            (Method::PUT, lease, Ok(200)),
+            (Method::PUT, lease, Err(problems::LEASE_ENDED)),
+            (Method::DELETE, lease, Ok(204)),
+            (Method::GET, lease, Ok(200)),
+            (Method::PUT, account, Ok(200)),
+            (Method::PUT, account, Err(ProblemType::TOKEN_STALE)),
+            (Method::PUT, account, Err(ProblemType::TOKEN_NOT_ACCEPTED)),
+            (Method::PUT, account, Err(ProblemType::HOLDER_CONFLICT)),
+            (Method::PUT, account, Err(ProblemType::TOKEN_REQUIRED)),
+            // The fence has let it pass.
+            (Method::PUT, account, Err(problems::VERSION_MISMATCH)),
+            (Method::PUT, account, Err(ProblemType::SERVICE_FAULT)),
+            (Method::GET, account, Ok(200)),
+            (Method::POST, transfer, Ok(200)),
+            (Method::POST, transfer, Err(ProblemType::TOKEN_STALE)),
+            (Method::POST, transfer, Err(problems::BALANCE_OUT_OF_RANGE)),
+            (Method::PUT, free, Ok(200)),
+            (Method::PUT, free, Ok(503)),
         ] {
-            let status = StatusCode::from_u16(status).unwrap();
-            if let Some(counter) = traffic.counter(&method, path, status) {
+            let response = answer.map_or_else(
+                |kind| Problem::new(kind).to_response(),
+                |status| StatusCode::from_u16(status).unwrap().into_response(),
+            );
+            if let Some(counter) = traffic.counter(&method, path, &response) {
                 counter.fetch_add(1, Relaxed);
             }
         }
@@ -127,7 +149,7 @@ mod tests {
         assert_eq!(
             told,
             serde_json::json!({
-                "grants": 1, "renewals": 1, "releases": 1, "losses": 1, "writes": 1, "refusals": 2,
+                "grants": 1, "renewals": 1, "releases": 1, "losses": 1, "writes": 2, "refusals": 5,
             })
         );
     }

@@ -1,11 +1,15 @@
 //! `/v1/accounts/{id}/transfers`: two resources in one transaction, each with a fence of its own.
 
-use axum::{Json, extract::State, http::HeaderMap};
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, HeaderName},
+};
 use fenced_store::{
     FenceError, Receipt,
-    http::{Fenced, FencingHeader, Problem, Rejection, TokenVerifier},
+    http::{FENCING_TOKEN, Fenced, Problem, Rejection},
 };
-use lock_core::{ResourceName, Sequencer};
+use lock_core::ResourceName;
 
 use super::{
     accounts,
@@ -19,13 +23,13 @@ use crate::ledger::Ledger;
 
 /// The request header with the token of the account that receives. `Fencing-Token` is that of the
 /// account in the path.
-pub(super) const FENCING_TOKEN_TO: &str = "fencing-token-to";
+pub(super) const FENCING_TOKEN_TO: HeaderName = HeaderName::from_static("fencing-token-to");
 
 /// `POST`: takes from the account of the path and gives to another one, if the store knows both
 /// tokens for current. Which one was refused is the `resource` of the problem.
 ///
-/// A transfer that is sent twice is made twice, unless the client numbers it (`;seq=` in the
-/// `Fencing-Token`).
+/// A transfer that is sent twice is made twice, unless the client numbers it (`;seq=` in either of
+/// the tokens).
 pub(super) async fn transfer<DB: Ledger>(
     State(app): State<App<DB>>,
     fenced: Fenced,
@@ -59,34 +63,21 @@ fn receiver<DB: Ledger>(
     app: &App<DB>,
     headers: &HeaderMap,
     resource: &ResourceName,
-) -> Result<Sequencer, Problem> {
-    let mut values = headers.get_all(FENCING_TOKEN_TO).iter();
-    let checked = match (values.next(), values.next()) {
-        (None, _) => Err(Rejection::Missing),
-        (Some(_), Some(_)) => Err(Rejection::Repeated),
-        (Some(value), None) => checked(app, value.as_bytes(), resource),
-    };
+) -> Result<Fenced, Problem> {
+    let values = headers.get_all(FENCING_TOKEN_TO).iter().cloned();
+    let headers: HeaderMap = values.map(|value| (FENCING_TOKEN.clone(), value)).collect();
+    let fenced = Fenced::from_headers(&headers, &app.tokens);
+    let fenced = fenced.and_then(|fenced| fenced.ok_or(Rejection::Missing));
+    let checked = fenced.and_then(|fenced| {
+        fenced.must_be_about(resource)?;
+        Ok(fenced)
+    });
     checked.map_err(|rejection| {
         let detail = format!("Fencing-Token-To: {rejection}");
         Problem::new(rejection.problem_type())
             .detail(detail)
-            .with("header", FENCING_TOKEN_TO)
+            .with("header", FENCING_TOKEN_TO.as_str())
     })
-}
-
-fn checked<DB: Ledger>(
-    app: &App<DB>,
-    value: &[u8],
-    resource: &ResourceName,
-) -> Result<Sequencer, Rejection> {
-    let header = FencingHeader::parse(value)?;
-    let sequencer = header.to_sequencer()?;
-    app.tokens.verify(&header)?;
-    if sequencer.resource() == resource {
-        Ok(sequencer)
-    } else {
-        Err(Rejection::WrongResource)
-    }
 }
 
 struct Moving {
@@ -100,7 +91,7 @@ impl Moving {
         self,
         app: App<DB>,
         from: Fenced,
-        to: Sequencer,
+        to: Fenced,
     ) -> Result<(Receipt, TransferredBody), ApiError> {
         // The store enters both in the order of their names, whoever asks.
         let mut tx = app.store().begin(&from).and(&to).await?;

@@ -62,7 +62,7 @@ pub(super) async fn take_down(
     let body = to_bytes(body, LEN_MAX).await.unwrap_or_default();
     if target.is_write && parts.status.is_client_error() {
         let refused = refusal(&parts, token, &asked, &body);
-        recorder.note_seen(&target.resource, Some(client), exchange, refused);
+        recorder.note_seen(&target.resource, client, exchange, refused);
     }
     if let Some(exchange) = exchange {
         recorder.end_exchange(exchange, text(&asked), answer(&parts, &body));

@@ -26,7 +26,7 @@ pub(super) struct Witness {
 impl Witness {
     pub(super) fn note(&self, resource: &ResourceName, what: What) {
         if let Some((recorder, client)) = &self.taking_down {
-            recorder.note_seen(resource, Some(*client), self.exchange, what);
+            recorder.note_seen(resource, *client, self.exchange, what);
         }
     }
 

@@ -74,12 +74,14 @@ impl Problem {
         self.kind
     }
 
-    /// The response: `application/problem+json`, `Cache-Control: no-store`.
+    /// The response: `application/problem+json`, `Cache-Control: no-store`. Its [kind](Self::kind)
+    /// is among the extensions, for layers that count.
     #[must_use]
     pub fn to_response<B: From<Bytes>>(&self) -> Response<B> {
         let body = Value::Object(self.members.clone()).to_string();
         let mut response = Response::new(B::from(Bytes::from(body)));
         *response.status_mut() = self.kind.status();
+        response.extensions_mut().insert(self.kind);
         let headers = response.headers_mut();
         let media_type = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, media_type);

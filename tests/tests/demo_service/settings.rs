@@ -176,6 +176,7 @@ fn what_is_wrong_with_the_file_is_told_in_one_line_with_its_place() {
             "unsigned = \"maybe\"\n",
             "line 2: invalid value 'maybe' for '--unsigned",
         ),
+        ("log = \"a\"\nlog_format = 1\n", "line 3: "),
         ("admin_token = hunter2\n", "line 2: "),
         ("admin_token = \"hunter2\nunsigned = true\"\n", "line 2: "),
         ("admin_token = \"hunter2\"\n", "--admin-token: use 16"),

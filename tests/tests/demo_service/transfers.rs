@@ -184,10 +184,18 @@ async fn a_transfer_with_a_number_is_made_once() {
     let body = json!({ "to": "2", "amount": 30 });
     let made = send(transfer(&gateway, &numbered, &to, body.clone())).await;
     assert_eq!(made.status, 200, "{made:?}");
-    let again = send(transfer(&gateway, &numbered, &to, body)).await;
+    let again = send(transfer(&gateway, &numbered, &to, body.clone())).await;
     again.assert_problem(412, "fencing-sequence-stale");
     assert_eq!(again.body["last_seq"], 1);
     assert_eq!(balances(&gateway).await, [Some(70), Some(130)]);
+    // The holder of the account that receives can count as well.
+    let numbered = format!("{to};seq=1");
+    let made = send(transfer(&gateway, &from, &numbered, body.clone())).await;
+    assert_eq!(made.status, 200, "{made:?}");
+    let again = send(transfer(&gateway, &from, &numbered, body)).await;
+    again.assert_problem(412, "fencing-sequence-stale");
+    assert_eq!(again.body["resource"], "account:2");
+    assert_eq!(balances(&gateway).await, [Some(40), Some(160)]);
 }
 
 /// Many at once, there and back, by the holder of both: no money is made or lost, and none of them

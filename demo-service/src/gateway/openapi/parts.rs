@@ -187,9 +187,9 @@ pub(super) fn fencing_token(required: Required) -> Parameter {
 }
 
 pub(super) fn fencing_token_to() -> Parameter {
-    let description = "The token of the account that receives.";
+    let description = "The token of the account that receives. It may be numbered, too.";
     header(
-        transfers::FENCING_TOKEN_TO,
+        transfers::FENCING_TOKEN_TO.as_str(),
         Required::True,
         token_schema(description),
     )
