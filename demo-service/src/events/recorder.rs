@@ -155,8 +155,8 @@ impl Recorder {
         self.state().stages.contains_key(resource)
     }
 
-    /// Takes down a request about a resource; nothing if that is not on stage, if there are too many
-    /// already, or if it has more headers than any of a run.
+    /// Takes down a request about a resource; nothing if that is not on stage, if there are too
+    /// many already, or if it has more headers than any of a run.
     pub(crate) fn begin_exchange(
         &self,
         resource: &ResourceName,

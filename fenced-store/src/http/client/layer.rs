@@ -5,9 +5,9 @@ use super::{Credential, FencedWrite};
 /// Puts a credential on every request of a client, and lets no 2xx pass that does not say that the
 /// store has compared it.
 ///
-/// A credential is good for one grant, so put the layer around a client that is cheap to clone, once
-/// per grant, and send through it what is to be fenced, and nothing else: an answer to a read that
-/// the service does not fence is taken for a write without a fence, too.
+/// A credential is good for one grant, so put the layer around a client that is cheap to clone,
+/// once per grant, and send through it what is to be fenced, and nothing else: an answer to a read
+/// that the service does not fence is taken for a write without a fence, too.
 ///
 /// The credential is a secret, so nothing around it or in it may follow redirects to other hosts;
 /// hyper's client follows none. It is for HTTP and not for gRPC, where a call that was refused is a
