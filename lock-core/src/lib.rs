@@ -28,6 +28,8 @@ mod wait;
 pub use self::backends::memory;
 #[cfg(feature = "redis")]
 pub use self::backends::redis;
+#[cfg(feature = "redlock")]
+pub use self::backends::redlock;
 pub use self::{
     backend::{
         AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Forced, HolderView, Inspection,

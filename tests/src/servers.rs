@@ -17,6 +17,7 @@ mod mariadb;
 mod pgbouncer;
 mod postgres;
 mod redis;
+mod redlock;
 mod replicated;
 mod rights;
 mod sentinel;
@@ -31,6 +32,7 @@ pub use self::{
     pgbouncer::{PgBouncer, PoolMode},
     postgres::{POSTGRES_URL_VARIABLE, PostgresDatabase, postgres_database},
     redis::{ClockOffset, REDIS_URL_VARIABLE, Redis, SharedRedis, redis},
+    redlock::RedlockServers,
     replicated::Replicated,
     rights::documented_rights,
     sentinel::RedisWithSentinels,

@@ -1,16 +1,17 @@
-//! Every backend passes the same cases: the in-process one on the system's clock, Redis on a
-//! real server.
+//! Every backend passes the same cases: the in-process one on the system's clock, the others on
+//! real servers.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{sync::Arc, time::Duration};
 
-use e2e::servers::{Redis, RedisCluster, RedisWithSentinels, redis};
+use e2e::servers::{Redis, RedisCluster, RedisWithSentinels, RedlockServers, redis};
 use lock_core::{
-    Clock, Extension, FencingToken, InitialToken, LockBackend, SystemClock,
+    Clock, Extension, FencingToken, InitialToken, LockBackend, SystemClock, Ttl,
     conformance::Harness,
     memory::MemoryBackend,
     redis::{RedisBackend, RedisOptions},
+    redlock::{RedlockBackend, RedlockOptions},
 };
 use tokio::sync::OnceCell;
 
@@ -79,6 +80,31 @@ async fn scripts() -> RealTime {
     redis_at(&url, InitialToken::Clock).await
 }
 
+async fn redlock_of_three(initial: InitialToken) -> RealTime {
+    static SHARED: OnceCell<RedlockServers> = OnceCell::const_new();
+    redlock(
+        SHARED.get_or_init(|| RedlockServers::start(3)).await,
+        initial,
+    )
+    .await
+}
+
+async fn redlock_of_five() -> RealTime {
+    static SHARED: OnceCell<RedlockServers> = OnceCell::const_new();
+    let servers = SHARED.get_or_init(|| RedlockServers::start(5)).await;
+    redlock(servers, InitialToken::Clock).await
+}
+
+async fn redlock(servers: &RedlockServers, initial: InitialToken) -> RealTime {
+    let options = RedlockOptions::default()
+        .prefix(format!("palisade:{:016x}", rand::random::<u64>()))
+        .initial_token(initial);
+    let longest = Ttl::secs(60);
+    servers.provision(options.clone(), longest).await.unwrap();
+    let backend = RedlockBackend::connect(&servers.url(), options, Arc::new(SystemClock)).await;
+    RealTime(Arc::new(backend.unwrap()))
+}
+
 async fn redis_at(url: &str, initial: InitialToken) -> RealTime {
     connect(url, options(initial)).await
 }
@@ -106,6 +132,10 @@ async fn backends_claim_the_extensions_that_their_cases_check() {
     ] {
         assert_eq!(extensions(&redis), Extension::ALL);
     }
+    assert_eq!(
+        extensions(&redlock_of_five().await),
+        [Extension::Metadata, Extension::LockDelay]
+    );
 }
 
 lock_core::conformance_tests!(memory, in_process());
@@ -119,3 +149,9 @@ lock_core::conformance_tests!(redis_cluster, cluster().await);
 lock_core::conformance_tests!(redis_least_rights, least_rights().await);
 lock_core::conformance_tests!(redis_replicated, replicated().await);
 lock_core::conformance_tests!(redis_scripts, scripts().await);
+lock_core::conformance_tests!(redlock_three, redlock_of_three(InitialToken::Clock).await);
+lock_core::conformance_tests!(
+    redlock_counting_from_one,
+    redlock_of_three(InitialToken::At(FencingToken::MIN)).await
+);
+lock_core::conformance_tests!(redlock_five, redlock_of_five().await);

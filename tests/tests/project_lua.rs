@@ -133,6 +133,7 @@ impl Script {
 fn scripts() -> Vec<Script> {
     let folders = [
         "lock-core/src/backends/redis/lua",
+        "lock-core/src/backends/redlock/lua",
         "fenced-store/src/redis/lua",
     ];
     let files = folders.map(|folder| files_in(folder, "lua"));

@@ -80,7 +80,8 @@ impl LockManagerBuilder {
     /// | `redis://SERVER` | `redis` | one Redis server, 7.0 or newer |
     /// | `redis+sentinel://SENTINELS/NAME` | `redis` | the primary that they call so |
     /// | `redis+cluster://NODES` | `redis` | a Redis Cluster, of which these are some nodes |
-    /// | `rediss`, `rediss+sentinel`, `rediss+cluster` | `redis-tls` | the same over TLS |
+    /// | `redlock+redis://SERVER,SERVER,SERVER` | `redlock` | independent Redis servers |
+    /// | `rediss`, `rediss+sentinel`, .. `redlock+rediss` | `redis-tls` | the same over TLS |
     ///
     /// `SERVER` is `[user:password@]host[:port][/db]`; `SENTINELS` and `NODES` have several hosts
     /// with commas between, such as `user:password@a:7000,b:7000`. User and password are those of
@@ -155,6 +156,16 @@ impl LockManagerBuilder {
                     crate::redis::RedisBackend::connect(url, options, clock).await?,
                 ))
             }
+            #[cfg(feature = "redlock")]
+            "redlock+redis" | "redlock+rediss" => {
+                let options = crate::redlock::RedlockOptions::default()
+                    .prefix(&self.prefix)
+                    .initial_token(self.initial_token);
+                let clock = Arc::clone(&self.clock);
+                Ok(Arc::new(
+                    crate::redlock::RedlockBackend::connect(url, options, clock).await?,
+                ))
+            }
             scheme => Err(unsupported(scheme)),
         }
     }
@@ -178,10 +189,11 @@ fn unsupported(scheme: &str) -> Error {
         Some("memory") => "memory",
         Some("redis") => "redis",
         Some("rediss") => "redis-tls",
+        Some("redlock") => "redlock",
         _ => {
             let detail = format!(
                 "no lock service has the scheme {scheme:?}; there are memory:, redis:, rediss:, \
-                 and these two with +sentinel or +cluster",
+                 these two with +sentinel or +cluster, and redlock+redis: and redlock+rediss:",
             );
             return connect_error(ErrorKind::Unsupported, &detail);
         }

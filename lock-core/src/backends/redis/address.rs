@@ -7,14 +7,14 @@ use redis::{
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Address {
-    pub(super) host: String,
-    pub(super) port: u16,
+pub(in crate::backends) struct Address {
+    pub(in crate::backends) host: String,
+    pub(in crate::backends) port: u16,
 }
 
 /// How to get into servers that share one login and one kind of transport.
 #[derive(Clone)]
-pub(super) struct Access {
+pub(in crate::backends) struct Access {
     login: RedisConnectionInfo,
     /// With or without TLS; its own address means nothing.
     transport: ConnectionAddr,
@@ -24,13 +24,13 @@ pub(super) struct Access {
 impl Address {
     /// Reads `host:port`, where an IPv6 address may stand in brackets. An empty host is that of
     /// whoever says so, as in redirections of a cluster that does not know its own name.
-    pub(super) fn parse(text: &str, said_by: &Self) -> Option<Self> {
+    pub(in crate::backends) fn parse(text: &str, said_by: &Self) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
         Self::of(host, port.parse().ok()?, said_by)
     }
 
     /// The same, in two parts. `?` stands for a server whose address nobody knows.
-    pub(super) fn of(host: &str, port: u16, said_by: &Self) -> Option<Self> {
+    pub(in crate::backends) fn of(host: &str, port: u16, said_by: &Self) -> Option<Self> {
         let host = match host.trim_start_matches('[').trim_end_matches(']') {
             "?" => return None,
             "" => &said_by.host,
@@ -49,7 +49,7 @@ impl fmt::Display for Address {
 
 impl Access {
     /// An answer that takes longer than `response_timeout` will be given up.
-    pub(super) fn new(
+    pub(in crate::backends) fn new(
         login: RedisConnectionInfo,
         transport: ConnectionAddr,
         response_timeout: Duration,
@@ -62,7 +62,7 @@ impl Access {
     }
 
     /// The same transport with another login.
-    pub(super) fn with_login(&self, login: RedisConnectionInfo) -> Self {
+    pub(in crate::backends) fn with_login(&self, login: RedisConnectionInfo) -> Self {
         Self {
             login,
             ..self.clone()
@@ -70,7 +70,7 @@ impl Access {
     }
 
     /// The client library's settings for one server.
-    pub(super) fn client(&self, address: &Address) -> RedisResult<Client> {
+    pub(in crate::backends) fn client(&self, address: &Address) -> RedisResult<Client> {
         let Address { host, port } = address.clone();
         let address = match &self.transport {
             ConnectionAddr::TcpTls { tls_params, .. } => ConnectionAddr::TcpTls {

@@ -159,7 +159,10 @@ impl Current {
 }
 
 /// Makes a connection that gives up on connecting, and on each answer, after `timeout`.
-pub(super) async fn dial(client: &Client, timeout: Duration) -> RedisResult<MultiplexedConnection> {
+pub(in crate::backends) async fn dial(
+    client: &Client,
+    timeout: Duration,
+) -> RedisResult<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(timeout))
         .set_response_timeout(Some(timeout));

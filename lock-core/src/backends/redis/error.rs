@@ -9,7 +9,7 @@ use crate::{Error, ErrorKind, Operation};
 ///
 /// The outcome is unknown but for the few errors that a server gives before it runs anything: a
 /// script that fails half way keeps what it has written.
-pub(super) fn translate(error: RedisError, operation: Operation) -> Error {
+pub(in crate::backends) fn translate(error: RedisError, operation: Operation) -> Error {
     let (kind, detail) = meaning(&error);
     let translated = Error::new(kind, operation, KIND).because(detail);
     let translated = if never_ran(&error) {
@@ -53,7 +53,8 @@ fn never_ran(error: &RedisError) -> bool {
         )
 }
 
-fn meaning(error: &RedisError) -> (ErrorKind, String) {
+/// What kind of failure it is, and what to say of it.
+pub(in crate::backends) fn meaning(error: &RedisError) -> (ErrorKind, String) {
     if let Some(objection) = tls::objection(error) {
         return (ErrorKind::Refused, objection);
     }

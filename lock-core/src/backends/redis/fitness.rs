@@ -1,7 +1,7 @@
-use redis::{RedisResult, Role};
+use redis::{RedisResult, Role, aio::ConnectionLike};
 use tracing::warn;
 
-use super::{KIND, error::translate, link::Link, service_url::Topology};
+use super::{KIND, error::translate, service_url::Topology};
 use crate::{Error, ErrorKind, Operation};
 
 /// The oldest major version whose scripts have flags.
@@ -9,16 +9,18 @@ const MAJOR_MIN: u32 = 7;
 
 /// Refuses a server on which tokens would not rise, and warns of one that may forget.
 ///
-/// Whoever may not ask (`INFO` denied by an ACL) is warned and goes on.
-pub(super) async fn check(
-    link: &mut Link,
+/// Whoever may not ask (`INFO` denied by an ACL) is warned and goes on. Returns what the server says
+/// of itself, as far as it was asked.
+pub(in crate::backends) async fn check(
+    link: &mut impl ConnectionLike,
     topology: Topology,
     operation: Operation,
-) -> Result<(), Error> {
+) -> Result<String, Error> {
     let info: String = match redis::cmd("INFO").query_async(link).await {
         Ok(info) => info,
         Err(error) if error.code() == Some("NOPERM") => {
-            return check_role(link, topology, operation).await;
+            check_role(link, topology, operation).await?;
+            return Ok(String::new());
         }
         Err(error) => return Err(translate(error, operation).not_applied()),
     };
@@ -31,12 +33,12 @@ pub(super) async fn check(
     for worry in worries(&info, topology) {
         warn!("{worry}");
     }
-    Ok(())
+    Ok(info)
 }
 
 /// All that is left to ask where `INFO` is denied.
 async fn check_role(
-    link: &mut Link,
+    link: &mut impl ConnectionLike,
     topology: Topology,
     operation: Operation,
 ) -> Result<(), Error> {
@@ -55,13 +57,13 @@ async fn check_role(
 
 fn is_replica(topology: Topology, operation: Operation) -> Error {
     match topology {
-        Topology::Standalone => Error::new(ErrorKind::Refused, operation, KIND)
-            .because("this server is a replica: connect to its primary"),
         // Whoever named it will know better soon.
         Topology::Sentinel | Topology::Cluster => {
             Error::new(ErrorKind::Unavailable, operation, KIND)
                 .because("the server that should be the primary is a replica still")
         }
+        _ => Error::new(ErrorKind::Refused, operation, KIND)
+            .because("this server is a replica: connect to its primary"),
     }
 }
 
@@ -77,13 +79,13 @@ fn unfit(info: &str, topology: Topology) -> Option<String> {
         ));
     }
     match (topology, field(info, "cluster_enabled")) {
-        (Topology::Standalone | Topology::Sentinel, Some("1")) => {
-            return Some("this server is a node of a cluster: use redis+cluster://".to_owned());
-        }
         (Topology::Cluster, Some("0")) => {
             return Some("this server is not part of a cluster: use redis://".to_owned());
         }
-        _ => {}
+        (Topology::Cluster, _) | (_, None | Some("0")) => {}
+        (_, Some(_)) => {
+            return Some("this server is a node of a cluster: use redis+cluster://".to_owned());
+        }
     }
     let policy = field(info, "maxmemory_policy")?;
     policy.starts_with("allkeys-").then(|| {
@@ -98,10 +100,12 @@ fn unfit(info: &str, topology: Topology) -> Option<String> {
 fn worries<'a>(info: &str, topology: Topology) -> impl Iterator<Item = &'a str> {
     let evicts =
         field(info, "maxmemory_policy").is_some_and(|policy| policy.starts_with("volatile-"));
-    let forgets = field(info, "aof_enabled") == Some("0");
+    let has_successors = matches!(topology, Topology::Sentinel | Topology::Cluster);
+    // One of several independent servers is taken out of service then, and nothing starts over.
+    let starts_over = has_successors || topology == Topology::Standalone;
+    let forgets = starts_over && field(info, "aof_enabled") == Some("0");
     // The server tells how many good replicas it has only if it needs some.
-    let writes_alone =
-        topology != Topology::Standalone && field(info, "min_slaves_good_slaves").is_none();
+    let writes_alone = has_successors && field(info, "min_slaves_good_slaves").is_none();
     [
         evicts.then_some(
             "the server may evict leases when memory is short: prefer maxmemory-policy noeviction",
@@ -117,7 +121,7 @@ fn worries<'a>(info: &str, topology: Topology) -> impl Iterator<Item = &'a str> 
     .flatten()
 }
 
-fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+pub(in crate::backends) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
 }

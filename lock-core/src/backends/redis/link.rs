@@ -173,7 +173,7 @@ impl ConnectionLike for Link {
 ///
 /// A connection that does not answer in time is given up too: nothing tells it from one whose
 /// other end has vanished.
-pub(super) fn breaks_connection(error: &RedisError) -> bool {
+pub(in crate::backends) fn breaks_connection(error: &RedisError) -> bool {
     error.is_io_error()
         || error.is_unrecoverable_error()
         || matches!(

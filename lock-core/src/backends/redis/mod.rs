@@ -80,17 +80,17 @@
 #![doc = include_str!("servers.md")]
 
 mod acquire;
-mod address;
+pub(super) mod address;
 mod answers;
 mod backend;
 mod call;
 mod cluster;
-mod connection;
-mod error;
-mod fitness;
+pub(super) mod connection;
+pub(super) mod error;
+pub(super) mod fitness;
 mod keys;
 mod layout;
-mod link;
+pub(super) mod link;
 mod list;
 mod look;
 mod nodes;
@@ -101,7 +101,7 @@ mod replicas;
 mod scripts;
 mod sentinel;
 mod service;
-mod service_url;
+pub(super) mod service_url;
 mod slots;
 mod standing;
 mod tls;

@@ -96,6 +96,12 @@ impl Nodes {
             Topology::Cluster => {
                 Servers::Many(Cluster::new(url, layout.clone(), timeout, moves.clone()))
             }
+            #[cfg(feature = "redlock")]
+            Topology::Independent => {
+                let kind = crate::ErrorKind::InvalidInput;
+                let wrong = Error::new(kind, Operation::Connect, super::KIND);
+                return Err(wrong.because("redlock+redis:// is the URL of a RedlockBackend"));
+            }
         };
         Ok(Self(Arc::new(Inner {
             servers,

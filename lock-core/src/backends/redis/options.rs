@@ -58,7 +58,7 @@ impl RedisOptions {
         self
     }
 
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(in crate::backends) fn check(&self) -> Result<(), Error> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
         let wrong = if !(1..=64).contains(&self.prefix.len()) || !self.prefix.bytes().all(plain) {
             "a prefix is 1 to 64 ASCII letters, digits or -._:"

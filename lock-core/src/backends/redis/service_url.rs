@@ -15,30 +15,33 @@ const SENTINEL_PORT: u16 = 26379;
 
 /// How the servers of a lock service stand to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Topology {
+pub(in crate::backends) enum Topology {
     /// One server.
     Standalone,
     /// A primary that sentinels name.
     Sentinel,
     /// Several primaries, each with some of the shards.
     Cluster,
+    /// Servers that know nothing of each other.
+    #[cfg(feature = "redlock")]
+    Independent,
 }
 
 /// What the URL of a lock service says. Its `Debug` shows no password.
 #[derive(Debug)]
-pub(super) struct ServiceUrl {
-    pub(super) topology: Topology,
+pub(in crate::backends) struct ServiceUrl {
+    pub(in crate::backends) topology: Topology,
     /// At least one. Those of the sentinels, if that is the topology.
-    pub(super) addresses: Vec<Address>,
+    pub(in crate::backends) addresses: Vec<Address>,
     /// What sentinels call the primary.
-    pub(super) primary_name: String,
-    pub(super) servers: Access,
-    pub(super) sentinels: Access,
+    pub(in crate::backends) primary_name: String,
+    pub(in crate::backends) servers: Access,
+    pub(in crate::backends) sentinels: Access,
 }
 
 impl ServiceUrl {
     /// Reads a URL, and the files that it names.
-    pub(super) fn parse(text: &str, options: &RedisOptions) -> Result<Self, Error> {
+    pub(in crate::backends) fn parse(text: &str, options: &RedisOptions) -> Result<Self, Error> {
         let (scheme, rest) = text
             .split_once("://")
             .ok_or_else(|| invalid("not a URL, such as redis://127.0.0.1:6379"))?;
@@ -94,6 +97,12 @@ fn scheme_of(scheme: &str) -> Result<(Topology, bool), Error> {
         "cluster" => Some(Topology::Cluster),
         _ => None,
     };
+    #[cfg(feature = "redlock")]
+    let (topology, tls) = match scheme {
+        "redlock+redis" => (Some(Topology::Independent), Some(false)),
+        "redlock+rediss" => (Some(Topology::Independent), Some(true)),
+        _ => (topology, tls),
+    };
     topology.zip(tls).ok_or_else(|| {
         Error::new(ErrorKind::Unsupported, Operation::Connect, KIND)
             .because("a scheme is redis or rediss, alone or with +sentinel or +cluster")
@@ -119,7 +128,7 @@ fn address(url: &Url, topology: Topology) -> Result<Address, Error> {
         host: host.to_owned(),
         port: url.port().unwrap_or(match topology {
             Topology::Sentinel => SENTINEL_PORT,
-            Topology::Standalone | Topology::Cluster => REDIS_PORT,
+            _ => REDIS_PORT,
         }),
     })
 }
@@ -135,6 +144,10 @@ fn path(url: &Url, topology: Topology) -> Result<(String, String), Error> {
     let (name, database) = match (topology, segments[..].as_ref()) {
         (Topology::Standalone, []) | (Topology::Cluster, [] | ["0"]) => ("", "0"),
         (Topology::Standalone, [database]) => ("", *database),
+        #[cfg(feature = "redlock")]
+        (Topology::Independent, []) => ("", "0"),
+        #[cfg(feature = "redlock")]
+        (Topology::Independent, [database]) => ("", *database),
         (Topology::Sentinel, [name]) => (*name, "0"),
         (Topology::Sentinel, [name, database]) => (*name, *database),
         (Topology::Sentinel, _) => {
@@ -144,7 +157,7 @@ fn path(url: &Url, topology: Topology) -> Result<(String, String), Error> {
             ));
         }
         (Topology::Cluster, _) => return Err(invalid("a cluster has one database, number 0")),
-        (Topology::Standalone, _) => {
+        _ => {
             return Err(invalid("the path of the URL is the number of a database"));
         }
     };

@@ -1,0 +1,43 @@
+use crate::{Holder, ResourceName};
+
+/// Where everything lies on each node. A node is one server, so there are no shards.
+#[derive(Clone, Debug)]
+pub(super) struct Keys {
+    base: String,
+}
+
+impl Keys {
+    pub(super) fn new(prefix: &str) -> Self {
+        Self {
+            base: format!("{prefix}:redlock:"),
+        }
+    }
+
+    /// What the node is: see [`Marker`](super::marker::Marker). Without it nothing is served.
+    pub(super) fn marker(&self) -> String {
+        format!("{}node", self.base)
+    }
+
+    /// The counter of a resource. No time to live; only whoever takes a node in deletes it.
+    pub(super) fn counter(&self, resource: &ResourceName) -> String {
+        format!("{}counter:{}", self.base, resource.as_str())
+    }
+
+    /// The lease of a resource.
+    pub(super) fn lease(&self, resource: &ResourceName) -> String {
+        format!("{}lease:{}", self.base, resource.as_str())
+    }
+
+    /// What has ended of an acquisition. The name ends with the digest of the holder, which the
+    /// script that grants relies on.
+    pub(super) fn ended(&self, resource: &ResourceName, holder: Holder) -> String {
+        let (base, name) = (&self.base, resource.as_str());
+        format!("{base}ended:{name}:{}", holder.digest())
+    }
+
+    /// The patterns of everything that is not the marker.
+    pub(super) fn patterns(&self) -> [String; 3] {
+        // The prefix has no character with a meaning in a pattern.
+        ["counter:*", "lease:*", "ended:*"].map(|rest| format!("{}{rest}", self.base))
+    }
+}

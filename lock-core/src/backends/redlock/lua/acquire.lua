@@ -1,0 +1,75 @@
+#!lua
+-- Begins with serving.lua, counts.lua, lease.lua.
+--
+-- Grants the lease of this node and counts up, or says who or what stands in the way.
+--
+-- KEYS[1] marker of the node
+-- KEYS[2] counter of the resource
+-- KEYS[3] lease of the resource
+-- KEYS[4] what has ended of this holder; its name ends with the holder
+-- ARGV[1] holder
+-- ARGV[2] nonce of this try
+-- ARGV[3] attempt
+-- ARGV[4] what follows the count in the lease: ":drift:delay:attempt:metadata"
+-- ARGV[5] how long the key of the lease stays in ms
+-- ARGV[6] ttl in ms
+-- ARGV[7] floor: least count that is of use, or ""
+-- ARGV[8] how far above the counter a floor may lie, or "" for any distance
+--
+-- Returns {"granted", count, life} | {"again", token, left_ms} | {"held", left_ms, nonce}
+--       | {"ended"} | {"ran_out"} | {"to_heal", life} | {"quiet", left_ms}
+--       | {"broken_counter"} | {"exhausted"} | {"implausible", greatest} | {"too_long", longest_ms}
+--       | {"no_state"} | {"not_serving", marker}
+--
+-- "again": this holder has the lease, under a token that was raised here. It is no grant: nothing
+-- is counted, and the time is not extended. Sent again by the same try it counts up again, unless
+-- the lease was raised. Counts before it writes the lease, because an error does not roll back.
+
+local holder, nonce, attempt, floor = ARGV[1], ARGV[2], ARGV[3], ARGV[7]
+local ended = redis.call("GET", KEYS[4])
+if ended then
+  if ended:find("=", 1, true) or ended:find(attempt, 1, true) or ended:find(nonce, 1, true) then
+    return {"ended"}
+  end
+  if ended:find("~", 1, true) then return {"ran_out"} end
+end
+
+local lease = load(KEYS[3])
+if lease and lease.holder == holder and lease.raised then
+  if lease.left <= 0 then return {"ran_out"} end
+  if not lease.attempts:find(attempt, 1, true) then
+    lease.attempts = lease.attempts .. "," .. attempt
+    redis.call("SET", KEYS[3], pack(lease), "KEEPTTL")
+  end
+  return {"again", lease.token, text(lease.left)}
+end
+if lease and lease.holder ~= holder then
+  if lease.blocked > 0 then
+    return {"held", text(math.max(lease.blocked - lease.drift, 1)), lease.nonce}
+  end
+  if lease.raised then
+    remember(KEYS[4]:sub(1, -#holder - 1) .. lease.holder, "~")
+  end
+end
+
+if tonumber(ARGV[6]) > tonumber(longest) then return {"too_long", longest} end
+if state == "h" then
+  -- It may have forgotten a lease: until the longest one is over it grants none.
+  local time = redis.call("TIME")
+  local since = life:match("^%d+") / 1000
+  local quiet = math.ceil(since + longest - time[1] * 1000 - time[2] / 1000)
+  if quiet > 0 then return {"quiet", text(quiet)} end
+end
+if floor ~= "" and ARGV[8] ~= "" then
+  local greatest = (redis.call("GET", KEYS[2]) or base) + ARGV[8]
+  if tonumber(floor) > greatest then return {"implausible", text(greatest)} end
+end
+
+local count, wrong = count_up(KEYS[2])
+if not count then return wrong end
+if floor ~= "" and is_greater(floor, count) then
+  redis.call("SET", KEYS[2], floor)
+  count = floor
+end
+redis.call("SET", KEYS[3], holder .. ":" .. nonce .. ":0:" .. count .. ARGV[4], "PX", ARGV[5])
+return {"granted", count, life}

@@ -1,0 +1,15 @@
+#!lua
+-- Begins with serving.lua, counts.lua.
+--
+-- Counts up and says the count, for a node whose counter is to be made anew. It also refuses the
+-- raises that are under way to this node.
+--
+-- KEYS[1] marker of the node
+-- KEYS[2] counter of the resource
+--
+-- Returns {"counted", count} | {"to_heal", life} | {"broken_counter"} | {"exhausted"}
+--       | {"no_state"} | {"not_serving", marker}
+
+local count, wrong = count_up(KEYS[2])
+if not count then return wrong end
+return {"counted", count}

@@ -1,0 +1,21 @@
+-- Counts as decimal text: a number of Lua is exact up to 2^53 only.
+
+local function is_greater(one, other)
+  if #one ~= #other then return #one > #other end
+  return one > other
+end
+
+-- Counts up and returns the count, or nil and the answer that says why not. A missing counter
+-- begins at the base of the node, but not at a node that lost its state: there it has to be healed.
+local function count_up(counter)
+  if state == "h" and redis.call("EXISTS", counter) == 0 then return nil, {"to_heal", life} end
+  local counted = redis.pcall("INCR", counter)
+  if type(counted) == "table" then return nil, {"broken_counter"} end
+  if counted == 1 and base ~= "0" then
+    redis.call("SET", counter, base)
+    redis.call("INCR", counter)
+  end
+  local count = redis.call("GET", counter)
+  if is_greater(count, TOKEN_MAX) then return nil, {"exhausted"} end
+  return count
+end

@@ -1,0 +1,50 @@
+-- The lease as it is kept, in a text: holder:nonce:token:count:drift:delay:attempts:metadata.
+-- The nonce is that of a try; the token is 0 until the lease was raised; drift and delay are how
+-- long the node keeps it for itself, in ms, after its end.
+
+local function text(number) return string.format("%d", number) end
+
+-- The lease that a key holds, or nil. `left` is the time that its holder was told, and `blocked`
+-- that after which somebody else may be granted.
+local function load(key)
+  local packed = redis.call("GET", key)
+  if not packed then return nil end
+  local holder, nonce, token, count, drift, delay, attempts, metadata =
+    packed:match("^(%x+):(%x+):(%d+):(%d+):(%d+):(%d+):([%x,]+):(.*)$")
+  local lease = {holder = holder, nonce = nonce, token = token, count = count, drift = drift,
+    delay = delay, attempts = attempts, metadata = metadata}
+  lease.raised = token ~= "0"
+  local rest = redis.call("PTTL", key) - ENDED_MS - delay
+  lease.left = rest - drift
+  -- A lease that never was anybody's has no delay.
+  lease.blocked = lease.raised and rest + delay or rest
+  return lease
+end
+
+local function pack(lease)
+  return lease.holder .. ":" .. lease.nonce .. ":" .. lease.token .. ":" .. lease.count .. ":"
+    .. lease.drift .. ":" .. lease.delay .. ":" .. lease.attempts .. ":" .. lease.metadata
+end
+
+-- Adds a word to what has ended of a holder: "=token" what was released, "~" that a lease ran out,
+-- attempts that were cancelled and tries that were undone. The newest 64 are kept.
+local function remember(key, word)
+  local words = redis.call("GET", key)
+  words = words and word .. "," .. words or word
+  if #words > 64 * 17 then words = words:sub(1, 64 * 17):match("^(.*),") end
+  redis.call("SET", key, words, "PX", ENDED_TEXT)
+end
+
+-- Takes an attempt off a lease, and ends the lease if no other one relies on it.
+local function leave(key, lease, attempt)
+  local others = {}
+  for other in lease.attempts:gmatch("%x+") do
+    if other ~= attempt then others[#others + 1] = other end
+  end
+  if #others == 0 then
+    redis.call("DEL", key)
+  else
+    lease.attempts = table.concat(others, ",")
+    redis.call("SET", key, pack(lease), "KEEPTTL")
+  end
+end

@@ -1,0 +1,27 @@
+#!lua flags=allow-oom
+-- Begins with serving.lua, counts.lua.
+--
+-- Raises the counter to the token of a try, if the lease is still that of this try, nothing was
+-- counted since, and the node has not lost its state.
+--
+-- KEYS[1] marker of the node
+-- KEYS[2] counter of the resource
+-- KEYS[3] lease of the resource
+-- ARGV[1] life in which the count was granted
+-- ARGV[2] what the lease begins with: "holder:nonce:"
+-- ARGV[3] count that was granted
+-- ARGV[4] token: no less than that count
+--
+-- Returns "raised" | "passed": something was counted since | "lost": the lease is not this try's
+--       | "other_life" | {"no_state"} | {"not_serving", marker}
+--
+-- Sent again it says "lost" and changes nothing.
+
+if life ~= ARGV[1] then return "other_life" end
+local packed, ours = redis.call("GET", KEYS[3]), ARGV[2] .. "0:" .. ARGV[3] .. ":"
+if not packed or packed:sub(1, #ours) ~= ours then return "lost" end
+if redis.call("GET", KEYS[2]) ~= ARGV[3] then return "passed" end
+if is_greater(ARGV[4], ARGV[3]) then redis.call("SET", KEYS[2], ARGV[4]) end
+local raised = ARGV[2] .. ARGV[4] .. packed:sub(#ARGV[2] + 2)
+redis.call("SET", KEYS[3], raised, "KEEPTTL")
+return "raised"

@@ -1,0 +1,35 @@
+#!lua flags=allow-oom
+-- Begins with serving.lua, lease.lua.
+--
+-- Renews leases, each to its full ttl. Never creates one, and never makes one shorter that several
+-- attempts rely on.
+--
+-- KEYS[1] marker of the node
+-- KEYS[2] first lease, and one key more for every further lease
+-- ARGV[1] ttl of the first lease in ms, and three arguments more for every further lease
+-- ARGV[2] its drift in ms
+-- ARGV[3] "holder:token" of it, more for every further
+--
+-- Returns {"renewed", letters}: for each lease, in order, r for renewed or n for not the holder
+--       | {"no_state"} | {"not_serving", marker}
+--
+-- Idempotent, and inert for a lease that has ended or was never raised. Atomic per lease.
+
+local function renew_one(key, ttl, drift, whose)
+  local lease = load(key)
+  if not lease or not lease.raised or lease.left <= 0 then return false end
+  if lease.holder .. ":" .. lease.token ~= whose then return false end
+  local rest = ttl + drift
+  if lease.attempts:find(",", 1, true) then rest = math.max(rest, lease.left + lease.drift) end
+  lease.drift = drift
+  redis.call("SET", key, pack(lease), "PX", text(rest + lease.delay + ENDED_MS))
+  return true
+end
+
+local letters = {}
+for i = 2, #KEYS do
+  local at = 3 * (i - 2)
+  local renewed = renew_one(KEYS[i], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
+  letters[#letters + 1] = renewed and "r" or "n"
+end
+return {"renewed", table.concat(letters)}

@@ -1,0 +1,24 @@
+#!lua flags=allow-oom
+-- Begins with serving.lua, lease.lua.
+--
+-- Takes back one try: the lease ends if it is this try's and no other attempt relies on it. If it
+-- is not there, a late request of this try is refused.
+--
+-- KEYS[1] marker of the node
+-- KEYS[2] lease of the resource
+-- KEYS[3] what has ended of this holder
+-- ARGV[1] holder
+-- ARGV[2] nonce of the try
+-- ARGV[3] attempt
+--
+-- Returns "undone" | {"no_state"} | {"not_serving", marker}
+--
+-- Idempotent. Compares the nonce: a late undo does not touch a later try of the same attempt.
+
+local lease = load(KEYS[2])
+if lease and lease.holder == ARGV[1] and lease.nonce == ARGV[2] then
+  leave(KEYS[2], lease, ARGV[3])
+else
+  remember(KEYS[3], ARGV[2])
+end
+return "undone"

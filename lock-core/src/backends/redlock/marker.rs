@@ -1,0 +1,104 @@
+use std::{fmt, time::Duration};
+
+/// What a node says of itself, in one key: `life:state:base:longest:run_id`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Marker {
+    /// Drawn by the node whenever it is taken into service without state: its clock in
+    /// microseconds and a nonce of the request.
+    pub(super) life: String,
+    pub(super) state: MarkerState,
+    /// The count below which no counter begins.
+    pub(super) base: u64,
+    /// The longest time to live that a lease may have.
+    pub(super) longest: Duration,
+    /// The run of the server that is known to have all that this life has seen.
+    pub(super) run_id: String,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MarkerState {
+    /// Ready for service, with the others.
+    Prepared,
+    /// Missing counters begin at the base.
+    Serving,
+    /// It lost its state, or is new among nodes that serve: missing counters are healed.
+    Healing,
+    /// What it had is being deleted, before it is taken in anew.
+    Clearing,
+    /// Out of service for good.
+    Retired,
+}
+
+impl MarkerState {
+    const fn letter(self) -> char {
+        match self {
+            Self::Prepared => 'p',
+            Self::Serving => 's',
+            Self::Healing => 'h',
+            Self::Clearing => 'c',
+            Self::Retired => 'r',
+        }
+    }
+
+    fn of_letter(letter: &str) -> Option<Self> {
+        let all = [
+            Self::Prepared,
+            Self::Serving,
+            Self::Healing,
+            Self::Clearing,
+            Self::Retired,
+        ];
+        let is = |state: &Self| letter.chars().eq([state.letter()]);
+        all.into_iter().find(is)
+    }
+}
+
+impl Marker {
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(5, ':');
+        let mut next = || parts.next();
+        Some(Self {
+            life: next()?.to_owned(),
+            state: MarkerState::of_letter(next()?)?,
+            base: next()?.parse().ok()?,
+            longest: Duration::from_millis(next()?.parse().ok()?),
+            run_id: next()?.to_owned(),
+        })
+    }
+
+    /// What follows the life.
+    pub(super) fn tail(&self) -> String {
+        let (state, base, run_id) = (self.state.letter(), self.base, &self.run_id);
+        format!(":{state}:{base}:{}:{run_id}", self.longest.as_millis())
+    }
+}
+
+impl fmt::Display for Marker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.life, self.tail())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_is_read_as_it_is_written() {
+        for state in ["p", "s", "h", "c", "r"] {
+            let text = format!("1790000000000000-0123456789abcdef:{state}:41:300000:abcdef");
+            assert_eq!(Marker::parse(&text).unwrap().to_string(), text);
+        }
+        for broken in [
+            "",
+            "1-a",
+            "1-a:s",
+            "1-a:x:1:1:r",
+            "1-a:s:-1:1:r",
+            "1-a:s:1:x:r",
+        ] {
+            assert_eq!(Marker::parse(broken), None, "{broken}");
+        }
+    }
+}

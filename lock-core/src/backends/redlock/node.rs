@@ -1,0 +1,335 @@
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
+use redis::{Client, RedisResult, Value, aio::MultiplexedConnection};
+
+use super::{call::Call, marker::Marker, scripts, trouble::Trouble};
+use crate::{
+    Operation,
+    backends::redis::{
+        address::Address, connection::dial, fitness, link::breaks_connection, service_url::Topology,
+    },
+};
+
+/// How long connecting may take, and after what time an answer that nobody waits for any more is
+/// taken for one that never comes.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// One node, and the one connection to it.
+///
+/// Requests to a node are run in the order in which they were sent, as long as the connection
+/// lives. So it is not given up when an answer is late: an undo comes in behind what it undoes.
+pub(super) struct Node {
+    index: usize,
+    address: Address,
+    client: Client,
+    marker_key: String,
+    runs: Arc<Runs>,
+    connecting: Mutex<Option<Connecting>>,
+    /// It has not answered in time, and has not been heard of since.
+    silent: AtomicBool,
+}
+
+/// A connection, or the attempt to make one, which goes on if nobody waits for it.
+type Connecting = Shared<BoxFuture<'static, Result<Link, Trouble>>>;
+
+/// A connection to one run of a server.
+#[derive(Clone)]
+pub(super) struct Link {
+    pub(super) connection: MultiplexedConnection,
+    pub(super) run_id: Arc<str>,
+    /// Whether this run is known to have all that the life of the node has seen.
+    is_current: Arc<AtomicBool>,
+}
+
+/// Which run of a server each node is, so that none is counted twice.
+#[derive(Debug)]
+pub(super) struct Runs {
+    addresses: Vec<Address>,
+    ids: Mutex<Vec<Option<Arc<str>>>>,
+}
+
+impl Runs {
+    pub(super) fn new(addresses: Vec<Address>) -> Self {
+        let ids = Mutex::new(vec![None; addresses.len()]);
+        Self { addresses, ids }
+    }
+
+    /// Remembers a node's run, unless another node is the same server.
+    fn claim(&self, index: usize, run_id: &Arc<str>) -> Result<(), Trouble> {
+        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |(other, id): (usize, &Option<Arc<str>>)| {
+            (other != index && id.as_ref() == Some(run_id)).then_some(other)
+        };
+        if let Some(other) = ids.iter().enumerate().find_map(same) {
+            return Err(Trouble::SameAs(self.addresses[other].to_string()));
+        }
+        ids[index] = Some(Arc::clone(run_id));
+        Ok(())
+    }
+}
+
+impl Node {
+    pub(super) fn new(
+        index: usize,
+        address: Address,
+        client: Client,
+        marker_key: String,
+        runs: Arc<Runs>,
+    ) -> Self {
+        Self {
+            index,
+            address,
+            client,
+            marker_key,
+            runs,
+            connecting: Mutex::new(None),
+            silent: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) const fn address(&self) -> &Address {
+        &self.address
+    }
+
+    pub(super) fn is_silent(&self) -> bool {
+        self.silent.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_silent(&self, silent: bool) {
+        self.silent.store(silent, Ordering::Relaxed);
+    }
+
+    /// Has the node run a script for locks. The answer is its words; that it does not serve is a
+    /// trouble.
+    pub(super) async fn ask(&self, call: &Call) -> Result<Vec<String>, Trouble> {
+        let (mut link, connecting) = self.link().await?;
+        if !link.is_current.load(Ordering::Relaxed) {
+            self.check_run(&mut link, &connecting).await?;
+        }
+        let answer = call.send(&mut link.connection).await;
+        let words = self.read(answer, &connecting)?;
+        match words.first().map(String::as_str) {
+            Some("no_state") => Err(Trouble::NoState),
+            Some("not_serving") => Err(Trouble::of_marker(words.get(1).map(String::as_str))),
+            _ => Ok(words),
+        }
+    }
+
+    /// What the node says of itself, and the run of its server.
+    pub(super) async fn look(&self) -> Result<(Option<String>, Link), Trouble> {
+        let (mut link, connecting) = self.link().await?;
+        let marker = self.marker(&mut link, &connecting).await?;
+        Ok((marker, link))
+    }
+
+    /// Changes what the node is, if it still is what was seen. Returns what it is then, and whether
+    /// that is what was asked for.
+    pub(super) async fn mark(
+        &self,
+        seen: Option<&str>,
+        life: Option<&str>,
+        tail: &str,
+    ) -> Result<(bool, String), Trouble> {
+        let (mut link, connecting) = self.link().await?;
+        let call = self.marking(seen, life, tail);
+        let answer = call.send(&mut link.connection).await;
+        match &self.read(answer, &connecting)?[..] {
+            [word, marker] => Ok((word == "marked", marker.clone())),
+            _ => Err(unreadable()),
+        }
+    }
+
+    /// Sends a plain command.
+    pub(super) async fn command<T: redis::FromRedisValue>(
+        &self,
+        command: &redis::Cmd,
+    ) -> Result<T, Trouble> {
+        let (mut link, connecting) = self.link().await?;
+        let answer = command.query_async(&mut link.connection).await;
+        self.unless_broken(answer, &connecting)
+    }
+
+    fn marking(&self, seen: Option<&str>, life: Option<&str>, tail: &str) -> Call {
+        let nonce = format!("{:016x}", rand::random::<u64>());
+        Call::new(&scripts::MARK, &[&self.marker_key])
+            .arg(seen.unwrap_or_default())
+            .arg(life.unwrap_or_default())
+            .arg(nonce)
+            .arg(tail)
+    }
+
+    async fn marker(
+        &self,
+        link: &mut Link,
+        connecting: &Connecting,
+    ) -> Result<Option<String>, Trouble> {
+        let mut get = redis::cmd("GET");
+        get.arg(&self.marker_key);
+        let answer = get.query_async(&mut link.connection).await;
+        self.unless_broken(answer, connecting)
+    }
+
+    /// A server that was started again has all that it ever acknowledged only if it writes its log
+    /// before it answers. Otherwise the node is one that lost its state, even if it does not look
+    /// so.
+    async fn check_run(&self, link: &mut Link, connecting: &Connecting) -> Result<(), Trouble> {
+        let Some(text) = self.marker(link, connecting).await? else {
+            return Ok(());
+        };
+        let Some(marker) = Marker::parse(&text) else {
+            return Ok(());
+        };
+        if *marker.run_id != *link.run_id {
+            if !loses_nothing(&mut link.connection).await {
+                return Err(Trouble::Restarted);
+            }
+            let of_this_run = Marker {
+                run_id: link.run_id.to_string(),
+                ..marker
+            };
+            // Somebody else may have been faster.
+            let call = self.marking(Some(&text), Some(&of_this_run.life), &of_this_run.tail());
+            let answer = call.send(&mut link.connection).await;
+            self.unless_broken(answer, connecting)?;
+        }
+        link.is_current.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn link(&self) -> Result<(Link, Connecting), Trouble> {
+        let connecting = self.connecting();
+        match connecting.clone().await {
+            Ok(link) => Ok((link, connecting)),
+            Err(trouble) => {
+                self.discard(&connecting);
+                Err(trouble)
+            }
+        }
+    }
+
+    fn connecting(&self) -> Connecting {
+        let mut current = self.current();
+        let usable = |connecting: &&Connecting| !matches!(connecting.peek(), Some(Err(_)));
+        if let Some(connecting) = current.as_ref().filter(usable) {
+            return connecting.clone();
+        }
+        let (index, runs) = (self.index, Arc::clone(&self.runs));
+        let connect = connect(self.client.clone(), index, runs);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it has time limits; whoever waits for it may not wait long enough"
+        )]
+        let task = tokio::spawn(connect);
+        let cut_off = |_| Err(Trouble::Unreachable("the runtime is shut down".to_owned()));
+        let connecting = async move { task.await.unwrap_or_else(cut_off) };
+        let connecting = connecting.boxed().shared();
+        *current = Some(connecting.clone());
+        connecting
+    }
+
+    fn read(
+        &self,
+        answer: RedisResult<Value>,
+        connecting: &Connecting,
+    ) -> Result<Vec<String>, Trouble> {
+        let words = match self.unless_broken(answer, connecting)? {
+            Value::Array(words) => words.into_iter().map(word).collect(),
+            single => word(single).map(|word| vec![word]),
+        };
+        words.ok_or_else(unreadable)
+    }
+
+    fn unless_broken<T>(
+        &self,
+        answer: RedisResult<T>,
+        connecting: &Connecting,
+    ) -> Result<T, Trouble> {
+        answer.map_err(|error| {
+            if breaks_connection(&error) {
+                self.discard(connecting);
+            }
+            Trouble::after(&error)
+        })
+    }
+
+    /// Gives a connection up, unless it was replaced already.
+    fn discard(&self, broken: &Connecting) {
+        let mut current = self.current();
+        if current.as_ref().is_some_and(|one| one.ptr_eq(broken)) {
+            *current = None;
+        }
+    }
+
+    fn current(&self) -> MutexGuard<'_, Option<Connecting>> {
+        // Never held across an await, and nothing under it panics.
+        self.connecting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn word(value: Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) => String::from_utf8(bytes).ok(),
+        Value::SimpleString(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn unreadable() -> Trouble {
+    Trouble::Broken("the answer is not one of our scripts'".to_owned())
+}
+
+async fn connect(client: Client, index: usize, runs: Arc<Runs>) -> Result<Link, Trouble> {
+    let mut connection = dial(&client, CONNECT_TIME_MAX)
+        .await
+        .map_err(|error| Trouble::before(&error))?;
+    let info = fitness::check(&mut connection, Topology::Independent, Operation::Connect).await;
+    let info = info.map_err(|error| Trouble::Unreachable(error.to_string()))?;
+    let run_id: Arc<str> = match fitness::field(&info, "run_id") {
+        Some(run_id) => run_id.into(),
+        None => {
+            let why = "INFO is denied, and nothing else tells whether it was started again";
+            return Err(Trouble::Unreachable(why.to_owned()));
+        }
+    };
+    runs.claim(index, &run_id)?;
+    Ok(Link {
+        connection,
+        run_id,
+        is_current: Arc::default(),
+    })
+}
+
+async fn loses_nothing(connection: &mut MultiplexedConnection) -> bool {
+    for (name, wanted) in [("appendonly", "yes"), ("appendfsync", "always")] {
+        let mut get = redis::cmd("CONFIG");
+        get.arg("GET").arg(name);
+        let answer: RedisResult<Vec<String>> = get.query_async(connection).await;
+        if !answer.is_ok_and(|pair| pair.get(1).is_some_and(|value| value == wanted)) {
+            return false;
+        }
+    }
+    true
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the client: it may show a password.
+        f.debug_struct("Node")
+            .field("address", &self.address)
+            .field("silent", &self.silent)
+            .finish_non_exhaustive()
+    }
+}

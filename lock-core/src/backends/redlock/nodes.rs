@@ -1,0 +1,221 @@
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+
+use super::{
+    KIND, RedlockOptions,
+    call::Call,
+    keys::Keys,
+    node::{Node, Runs},
+    trouble::Trouble,
+};
+use crate::{
+    Clock, Error, ErrorKind, Operation,
+    backends::redis::service_url::{ServiceUrl, Topology},
+};
+
+/// How many nodes there may be.
+const NODES: std::ops::RangeInclusive<usize> = 3..=15;
+
+/// How much longer than the others a node is waited for when enough have answered.
+const GRACE: Duration = Duration::from_millis(20);
+
+/// All nodes. What is asked of them is asked of all at once.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    all: Vec<Node>,
+    timeout: Duration,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// What whoever asks makes of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// More answers are needed.
+    Wait,
+    /// The others are welcome if they come soon.
+    Enough,
+    /// No other answer matters.
+    Done,
+}
+
+/// The answer of one node: the words of the script, or why it has no part.
+pub(super) type Answer = Result<Vec<String>, Trouble>;
+
+impl Nodes {
+    /// Reads the URL. Connects when something is asked.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for what cannot be right.
+    pub(super) fn new(
+        url: &str,
+        options: &RedlockOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Error> {
+        options.check()?;
+        let url = ServiceUrl::parse(url, &options.of_servers())?;
+        if url.topology != Topology::Independent {
+            return Err(invalid(
+                "the URL is not redlock+redis://host:port,host:port,..",
+            ));
+        }
+        let count = url.addresses.len();
+        if count.is_multiple_of(2) || !NODES.contains(&count) {
+            return Err(invalid(&format!(
+                "{count} nodes: there have to be 3 to 15, and an odd number, because an even one \
+                 survives no more failures than one node less",
+            )));
+        }
+        for (index, address) in url.addresses.iter().enumerate() {
+            if url.addresses[..index].contains(address) {
+                return Err(invalid(&format!("the node {address} is named twice")));
+            }
+        }
+        let keys = Keys::new(&options.prefix);
+        let runs = Arc::new(Runs::new(url.addresses.clone()));
+        let node = |(index, address)| {
+            let client = url.servers.client(&address).map_err(|error| {
+                invalid("the URL or its settings cannot be right").caused_by(error)
+            })?;
+            let runs = Arc::clone(&runs);
+            Ok(Node::new(index, address, client, keys.marker(), runs))
+        };
+        let all = url.addresses.clone().into_iter().enumerate().map(node);
+        Ok(Self {
+            all: all.collect::<Result<_, Error>>()?,
+            timeout: options.node_timeout,
+            clock,
+        })
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// More than half of all nodes, whatever has become of them.
+    pub(super) const fn majority(&self) -> usize {
+        self.all.len() / 2 + 1
+    }
+
+    pub(super) fn node(&self, index: usize) -> &Node {
+        &self.all[index]
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Node> {
+        self.all.iter()
+    }
+
+    /// Asks all nodes the same.
+    pub(super) async fn ask_all(&self, call: &Call, take: impl FnMut(usize, Answer) -> Step) {
+        let calls = (0..self.len()).map(|index| (index, call));
+        self.ask(calls, Step::Wait, take).await;
+    }
+
+    /// Asks some nodes, all at once, and hands each answer to `take` until it has enough. A node
+    /// that is out of time is handed over as [`Trouble::Silent`]; one whose answer does not matter
+    /// any more is not handed over.
+    ///
+    /// All requests are on their way before the first answer is looked at, but to nodes that are
+    /// not connected.
+    ///
+    /// # Cancel safety
+    /// What has not been answered is under way, and may be run.
+    pub(super) async fn ask<'a>(
+        &self,
+        calls: impl Iterator<Item = (usize, &'a Call)>,
+        first: Step,
+        mut take: impl FnMut(usize, Answer) -> Step,
+    ) {
+        let (clock, asked) = (&*self.clock, self.clock.now());
+        let mut pending = Vec::with_capacity(self.len());
+        let mut answers: FuturesUnordered<_> = calls
+            .map(|(index, call)| {
+                pending.push(index);
+                async move { (index, self.node(index).ask(call).await) }
+            })
+            .collect();
+        let mut patience = match first {
+            Step::Wait => self.timeout,
+            Step::Enough | Step::Done => GRACE,
+        };
+        let mut enough = first != Step::Wait;
+        let mut out_of_time = clock.sleep_until(asked + patience);
+        // Polls every request once.
+        let mut next = answers.next().now_or_never();
+        loop {
+            let (index, answer) = match next.take() {
+                Some(Some(answered)) => answered,
+                Some(None) => return,
+                None if enough && pending.iter().all(|index| self.node(*index).is_silent()) => {
+                    break;
+                }
+                None => tokio::select! {
+                    biased;
+                    answered = answers.next() => match answered {
+                        Some(answered) => answered,
+                        None => return,
+                    },
+                    () = &mut out_of_time => break,
+                },
+            };
+            pending.retain(|other| *other != index);
+            self.node(index).set_silent(false);
+            match take(index, answer) {
+                Step::Wait => {}
+                Step::Done => return,
+                Step::Enough if enough => {}
+                Step::Enough => {
+                    enough = true;
+                    let taken = clock.now().since(asked);
+                    patience = std::cmp::min(taken * 2 + GRACE, self.timeout);
+                    out_of_time = clock.sleep_until(asked + patience);
+                }
+            }
+            next = answers.next().now_or_never();
+        }
+        drop(answers);
+        for index in pending {
+            self.node(index).set_silent(true);
+            take(index, Err(Trouble::Silent));
+        }
+    }
+
+    /// What stands in the way, node by node.
+    pub(super) fn in_words<'a>(
+        &self,
+        troubles: impl IntoIterator<Item = &'a (usize, Trouble)>,
+    ) -> String {
+        let words = troubles
+            .into_iter()
+            .map(|(index, trouble)| format!("{}: {trouble}", self.node(*index).address()));
+        words.collect::<Vec<_>>().join("; ")
+    }
+
+    /// The error for too few nodes that serve. Its outcome is "not applied".
+    pub(super) fn too_few(&self, troubles: &[(usize, Trouble)], operation: Operation) -> Error {
+        let serving = self.len() - troubles.len();
+        let hopeless = |trouble: &&(usize, Trouble)| trouble.1.needs_an_operator();
+        let lost = troubles.iter().filter(hopeless).count();
+        // With the others there would be a majority, if they came back.
+        let kind = if lost > self.len() - self.majority() {
+            ErrorKind::Refused
+        } else {
+            ErrorKind::Unavailable
+        };
+        let todo = match kind {
+            ErrorKind::Refused if lost == self.len() => "; provision the nodes",
+            ErrorKind::Refused => "; an operator has to look at them",
+            _ => "",
+        };
+        Error::new(kind, operation, KIND).because(format!(
+            "{serving} of {} nodes have a part in it, and {} are needed ({}){todo}",
+            self.len(),
+            self.majority(),
+            self.in_words(troubles),
+        ))
+    }
+}
+
+pub(super) fn invalid(why: &str) -> Error {
+    Error::new(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
+}

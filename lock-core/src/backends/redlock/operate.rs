@@ -1,0 +1,390 @@
+use std::{fmt, sync::Arc};
+
+use super::{
+    KIND, RedlockOptions,
+    keys::Keys,
+    look::Look,
+    marker::{Marker, MarkerState},
+    node::Node,
+    nodes::{Nodes, invalid},
+    trouble::Trouble,
+};
+use crate::{Clock, Error, ErrorKind, FencingToken, InitialToken, Operation, Ttl};
+
+/// The nodes as operators see them: brings them into service and takes them out.
+///
+/// Nothing of this happens by itself, because a node without state is new or has lost its state
+/// and cannot tell which.
+#[derive(Debug)]
+pub struct RedlockNodes {
+    nodes: Nodes,
+    keys: Keys,
+    initial: InitialToken,
+}
+
+/// What one node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeStatus {
+    /// Host and port, as the URL has them.
+    pub address: String,
+    /// What it is.
+    pub state: NodeState,
+}
+
+/// What a node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeState {
+    /// It serves.
+    Serving,
+    /// It serves, and counters that it has lost are made anew as they are asked for.
+    Healing,
+    /// It is new, or has lost its state.
+    Uninitialised,
+    /// Its server was started again and may have lost its last counts: it has to be healed.
+    Restarted,
+    /// Its provisioning was not finished.
+    Prepared,
+    /// Its healing was interrupted: heal it again.
+    Clearing,
+    /// It is out of service for good.
+    Retired,
+    /// It cannot be asked; or something else, which the text says.
+    Unusable(String),
+}
+
+impl NodeState {
+    /// One word for it.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Serving => "serving",
+            Self::Healing => "healing",
+            Self::Uninitialised => "uninitialised",
+            Self::Restarted => "restarted",
+            Self::Prepared => "prepared",
+            Self::Clearing => "clearing",
+            Self::Retired => "retired",
+            Self::Unusable(_) => "unusable",
+        }
+    }
+
+    /// Whether it takes part in locks.
+    #[must_use]
+    pub const fn serves(&self) -> bool {
+        matches!(self, Self::Serving | Self::Healing)
+    }
+}
+
+impl fmt::Display for NodeState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unusable(why) => write!(f, "unusable: {why}"),
+            state => f.write_str(state.word()),
+        }
+    }
+}
+
+impl From<&Result<Look, Trouble>> for NodeState {
+    fn from(look: &Result<Look, Trouble>) -> Self {
+        let trouble = match look {
+            Ok(look) => look.trouble(),
+            Err(trouble) => Some(trouble.clone()),
+        };
+        let state = look.as_ref().ok().and_then(|look| look.marker.as_ref());
+        match (trouble, state.map(|marker| marker.state)) {
+            (None, Some(MarkerState::Healing)) => Self::Healing,
+            (None, _) => Self::Serving,
+            (Some(Trouble::NoState), _) => Self::Uninitialised,
+            (Some(Trouble::Restarted), _) => Self::Restarted,
+            (Some(Trouble::NotServing(Some(MarkerState::Prepared))), _) => Self::Prepared,
+            (Some(Trouble::NotServing(Some(MarkerState::Clearing))), _) => Self::Clearing,
+            (Some(Trouble::NotServing(Some(MarkerState::Retired))), _) => Self::Retired,
+            (Some(trouble), _) => Self::Unusable(trouble.to_string()),
+        }
+    }
+}
+
+impl RedlockNodes {
+    /// Names the nodes. Connects when something is asked of them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a URL or setting that cannot be right, and an even number of
+    /// nodes.
+    pub fn new(url: &str, options: RedlockOptions, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        Ok(Self {
+            nodes: Nodes::new(url, &options, clock)?,
+            keys: Keys::new(&options.prefix),
+            initial: options.initial_token,
+        })
+    }
+
+    /// Looks at all nodes, in the order of the URL.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: nothing changes.
+    pub async fn status(&self) -> Vec<NodeStatus> {
+        let looks = self.nodes.look().await;
+        let nodes = self.nodes.iter().zip(&looks);
+        nodes.map(|(node, look)| status_of(node, look)).collect()
+    }
+
+    /// Brings new nodes into service, all of them, for leases of at most `longest`. Tokens begin as
+    /// [`RedlockOptions::initial_token`] says, and above `above`, the greatest token that any store
+    /// has seen.
+    ///
+    /// `longest` is also for how long a node that lost its state grants no lease. Nodes that all
+    /// serve already are left as they are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] if a node does not answer. [`ErrorKind::Refused`] if one is
+    /// neither new nor prepared: says which one is what. If some serve then, the others have to be
+    /// healed; if too few do, all have to be emptied.
+    ///
+    /// # Cancel safety
+    /// May be repeated until the first node serves. After that the others are to be healed.
+    pub async fn provision(&self, longest: Ttl, above: Option<FencingToken>) -> Result<(), Error> {
+        let seen = self.nodes.look().await;
+        if seen.iter().all(|look| NodeState::from(look).serves()) {
+            return Ok(());
+        }
+        let mut prepared = Vec::new();
+        for (node, look) in self.nodes.iter().zip(&seen) {
+            prepared.push(self.prepare(node, look).await?);
+        }
+        // Nodes may have been prepared before others lost their state, by whoever provisions too.
+        let again = self.nodes.look().await;
+        for ((node, look), (text, _)) in self.nodes.iter().zip(&again).zip(&prepared) {
+            let as_it_was = look.as_ref().is_ok_and(|it| it.text.as_ref() == Some(text));
+            if !as_it_was {
+                return Err(self.stopped(node, look));
+            }
+        }
+        let base = match self.initial {
+            InitialToken::Clock => InitialToken::clock_token(self.nodes.clock.unix_time()),
+            InitialToken::At(token) => token.get() - 1,
+        };
+        let base = std::cmp::max(base, above.map_or(0, FencingToken::get));
+        for (node, (text, marker)) in self.nodes.iter().zip(prepared) {
+            let serving = Marker {
+                state: MarkerState::Serving,
+                base,
+                longest: longest.get(),
+                ..marker
+            };
+            let marked = node
+                .mark(Some(&text), Some(&serving.life), &serving.tail())
+                .await;
+            let (done, now) = marked.map_err(|trouble| self.failed(node, &trouble))?;
+            let same_life = Marker::parse(&now)
+                .is_some_and(|now| now.life == serving.life && now.state == MarkerState::Serving);
+            // Somebody else who provisions may have been faster.
+            if !done && !same_life {
+                return Err(self.stopped(node, &self.nodes.look_at(node).await));
+            }
+        }
+        Ok(())
+    }
+
+    async fn prepare(
+        &self,
+        node: &Node,
+        look: &Result<Look, Trouble>,
+    ) -> Result<(String, Marker), Error> {
+        let look = match look {
+            Ok(look) => look,
+            Err(trouble) => return Err(self.failed(node, trouble)),
+        };
+        let text = match &look.text {
+            Some(text) => text.clone(),
+            None => {
+                let new = blank(MarkerState::Prepared, &look.run_id);
+                let marked = node.mark(None, None, &new.tail()).await;
+                marked.map_err(|trouble| self.failed(node, &trouble))?.1
+            }
+        };
+        match Marker::parse(&text) {
+            Some(marker) if marker.state == MarkerState::Prepared => Ok((text, marker)),
+            _ => Err(self.stopped(node, &self.nodes.look_at(node).await)),
+        }
+    }
+
+    /// Takes a node in that has lost its state, or is new among nodes that serve. What it still
+    /// has is deleted. Says whether there was anything to do.
+    ///
+    /// It takes part at once in all but leases, which it grants when the longest time to live is
+    /// over. Its counters are made anew from a majority of the others as they are asked for.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] if it is none of the nodes, [`ErrorKind::Refused`] if it is
+    /// retired or if fewer than N/2 + 1 others serve: then nobody knows what was issued, and all
+    /// nodes have to be emptied and provisioned above the greatest mark of the stores.
+    /// [`ErrorKind::Unavailable`] if a node does not answer.
+    ///
+    /// # Cancel safety
+    /// May be repeated until it is done.
+    pub async fn heal(&self, address: &str) -> Result<bool, Error> {
+        let (index, node) = self.find(address)?;
+        let looks = self.nodes.look().await;
+        let look = match &looks[index] {
+            Ok(look) => look,
+            Err(trouble) => return Err(self.failed(node, trouble)),
+        };
+        match NodeState::from(&looks[index]) {
+            NodeState::Serving | NodeState::Healing => return Ok(false),
+            NodeState::Retired => {
+                return Err(refused("it is retired: empty its server to use it anew"));
+            }
+            _ => {}
+        }
+        let serves = |(other, look): &(usize, &Result<Look, _>)| {
+            *other != index && NodeState::from(*look).serves()
+        };
+        let others: Vec<_> = looks.iter().enumerate().filter(serves).collect();
+        if others.len() < self.nodes.majority() {
+            return Err(refused(&format!(
+                "{} other nodes serve, and {} have to: too few know what was issued",
+                others.len(),
+                self.nodes.majority(),
+            )));
+        }
+        let markers = others.iter().filter_map(|(_, look)| look.as_ref().ok());
+        let markers = markers.filter_map(|look| look.marker.as_ref());
+        let mut healing = blank(MarkerState::Healing, &look.run_id);
+        for marker in markers {
+            healing.base = std::cmp::max(healing.base, marker.base);
+            healing.longest = std::cmp::max(healing.longest, marker.longest);
+        }
+        let cleared = self.clear(node, look).await?;
+        let marked = node.mark(cleared.as_deref(), None, &healing.tail()).await;
+        let (done, _) = marked.map_err(|trouble| self.failed(node, &trouble))?;
+        match done {
+            true => Ok(true),
+            false => Err(self.stopped(node, &self.nodes.look_at(node).await)),
+        }
+    }
+
+    /// Deletes what a node has. Nothing is served meanwhile, and it shows until it is taken in.
+    async fn clear(&self, node: &Node, look: &Look) -> Result<Option<String>, Error> {
+        let mut text = look.text.clone();
+        if let Some(seen) = &look.text {
+            let clearing = Marker {
+                state: MarkerState::Clearing,
+                ..look
+                    .marker
+                    .clone()
+                    .unwrap_or_else(|| blank(MarkerState::Clearing, &look.run_id))
+            };
+            let life = Some(clearing.life.as_str()).filter(|life| !life.is_empty());
+            let marked = node.mark(Some(seen), life, &clearing.tail()).await;
+            let (done, now) = marked.map_err(|trouble| self.failed(node, &trouble))?;
+            if !done {
+                return Err(self.stopped(node, &self.nodes.look_at(node).await));
+            }
+            text = Some(now);
+        }
+        for pattern in self.keys.patterns() {
+            delete_all(node, &pattern)
+                .await
+                .map_err(|trouble| self.failed(node, &trouble))?;
+        }
+        Ok(text)
+    }
+
+    /// Takes a node out of service for good: it refuses everything from then on.
+    ///
+    /// To replace a node, retire it, or know that it is gone for good; then heal the new one under
+    /// a URL that names it instead of the old one; then hand out that URL.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] if it is none of the nodes, [`ErrorKind::Unavailable`] if it
+    /// does not answer.
+    ///
+    /// # Cancel safety
+    /// It may or may not be retired, and can be sent again.
+    pub async fn retire(&self, address: &str) -> Result<(), Error> {
+        let (_, node) = self.find(address)?;
+        loop {
+            let look = self.nodes.look_at(node).await;
+            let look = look.map_err(|trouble| self.failed(node, &trouble))?;
+            let retired = Marker {
+                state: MarkerState::Retired,
+                ..look
+                    .marker
+                    .unwrap_or_else(|| blank(MarkerState::Retired, &look.run_id))
+            };
+            let life = Some(retired.life.as_str()).filter(|life| !life.is_empty());
+            let marked = node.mark(look.text.as_deref(), life, &retired.tail()).await;
+            let (done, _) = marked.map_err(|trouble| self.failed(node, &trouble))?;
+            if done {
+                return Ok(());
+            }
+        }
+    }
+
+    fn find(&self, address: &str) -> Result<(usize, &Node), Error> {
+        let mut nodes = self.nodes.iter().enumerate();
+        let found = nodes.find(|(_, node)| node.address().to_string() == address);
+        found.ok_or_else(|| invalid(&format!("{address} is none of the nodes in the URL")))
+    }
+
+    /// A node is not what it has to be.
+    fn stopped(&self, node: &Node, look: &Result<Look, Trouble>) -> Error {
+        let status = status_of(node, look);
+        refused(&format!("stopped: {} is {}", status.address, status.state))
+    }
+
+    fn failed(&self, node: &Node, trouble: &Trouble) -> Error {
+        let kind = match trouble {
+            Trouble::SameAs(_) => ErrorKind::InvalidInput,
+            _ => ErrorKind::Unavailable,
+        };
+        let error = Error::new(kind, Operation::Connect, KIND);
+        error.because(format!("{}: {trouble}", node.address()))
+    }
+}
+
+fn status_of(node: &Node, look: &Result<Look, Trouble>) -> NodeStatus {
+    NodeStatus {
+        address: node.address().to_string(),
+        state: NodeState::from(look),
+    }
+}
+
+/// A marker without a life, which the node draws.
+fn blank(state: MarkerState, run_id: &str) -> Marker {
+    Marker {
+        life: String::new(),
+        state,
+        base: 0,
+        longest: std::time::Duration::ZERO,
+        run_id: run_id.to_owned(),
+    }
+}
+
+async fn delete_all(node: &Node, pattern: &str) -> Result<(), Trouble> {
+    let mut cursor = "0".to_owned();
+    loop {
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(&cursor)
+            .arg("MATCH")
+            .arg(pattern)
+            .arg("COUNT")
+            .arg(500);
+        let (next, keys): (String, Vec<String>) = node.command(&scan).await?;
+        if !keys.is_empty() {
+            let mut delete = redis::cmd("UNLINK");
+            delete.arg(keys);
+            node.command::<u64>(&delete).await?;
+        }
+        if next == "0" {
+            return Ok(());
+        }
+        cursor = next;
+    }
+}
+
+fn refused(why: &str) -> Error {
+    Error::new(ErrorKind::Refused, Operation::Connect, KIND).because(why)
+}

@@ -1,0 +1,62 @@
+use std::time::Duration;
+
+use super::KIND;
+use crate::{Error, ErrorKind, InitialToken, Operation, redis::RedisOptions};
+
+/// Settings of a Redlock lock service.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct RedlockOptions {
+    pub(super) prefix: String,
+    pub(super) initial_token: InitialToken,
+    pub(super) node_timeout: Duration,
+}
+
+impl RedlockOptions {
+    /// What all keys begin with. Defaults to `palisade`.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Where counters begin when the nodes are provisioned, and how far a floor may lie above
+    /// them: as the nodes were provisioned. Defaults to the clock of whoever provisions.
+    pub const fn initial_token(mut self, initial: InitialToken) -> Self {
+        self.initial_token = initial;
+        self
+    }
+
+    /// How long to wait for the nodes when not enough of them have answered. Defaults to 250 ms; at
+    /// least 5 ms, at most 10 s.
+    ///
+    /// When enough have answered, the others are waited for as long again and 20 ms, and a node
+    /// that did not answer the last time is not waited for.
+    pub const fn node_timeout(mut self, timeout: Duration) -> Self {
+        self.node_timeout = timeout;
+        self
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let allowed = Duration::from_millis(5)..=Duration::from_secs(10);
+        if !allowed.contains(&self.node_timeout) {
+            let wrong = Error::new(ErrorKind::InvalidInput, Operation::Connect, KIND);
+            return Err(wrong.because("a timeout of nodes is 5 ms to 10 s"));
+        }
+        self.of_servers().check()
+    }
+
+    /// The same for what is shared with the other lock services on Redis.
+    pub(super) fn of_servers(&self) -> RedisOptions {
+        RedisOptions::default().prefix(self.prefix.clone())
+    }
+}
+
+impl Default for RedlockOptions {
+    fn default() -> Self {
+        Self {
+            prefix: "palisade".to_owned(),
+            initial_token: InitialToken::default(),
+            node_timeout: Duration::from_millis(250),
+        }
+    }
+}

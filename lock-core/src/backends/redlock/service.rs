@@ -1,0 +1,436 @@
+use std::time::Duration;
+
+use super::{
+    KIND,
+    attempt::{End, Tried, Try, drift},
+    ballot::{Verdict, millis},
+    call::Call,
+    keys::Keys,
+    nodes::{Nodes, Step},
+    scripts,
+    trouble::Trouble,
+};
+use crate::{
+    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, FencingToken, Grant, HolderView,
+    InitialToken, Inspection, Lease, Metadata, Moment, Operation, Pauses, Released, RenewRequest,
+    Renewed, ResourceName, RetryPolicy, Sequencer, Wait,
+};
+
+/// For how long nodes that are too few are asked again, and how often at least.
+const PATIENCE: Duration = Duration::from_secs(3);
+const TRIES_MIN: u32 = 3;
+
+/// How often nobody may win at once before that is told as "held".
+const SPLITS: u32 = 8;
+
+/// Everything that the nodes are asked for.
+#[derive(Debug)]
+pub(super) struct Service {
+    pub(super) nodes: Nodes,
+    pub(super) keys: Keys,
+    pub(super) initial: InitialToken,
+}
+
+/// When to look again. Nobody is woken, and nobody stands in line.
+struct Polling {
+    held: Pauses,
+    split: Pauses,
+    splits: u32,
+    tries: u32,
+    too_few_since: Option<Moment>,
+}
+
+impl Polling {
+    fn new() -> Self {
+        let millis = Duration::from_millis;
+        let held = RetryPolicy::exponential(millis(10)).longest(millis(250));
+        // Whoever collides once more has to spread wider.
+        let split = RetryPolicy::exponential(millis(4)).longest(millis(100));
+        Self {
+            held: held.pauses(),
+            split: split.jitter(crate::Jitter::Full).pauses(),
+            splits: 0,
+            tries: 0,
+            too_few_since: None,
+        }
+    }
+}
+
+impl Service {
+    /// Tries until it is granted, refused, or the wait is over.
+    ///
+    /// # Cancel safety
+    /// As clause 9 of the contract says: cancel the attempt.
+    pub(super) async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
+        self.check_floor(request)?;
+        let (clock, mut polling) = (&*self.nodes.clock, Polling::new());
+        let until = match request.wait {
+            Wait::Never => Moment::default(),
+            Wait::Until(moment) => moment,
+            Wait::Forever => Moment::NEVER,
+        };
+        loop {
+            polling.tries += 1;
+            let tried = Try::new(&self.nodes, &self.keys, request);
+            let tried = tried.run(self.initial).await;
+            self.heal_all(&request.attempt.resource, &tried.ballot.to_heal)
+                .await;
+            let now = clock.now();
+            let waited = polling.tries > 1;
+            let pause = match self.judged(&mut polling, tried, now, now >= until)? {
+                Judged::Granted(grant) if waited => {
+                    return Ok(Attempt::Granted(grant.after_waiting()));
+                }
+                Judged::Granted(grant) => return Ok(Attempt::Granted(grant)),
+                Judged::Held(retry_after) => return Ok(Attempt::Held { retry_after }),
+                Judged::Again(pause) => pause,
+            };
+            // The wait ends with a last look, but one that does not wait is not cut short.
+            let again = now + pause;
+            let last = if now < until { until } else { again };
+            clock.sleep_until(std::cmp::min(again, last)).await;
+        }
+    }
+
+    fn judged(
+        &self,
+        polling: &mut Polling,
+        tried: Tried,
+        now: Moment,
+        over: bool,
+    ) -> Result<Judged, Error> {
+        let verdict = match tried.end {
+            End::Granted(grant) => return Ok(Judged::Granted(grant)),
+            End::NotGranted(verdict) => verdict,
+            End::NotRaised => Verdict::Split,
+        };
+        if verdict != Verdict::TooFew {
+            polling.too_few_since = None;
+        }
+        let error = match verdict {
+            Verdict::Held(left) => {
+                let left = std::cmp::max(left, Duration::from_millis(1));
+                if over {
+                    return Ok(Judged::Held(left));
+                }
+                let pause = polling.held.next().unwrap_or(left);
+                return Ok(Judged::Again(std::cmp::min(pause, left)));
+            }
+            Verdict::Split | Verdict::Elected | Verdict::Again(..) => {
+                polling.splits += 1;
+                let pause = polling.split.next().unwrap_or_default();
+                if over && polling.splits >= SPLITS {
+                    return Ok(Judged::Held(pause));
+                }
+                return Ok(Judged::Again(pause));
+            }
+            Verdict::TooFew => {
+                let error = self
+                    .nodes
+                    .too_few(&tried.ballot.troubles, Operation::Acquire);
+                let since = *polling.too_few_since.get_or_insert(now);
+                let tired = if over {
+                    polling.tries >= TRIES_MIN
+                } else {
+                    now.since(since) >= PATIENCE
+                };
+                if !tired && error.kind() != ErrorKind::Refused {
+                    let pause = polling.held.next().unwrap_or_default();
+                    return Ok(Judged::Again(pause));
+                }
+                error
+            }
+            Verdict::Ended => acquire_error(ErrorKind::Released, None),
+            Verdict::Implausible(greatest) => implausible(&greatest),
+            Verdict::Exhausted => acquire_error(ErrorKind::TokensExhausted, None),
+            Verdict::BrokenCounter => acquire_error(
+                ErrorKind::CounterBroken,
+                Some("a counter holds something else".to_owned()),
+            ),
+            Verdict::TooLong(longest) => {
+                let why = format!("the nodes were provisioned for leases of at most {longest} ms");
+                acquire_error(ErrorKind::InvalidInput, Some(why))
+            }
+        };
+        Err(if tried.undone {
+            error
+        } else {
+            error.outcome_unknown()
+        })
+    }
+
+    /// By the clock of whoever asks: a node whose clock has jumped must not let a floor pass.
+    fn check_floor(&self, request: &AcquireRequest) -> Result<(), Error> {
+        let (Some(floor), InitialToken::Clock) = (request.floor, self.initial) else {
+            return Ok(());
+        };
+        let greatest = self.initial.greatest_floor(0, self.nodes.clock.unix_time());
+        if floor.get() <= greatest {
+            return Ok(());
+        }
+        Err(implausible(&greatest.to_string()).on(&request.attempt.resource))
+    }
+
+    /// Renews leases at all nodes; each needs a majority.
+    pub(super) async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        let asked = self.nodes.clock.now();
+        let lease_key = |lease: &RenewRequest| self.keys.lease(lease.sequencer.resource());
+        let keys: Vec<_> = std::iter::once(self.keys.marker())
+            .chain(leases.iter().map(lease_key))
+            .collect();
+        let mut call = Call::new(&scripts::RENEW, &keys);
+        for RenewRequest { sequencer, ttl } in leases {
+            let (holder, token) = (sequencer.holder().digest(), sequencer.token());
+            call = call
+                .arg(ttl.as_millis())
+                .arg(drift(*ttl).as_millis().to_string())
+                .arg(format!("{holder}:{token}"));
+        }
+        let majority = self.nodes.majority();
+        let mut tallies = vec![Tally::new(self.nodes.len()); leases.len()];
+        let mut troubles = Vec::new();
+        self.nodes
+            .ask_all(&call, |index, answer| {
+                match answer.as_deref() {
+                    Ok([word, letters]) if word == "renewed" && letters.len() == leases.len() => {
+                        for (tally, letter) in tallies.iter_mut().zip(letters.bytes()) {
+                            tally.count(letter == b'r');
+                        }
+                    }
+                    Ok(_) => troubles.push((index, Trouble::Silent)),
+                    Err(trouble) => {
+                        let forgot = !trouble.may_have_run() && trouble.needs_an_operator();
+                        tallies.iter_mut().for_each(|tally| {
+                            if forgot {
+                                tally.count(false);
+                            }
+                        });
+                        troubles.push((index, trouble.clone()));
+                    }
+                }
+                let decided = tallies
+                    .iter()
+                    .all(|tally| tally.decided(majority).is_some());
+                if decided { Step::Enough } else { Step::Wait }
+            })
+            .await;
+        let answers =
+            leases
+                .iter()
+                .zip(tallies)
+                .map(|(lease, tally)| match tally.decided(majority) {
+                    Some(true) => Ok(Renewed::Renewed(Lease::counted_from(
+                        asked,
+                        lease.ttl.get(),
+                    ))),
+                    Some(false) => Ok(Renewed::NotHolder),
+                    None => Err(self
+                        .nodes
+                        .too_few(&troubles, Operation::Renew)
+                        .on(lease.sequencer.resource())
+                        .outcome_unknown()),
+                });
+        answers.collect()
+    }
+
+    /// Ends a lease at all nodes. It was there if a majority had it.
+    pub(super) async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+        let (resource, holder) = (lease.resource(), lease.holder());
+        let keys = [
+            self.keys.marker(),
+            self.keys.lease(resource),
+            self.keys.ended(resource, holder),
+        ];
+        let call = Call::new(&scripts::RELEASE, &keys)
+            .arg(holder.digest())
+            .arg(lease.token().get());
+        let majority = self.nodes.majority();
+        let mut tally = Tally::new(self.nodes.len());
+        let mut troubles = Vec::new();
+        self.nodes
+            .ask_all(&call, |index, answer| {
+                match answer {
+                    Ok(words) => tally.count(words == ["released"]),
+                    Err(trouble) => {
+                        if !trouble.may_have_run() && trouble.needs_an_operator() {
+                            tally.count(false);
+                        }
+                        troubles.push((index, trouble));
+                    }
+                }
+                match tally.decided(majority) {
+                    Some(_) => Step::Enough,
+                    None => Step::Wait,
+                }
+            })
+            .await;
+        match tally.decided(majority) {
+            Some(true) => Ok(Released::Released),
+            Some(false) => Ok(Released::NotHolder),
+            None => {
+                let error = self.nodes.too_few(&troubles, Operation::Release);
+                Err(error.on(resource).outcome_unknown())
+            }
+        }
+    }
+
+    /// Ends an attempt at all nodes. With a majority of them it can have no majority any more.
+    pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        let (resource, holder) = (&attempt.resource, attempt.holder);
+        let keys = [
+            self.keys.marker(),
+            self.keys.lease(resource),
+            self.keys.ended(resource, holder),
+        ];
+        let call = Call::new(&scripts::CANCEL, &keys)
+            .arg(holder.digest())
+            .arg(attempt.id.to_string());
+        let majority = self.nodes.majority();
+        let (mut cancelled, mut troubles) = (0, Vec::new());
+        self.nodes
+            .ask_all(&call, |index, answer| {
+                match answer {
+                    Ok(_) => cancelled += 1,
+                    Err(trouble) => {
+                        // A node without state has nothing of it, and gets nothing for longer than
+                        // requests are under way.
+                        cancelled += usize::from(trouble.needs_an_operator());
+                        troubles.push((index, trouble));
+                    }
+                }
+                let enough = cancelled >= majority;
+                if enough { Step::Enough } else { Step::Wait }
+            })
+            .await;
+        if cancelled >= majority {
+            return Ok(());
+        }
+        let error = self.nodes.too_few(&troubles, Operation::Cancel);
+        Err(error.on(resource).outcome_unknown())
+    }
+
+    /// Looks at all nodes. Somebody holds it if a majority of them says so.
+    pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        let keys = [self.keys.marker(), self.keys.lease(resource)];
+        let call = Call::new(&scripts::INSPECT, &keys);
+        let majority = self.nodes.majority();
+        let (mut seen, mut answered) = (Vec::<Seen>::new(), 0);
+        let mut troubles = Vec::new();
+        self.nodes
+            .ask_all(&call, |index, answer| {
+                match answer.and_then(|words| Seen::read(&words)) {
+                    Ok(lease) => {
+                        answered += 1;
+                        seen.extend(lease);
+                    }
+                    Err(trouble) => troubles.push((index, trouble)),
+                }
+                let enough = answered >= majority;
+                if enough { Step::Enough } else { Step::Wait }
+            })
+            .await;
+        if answered < majority {
+            let error = self.nodes.too_few(&troubles, Operation::Inspect);
+            return Err(error.on(resource));
+        }
+        Ok(Inspection::new(held_by_majority(seen, majority)))
+    }
+}
+
+/// What follows from a try.
+enum Judged {
+    Granted(Grant),
+    Held(Duration),
+    /// After this pause.
+    Again(Duration),
+}
+
+/// Nodes that had a lease, and those that had it not.
+#[derive(Clone, Copy, Debug)]
+struct Tally {
+    had: usize,
+    open: usize,
+}
+
+impl Tally {
+    const fn new(nodes: usize) -> Self {
+        Self {
+            had: 0,
+            open: nodes,
+        }
+    }
+
+    fn count(&mut self, had: bool) {
+        self.had += usize::from(had);
+        self.open -= 1;
+    }
+
+    /// Whether a majority had it, once that is certain.
+    const fn decided(self, majority: usize) -> Option<bool> {
+        if self.had >= majority {
+            Some(true)
+        } else if self.had + self.open < majority {
+            Some(false)
+        } else {
+            None
+        }
+    }
+}
+
+/// A lease as one node shows it.
+struct Seen {
+    holder: String,
+    token: FencingToken,
+    left: Duration,
+    metadata: Option<Metadata>,
+}
+
+impl Seen {
+    fn read(words: &[String]) -> Result<Option<Self>, Trouble> {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            ["free"] => Ok(None),
+            ["held", holder, token, left, metadata] => {
+                let token = token.parse();
+                let metadata = (!metadata.is_empty()).then(|| Metadata::new(metadata).ok());
+                Ok(Some(Self {
+                    holder: holder.to_owned(),
+                    token: token.map_err(|_| Trouble::Silent)?,
+                    left: millis(left)?,
+                    metadata: metadata.flatten(),
+                }))
+            }
+            _ => Err(Trouble::Silent),
+        }
+    }
+
+    fn is_of(&self, other: &Self) -> bool {
+        self.holder == other.holder && self.token == other.token
+    }
+}
+
+fn held_by_majority(seen: Vec<Seen>, majority: usize) -> Option<HolderView> {
+    let shared = |one: &&Seen| seen.iter().filter(|other| one.is_of(other)).count() >= majority;
+    let lease = seen.iter().find(shared)?;
+    let mut left: Vec<_> = seen
+        .iter()
+        .filter(|other| lease.is_of(other))
+        .map(|other| other.left)
+        .collect();
+    left.sort_unstable_by(|one, other| other.cmp(one));
+    let view = HolderView::of_digest(&lease.holder, lease.token, left[majority - 1]);
+    Some(view.metadata(lease.metadata.clone()))
+}
+
+fn acquire_error(kind: ErrorKind, why: Option<String>) -> Error {
+    let error = Error::new(kind, Operation::Acquire, KIND);
+    match why {
+        Some(why) => error.because(why),
+        None => error,
+    }
+}
+
+fn implausible(greatest: &str) -> Error {
+    let why = format!("at most {greatest} is plausible now");
+    acquire_error(ErrorKind::FloorImplausible, Some(why))
+}

@@ -1,0 +1,83 @@
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use lock_core::{
+    Error, SystemClock, Ttl,
+    redlock::{RedlockNodes, RedlockOptions},
+};
+
+use super::Redis;
+
+/// Independent Redis servers, as Redlock has them.
+#[derive(Debug)]
+pub struct RedlockServers {
+    nodes: Vec<Redis>,
+}
+
+impl RedlockServers {
+    /// Starts so many, all of them empty.
+    ///
+    /// # Panics
+    /// If one cannot be started.
+    pub async fn start(count: usize) -> Self {
+        Self {
+            nodes: join_all((0..count).map(|_| Redis::start())).await,
+        }
+    }
+
+    /// The same, each with a wall clock of its own.
+    ///
+    /// # Panics
+    /// If one cannot be started.
+    pub async fn start_with_own_clocks(count: usize) -> Self {
+        Self {
+            nodes: join_all((0..count).map(|_| Redis::start_with_own_clock())).await,
+        }
+    }
+
+    /// The same, with more arguments on the command lines.
+    ///
+    /// # Panics
+    /// If one cannot be started.
+    pub async fn start_with(count: usize, arguments: &[&str]) -> Self {
+        Self {
+            nodes: join_all((0..count).map(|_| Redis::start_with(arguments))).await,
+        }
+    }
+
+    /// The URL of all of them.
+    #[must_use]
+    pub fn url(&self) -> String {
+        url_of(&self.nodes)
+    }
+
+    /// The servers, in the order of the URL.
+    #[must_use]
+    pub fn nodes(&self) -> &[Redis] {
+        &self.nodes
+    }
+
+    /// Brings all of them into service, for leases of at most so long.
+    ///
+    /// # Errors
+    /// If one of them is not new.
+    pub async fn provision(&self, options: RedlockOptions, longest: Ttl) -> Result<(), Error> {
+        self.operated(options).provision(longest, None).await
+    }
+
+    /// The nodes as an operator sees them.
+    ///
+    /// # Panics
+    /// If the options cannot be right.
+    #[must_use]
+    pub fn operated(&self, options: RedlockOptions) -> RedlockNodes {
+        let nodes = RedlockNodes::new(&self.url(), options, Arc::new(SystemClock));
+        nodes.expect("a URL of Redlock and options that can be right")
+    }
+}
+
+/// The URL of some servers.
+fn url_of(nodes: &[Redis]) -> String {
+    let addresses: Vec<_> = nodes.iter().map(Redis::address).collect();
+    format!("redlock+redis://{}", addresses.join(","))
+}
