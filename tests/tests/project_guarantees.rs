@@ -58,6 +58,9 @@ fn every_test_that_the_guarantees_name_exists() {
         "redis_least_rights",
         "redis_replicated",
         "redis_scripts",
+        "redlock_three",
+        "redlock_five",
+        "redlock_counting_from_one",
     ];
     let missing: Vec<_> = named
         .iter()
