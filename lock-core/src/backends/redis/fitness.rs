@@ -9,8 +9,8 @@ const MAJOR_MIN: u32 = 7;
 
 /// Refuses a server on which tokens would not rise, and warns of one that may forget.
 ///
-/// Whoever may not ask (`INFO` denied by an ACL) is warned and goes on. Returns what the server says
-/// of itself, as far as it was asked.
+/// Whoever may not ask (`INFO` denied by an ACL) is warned and goes on. Returns what the server
+/// says of itself, as far as it was asked.
 pub(in crate::backends) async fn check(
     link: &mut impl ConnectionLike,
     topology: Topology,

@@ -47,9 +47,9 @@
 //! | `palisade:redlock:ended:NAME:HOLDER` | [`ENDED_TTL`] | what has ended of an acquisition |
 //!
 //! Counters are one for each resource, and stay: a counter that others share changes between grant
-//! and raise. HOLDER is a digest: the secret itself is never sent. Whoever connects needs `EVALSHA`,
-//! `SCRIPT LOAD`, `GET`, `SET`, `INCR`, `EXISTS`, `DEL`, `PTTL` and `TIME`, `INFO` and `CONFIG GET`;
-//! whoever heals `SCAN` and `UNLINK`, too.
+//! and raise. HOLDER is a digest: the secret itself is never sent. Whoever connects needs
+//! `EVALSHA`, `SCRIPT LOAD`, `GET`, `SET`, `INCR`, `EXISTS`, `DEL`, `PTTL` and `TIME`, `INFO` and
+//! `CONFIG GET`; whoever heals `SCAN` and `UNLINK`, too.
 //!
 //! # What it lacks
 //! A fair queue, waking, limits of a queue, reserved tokens (and so cohorts that pass the lock on),
