@@ -58,7 +58,7 @@ pub(crate) mod sealed {
             pool: &Pool<Self>,
             options: &Self::TxOptions,
             entering: &Entering,
-        ) -> impl Future<Output = Result<Transaction<'static, Self>, FenceError>> + Send;
+        ) -> impl Future<Output = Result<(Transaction<'static, Self>, Entry), FenceError>> + Send;
 
         /// Commits. `Ok` means that everything since the `begin` of this entry is committed and
         /// fenced.

@@ -124,9 +124,9 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
 
     async fn enter(self) -> Result<FencedTx<DB>, FenceError> {
         let entering = self.entering()?;
-        let (store, entry) = (self.store.clone(), entering.entry());
+        let store = self.store.clone();
         let begin = async move { DB::begin(store.pool(), store.tx_options(), &entering).await };
-        let tx = self.answered(uninterrupted(begin).await)?;
+        let (tx, entry) = self.answered(uninterrupted(begin).await)?;
         let others = self.others.iter().map(Presented::sequencer).cloned();
         let sequencer = self.first.sequencer().clone();
         Ok(FencedTx::new(tx, sequencer, others.collect(), entry))

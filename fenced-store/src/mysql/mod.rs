@@ -56,8 +56,7 @@ impl FencedStore<MySql> {
 }
 
 /// Deletes the note of what the session has entered.
-const LEAVE: &str = "DELETE FROM fenced_entered WHERE connection_id = CONNECTION_ID(); \
-    SET @fenced_entry = NULL";
+const LEAVE: &str = "DELETE FROM fenced_entered WHERE connection_id = CONNECTION_ID()";
 
 impl Operations for MySql {
     type Admin = ByStatements;
@@ -99,7 +98,7 @@ impl Operations for MySql {
         pool: &MySqlPool,
         options: &MySqlTxOptions,
         entering: &Entering,
-    ) -> Result<Transaction<'static, Self>, FenceError> {
+    ) -> Result<(Transaction<'static, Self>, Entry), FenceError> {
         let entry = entering.entry();
         let begin = format!("START TRANSACTION; SAVEPOINT {entry}; SET @fenced_entry = '{entry}'");
         let begin = AssertSqlSafe(begin).into_sql_str();
@@ -109,7 +108,7 @@ impl Operations for MySql {
         }
         order::take(&mut tx, options, entering).await?;
         audit::record(&mut tx, entering).await?;
-        Ok(tx)
+        Ok((tx, entry))
     }
 
     /// After a deadlock MySQL is outside the transaction, and a `COMMIT` there succeeds and commits

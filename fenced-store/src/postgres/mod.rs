@@ -79,11 +79,12 @@ impl Operations for Postgres {
         pool: &PgPool,
         options: &PgTxOptions,
         entering: &Entering,
-    ) -> Result<Transaction<'static, Self>, FenceError> {
+    ) -> Result<(Transaction<'static, Self>, Entry), FenceError> {
         let begin = statement::begin(entering, options);
-        past_strays(pool, || pool.begin_with(begin.clone()))
+        let tx = past_strays(pool, || pool.begin_with(begin.clone()))
             .await
-            .map_err(of_our_call)
+            .map_err(of_our_call)?;
+        Ok((tx, entering.entry()))
     }
 
     /// Leaves it to the drop of `tx` to roll back the empty transaction that `AND CHAIN` began:

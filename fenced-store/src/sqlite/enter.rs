@@ -19,11 +19,11 @@ const MARK: &str = "SELECT token, holder, issuer, EXISTS (SELECT 1 FROM fenced_p
 pub(super) const LEAVE: &str = "DELETE FROM fenced_entered WHERE true";
 
 /// Checks the marks, inside a transaction that is the one writer. If there are triggers to look at
-/// it, notes what has been entered: with the transaction the note is gone.
+/// it, notes what has been entered, and says so: the commit has to delete the note.
 pub(super) async fn enter(
     connection: &mut SqliteConnection,
     entering: &Entering,
-) -> Result<(), FenceError> {
+) -> Result<bool, FenceError> {
     let mut is_noted = false;
     for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
         is_noted |= check(connection, sequencer).await?;
@@ -31,7 +31,7 @@ pub(super) async fn enter(
     if is_noted {
         note(connection, entering).await?;
     }
-    Ok(())
+    Ok(is_noted)
 }
 
 /// Whether a table is protected.

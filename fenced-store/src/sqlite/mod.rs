@@ -102,44 +102,35 @@ impl Operations for Sqlite {
         pool: &SqlitePool,
         (): &(),
         entering: &Entering,
-    ) -> Result<Transaction<'static, Self>, FenceError> {
+    ) -> Result<(Transaction<'static, Self>, Entry), FenceError> {
         let begin = format!("BEGIN IMMEDIATE; SAVEPOINT {}", entering.entry());
         let begin = AssertSqlSafe(begin).into_sql_str();
         let mut tx = past_strays(pool, || pool.begin_with(begin.clone()))
             .await
             .map_err(of_our_call)?;
-        enter::enter(&mut tx, entering).await?;
+        let is_noted = enter::enter(&mut tx, entering).await?;
         order::take(&mut tx, entering).await?;
         audit::record(&mut tx, entering).await?;
-        Ok(tx)
+        Ok((tx, entering.entry().noted(is_noted)))
     }
 
-    /// Not by sqlx's commit, which would take another transaction for the one that entered.
-    ///
-    /// The rollback when `tx` is dropped fails if there is none at all, and sqlx, which counts,
-    /// would take the pooled connection for one inside a transaction. So there is one again when
-    /// `tx` is dropped: it begins right behind the commit. If sqlx has lost count there is no
-    /// savepoint, and that is not reached.
+    /// sqlx's commit would take another transaction for the one that entered, so it comes behind a
+    /// step that only that one passes. Two steps and not one of several statements: the driver
+    /// wakes its caller for each of these.
     async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
-        let commit = AssertSqlSafe(format!("{LEAVE}; RELEASE {entry}; COMMIT; BEGIN"));
-        let Err(source) = tx.execute(sqlx::raw_sql(commit)).await else {
-            return Ok(());
-        };
-        let result = if error::no_savepoint(&source) {
-            leave(&mut tx).await;
-            Err(FenceError::Aborted)
-        } else {
-            Err(error::of_commit(source))
-        };
-        let end = if tx.is_in_transaction() {
-            "BEGIN"
-        } else {
-            "ROLLBACK"
-        };
-        if let Err(error) = tx.execute(end).await {
-            debug!(%error, "{end} after a commit: the transaction is in that state already");
+        if let Err(source) = release(&mut tx, entry).await {
+            let is_over = error::no_savepoint(&source);
+            if is_over {
+                leave(&mut tx).await;
+            }
+            end(&mut tx).await;
+            return Err(if is_over {
+                FenceError::Aborted
+            } else {
+                error::of_commit(source)
+            });
         }
-        result
+        tx.commit().await.map_err(error::of_commit)
     }
 
     async fn run(
@@ -203,6 +194,31 @@ async fn mark(
     resource: &ResourceName,
 ) -> Result<Option<Mark>, FenceError> {
     marks::mark::<Sqlite>(connection, MARK, resource, of_our_call).await
+}
+
+/// Passes only in the transaction of this entry. Deletes the note first, if there is one: a
+/// statement that ended the transaction may have committed it.
+async fn release(connection: &mut SqliteConnection, entry: Entry) -> Result<(), sqlx::Error> {
+    let mut release = format!("RELEASE {entry}");
+    if entry.is_noted() {
+        release = format!("{LEAVE}; {release}");
+    }
+    let release = sqlx::raw_sql(AssertSqlSafe(release));
+    connection.execute(release).await.map(drop)
+}
+
+/// Brings SQLite to where sqlx takes it to be, after a statement that ended the transaction: the
+/// rollback of a dropped `Transaction` fails if there is none, and sqlx would then take the pooled
+/// connection for one inside a transaction.
+async fn end(connection: &mut SqliteConnection) {
+    let end = if connection.is_in_transaction() {
+        "BEGIN"
+    } else {
+        "ROLLBACK"
+    };
+    if let Err(error) = connection.execute(end).await {
+        debug!(%error, "{end} before a rollback: the transaction is in that state already");
+    }
 }
 
 /// A statement that ended the transaction may have committed the note of what it had entered.
