@@ -30,6 +30,8 @@ pub use self::backends::memory;
 pub use self::backends::redis;
 #[cfg(feature = "redlock")]
 pub use self::backends::redlock;
+#[cfg(feature = "zookeeper")]
+pub use self::backends::zookeeper;
 pub use self::{
     backend::{
         AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Forced, HolderView, Inspection,

@@ -1,5 +1,6 @@
 //! The end-to-end harness: real servers and real processes, gone with the test that started them.
 //!
+//! - [`python`]: programs in Python, with what they need from PyPI.
 //! - [`servers`]: Redis, Postgres and MariaDB as child processes on free loopback ports.
 //! - [`counted`]: what is exported for alarms.
 //! - [`database_client`]: `psql`, `mariadb` and `sqlite3`, as people use them.
@@ -7,6 +8,7 @@
 //! - [`history`]: what happened in a run of many tasks, and whether it may have happened.
 //! - [`ledger`]: a value that many tasks add to under a lock, and its twin that nothing protects.
 //! - [`observer`]: a look at a Redis server past the locks.
+//! - [`port`]: ports that nobody listens on.
 //! - [`process`]: the workspace's own programs as child processes that a test can stop in mid-air.
 //! - [`project`]: the files and packages of the workspace, for the tests that check those.
 //! - [`proxy`]: what can go wrong between a client and its server.
@@ -20,9 +22,11 @@ pub mod documented;
 pub mod history;
 pub mod ledger;
 pub mod observer;
+pub mod port;
 pub mod process;
 pub mod project;
 pub mod proxy;
+pub mod python;
 pub mod servers;
 pub mod signal;
 pub mod wall_clock;

@@ -21,6 +21,7 @@ mod redlock;
 mod replicated;
 mod rights;
 mod sentinel;
+mod zookeeper;
 
 pub use self::{
     browser::{Browser, Colours, Screen},
@@ -36,6 +37,7 @@ pub use self::{
     replicated::Replicated,
     rights::documented_rights,
     sentinel::RedisWithSentinels,
+    zookeeper::{ZooKeeper, zookeeper},
 };
 
 use std::{io, time::Duration};

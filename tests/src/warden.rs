@@ -37,6 +37,9 @@ pub enum ServerKind {
     PgBouncer,
     /// `chromedriver`, which starts browsers.
     ChromeDriver,
+    /// ZooKeeper, alone or as a part of an ensemble. Its arguments are lines of its configuration,
+    /// `myid=N`, and properties of the Java machine, `-D..`.
+    ZooKeeper,
 }
 
 impl ServerKind {
@@ -52,6 +55,7 @@ impl ServerKind {
             Self::MariaDb => "mariadb",
             Self::PgBouncer => "pgbouncer",
             Self::ChromeDriver => "chromedriver",
+            Self::ZooKeeper => "zookeeper",
         }
     }
 
@@ -67,6 +71,7 @@ impl ServerKind {
             Self::MariaDb,
             Self::PgBouncer,
             Self::ChromeDriver,
+            Self::ZooKeeper,
         ]
         .into_iter()
         .find(|kind| kind.name() == name)

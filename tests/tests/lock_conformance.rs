@@ -5,13 +5,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use e2e::servers::{Redis, RedisCluster, RedisWithSentinels, RedlockServers, redis};
+use e2e::servers::{
+    Redis, RedisCluster, RedisWithSentinels, RedlockServers, ZooKeeper, redis, zookeeper,
+};
 use lock_core::{
     Clock, Extension, FencingToken, InitialToken, LockBackend, SystemClock, Ttl,
     conformance::Harness,
     memory::MemoryBackend,
     redis::{RedisBackend, RedisOptions},
     redlock::{RedlockBackend, RedlockOptions},
+    zookeeper::{ZooKeeperBackend, ZooKeeperOptions},
 };
 use tokio::sync::OnceCell;
 
@@ -120,6 +123,22 @@ async fn connect(url: &str, options: RedisOptions) -> RealTime {
     RealTime(Arc::new(backend.unwrap()))
 }
 
+async fn ensemble() -> RealTime {
+    static SHARED: OnceCell<ZooKeeper> = OnceCell::const_new();
+    let servers = SHARED.get_or_init(ZooKeeper::start_ensemble).await;
+    zookeeper_at(&servers.url(), InitialToken::Clock).await
+}
+
+async fn zookeeper_at(url: &str, initial: InitialToken) -> RealTime {
+    let options = ZooKeeperOptions::default()
+        .prefix(format!("palisade:{:016x}", rand::random::<u64>()))
+        // Leases of the cases are up to 60 s long.
+        .session_timeout(Duration::from_secs(100))
+        .initial_token(initial);
+    let backend = ZooKeeperBackend::connect(url, options, Arc::new(SystemClock)).await;
+    RealTime(Arc::new(backend.unwrap()))
+}
+
 /// A case is left out where its extension is not claimed: what is claimed is pinned here.
 #[tokio::test]
 async fn backends_claim_the_extensions_that_their_cases_check() {
@@ -135,6 +154,16 @@ async fn backends_claim_the_extensions_that_their_cases_check() {
     assert_eq!(
         extensions(&redlock_of_five().await),
         [Extension::Metadata, Extension::LockDelay]
+    );
+    let zookeeper = zookeeper_at(&zookeeper().await.url(), InitialToken::Clock).await;
+    assert_eq!(
+        extensions(&zookeeper),
+        [
+            Extension::Metadata,
+            Extension::QueueLimit,
+            Extension::ForceRelease,
+            Extension::List,
+        ]
     );
 }
 
@@ -155,3 +184,16 @@ lock_core::conformance_tests!(
     redlock_of_three(InitialToken::At(FencingToken::MIN)).await
 );
 lock_core::conformance_tests!(redlock_five, redlock_of_five().await);
+lock_core::conformance_tests!(
+    zookeeper_standalone,
+    zookeeper_at(&zookeeper().await.url(), InitialToken::Clock).await
+);
+lock_core::conformance_tests!(
+    zookeeper_counting_from_one,
+    zookeeper_at(
+        &zookeeper().await.url(),
+        InitialToken::At(FencingToken::MIN)
+    )
+    .await
+);
+lock_core::conformance_tests!(zookeeper_ensemble, ensemble().await);

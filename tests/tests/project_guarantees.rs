@@ -61,6 +61,9 @@ fn every_test_that_the_guarantees_name_exists() {
         "redlock_three",
         "redlock_five",
         "redlock_counting_from_one",
+        "zookeeper_standalone",
+        "zookeeper_counting_from_one",
+        "zookeeper_ensemble",
     ];
     let missing: Vec<_> = named
         .iter()

@@ -5,7 +5,7 @@
 
 use e2e::{
     process::Process,
-    servers::{PostgresDatabase, postgres_database, redis},
+    servers::{PostgresDatabase, postgres_database, redis, zookeeper},
 };
 use fenced_store::{PgFencedStore, SqliteFencedStore};
 use serde::Deserialize;
@@ -93,8 +93,7 @@ struct Outcome {
 
 /// Worker 1 acquires and reads, and is stopped until its lease has run out. Worker 2 acquires,
 /// reads and writes. Worker 1 goes on as if nothing had happened, and writes.
-async fn pause(bank: &Bank, mode: &str) -> Outcome {
-    let lock = redis().await.url();
+async fn pause(bank: &Bank, lock: &str, mode: &str) -> Outcome {
     let prefix = format!("t{:016x}", rand::random::<u64>());
     let start = |add: i64| {
         let add = add.to_string();
@@ -139,8 +138,8 @@ async fn pause(bank: &Bank, mode: &str) -> Outcome {
 }
 
 /// The control: if this loses nothing, the other test proves nothing.
-async fn unfenced_write_of_a_stale_holder_loses_an_update(bank: &Bank) {
-    let control = pause(bank, "unfenced").await;
+async fn unfenced_write_of_a_stale_holder_loses_an_update(bank: &Bank, lock: &str) {
+    let control = pause(bank, lock, "unfenced").await;
     assert_eq!(control.second, Write::Written(BALANCE + SECOND_ADDS));
     assert_eq!(control.first, Write::Written(BALANCE + FIRST_ADDS));
     assert_eq!(
@@ -150,8 +149,8 @@ async fn unfenced_write_of_a_stale_holder_loses_an_update(bank: &Bank) {
     );
 }
 
-async fn stale_holder_cannot_write(bank: &Bank) {
-    let fenced = pause(bank, "fenced").await;
+async fn stale_holder_cannot_write(bank: &Bank, lock: &str) {
+    let fenced = pause(bank, lock, "fenced").await;
     let [first, second] = fenced.tokens;
     assert!(first < second, "{first} and {second}");
     assert_eq!(fenced.second, Write::Written(BALANCE + SECOND_ADDS));
@@ -161,12 +160,21 @@ async fn stale_holder_cannot_write(bank: &Bank) {
 
 #[tokio::test]
 async fn stale_holder_cannot_write_to_postgres() {
-    unfenced_write_of_a_stale_holder_loses_an_update(&Bank::in_postgres().await).await;
-    stale_holder_cannot_write(&Bank::in_postgres().await).await;
+    let lock = redis().await.url();
+    unfenced_write_of_a_stale_holder_loses_an_update(&Bank::in_postgres().await, lock).await;
+    stale_holder_cannot_write(&Bank::in_postgres().await, lock).await;
 }
 
 #[tokio::test]
 async fn stale_holder_cannot_write_to_sqlite() {
-    unfenced_write_of_a_stale_holder_loses_an_update(&Bank::in_sqlite().await).await;
-    stale_holder_cannot_write(&Bank::in_sqlite().await).await;
+    let lock = redis().await.url();
+    unfenced_write_of_a_stale_holder_loses_an_update(&Bank::in_sqlite().await, lock).await;
+    stale_holder_cannot_write(&Bank::in_sqlite().await, lock).await;
+}
+
+#[tokio::test]
+async fn stale_holder_by_zookeeper_cannot_write() {
+    let lock = &zookeeper().await.url();
+    unfenced_write_of_a_stale_holder_loses_an_update(&Bank::in_sqlite().await, lock).await;
+    stale_holder_cannot_write(&Bank::in_sqlite().await, lock).await;
 }

@@ -38,7 +38,8 @@ impl LockManagerBuilder {
         self
     }
 
-    /// What the keys of a Redis server begin with. Defaults to `palisade`.
+    /// What the keys of a Redis server begin with, and the directory in a ZooKeeper ensemble.
+    /// Defaults to `palisade`.
     ///
     /// Managers with different prefixes see nothing of each other. At most 64 letters, digits and
     /// `-._:`; anything else is an error when connecting.
@@ -82,6 +83,7 @@ impl LockManagerBuilder {
     /// | `redis+cluster://NODES` | `redis` | a Redis Cluster, of which these are some nodes |
     /// | `redlock+redis://SERVER,SERVER,SERVER` | `redlock` | independent Redis servers |
     /// | `rediss`, `rediss+sentinel`, .. `redlock+rediss` | `redis-tls` | the same over TLS |
+    /// | `zookeeper://SERVERS/CHROOT` | `zookeeper` | a ZooKeeper ensemble, 3.5 or newer |
     ///
     /// `SERVER` is `[user:password@]host[:port][/db]`; `SENTINELS` and `NODES` have several hosts
     /// with commas between, such as `user:password@a:7000,b:7000`. User and password are those of
@@ -90,6 +92,10 @@ impl LockManagerBuilder {
     /// Parameters of the Redis URLs: `tls_ca`, `tls_cert` and `tls_key` name files in PEM format
     /// (the authority to trust instead of the system's, and the client's own certificate and key);
     /// `sentinel_user` and `sentinel_password` are for the sentinels, which have no other login.
+    /// `SERVERS` of ZooKeeper is `[user:password@]host[:port],..`; the only parameter is
+    /// `session_ms`, how long the servers wait for a client that died (default 30000). The longest
+    /// lease is two thirds of what they agree to.
+    ///
     /// What stands in a URL with a meaning of its own is percent-encoded, as `%40` for `@`.
     ///
     /// # Errors
@@ -166,6 +172,16 @@ impl LockManagerBuilder {
                     crate::redlock::RedlockBackend::connect(url, options, clock).await?,
                 ))
             }
+            #[cfg(feature = "zookeeper")]
+            "zookeeper" => {
+                let options = crate::zookeeper::ZooKeeperOptions::default()
+                    .prefix(&self.prefix)
+                    .initial_token(self.initial_token);
+                let clock = Arc::clone(&self.clock);
+                Ok(Arc::new(
+                    crate::zookeeper::ZooKeeperBackend::connect(url, options, clock).await?,
+                ))
+            }
             scheme => Err(unsupported(scheme)),
         }
     }
@@ -190,10 +206,12 @@ fn unsupported(scheme: &str) -> Error {
         Some("redis") => "redis",
         Some("rediss") => "redis-tls",
         Some("redlock") => "redlock",
+        Some("zookeeper") => "zookeeper",
         _ => {
             let detail = format!(
                 "no lock service has the scheme {scheme:?}; there are memory:, redis:, rediss:, \
-                 these two with +sentinel or +cluster, and redlock+redis: and redlock+rediss:",
+                 these two with +sentinel or +cluster, redlock+redis:, redlock+rediss: and \
+                 zookeeper:",
             );
             return connect_error(ErrorKind::Unsupported, &detail);
         }

@@ -2,11 +2,11 @@
 //! and compares every answer with what the document says.
 
 use std::{
-    ffi::OsStr,
-    fs,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
+
+use e2e::python::environment;
 
 use crate::gateway::Gateway;
 
@@ -33,7 +33,9 @@ async fn every_answer_is_as_the_document_says() {
 }
 
 fn fuzz(url: &str, scratch: &Path) -> Output {
-    Command::new(environment().join("bin").join("schemathesis"))
+    let scratch_of_all = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let environment = environment(scratch_of_all, &contract().join("requirements.txt"));
+    Command::new(environment.join("bin").join("schemathesis"))
         .arg("run")
         .arg(format!("{url}/openapi.json"))
         .args(["--header", &format!("Authorization: Bearer {ADMIN_TOKEN}")])
@@ -53,31 +55,4 @@ fn fuzz(url: &str, scratch: &Path) -> Output {
 
 fn contract() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("contract")
-}
-
-/// Where schemathesis is. Made once, and again when the list of what is in it has changed.
-fn environment() -> PathBuf {
-    let list = contract().join("requirements.txt");
-    let wanted = fs::read_to_string(&list).unwrap();
-    let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("contract");
-    let made = environment.join("made-of.txt");
-    if fs::read_to_string(&made).is_ok_and(|made| made == wanted) {
-        return environment;
-    }
-    let make = ["-m", "venv", "--clear"].map(OsStr::new);
-    run(
-        Path::new("python3"),
-        &[&make[..], &[environment.as_os_str()]].concat(),
-    );
-    let install = ["-m", "pip", "install", "--quiet", "--requirement"].map(OsStr::new);
-    let python = environment.join("bin").join("python");
-    run(&python, &[&install[..], &[list.as_os_str()]].concat());
-    fs::write(&made, wanted).unwrap();
-    environment
-}
-
-fn run(program: &Path, arguments: &[&OsStr]) {
-    let output = Command::new(program).args(arguments).output();
-    let output = output.unwrap_or_else(|error| panic!("{}: {error}", program.display()));
-    assert!(output.status.success(), "{output:?}");
 }

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use e2e::{
     process::Process,
-    servers::{postgres_database, redis},
+    servers::{postgres_database, redis, zookeeper},
 };
 use serde_json::Value;
 
@@ -73,6 +73,14 @@ async fn on_redis_and_postgres_it_goes_as_told() {
         (&told["lock"], &told["store"]),
         (&"redis".into(), &"postgres".into())
     );
+}
+
+#[tokio::test]
+async fn on_zookeeper_it_goes_as_told() {
+    let url = zookeeper().await.url();
+    let told = played(&["--lock", &url]).await;
+    assert_as_told(&told, 1);
+    assert_eq!(told["lock"], "zookeeper");
 }
 
 #[tokio::test]

@@ -3,7 +3,6 @@
 //! It lives as long as its [`MemoryBackend`]; a clone of the handle is the same service. Waiters
 //! are served first come, first served, and a release hands the lease straight to the next one.
 
-mod ended;
 mod table;
 
 use std::{

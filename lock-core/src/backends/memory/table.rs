@@ -9,7 +9,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::sync::{Notify, oneshot};
 
 use self::{counter::Counter, held::Held, line::Line};
-use super::ended::Ended;
+use super::ENDED_TTL;
+use crate::backends::ended::Ended;
 use crate::{
     AcquireRequest, AttemptRef, FencingToken, Grant, HolderView, InitialToken, Inspection, Lease,
     Listed, Moment, RenewRequest, Renewed, ResourceName, Standing, Wait,
@@ -72,7 +73,7 @@ impl Table {
         Self {
             counter: Counter::new(initial),
             resources: HashMap::new(),
-            ended: Ended::default(),
+            ended: Ended::new(ENDED_TTL),
         }
     }
 

@@ -10,15 +10,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What servers print once they accept connections; then a sentinel, MariaDB, PgBouncer and
-/// chromedriver.
-const READY: [&str; 6] = [
+/// What servers print once they accept connections; then a sentinel, MariaDB, PgBouncer,
+/// chromedriver and ZooKeeper.
+const READY: [&str; 7] = [
     "eady to accept connections",
     "ready to accept read-only connections",
     "Sentinel ID is",
     "mariadbd: ready for connections",
     "process up: PgBouncer",
     "ChromeDriver was started successfully",
+    "zookeeper.request_throttler.shutdownTimeout",
 ];
 
 /// Lines kept for an error message.

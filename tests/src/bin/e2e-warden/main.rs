@@ -12,9 +12,9 @@ mod exec;
 mod log;
 mod mariadb;
 mod pgbouncer;
-mod port;
 mod redis;
 mod server;
+mod zookeeper;
 
 use std::{
     env,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use e2e::{
-    signal,
+    port, signal,
     warden::{Running, ServerKind},
 };
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::{
     chrome_driver::ChromeDriver, cluster::Cluster, log::Log, mariadb::MariaDb,
-    pgbouncer::PgBouncer, port, redis::RedisServer,
+    pgbouncer::PgBouncer, redis::RedisServer, zookeeper::ZooKeeper,
 };
 
 /// Two cores under full load start a Postgres within two seconds.
@@ -122,6 +122,7 @@ enum Recipe {
     MariaDb(MariaDb),
     PgBouncer(Box<PgBouncer>),
     ChromeDriver,
+    ZooKeeper(ZooKeeper),
 }
 
 impl Recipe {
@@ -132,6 +133,9 @@ impl Recipe {
             ServerKind::PgBouncer => PgBouncer::prepare(arguments, dir.path())
                 .map(|server| Self::PgBouncer(Box::new(server))),
             ServerKind::ChromeDriver => Ok(Self::ChromeDriver),
+            ServerKind::ZooKeeper => {
+                ZooKeeper::prepare(&arguments, dir.path()).map(Self::ZooKeeper)
+            }
             redis => RedisServer::prepare(redis, arguments, dir.path()).map(Self::Redis),
         }
     }
@@ -143,6 +147,7 @@ impl Recipe {
             Self::MariaDb(server) => Ok(server.command(port)),
             Self::PgBouncer(server) => server.command(port),
             Self::ChromeDriver => Ok(ChromeDriver::command(port, dir.path())),
+            Self::ZooKeeper(server) => server.command(port, dir.path()),
         }
     }
 
@@ -153,6 +158,7 @@ impl Recipe {
             Self::MariaDb(server) => server.url(port),
             Self::PgBouncer(server) => server.url(port),
             Self::ChromeDriver => ChromeDriver::url(port),
+            Self::ZooKeeper(_) => ZooKeeper::url(port),
         }
     }
 

@@ -1,7 +1,7 @@
 use super::{Refusal, State, Table};
 use crate::{
     AttemptId, AttemptRef, FencingToken, Forced, Moment, Released, ResourceName, Sequencer,
-    backends::memory::ended::End,
+    backends::ended::End,
 };
 
 /// The ways in which a lease ends.

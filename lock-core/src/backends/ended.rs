@@ -1,11 +1,15 @@
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
 
-use super::ENDED_TTL;
 use crate::{AttemptRef, FencingToken, Holder, Moment, ResourceName};
 
 /// Remembers what has ended, so that a late request of it gains nothing. Forgets by itself.
-#[derive(Debug, Default)]
-pub(super) struct Ended {
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// For how long.
+    ttl: Duration,
     memory: HashMap<Key, (End, Moment)>,
     oldest_first: VecDeque<(Moment, Key)>,
 }
@@ -19,7 +23,7 @@ enum Key {
 
 /// How an acquisition, or an attempt of it, ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// Its holder gave back what it had of the lease with this token.
     Released(FencingToken),
     /// Its lease ran out or was ended by force, or the attempt was cancelled.
@@ -27,7 +31,15 @@ pub(super) enum End {
 }
 
 impl Ended {
-    pub(super) fn acquisition(
+    pub(crate) fn new(ttl: Duration) -> Self {
+        Self {
+            ttl,
+            memory: HashMap::new(),
+            oldest_first: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn acquisition(
         &mut self,
         resource: &ResourceName,
         holder: Holder,
@@ -38,7 +50,7 @@ impl Ended {
     }
 
     /// An attempt that was released stays released, whatever is said of it later.
-    pub(super) fn attempt(&mut self, attempt: &AttemptRef, end: End, now: Moment) {
+    pub(crate) fn attempt(&mut self, attempt: &AttemptRef, end: End, now: Moment) {
         let end = match self.how_attempt(attempt) {
             Some(released @ End::Released(_)) => released,
             Some(End::Lost) | None => end,
@@ -47,17 +59,17 @@ impl Ended {
     }
 
     /// How the acquisition ended, if it is still remembered.
-    pub(super) fn how(&self, resource: &ResourceName, holder: Holder) -> Option<End> {
+    pub(crate) fn how(&self, resource: &ResourceName, holder: Holder) -> Option<End> {
         self.get(&Key::Acquisition(resource.clone(), holder))
     }
 
     /// How the attempt ended, if it is still remembered.
-    pub(super) fn how_attempt(&self, attempt: &AttemptRef) -> Option<End> {
+    pub(crate) fn how_attempt(&self, attempt: &AttemptRef) -> Option<End> {
         self.get(&Key::Attempt(attempt.clone()))
     }
 
     /// Whether the acquisition, or this attempt of it, has ended.
-    pub(super) fn contains(&self, attempt: &AttemptRef) -> bool {
+    pub(crate) fn contains(&self, attempt: &AttemptRef) -> bool {
         let acquisition = self.how(&attempt.resource, attempt.holder);
         acquisition.or_else(|| self.how_attempt(attempt)).is_some()
     }
@@ -81,8 +93,8 @@ impl Ended {
             }
             self.oldest_first.pop_front();
         }
-        self.memory.insert(key.clone(), (end, now + ENDED_TTL));
-        self.oldest_first.push_back((now + ENDED_TTL, key));
+        self.memory.insert(key.clone(), (end, now + self.ttl));
+        self.oldest_first.push_back((now + self.ttl, key));
     }
 }
 
@@ -90,11 +102,13 @@ impl Ended {
 mod tests {
     use super::*;
 
+    const TTL: Duration = Duration::from_secs(60);
+
     #[test]
     fn forgets_after_its_time_and_not_before() {
-        let (mut ended, first) = (Ended::default(), Holder::random());
+        let (mut ended, first) = (Ended::new(TTL), Holder::random());
         let resource = ResourceName::new("r").unwrap();
-        let end = Moment::default() + ENDED_TTL;
+        let end = Moment::default() + TTL;
         ended.acquisition(&resource, first, End::Lost, Moment::default());
         ended.acquisition(&resource, Holder::random(), End::Lost, Moment::default());
         assert_eq!(ended.how(&resource, first), Some(End::Lost));

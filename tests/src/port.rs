@@ -1,3 +1,5 @@
+//! Ports that servers can listen on.
+
 use std::{io, net::TcpListener};
 
 /// Below the range from which Linux and macOS take the ports of outgoing connections (32768 and
@@ -8,7 +10,10 @@ const RANGE: std::ops::Range<u16> = 15_000..32_000;
 const ATTEMPTS: u32 = 100;
 
 /// A loopback port that nobody listens on. Somebody may still take it before the server does.
-pub(crate) fn free() -> io::Result<u16> {
+///
+/// # Errors
+/// If all that were tried are taken.
+pub fn free() -> io::Result<u16> {
     let mut last = None;
     for _ in 0..ATTEMPTS {
         let port = rand::random_range(RANGE);

@@ -1,0 +1,36 @@
+//! The task that deletes the nodes of leases that ran out, and of acquires that were dropped.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use tracing::debug;
+
+use super::{service::Service, table::Leftover};
+
+/// Between two attempts to delete a node.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Runs until it is aborted.
+pub(super) async fn keep(service: Arc<Service>) {
+    let mut removals = FuturesUnordered::new();
+    loop {
+        // Enabled before the table is read, so that nothing new is missed.
+        let mut news = pin!(service.keeper.notified());
+        news.as_mut().enable();
+        let (fresh, next) = service.table().take_leftovers(service.clock.now());
+        removals.extend(fresh.into_iter().map(|leftover| remove(&service, leftover)));
+        tokio::select! {
+            () = news => {}
+            () = service.clock.sleep_until(next) => {}
+            Some(()) = removals.next() => {}
+        }
+    }
+}
+
+/// Until the node is gone, at the latest with its session.
+async fn remove(service: &Service, leftover: Leftover) {
+    while let Err(failure) = service.remove(&leftover).await {
+        debug!(?failure, "a node could not be deleted, trying again");
+        service.clock.sleep_until(service.clock.now() + RETRY).await;
+    }
+}

@@ -1,0 +1,378 @@
+//! A place in line: waiting in it, and what is done when it is the first.
+
+use std::{cmp, pin::pin, sync::Arc, time::Duration};
+
+use zookeeper_client::Stat;
+
+use super::{
+    KIND,
+    acquire::{Acquiring, released},
+    error::Failure,
+    floors::{self, Floor},
+    line::{Identity, Line},
+    note::Note,
+    service::Service,
+    session::{Change, Session},
+    table::{Begun, Hold},
+};
+use crate::{
+    Attempt, AttemptRef, Error, ErrorKind, FencingToken, Grant, Lease, Moment, Operation, Wait,
+};
+
+/// A waiter looks again after this time even if nothing was told to it.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
+
+/// How often a floor is read again that others keep changing.
+const BIND_ATTEMPTS: u32 = 20;
+
+/// Why an acquire cannot go on as it was.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The node is gone, and with it the place in line.
+    Gone,
+    Failed(Failure),
+    Refused(Error),
+}
+
+impl Stop {
+    pub(super) fn into_error(self) -> Error {
+        match self {
+            Self::Gone => Error::new(ErrorKind::Unavailable, Operation::Acquire, KIND)
+                .because("the place in line was deleted"),
+            Self::Failed(failure) => failure.into_error(Operation::Acquire),
+            Self::Refused(error) => error,
+        }
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// A node in line, which is deleted by the keeper if this is dropped.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    service: &'a Service,
+    attempt: &'a AttemptRef,
+    pub(super) session: Arc<Session>,
+    identity: Identity,
+    pub(super) directory: String,
+    pub(super) floor_path: String,
+    pub(super) note: Note,
+    /// A moment before the node was last written: its lease is counted from here.
+    pub(super) written: Moment,
+    path: String,
+    is_kept: bool,
+}
+
+/// What one look at the line shows.
+#[derive(Debug)]
+pub(super) struct View {
+    line: Line,
+    own: Option<Stat>,
+    floor: Option<Stat>,
+}
+
+impl View {
+    pub(super) fn new(nodes: Vec<String>, own: Option<Stat>, floor: Option<Stat>) -> Self {
+        Self {
+            line: Line::new(nodes),
+            own,
+            floor,
+        }
+    }
+}
+
+impl<'a> Place<'a> {
+    /// Before anything is sent: from here on it is known what may have to be deleted.
+    pub(super) fn enter(
+        service: &'a Service,
+        attempt: &'a AttemptRef,
+        session: &Arc<Session>,
+        identity: Identity,
+        note: Note,
+    ) -> Self {
+        service
+            .table()
+            .enter(attempt, Arc::clone(session), identity.clone());
+        Self {
+            service,
+            attempt,
+            session: Arc::clone(session),
+            identity,
+            directory: service.paths.line(&attempt.resource),
+            floor_path: service.paths.floor(&attempt.resource),
+            note,
+            written: service.clock.now(),
+            path: String::new(),
+            is_kept: false,
+        }
+    }
+
+    pub(super) fn prefix(&self) -> String {
+        format!("{}/{}", self.directory, self.identity.as_str())
+    }
+
+    /// The path of the node, if it is among those of the line.
+    pub(super) fn find(&self, nodes: &[String]) -> Option<String> {
+        let node = self.identity.find(nodes)?;
+        Some(format!("{}/{node}", self.directory))
+    }
+
+    pub(super) fn created(&mut self, path: String) {
+        self.path = path;
+    }
+
+    fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Looks at the line, at the node itself and at the floor, in one round trip.
+    async fn look(&self) -> Result<View, Failure> {
+        let nodes = self.session.children(&self.directory);
+        let own = self.session.stat(&self.path);
+        let floor = self.session.stat(&self.floor_path);
+        let (nodes, own, floor) = tokio::join!(nodes, own, floor);
+        match nodes {
+            Ok(nodes) => Ok(View::new(nodes, own?, floor?)),
+            Err(Failure::NoNode) => Ok(View::new(Vec::new(), None, None)),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Whether a look shows the node, and shows that it belongs to this session.
+    fn is_ours(&self, own: Option<Stat>) -> bool {
+        own.is_some_and(|stat| stat.ephemeral_owner == self.session.id())
+    }
+
+    /// Deletes the node.
+    async fn leave(mut self) -> Result<(), Failure> {
+        match self.session.delete(&self.path, None).await {
+            Ok(()) | Err(Failure::NoNode | Failure::SessionOver(_)) => {
+                self.is_kept = true;
+                self.service.table().leave(self.attempt.id);
+                Ok(())
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.service.table().abandon(self.attempt.id);
+            self.service.keeper.notify_one();
+        }
+    }
+}
+
+impl Acquiring<'_> {
+    /// Waits in line as long as the request says.
+    pub(super) async fn until_first(
+        &mut self,
+        place: Place<'_>,
+        floor: Floor,
+        mut view: Option<View>,
+    ) -> Result<Attempt<Grant>, Stop> {
+        loop {
+            // Enabled before the table is looked at, so that no grant is missed.
+            let mut granted = pin!(self.service.granted.notified());
+            granted.as_mut().enable();
+            let (attempt, now) = (&self.request.attempt, self.service.clock.now());
+            let begun = self.service.table().begin(attempt, now);
+            match begun {
+                Begun::Ended => return Err(released().into()),
+                Begun::Held(hold) => {
+                    place.leave().await?;
+                    return Ok(self.replay(&hold).await?);
+                }
+                Begun::New => {}
+            }
+            let seen = match view.take() {
+                Some(view) => view,
+                None => match place.look().await {
+                    Ok(view) => view,
+                    Err(failure) => {
+                        self.bear(failure)?;
+                        continue;
+                    }
+                },
+            };
+            self.heard();
+            let (before, next) = seen.line.before(place.name()).ok_or(Stop::Gone)?;
+            let Some(next) = next else {
+                return self.first(place, floor, &seen).await;
+            };
+            if let Some(most) = self.request.max_waiters
+                && self.request.wait != Wait::Never
+                && before > usize::try_from(most).unwrap_or(usize::MAX)
+            {
+                place.leave().await?;
+                let full = Error::new(ErrorKind::QueueFull, Operation::Acquire, KIND);
+                return Err(full.into());
+            }
+            let is_over = match self.request.wait {
+                Wait::Never => true,
+                Wait::Until(moment) => moment <= self.service.clock.now(),
+                Wait::Forever => false,
+            };
+            if is_over {
+                let first = seen.line.first().unwrap_or(next);
+                let (session, directory) = (Arc::clone(&place.session), place.directory.clone());
+                place.leave().await?;
+                return Ok(self.held(&session, &directory, first).await);
+            }
+            let next = format!("{}/{next}", place.directory);
+            tokio::select! {
+                biased;
+                waited = self.wait_for(&place.session, &next, before == 1) => {
+                    if let Err(failure) = waited {
+                        self.bear(failure)?;
+                    }
+                }
+                () = granted => {}
+            }
+            self.waited = true;
+        }
+    }
+
+    /// Waits until the next one before us changes or is gone.
+    ///
+    /// If that is the first in line, it has a lease, and is silent for as long as it lasts, then it
+    /// is deleted: its process has stopped, and its session may last longer. It counts its lease
+    /// from before it wrote its node, and we from after we have seen that. It has not renewed the
+    /// lease meanwhile, or the version would be another one.
+    async fn wait_for(&self, session: &Session, next: &str, is_first: bool) -> Result<(), Failure> {
+        let (data, stat, watch) = match session.watched_data(next).await {
+            Err(Failure::NoNode) => return Ok(()),
+            watched => watched?,
+        };
+        let clock = &self.service.clock;
+        let now = clock.now();
+        let lease = Note::decode(&data).filter(|_| is_first);
+        let silent = lease.map_or(Moment::NEVER, |note| now + note.ttl.get());
+        let until = match self.request.wait {
+            Wait::Until(moment) => moment,
+            Wait::Never | Wait::Forever => Moment::NEVER,
+        };
+        let wake = cmp::min(cmp::min(silent, until), now + LOOK_AGAIN);
+        tokio::select! {
+            biased;
+            _ = watch.changed() => {}
+            () = clock.sleep_until(wake) => {
+                if clock.now() >= silent {
+                    match session.delete(next, Some(stat.version)).await {
+                        Ok(()) | Err(Failure::NoNode | Failure::BadVersion) => {}
+                        Err(failure) => return Err(failure),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The place is the first: it becomes a lease.
+    async fn first(
+        &mut self,
+        mut place: Place<'_>,
+        floor: Floor,
+        seen: &View,
+    ) -> Result<Attempt<Grant>, Stop> {
+        let own = seen.own.filter(|_| place.is_ours(seen.own));
+        let own = own.ok_or(Stop::Gone)?;
+        let (service, ttl) = (self.service, self.request.ttl.get());
+        let mut token = floors::token(place.note.floor, own.czxid, Operation::Acquire)?;
+        let is_enough = self.request.floor.is_none_or(|wanted| wanted <= token);
+        if !is_enough || !floor.is(seen.floor) {
+            token = self.bind(&mut place, own).await?;
+        } else if service.clock.now().since(place.written) > ttl / 4 {
+            // It has waited for so long that little is left of what others grant it.
+            let now = service.clock.now();
+            let data = place.note.encode();
+            match place.session.set_data(&place.path, &data, None).await {
+                Ok(_) => place.written = now,
+                Err(Failure::NoNode) => return Err(Stop::Gone),
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        self.grant(place, token)
+    }
+
+    /// Writes the floor that counts into the node, and a higher one if that is asked for: in one
+    /// step with a look whether the node is still there. Who has lost its lease cannot do it.
+    async fn bind(&mut self, place: &mut Place<'_>, own: Stat) -> Result<FencingToken, Stop> {
+        let (service, resource) = (self.service, &self.request.attempt.resource);
+        let wanted = self.request.floor.map_or(0, FencingToken::get);
+        let least = wanted.saturating_sub(own.czxid.unsigned_abs());
+        let mut version = own.version;
+        for _ in 0..BIND_ATTEMPTS {
+            let session = Arc::clone(&place.session);
+            let floor = service.floors.read(&session, &service.paths, resource);
+            let floor = floor.await?;
+            place.note.floor = cmp::max(floor.value, least);
+            let token = floors::token(place.note.floor, own.czxid, Operation::Acquire)?;
+            let written = service.clock.now();
+            let (note, raised) = (place.note.encode(), floors::encode(place.note.floor));
+            let lift = if place.note.floor > floor.value {
+                Change::Set(&place.floor_path, &raised, floor.version)
+            } else {
+                Change::Check(&place.floor_path, floor.version)
+            };
+            let changes = [Change::Set(&place.path, &note, version), lift];
+            match session.together(&changes).await {
+                Ok(()) => {
+                    place.written = written;
+                    service.floors.forget_version(resource);
+                    return Ok(token);
+                }
+                Err(Failure::BadVersion | Failure::NoNode) => {}
+                Err(failure) => self.bear(failure)?,
+            }
+            let own = session.stat(&place.path).await?;
+            version = match own.filter(|_| place.is_ours(own)) {
+                Some(own) => own.version,
+                None => return Err(Stop::Gone),
+            };
+        }
+        let why = "its floor is being changed all the time";
+        let error = Error::new(ErrorKind::Unavailable, Operation::Acquire, KIND).because(why);
+        Err(error.into())
+    }
+
+    fn grant(&self, mut place: Place<'_>, token: FencingToken) -> Result<Attempt<Grant>, Stop> {
+        let (service, ttl) = (self.service, self.request.ttl.get());
+        let deadline = place.written + ttl;
+        let hold = Hold::new(
+            Arc::clone(&place.session),
+            Arc::from(place.path.as_str()),
+            place.note.clone(),
+            token,
+            deadline,
+        );
+        let (is_held, others_wait) = service.table().hold(place.attempt, hold);
+        if !is_held {
+            return Err(released().into());
+        }
+        place.is_kept = true;
+        service.keeper.notify_one();
+        if others_wait {
+            service.granted.notify_waiters();
+        }
+        if !self.waited {
+            let lease = Lease::counted_from(place.written, ttl);
+            return Ok(Attempt::Granted(Grant::new(token, lease)));
+        }
+        let now = service.clock.now();
+        let lease = Lease::counted_from(now, deadline.since(now));
+        Ok(Attempt::Granted(Grant::new(token, lease).after_waiting()))
+    }
+}

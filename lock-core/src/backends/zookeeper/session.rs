@@ -1,0 +1,286 @@
+//! The session with the servers, which owns all nodes of this process.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::Mutex;
+use zookeeper_client::{
+    Acls, Client, CreateMode, CreateOptions, Error as ZooKeeperError, OneshotWatcher, SessionState,
+    Stat,
+};
+
+use super::{KIND, ZooKeeperOptions, error::Failure, service_url::ServiceUrl};
+use crate::{Clock, Error, ErrorKind, Moment, Operation, Ttl};
+
+/// After this silence a connection is given up for another one.
+const SILENCE_MAX: Duration = Duration::from_secs(3);
+
+/// So long a session is given to find another server.
+const RECONNECT_WAIT: Duration = Duration::from_secs(1);
+
+/// Between two attempts to find a server that answers.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
+
+/// One session: its nodes are gone when it is.
+///
+/// Requests are sent in the order in which the methods are *called*, not in which their futures are
+/// polled, and the servers carry them out in that order.
+#[derive(Debug)]
+pub(super) struct Session {
+    client: Client,
+    /// Our nodes are for us alone if we have a login, and for everybody if not.
+    acls: Acls<'static>,
+    response_timeout: Duration,
+}
+
+impl Session {
+    pub(super) fn id(&self) -> i64 {
+        self.client.session_id().0
+    }
+
+    /// Whether the client knows that it is over. The servers may know earlier.
+    pub(super) fn is_over(&self) -> bool {
+        self.client.state().is_terminated()
+    }
+
+    /// Whether a server is at hand. The client looks for one by itself.
+    pub(super) fn is_connected(&self) -> bool {
+        !self.is_over() && self.client.state() != SessionState::Disconnected
+    }
+
+    /// Waits for a server at hand, for a while.
+    async fn connected(&self) -> bool {
+        let mut states = self.client.state_watcher();
+        let connected = async {
+            while !self.is_connected() && !self.is_over() {
+                states.changed().await;
+            }
+        };
+        let waited = tokio::time::timeout(RECONNECT_WAIT, connected).await;
+        waited.is_ok() && self.is_connected()
+    }
+
+    /// How long a lease may be: two thirds of what was negotiated.
+    ///
+    /// A follower tells the leader of its clients every half tick, and the shortest session is two
+    /// ticks. So when a follower dies that has just answered, the leader may count the session from
+    /// a quarter of it before that answer; the rest is for clocks that run at different speeds.
+    pub(super) fn longest_lease(&self) -> Duration {
+        self.client.session_timeout() / 3 * 2
+    }
+
+    /// Refuses a lease that this session cannot keep up.
+    pub(super) fn check(&self, ttl: Ttl, operation: Operation) -> Result<(), Error> {
+        let longest = self.longest_lease();
+        if ttl.get() <= longest {
+            return Ok(());
+        }
+        let (ttl, session) = (ttl.get(), self.client.session_timeout());
+        let why = format!(
+            "a lease of {ttl:?} in a session of {session:?}: the longest is {longest:?}; ask for \
+             more with session_ms in the URL, up to maxSessionTimeout of the servers"
+        );
+        Err(Error::new(ErrorKind::InvalidInput, operation, KIND).because(why))
+    }
+
+    /// Creates a contender, and returns its number as it stands in the name.
+    pub(super) fn create_contender<'a>(
+        &'a self,
+        prefix: &'a str,
+        data: &[u8],
+    ) -> impl Future<Output = Result<(String, Stat), Failure>> + 'a {
+        let options = CreateMode::EphemeralSequential.with_acls(self.acls);
+        let created = self.client.create(prefix, data, &options);
+        self.answered(async move {
+            let (stat, number) = created.await?;
+            Ok::<_, ZooKeeperError>((format!("{prefix}{number}"), stat))
+        })
+    }
+
+    /// Creates a node that stays.
+    pub(super) async fn create(&self, path: &str, data: &[u8]) -> Result<(), Failure> {
+        let created = self.client.create(path, data, &self.persistent());
+        self.answered(created).await.map(drop)
+    }
+
+    /// Creates a directory and those that it is in.
+    pub(super) async fn create_directory(&self, path: &str) -> Result<(), Failure> {
+        let options = self.persistent();
+        self.answered(self.client.mkdir(path, &options)).await
+    }
+
+    pub(super) fn children(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<Vec<String>, Failure>> + '_ {
+        self.answered(self.client.list_children(path))
+    }
+
+    pub(super) fn stat(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<Option<Stat>, Failure>> + '_ {
+        self.answered(self.client.check_stat(path))
+    }
+
+    pub(super) fn data(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<(Vec<u8>, Stat), Failure>> + '_ {
+        self.answered(self.client.get_data(path))
+    }
+
+    /// The data, and a watch that ends with the next change of the node, or with the session.
+    pub(super) fn watched_data(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<(Vec<u8>, Stat, OneshotWatcher), Failure>> + '_ {
+        self.answered(self.client.get_and_watch_data(path))
+    }
+
+    pub(super) fn set_data(
+        &self,
+        path: &str,
+        data: &[u8],
+        version: Option<i32>,
+    ) -> impl Future<Output = Result<Stat, Failure>> + '_ {
+        self.answered(self.client.set_data(path, data, version))
+    }
+
+    pub(super) fn delete(
+        &self,
+        path: &str,
+        version: Option<i32>,
+    ) -> impl Future<Output = Result<(), Failure>> + '_ {
+        self.answered(self.client.delete(path, version))
+    }
+
+    /// Waits until the server at hand has seen all that was decided before this.
+    pub(super) fn sync(&self, path: &str) -> impl Future<Output = Result<(), Failure>> + '_ {
+        self.answered(self.client.sync(path))
+    }
+
+    /// Several changes at once: all or none.
+    pub(super) async fn together(&self, changes: &[Change<'_>]) -> Result<(), Failure> {
+        let mut writer = self.client.new_multi_writer();
+        for change in changes {
+            match *change {
+                Change::Check(path, version) => writer.add_check_version(path, version),
+                Change::Set(path, data, version) => writer.add_set_data(path, data, Some(version)),
+                Change::Delete(path, version) => writer.add_delete(path, Some(version)),
+            }?;
+        }
+        let written = writer.commit();
+        self.answered(written).await.map(drop)
+    }
+
+    const fn persistent(&self) -> CreateOptions<'static> {
+        CreateMode::Persistent.with_acls(self.acls)
+    }
+
+    /// A request may stay in the client for as long as it has no connection.
+    async fn answered<T, E: Into<Failure>>(
+        &self,
+        request: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, Failure> {
+        match tokio::time::timeout(self.response_timeout, request).await {
+            Ok(answer) => answer.map_err(Into::into),
+            Err(_) => Err(Failure::NoAnswer(None)),
+        }
+    }
+}
+
+/// One of several changes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Change<'a> {
+    /// The node has this version.
+    Check(&'a str, i32),
+    /// It had this version and has this data.
+    Set(&'a str, &'a [u8], i32),
+    /// It had this version and is gone.
+    Delete(&'a str, i32),
+}
+
+/// The present session, and how to begin the next one.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    url: ServiceUrl,
+    session_timeout: Duration,
+    response_timeout: Duration,
+    clock: Arc<dyn Clock>,
+    /// Held while connecting, so that there is one session and not as many as callers.
+    present: Mutex<Option<Arc<Session>>>,
+}
+
+impl Sessions {
+    pub(super) fn new(url: ServiceUrl, options: &ZooKeeperOptions, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            session_timeout: url.session_timeout.unwrap_or(options.session_timeout),
+            response_timeout: options.response_timeout,
+            url,
+            clock,
+            present: Mutex::new(None),
+        }
+    }
+
+    /// The present session, or a new one. Looks for a server until it finds one or the time is up.
+    ///
+    /// A session without a server is left to itself after a while, and to those who hold leases in
+    /// it: after an outage the client looks for a server less and less often.
+    pub(super) async fn get(
+        &self,
+        operation: Operation,
+        until: Moment,
+    ) -> Result<Arc<Session>, Error> {
+        let mut present = self.present.lock().await;
+        if let Some(session) = present.as_ref()
+            && (session.is_connected() || session.connected().await)
+        {
+            return Ok(Arc::clone(session));
+        }
+        *present = None;
+        loop {
+            let error = match self.begin().await {
+                Ok(session) => return Ok(Arc::clone(present.insert(session))),
+                Err(error) => error,
+            };
+            let next = self.clock.now() + RECONNECT_PAUSE;
+            if next >= until || matches!(error, ZooKeeperError::AuthFailed) {
+                return Err(no_session(error, operation));
+            }
+            self.clock.sleep_until(next).await;
+        }
+    }
+
+    async fn begin(&self) -> Result<Arc<Session>, ZooKeeperError> {
+        let mut connector = Client::connector()
+            .with_session_timeout(self.session_timeout)
+            .with_connection_timeout(std::cmp::min(self.session_timeout * 2 / 5, SILENCE_MAX))
+            .with_fail_eagerly();
+        if let Some(login) = &self.url.login {
+            connector = connector.with_auth("digest", login.as_bytes());
+        }
+        let connecting = connector.connect(&self.url.servers);
+        let client = tokio::time::timeout(self.response_timeout, connecting)
+            .await
+            .unwrap_or(Err(ZooKeeperError::Timeout))?;
+        Ok(Arc::new(Session {
+            client,
+            acls: match self.url.login {
+                Some(_) => Acls::creator_all(),
+                None => Acls::anyone_all(),
+            },
+            response_timeout: self.response_timeout,
+        }))
+    }
+}
+
+fn no_session(error: ZooKeeperError, operation: Operation) -> Error {
+    let (kind, why) = match error {
+        ZooKeeperError::AuthFailed => (ErrorKind::Refused, "user or password is wrong"),
+        ZooKeeperError::Timeout => (ErrorKind::Unavailable, "no server answers in time"),
+        _ => (ErrorKind::Unavailable, "no server can be reached"),
+    };
+    Error::new(kind, operation, KIND)
+        .because(why)
+        .caused_by(error)
+}

@@ -1,0 +1,357 @@
+//! What this process holds, waits for and has left behind: a state machine without time or tasks.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
+
+use super::{ENDED_TTL, line::Identity, note::Note, session::Session};
+use crate::{
+    AttemptId, AttemptRef, FencingToken, Holder, Moment, ResourceName, Sequencer,
+    backends::ended::{End, Ended},
+};
+
+type Key = (ResourceName, Holder);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Table {
+    holds: HashMap<Key, Hold>,
+    by_path: HashMap<Arc<str>, Key>,
+    /// The same by the moment at which they end, with a number that makes them unique.
+    by_deadline: BTreeMap<(Moment, u64), Key>,
+    /// Nodes that an acquire has made, or is about to.
+    places: HashMap<AttemptId, Place>,
+    /// How many of them are of one acquisition.
+    places_of: HashMap<Key, u32>,
+    leftovers: BTreeMap<u64, Leftover>,
+    /// Up to this one the keeper has taken them.
+    taken: u64,
+    ended: Ended,
+    last_number: u64,
+}
+
+/// A lease of this process.
+#[derive(Clone, Debug)]
+pub(super) struct Hold {
+    pub(super) session: Arc<Session>,
+    pub(super) path: Arc<str>,
+    pub(super) note: Note,
+    pub(super) token: FencingToken,
+    pub(super) deadline: Moment,
+    /// Who was told of it.
+    attempts: HashSet<AttemptId>,
+    /// Whether a deletion was sent for a release: then it is gone because of us.
+    pub(super) releasing: bool,
+    number: u64,
+}
+
+impl Hold {
+    pub(super) fn new(
+        session: Arc<Session>,
+        path: Arc<str>,
+        note: Note,
+        token: FencingToken,
+        deadline: Moment,
+    ) -> Self {
+        Self {
+            session,
+            path,
+            note,
+            token,
+            deadline,
+            attempts: HashSet::new(),
+            releasing: false,
+            number: 0,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Place {
+    key: Key,
+    session: Arc<Session>,
+    identity: Identity,
+}
+
+/// A node that has to be deleted.
+#[derive(Clone, Debug)]
+pub(super) struct Leftover {
+    pub(super) number: u64,
+    pub(super) resource: ResourceName,
+    pub(super) session: Arc<Session>,
+    pub(super) node: Node,
+    attempt: Option<AttemptId>,
+}
+
+/// How a node is found.
+#[derive(Clone, Debug)]
+pub(super) enum Node {
+    Path(Arc<str>),
+    /// Its creation may not have been answered.
+    Identity(Identity),
+}
+
+/// What is known of an attempt before anything is sent for it.
+#[derive(Debug)]
+pub(super) enum Begun {
+    /// It, or its acquisition, has ended.
+    Ended,
+    /// Its acquisition is granted already.
+    Held(Hold),
+    New,
+}
+
+impl Table {
+    pub(super) fn new() -> Self {
+        Self {
+            holds: HashMap::new(),
+            by_path: HashMap::new(),
+            by_deadline: BTreeMap::new(),
+            places: HashMap::new(),
+            places_of: HashMap::new(),
+            leftovers: BTreeMap::new(),
+            taken: 0,
+            ended: Ended::new(ENDED_TTL),
+            last_number: 0,
+        }
+    }
+
+    pub(super) fn begin(&mut self, attempt: &AttemptRef, now: Moment) -> Begun {
+        self.expire(now);
+        if self.ended.contains(attempt) {
+            return Begun::Ended;
+        }
+        self.holds
+            .get(&key(attempt))
+            .map_or(Begun::New, |hold| Begun::Held(hold.clone()))
+    }
+
+    /// Remembers what is about to be created.
+    pub(super) fn enter(
+        &mut self,
+        attempt: &AttemptRef,
+        session: Arc<Session>,
+        identity: Identity,
+    ) {
+        let key = key(attempt);
+        let place = Place {
+            key: key.clone(),
+            session,
+            identity,
+        };
+        if self.places.insert(attempt.id, place).is_none() {
+            *self.places_of.entry(key).or_default() += 1;
+        }
+    }
+
+    /// Forgets a place whose node is gone.
+    pub(super) fn leave(&mut self, attempt: AttemptId) {
+        self.take_place(attempt);
+    }
+
+    /// A place whose node may be there, and that nobody is interested in any more.
+    pub(super) fn abandon(&mut self, attempt: AttemptId) {
+        if let Some(place) = self.take_place(attempt) {
+            let node = Node::Identity(place.identity);
+            self.leave_behind(place.key.0, place.session, node, Some(attempt));
+        }
+    }
+
+    /// A place has become a lease. False if the attempt was cancelled meanwhile.
+    ///
+    /// The second is whether another attempt of the same acquisition waits.
+    pub(super) fn hold(&mut self, attempt: &AttemptRef, mut hold: Hold) -> (bool, bool) {
+        if self.ended.contains(attempt) {
+            return (false, false);
+        }
+        self.take_place(attempt.id);
+        let key = key(attempt);
+        hold.number = self.number();
+        hold.attempts.insert(attempt.id);
+        self.by_deadline
+            .insert((hold.deadline, hold.number), key.clone());
+        self.by_path.insert(Arc::clone(&hold.path), key.clone());
+        let others = self.places_of.contains_key(&key);
+        self.holds.insert(key, hold);
+        (true, others)
+    }
+
+    /// Another attempt is told of a lease. False if it has ended meanwhile.
+    pub(super) fn join(&mut self, attempt: &AttemptRef, token: FencingToken) -> bool {
+        if self.ended.contains(attempt) {
+            return false;
+        }
+        match self.holds.get_mut(&key(attempt)) {
+            Some(hold) if hold.token == token => {
+                hold.attempts.insert(attempt.id);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A lease that lives.
+    pub(super) fn find(&mut self, lease: &Sequencer, now: Moment) -> Option<&mut Hold> {
+        self.expire(now);
+        let key = (lease.resource().clone(), lease.holder());
+        let hold = self.holds.get_mut(&key)?;
+        (hold.token == lease.token()).then_some(hold)
+    }
+
+    /// A lease of this process by its node.
+    pub(super) fn at(&mut self, path: &str, now: Moment) -> Option<&Hold> {
+        self.expire(now);
+        self.holds.get(self.by_path.get(path)?)
+    }
+
+    /// How the lease ended, as far as it is remembered.
+    pub(super) fn end_of(&self, lease: &Sequencer) -> Option<End> {
+        self.ended.how(lease.resource(), lease.holder())
+    }
+
+    /// A renewal has arrived. `None` if the lease has ended meanwhile; otherwise its deadline.
+    pub(super) fn renewed(
+        &mut self,
+        lease: &Sequencer,
+        note: Note,
+        deadline: Moment,
+        now: Moment,
+    ) -> Option<Moment> {
+        let hold = self.find(lease, now)?;
+        let (old, number) = (hold.deadline, hold.number);
+        hold.deadline = std::cmp::max(old, deadline);
+        hold.note = note;
+        let new = hold.deadline;
+        if let Some(key) = self.by_deadline.remove(&(old, number)) {
+            self.by_deadline.insert((new, number), key);
+        }
+        Some(new)
+    }
+
+    /// The node of a lease is gone.
+    pub(super) fn end(&mut self, lease: &Sequencer, end: End, now: Moment) {
+        let key = (lease.resource().clone(), lease.holder());
+        if self
+            .holds
+            .get(&key)
+            .is_some_and(|hold| hold.token == lease.token())
+        {
+            self.take_hold(&key);
+            self.ended.acquisition(&key.0, key.1, end, now);
+        }
+    }
+
+    /// The node of a replayed acquisition is gone.
+    pub(super) fn lost(&mut self, attempt: &AttemptRef, token: FencingToken, now: Moment) {
+        let key = key(attempt);
+        if self.holds.get(&key).is_some_and(|hold| hold.token == token) {
+            self.take_hold(&key);
+            self.ended.acquisition(&key.0, key.1, End::Lost, now);
+        }
+    }
+
+    /// Ends an attempt; what has to be deleted for it.
+    pub(super) fn cancel(&mut self, attempt: &AttemptRef, now: Moment) -> Vec<Leftover> {
+        self.expire(now);
+        self.ended.attempt(attempt, End::Lost, now);
+        let key = key(attempt);
+        if let Some(hold) = self.holds.get_mut(&key)
+            && hold.attempts.remove(&attempt.id)
+            && hold.attempts.is_empty()
+        {
+            self.ended.acquisition(&key.0, key.1, End::Lost, now);
+            self.drop_hold(&key, Some(attempt.id));
+        }
+        // An acquire that is still under way finds its node gone.
+        self.abandon(attempt.id);
+        let of_attempt = |leftover: &&Leftover| leftover.attempt == Some(attempt.id);
+        let leftovers = self.leftovers.values().filter(of_attempt);
+        leftovers.cloned().collect()
+    }
+
+    /// What has to be deleted before anybody looks at a resource.
+    pub(super) fn leftovers_of(&mut self, resource: &ResourceName, now: Moment) -> Vec<Leftover> {
+        self.expire(now);
+        let of_resource = |leftover: &&Leftover| leftover.resource == *resource;
+        let leftovers = self.leftovers.values().filter(of_resource);
+        leftovers.cloned().collect()
+    }
+
+    /// What has to be deleted and was not taken before, and when to ask again.
+    pub(super) fn take_leftovers(&mut self, now: Moment) -> (Vec<Leftover>, Moment) {
+        self.expire(now);
+        let fresh = self.leftovers.range(self.taken + 1..);
+        let fresh: Vec<_> = fresh.map(|(_, leftover)| leftover.clone()).collect();
+        self.taken = self.last_number;
+        let next = self.by_deadline.keys().next();
+        (fresh, next.map_or(Moment::NEVER, |(deadline, _)| *deadline))
+    }
+
+    /// A leftover is gone.
+    pub(super) fn removed(&mut self, leftover: &Leftover) {
+        self.leftovers.remove(&leftover.number);
+    }
+
+    fn expire(&mut self, now: Moment) {
+        while let Some(entry) = self.by_deadline.first_entry()
+            && entry.key().0 <= now
+        {
+            let key = entry.get().clone();
+            self.ended.acquisition(&key.0, key.1, End::Lost, now);
+            self.drop_hold(&key, None);
+        }
+    }
+
+    fn drop_hold(&mut self, key: &Key, attempt: Option<AttemptId>) {
+        if let Some(hold) = self.take_hold(key) {
+            let node = Node::Path(hold.path);
+            self.leave_behind(key.0.clone(), hold.session, node, attempt);
+        }
+    }
+
+    fn take_hold(&mut self, key: &Key) -> Option<Hold> {
+        let hold = self.holds.remove(key)?;
+        self.by_deadline.remove(&(hold.deadline, hold.number));
+        self.by_path.remove(&hold.path);
+        Some(hold)
+    }
+
+    fn take_place(&mut self, attempt: AttemptId) -> Option<Place> {
+        let place = self.places.remove(&attempt)?;
+        if let Some(count) = self.places_of.get_mut(&place.key) {
+            *count -= 1;
+            if *count == 0 {
+                self.places_of.remove(&place.key);
+            }
+        }
+        Some(place)
+    }
+
+    fn leave_behind(
+        &mut self,
+        resource: ResourceName,
+        session: Arc<Session>,
+        node: Node,
+        attempt: Option<AttemptId>,
+    ) {
+        let number = self.number();
+        let leftover = Leftover {
+            number,
+            resource,
+            session,
+            node,
+            attempt,
+        };
+        self.leftovers.insert(number, leftover);
+    }
+
+    fn number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+}
+
+fn key(attempt: &AttemptRef) -> Key {
+    (attempt.resource.clone(), attempt.holder)
+}

@@ -1,0 +1,87 @@
+use std::{ffi::OsString, fs, io, path::Path, process::Command};
+
+/// Where Debian keeps the server, and what makes it print its log.
+const CLASSES: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
+
+/// Its configuration, and what names it to the others of an ensemble.
+const CONFIGURATION: &str = "zoo.cfg";
+const DATA: &str = "data";
+
+/// A ZooKeeper server, alone or as a part of an ensemble.
+pub(crate) struct ZooKeeper {
+    /// Lines of the configuration.
+    settings: String,
+    /// Properties of the Java machine.
+    properties: Vec<OsString>,
+}
+
+impl ZooKeeper {
+    pub(crate) fn prepare(arguments: &[OsString], dir: &Path) -> io::Result<Self> {
+        let data = dir.join(DATA);
+        fs::create_dir(&data)?;
+        let mut settings = String::new();
+        let mut properties = Vec::new();
+        for argument in arguments {
+            let text = argument.to_string_lossy();
+            if let Some(id) = text.strip_prefix("myid=") {
+                fs::write(data.join("myid"), id)?;
+            } else if text.starts_with("-D") {
+                properties.push(argument.clone());
+            } else {
+                settings.push_str(&text);
+                settings.push('\n');
+            }
+        }
+        Ok(Self {
+            settings,
+            properties,
+        })
+    }
+
+    pub(crate) fn command(&self, port: u16, dir: &Path) -> io::Result<Command> {
+        let configuration = dir.join(CONFIGURATION);
+        fs::write(&configuration, self.configuration(port, dir))?;
+        if !Path::new("/usr/share/java/zookeeper.jar").exists() {
+            return Err(io::Error::other(
+                "zookeeper is not installed: run scripts/test, which installs what is missing",
+            ));
+        }
+        let mut command = Command::new("java");
+        command
+            .current_dir(dir)
+            // Small, quick to start, and with nothing to save: a killed server keeps what it wrote.
+            .args(["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
+            .args([
+                "-Dzookeeper.jmx.log4j.disable=true",
+                "-Dzookeeper.forceSync=no",
+            ])
+            .args(&self.properties)
+            .args(["-cp", CLASSES])
+            .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
+            .arg(configuration);
+        Ok(command)
+    }
+
+    /// Ticks that are short, so that sessions may be, and sessions that may be long.
+    fn configuration(&self, port: u16, dir: &Path) -> String {
+        format!(
+            "tickTime=100\n\
+             initLimit=200\n\
+             syncLimit=50\n\
+             maxSessionTimeout=600000\n\
+             dataDir={}\n\
+             clientPort={port}\n\
+             clientPortAddress=127.0.0.1\n\
+             maxClientCnxns=0\n\
+             admin.enableServer=false\n\
+             4lw.commands.whitelist=srvr\n\
+             {}",
+            dir.join(DATA).display(),
+            self.settings,
+        )
+    }
+
+    pub(crate) fn url(port: u16) -> String {
+        format!("zookeeper://127.0.0.1:{port}")
+    }
+}

@@ -1,0 +1,214 @@
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    sync::OnceCell,
+    time::timeout,
+};
+
+use super::{blocking, start, until};
+use crate::{
+    port,
+    warden::{Order, ServerKind, Warden},
+};
+
+/// The ZooKeeper server that the tests of this process share. Keep to a directory of your own.
+///
+/// # Panics
+/// If it cannot be started.
+pub async fn zookeeper() -> &'static ZooKeeper {
+    static SHARED: OnceCell<ZooKeeper> = OnceCell::const_new();
+    SHARED.get_or_init(ZooKeeper::start).await
+}
+
+/// A ZooKeeper server, or an ensemble of three, of one test. Its ticks are 100 ms.
+///
+/// Dropping it ends the servers and returns when they are gone.
+#[derive(Debug)]
+pub struct ZooKeeper {
+    servers: Vec<Arc<Mutex<Warden>>>,
+    addresses: Vec<String>,
+}
+
+impl ZooKeeper {
+    /// Starts one server, without data.
+    ///
+    /// # Panics
+    /// If it cannot be started, for instance because `zookeeper` is not installed.
+    pub async fn start() -> Self {
+        Self::started(vec![Vec::new()]).await
+    }
+
+    /// Starts an ensemble of three, without data; it has a leader when this returns.
+    ///
+    /// # Panics
+    /// If one cannot be started.
+    pub async fn start_ensemble() -> Self {
+        Self::start_ensemble_with(&[]).await
+    }
+
+    /// The same, with properties of the Java machines, `-D..`.
+    ///
+    /// # Panics
+    /// If one cannot be started.
+    pub async fn start_ensemble_with(properties: &[&str]) -> Self {
+        let port = || port::free().unwrap_or_else(|error| panic!("no port: {error}"));
+        let members: Vec<_> = (1..=3)
+            .map(|id| format!("server.{id}=127.0.0.1:{}:{}", port(), port()))
+            .collect();
+        let arguments = (1..=3).map(|id| {
+            let own = [format!("myid={id}")].into_iter();
+            let properties = properties.iter().copied().map(String::from);
+            own.chain(properties).chain(members.clone()).collect()
+        });
+        Self::started(arguments.collect()).await
+    }
+
+    async fn started(arguments: Vec<Vec<String>>) -> Self {
+        // At once: none of an ensemble is ready before there are two.
+        let servers = arguments
+            .into_iter()
+            .map(|arguments| start(ServerKind::ZooKeeper, arguments));
+        let servers = join_all(servers).await;
+        let address = |server: &Warden| {
+            let url = &server.running().url;
+            url.rsplit('/').next().unwrap_or_default().to_owned()
+        };
+        let ensemble = Self {
+            addresses: servers.iter().map(address).collect(),
+            servers: servers
+                .into_iter()
+                .map(|server| Arc::new(Mutex::new(server)))
+                .collect(),
+        };
+        ensemble.until_all_serve().await;
+        ensemble
+    }
+
+    /// The URL to connect to, `zookeeper://127.0.0.1:PORT,..`. It stays the same across restarts.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("zookeeper://{}", self.servers())
+    }
+
+    /// Hosts and ports with commas between.
+    #[must_use]
+    pub fn servers(&self) -> String {
+        self.addresses.join(",")
+    }
+
+    /// Host and port of each.
+    #[must_use]
+    pub fn addresses(&self) -> &[String] {
+        &self.addresses
+    }
+
+    /// Waits until all serve, and one of them leads.
+    ///
+    /// # Panics
+    /// If it takes longer than 60 s.
+    pub async fn until_all_serve(&self) {
+        for address in &self.addresses {
+            until("the server serves", || async {
+                mode(address).await.is_some()
+            })
+            .await;
+        }
+    }
+
+    /// The number of the server that leads.
+    ///
+    /// # Panics
+    /// If there is none for 60 s.
+    pub async fn leader(&self) -> usize {
+        let leader = std::sync::OnceLock::new();
+        until("there is a leader", || async {
+            for (number, address) in self.addresses.iter().enumerate() {
+                if mode(address).await.as_deref() == Some("leader") {
+                    return leader.set(number).is_ok();
+                }
+            }
+            false
+        })
+        .await;
+        leader.into_inner().unwrap_or_default()
+    }
+
+    /// The number of the last transaction that a server knows; `None` if it does not serve.
+    pub async fn last_zxid(&self, number: usize) -> Option<u64> {
+        let told = told(&self.addresses[number]).await?;
+        let zxid = told
+            .lines()
+            .find_map(|line| line.strip_prefix("Zxid: 0x"))?;
+        u64::from_str_radix(zxid.trim(), 16).ok()
+    }
+
+    /// Kills a server with SIGKILL.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn kill(&self, number: usize) {
+        self.order(number, Order::Kill).await;
+    }
+
+    /// Starts a killed server again, with what it knew. It needs another one to serve, unless it is
+    /// alone.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn restart(&self, number: usize) {
+        self.order(number, Order::Start).await;
+    }
+
+    /// Stops a server with SIGSTOP: connections stay open, and nothing is answered.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn pause(&self, number: usize) {
+        self.order(number, Order::Pause).await;
+    }
+
+    /// Lets a stopped server go on.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn resume(&self, number: usize) {
+        self.order(number, Order::Resume).await;
+    }
+
+    async fn order(&self, number: usize, order: Order) {
+        let warden = Arc::clone(&self.servers[number]);
+        let done: io::Result<()> = blocking(move || {
+            let mut warden = warden.lock().unwrap_or_else(PoisonError::into_inner);
+            warden.order(order)
+        })
+        .await;
+        let address = &self.addresses[number];
+        done.unwrap_or_else(|error| panic!("cannot {order:?} the server at {address}: {error}"));
+    }
+}
+
+/// `standalone`, `leader` or `follower`; `None` if it does not serve.
+async fn mode(address: &str) -> Option<String> {
+    let told = told(address).await?;
+    let mode = told.lines().find_map(|line| line.strip_prefix("Mode: "))?;
+    Some(mode.to_owned())
+}
+
+/// What a server tells about itself.
+async fn told(address: &str) -> Option<String> {
+    let ask = async {
+        let mut connection = TcpStream::connect(address).await?;
+        connection.write_all(b"srvr").await?;
+        let mut told = String::new();
+        connection.read_to_string(&mut told).await?;
+        io::Result::Ok(told)
+    };
+    timeout(Duration::from_secs(5), ask).await.ok()?.ok()
+}

@@ -1,0 +1,108 @@
+//! Acquires that are dropped, and that nobody cancels.
+
+use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
+
+use e2e::servers::{until, zookeeper};
+use lock_core::{
+    AcquireRequest, Attempt, AttemptRef, Holder, Issuer, LockBackend, Released, ResourceName,
+    Sequencer, SystemClock, Ttl, Wait,
+    zookeeper::{ZooKeeperBackend, ZooKeeperOptions},
+};
+
+use crate::world::{Namespace, nodes};
+
+/// Far longer than a test: what ends earlier was ended.
+const TTL: Ttl = Ttl::secs(300);
+
+/// At every await, of a free resource and in line: the node is gone soon, though nobody asks for
+/// it. The next acquire is not kept waiting.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acquire_dropped_at_any_await_leaves_no_node() {
+    let namespace = Namespace::fresh(zookeeper().await);
+    let options = ZooKeeperOptions::default().prefix(&namespace.prefix);
+    let url = namespace.url(1_000_000);
+    let backend = ZooKeeperBackend::connect(&url, options, Arc::new(SystemClock)).await;
+    let backend = backend.unwrap();
+    let observer = namespace.observer().await;
+    for contended in [false, true] {
+        let resource = format!("r-{contended}");
+        let directory = namespace.directory(&resource);
+        let mut awaits = 1;
+        let mut created = 0;
+        loop {
+            let held = request(&resource, Wait::Never);
+            let lease = if contended {
+                Some(granted(&backend, &held).await)
+            } else {
+                None
+            };
+            let dropped = request(&resource, Wait::Forever);
+            let answer = poll_times(&backend, &dropped, awaits).await;
+            if let Some(token) = answer {
+                assert!(!contended, "granted while it was held");
+                let lease = sequencer(&dropped, token);
+                assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+                break;
+            }
+            let left = nodes(&observer, &directory).await.len();
+            created = created.max(left - usize::from(contended));
+            until("its node is gone", || async {
+                nodes(&observer, &directory).await.len() == usize::from(contended)
+            })
+            .await;
+            if let Some(lease) = lease {
+                assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+            }
+            if contended && awaits == 12 {
+                break; // it waits in line, and nothing more happens
+            }
+            awaits += 1;
+        }
+        assert!(awaits > 1, "it awaits nothing");
+        println!("contended {contended}: {awaits} awaits, {created} node at most");
+    }
+}
+
+fn request(resource: &str, wait: Wait) -> AcquireRequest {
+    let resource = ResourceName::new(resource).unwrap();
+    let mut request = AcquireRequest::new(AttemptRef::new(resource, Holder::random()), TTL);
+    request.wait = wait;
+    request
+}
+
+fn sequencer(request: &AcquireRequest, token: lock_core::FencingToken) -> Sequencer {
+    let issuer = Issuer::new("zookeeper").unwrap();
+    let AttemptRef {
+        resource, holder, ..
+    } = &request.attempt;
+    Sequencer::new(issuer, resource.clone(), token, *holder)
+}
+
+async fn granted(backend: &ZooKeeperBackend, request: &AcquireRequest) -> Sequencer {
+    match backend.acquire(request).await {
+        Ok(Attempt::Granted(grant)) => sequencer(request, grant.token),
+        answer => panic!("nobody holds it, and yet: {answer:?}"),
+    }
+}
+
+/// Polls an acquire that many times and drops it; its token, if it was granted by then.
+async fn poll_times(
+    backend: &ZooKeeperBackend,
+    request: &AcquireRequest,
+    times: usize,
+) -> Option<lock_core::FencingToken> {
+    let mut acquire = pin!(backend.acquire(request));
+    let mut polls = 0;
+    let poll = poll_fn(|cx| {
+        polls += 1;
+        match acquire.as_mut().poll(cx) {
+            Poll::Ready(Ok(Attempt::Granted(grant))) => Poll::Ready(Some(grant.token)),
+            Poll::Ready(answer) => panic!("it waits for ever, and yet: {answer:?}"),
+            Poll::Pending if polls == times => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    });
+    // In line nothing happens any more, and then there is no further poll.
+    let waits = tokio::time::timeout(std::time::Duration::from_millis(500), poll);
+    waits.await.unwrap_or(None)
+}

@@ -1,0 +1,127 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use e2e::{
+    history::{Event, History},
+    ledger::Ledger,
+};
+use lock_core::{Clock, LockManager, SystemClock, Ttl};
+use tokio::task::JoinHandle;
+
+const RESOURCES: usize = 2;
+const TASKS: u64 = 6;
+
+/// Every so many sections of a task, one is paused past its lease and then writes all the same.
+const OVERSLEEPS: u64 = 25;
+
+/// Tasks that add to ledgers under locks, and what they were told.
+pub(crate) struct Load {
+    shared: Arc<Shared>,
+    tasks: Vec<JoinHandle<u64>>,
+}
+
+struct Shared {
+    ledgers: [Ledger; RESOURCES],
+    history: History,
+    numbers: AtomicU64,
+    over: AtomicBool,
+}
+
+impl Load {
+    /// Begins, with the managers in turns.
+    pub(crate) fn start(managers: &[LockManager]) -> Self {
+        let shared = Arc::new(Shared {
+            ledgers: Default::default(),
+            history: History::default(),
+            numbers: AtomicU64::default(),
+            over: AtomicBool::default(),
+        });
+        let tasks = (0..TASKS)
+            .zip(managers.iter().cycle())
+            .map(|(task, locks)| {
+                let (shared, locks) = (Arc::clone(&shared), locks.clone());
+                tokio::spawn(async move { shared.task(&locks, task).await })
+            });
+        Self {
+            tasks: tasks.collect(),
+            shared,
+        }
+    }
+
+    /// Waits for so many grants more.
+    pub(crate) async fn until_granted(&self, more: usize) {
+        let wanted = self.shared.history.grants() + more;
+        e2e::servers::until("more grants", || async {
+            self.shared.history.grants() >= wanted
+        })
+        .await;
+    }
+
+    /// Ends it, and looks at what was told: order, uniqueness, no stale write accepted, and no
+    /// update lost, but from the twin that nothing protects.
+    pub(crate) async fn assert_sound(self) {
+        self.shared.over.store(true, Ordering::Relaxed);
+        let mut turns = Vec::new();
+        for task in self.tasks {
+            turns.push(task.await.unwrap());
+        }
+        let Shared {
+            ledgers, history, ..
+        } = &*self.shared;
+        history.assert_sound();
+        let sum = |of: fn(&Ledger) -> usize| ledgers.iter().map(of).sum::<usize>();
+        let (accepted, control) = (sum(Ledger::accepted), sum(Ledger::lost_from_twin));
+        println!("{} grants, {turns:?}", history.grants());
+        println!("{accepted} writes accepted, {control} lost from the twin");
+        assert_eq!(sum(Ledger::lost), 0);
+        assert!(control > 0, "the control has lost nothing");
+        assert!(turns.iter().all(|turns| *turns > 0), "{turns:?}");
+    }
+}
+
+impl Shared {
+    async fn task(&self, locks: &LockManager, task: u64) -> u64 {
+        let mut turns = 0;
+        while !self.over.load(Ordering::Relaxed) {
+            let resource = usize::try_from(task + turns).unwrap() % RESOURCES;
+            let oversleeps = (task + turns) % OVERSLEEPS == 0;
+            // An error is an answer too: what counts is what was granted.
+            if self.section(locks, resource, oversleeps).await.is_ok() {
+                turns += 1;
+            }
+        }
+        turns
+    }
+
+    async fn section(
+        &self,
+        locks: &LockManager,
+        resource: usize,
+        oversleeps: bool,
+    ) -> Result<(), lock_core::Error> {
+        let asked = SystemClock.now();
+        let ttl = if oversleeps {
+            Ttl::millis(200)
+        } else {
+            Ttl::secs(4)
+        };
+        let acquire = locks.acquire(format!("r{resource}")).ttl(ttl);
+        let guard = acquire.renew(!oversleeps).await?;
+        self.history
+            .granted(Event::answered(guard.sequencer(), asked));
+        let section = self.ledgers[resource].enter(&guard, &self.history).await;
+        if oversleeps {
+            // Its lease ends, and somebody else gets on.
+            guard.lost().await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        section.add(number).await;
+        guard.release().await.map(drop)
+    }
+}

@@ -1,0 +1,62 @@
+//! Servers that do not answer.
+
+use std::time::Duration;
+
+use e2e::servers::ZooKeeper;
+use lock_core::{ErrorKind, LockManager, LostReason, Operation, Ttl};
+use tokio::time::timeout;
+
+use crate::world::Namespace;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn without_servers_everything_is_a_typed_error_and_a_lease_is_lost_in_time() {
+    let servers = ZooKeeper::start_ensemble().await;
+    let namespace = Namespace::fresh(&servers);
+    let locks = namespace.connect().await;
+    let guard = locks.acquire("r").ttl(Ttl::secs(3)).await.unwrap();
+    for number in 0..3 {
+        servers.kill(number).await;
+    }
+    let lost = timeout(PATIENCE, guard.lost()).await.expect("it is lost");
+    assert_eq!(lost.reason(), LostReason::Expired);
+    let error = timeout(PATIENCE, locks.acquire("other").try_now()).await;
+    let error = error.expect("an answer").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let error = timeout(PATIENCE, guard.release()).await;
+    assert!(
+        error
+            .expect("an answer")
+            .is_ok_and(|released| { released == lock_core::Released::NotHolder })
+    );
+
+    let error = timeout(PATIENCE, LockManager::connect(&servers.url())).await;
+    let error = error.expect("an answer").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert_eq!(error.operation(), Operation::Connect);
+
+    // At once, because none serves alone.
+    let restarts = (0..3).map(|number| servers.restart(number));
+    futures_util::future::join_all(restarts).await;
+    servers.until_all_serve().await;
+    let again = timeout(PATIENCE, locks.acquire("r").ttl(Ttl::secs(3))).await;
+    again.expect("an answer").unwrap().release().await.unwrap();
+}
+
+/// Two thirds of a session are the longest lease; more is refused and not cut short.
+#[tokio::test]
+async fn a_ttl_that_is_too_long_for_the_session_is_refused() {
+    let namespace = Namespace::fresh(e2e::servers::zookeeper().await);
+    let builder = LockManager::builder().prefix(&namespace.prefix);
+    let locks = builder.connect(&namespace.url(9_000)).await.unwrap();
+    let guard = locks.acquire("r").ttl(Ttl::secs(6)).await.unwrap();
+    guard.release().await.unwrap();
+    let error = locks
+        .acquire("r")
+        .ttl(Ttl::millis(6_001))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("session_ms"), "{error}");
+}

@@ -1,0 +1,102 @@
+//! Processes that are killed or stopped while they hold.
+
+use std::time::Duration;
+
+use e2e::{process::Process, servers::zookeeper};
+use lock_core::{Clock, LockManager, Released, SystemClock, Ttl};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::world::{Namespace, until_waiting};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Namespace<'_> {
+    /// A process that holds until it is told to release.
+    pub(crate) fn holder(&self, ttl: Ttl, session_ms: u32) -> Process {
+        let (url, ttl_ms) = (self.url(session_ms), ttl.as_millis().to_string());
+        let lock = ["hold", "--lock", &url, "--prefix", &self.prefix];
+        let resource = ["--resource", "r", "--ttl-ms", &ttl_ms];
+        Process::spawn("e2e-worker", [&lock[..], &resource[..]].concat())
+    }
+}
+
+fn token(held: &Value) -> u64 {
+    held["acquired"].as_u64().unwrap()
+}
+
+/// Its session would last for 100 s more: it is the next in line who acts.
+#[tokio::test]
+async fn a_holder_that_fails_costs_the_next_in_line_its_ttl_and_not_its_session() {
+    let ttl = Ttl::secs(1);
+    for stop in [true, false] {
+        let namespace = Namespace::fresh(zookeeper().await);
+        let locks = namespace.connect().await;
+        let mut worker = namespace.holder(ttl, 100_000);
+        let held: Value = worker.event().await;
+        let waiter = tokio::spawn(next(locks.clone()));
+        until_waiting(&locks, "r", 1).await;
+        if stop {
+            worker.pause().await;
+        } else {
+            worker.kill().await;
+        }
+        let failed = SystemClock.now();
+        let next = timeout(PATIENCE, waiter).await.expect("its turn").unwrap();
+        let took = SystemClock.now().since(failed);
+        println!("stopped {stop}: {took:?}");
+        assert!(took < 10 * ttl.get(), "{took:?}");
+        assert!(next.token().get() > token(&held));
+        if stop {
+            worker.resume();
+            worker.send(&"release").await;
+            let told: Value = worker.event().await;
+            assert_eq!(told, json!({ "lost": true, "released": "NotHolder" }));
+        }
+        assert_eq!(next.release().await.unwrap(), Released::Released);
+    }
+}
+
+/// Nobody waits in line who could act. Who comes after the session has ended finds it free.
+#[tokio::test]
+async fn a_session_that_ends_takes_the_leases_of_a_stopped_process_with_it() {
+    let namespace = Namespace::fresh(zookeeper().await);
+    let locks = namespace.connect().await;
+    let mut worker = namespace.holder(Ttl::secs(1), 2_000);
+    let held: Value = worker.event().await;
+    worker.pause().await;
+    let resource = "r".try_into().unwrap();
+    e2e::servers::until("the session has ended", || async {
+        locks.inspect(&resource).await.unwrap().holder.is_none()
+    })
+    .await;
+    let next = next(locks).await;
+    assert!(next.token().get() > token(&held));
+    worker.resume();
+    worker.send(&"release").await;
+    let told: Value = worker.event().await;
+    assert_eq!(told, json!({ "lost": true, "released": "NotHolder" }));
+    // Its next acquisition is in a new session, and has to wait.
+    assert_eq!(next.release().await.unwrap(), Released::Released);
+}
+
+/// A lease lives for as long as it is renewed, and the next in line leaves it alone.
+#[tokio::test]
+async fn a_lease_that_is_renewed_outlives_its_ttl_with_others_in_line() {
+    let namespace = Namespace::fresh(zookeeper().await);
+    let (locks, others) = (namespace.connect().await, namespace.connect().await);
+    let guard = locks.acquire("r").ttl(Ttl::millis(600)).await.unwrap();
+    let waiter = tokio::spawn(next(others));
+    until_waiting(&locks, "r", 1).await;
+    // Five times its ttl: that it passes is the event.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(guard.remaining().is_ok() && !waiter.is_finished());
+    let last = guard.token();
+    guard.release().await.unwrap();
+    let next = timeout(PATIENCE, waiter).await.expect("its turn").unwrap();
+    assert!(next.token() > last);
+}
+
+async fn next(locks: LockManager) -> lock_core::LeaseGuard {
+    locks.acquire("r").ttl(Ttl::secs(15)).await.unwrap()
+}
