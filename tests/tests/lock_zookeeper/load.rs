@@ -89,7 +89,7 @@ impl Shared {
         let mut turns = 0;
         while !self.over.load(Ordering::Relaxed) {
             let resource = usize::try_from(task + turns).unwrap() % RESOURCES;
-            let oversleeps = (task + turns) % OVERSLEEPS == 0;
+            let oversleeps = (task + turns).is_multiple_of(OVERSLEEPS);
             // An error is an answer too: what counts is what was granted.
             if self.section(locks, resource, oversleeps).await.is_ok() {
                 turns += 1;
