@@ -16,8 +16,8 @@ pub(crate) use self::{
     admin_token::AdminToken,
     duration::millis,
     operator::{
-        Consent, DatabaseKind, ForceReleaseArgs, InspectArgs, ListArgs, Migrations, ResetArgs,
-        SealArgs,
+        Consent, DatabaseKind, ForceReleaseArgs, InspectArgs, IssuerName, ListArgs, MigrateArgs,
+        Migrations, ResetArgs, SealArgs,
     },
     serve::{ServeArgs, SigningArgs},
 };
@@ -109,6 +109,15 @@ pub(crate) enum Command {
     /// Exit code 1 if the store takes tokens of neither, or if marks are left that a transaction
     /// keeps open or an earlier seal has left behind: what to do is said.
     Seal(SealArgs),
+    /// Have one lock service take the place of another, without a moment in which both count.
+    ///
+    /// Retires the old service, lifts the new one above everything that was issued or accepted, and
+    /// seals the store: it takes tokens of the new service from then on, and of no grant that was
+    /// made before. May be interrupted, and repeated until it is done; the other way round it turns
+    /// back. The whole store moves, for there is one issuer. Exit code 1 if the store takes tokens
+    /// of neither, or if a transaction that is open keeps a mark: what to do is said.
+    #[command(after_help = operator::MIGRATE)]
+    Migrate(MigrateArgs),
     /// Draw what `scenario --record` or the live page has saved: both acts, as SVG on stdout.
     Draw {
         /// The file

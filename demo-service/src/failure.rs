@@ -36,6 +36,12 @@ pub(crate) enum Failure {
     /// The scenario came out differently.
     #[error("{0}")]
     NotAsTold(String),
+    /// Somebody asked us to stop something that can be taken up again.
+    #[error("{interrupt}: {then}")]
+    Stopped {
+        interrupt: Interrupt,
+        then: &'static str,
+    },
     /// Somebody asked us to stop.
     #[error("{0}: the client processes are ended, too")]
     Interrupted(Interrupt),
@@ -55,7 +61,7 @@ impl Failure {
             Self::Unreachable { .. } | Self::ServerLost(_) => 3,
             Self::CannotListen { .. } => 4,
             Self::CannotWrite { .. } | Self::Machine { .. } => 5,
-            Self::Interrupted(signal) => signal.exit_code(),
+            Self::Interrupted(interrupt) | Self::Stopped { interrupt, .. } => interrupt.exit_code(),
         })
     }
 }

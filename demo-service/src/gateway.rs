@@ -33,7 +33,7 @@ pub(crate) use self::{
     leases::view as lease_view,
     limits::Limits,
     openapi::document,
-    server::{Gateway, connect, listen},
+    server::{Gateway, LockService, connect, listen},
     setup::Setup,
     traffic::{Traffic, TrafficCounts},
 };

@@ -57,6 +57,7 @@ fn run(command: Command) -> ExitCode {
         Command::ForceRelease(args) => finish(quietly(operator::force_release(args))),
         Command::ResetHighWater(args) => finish(quietly(operator::reset_high_water(args))),
         Command::Seal(args) => finish(quietly(operator::seal(args))),
+        Command::Migrate(args) => finish(quietly(operator::migrate(args))),
         Command::Openapi => {
             let document = gateway::document(true).to_pretty_json();
             finish(

@@ -2,6 +2,7 @@
 
 mod consent;
 mod locks;
+mod migrate;
 mod progress;
 mod store;
 
@@ -11,7 +12,10 @@ use fenced_store::{
 };
 use serde_json::json;
 
-pub(crate) use self::locks::{force_release, inspect, list};
+pub(crate) use self::{
+    locks::{force_release, inspect, list},
+    migrate::migrate,
+};
 use self::{
     progress::Progress,
     store::{Operated, on_any, open},
@@ -65,7 +69,7 @@ pub(crate) async fn seal(args: SealArgs) -> Result<(), Failure> {
     );
     consent::ask(args.consent, what, to.as_str()).await?;
     let mut progress = Progress::default();
-    let tell = |resource: &_, sealed| progress.tell(resource, sealed);
+    let tell = |resource: &_, sealed| progress.tell("marks sealed", resource, sealed);
     let sealed = on_any!(open(address).await?, store => {
         let store = store.plausibility(plausibility(args.even_if_implausible));
         store.admin().seal(&order, tell).await

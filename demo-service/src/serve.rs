@@ -88,6 +88,7 @@ fn setup(args: &ServeArgs, signing: Option<&Signing>) -> Result<Setup, Failure> 
     let admin_token = args.admin_token.clone();
     admin_token.as_ref().map_or(Ok(()), AdminToken::check)?;
     Ok(Setup {
+        issuer: args.issuer.name.clone(),
         signing: signing.map(Signing::ring),
         secret: signing.map(Signing::secret),
         limits: Limits {

@@ -80,6 +80,14 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   group by m.issuer order by m.issuer
 $$;
 
+-- Where things stand before a handover: the greatest mark of all, of which resource, and how many
+-- marks there are of an issuer. No row if there is no mark.
+create function fenced.survey(issuer text) returns table (resource text, token bigint, marks bigint)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select m.resource, m.token, (select count(*) from fenced.mark o where o.issuer = survey.issuer)
+  from fenced.mark m order by m.token desc limit 1
+$$;
+
 -- Second step, for each of them in a transaction of its own: shuts out whoever the mark shows, once
 -- their transactions have ended. Only tokens above the greater of the two are claimed afterwards.
 -- Again it changes nothing. Call at READ COMMITTED.
@@ -154,5 +162,5 @@ begin
 end $$;
 
 revoke all on function fenced.nobody, fenced.refuse_expectation, fenced.current_issuer,
-  fenced.seal_issuer, fenced.marks_of, fenced.marks_left, fenced.seal_mark, fenced.reset_high_water
-  from public;
+  fenced.seal_issuer, fenced.marks_of, fenced.marks_left, fenced.survey, fenced.seal_mark,
+  fenced.reset_high_water from public;

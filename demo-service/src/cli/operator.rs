@@ -94,11 +94,27 @@ pub(crate) struct InspectArgs {
     pub(crate) json: bool,
 }
 
+/// What the store calls a lock service.
+#[derive(Args, Debug)]
+pub(crate) struct IssuerName {
+    /// What the store calls the lock service: give each of several of a kind a name of its own
+    /// [default: its kind, such as redis]
+    #[arg(
+        id = "issuer",
+        long = "issuer",
+        value_name = "NAME",
+        env = "PALISADE_ISSUER"
+    )]
+    pub(crate) name: Option<Issuer>,
+}
+
 /// What ends the lease of a holder that hangs.
 #[derive(Args, Debug)]
 pub(crate) struct ForceReleaseArgs {
     #[command(flatten)]
     pub(crate) lock: OperatedLock,
+    #[command(flatten)]
+    pub(crate) issuer: IssuerName,
     #[command(flatten)]
     pub(crate) store: OperatedStore,
     /// The resource whose holder is to lose its lease
@@ -160,6 +176,58 @@ pub(crate) struct SealArgs {
     /// Take `--above` even if no lock service could ever issue a greater token
     #[arg(long)]
     pub(crate) even_if_implausible: bool,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(super) const MIGRATE: &str = "\
+Both ways, first to see what would happen:
+  demo-service migrate --from redis://old --from-issuer old --to redis://new --to-issuer new \\
+      --store postgres://ops@db/app --dry-run
+  demo-service migrate --from redis://new --from-issuer new --to redis://old --to-issuer old \\
+      --store postgres://ops@db/app
+
+The names are those under which the services are used: `serve --issuer`, and in Rust
+`LockManagerBuilder::issuer`. Lock services of different kinds are told apart without.
+docs/operations.md has the whole story.";
+
+/// What has one lock service take the place of another.
+#[derive(Args, Debug)]
+pub(crate) struct MigrateArgs {
+    /// The lock service that is in place: a URL as --lock of `list` takes it
+    #[arg(long, value_name = "URL", hide_env_values = true)]
+    #[arg(
+        required_unless_present = "from_is_gone",
+        conflicts_with = "from_is_gone"
+    )]
+    pub(crate) from: Option<Address>,
+    /// What the store calls it [default: its kind, such as redis]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) from_issuer: Option<Issuer>,
+    /// It is gone for good, so that it can neither be asked nor be retired
+    #[arg(long, requires = "from_issuer")]
+    pub(crate) from_is_gone: bool,
+    /// The lock service that takes its place
+    #[arg(long, value_name = "URL", hide_env_values = true)]
+    pub(crate) to: Address,
+    /// What the store is to call it [default: its kind, such as redis]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) to_issuer: Option<Issuer>,
+    #[command(flatten)]
+    pub(crate) store: OperatedStore,
+    /// Why, for those who read the audit
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "another lock service takes its place"
+    )]
+    pub(crate) reason: Reason,
+    /// Tell what would be done, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) consent: Consent,
     /// Print one JSON object on stdout

@@ -6,7 +6,7 @@ use clap::{
 };
 use fenced_store::http::signed::Audience;
 
-use super::{AdminToken, Lock, Store, duration, settings::Effective, within};
+use super::{AdminToken, IssuerName, Lock, Store, duration, settings::Effective, within};
 use crate::{gateway::Limits, telemetry::LogFormat};
 
 pub(super) const NOTES: &str = "\
@@ -40,6 +40,8 @@ pub(crate) struct ServeArgs {
     pub(crate) lock: Lock,
     #[command(flatten)]
     pub(crate) store: Store,
+    #[command(flatten)]
+    pub(crate) issuer: IssuerName,
     #[command(flatten)]
     pub(crate) signing: SigningArgs,
     /// Address to listen on; loopback unless you say otherwise, port 0 picks a free one

@@ -2,7 +2,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, middleware::from_fn_with_state};
 use fenced_store::Protected;
-use lock_core::{ErrorKind, InitialToken, LockManager};
+use lock_core::{ErrorKind, InitialToken, Issuer, LockManager};
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
@@ -52,7 +52,13 @@ impl Gateway {
         setup: Setup,
     ) -> Result<Self, Failure> {
         // First what needs no server: a mistake in one address is told even if the other is down.
-        let locks = connect(lock, setup.initial_token).await?;
+        let locks = connect(LockService {
+            option: "lock",
+            address: lock,
+            issuer: setup.issuer.as_ref(),
+            initial_token: setup.initial_token,
+        })
+        .await?;
         let store = ledger::open(store).await?;
         let kind = store.kind();
         Ok(match store {
@@ -160,21 +166,38 @@ pub(crate) async fn listen(addr: SocketAddr) -> Result<TcpListener, Failure> {
     listener.map_err(|source| Failure::CannotListen { addr, source })
 }
 
+/// A lock service as an option of the command line names it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LockService<'a> {
+    /// The option.
+    pub(crate) option: &'static str,
+    pub(crate) address: &'a Address,
+    /// What the store calls it, if not by its kind.
+    pub(crate) issuer: Option<&'a Issuer>,
+    /// Where counters start that it does not have yet.
+    pub(crate) initial_token: InitialToken,
+}
+
 /// Connects to a lock service.
 ///
 /// # Errors
 /// [`Failure::Usage`] for an address that cannot be right, [`Failure::Unreachable`] for a server
 /// that does not answer or does not let us in.
-pub(crate) async fn connect(
-    address: &Address,
-    initial_token: InitialToken,
-) -> Result<LockManager, Failure> {
-    let connecting = LockManager::builder()
-        .initial_token(initial_token)
-        .connect(address.secret());
+pub(crate) async fn connect(service: LockService<'_>) -> Result<LockManager, Failure> {
+    let LockService {
+        option,
+        address,
+        issuer,
+        initial_token,
+    } = service;
+    let mut builder = LockManager::builder().initial_token(initial_token);
+    if let Some(issuer) = issuer {
+        builder = builder.issuer(issuer.clone());
+    }
+    let connecting = builder.connect(address.secret());
     let unreachable = |why: String| Failure::Unreachable {
         role: "lock service",
-        option: "lock",
+        option,
         address: address.clone(),
         why,
     };
@@ -182,7 +205,7 @@ pub(crate) async fn connect(
         Ok(Ok(locks)) => Ok(locks),
         Ok(Err(error)) => Err(match error.kind() {
             ErrorKind::InvalidInput | ErrorKind::Unsupported => {
-                Failure::Usage(format!("--lock {address}: {error}"))
+                Failure::Usage(format!("--{option} {address}: {error}"))
             }
             _ => unreachable(with_source(&error)),
         }),

@@ -1,5 +1,5 @@
 use fenced_store::http::signed::{KeyRing, Secret};
-use lock_core::InitialToken;
+use lock_core::{InitialToken, Issuer};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::watch;
 
@@ -9,6 +9,8 @@ use crate::{cli::AdminToken, events::Recorder};
 /// What a gateway is to be like. The default is one that nobody watches and clients are trusted by.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Setup {
+    /// What the store calls the lock service, if not by its kind.
+    pub(crate) issuer: Option<Issuer>,
     /// Where counters start that the lock service does not have yet.
     pub(crate) initial_token: InitialToken,
     /// Signs the tokens, if there is one.

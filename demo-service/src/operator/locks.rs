@@ -1,7 +1,9 @@
 //! What operators ask of a lock service, and do to a holder that hangs.
 
 use fenced_store::{Dialect, FencedStore, Protected, ProtectedError};
-use lock_core::{ForceReleased, HolderView, InitialToken, Inspection, LockManager, ResourceName};
+use lock_core::{
+    ForceReleased, HolderView, InitialToken, Inspection, Issuer, LockManager, ResourceName,
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -14,20 +16,33 @@ use crate::{
     console::Console,
     events::seconds,
     failure::Failure,
-    gateway,
+    gateway::{self, LockService},
 };
 
-async fn connect(address: &Address) -> Result<LockManager, Failure> {
+/// Connects to a lock service that others use, too.
+pub(super) async fn connect(
+    option: &'static str,
+    address: &Address,
+    issuer: Option<&Issuer>,
+) -> Result<LockManager, Failure> {
     if address.scheme() == "memory" {
-        let why = "--lock memory: is of this process alone; say which one the service uses";
-        return Err(Failure::Usage(why.into()));
+        return Err(Failure::Usage(format!(
+            "--{option} memory: is of this process alone; say which one the service uses"
+        )));
     }
-    gateway::connect(address, InitialToken::default()).await
+    let initial_token = InitialToken::default();
+    gateway::connect(LockService {
+        option,
+        address,
+        issuer,
+        initial_token,
+    })
+    .await
 }
 
 /// Tells everything that is held or waited for.
 pub(crate) async fn list(args: ListArgs) -> Result<(), Failure> {
-    let locks = connect(&args.lock.address).await?;
+    let locks = connect("lock", &args.lock.address, None).await?;
     let listed = locks.list().await.map_err(|error| lost(&error))?;
     if args.json {
         let listed = listed
@@ -47,7 +62,7 @@ pub(crate) async fn list(args: ListArgs) -> Result<(), Failure> {
 
 /// Tells who holds one resource.
 pub(crate) async fn inspect(args: InspectArgs) -> Result<(), Failure> {
-    let locks = connect(&args.lock.address).await?;
+    let locks = connect("lock", &args.lock.address, None).await?;
     let inspection = locks.inspect(&args.resource).await;
     let inspection = inspection.map_err(|error| lost(&error))?;
     Console::Stdout.line(match args.json {
@@ -63,7 +78,8 @@ pub(crate) async fn force_release(args: ForceReleaseArgs) -> Result<(), Failure>
     let address = &args.store.address;
     let what = format!("Whoever holds {resource} loses its lease, and is shut out of {address}.");
     consent::ask(args.consent, what, resource.as_str()).await?;
-    let locks = connect(&args.lock.address).await?;
+    let issuer = args.issuer.name.as_ref();
+    let locks = connect("lock", &args.lock.address, issuer).await?;
     let forced = on_any!(open(address).await?, store => shut_out(&locks, store, &resource).await?);
     let said = match (&forced, args.json) {
         (ForceReleased::Ended { holder, revocation }, true) => json!({

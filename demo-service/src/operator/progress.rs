@@ -4,7 +4,7 @@ use lock_core::ResourceName;
 
 use crate::console::Console;
 
-/// Tells how far a long seal is: with its first mark, and then once a second at most.
+/// Tells how far something long is: with its first step, and then once a second at most.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     told: Option<Instant>,
@@ -13,11 +13,9 @@ pub(super) struct Progress {
 impl Progress {
     const PAUSE: Duration = Duration::from_secs(1);
 
-    pub(super) fn tell(&mut self, resource: &ResourceName, sealed: u64) {
+    pub(super) fn tell(&mut self, what: &str, resource: &ResourceName, done: u64) {
         if self.told.is_none_or(|told| told.elapsed() >= Self::PAUSE) {
-            Console::Stderr.line(format!(
-                "marks sealed: {sealed}, the last one is {resource}"
-            ));
+            Console::Stderr.line(format!("{what}: {done}, the last one is {resource}"));
             self.told = Some(Instant::now());
         }
     }

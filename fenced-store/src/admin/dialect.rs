@@ -1,10 +1,20 @@
 use std::time::Duration;
 
-use lock_core::{Issuer, ResourceName};
+use lock_core::{FencingToken, Issuer, ResourceName};
 use sqlx::{Database, Pool};
 
 use super::{AdminError, Reset, Seal};
 use crate::FenceError;
+
+/// Where the marks stand.
+#[derive(Clone, Debug, Default)]
+#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
+pub struct Survey {
+    /// The greatest of all.
+    pub greatest: Option<(ResourceName, FencingToken)>,
+    /// How many are of the issuer.
+    pub marks: u64,
+}
 
 /// How a database carries out an administrator's orders. To be run
 /// [uninterrupted](crate::uninterrupted::uninterrupted).
@@ -26,6 +36,12 @@ pub trait Administer<DB: Database> {
         after: &str,
         count: i64,
     ) -> impl Future<Output = Result<Vec<ResourceName>, FenceError>> + Send;
+
+    /// The greatest mark of all, and how many marks are of an issuer.
+    fn survey(
+        pool: &Pool<DB>,
+        of: &Issuer,
+    ) -> impl Future<Output = Result<Survey, FenceError>> + Send;
 
     /// Another lock service than this of which there are marks, and how many; the first by name.
     fn marks_left(

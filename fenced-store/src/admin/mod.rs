@@ -2,8 +2,9 @@
 //!
 //! **Nothing here is for an application.** The store rule says that a mark never falls and that
 //! tokens of one lock service alone count. These are the two ways around it, for the day when a
-//! lock service is replaced or a mark was poisoned. Each writes who did what, when and why into the
-//! table `administration`, in the same transaction as the change itself.
+//! lock service is replaced ([`Admin::hand_over`]) or a mark was poisoned. Each writes who did
+//! what, when and why into the table `administration`, in the same transaction as the change
+//! itself.
 //!
 //! In Postgres they are SQL functions, `fenced.seal_issuer`, `fenced.seal_mark` and
 //! `fenced.reset_high_water`, that only their owner may call until somebody grants more: see
@@ -14,6 +15,7 @@
 pub(crate) mod by_statements;
 pub(crate) mod dialect;
 mod error;
+mod handover;
 mod reason;
 mod reset;
 mod seal;
@@ -22,6 +24,7 @@ use lock_core::{FencingToken, Issuer, ResourceName};
 
 pub use self::{
     error::AdminError,
+    handover::{HandedOver, Handover, HandoverError, HandoverPlan, HandoverStep, Lifted},
     reason::{InvalidReason, Reason},
     reset::Reset,
     seal::Seal,

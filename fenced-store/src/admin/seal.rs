@@ -15,6 +15,7 @@ impl Seal {
     /// `above` is a number that no token of the old service is above, and every token that the new
     /// one issues is: the store takes only tokens above it. Give the new service its floor *before*
     /// the store is sealed, and choose the greatest mark or more.
+    /// [`Admin::hand_over`](super::Admin::hand_over) does both.
     ///
     /// **A number that is too great** locks every resource until the new service has counted up to
     /// it. Counters that go by the clock stand at `unix time * 100 000`.

@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     FenceError,
-    admin::{AdminError, Reset, Seal, dialect::Administer},
+    admin::{
+        AdminError, Reset, Seal,
+        dialect::{Administer, Survey},
+    },
     high_water::columns::undecodable,
     literal::literal,
     strays::past_strays,
@@ -71,6 +74,22 @@ impl Administer<Postgres> for ByFunctions {
         let name =
             |row: PgRow| ResourceName::new(row.try_get::<String, _>(0)?).map_err(undecodable);
         rows.map_err(of_our_call)?.into_iter().map(name).collect()
+    }
+
+    async fn survey(pool: &PgPool, of: &Issuer) -> Result<Survey, FenceError> {
+        let survey = format!("SELECT * FROM fenced.survey({})", literal(of.as_str()));
+        let survey = sqlx::raw_sql(AssertSqlSafe(survey))
+            .fetch_optional(pool)
+            .await;
+        let Some(row) = survey.map_err(of_our_call)? else {
+            return Ok(Survey::default());
+        };
+        let resource = ResourceName::new(row.try_get::<String, _>(0)?).map_err(undecodable)?;
+        let token = row.try_get::<i64, _>(1)?.try_into().map_err(undecodable)?;
+        Ok(Survey {
+            greatest: Some((resource, token)),
+            marks: row.try_get::<i64, _>(2)?.unsigned_abs(),
+        })
     }
 
     async fn marks_left(pool: &PgPool, of: &Issuer) -> Result<Option<(Issuer, u64)>, FenceError> {

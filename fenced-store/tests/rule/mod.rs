@@ -9,6 +9,7 @@ mod audit;
 mod claim;
 mod enter;
 mod errors;
+mod handover;
 mod migrate;
 mod model;
 mod order;
@@ -23,8 +24,8 @@ use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
 pub(crate) use self::{
-    admin::*, audit::*, claim::*, enter::*, errors::*, migrate::*, model::*, order::*, protect::*,
-    settle::*, several::*, single::*, with::*,
+    admin::*, audit::*, claim::*, enter::*, errors::*, handover::*, migrate::*, model::*, order::*,
+    protect::*, settle::*, several::*, single::*, with::*,
 };
 
 /// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.
@@ -230,6 +231,14 @@ macro_rules! rule_cases {
             a_later_seal_tells_what_an_earlier_one_has_left,
             a_seal_that_another_has_overtaken_stops,
             a_mark_is_not_put_out_of_reach_by_mistake,
+            a_handover_shuts_the_old_service_out,
+            a_handover_goes_back,
+            a_handover_dropped_at_any_await_is_finished_or_turned_back,
+            a_handover_that_cannot_be_changes_nothing,
+            a_planned_handover_changes_nothing,
+            a_handover_goes_on_past_what_is_held_up,
+            a_lock_service_that_is_lost_is_handed_over_from,
+            services_without_the_extension_are_handed_over,
             reset_sets_the_mark_that_it_expects,
             reset_waits_for_open_transactions,
             the_store_does_what_the_model_says,

@@ -15,6 +15,18 @@ use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use crate::gateway::{Gateway, send};
 
+/// Several of a kind are told apart by the store.
+#[tokio::test]
+async fn a_lock_service_has_the_name_that_it_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+    let gateway = Gateway::start_with(&["--store", &store, "--issuer", "eu-1"]).await;
+    let lease = json!({ "ttl_ms": 20_000 });
+    let granted = gateway.acquire("account:1", lease).await;
+    assert_eq!(granted.status, StatusCode::CREATED);
+    assert_eq!(granted.body["issuer"], "eu-1");
+}
+
 #[tokio::test]
 async fn a_lease_is_acquired_inspected_renewed_and_released() {
     let gateway = Gateway::start().await;

@@ -8,7 +8,10 @@ use std::time::Duration;
 use lock_core::{Issuer, ResourceName};
 use sqlx::{Encode, Executor, FromRow, IntoArguments, Pool, Transaction, Type};
 
-use super::{AdminError, Reset, Seal, dialect::Administer};
+use super::{
+    AdminError, Reset, Seal,
+    dialect::{Administer, Survey},
+};
 use crate::{
     FenceError,
     dialect::sealed::Operations,
@@ -95,6 +98,26 @@ where
         let names: Vec<(String,)> = marks.fetch_all(pool).await.map_err(DB::of_our_call)?;
         let names = names.into_iter().map(|(name,)| ResourceName::new(name));
         names.collect::<Result<_, _>>().map_err(undecodable)
+    }
+
+    async fn survey(pool: &Pool<DB>, of: &Issuer) -> Result<Survey, FenceError> {
+        let greatest = "SELECT resource, token FROM fenced_mark ORDER BY token DESC LIMIT 1";
+        let greatest: Option<(String, i64)> = sqlx::query_as(greatest)
+            .fetch_optional(pool)
+            .await
+            .map_err(DB::of_our_call)?;
+        let greatest = greatest.map(|(resource, token)| {
+            let resource = ResourceName::new(resource).map_err(undecodable)?;
+            Ok::<_, FenceError>((resource, token.try_into().map_err(undecodable)?))
+        });
+        let marks = "SELECT issuer, COUNT(*) FROM fenced_mark WHERE issuer = ? GROUP BY issuer";
+        let marks = sqlx::query_as(marks).bind(of.as_str().to_owned());
+        let marks: Option<(String, i64)> =
+            marks.fetch_optional(pool).await.map_err(DB::of_our_call)?;
+        Ok(Survey {
+            greatest: greatest.transpose()?,
+            marks: marks.map_or(0, |(_, marks)| marks.unsigned_abs()),
+        })
     }
 
     async fn marks_left(pool: &Pool<DB>, of: &Issuer) -> Result<Option<(Issuer, u64)>, FenceError> {

@@ -1,0 +1,114 @@
+//! Another lock service takes the place of the one in front of a store.
+
+mod error;
+mod lift;
+mod order;
+mod plan;
+
+use lock_core::{FencingToken, ResourceName, Standing};
+
+pub use self::{error::HandoverError, lift::Lifted, order::Handover, plan::HandoverPlan};
+use self::{order::Old, plan::supported};
+use super::{Admin, AdminError, Seal};
+use crate::Dialect;
+
+/// What a handover has done so far.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum HandoverStep<'a> {
+    /// The old lock service grants no more; `None` if it cannot be told so, and goes on granting
+    /// what the store is not going to take.
+    Retired(Option<Standing>),
+    /// The floor was chosen.
+    Floor(FencingToken),
+    /// The new lock service was lifted for one resource more; so many by now.
+    Lifted(&'a ResourceName, u64),
+    /// The new lock service is in service above the floor.
+    InService,
+    /// One mark more is sealed; so many by this call.
+    Sealed(&'a ResourceName, u64),
+}
+
+/// What became of a handover.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct HandedOver {
+    /// Whether the old lock service is retired. If not, it goes on granting, and the store takes
+    /// none of that: stop its clients.
+    pub retired: bool,
+    /// The least token of the new lock service.
+    pub floor: FencingToken,
+    /// How far the new lock service was lifted above it.
+    pub lifted: Lifted,
+    /// How many marks this call has sealed.
+    pub sealed: u64,
+}
+
+impl<DB: Dialect> Admin<'_, DB> {
+    /// Has one lock service take the place of another: from then on the store takes tokens of the
+    /// new one, above all that either has issued before, and nothing of the old one.
+    ///
+    /// In this order, which decision 18 argues and a model has checked:
+    ///
+    /// 1. The old service is retired: it grants no more, and names the last token that it issued.
+    /// 2. A floor is chosen above that, above all that the new one has issued, and above all marks.
+    /// 3. The new service is lifted: it issues nothing below the floor.
+    /// 4. The store is [sealed](Admin::seal): it takes tokens of the new service only, and of those
+    ///    none below the floor. Whoever holds a lease of the old one is shut out.
+    ///
+    /// From the first step on nobody is granted a lease that the store would take, until the mark
+    /// of its resource is sealed; so be quick to go on after an error. Holders go on writing until
+    /// their mark is sealed.
+    ///
+    /// It can be interrupted at any point, and called again with the same order, as often as it
+    /// takes; when there is nothing left to do it only lifts the new service a little. To turn
+    /// back, half way or years later, hand over in the other direction.
+    ///
+    /// A service that does not have [`Extension::Retire`](lock_core::Extension::Retire) is not
+    /// retired: stop its clients. If it is the new one, it is lifted for each resource that has a
+    /// mark, one after the other. In both cases what was issued is taken to be below the clock.
+    ///
+    /// # Errors
+    /// [`HandoverError::OtherIssuer`], [`HandoverError::Implausible`], with nothing changed.
+    /// Otherwise if one of the three fails; the error says whether the old service is retired by
+    /// then. [`AdminError::Unfinished`] as the source says that transactions that are open keep
+    /// some marks from being sealed: all the others are in service.
+    ///
+    /// # Cancel safety
+    /// What was done stays. Call again.
+    pub async fn hand_over(
+        &self,
+        order: &Handover,
+        mut progress: impl FnMut(HandoverStep<'_>) + Send,
+    ) -> Result<HandedOver, HandoverError> {
+        // Whatever cannot be is refused before anything is changed.
+        self.plan_handover(order).await?;
+
+        let begun = true;
+        let old = match &order.old {
+            Old::There(locks) => supported(locks.retire().await)
+                .map_err(|source| HandoverError::Old { begun, source })?,
+            Old::Lost(_) => None,
+        };
+        progress(HandoverStep::Retired(old));
+
+        let plan = self.plan(order, old, begun).await?;
+        progress(HandoverStep::Floor(plan.floor));
+
+        let lifted = self.lift(order, plan.floor, &mut progress).await?;
+        progress(HandoverStep::InService);
+
+        let store = |source: AdminError| HandoverError::Store { begun, source };
+        let (from, to) = (order.from().clone(), order.to().clone());
+        let seal = Seal::new(from, to, plan.above, order.reason.clone()).map_err(store)?;
+        let sealed = self.seal(&seal, |resource, sealed| {
+            progress(HandoverStep::Sealed(resource, sealed));
+        });
+        Ok(HandedOver {
+            retired: old.is_some(),
+            floor: plan.floor,
+            lifted,
+            sealed: sealed.await.map_err(store)?,
+        })
+    }
+}

@@ -1,0 +1,127 @@
+use std::time::Duration;
+
+use lock_core::{
+    ErrorKind, FencingToken, InitialToken, Issuer, LockManager, ResourceName, Standing,
+};
+
+use super::{Handover, HandoverError, order::Old};
+use crate::{
+    Dialect,
+    admin::{Admin, AdminError, dialect::Administer},
+};
+
+/// Where everything stands before a handover, and what it is going to do.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HandoverPlan {
+    /// Whose tokens the store takes now; `None` before the first claim.
+    pub issuer: Option<Issuer>,
+    /// How many marks belong to the old lock service, and are going to be sealed.
+    pub marks: u64,
+    /// The old lock service; `None` if it cannot be asked, and so not be retired.
+    pub old: Option<Standing>,
+    /// The new one; `None` if it cannot be asked, and so is lifted resource by resource.
+    pub new: Option<Standing>,
+    /// What marks are raised to: nothing that either service has issued is above it, and no mark.
+    pub above: FencingToken,
+    /// The least token of the new service afterwards.
+    pub floor: FencingToken,
+}
+
+/// By how much clocks may differ where nothing but the clock tells what a service has issued.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
+
+impl<DB: Dialect> Admin<'_, DB> {
+    /// Looks at both lock services and at the store, and says what a handover would do. Changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// As [`hand_over`](Self::hand_over), before it begins.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn plan_handover(&self, order: &Handover) -> Result<HandoverPlan, HandoverError> {
+        let old = match &order.old {
+            Old::There(locks) => standing(locks).await.map_err(|source| HandoverError::Old {
+                begun: false,
+                source,
+            })?,
+            Old::Lost(_) => None,
+        };
+        self.plan(order, old, false).await
+    }
+
+    /// The same, after the old service was asked.
+    pub(super) async fn plan(
+        &self,
+        order: &Handover,
+        old: Option<Standing>,
+        begun: bool,
+    ) -> Result<HandoverPlan, HandoverError> {
+        let new = standing(&order.new).await;
+        let new = new.map_err(|source| HandoverError::New { begun, source })?;
+        let store = |source| HandoverError::Store { begun, source };
+        let issuer = self.issuer().await.map_err(store)?;
+        if let Some(current) = &issuer
+            && current != order.from()
+            && current != order.to()
+        {
+            let current = current.clone();
+            return Err(HandoverError::OtherIssuer { current });
+        }
+        let survey = DB::Admin::survey(self.store.pool(), order.from()).await;
+        let survey = survey.map_err(|error| store(AdminError::Store(error)))?;
+
+        let by_the_clock = (old.is_none() || new.is_none()).then(|| clock_token(&order.new));
+        let issued = [old, new].map(|standing| standing?.last);
+        let issued = issued.into_iter().chain([by_the_clock.flatten()]).flatten();
+        let issued = issued.fold(FencingToken::MIN, std::cmp::max);
+        let (resource, above) = match survey.greatest {
+            Some((resource, token)) if token > issued => (Some(resource), token),
+            _ => (None, issued),
+        };
+        let floor = self.floor_above(resource, above)?;
+        Ok(HandoverPlan {
+            issuer,
+            marks: survey.marks,
+            old,
+            new,
+            above,
+            floor,
+        })
+    }
+
+    fn floor_above(
+        &self,
+        resource: Option<ResourceName>,
+        above: FencingToken,
+    ) -> Result<FencingToken, HandoverError> {
+        let next = above.next().filter(|_| self.store.admits(above));
+        next.ok_or(HandoverError::Implausible {
+            resource,
+            token: above,
+        })
+    }
+}
+
+/// How a service stands, if it has that to tell.
+async fn standing(locks: &LockManager) -> Result<Option<Standing>, lock_core::Error> {
+    supported(locks.standing().await)
+}
+
+/// `None` for what a service does not have.
+pub(super) fn supported<T>(
+    answer: Result<T, lock_core::Error>,
+) -> Result<Option<T>, lock_core::Error> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Counters stand below the clock, if they are those of a service that counts as ours do.
+fn clock_token(locks: &LockManager) -> Option<FencingToken> {
+    let now = locks.clock().unix_time().saturating_add(CLOCKS_DIFFER);
+    FencingToken::new(InitialToken::clock_token(now)).ok()
+}

@@ -1,0 +1,13 @@
+//! One lock service takes the place of another in front of a store, with `demo-service migrate`:
+//! real servers, clients that go on all the while, and zombies of the old service.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod command;
+mod documented;
+mod killed;
+mod tally;
+mod there_and_back;
+mod waiters;
+mod world;
+mod wrong;
