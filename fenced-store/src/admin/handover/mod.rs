@@ -48,7 +48,7 @@ impl<DB: Dialect> Admin<'_, DB> {
     /// Has one lock service take the place of another: from then on the store takes tokens of the
     /// new one, above all that either has issued before, and nothing of the old one.
     ///
-    /// In this order, which decision 18 argues and a model has checked:
+    /// In this order, which decision 19 argues and a model has checked:
     ///
     /// 1. The old service is retired: it grants no more, and names the last token that it issued.
     /// 2. A floor is chosen above that, above all that the new one has issued, and above all marks.
