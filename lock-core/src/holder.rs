@@ -71,17 +71,21 @@ impl FromStr for Holder {
     type Err = InvalidHolder;
 
     fn from_str(text: &str) -> Result<Self, InvalidHolder> {
-        let digits = <&[u8; 32]>::try_from(text.as_bytes());
-        let (mut nonce, mut seen) = (0, 0);
-        for digit in digits.map_err(|_| InvalidHolder { _private: () })? {
-            let value = HEX[usize::from(*digit)];
-            seen |= value;
-            nonce = nonce << 4 | u128::from(value);
-        }
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        let pairs = <&[[u8; 2]; 16]>::try_from(pairs);
+        let (Ok(pairs), []) = (pairs, rest) else {
+            return Err(InvalidHolder { _private: () });
+        };
+        let mut seen = 0;
+        let nonce = pairs.map(|pair| {
+            let [high, low] = pair.map(|digit| HEX[usize::from(digit)]);
+            seen |= high | low;
+            high << 4 | low
+        });
         if seen == NO_DIGIT {
             return Err(InvalidHolder { _private: () });
         }
-        Ok(Self(nonce))
+        Ok(Self(u128::from_be_bytes(nonce)))
     }
 }
 

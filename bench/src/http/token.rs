@@ -116,7 +116,8 @@ struct BareMac {
 }
 
 impl BareMac {
-    /// Over as many bytes as are signed of a token, in one piece.
+    /// Over as many bytes as are signed of a token, in one piece and without the zeros that fill
+    /// them up.
     fn new() -> Self {
         let texts = AUDIENCE.len() + "k2".len() + "redis".len() + RESOURCE.len();
         let signed = "fencing-token 1\0".len() + 4 * 2 + texts + 8 + 16 + 8;

@@ -1,6 +1,5 @@
 //! The parser. It borrows from the value and allocates nothing.
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use lock_core::{FencingToken, Holder};
 
 use super::{
@@ -19,7 +18,6 @@ pub(super) fn header(value: &[u8]) -> Result<FencingHeader<'_>, Malformed> {
     let token = reader.number("the token")?;
     let mut parameters = Parameters::default();
     while reader.at < text.len() {
-        reader.eat(b';')?;
         parameters.read(&mut reader)?;
     }
     parameters.into_header(token)
@@ -45,20 +43,16 @@ struct Parameters<'a> {
 
 impl<'a> Parameters<'a> {
     fn read(&mut self, reader: &mut Reader<'a>) -> Result<(), Malformed> {
-        let at = reader.at;
-        let name = reader.take_while(|byte| byte.is_ascii_lowercase());
-        if name.is_empty() {
-            return Err(reader.unexpected());
-        }
-        match name {
-            "res" => once("res", &mut self.res, || reader.value(Reader::string)),
-            "iss" => once("iss", &mut self.iss, || reader.value(Reader::string)),
-            "hld" => once("hld", &mut self.hld, || reader.value(Reader::holder)),
-            "exp" => once("exp", &mut self.exp, || reader.value(|r| r.number("exp"))),
-            "seq" => once("seq", &mut self.seq, || reader.value(|r| r.number("seq"))),
-            "kid" => once("kid", &mut self.kid, || reader.value(Reader::key_id)),
-            "sig" => once("sig", &mut self.sig, || reader.value(Reader::bytes)),
-            _ => Err(Malformed::UnknownParameter { at }),
+        // All names are of one length, so they are compared as numbers and not letter by letter.
+        match reader.rest().first_chunk() {
+            Some(b";res=") => once("res", &mut self.res, reader, Reader::string),
+            Some(b";iss=") => once("iss", &mut self.iss, reader, Reader::string),
+            Some(b";hld=") => once("hld", &mut self.hld, reader, Reader::holder),
+            Some(b";exp=") => once("exp", &mut self.exp, reader, |r| r.number("exp")),
+            Some(b";seq=") => once("seq", &mut self.seq, reader, |r| r.number("seq")),
+            Some(b";kid=") => once("kid", &mut self.kid, reader, Reader::key_id),
+            Some(b";sig=") => once("sig", &mut self.sig, reader, Reader::bytes),
+            _ => Err(reader.no_parameter()),
         }
     }
 
@@ -83,15 +77,17 @@ impl<'a> Parameters<'a> {
 }
 
 /// Reads a parameter unless it was read before.
-fn once<T>(
+fn once<'a, T>(
     name: &'static str,
     slot: &mut Option<T>,
-    read: impl FnOnce() -> Result<T, Malformed>,
+    reader: &mut Reader<'a>,
+    read: impl FnOnce(&mut Reader<'a>) -> Result<T, Malformed>,
 ) -> Result<(), Malformed> {
     if slot.is_some() {
         return Err(Malformed::Repeated { name });
     }
-    *slot = Some(read()?);
+    reader.at += ";???=".len();
+    *slot = Some(read(reader)?);
     Ok(())
 }
 
@@ -107,12 +103,12 @@ impl<'a> Reader<'a> {
         Malformed::Syntax { at: self.at }
     }
 
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+    fn rest(&self) -> &'a [u8] {
+        &self.text.as_bytes()[self.at..]
     }
 
     fn eat(&mut self, byte: u8) -> Result<(), Malformed> {
-        if self.peek() != Some(byte) {
+        if self.rest().first() != Some(&byte) {
             return Err(self.unexpected());
         }
         self.at += 1;
@@ -120,19 +116,28 @@ impl<'a> Reader<'a> {
     }
 
     fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a str {
-        let rest = &self.text[self.at..];
-        let end = rest.bytes().position(|byte| !belongs(byte));
-        let taken = &rest[..end.unwrap_or(rest.len())];
-        self.at += taken.len();
-        taken
+        let rest = self.rest();
+        let end = rest.iter().position(|byte| !belongs(*byte));
+        self.take(end.unwrap_or(rest.len()))
     }
 
-    fn value<T>(
-        &mut self,
-        read: impl FnOnce(&mut Self) -> Result<T, Malformed>,
-    ) -> Result<T, Malformed> {
-        self.eat(b'=')?;
-        read(self)
+    /// So many bytes, which are ASCII.
+    fn take(&mut self, len: usize) -> &'a str {
+        let from = self.at;
+        self.at += len;
+        &self.text[from..self.at]
+    }
+
+    /// Why no parameter begins here.
+    fn no_parameter(&mut self) -> Malformed {
+        if let Err(unexpected) = self.eat(b';') {
+            return unexpected;
+        }
+        let at = self.at;
+        match self.take_while(|byte| byte.is_ascii_lowercase()) {
+            "" | "res" | "iss" | "hld" | "exp" | "seq" | "kid" | "sig" => self.unexpected(),
+            _ => Malformed::UnknownParameter { at },
+        }
     }
 
     /// All numbers of the header have the range and the form of a token.
@@ -144,14 +149,20 @@ impl<'a> Reader<'a> {
     /// A string without escapes: no name needs one.
     fn string(&mut self) -> Result<&'a str, Malformed> {
         self.eat(b'"')?;
-        let text =
-            self.take_while(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\');
+        let text = self.take_while(|byte| IN_STRING[usize::from(byte)]);
         self.eat(b'"')?;
         Ok(text)
     }
 
+    /// A string whose end nobody has to look for.
     fn holder(&mut self) -> Result<Holder, Malformed> {
-        self.string()?.parse().map_err(|_| Malformed::Holder)
+        let quoted = &self.rest()[..std::cmp::min(QUOTED_HOLDER_LEN, self.rest().len())];
+        if !matches!(quoted, [b'"', .., b'"']) || quoted.len() < QUOTED_HOLDER_LEN {
+            return self.string().and(Err(Malformed::Holder));
+        }
+        let quoted = self.take(QUOTED_HOLDER_LEN);
+        let digits = quoted[1..QUOTED_HOLDER_LEN - 1].parse();
+        digits.map_err(|_| Malformed::Holder)
     }
 
     fn key_id(&mut self) -> Result<&'a str, Malformed> {
@@ -160,13 +171,26 @@ impl<'a> Reader<'a> {
 
     fn bytes(&mut self) -> Result<Bytes, Malformed> {
         self.eat(b':')?;
-        let text = self.take_while(|byte| byte != b':' && byte.is_ascii_graphic());
+        // A signature of the length that most have needs nobody who looks for its end.
+        let text = match self.rest().get(Bytes::MAC_TEXT_LEN) {
+            Some(b':') => self.take(Bytes::MAC_TEXT_LEN),
+            _ => self.take_while(|byte| byte != b':' && byte.is_ascii_graphic()),
+        };
         self.eat(b':')?;
-        // The decoder wants room for what the text could be at most: 66 bytes for 88 characters.
-        let mut bytes = [0; Bytes::LEN_MAX + 2];
-        let len = STANDARD.decode_slice(text, &mut bytes);
-        len.ok()
-            .and_then(|len| Bytes::of(&bytes[..len]))
-            .ok_or(Malformed::Signature)
+        Bytes::of_base64(text).ok_or(Malformed::Signature)
     }
 }
+
+/// 32 digits between quotes.
+const QUOTED_HOLDER_LEN: usize = 34;
+
+/// The bytes that a string may have. A table, because every request reads two.
+const IN_STRING: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = b' ';
+    while byte <= b'~' {
+        table[byte as usize] = byte != b'"' && byte != b'\\';
+        byte += 1;
+    }
+    table
+};

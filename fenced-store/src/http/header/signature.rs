@@ -1,5 +1,7 @@
 use std::fmt;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
+
 use super::Malformed;
 
 /// A signature and the id of the key that made it: `kid` and `sig`, which never come alone.
@@ -68,8 +70,10 @@ impl<'a> Signature<'a> {
 }
 
 impl Bytes {
-    /// The longest, in bytes.
-    pub(super) const LEN_MAX: usize = ED25519_LEN;
+    /// The length of a MAC in base64.
+    pub(super) const MAC_TEXT_LEN: usize = MAC_LEN.div_ceil(3) * 4;
+
+    const ED25519_TEXT_LEN: usize = ED25519_LEN.div_ceil(3) * 4;
 
     /// None if no signature has that length.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
@@ -79,6 +83,25 @@ impl Bytes {
             _ => None,
         }
     }
+
+    /// None if no signature is written so, in padded base64.
+    pub(super) fn of_base64(text: &str) -> Option<Self> {
+        match text.len() {
+            Self::MAC_TEXT_LEN => decoded::<MAC_LEN, { MAC_LEN + 2 }>(text).map(Self::Mac),
+            Self::ED25519_TEXT_LEN => {
+                decoded::<ED25519_LEN, { ED25519_LEN + 2 }>(text).map(Self::Ed25519)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// None if it is not exactly so many bytes. The decoder wants room for what the text could be at
+/// most.
+fn decoded<const LEN: usize, const ROOM: usize>(text: &str) -> Option<[u8; LEN]> {
+    let mut bytes = [0; ROOM];
+    let len = STANDARD.decode_slice(text, &mut bytes).ok()?;
+    bytes[..len].try_into().ok()
 }
 
 /// Shows the key id only: a signature is a credential.

@@ -47,12 +47,35 @@ fn ring(keys: &[SigningKey]) -> KeyRing {
 #[test]
 fn it_signs_what_is_documented() {
     let expected = "34;res=\"account:42\";iss=\"redis\";hld=\"9b6c5f0e2d4a4c1f8e7d6c5b4a392817\";\
-                    exp=1900000000;kid=k2;sig=:y34DsjIGJCcYbcSf33vKrA==:";
+                    exp=1900000000;kid=k2;sig=:iyEmV/IjZ/evKE1h5HnLNQ==:";
     assert_eq!(signed(&key("k2")), expected);
     assert_eq!(
         *secret().derive(&accounts()).expose(),
         "+067WURHdXwtQm32sENOVBhI3IT08a4EZNyH6ybrlzs="
     );
+}
+
+/// The room for what is signed is made for most names, and for the longest that can be read.
+#[test]
+fn names_of_every_length_are_signed_and_looked_at() {
+    let (key, holder) = (key("k2"), Holder::random());
+    let ring = ring(std::slice::from_ref(&key));
+    for len in 1..=ResourceName::MAX_LEN {
+        let resource = |last: char| {
+            let name = format!("{}{last}", "r".repeat(len - 1));
+            ResourceName::new(name).unwrap()
+        };
+        for issuer_len in [1, Issuer::MAX_LEN] {
+            let issuer = Issuer::new("i".repeat(issuer_len)).unwrap();
+            let token = FencingToken::new(34).unwrap();
+            let sequencer = |last| Sequencer::new(issuer.clone(), resource(last), token, holder);
+            let (good, other) = (sequencer('a'), sequencer('b'));
+            let signed = key.sign(FencingHeader::new(&good));
+            assert_eq!(ring.verify(&signed), Ok(()), "{len}");
+            let other = FencingHeader::new(&other).signed(*signed.signature().unwrap());
+            assert_eq!(ring.verify(&other), Err(Rejection::NotAccepted), "{len}");
+        }
+    }
 }
 
 #[test]

@@ -30,8 +30,8 @@ fn verify(ring: &impl TokenVerifier, text: &str) -> Result<(), Rejection> {
 const REFUSED: Result<(), Rejection> = Err(Rejection::NotAccepted);
 
 /// Computed with OpenSSL 3.0 from what the documentation says: `openssl pkeyutl -sign -rawin`.
-const SIGNATURE: &str = "AbjI8q/XVzpTJqUmtrat6FQWMnem/cc6MLCUgon/QIzERlYF876VIvGjcIj8w45r4+suhZw93\
-                         FrKypRrzJJoBA==";
+const SIGNATURE: &str = "98X5YR2Y8J6PSeeXi8tsij9RvVatKkx+36LLuvXvpWnipAmKXGr2s/HSGTBhNKq2l5zHbrYl+\
+                         wpM95xbmNOIBA==";
 
 #[test]
 fn it_signs_what_is_documented() {
