@@ -20,6 +20,7 @@ mod request_id;
 mod router;
 mod server;
 mod setup;
+mod several;
 mod time_limit;
 mod tokens;
 mod traffic;

@@ -12,8 +12,9 @@ BALANCE_MAX = 999_999_999_999_999
 
 OF_LEASES = {"PUT /v1/leases/{resource}", "DELETE /v1/leases/{resource}"}
 OF_ACCOUNTS = {"GET /v1/accounts/{id}", "PUT /v1/accounts/{id}"}
-ACQUIRE = "POST /v1/leases/{resource}"
+ACQUIRE = {"POST /v1/leases", "POST /v1/leases/{resource}"}
 TRANSFER = "POST /v1/accounts/{id}/transfers"
+TRANSFERS = {TRANSFER, "POST /v1/unfenced/accounts/{id}/transfers"}
 
 
 def segment(text):
@@ -50,12 +51,12 @@ def before_call(context, case, kwargs):
     """A token that was made up gets no further than the edge. So what is as it should be in every
     other way gets a real one."""
     label = case.operation.label
-    if label == ACQUIRE and isinstance(case.body, dict):
+    if label in ACQUIRE and isinstance(case.body, dict):
         # It would be right to wait so long, and of no use here.
         wait = case.body.get("wait_ms")
         if isinstance(wait, int) and 100 < wait <= 60_000:
             case.body["wait_ms"] = 100
-    if label not in OF_LEASES | OF_ACCOUNTS | {TRANSFER}:
+    if label not in OF_LEASES | OF_ACCOUNTS | TRANSFERS:
         return
     if case.meta is None or case.meta.generation.mode != schemathesis.GenerationMode.POSITIVE:
         return
@@ -64,12 +65,15 @@ def before_call(context, case, kwargs):
     if not is_name(name):
         return
     gateway = Gateway()
-    resource = name if label in OF_LEASES else f"account:{name}"
-    case.headers["Fencing-Token"] = gateway.token(resource)
-    if label == TRANSFER and isinstance(case.body, dict) and is_name(case.body.get("to")):
+    other = case.body.get("to") if label in TRANSFERS and isinstance(case.body, dict) else None
+    if is_name(other):
         gateway.open(name, BALANCE_MAX)
-        gateway.open(case.body["to"], 0)
-        case.headers["fencing-token-to"] = gateway.token(f"account:{case.body['to']}")
+        gateway.open(other, 0)
+    if label == TRANSFER and is_name(other):
+        case.headers["fencing-token-to"] = gateway.token(f"account:{other}")
+    if label in OF_LEASES | OF_ACCOUNTS | {TRANSFER}:
+        resource = name if label in OF_LEASES else f"account:{name}"
+        case.headers["Fencing-Token"] = gateway.token(resource)
 
 
 @schemathesis.check

@@ -141,15 +141,15 @@ async fn unfenced_write<DB: Ledger>(
 ) -> Result<Option<i64>, ApiError> {
     let mut connection = app.store().pool().acquire().await?;
     let written = condition.write::<DB>(&mut connection, &id, balance).await;
-    match written.map_err(of_autocommit)? {
+    match written.map_err(of_commit)? {
         Written::Over(before) => Ok(before),
         Written::Otherwise => Err(mismatch(&id).into()),
     }
 }
 
-/// An error of a statement that is its own transaction: without an answer of the database that it
-/// was refused, it may have been committed.
-fn of_autocommit(source: sqlx::Error) -> FenceError {
+/// An error of a commit, or of a statement that is its own transaction: without an answer of the
+/// database that it was refused, it may have been committed.
+pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
     if ledger::was_refused(&source) {
         source.into()
     } else {

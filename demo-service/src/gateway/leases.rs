@@ -12,7 +12,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
 };
 use fenced_store::{
-    ProtectedError,
+    AcquireProtected, ProtectedError,
     http::{Fenced, Problem, ProblemType},
 };
 use lock_core::{DetachedLease, ErrorKind, Inspection, Released, Renewed, ResourceName, Ttl};
@@ -55,29 +55,10 @@ pub(super) async fn acquire<DB: Ledger>(
         metadata,
     } = asked;
     let resource = ResourceName::new(resource)?;
-    let ttl = ttl(ttl_ms)?;
-    let wait = Duration::from_millis(wait_ms);
-    if wait > WAIT_MAX {
-        let detail = format!(
-            "wait_ms is at most {}: ask again when it is over",
-            millis(WAIT_MAX)
-        );
-        return Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into());
-    }
-    let _place = place(&app, wait)?;
+    let terms = Terms::new(ttl_ms, wait_ms, metadata)?;
+    let _place = place(&app, terms.wait)?;
     witness.note(&resource, What::AcquireRequested { wait_ms });
-    let mut acquire = app
-        .protected
-        .acquire(&resource)
-        .ttl(ttl)
-        .wait(wait)
-        .renew(false);
-    if let Some(metadata) = metadata {
-        acquire = acquire.metadata(metadata);
-    }
-    if let Some(owner) = app.idempotency.owner(&headers, &resource)? {
-        acquire = acquire.owner(&owner);
-    }
+    let acquire = prepared(&app, &headers, &resource, &terms)?.renew(false);
     // Locks, and claims before it answers: older holders are shut out before the client hears of
     // its lease. A client that goes away drops this, which leaves the queue or gives the lease
     // back.
@@ -90,16 +71,13 @@ pub(super) async fn acquire<DB: Ledger>(
     };
     let guard = match acquired {
         Ok(guard) => guard,
-        Err(ProtectedError::Lock(error)) if error.kind() == ErrorKind::WaitTimeout => {
-            let retry_after = error.try_again_after().unwrap_or_default();
-            let retry_after_ms = millis(retry_after);
-            witness.note(&resource, What::Held { retry_after_ms });
-            return Err(held(retry_after).into());
+        Err(error) => {
+            if let Some(retry_after) = is_held(&error) {
+                let retry_after_ms = millis(retry_after);
+                witness.note(&resource, What::Held { retry_after_ms });
+            }
+            return Err(not_acquired(error, &resource));
         }
-        Err(ProtectedError::Lock(error)) if error.kind() == ErrorKind::Released => {
-            return Err(spent().into());
-        }
-        Err(error) => return Err(error.into()),
     };
     let token = guard.token();
     witness.note(&resource, What::Granted { token, ttl_ms });
@@ -107,6 +85,78 @@ pub(super) async fn acquire<DB: Ledger>(
     // From here on the lease is the client's to renew and to release.
     let lease = lease_body(&app.tokens, &guard.detach())?;
     Ok((StatusCode::CREATED, Json(lease)))
+}
+
+/// What a client may ask of a lease.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    pub(super) wait: Duration,
+    ttl: Ttl,
+    metadata: Option<String>,
+}
+
+impl Terms {
+    /// # Errors
+    /// 422 for a lease or a wait that is too short or too long.
+    pub(super) fn new(
+        ttl_ms: u64,
+        wait_ms: u64,
+        metadata: Option<String>,
+    ) -> Result<Self, ApiError> {
+        let ttl = ttl(ttl_ms)?;
+        let wait = Duration::from_millis(wait_ms);
+        if wait > WAIT_MAX {
+            let detail = format!(
+                "wait_ms is at most {}: ask again when it is over",
+                millis(WAIT_MAX)
+            );
+            return Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into());
+        }
+        Ok(Self {
+            wait,
+            ttl,
+            metadata,
+        })
+    }
+}
+
+/// An acquisition on these terms, by whoever its `Idempotency-Key` says that it is.
+pub(super) fn prepared<'a, DB: Ledger>(
+    app: &'a App<DB>,
+    headers: &HeaderMap,
+    resource: &ResourceName,
+    terms: &Terms,
+) -> Result<AcquireProtected<'a, DB>, Problem> {
+    let acquire = app.protected.acquire(resource);
+    let mut acquire = acquire.ttl(terms.ttl).wait(terms.wait);
+    if let Some(metadata) = &terms.metadata {
+        acquire = acquire.metadata(metadata.as_str());
+    }
+    if let Some(owner) = app.idempotency.owner(headers, resource)? {
+        acquire = acquire.owner(&owner);
+    }
+    Ok(acquire)
+}
+
+/// What the client is told that gets no lease.
+pub(super) fn not_acquired(error: ProtectedError, resource: &ResourceName) -> ApiError {
+    if let Some(retry_after) = is_held(&error) {
+        return held(retry_after, resource).into();
+    }
+    match error {
+        ProtectedError::Lock(error) if error.kind() == ErrorKind::Released => spent().into(),
+        error => error.into(),
+    }
+}
+
+/// Whether it is somebody else's, and how long at least.
+fn is_held(error: &ProtectedError) -> Option<Duration> {
+    match error {
+        ProtectedError::Lock(error) if error.kind() == ErrorKind::WaitTimeout => {
+            Some(error.try_again_after().unwrap_or_default())
+        }
+        _ => None,
+    }
 }
 
 /// `PUT`: renews the lease of the request's token to a full ttl.
@@ -185,7 +235,7 @@ fn ttl(ttl_ms: u64) -> Result<Ttl, ApiError> {
     Ok(Ttl::new(ttl)?)
 }
 
-fn lease_body(tokens: &Tokens, lease: &DetachedLease) -> Result<LeaseBody, Problem> {
+pub(super) fn lease_body(tokens: &Tokens, lease: &DetachedLease) -> Result<LeaseBody, Problem> {
     let sequencer = &lease.sequencer;
     // A sequencer has no byte that a header may not have.
     let header = tokens.header(sequencer).ok();
@@ -204,7 +254,7 @@ fn lease_body(tokens: &Tokens, lease: &DetachedLease) -> Result<LeaseBody, Probl
 }
 
 /// A place among those who wait, until it is dropped. Who does not wait needs none.
-fn place<DB: Ledger>(
+pub(super) fn place<DB: Ledger>(
     app: &App<DB>,
     wait: Duration,
 ) -> Result<Option<SemaphorePermit<'_>>, Problem> {
@@ -218,9 +268,10 @@ fn place<DB: Ledger>(
     })
 }
 
-fn held(retry_after: Duration) -> Problem {
+fn held(retry_after: Duration, resource: &ResourceName) -> Problem {
     Problem::new(problems::LOCK_HELD)
         .detail("somebody else holds the lease: try again later, or wait for it with wait_ms")
+        .with("resource", resource.as_str())
         .with("retry_after_ms", millis(retry_after))
         .retry_after(retry_after)
 }
@@ -232,11 +283,11 @@ fn spent() -> Problem {
 }
 
 /// Nobody reads it.
-fn gone() -> Problem {
+pub(super) fn gone() -> Problem {
     Problem::new(problems::LOCK_UNAVAILABLE).detail("the client closed the connection")
 }
 
-fn closing() -> Problem {
+pub(super) fn closing() -> Problem {
     Problem::new(problems::LOCK_UNAVAILABLE)
         .detail("this gateway is shutting down: ask another one, or this one again later")
         .retry_after(Duration::from_secs(1))

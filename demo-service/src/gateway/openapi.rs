@@ -19,10 +19,11 @@ use utoipa::{
     },
 };
 
-pub(super) use self::viewer::routes;
+pub(super) use self::{parts::resource_names, viewer::routes};
 use super::wire::{
-    AccountBody, AcquireBody, BalanceBody, ForceReleasedBody, InspectBody, LeaseBody, LeaseView,
-    LeasesBody, ReadyBody, RenewBody, RenewedBody, TransferBody, TransferredBody,
+    AccountBody, AcquireBody, AcquireSeveralBody, BalanceBody, ForceReleasedBody, GrantedBody,
+    InspectBody, LeaseBody, LeaseView, LeasesBody, ReadyBody, RenewBody, RenewedBody, TransferBody,
+    TransferredBody,
 };
 
 const DESCRIPTION: &str = "\
@@ -38,10 +39,15 @@ of this document.";
 /// The document; with the endpoints of operators if there are any.
 pub(crate) fn document(with_operators: bool) -> OpenApi {
     let mut paths = PathsBuilder::new()
+        .path("/v1/leases", leases::several())
         .path("/v1/leases/{resource}", leases::item())
         .path("/v1/accounts/{id}", accounts::item())
         .path("/v1/accounts/{id}/transfers", accounts::transfers())
         .path("/v1/unfenced/accounts/{id}", accounts::unfenced())
+        .path(
+            "/v1/unfenced/accounts/{id}/transfers",
+            accounts::unfenced_transfers(),
+        )
         .path("/healthz", service::health())
         .path("/readyz", service::ready())
         .path("/metrics", service::metrics())
@@ -86,8 +92,10 @@ fn schemas() -> ComponentsBuilder {
     let mut components = ComponentsBuilder::new();
     for add in [
         with::<AcquireBody>,
+        with::<AcquireSeveralBody>,
         with::<RenewBody>,
         with::<LeaseBody>,
+        with::<GrantedBody>,
         with::<RenewedBody>,
         with::<InspectBody>,
         with::<LeaseView>,

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use axum::{
     Router,
     extract::{DefaultBodyLimit, Request},
@@ -14,7 +16,7 @@ use tower_http::{
 use tracing::{Level, Span};
 
 use super::{
-    ACCOUNT, accounts, app::App, health, leases, openapi, operators, problems, request_id,
+    ACCOUNT, accounts, app::App, health, leases, openapi, operators, problems, request_id, several,
     time_limit, transfers,
 };
 use crate::ledger::Ledger;
@@ -27,10 +29,15 @@ pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
     let documentation = openapi::routes(app.admin_token.is_some());
     Router::new()
         .merge(operator_routes(&app))
+        .route("/v1/leases", several_lease_routes(&app))
         .route("/v1/leases/{resource}", lease_routes(&app))
         .route("/v1/accounts/{id}", account_routes(&app))
         .route("/v1/accounts/{id}/transfers", transfer_routes(&app))
         .route("/v1/unfenced/accounts/{id}", unfenced_account_routes(&app))
+        .route(
+            "/v1/unfenced/accounts/{id}/transfers",
+            post(transfers::transfer_unfenced),
+        )
         .route("/healthz", get("ok\n"))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
@@ -63,11 +70,8 @@ fn lease_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
     let fence = FencingLayer::required(app.tokens.clone())
         .resource(Scope::path("/v1/leases/", ""))
         .methods([Method::PUT, Method::DELETE]);
-    // Twice: the body has a limit of its own.
-    let limit = 2 * app.time_limit;
-    let kind = problems::LOCK_UNAVAILABLE;
-    let in_time = from_fn_with_state((limit, kind), time_limit::give_up);
-    let waiting = from_fn_with_state((leases::WAIT_MAX + limit, kind), time_limit::give_up);
+    let in_time = from_fn_with_state(lock_limit(app, Duration::ZERO), time_limit::give_up);
+    let waiting = from_fn_with_state(lock_limit(app, leases::WAIT_MAX), time_limit::give_up);
     get(leases::inspect)
         .put(leases::renew)
         .delete(leases::release)
@@ -76,11 +80,21 @@ fn lease_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
         .merge(post(leases::acquire).route_layer(waiting))
 }
 
+fn several_lease_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
+    let waiting = from_fn_with_state(lock_limit(app, leases::WAIT_MAX), time_limit::give_up);
+    post(several::acquire).route_layer(waiting)
+}
+
+/// Beside the wait, twice the limit: the body has one of its own.
+fn lock_limit<DB: Ledger>(app: &App<DB>, wait: Duration) -> (Duration, ProblemType) {
+    (wait + 2 * app.time_limit, problems::LOCK_UNAVAILABLE)
+}
+
 fn operator_routes<DB: Ledger>(app: &App<DB>) -> Router<App<DB>> {
     let Some(token) = app.admin_token.clone() else {
         return Router::new();
     };
-    let limit = (2 * app.time_limit, problems::LOCK_UNAVAILABLE);
+    let limit = lock_limit(app, Duration::ZERO);
     Router::new()
         .route("/v1/admin/leases", get(operators::list))
         .route_layer(from_fn_with_state(limit, time_limit::give_up))

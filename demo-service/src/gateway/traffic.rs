@@ -66,7 +66,7 @@ impl Traffic {
 
     fn counter(&self, method: &Method, path: &str, response: &Response) -> Option<&AtomicU64> {
         let counters = &*self.0;
-        let is_lease = path.starts_with("/v1/leases/");
+        let is_lease = path == "/v1/leases" || path.starts_with("/v1/leases/");
         let is_account = path.starts_with("/v1/accounts/");
         match response.extensions().get::<ProblemType>() {
             Some(&problems::LEASE_ENDED) => return Some(&counters.losses),

@@ -1,4 +1,5 @@
-//! `/v1/accounts/{id}/transfers`: two resources in one transaction, each with a fence of its own.
+//! `/v1/accounts/{id}/transfers`: two resources in one transaction, each with a fence of its own;
+//! and its unfenced twin.
 
 use axum::{
     Json,
@@ -37,25 +38,24 @@ pub(super) async fn transfer<DB: Ledger>(
     headers: HeaderMap,
     Body(TransferBody { to, amount }): Body<TransferBody>,
 ) -> Result<(Receipt, Json<TransferredBody>), ApiError> {
-    accounts::resource(&id)?;
-    let resource = accounts::resource(&to)?;
-    if to == id || !(1..=accounts::BALANCE_MAX).contains(&amount) {
-        let detail = format!(
-            "a transfer goes to another account, and is of a whole number from 1 to {}",
-            accounts::BALANCE_MAX
-        );
-        return Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into());
-    }
-    let receiver = receiver(&app, &headers, &resource)?;
-    let moving = Moving {
-        from: id,
-        to,
-        amount,
-    };
+    let moving = Moving::new(id, to, amount)?;
+    let receiver = receiver(&app, &headers, &accounts::resource(&moving.to)?)?;
     let limit = app.time_limit;
     let transferring = moving.carry_out(app, fenced, receiver);
     let (receipt, body) = time_limit::to_the_end(limit, transferring).await?;
     Ok((receipt, Json(body)))
+}
+
+/// `POST`, unfenced: one transaction like the other, and whoever asks may make it.
+pub(super) async fn transfer_unfenced<DB: Ledger>(
+    State(app): State<App<DB>>,
+    Segment(id): Segment,
+    Body(TransferBody { to, amount }): Body<TransferBody>,
+) -> Result<Json<TransferredBody>, ApiError> {
+    let moving = Moving::new(id, to, amount)?;
+    let limit = app.time_limit;
+    let transferring = moving.carry_out_unfenced(app);
+    Ok(Json(time_limit::to_the_end(limit, transferring).await?))
 }
 
 /// The token of the account that receives: as strictly as the layer looks at the other one.
@@ -87,6 +87,21 @@ struct Moving {
 }
 
 impl Moving {
+    /// # Errors
+    /// If there cannot be such a transfer.
+    fn new(from: String, to: String, amount: i64) -> Result<Self, ApiError> {
+        accounts::resource(&from)?;
+        accounts::resource(&to)?;
+        if to == from || !(1..=accounts::BALANCE_MAX).contains(&amount) {
+            let detail = format!(
+                "a transfer goes to another account, and is of a whole number from 1 to {}",
+                accounts::BALANCE_MAX
+            );
+            return Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into());
+        }
+        Ok(Self { from, to, amount })
+    }
+
     async fn carry_out<DB: Ledger>(
         self,
         app: App<DB>,
@@ -95,21 +110,47 @@ impl Moving {
     ) -> Result<(Receipt, TransferredBody), ApiError> {
         // The store enters both in the order of their names, whoever asks.
         let mut tx = app.store().begin(&from).and(&to).await?;
-        // So do the rows: transfers there and back do not wait for each other in a circle.
+        match self.make::<DB>(&mut tx).await? {
+            Ok(body) => Ok((tx.commit().await?, body)),
+            Err(refused) => {
+                tx.rollback().await?;
+                Err(refused.into())
+            }
+        }
+    }
+
+    async fn carry_out_unfenced<DB: Ledger>(
+        self,
+        app: App<DB>,
+    ) -> Result<TransferredBody, ApiError> {
+        let mut tx = app.store().pool().begin().await?;
+        match self.make::<DB>(&mut tx).await? {
+            Ok(body) => {
+                tx.commit().await.map_err(accounts::of_commit)?;
+                Ok(body)
+            }
+            Err(refused) => {
+                tx.rollback().await?;
+                Err(refused.into())
+            }
+        }
+    }
+
+    /// Both sides of it, or why there is only one.
+    async fn make<DB: Ledger>(
+        &self,
+        connection: &mut DB::Connection,
+    ) -> Result<Result<TransferredBody, Problem>, FenceError> {
+        // In one order: transfers there and back do not wait for each other in a circle.
         let mut steps = [(&self.from, -self.amount), (&self.to, self.amount)];
         steps.sort();
         let mut after = Vec::with_capacity(2);
         for (id, amount) in steps {
-            match DB::add(&mut tx, id, amount).await? {
+            match DB::add(connection, id, amount).await? {
                 Some(balance) => after.push((id, balance)),
-                None => {
-                    let refused = refused::<DB>(&mut tx, id).await?;
-                    tx.rollback().await?;
-                    return Err(refused.into());
-                }
+                None => return Ok(Err(refused::<DB>(connection, id).await?)),
             }
         }
-        let receipt = tx.commit().await?;
         let account = |wanted: &String| {
             let balance = after.iter().find(|(id, _)| *id == wanted);
             let balance = balance.map(|(_, balance)| *balance).unwrap_or_default();
@@ -117,7 +158,7 @@ impl Moving {
             AccountBody { id, balance }
         };
         let (from, to) = (account(&self.from), account(&self.to));
-        Ok((receipt, TransferredBody { from, to }))
+        Ok(Ok(TransferredBody { from, to }))
     }
 }
 

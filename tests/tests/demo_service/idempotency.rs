@@ -54,6 +54,27 @@ async fn the_same_key_finds_the_same_lease_until_it_ends() {
     );
 }
 
+/// A key names an acquisition: what its lease is like was said by whoever sent it first.
+#[tokio::test]
+async fn a_key_that_comes_with_another_body_finds_the_lease_as_it_is() {
+    let gateway = Gateway::start().await;
+    let first = send(acquire(&gateway, "account:1", KEY)).await;
+    for body in [
+        json!({ "ttl_ms": 300_000 }),
+        json!({ "ttl_ms": 60_000, "wait_ms": 1000 }),
+        json!({ "ttl_ms": 60_000, "metadata": "another note" }),
+    ] {
+        let request = acquire(&gateway, "account:1", KEY).json(&body);
+        let again = send(request).await;
+        assert_eq!(again.status, 201, "{again:?}");
+        assert_eq!(again.body["fencing_token"], first.body["fencing_token"]);
+        let left = again.body["remaining_ms"].as_u64().unwrap();
+        assert!(left <= 60_000, "extended to {left} ms");
+    }
+    let seen = send(gateway.request(Method::GET, "/v1/leases/account:1")).await;
+    assert!(seen.body["lease"]["metadata"].is_null(), "{seen:?}");
+}
+
 #[tokio::test]
 async fn a_key_is_known_at_every_gateway_with_the_same_signing_keys() {
     let world = KeyFile::on(redis().await.url());

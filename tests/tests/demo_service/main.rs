@@ -30,6 +30,7 @@ mod readme;
 mod request_ids;
 mod scenario;
 mod settings;
+mod several;
 mod shutdown;
 mod shutdown_under_load;
 mod signatures;

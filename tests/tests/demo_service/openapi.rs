@@ -49,6 +49,21 @@ async fn every_path_knows_the_methods_that_the_document_has() {
     }
 }
 
+/// A schema that nothing refers to describes nothing.
+#[test]
+fn every_schema_is_of_something() {
+    let document = CONTRACT.document();
+    let text = document.to_string();
+    for name in document["components"]["schemas"]
+        .as_object()
+        .unwrap()
+        .keys()
+    {
+        let reference = json!(format!("#/components/schemas/{name}")).to_string();
+        assert!(text.contains(&reference), "{name}");
+    }
+}
+
 /// An answer as the document has it.
 fn answer() -> Answer {
     let mut headers = HeaderMap::new();

@@ -198,6 +198,43 @@ async fn a_transfer_with_a_number_is_made_once() {
     assert_eq!(balances(&gateway).await, [Some(40), Some(160)]);
 }
 
+/// The twin: one transaction too, and a client whose leases have ended gets in.
+#[tokio::test]
+async fn an_unfenced_transfer_is_made_by_whoever_asks() {
+    let gateway = Gateway::start().await;
+    let (from, to) = two_accounts(&gateway).await;
+    gateway.release("account:1", &from).await;
+    gateway.release("account:2", &to).await;
+    gateway.token("account:1", 60_000).await;
+    let body = json!({ "to": "2", "amount": 30 });
+    let refused = send(transfer(&gateway, &from, &to, body.clone())).await;
+    refused.assert_problem(412, "fencing-token-stale");
+    let unfenced = |body: &Value| {
+        let path = "/v1/unfenced/accounts/1/transfers";
+        gateway.request(Method::POST, path).json(body)
+    };
+    let made = send(unfenced(&body)).await;
+    assert_eq!(made.status, 200, "{made:?}");
+    assert!(!made.headers.contains_key("fencing-accepted"));
+    assert_eq!(made.body["to"], json!({ "id": "2", "balance": 130 }));
+    for (body, status, kind) in [
+        (
+            json!({ "to": "2", "amount": 71 }),
+            409,
+            "balance-out-of-range",
+        ),
+        (json!({ "to": "3", "amount": 1 }), 404, "account-unknown"),
+        (
+            json!({ "to": "1", "amount": 1 }),
+            422,
+            "request-unprocessable",
+        ),
+    ] {
+        send(unfenced(&body)).await.assert_problem(status, kind);
+    }
+    assert_eq!(balances(&gateway).await, [Some(70), Some(130)]);
+}
+
 /// Many at once, there and back, by the holder of both: no money is made or lost, and none of them
 /// waits for another in a circle.
 #[tokio::test]

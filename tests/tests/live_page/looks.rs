@@ -18,6 +18,15 @@ async fn looks_well(name: &'static str, screen: Screen, colours: Colours) {
         fenced.contains("the late write was refused (412)"),
         "{fenced}"
     );
+    // However far to the right somebody looks, it says which lane is whose.
+    let names = "const frame = document.querySelector('#fenced .picture'); \
+                 frame.scrollLeft = frame.scrollWidth; \
+                 const { left, right } = frame.getBoundingClientRect(); \
+                 const inside = ({ left: from, right: to }) => left <= from && to <= right; \
+                 const names = [...frame.querySelectorAll('.lane')]; \
+                 return names.length === 5 \
+                   && names.every((name) => inside(name.getBoundingClientRect()));";
+    page.browser.until(names).await;
     page.photograph("over").await;
     page.browser.click("#fenced summary").await;
     page.browser.click("#fenced .events button").await;

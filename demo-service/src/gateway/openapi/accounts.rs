@@ -127,6 +127,27 @@ pub(super) fn unfenced() -> PathItem {
         .build()
 }
 
+/// `/v1/unfenced/accounts/{id}/transfers`
+pub(super) fn unfenced_transfers() -> PathItem {
+    let transfer = Endpoint::new(
+        "transferUnfenced",
+        UNFENCED,
+        "Move money from this account to another one",
+    )
+    .describe("One transaction, and no token: for comparison.")
+    .parameter(account())
+    .body::<TransferBody>()
+    .answers("200", json::<TransferredBody>("It is made."))
+    .problems([
+        ProblemType::STORE_UNAVAILABLE,
+        ProblemType::OUTCOME_UNKNOWN,
+        ProblemType::SERVICE_FAULT,
+        problems::ACCOUNT_UNKNOWN,
+        problems::BALANCE_OUT_OF_RANGE,
+    ]);
+    PathItem::new(HttpMethod::Post, transfer.build())
+}
+
 fn if_match() -> Parameter {
     let schema =
         text("Write only over this version: the `ETag` of a read, or `*`.").min_length(Some(1));

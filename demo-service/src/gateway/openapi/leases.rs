@@ -1,7 +1,7 @@
 use fenced_store::http::ProblemType;
 use utoipa::openapi::{
     HttpMethod, PathItem, Required, ResponseBuilder,
-    path::{Operation, PathItemBuilder},
+    path::{Operation, Parameter, PathItemBuilder},
 };
 
 use super::parts::{
@@ -10,7 +10,8 @@ use super::parts::{
 use crate::gateway::{
     idempotency, problems,
     wire::{
-        AcquireBody, ForceReleasedBody, InspectBody, LeaseBody, LeasesBody, RenewBody, RenewedBody,
+        AcquireBody, AcquireSeveralBody, ForceReleasedBody, GrantedBody, InspectBody, LeaseBody,
+        LeasesBody, RenewBody, RenewedBody,
     },
 };
 
@@ -28,12 +29,6 @@ pub(super) fn item() -> PathItem {
 }
 
 fn acquire() -> Operation {
-    let key = text(
-        "Repeats find the lease of the first request. A new UUID for every acquisition; together \
-         with `Authorization` it is yours alone.",
-    );
-    let (least, most) = idempotency::KEY_LEN.into_inner();
-    let key = key.min_length(Some(least)).max_length(Some(most));
     Endpoint::new(
         "acquireLease",
         TAG,
@@ -45,7 +40,7 @@ fn acquire() -> Operation {
              closes the connection leaves the line.",
     )
     .parameter(resource())
-    .parameter(header("Idempotency-Key", Required::False, key))
+    .parameter(idempotency_key())
     .body::<AcquireBody>()
     .answers(
         "201",
@@ -53,19 +48,40 @@ fn acquire() -> Operation {
             .link("renew", with_lease("renewLease"))
             .link("release", with_lease("releaseLease")),
     )
-    .problems([
-        problems::LOCK_HELD,
-        problems::KEY_SPENT,
-        problems::LOCK_UNAVAILABLE,
-        ProblemType::TOKEN_STALE,
-        ProblemType::HOLDER_CONFLICT,
-        ProblemType::WRONG_ISSUER,
-        ProblemType::TOKEN_IMPLAUSIBLE,
-        ProblemType::STORE_UNAVAILABLE,
-        ProblemType::OUTCOME_UNKNOWN,
-        ProblemType::SERVICE_FAULT,
-    ])
+    .problems(REFUSED_BY_A_CLAIM)
+    .problems([problems::LOCK_HELD, problems::KEY_SPENT])
     .build()
+}
+
+/// `/v1/leases`
+pub(super) fn several() -> PathItem {
+    let acquire = Endpoint::new(
+        "acquireLeases",
+        TAG,
+        "Acquire several leases, all of them or none",
+    )
+    .describe(
+        "One after the other, in the order of their names, so that clients that ask in this way \
+             do not wait for each other in a circle. While the last ones are waited for, the first \
+             ones are renewed, and afterwards by nobody but you. If one of them is held, `resource` \
+             says which, and an `Idempotency-Key` is spent: ask again with a new one.",
+    )
+    .parameter(idempotency_key())
+    .body::<AcquireSeveralBody>()
+    .answers("201", json::<GrantedBody>("The leases are yours."))
+    .problems(REFUSED_BY_A_CLAIM)
+    .problems([problems::LOCK_HELD, problems::KEY_SPENT]);
+    PathItem::new(HttpMethod::Post, acquire.build())
+}
+
+fn idempotency_key() -> Parameter {
+    let key = text(
+        "Repeats find the lease of the first request. A new UUID for every acquisition; together \
+         with `Authorization` it is yours alone.",
+    );
+    let (least, most) = idempotency::KEY_LEN.into_inner();
+    let key = key.min_length(Some(least)).max_length(Some(most));
+    header("Idempotency-Key", Required::False, key)
 }
 
 fn inspect() -> Operation {
@@ -140,16 +156,19 @@ pub(super) fn force() -> PathItem {
     .secured()
     .parameter(resource())
     .answers("200", json::<ForceReleasedBody>(released))
-    .problems([
-        problems::MALFORMED,
-        problems::LOCK_UNAVAILABLE,
-        ProblemType::TOKEN_STALE,
-        ProblemType::HOLDER_CONFLICT,
-        ProblemType::WRONG_ISSUER,
-        ProblemType::TOKEN_IMPLAUSIBLE,
-        ProblemType::STORE_UNAVAILABLE,
-        ProblemType::OUTCOME_UNKNOWN,
-        ProblemType::SERVICE_FAULT,
-    ]);
+    .problems(REFUSED_BY_A_CLAIM)
+    .problems([problems::MALFORMED]);
     PathItem::new(HttpMethod::Delete, force.build())
 }
+
+/// What may be in the way of a lease whose token the store is told of.
+const REFUSED_BY_A_CLAIM: [ProblemType; 8] = [
+    problems::LOCK_UNAVAILABLE,
+    ProblemType::TOKEN_STALE,
+    ProblemType::HOLDER_CONFLICT,
+    ProblemType::WRONG_ISSUER,
+    ProblemType::TOKEN_IMPLAUSIBLE,
+    ProblemType::STORE_UNAVAILABLE,
+    ProblemType::OUTCOME_UNKNOWN,
+    ProblemType::SERVICE_FAULT,
+];

@@ -11,12 +11,12 @@ use utoipa::{
         link::{Link, LinkBuilder},
         path::{Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn},
         request_body::RequestBodyBuilder,
-        schema::{ObjectBuilder, Type},
+        schema::{Array, ArrayBuilder, ObjectBuilder, Type},
     },
 };
 
 use super::problem;
-use crate::gateway::{accounts, problems, request_id, transfers};
+use crate::gateway::{accounts, problems, request_id, several, transfers};
 
 /// The value of a `Fencing-Token`, as strictly as it is read.
 const FENCING_TOKEN: &str = concat!(
@@ -158,12 +158,27 @@ pub(super) fn integer(description: &str, minimum: u64) -> ObjectBuilder {
 }
 
 pub(super) fn resource() -> Parameter {
-    let schema = text("The name of the resource, percent-encoded where a path needs it.")
+    let description = "The name of the resource, percent-encoded where a path needs it.";
+    path_parameter("resource", resource_name(description))
+}
+
+/// Several names, each once.
+pub(in crate::gateway) fn resource_names() -> Array {
+    ArrayBuilder::new()
+        .description(Some("The names of the resources, each once."))
+        .items(resource_name("The name of a resource."))
+        .min_items(Some(1))
+        .max_items(Some(several::NAMED_MAX))
+        .unique_items(true)
+        .build()
+}
+
+fn resource_name(description: &str) -> ObjectBuilder {
+    text(description)
         .min_length(Some(1))
         .max_length(Some(ResourceName::MAX_LEN))
         .pattern(Some("^[!#-\\[\\]-~]+$"))
-        .examples(["account:42"]);
-    path_parameter("resource", schema)
+        .examples(["account:42"])
 }
 
 pub(super) fn account() -> Parameter {

@@ -11,7 +11,7 @@ use super::parts::{integer, request_id, text};
 use crate::gateway::problems;
 
 /// Every kind that an endpoint in the document answers with.
-pub(super) const KINDS: [ProblemType; 30] = [
+pub(super) const KINDS: [ProblemType; 27] = [
     ProblemType::TOKEN_REQUIRED,
     ProblemType::TOKEN_MALFORMED,
     ProblemType::TOKEN_NOT_ACCEPTED,
@@ -37,11 +37,8 @@ pub(super) const KINDS: [ProblemType; 30] = [
     problems::REQUEST_TIMEOUT,
     problems::NOT_AUTHENTICATED,
     problems::LOCK_UNAVAILABLE,
-    problems::ROUTE_UNKNOWN,
-    problems::METHOD_NOT_ALLOWED,
     problems::TOO_LARGE,
     problems::MEDIA_TYPE,
-    problems::OTHER_CLIENT_FAULT,
 ];
 
 /// What the schema of a kind is called.
@@ -107,10 +104,13 @@ fn members(kind: ProblemType) -> Vec<(&'static str, ObjectBuilder)> {
         ],
         ProblemType::OUTCOME_UNKNOWN => vec![("outcome", text("Always `unknown`."))],
         problems::LOCK_HELD => {
-            vec![(
-                "retry_after_ms",
-                integer("When the lease ends, if nobody renews it.", 0),
-            )]
+            vec![
+                ("resource", text("The resource that somebody else holds.")),
+                (
+                    "retry_after_ms",
+                    integer("When the lease ends, if nobody renews it.", 0),
+                ),
+            ]
         }
         problems::ACCOUNT_UNKNOWN | problems::VERSION_MISMATCH => vec![id()],
         problems::BALANCE_OUT_OF_RANGE => {

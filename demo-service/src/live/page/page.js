@@ -2,6 +2,7 @@
 // while a run is under way, because bars grow with time. Pictures are drawn by the server.
 
 import { byId, make, say, seconds, send } from "./dom.js";
+import { keepNames } from "./lanes.js";
 import { watch } from "./locks.js";
 import { startReplay } from "./replay.js";
 import { startTabs } from "./tabs.js";
@@ -60,6 +61,7 @@ async function refresh() {
 
 const drawAll = () => Promise.all(sections.map(draw));
 const drawn = new Map();
+const namesOf = new Map(sections.map((section) => [section, keepNames(section.querySelector(".picture"))]));
 // Answers may overtake each other: what was asked for last counts.
 const asked = new Map();
 
@@ -77,6 +79,7 @@ async function draw(section) {
   if (drawn.get(section) !== svg) {
     drawn.set(section, svg);
     picture.innerHTML = svg;
+    namesOf.get(section)();
   }
   // On a small screen: what happens now is at its right end.
   if (view.playing) { picture.scrollLeft = picture.scrollWidth; }

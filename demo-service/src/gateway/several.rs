@@ -1,0 +1,96 @@
+//! `/v1/leases`: several leases for one client, all of them or none.
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+};
+use fenced_store::{ProtectedError, ProtectedGuard, http::Problem};
+use lock_core::ResourceName;
+
+use super::{
+    app::App,
+    body::Body,
+    caller::Caller,
+    error::ApiError,
+    leases::{self, Terms},
+    problems,
+    wire::{AcquireSeveralBody, GrantedBody},
+};
+use crate::ledger::Ledger;
+
+/// So many resources can be named in one request.
+pub(super) const NAMED_MAX: usize = 16;
+
+/// `POST`: acquires one after the other, in the order of their names, so that clients that ask in
+/// this way do not wait for each other in a circle. `wait_ms` is for all of them.
+pub(super) async fn acquire<DB: Ledger>(
+    State(app): State<App<DB>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Body(asked): Body<AcquireSeveralBody>,
+) -> Result<(StatusCode, Json<GrantedBody>), ApiError> {
+    let AcquireSeveralBody {
+        resources,
+        ttl_ms,
+        wait_ms,
+        metadata,
+    } = asked;
+    let resources = checked(resources)?;
+    let terms = Terms::new(ttl_ms, wait_ms, metadata)?;
+    let _place = leases::place(&app, terms.wait)?;
+    let guards = tokio::select! {
+        // As for one lease: none must be granted to nobody.
+        biased;
+        () = caller.gone() => return Err(leases::gone().into()),
+        guards = one_by_one(&app, &headers, &resources, &terms) => guards?,
+        () = app.closing() => return Err(leases::closing().into()),
+    };
+    // From here on they are the client's to renew and to release.
+    let leases = guards
+        .into_iter()
+        .map(|guard| leases::lease_body(&app.tokens, &guard.detach()));
+    let leases = leases.collect::<Result<_, _>>()?;
+    Ok((StatusCode::CREATED, Json(GrantedBody { leases })))
+}
+
+/// The names, each once.
+fn checked(named: Vec<String>) -> Result<Vec<ResourceName>, ApiError> {
+    let resources = named.into_iter().map(ResourceName::new);
+    let resources = resources.collect::<Result<Vec<_>, _>>()?;
+    let mut places = resources.iter().enumerate();
+    let is_twice = places.any(|(place, name)| resources[..place].contains(name));
+    if is_twice || !(1..=NAMED_MAX).contains(&resources.len()) {
+        let detail = format!("resources are 1 to {NAMED_MAX} names, each of them once");
+        return Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into());
+    }
+    Ok(resources)
+}
+
+/// In the order in which they are named. When it fails, dropping the guards gives back what was
+/// acquired before.
+async fn one_by_one<DB: Ledger>(
+    app: &App<DB>,
+    headers: &HeaderMap,
+    resources: &[ResourceName],
+    terms: &Terms,
+) -> Result<Vec<ProtectedGuard<DB>>, ApiError> {
+    let clock = app.locks().clock();
+    let started = clock.now();
+    let mut sorted: Vec<_> = resources.iter().collect();
+    sorted.sort();
+    let mut guards = Vec::new();
+    for resource in sorted {
+        let left = terms.wait.saturating_sub(clock.now().since(started));
+        // The first ones are renewed while the last ones are waited for.
+        let acquire = leases::prepared(app, headers, resource, terms)?.wait(left);
+        let guard = acquire.await;
+        guards.push(guard.map_err(|error| leases::not_acquired(error, resource))?);
+    }
+    for guard in &guards {
+        guard.remaining().map_err(ProtectedError::from)?;
+    }
+    let place = |guard: &ProtectedGuard<DB>| resources.iter().position(|it| it == guard.resource());
+    guards.sort_by_key(place);
+    Ok(guards)
+}
