@@ -62,9 +62,9 @@ pub(super) fn several() -> PathItem {
     )
     .describe(
         "One after the other, in the order of their names, so that clients that ask in this way \
-             do not wait for each other in a circle. While the last ones are waited for, the first \
-             ones are renewed, and afterwards by nobody but you. If one of them is held, `resource` \
-             says which, and an `Idempotency-Key` is spent: ask again with a new one.",
+             do not wait for each other in a circle. While the last ones are waited for, the \
+             first ones are renewed, and afterwards by nobody but you. If one of them is held, \
+             `resource` says which, and an `Idempotency-Key` is spent: ask again with a new one.",
     )
     .parameter(idempotency_key())
     .body::<AcquireSeveralBody>()
