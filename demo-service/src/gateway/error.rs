@@ -39,6 +39,9 @@ fn lock_problem(error: &lock_core::Error) -> Problem {
                 .detail("the lock service does not answer: send the request again")
                 .retry_after(std::time::Duration::from_secs(1))
         }
+        ErrorKind::Unsupported => {
+            Problem::new(ProblemType::SERVICE_FAULT).detail(error.to_string())
+        }
         ErrorKind::Retired => Problem::new(problems::LOCK_UNAVAILABLE)
             .detail("another lock service has taken this one's place: ask a gateway of that one")
             .retry_after(std::time::Duration::from_secs(1)),

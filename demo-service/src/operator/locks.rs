@@ -2,7 +2,8 @@
 
 use fenced_store::{Dialect, FencedStore, Protected, ProtectedError};
 use lock_core::{
-    ForceReleased, HolderView, InitialToken, Inspection, Issuer, LockManager, ResourceName,
+    ErrorKind, ForceReleased, HolderView, InitialToken, Inspection, Issuer, LockManager,
+    ResourceName,
 };
 use serde_json::{Value, json};
 
@@ -147,5 +148,9 @@ fn in_words(resource: &ResourceName, inspection: &Inspection) -> String {
 }
 
 fn lost(error: &lock_core::Error) -> Failure {
-    Failure::ServerLost(error.to_string())
+    match error.kind() {
+        // It is there, and does not have that.
+        ErrorKind::Unsupported => Failure::Usage(error.to_string()),
+        _ => Failure::ServerLost(error.to_string()),
+    }
 }

@@ -10,6 +10,7 @@ mod bad_connections;
 mod bad_headers;
 mod bad_requests;
 mod balancer;
+mod by_url;
 mod contract;
 mod depositor;
 mod exit_codes;

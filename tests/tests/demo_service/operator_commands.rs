@@ -8,7 +8,7 @@ use lock_core::LockManager;
 use serde_json::Value;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 
-async fn run(arguments: &[&str]) -> Output {
+pub(crate) async fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(workspace_binary("demo-service").unwrap());
     command
         .env_remove("PALISADE_LOCK")
@@ -20,7 +20,7 @@ async fn run(arguments: &[&str]) -> Output {
 }
 
 /// The JSON object that it prints.
-async fn object(arguments: &[&str]) -> Value {
+pub(crate) async fn object(arguments: &[&str]) -> Value {
     let output = run(&[arguments, &["--json"]].concat()).await;
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()

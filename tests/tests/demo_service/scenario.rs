@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use e2e::{
     process::Process,
-    servers::{postgres_database, redis, zookeeper},
+    servers::{postgres_database, redis},
 };
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 const TIMES: [&str; 4] = ["--ttl", "800ms", "--pause", "1s"];
 
 /// Plays it, and returns the one object that may be on stdout.
-async fn played(arguments: &[&str]) -> Value {
+pub(crate) async fn played(arguments: &[&str]) -> Value {
     let arguments = ["scenario", "--json"].iter().chain(&TIMES).chain(arguments);
     let mut scenario = Process::spawn("demo-service", arguments);
     let told = scenario.event().await;
@@ -24,7 +24,7 @@ async fn played(arguments: &[&str]) -> Value {
 
 /// The unfenced control loses an update in every run, and fencing in none.
 #[track_caller]
-fn assert_as_told(told: &Value, runs: u64) {
+pub(crate) fn assert_as_told(told: &Value, runs: u64) {
     assert_eq!(told["as_told"], true, "{told}");
     let (unfenced, fenced) = (&told["unfenced"], &told["fenced"]);
     for (name, control, with_fencing) in [
@@ -73,14 +73,6 @@ async fn on_redis_and_postgres_it_goes_as_told() {
         (&told["lock"], &told["store"]),
         (&"redis".into(), &"postgres".into())
     );
-}
-
-#[tokio::test]
-async fn on_zookeeper_it_goes_as_told() {
-    let url = zookeeper().await.url();
-    let told = played(&["--lock", &url]).await;
-    assert_as_told(&told, 1);
-    assert_eq!(told["lock"], "zookeeper");
 }
 
 #[tokio::test]

@@ -11,13 +11,14 @@ use std::{
 use e2e::servers::until;
 use fenced_store::{FenceError, Protected, ProtectedError};
 use lock_core::{Attempt, ErrorKind, LockManager, Sequencer};
+use serde_json::Value;
 use sqlx::Postgres;
 use tokio::task::JoinSet;
 
 use crate::{
     command::migrated,
     tally::{RESOURCE, Read, Tally},
-    world::World,
+    world::{Service, World},
 };
 
 /// What all of them share.
@@ -127,9 +128,28 @@ async fn zombie(run: Arc<Run>, old: LockManager, mut had: Vec<(Sequencer, Read)>
     }
 }
 
+/// Redis retires, and is reinstated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn zombies_of_the_old_service_are_shut_out_and_nothing_is_lost_there_and_back() {
-    let world = World::start().await;
+    let back = there_and_back(World::start().await).await;
+    assert_eq!(back["retired"], true);
+}
+
+/// Redlock cannot be retired, and is lifted resource by resource.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn from_redis_to_redlock_and_back_nothing_is_lost_and_zombies_are_shut_out() {
+    let world = World::moving_to(Service::redlock("new").await).await;
+    there_and_back(world).await;
+}
+
+/// Nor can ZooKeeper.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn from_redis_to_zookeeper_and_back_nothing_is_lost_and_zombies_are_shut_out() {
+    let world = World::moving_to(Service::zookeeper("new").await).await;
+    there_and_back(world).await;
+}
+
+async fn there_and_back(world: World) -> Value {
     let run = Arc::new(Run {
         tally: Tally::create(&world.store).await,
         numbers: AtomicI64::new(1),
@@ -202,4 +222,5 @@ async fn zombies_of_the_old_service_are_shut_out_and_nothing_is_lost_there_and_b
     let mut issuers: Vec<_> = accepted.into_iter().map(|write| write.issuer).collect();
     issuers.dedup();
     assert_eq!(issuers, ["old", "new", "old"], "both wrote at one time");
+    back
 }

@@ -1,23 +1,45 @@
-use e2e::servers::{PostgresDatabase, Redis, postgres_database};
+use std::any::Any;
+
+use e2e::servers::{PostgresDatabase, Redis, RedlockServers, ZooKeeper, postgres_database};
 use fenced_store::{FencedStore, PgFencedStore, Protected};
-use lock_core::{Issuer, LockManager};
+use lock_core::{Issuer, LockManager, Ttl, redlock::RedlockOptions};
 use sqlx::{PgPool, Postgres};
 
 /// A lock service, and what the store calls it.
-#[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) name: &'static str,
-    server: Redis,
+    url: String,
+    _servers: Box<dyn Any + Send + Sync>,
 }
 
 impl Service {
-    pub(crate) async fn start(name: &'static str) -> Self {
+    pub(crate) async fn redis(name: &'static str) -> Self {
         let server = Redis::start().await;
-        Self { name, server }
+        Self::of(name, server.url().to_owned(), server)
+    }
+
+    pub(crate) async fn redlock(name: &'static str) -> Self {
+        let servers = RedlockServers::start(3).await;
+        let options = RedlockOptions::default();
+        servers.provision(options, Ttl::secs(60)).await.unwrap();
+        Self::of(name, servers.url(), servers)
+    }
+
+    pub(crate) async fn zookeeper(name: &'static str) -> Self {
+        let server = ZooKeeper::start().await;
+        Self::of(name, server.url(), server)
+    }
+
+    fn of(name: &'static str, url: String, servers: impl Any + Send + Sync) -> Self {
+        Self {
+            name,
+            url,
+            _servers: Box::new(servers),
+        }
     }
 
     pub(crate) fn url(&self) -> &str {
-        self.server.url()
+        &self.url
     }
 
     /// As a client of the service sees it.
@@ -36,13 +58,19 @@ pub(crate) struct World {
 }
 
 impl World {
+    /// From one Redis to another.
     pub(crate) async fn start() -> Self {
+        Self::moving_to(Service::redis("new").await).await
+    }
+
+    /// From a Redis to something else.
+    pub(crate) async fn moving_to(new: Service) -> Self {
         let database = postgres_database().await;
         let store = FencedStore::new(PgPool::connect(database.url()).await.unwrap());
         store.migrate().await.unwrap();
         Self {
-            old: Service::start("old").await,
-            new: Service::start("new").await,
+            old: Service::redis("old").await,
+            new,
             store,
             database,
         }

@@ -1,0 +1,174 @@
+//! The scenario, the gateway and the operators' commands on each lock service, which its URL names.
+//! What a service lacks is told by the name of what was asked for.
+
+use std::any::Any;
+
+use e2e::servers::{RedisCluster, RedisWithSentinels, RedlockServers, redis, zookeeper};
+use lock_core::{Ttl, redlock::RedlockOptions};
+use reqwest::Method;
+use serde_json::json;
+
+use crate::{
+    gateway::{Gateway, send},
+    operator_commands::{object, run},
+    scenario::{assert_as_told, played},
+};
+
+/// A lease that every one of them grants: sessions of ZooKeeper bound theirs.
+const TTL_MS: u64 = 15_000;
+
+/// A lock service of one test.
+struct Service {
+    url: String,
+    kind: &'static str,
+    /// What operators cannot do.
+    lacks: &'static [&'static str],
+    _servers: Box<dyn Any + Send>,
+}
+
+fn service(url: String, kind: &'static str, servers: impl Any + Send) -> Service {
+    Service {
+        url,
+        kind,
+        lacks: &[],
+        _servers: Box::new(servers),
+    }
+}
+
+async fn one_redis() -> Service {
+    service(redis().await.url().to_owned(), "redis", ())
+}
+
+async fn sentinels() -> Service {
+    let servers = RedisWithSentinels::start().await;
+    service(servers.url(), "redis", servers)
+}
+
+async fn cluster() -> Service {
+    let servers = RedisCluster::start().await;
+    service(servers.url(), "redis", servers)
+}
+
+async fn redlock() -> Service {
+    let servers = RedlockServers::start(3).await;
+    let longest = Ttl::secs(60);
+    let provisioned = servers.provision(RedlockOptions::default(), longest).await;
+    provisioned.unwrap();
+    Service {
+        lacks: &["list", "force-release"],
+        ..service(servers.url(), "redlock", servers)
+    }
+}
+
+async fn one_zookeeper() -> Service {
+    service(zookeeper().await.url(), "zookeeper", ())
+}
+
+/// A name that no other test has: the servers are shared.
+fn fresh(name: &str) -> String {
+    format!("{name}-{:016x}", rand::random::<u64>())
+}
+
+async fn the_scenario(service: Service) {
+    let told = played(&["--lock", &service.url]).await;
+    assert_as_told(&told, 1);
+    assert_eq!(told["lock"], service.kind);
+}
+
+async fn the_gateway(service: Service) {
+    let gateway = Gateway::start_on(&service.url).await;
+    let id = fresh("by-url");
+    let resource = format!("account:{id}");
+    let account = format!("/v1/accounts/{id}");
+    let lease = json!({ "ttl_ms": TTL_MS });
+    let granted = gateway.acquire(&resource, lease.clone()).await;
+    assert_eq!(granted.body["issuer"], service.kind, "{granted:?}");
+    let first = granted.body["fencing_token"].as_str().unwrap();
+    let held = gateway.acquire(&resource, lease).await;
+    held.assert_problem(409, "lock-held");
+    let seen = send(gateway.request(Method::GET, &format!("/v1/leases/{resource}"))).await;
+    assert_eq!(seen.body["lease"]["token"], granted.body["token"]);
+    let renewal = gateway.request(Method::PUT, &format!("/v1/leases/{resource}"));
+    let renewal = renewal.header("fencing-token", first);
+    let renewed = send(renewal.json(&json!({ "ttl_ms": TTL_MS }))).await;
+    assert_eq!(renewed.status, 200, "{renewed:?}");
+    assert_eq!(gateway.write(&account, Some(first), 5).await.status, 200);
+
+    let wait = json!({ "ttl_ms": TTL_MS, "wait_ms": 30_000 });
+    let next = async { gateway.acquire(&resource, wait).await };
+    let release = async { gateway.release(&resource, first).await };
+    let (next, released) = tokio::join!(next, release);
+    assert_eq!((next.status.as_u16(), released.status.as_u16()), (201, 204));
+    assert!(next.body["token"].as_u64() > granted.body["token"].as_u64());
+    let late = gateway.write(&account, Some(first), 666).await;
+    late.assert_problem(412, "fencing-token-stale");
+    let second = next.body["fencing_token"].as_str().unwrap();
+    assert_eq!(gateway.write(&account, Some(second), 7).await.status, 200);
+    assert_eq!(gateway.balance(&id).await, Some(7));
+}
+
+async fn the_operators(service: Service) {
+    let gateway = Gateway::start_on(&service.url).await;
+    let resource = format!("account:{}", fresh("by-url"));
+    let granted = gateway
+        .acquire(&resource, json!({ "ttl_ms": TTL_MS }))
+        .await;
+    assert_eq!(granted.status, 201, "{granted:?}");
+    let lock = ["--lock", &service.url];
+    let database = format!("sqlite:{}", gateway.database().display());
+
+    let seen = object(&[&["inspect"][..], &lock, &[&resource]].concat()).await;
+    assert_eq!(seen["holder"]["token"], granted.body["token"]);
+    let list = [&["list"][..], &lock].concat();
+    let force = ["force-release", &resource, "--store", &database, "--yes"];
+    let force = [&force[..], &lock].concat();
+    for command in [&list, &force] {
+        let name = command[0];
+        if service.lacks.contains(&name) {
+            let refused = run(command).await;
+            let said = String::from_utf8(refused.stderr).unwrap();
+            assert_eq!(refused.status.code(), Some(2), "{said}");
+            let what = format!("{}: {name}", service.kind);
+            assert!(
+                said.contains(&what) && said.contains("not supported"),
+                "{said}"
+            );
+            assert!(!said.contains("down?"), "it is there: {said}");
+            continue;
+        }
+        let told = object(command).await.to_string();
+        let token = granted.body["token"].to_string();
+        assert!(told.contains(&token), "{name}: {told}");
+    }
+}
+
+macro_rules! by_url {
+    ($($module:ident = $service:expr;)+) => {$(
+        mod $module {
+            use super::*;
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn the_scenario_goes_as_told() {
+                the_scenario($service.await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn the_gateway_serves() {
+                the_gateway($service.await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn operators_work_or_are_told_what_it_lacks() {
+                the_operators($service.await).await;
+            }
+        }
+    )+};
+}
+
+by_url! {
+    on_redis = one_redis();
+    on_sentinels = sentinels();
+    on_a_cluster = cluster();
+    on_redlock = redlock();
+    on_zookeeper = one_zookeeper();
+}
