@@ -22,7 +22,7 @@ e2e:
     scripts/test setup build e2e
 
 # The figures against floors and peers: `just bench redis`, the lock service; `just bench store`;
-# `just bench http`, the edge.
+# `just bench http`, the edge; `just bench consensus`, services that ask a majority.
 bench *options:
     cargo run --release -p bench -- {{ options }}
 

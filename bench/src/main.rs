@@ -5,6 +5,7 @@
 //! most are measured in both pinnings.
 #![forbid(unsafe_code)]
 
+mod consensus;
 mod figure;
 mod http;
 mod monotonic;
@@ -42,6 +43,8 @@ enum What {
     Store(Options),
     /// The layer around an HTTP handler, and the signature of a token; no server is needed.
     Http(Options),
+    /// Lock services that ask a majority, on servers that are started for them.
+    Consensus(Options),
     /// One process of a contest; started by the bench itself.
     #[command(hide = true)]
     Player { job: String },
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         What::Redis(options) => measure(redis::FIGURES, &options),
         What::Store(options) => measure(store::FIGURES, &options),
         What::Http(options) => measure(http::FIGURES, &options),
+        What::Consensus(options) => measure(consensus::FIGURES, &options),
         What::Player { job } => redis::play(&job).map(|()| true),
     };
     match done {

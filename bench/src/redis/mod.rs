@@ -11,7 +11,7 @@ mod rslock;
 mod server;
 mod throughput;
 
-pub(crate) use self::contest::play;
+pub(crate) use self::{contest::play, server::Server};
 use crate::{
     figure::{
         Figure,

@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use crate::{figure::BoxError, pinning::Pinning};
 
 /// A `redis-server` on the core of the server, without persistence. Killed when it is dropped.
-pub(super) struct Server {
+pub(crate) struct Server {
     url: String,
     process: Child,
     _directory: TempDir,
@@ -26,7 +26,7 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts an empty server; it accepts connections when this returns.
-    pub(super) async fn start(pinning: Pinning) -> Result<Self, BoxError> {
+    pub(crate) async fn start(pinning: Pinning) -> Result<Self, BoxError> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let directory = tempfile::tempdir()?;
         pinning.pin_for_server()?;
@@ -46,12 +46,12 @@ impl Server {
         Ok(server)
     }
 
-    pub(super) fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
     /// A connection with nothing on it that costs time.
-    pub(super) async fn connect(&self) -> RedisResult<MultiplexedConnection> {
+    pub(crate) async fn connect(&self) -> RedisResult<MultiplexedConnection> {
         connect(&self.url, None::<fn(PushInfo) -> Result<(), SendError>>).await
     }
 
