@@ -17,6 +17,20 @@ impl Address {
         &self.0
     }
 
+    /// Scheme and servers of a URL that names several, if all of them are `host:port`.
+    fn servers(&self) -> Option<(&str, &str)> {
+        let (scheme, rest) = self.0.split_once("://")?;
+        let authority = rest.split(['/', '?', '#']).next()?;
+        let servers = authority.rsplit('@').next()?;
+        let is_plain = |server: &str| {
+            server.rsplit_once(':').is_some_and(|(host, port)| {
+                let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
+                host.bytes().all(plain) && port.parse::<u16>().is_ok()
+            })
+        };
+        (servers.contains(',') && servers.split(',').all(is_plain)).then_some((scheme, servers))
+    }
+
     /// What stands before the first colon.
     pub(crate) fn scheme(&self) -> &str {
         self.0.split(':').next().unwrap_or_default()
@@ -36,7 +50,10 @@ impl FromStr for Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Ok(url) = Url::parse(&self.0) else {
-            return f.write_str("(not a URL)");
+            return match self.servers() {
+                Some((scheme, servers)) => write!(f, "{scheme}://{servers}"),
+                None => f.write_str("(not a URL)"),
+            };
         };
         write!(f, "{}:", url.scheme())?;
         if let Some(host) = url.host_str() {
@@ -72,6 +89,10 @@ mod tests {
             "postgres://me:hunter2@",
             "hunter2",
             "postgres://me:hunter2@host:notaport/app",
+            "redlock+redis://me:hunter2@a:1,b:2?x=hunter2",
+            "redis+cluster://me:hunter2,hunter2:1@a:1,b:2",
+            "redis+cluster://me:hunter2,b:2",
+            "redis+cluster://a:hunter2,hunter2:2/x@b:2",
         ] {
             assert!(!shown(secret).contains("hunter2"), "{}", shown(secret));
         }
@@ -82,5 +103,6 @@ mod tests {
         assert!(shown("redis://u:p@127.0.0.1:6379/2").starts_with("redis://127.0.0.1:6379/2 "));
         assert!(shown("sqlite:accounts.db").starts_with("sqlite:accounts.db "));
         assert!(shown("memory:").starts_with("memory: "));
+        assert!(shown("redis+cluster://u:p@a:1,b:2/0").starts_with("redis+cluster://a:1,b:2 "));
     }
 }

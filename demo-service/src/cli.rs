@@ -4,6 +4,7 @@ mod admin_token;
 mod config_file;
 mod duration;
 mod operator;
+mod redlock;
 mod serve;
 mod settings;
 
@@ -19,6 +20,7 @@ pub(crate) use self::{
         Consent, DatabaseKind, ForceReleaseArgs, InspectArgs, IssuerName, ListArgs, MigrateArgs,
         Migrations, ResetArgs, SealArgs,
     },
+    redlock::{ProvisionArgs, Redlock, RedlockNodeArgs, RedlockNodesArgs},
     serve::{ServeArgs, SigningArgs},
 };
 use crate::{
@@ -118,6 +120,9 @@ pub(crate) enum Command {
     /// of neither, or if a transaction that is open keeps a mark: what to do is said.
     #[command(after_help = operator::MIGRATE)]
     Migrate(MigrateArgs),
+    /// The nodes of a Redlock lock service: bring them into service, and take them out.
+    #[command(subcommand)]
+    Redlock(Redlock),
     /// Draw what `scenario --record` or the live page has saved: both acts, as SVG on stdout.
     Draw {
         /// The file

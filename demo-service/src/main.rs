@@ -58,6 +58,7 @@ fn run(command: Command) -> ExitCode {
         Command::ResetHighWater(args) => finish(quietly(operator::reset_high_water(args))),
         Command::Seal(args) => finish(quietly(operator::seal(args))),
         Command::Migrate(args) => finish(quietly(operator::migrate(args))),
+        Command::Redlock(command) => finish(quietly(operator::redlock(command))),
         Command::Openapi => {
             let document = gateway::document(true).to_pretty_json();
             finish(

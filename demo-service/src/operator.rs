@@ -4,6 +4,7 @@ mod consent;
 mod locks;
 mod migrate;
 mod progress;
+mod redlock;
 mod store;
 
 use fenced_store::{
@@ -15,6 +16,7 @@ use serde_json::json;
 pub(crate) use self::{
     locks::{force_release, inspect, list},
     migrate::migrate,
+    redlock::redlock,
 };
 use self::{
     progress::Progress,

@@ -28,6 +28,7 @@ mod operator_commands;
 mod operators;
 mod preconditions;
 mod readme;
+mod redlock;
 mod request_ids;
 mod scenario;
 mod settings;

@@ -1,0 +1,74 @@
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use lock_core::{FencingToken, Ttl};
+
+use super::{Consent, duration};
+use crate::address::Address;
+
+/// What operators ask of the nodes of a Redlock lock service.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Redlock {
+    /// Tell what each node is. Exit code 1 if fewer than a majority serve.
+    Status(RedlockNodesArgs),
+    /// Bring new nodes into service, all of them at once.
+    ///
+    /// If all of them serve already, nothing is done. Exit code 1 if one of them is neither new nor
+    /// prepared: if it serves, heal the others instead. If most have lost their state, empty all
+    /// and provision them --above the greatest mark of the stores.
+    Provision(ProvisionArgs),
+    /// Take a node in that lost its state, or is new among nodes that serve.
+    ///
+    /// What it still has is deleted, its counters are made anew from the others as they are asked
+    /// for, and it grants no lease before the longest one is over. Exit code 1 if it is retired, or
+    /// too few others know what was issued.
+    Heal(RedlockNodeArgs),
+    /// Take a node out of service for good.
+    ///
+    /// To replace it: retire it, heal the new node under a URL that names it instead, and then hand
+    /// out that URL.
+    Retire(RedlockNodeArgs),
+}
+
+/// Which nodes there are.
+#[derive(Args, Debug)]
+pub(crate) struct RedlockNodesArgs {
+    /// Lock service: `redlock+redis://[user:password@]HOST:PORT,HOST:PORT,HOST:PORT[/DB]`
+    #[arg(id = "lock", long, value_name = "URL")]
+    #[arg(env = "PALISADE_LOCK", hide_env_values = true)]
+    pub(crate) address: Address,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What brings nodes into service.
+#[derive(Args, Debug)]
+pub(crate) struct ProvisionArgs {
+    #[command(flatten)]
+    pub(crate) nodes: RedlockNodesArgs,
+    /// The longest lease that may be asked for, and for how long a healed node grants none
+    #[arg(long, default_value = "60s", value_parser = ttl, value_name = "DURATION")]
+    pub(crate) longest_ttl: Ttl,
+    /// The greatest token that any store has seen, if these nodes or others have issued some
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) above: Option<FencingToken>,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
+}
+
+/// One of the nodes.
+#[derive(Args, Debug)]
+pub(crate) struct RedlockNodeArgs {
+    #[command(flatten)]
+    pub(crate) nodes: RedlockNodesArgs,
+    /// The node, as the URL has it: HOST:PORT
+    pub(crate) node: String,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
+}
+
+fn ttl(text: &str) -> Result<Ttl, String> {
+    let time: Duration = duration(text)?;
+    Ttl::new(time).map_err(|error| error.to_string())
+}

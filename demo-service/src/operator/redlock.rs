@@ -1,0 +1,104 @@
+//! What operators do to the nodes of a Redlock lock service.
+
+use std::sync::Arc;
+
+use lock_core::{
+    Error, ErrorKind, SystemClock,
+    redlock::{RedlockNodes, RedlockOptions},
+};
+use serde_json::json;
+
+use super::consent;
+use crate::{
+    cli::{ProvisionArgs, Redlock, RedlockNodeArgs, RedlockNodesArgs},
+    console::Console,
+    failure::Failure,
+};
+
+/// Does what was asked for, and tells what the nodes are then.
+pub(crate) async fn redlock(command: Redlock) -> Result<(), Failure> {
+    match command {
+        Redlock::Status(args) => {
+            let nodes = open(&args)?;
+            let serving = tell(&nodes, args.json).await;
+            let (serving, all) = serving;
+            if serving <= all / 2 {
+                let why = format!("{serving} of {all} nodes serve: no lock is granted");
+                return Err(Failure::NotAsTold(why));
+            }
+            Ok(())
+        }
+        Redlock::Provision(args) => provision(args).await,
+        Redlock::Heal(args) => {
+            let what = format!(
+                "{} is taken in anew. WHAT IT STILL HAS OF LEASES AND COUNTERS IS DELETED.",
+                args.node
+            );
+            let nodes = agreed(&args, what).await?;
+            nodes.heal(&args.node).await.map_err(failed)?;
+            tell(&nodes, args.nodes.json).await;
+            Ok(())
+        }
+        Redlock::Retire(args) => {
+            let what = format!("{} is out of service from now on, FOR GOOD.", args.node);
+            let nodes = agreed(&args, what).await?;
+            nodes.retire(&args.node).await.map_err(failed)?;
+            tell(&nodes, args.nodes.json).await;
+            Ok(())
+        }
+    }
+}
+
+async fn provision(args: ProvisionArgs) -> Result<(), Failure> {
+    let nodes = open(&args.nodes)?;
+    let what =
+        "These nodes begin to issue tokens. THEY MUST BE NEW: nodes that have issued tokens \
+                and lost them would issue them again, unless they begin --above all of them."
+            .to_owned();
+    consent::ask(args.consent, what, "provision").await?;
+    let provisioned = nodes.provision(args.longest_ttl, args.above).await;
+    provisioned.map_err(failed)?;
+    tell(&nodes, args.nodes.json).await;
+    Ok(())
+}
+
+async fn agreed(args: &RedlockNodeArgs, what: String) -> Result<RedlockNodes, Failure> {
+    let nodes = open(&args.nodes)?;
+    consent::ask(args.consent, what, &args.node).await?;
+    Ok(nodes)
+}
+
+fn open(args: &RedlockNodesArgs) -> Result<RedlockNodes, Failure> {
+    let options = RedlockOptions::default();
+    RedlockNodes::new(args.address.secret(), options, Arc::new(SystemClock)).map_err(failed)
+}
+
+/// How many serve, and how many there are.
+async fn tell(nodes: &RedlockNodes, as_json: bool) -> (usize, usize) {
+    let status = nodes.status().await;
+    let serving = status.iter().filter(|node| node.state.serves()).count();
+    if as_json {
+        let nodes = status.iter().map(|node| {
+            json!({
+                "address": node.address,
+                "state": node.state.word(),
+                "serves": node.state.serves(),
+                "detail": node.state.to_string(),
+            })
+        });
+        Console::Stdout.line(json!({ "nodes": nodes.collect::<Vec<_>>() }));
+    } else {
+        for node in &status {
+            Console::Stdout.line(format!("{}: {}", node.address, node.state));
+        }
+    }
+    (serving, status.len())
+}
+
+fn failed(error: Error) -> Failure {
+    match error.kind() {
+        ErrorKind::InvalidInput | ErrorKind::Unsupported => Failure::Usage(error.to_string()),
+        ErrorKind::Unavailable => Failure::ServerLost(error.to_string()),
+        _ => Failure::NotAsTold(error.to_string()),
+    }
+}

@@ -1,0 +1,117 @@
+//! Operators bring the nodes of a Redlock service into service and take them out, and the scenario
+//! and the gateway run on them.
+
+use std::process::{Command, Output};
+
+use e2e::{servers::RedlockServers, warden::workspace_binary};
+use serde_json::{Value, json};
+
+use crate::gateway::Gateway;
+
+async fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new(workspace_binary("demo-service").unwrap());
+    command
+        .env_remove("PALISADE_LOCK")
+        .env_remove("PALISADE_STORE")
+        .env_remove("RUST_LOG")
+        .args(arguments);
+    let output = tokio::task::spawn_blocking(move || command.output());
+    output.await.unwrap().unwrap()
+}
+
+/// A subcommand of `redlock`: its exit code, and what it says the nodes are.
+async fn redlock(arguments: &[&str]) -> (Option<i32>, Vec<String>) {
+    let output = run(&[&["redlock"], arguments, &["--json"]].concat()).await;
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let nodes = told["nodes"].as_array().into_iter().flatten();
+    let states = nodes.map(|node| node["state"].as_str().unwrap().to_owned());
+    (output.status.code(), states.collect())
+}
+
+fn with_lock<'a>(words: &[&'a str], url: &'a str) -> Vec<&'a str> {
+    [words, &["--lock", url]].concat()
+}
+
+#[tokio::test]
+async fn nodes_are_provisioned_healed_and_retired_from_the_command_line() {
+    let servers = RedlockServers::start(3).await;
+    let url = servers.url();
+    let all = |state: &str| vec![state.to_owned(); 3];
+    assert_eq!(
+        redlock(&with_lock(&["status"], &url)).await,
+        (Some(1), all("uninitialised"))
+    );
+    let unsure = run(&with_lock(&["redlock", "provision"], &url)).await;
+    assert_eq!(unsure.status.code(), Some(2), "{unsure:?}");
+    assert_eq!(
+        redlock(&with_lock(&["status"], &url)).await.1,
+        all("uninitialised")
+    );
+    let provision = with_lock(&["provision", "--yes", "--longest-ttl", "2s"], &url);
+    assert_eq!(redlock(&provision).await, (Some(0), all("serving")));
+    assert_eq!(redlock(&provision).await, (Some(0), all("serving")));
+
+    let node = servers.nodes()[1].address();
+    servers.nodes()[1].restart_empty().await;
+    let (code, states) = redlock(&with_lock(&["status"], &url)).await;
+    assert_eq!((code, states[1].as_str()), (Some(0), "uninitialised"));
+    assert_eq!(redlock(&provision).await.0, Some(1), "some serve");
+    let (code, states) = redlock(&with_lock(&["heal", "--yes", node], &url)).await;
+    assert_eq!((code, states[1].as_str()), (Some(0), "healing"));
+    let (code, states) = redlock(&with_lock(&["retire", "--yes", node], &url)).await;
+    assert_eq!((code, states[1].as_str()), (Some(0), "retired"));
+    assert_eq!(
+        redlock(&with_lock(&["heal", "--yes", node], &url)).await.0,
+        Some(1)
+    );
+
+    assert_eq!(
+        redlock(&with_lock(&["heal", "--yes", "127.0.0.1:1"], &url))
+            .await
+            .0,
+        Some(2)
+    );
+    let two = url.rsplit_once(',').unwrap().0;
+    assert_eq!(redlock(&["status", "--lock", two]).await.0, Some(2));
+    let words = run(&with_lock(&["redlock", "status"], &url)).await;
+    let words = String::from_utf8(words.stdout).unwrap();
+    assert!(words.contains(&format!("{node}: retired\n")), "{words}");
+    servers.nodes()[1].kill().await;
+    assert_eq!(
+        redlock(&with_lock(&["heal", "--yes", node], &url)).await.0,
+        Some(3)
+    );
+}
+
+#[tokio::test]
+async fn the_scenario_and_the_gateway_run_on_redlock() {
+    let servers = RedlockServers::start(3).await;
+    let url = servers.url();
+    let early = run(&["scenario", "--lock", &url, "--quiet"]).await;
+    assert_eq!(early.status.code(), Some(3), "{early:?}");
+    let told = String::from_utf8(early.stderr).unwrap();
+    assert!(told.contains("provision"), "{told}");
+    assert_eq!(
+        redlock(&["provision", "--yes", "--lock", &url]).await.0,
+        Some(0)
+    );
+
+    let played = run(&["scenario", "--lock", &url, "--json"]).await;
+    assert_eq!(played.status.code(), Some(0), "{played:?}");
+
+    let gateway = Gateway::start_on(&url).await;
+    let body = json!({ "ttl_ms": 60_000, "metadata": "worker 7" });
+    let granted = gateway.acquire("account:1", body).await;
+    let token = granted.body["fencing_token"].as_str().unwrap();
+    let written = gateway.write("/v1/accounts/1", Some(token), 5).await;
+    assert!(written.status.is_success(), "{written:?}");
+    let inspected = run(&["inspect", "--lock", &url, "account:1"]).await;
+    let inspected = String::from_utf8(inspected.stdout).unwrap();
+    assert!(inspected.contains("(worker 7), token "), "{inspected}");
+    let listed = run(&["list", "--lock", &url]).await;
+    let told = String::from_utf8(listed.stderr).unwrap();
+    assert!(
+        !listed.status.success() && told.contains("not supported"),
+        "{told}"
+    );
+}
