@@ -26,6 +26,7 @@
 mod connection;
 mod fault;
 mod frames;
+mod lossy;
 mod trap;
 
 use std::{
@@ -43,7 +44,11 @@ use self::{
     fault::Flow,
     trap::{Place, Traps},
 };
-pub use self::{fault::Fault, trap::Trap};
+pub use self::{
+    fault::Fault,
+    lossy::{Losses, LossyProxy},
+    trap::Trap,
+};
 
 /// A proxy in front of one server. It ends, with its connections, when it is dropped.
 #[derive(Debug)]

@@ -54,6 +54,8 @@ end
 
 if tonumber(ARGV[6]) > tonumber(longest) then return {"too_long", longest} end
 if state == "h" then
+  -- Healed while it is quiet, it is of use as soon as that is over.
+  if redis.call("EXISTS", KEYS[2]) == 0 then return {"to_heal", life} end
   -- It may have forgotten a lease: until the longest one is over it grants none.
   local time = redis.call("TIME")
   local since = life:match("^%d+") / 1000

@@ -1,0 +1,101 @@
+//! A proxy that skips single requests of scripts, so that a node misses them, or answers them with
+//! an error although they were run. The connection lives on.
+
+use std::{io, net::SocketAddr};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+
+use super::frames::Frames;
+
+/// A proxy in front of one Redis server. It ends, with its connections, when it is dropped.
+#[derive(Debug)]
+pub struct LossyProxy {
+    address: SocketAddr,
+    _tasks: JoinSet<()>,
+}
+
+/// The parts of all requests that are lost, from 0 to 1.
+#[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a request gets lost on its way or on its way back"
+)]
+pub struct Losses {
+    /// They never come in.
+    pub requests: f64,
+    /// They are run, and their answers are lost.
+    pub answers: f64,
+}
+
+/// What a request that was lost is answered: nothing that says whether it was run.
+const LOST: &[u8] = b"-BUSY lost\r\n";
+
+impl LossyProxy {
+    /// Starts a proxy in front of the server at `address`, such as `127.0.0.1:6379`.
+    ///
+    /// # Panics
+    /// If it is no address, or no port is free.
+    pub async fn start(address: &str, losses: Losses) -> Self {
+        let target: SocketAddr = address.parse().expect("an address and a port");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it listens");
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((client, _)) = listener.accept().await {
+                connections.spawn(async move { carry(client, target, losses).await.is_ok() });
+            }
+        });
+        Self {
+            address,
+            _tasks: tasks,
+        }
+    }
+
+    /// Host and port.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// One request and its answer after the other.
+async fn carry(mut client: TcpStream, target: SocketAddr, losses: Losses) -> io::Result<()> {
+    let mut server = TcpStream::connect(target).await?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let (mut requests, mut answers) = (Frames::default(), Frames::default());
+    loop {
+        let request = next(&mut requests, &mut client).await?;
+        let is_script = request.windows(7).any(|word| word == b"EVALSHA");
+        let dice: f64 = if is_script { rand::random() } else { 1.0 };
+        if dice < losses.requests {
+            client.write_all(LOST).await?;
+            continue;
+        }
+        server.write_all(&request).await?;
+        let answer = next(&mut answers, &mut server).await?;
+        if dice < losses.requests + losses.answers {
+            client.write_all(LOST).await?;
+        } else {
+            client.write_all(&answer).await?;
+        }
+    }
+}
+
+async fn next(frames: &mut Frames, from: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut buffer = [0; 4096];
+    loop {
+        if let Some(message) = frames.next() {
+            return Ok(message);
+        }
+        match from.read(&mut buffer).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => frames.extend(&buffer[..read]),
+        }
+    }
+}

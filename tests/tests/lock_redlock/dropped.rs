@@ -1,0 +1,68 @@
+//! An acquire that is dropped at any await leaves no lease on any node.
+
+use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
+
+use e2e::{
+    observer::{Observer, until},
+    servers::RedlockServers,
+};
+use lock_core::{Attempt, LeaseGuard, LockManager, Ttl};
+
+use crate::world::{connect, provisioned};
+
+async fn no_node_has_a_lease(servers: &RedlockServers) {
+    for node in servers.nodes() {
+        let observer = Observer::of(node.url()).await;
+        until("no lease on any node", async || {
+            observer.keys("palisade:redlock:lease:*").await.is_empty()
+        })
+        .await;
+    }
+}
+
+/// Polls an acquire that many times. The guard, if it got that far.
+async fn polled(locks: &LockManager, times: usize) -> Option<LeaseGuard> {
+    let mut acquire = pin!(locks.acquire("r").ttl(Ttl::secs(2)).into_future());
+    let mut polls = 0;
+    poll_fn(|cx| {
+        if polls == times {
+            return Poll::Ready(None);
+        }
+        polls += 1;
+        match acquire.as_mut().poll(cx) {
+            Poll::Ready(guard) => Poll::Ready(Some(guard.unwrap())),
+            Poll::Pending if polls == times => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acquire_that_is_dropped_at_any_await_leaves_no_lease_on_any_node() {
+    for count in [3, 5] {
+        let servers = provisioned(count).await;
+        let locks = connect(&servers).await;
+        let mut times = 1;
+        while polled(&locks, times).await.is_none() {
+            no_node_has_a_lease(&servers).await;
+            times += 1;
+            assert!(times < 1000, "it never completes");
+        }
+        assert!(times > 2, "it has more than one await");
+        no_node_has_a_lease(&servers).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_told_held_or_gives_up_leaves_no_lease_on_any_node() {
+    let servers = provisioned(3).await;
+    let (locks, rival) = (connect(&servers).await, connect(&servers).await);
+    let guard = locks.acquire("r").ttl(Ttl::secs(2)).await.unwrap();
+    let told = rival.try_acquire("r").await.unwrap();
+    assert!(matches!(told, Attempt::Held { .. }), "{told:?}");
+    let late = rival.acquire("r").wait(Duration::from_millis(300)).await;
+    assert!(late.is_err());
+    guard.release().await.unwrap();
+    no_node_has_a_lease(&servers).await;
+}

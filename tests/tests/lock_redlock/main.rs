@@ -1,0 +1,17 @@
+//! Redlock on real servers, and what becomes of its tokens when nodes, clocks and clients fail.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tasks end with the runtime of their test"
+)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod clocks;
+mod dropped;
+mod losses;
+mod naive;
+mod outages;
+mod provisioning;
+mod scripts;
+mod stress;
+mod world;
