@@ -87,6 +87,7 @@ pub async fn waiters_of_a_retired_service_are_told(harness: &impl Harness) {
         }
     }
     assert!(!is_held(&*backend, &resource).await);
+    refuses(&*backend, &resource).await;
 }
 
 /// Clause 21: once it is reinstated every resource goes on, above the floor and all before.
