@@ -163,6 +163,7 @@ async fn backends_claim_the_extensions_that_their_cases_check() {
             Extension::QueueLimit,
             Extension::ForceRelease,
             Extension::List,
+            Extension::Retire,
         ]
     );
 }

@@ -12,6 +12,7 @@ mod elections;
 mod floors;
 mod kazoo;
 mod load;
+mod lost;
 mod outages;
 mod stopped;
 mod world;

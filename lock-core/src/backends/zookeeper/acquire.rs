@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{
     KIND, PATIENCE,
     error::Failure,
+    floors::Floors,
     line::{Identity, Line},
     note::Note,
     place::{Place, Stop, View},
@@ -132,7 +133,7 @@ impl<'a> Acquiring<'a> {
         loop {
             let created = session.create_contender(&prefix, &data);
             let nodes = session.children(&place.directory);
-            let floor = session.stat(&place.floor_path);
+            let floor = Floors::look(&session, &place.floor_path, &service.paths);
             let (created, nodes, floor) = tokio::join!(created, nodes, floor);
             match created {
                 Ok((path, stat)) => {

@@ -13,23 +13,51 @@ use crate::{Error, ErrorKind, FencingToken, InitialToken, Operation, ResourceNam
 /// So many floors are remembered. One that is not costs a round trip.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// No transaction has this number.
-const NOT_READ: i64 = -1;
-
-/// A floor as it was when it was read.
+/// A floor as it was when it was read: that of the resource or that of the service, whichever is
+/// higher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Floor {
     pub(super) value: u64,
-    /// Of its node, to change it.
-    pub(super) version: i32,
-    /// The transaction that has written it: no other floor has the same.
+    /// Whether the service was taken out of service.
+    pub(super) retired: bool,
+    /// The node of the resource.
+    pub(super) own: Version,
+    /// The node of the service.
+    pub(super) service: Version,
+    /// It has been changed by us since.
+    is_old: bool,
+}
+
+/// A node as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    /// To change it.
+    pub(super) number: i32,
+    /// The transaction that has written it: no other node, or data of it, has the same.
     written: i64,
 }
 
+impl Version {
+    const fn of(stat: &Stat) -> Self {
+        Self {
+            number: stat.version,
+            written: stat.mzxid,
+        }
+    }
+}
+
+/// A later look at the nodes that a floor was read from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    own: Option<Stat>,
+    service: Option<Stat>,
+}
+
 impl Floor {
-    /// Whether this is still what the node says, going by a later look at it.
-    pub(super) fn is(&self, stat: Option<Stat>) -> bool {
-        stat.is_some_and(|stat| stat.mzxid == self.written)
+    /// Whether this is still what the nodes say.
+    pub(super) fn is(&self, seen: Seen) -> bool {
+        seen.own.map(|stat| Version::of(&stat)) == Some(self.own)
+            && seen.service.map(|stat| Version::of(&stat)) == Some(self.service)
     }
 
     /// Refuses a floor that must be a mistake.
@@ -40,7 +68,7 @@ impl Floor {
         unix_time: std::time::Duration,
     ) -> Result<(), Error> {
         // At least so many transactions there were.
-        let last = self.value.saturating_add(self.written.unsigned_abs());
+        let last = self.value.saturating_add(self.own.written.unsigned_abs());
         let greatest = initial.greatest_floor(last, unix_time);
         if wanted.get() <= greatest {
             return Ok(());
@@ -87,7 +115,7 @@ impl Floors {
     ) -> Result<Floor, Failure> {
         let remembered = self.all().get(resource).copied();
         match remembered {
-            Some(floor) if floor.written != NOT_READ => Ok(floor),
+            Some(floor) if !floor.is_old && !floor.retired => Ok(floor),
             _ => self.read(session, paths, resource).await,
         }
     }
@@ -101,20 +129,39 @@ impl Floors {
     ) -> Result<Floor, Failure> {
         let path = paths.floor(resource);
         loop {
-            match session.data(&path).await {
-                Ok((data, stat)) => {
-                    let floor = Floor {
-                        value: decode(&data)?,
-                        version: stat.version,
-                        written: stat.mzxid,
-                    };
-                    self.remember(resource, floor);
-                    return Ok(floor);
+            let own = session.data(&path);
+            let service = session.data(paths.service());
+            let (own, service) = tokio::join!(own, service);
+            let ((own, own_stat), (service, service_stat)) = match (own, service) {
+                (Ok(own), Ok(service)) => (own, service),
+                (Err(Failure::NoNode), _) | (_, Err(Failure::NoNode)) => {
+                    self.make(session, paths, resource).await?;
+                    continue;
                 }
-                Err(Failure::NoNode) => self.make(session, paths, resource).await?,
-                Err(failure) => return Err(failure),
-            }
+                (Err(failure), _) | (_, Err(failure)) => return Err(failure),
+            };
+            let service = Standard::decode(&service)?;
+            let floor = Floor {
+                value: std::cmp::max(decode(&own)?, service.floor),
+                retired: service.retired,
+                own: Version::of(&own_stat),
+                service: Version::of(&service_stat),
+                is_old: false,
+            };
+            self.remember(resource, floor);
+            return Ok(floor);
         }
+    }
+
+    /// Looks whether the floor is what it was.
+    pub(super) async fn look(session: &Session, own: &str, paths: &Paths) -> Result<Seen, Failure> {
+        let own = session.stat(own);
+        let service = session.stat(paths.service());
+        let (own, service) = tokio::join!(own, service);
+        Ok(Seen {
+            own: own?,
+            service: service?,
+        })
     }
 
     /// Makes what a resource needs: its floor, no lower than it is known to have been, and its lock
@@ -135,16 +182,21 @@ impl Floors {
             .map_or(first, |known| known.value);
         session.create_directory(&paths.line(resource)).await?;
         session.create_directory(paths.floors()).await?;
-        match session.create(&paths.floor(resource), &encode(value)).await {
-            Ok(()) | Err(Failure::NodeExists) => Ok(()),
-            Err(failure) => Err(failure),
-        }
+        Self::make_service(session, paths).await?;
+        unless_there(session.create(&paths.floor(resource), &encode(value)).await)
+    }
+
+    /// Makes the node of the service, below which all others are.
+    pub(super) async fn make_service(session: &Session, paths: &Paths) -> Result<(), Failure> {
+        session.create_directory(paths.floors()).await?;
+        let first = Standard::default().encode();
+        unless_there(session.create(paths.service(), &first).await)
     }
 
     /// The node was changed by us: its floor is known, its version is not.
     pub(super) fn forget_version(&self, resource: &ResourceName) {
         if let Some(floor) = self.all().get_mut(resource) {
-            floor.written = NOT_READ;
+            floor.is_old = true;
         }
     }
 
@@ -164,11 +216,64 @@ impl Floors {
     }
 }
 
+/// What the node of the service says: `FLOOR`, or `FLOOR retired`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Standard {
+    /// No resource has a lower one.
+    pub(super) floor: u64,
+    pub(super) retired: bool,
+}
+
+const RETIRED: &str = " retired";
+
+impl Standard {
+    pub(super) fn encode(self) -> Vec<u8> {
+        let retired = if self.retired { RETIRED } else { "" };
+        format!("{}{retired}", self.floor).into_bytes()
+    }
+
+    pub(super) fn decode(data: &[u8]) -> Result<Self, Failure> {
+        let (floor, retired) = match data.strip_suffix(RETIRED.as_bytes()) {
+            Some(floor) => (floor, true),
+            None => (data, false),
+        };
+        Ok(Self {
+            floor: decode(floor)?,
+            retired,
+        })
+    }
+}
+
+fn unless_there(created: Result<(), Failure>) -> Result<(), Failure> {
+    match created {
+        Ok(()) | Err(Failure::NodeExists) => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
 pub(super) fn encode(floor: u64) -> Vec<u8> {
     floor.to_string().into_bytes()
 }
 
-fn decode(data: &[u8]) -> Result<u64, Failure> {
+pub(super) fn decode(data: &[u8]) -> Result<u64, Failure> {
     let number = str::from_utf8(data).ok().and_then(|text| text.parse().ok());
     number.ok_or(Failure::FloorBroken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_service_is_what_was_written() {
+        for floor in [0, 7, u64::MAX] {
+            for retired in [false, true] {
+                let standard = Standard { floor, retired };
+                assert_eq!(Standard::decode(&standard.encode()).unwrap(), standard);
+            }
+        }
+        for broken in ["", " retired", "-1", "7 ", "7 retired "] {
+            assert!(Standard::decode(broken.as_bytes()).is_err(), "{broken:?}");
+        }
+    }
 }

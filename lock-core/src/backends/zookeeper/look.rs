@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// So many resources are looked at at once.
-const AT_ONCE: usize = 32;
+pub(super) const AT_ONCE: usize = 32;
 
 /// How often a lease is tried to be ended whose holder keeps changing it.
 const FORCE_ATTEMPTS: u32 = 20;
@@ -119,12 +119,16 @@ impl Service {
             }
             let floor = self.floors.read(&session, &self.paths, resource).await;
             let floor = floor.map_err(failed)?;
+            if floor.retired {
+                return Err(Error::new(ErrorKind::Retired, operation, KIND));
+            }
             let lifted = floor.value.saturating_add(1);
             let revocation = floors::token(lifted, first.created, operation)?;
             let (path, lifted) = (self.paths.floor(resource), floors::encode(lifted));
             let changes = [
                 Change::Delete(&first.path, first.version),
-                Change::Set(&path, &lifted, floor.version),
+                Change::Check(self.paths.service(), floor.service.number),
+                Change::Set(&path, &lifted, floor.own.number),
             ];
             match session.together(&changes).await {
                 Ok(()) => {

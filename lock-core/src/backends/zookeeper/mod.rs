@@ -8,6 +8,7 @@
 //! | `locks/NAME` | persistent | none | the lock directory of a resource |
 //! | `locks/NAME/_c_UUID-lock-N` | ephemeral, sequential | who, for how long | a place in line |
 //! | `floors/NAME` | persistent | a number | the floor of its tokens |
+//! | `service` | persistent | a number | the floor of all tokens, and whether it is retired |
 //!
 //! NAME is the resource, with `/` as `%2F` and `%` as `%25`. A resource that was locked once leaves
 //! two small nodes for ever; deleting those of an idle resource loses its floor and nothing else.
@@ -33,6 +34,9 @@
 //! makes no difference to tokens that began at zero. After a floor near the clock was asked for, as
 //! when a lock service that counted from the clock was replaced, elections may take the tokens
 //! further ahead of the clock than a store takes for plausible: give it a bound of its own.
+//!
+//! The service as a whole has a floor of its own, which no resource is below, and the word that it
+//! is retired: both are looked at with the floor of the resource, in the same way.
 //!
 //! # Leases
 //! One session per [`ZooKeeperBackend`] owns all its nodes. Within it, each lease has a ttl of its
@@ -79,6 +83,7 @@ mod place;
 mod service;
 mod service_url;
 mod session;
+mod standing;
 mod table;
 mod upkeep;
 

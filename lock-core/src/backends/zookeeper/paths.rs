@@ -12,6 +12,7 @@ const RESERVED: &AsciiSet = &percent_encoding::CONTROLS.add(b'/').add(b'%');
 pub(super) struct Paths {
     locks: String,
     floors: String,
+    service: String,
 }
 
 impl Paths {
@@ -20,6 +21,7 @@ impl Paths {
         Self {
             locks: format!("{chroot}/{prefix}/locks"),
             floors: format!("{chroot}/{prefix}/floors"),
+            service: format!("{chroot}/{prefix}/service"),
         }
     }
 
@@ -31,6 +33,11 @@ impl Paths {
     /// The directory of all floors.
     pub(super) fn floors(&self) -> &str {
         &self.floors
+    }
+
+    /// The node of the service as a whole.
+    pub(super) fn service(&self) -> &str {
+        &self.service
     }
 
     /// The lock directory of a resource.

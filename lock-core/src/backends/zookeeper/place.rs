@@ -8,7 +8,7 @@ use super::{
     KIND,
     acquire::{Acquiring, released},
     error::Failure,
-    floors::{self, Floor},
+    floors::{self, Floor, Floors, Seen},
     line::{Identity, Line},
     note::Note,
     service::Service,
@@ -78,11 +78,11 @@ pub(super) struct Place<'a> {
 pub(super) struct View {
     line: Line,
     own: Option<Stat>,
-    floor: Option<Stat>,
+    floor: Seen,
 }
 
 impl View {
-    pub(super) fn new(nodes: Vec<String>, own: Option<Stat>, floor: Option<Stat>) -> Self {
+    pub(super) fn new(nodes: Vec<String>, own: Option<Stat>, floor: Seen) -> Self {
         Self {
             line: Line::new(nodes),
             own,
@@ -139,11 +139,11 @@ impl<'a> Place<'a> {
     async fn look(&self) -> Result<View, Failure> {
         let nodes = self.session.children(&self.directory);
         let own = self.session.stat(&self.path);
-        let floor = self.session.stat(&self.floor_path);
+        let floor = Floors::look(&self.session, &self.floor_path, &self.service.paths);
         let (nodes, own, floor) = tokio::join!(nodes, own, floor);
         match nodes {
             Ok(nodes) => Ok(View::new(nodes, own?, floor?)),
-            Err(Failure::NoNode) => Ok(View::new(Vec::new(), None, None)),
+            Err(Failure::NoNode) => Ok(View::new(Vec::new(), None, floor?)),
             Err(failure) => Err(failure),
         }
     }
@@ -292,8 +292,15 @@ impl Acquiring<'_> {
         let (service, ttl) = (self.service, self.request.ttl.get());
         let mut token = floors::token(place.note.floor, own.czxid, Operation::Acquire)?;
         let is_enough = self.request.floor.is_none_or(|wanted| wanted <= token);
-        if !is_enough || !floor.is(seen.floor) {
-            token = self.bind(&mut place, own).await?;
+        if !is_enough || floor.retired || !floor.is(seen.floor) {
+            token = match self.bind(&mut place, own).await? {
+                Some(token) => token,
+                None => {
+                    place.leave().await?;
+                    let error = Error::new(ErrorKind::Retired, Operation::Acquire, KIND);
+                    return Err(error.into());
+                }
+            };
         } else if service.clock.now().since(place.written) > ttl / 4 {
             // It has waited for so long that little is left of what others grant it.
             let now = service.clock.now();
@@ -309,7 +316,12 @@ impl Acquiring<'_> {
 
     /// Writes the floor that counts into the node, and a higher one if that is asked for: in one
     /// step with a look whether the node is still there. Who has lost its lease cannot do it.
-    async fn bind(&mut self, place: &mut Place<'_>, own: Stat) -> Result<FencingToken, Stop> {
+    /// `None`: the service was taken out of service.
+    async fn bind(
+        &mut self,
+        place: &mut Place<'_>,
+        own: Stat,
+    ) -> Result<Option<FencingToken>, Stop> {
         let (service, resource) = (self.service, &self.request.attempt.resource);
         let wanted = self.request.floor.map_or(0, FencingToken::get);
         let least = wanted.saturating_sub(own.czxid.unsigned_abs());
@@ -318,21 +330,30 @@ impl Acquiring<'_> {
             let session = Arc::clone(&place.session);
             let floor = service.floors.read(&session, &service.paths, resource);
             let floor = floor.await?;
+            if floor.retired {
+                return Ok(None);
+            }
             place.note.floor = cmp::max(floor.value, least);
             let token = floors::token(place.note.floor, own.czxid, Operation::Acquire)?;
             let written = service.clock.now();
             let (note, raised) = (place.note.encode(), floors::encode(place.note.floor));
-            let lift = if place.note.floor > floor.value {
-                Change::Set(&place.floor_path, &raised, floor.version)
-            } else {
-                Change::Check(&place.floor_path, floor.version)
-            };
-            let changes = [Change::Set(&place.path, &note, version), lift];
+            let is_raised = place.note.floor > floor.value;
+            let changes = [
+                Change::Set(&place.path, &note, version),
+                Change::Check(service.paths.service(), floor.service.number),
+                if is_raised {
+                    Change::Set(&place.floor_path, &raised, floor.own.number)
+                } else {
+                    Change::Check(&place.floor_path, floor.own.number)
+                },
+            ];
             match session.together(&changes).await {
                 Ok(()) => {
                     place.written = written;
-                    service.floors.forget_version(resource);
-                    return Ok(token);
+                    if is_raised {
+                        service.floors.forget_version(resource);
+                    }
+                    return Ok(Some(token));
                 }
                 Err(Failure::BadVersion | Failure::NoNode) => {}
                 Err(failure) => self.bear(failure)?,

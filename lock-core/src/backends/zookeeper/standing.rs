@@ -1,0 +1,139 @@
+//! The service as a whole: whether it grants, and what it has issued.
+
+use futures_util::future::try_join_all;
+
+use super::{
+    KIND,
+    error::Failure,
+    floors::{self, Floors, Standard},
+    look::AT_ONCE,
+    paths,
+    service::Service,
+    session::Session,
+};
+use crate::{Error, ErrorKind, FencingToken, Operation, ResourceName, Standing};
+
+impl Service {
+    pub(super) async fn standing(&self) -> Result<Standing, Error> {
+        let operation = Operation::Standing;
+        let session = self.session(operation, self.clock.now()).await?;
+        let standing = self.stands(&session).await;
+        standing.map_err(|failure| failure.into_error(operation))
+    }
+
+    pub(super) async fn retire(&self) -> Result<Standing, Error> {
+        self.change(Operation::Retire, |present, _| {
+            Ok(Standard {
+                retired: true,
+                ..present
+            })
+        })
+        .await
+    }
+
+    pub(super) async fn reinstate(&self, floor: FencingToken) -> Result<Standing, Error> {
+        self.change(Operation::Reinstate, |present, last| {
+            let last = last.map_or(0, FencingToken::get);
+            let initial = self.floors.initial();
+            let greatest = initial.greatest_floor(last, self.clock.unix_time());
+            if floor.get() > greatest {
+                let error = Error::new(ErrorKind::FloorImplausible, Operation::Reinstate, KIND);
+                return Err(error.because(format!("at most {greatest} is plausible now")));
+            }
+            Ok(Standard {
+                floor: std::cmp::max(present.floor, floor.get()),
+                retired: false,
+            })
+        })
+        .await
+    }
+
+    /// Changes what the node of the service says, and tells what is so from then on: what is asked
+    /// behind a change in one session shows it, and all that was granted before.
+    async fn change(
+        &self,
+        operation: Operation,
+        to: impl Fn(Standard, Option<FencingToken>) -> Result<Standard, Error>,
+    ) -> Result<Standing, Error> {
+        let failed = |failure: Failure| failure.into_error(operation);
+        let session = self.session(operation, self.clock.now()).await?;
+        let path = self.paths.service();
+        loop {
+            let (data, stat) = match session.data(path).await {
+                Err(Failure::NoNode) => {
+                    let made = Floors::make_service(&session, &self.paths).await;
+                    made.map_err(failed)?;
+                    continue;
+                }
+                read => read.map_err(failed)?,
+            };
+            let present = Standard::decode(&data).map_err(failed)?;
+            let last = self.stands(&session).await.map_err(failed)?.last;
+            let next = to(present, last)?;
+            if next != present {
+                let written = session.set_data(path, &next.encode(), Some(stat.version));
+                match written.await {
+                    Err(Failure::BadVersion | Failure::NoNode) => continue,
+                    written => written.map_err(failed)?,
+                };
+            }
+            return self.stands(&session).await.map_err(failed);
+        }
+    }
+
+    async fn stands(&self, session: &Session) -> Result<Standing, Failure> {
+        let synced = session.sync(self.paths.locks());
+        let service = session.data(self.paths.service());
+        let directories = session.children(self.paths.locks());
+        let (_, service, directories) = tokio::join!(synced, service, directories);
+        let service = match service {
+            Ok((data, _)) => Standard::decode(&data)?,
+            Err(Failure::NoNode) => Standard::default(),
+            Err(failure) => return Err(failure),
+        };
+        let directories = match directories {
+            Err(Failure::NoNode) => Vec::new(),
+            directories => directories?,
+        };
+        let resources: Vec<_> = directories
+            .iter()
+            .filter_map(|directory| paths::resource(directory))
+            .collect();
+        let mut last = None;
+        for some in resources.chunks(AT_ONCE) {
+            let looks = some
+                .iter()
+                .map(|resource| self.last_of(session, resource, service.floor));
+            last = try_join_all(looks)
+                .await?
+                .into_iter()
+                .fold(last, std::cmp::max);
+        }
+        Ok(Standing {
+            retired: service.retired,
+            last,
+        })
+    }
+
+    /// No token of a resource is greater: the last change of its line came after all creations.
+    async fn last_of(
+        &self,
+        session: &Session,
+        resource: &ResourceName,
+        least: u64,
+    ) -> Result<Option<FencingToken>, Failure> {
+        let (line, floor) = (self.paths.line(resource), self.paths.floor(resource));
+        let (line, floor) = tokio::join!(session.stat(&line), session.data(&floor));
+        let floor = match floor {
+            Ok((data, _)) => floors::decode(&data)?,
+            Err(Failure::NoNode) => 0,
+            Err(failure) => return Err(failure),
+        };
+        let floor = std::cmp::max(floor, least);
+        let token = line?.and_then(|stat| {
+            let token = floors::token(floor, stat.pzxid, Operation::Standing);
+            token.ok()
+        });
+        Ok(token)
+    }
+}
