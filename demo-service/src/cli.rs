@@ -151,7 +151,8 @@ pub(crate) enum Command {
 /// Where the lock service is.
 #[derive(Args, Debug)]
 pub(crate) struct Lock {
-    /// Lock service: `memory:` or `redis://[user:password@]HOST[:PORT][/DB]`
+    /// Lock service: `memory:`, `redis://[user:password@]HOST[:PORT][/DB]` or
+    /// `etcd://[user:password@]HOST[:PORT],..`
     #[arg(long = "lock", value_name = "URL", default_value = "memory:")]
     #[arg(env = "PALISADE_LOCK", hide_env_values = true)]
     pub(crate) address: Address,

@@ -24,6 +24,8 @@ mod token;
 mod ttl;
 mod wait;
 
+#[cfg(feature = "etcd")]
+pub use self::backends::etcd;
 #[cfg(feature = "memory")]
 pub use self::backends::memory;
 #[cfg(feature = "redis")]

@@ -13,6 +13,7 @@ mod certificates;
 mod cluster;
 mod database;
 mod database_server;
+mod etcd;
 mod mariadb;
 mod pgbouncer;
 mod postgres;
@@ -29,6 +30,7 @@ pub use self::{
     cluster::RedisCluster,
     database::{Databases, TestDatabase},
     database_server::DatabaseServer,
+    etcd::{Etcd, EtcdUser, etcd},
     mariadb::{MARIADB_URL_VARIABLE, MariaDbDatabase, mariadb_database},
     pgbouncer::{PgBouncer, PoolMode},
     postgres::{POSTGRES_URL_VARIABLE, PostgresDatabase, postgres_database},

@@ -37,6 +37,9 @@ pub enum ServerKind {
     PgBouncer,
     /// `chromedriver`, which starts browsers.
     ChromeDriver,
+    /// `etcd`, alone or as a part of a cluster that its arguments name. It speaks TLS only if they
+    /// have `--cert-file`.
+    Etcd,
     /// ZooKeeper, alone or as a part of an ensemble. Its arguments are lines of its configuration,
     /// `myid=N`, and properties of the Java machine, `-D..`.
     ZooKeeper,
@@ -55,6 +58,7 @@ impl ServerKind {
             Self::MariaDb => "mariadb",
             Self::PgBouncer => "pgbouncer",
             Self::ChromeDriver => "chromedriver",
+            Self::Etcd => "etcd",
             Self::ZooKeeper => "zookeeper",
         }
     }
@@ -71,6 +75,7 @@ impl ServerKind {
             Self::MariaDb,
             Self::PgBouncer,
             Self::ChromeDriver,
+            Self::Etcd,
             Self::ZooKeeper,
         ]
         .into_iter()

@@ -6,11 +6,13 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::servers::{
-    Redis, RedisCluster, RedisWithSentinels, RedlockServers, ZooKeeper, redis, zookeeper,
+    Etcd, Redis, RedisCluster, RedisWithSentinels, RedlockServers, ZooKeeper, etcd, redis,
+    zookeeper,
 };
 use lock_core::{
     Clock, Extension, FencingToken, InitialToken, LockBackend, SystemClock, Ttl,
     conformance::Harness,
+    etcd::{EtcdBackend, EtcdOptions},
     memory::MemoryBackend,
     redis::{RedisBackend, RedisOptions},
     redlock::{RedlockBackend, RedlockOptions},
@@ -139,6 +141,55 @@ async fn zookeeper_at(url: &str, initial: InitialToken) -> RealTime {
     RealTime(Arc::new(backend.unwrap()))
 }
 
+/// etcd counts whole seconds, and looks twice a second which leases have ended.
+struct Seconds {
+    backend: Arc<dyn LockBackend>,
+    short: Ttl,
+}
+
+impl Harness for Seconds {
+    fn backend(&self) -> Arc<dyn LockBackend> {
+        Arc::clone(&self.backend)
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(SystemClock)
+    }
+
+    async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    fn short(&self) -> Ttl {
+        self.short
+    }
+
+    fn past_short(&self) -> Duration {
+        self.short.get() + Duration::from_millis(1500)
+    }
+}
+
+async fn etcd_node(initial: InitialToken) -> Seconds {
+    etcd_at(&etcd().await.url(), initial, Ttl::secs(1)).await
+}
+
+async fn etcd_cluster() -> Seconds {
+    static SHARED: OnceCell<Etcd> = OnceCell::const_new();
+    let servers = SHARED.get_or_init(Etcd::start_cluster).await;
+    etcd_at(&servers.url(), InitialToken::Clock, Ttl::secs(2)).await
+}
+
+async fn etcd_at(url: &str, initial: InitialToken, short: Ttl) -> Seconds {
+    let options = EtcdOptions::default()
+        .prefix(format!("palisade:{:016x}", rand::random::<u64>()))
+        .initial_token(initial);
+    let backend = EtcdBackend::connect(url, options, Arc::new(SystemClock)).await;
+    Seconds {
+        backend: Arc::new(backend.unwrap()),
+        short,
+    }
+}
+
 /// A case is left out where its extension is not claimed: what is claimed is pinned here.
 #[tokio::test]
 async fn backends_claim_the_extensions_that_their_cases_check() {
@@ -161,6 +212,18 @@ async fn backends_claim_the_extensions_that_their_cases_check() {
         [
             Extension::Metadata,
             Extension::QueueLimit,
+            Extension::ForceRelease,
+            Extension::List,
+            Extension::Retire,
+        ]
+    );
+    let etcd = etcd_node(InitialToken::Clock).await;
+    assert_eq!(
+        etcd.backend.capabilities().extensions,
+        [
+            Extension::Metadata,
+            Extension::QueueLimit,
+            Extension::Holds,
             Extension::ForceRelease,
             Extension::List,
             Extension::Retire,
@@ -198,3 +261,9 @@ lock_core::conformance_tests!(
     .await
 );
 lock_core::conformance_tests!(zookeeper_ensemble, ensemble().await);
+lock_core::conformance_tests!(etcd_one_node, etcd_node(InitialToken::Clock).await);
+lock_core::conformance_tests!(
+    etcd_counting_from_one,
+    etcd_node(InitialToken::At(FencingToken::MIN)).await
+);
+lock_core::conformance_tests!(etcd_three_nodes, etcd_cluster().await);

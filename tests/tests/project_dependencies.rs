@@ -77,7 +77,10 @@ fn lock_core_knows_no_database_and_no_web_framework() {
         tree("lock-core", &all).contains("redis"),
         "the tree does not show features"
     );
-    assert_without("lock-core", &all, &["sqlx", "axum", "tower", "hyper"]);
+    assert_without("lock-core", &all, &["sqlx", "axum"]);
+    // gRPC is spoken with hyper and tower, and etcd speaks gRPC.
+    let without_etcd = features("lock-core", &["etcd", "etcd-tls"]);
+    assert_without("lock-core", &without_etcd, &["tower", "hyper", "tonic"]);
 }
 
 #[test]

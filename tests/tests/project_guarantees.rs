@@ -64,6 +64,9 @@ fn every_test_that_the_guarantees_name_exists() {
         "zookeeper_standalone",
         "zookeeper_counting_from_one",
         "zookeeper_ensemble",
+        "etcd_one_node",
+        "etcd_three_nodes",
+        "etcd_counting_from_one",
     ];
     let missing: Vec<_> = named
         .iter()

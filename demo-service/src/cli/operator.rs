@@ -7,7 +7,7 @@ use crate::address::Address;
 /// Where a lock service is that others use, too: one in this process would have nothing to tell.
 #[derive(Args, Debug)]
 pub(crate) struct OperatedLock {
-    /// Lock service: `redis://[user:password@]HOST[:PORT][/DB]`
+    /// Lock service: `redis://[user:password@]HOST[:PORT][/DB]` or `etcd://HOST[:PORT],..`
     #[arg(id = "lock", long, value_name = "URL")]
     #[arg(env = "PALISADE_LOCK", hide_env_values = true)]
     pub(crate) address: Address,

@@ -2,6 +2,8 @@
 
 #[cfg(any(feature = "memory", feature = "zookeeper"))]
 mod ended;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 #[cfg(feature = "memory")]
 pub mod memory;
 #[cfg(feature = "redis")]

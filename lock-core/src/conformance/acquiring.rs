@@ -1,8 +1,6 @@
 use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
-use super::{
-    Harness, LONG, PAST_SHORT, SHORT, grant, is_held, release, request, resource, sequencer,
-};
+use super::{Harness, LONG, grant, is_held, release, request, resource, sequencer};
 use crate::{Attempt, AttemptRef, ErrorKind, RenewRequest, Renewed};
 
 /// A service that counts whole milliseconds may keep a lease for one more than it tells.
@@ -21,9 +19,9 @@ pub async fn order(harness: &impl Harness) {
         tokens.push(lease.token);
         release(&*backend, &released, lease).await;
 
-        let expired = request(&resource, SHORT);
+        let expired = request(&resource, harness.short());
         tokens.push(grant(&*backend, &expired).await.token);
-        harness.pass(PAST_SHORT).await;
+        harness.pass(harness.past_short()).await;
 
         let cancelled = request(&resource, LONG);
         tokens.push(grant(&*backend, &cancelled).await.token);
@@ -65,18 +63,23 @@ pub async fn exclusion(harness: &impl Harness) {
 /// Clause 3: the same acquisition sent again is the same grant, and gains no time.
 pub async fn replay(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("replay"));
-    let first = request(&resource, SHORT);
+    let first = request(&resource, harness.short());
     let lease = grant(&*backend, &first).await;
-    harness.pass(SHORT.get() / 2).await;
+    harness.pass(harness.short().get() / 2).await;
     let mut again = first.clone();
     again.attempt = AttemptRef::new(resource.clone(), first.attempt.holder);
     for repeated in [&first, &again, &again] {
         let answer = grant(&*backend, repeated).await;
         assert_eq!(answer.token, lease.token);
         let gained = answer.lease.deadline().since(lease.lease.deadline());
-        assert!(gained < SHORT.get() / 4, "a replay has gained {gained:?}");
+        assert!(
+            gained < harness.short().get() / 4,
+            "a replay has gained {gained:?}"
+        );
     }
-    harness.pass(PAST_SHORT - SHORT.get() / 2).await;
+    harness
+        .pass(harness.past_short() - harness.short().get() / 2)
+        .await;
     assert!(
         !is_held(&*backend, &resource).await,
         "a replay has extended the lease"
@@ -89,9 +92,9 @@ pub async fn ended_acquisition_stays_ended(harness: &impl Harness) {
     let released = request(&resource, LONG);
     let lease = grant(&*backend, &released).await;
     release(&*backend, &released, lease).await;
-    let expired = request(&resource, SHORT);
+    let expired = request(&resource, harness.short());
     grant(&*backend, &expired).await;
-    harness.pass(PAST_SHORT).await;
+    harness.pass(harness.past_short()).await;
     for ended in [released, expired] {
         let mut again = ended.clone();
         again.attempt = AttemptRef::new(resource.clone(), ended.attempt.holder);
@@ -106,21 +109,21 @@ pub async fn ended_acquisition_stays_ended(harness: &impl Harness) {
 /// Clause 5: a lease that is not renewed ends, one that is renewed goes on.
 pub async fn expiry(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("expiry"));
-    let first = request(&resource, SHORT);
+    let first = request(&resource, harness.short());
     let lease = grant(&*backend, &first).await;
-    harness.pass(SHORT.get() / 2).await;
+    harness.pass(harness.short().get() / 2).await;
     let renewal = RenewRequest {
         sequencer: sequencer(&first, lease),
-        ttl: SHORT,
+        ttl: harness.short(),
     };
     let renewed = backend
         .renew(std::slice::from_ref(&renewal))
         .await
         .remove(0);
     assert!(matches!(renewed, Ok(Renewed::Renewed(_))), "{renewed:?}");
-    harness.pass(SHORT.get() / 2).await;
+    harness.pass(harness.short().get() / 2).await;
     assert!(is_held(&*backend, &resource).await, "it was renewed");
-    harness.pass(PAST_SHORT).await;
+    harness.pass(harness.past_short()).await;
     let second = request(&resource, LONG);
     let next = grant(&*backend, &second).await;
     assert!(next.token > lease.token);

@@ -1,6 +1,4 @@
-use super::{
-    Harness, LONG, PAST_SHORT, SHORT, grant, is_held, release, request, resource, sequencer,
-};
+use super::{Harness, LONG, grant, is_held, release, request, resource, sequencer};
 use crate::{FencingToken, Holder, Released, RenewRequest, Renewed, Sequencer};
 
 /// The same sequencer with another token, and with another holder.
@@ -23,7 +21,7 @@ fn impostors(lease: &Sequencer) -> [Sequencer; 2] {
 /// Clause 6: what is not held is not renewed, and not made.
 pub async fn renew_never_creates(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("renew"));
-    let first = request(&resource, SHORT);
+    let first = request(&resource, harness.short());
     let lease = sequencer(&first, grant(&*backend, &first).await);
     let renewals = |leases: &[Sequencer]| -> Vec<RenewRequest> {
         let renewal = |lease: &Sequencer| RenewRequest {
@@ -35,7 +33,7 @@ pub async fn renew_never_creates(harness: &impl Harness) {
     for answer in backend.renew(&renewals(&impostors(&lease))).await {
         assert_eq!(answer.expect("the service answers"), Renewed::NotHolder);
     }
-    harness.pass(PAST_SHORT).await;
+    harness.pass(harness.past_short()).await;
     assert!(
         !is_held(&*backend, &resource).await,
         "an impostor has renewed the lease"

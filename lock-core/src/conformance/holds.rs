@@ -1,6 +1,4 @@
-use super::{
-    Harness, LONG, PAST_SHORT, SHORT, claims, grant, is_held, request, resource, sequencer,
-};
+use super::{Harness, LONG, claims, grant, is_held, request, resource, sequencer};
 use crate::{
     AcquireRequest, AttemptRef, ErrorKind, Extension, LockBackend, Released, RenewRequest, Renewed,
     Sequencer, Ttl,
@@ -89,11 +87,11 @@ pub async fn a_renewal_shortens_no_hold(harness: &impl Harness) {
     let long = request(&resource, LONG);
     let lease = sequencer(&long, grant(&*backend, &long).await);
     let mut short = another(&long);
-    short.ttl = SHORT;
+    short.ttl = harness.short();
     grant(&*backend, &short).await;
-    let renewed = renew(&*backend, &lease, SHORT).await;
+    let renewed = renew(&*backend, &lease, harness.short()).await;
     assert!(matches!(renewed, Renewed::Renewed(_)), "{renewed:?}");
-    harness.pass(PAST_SHORT).await;
+    harness.pass(harness.past_short()).await;
     assert!(
         is_held(&*backend, &resource).await,
         "a renewal has made the lease shorter"
@@ -115,11 +113,11 @@ pub async fn holds_are_lost_together(harness: &impl Harness) {
     if !claims(&*backend, Extension::Holds) {
         return;
     }
-    let first = request(&resource, SHORT);
+    let first = request(&resource, harness.short());
     let lease = sequencer(&first, grant(&*backend, &first).await);
     let second = another(&first);
     grant(&*backend, &second).await;
-    harness.pass(PAST_SHORT).await;
+    harness.pass(harness.past_short()).await;
     for lost in [&first, &second] {
         assert_eq!(
             give_back(&*backend, &lease, lost).await,

@@ -96,6 +96,17 @@ pub trait Harness: Sync {
 
     /// Lets time pass, for the backend, its clock and the lock service.
     fn pass(&self, time: Duration) -> impl Future<Output = ()> + Send;
+
+    /// A ttl that a case waits out: as short as the service keeps to. Defaults to 300 ms.
+    fn short(&self) -> Ttl {
+        Ttl::millis(300)
+    }
+
+    /// Longer than [`short`](Harness::short), whatever is rounded where, and however late the
+    /// service ends a lease. Defaults to 320 ms.
+    fn past_short(&self) -> Duration {
+        Duration::from_millis(320)
+    }
 }
 
 /// Names one test per case: `conformance_tests!(module, harness expression)`.
@@ -149,12 +160,6 @@ fn claims(backend: &dyn LockBackend, extension: Extension) -> bool {
 
 /// A ttl that outlasts a case.
 const LONG: Ttl = Ttl::secs(60);
-
-/// A ttl that a case waits out.
-const SHORT: Ttl = Ttl::millis(300);
-
-/// Longer than `SHORT`, whatever is rounded where.
-const PAST_SHORT: Duration = Duration::from_millis(320);
 
 fn resource(name: &str) -> ResourceName {
     let name = format!("{name}:{:016x}", rand::random::<u64>());

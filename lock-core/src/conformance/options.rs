@@ -1,8 +1,8 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use super::{
-    Harness, LONG, PAST_SHORT, PATIENCE, SHORT, claims, grant, is_held, release, request, resource,
-    sequencer, served, settle, waiting,
+    Harness, LONG, PATIENCE, claims, grant, is_held, release, request, resource, sequencer, served,
+    settle, waiting,
 };
 use crate::{
     AcquireRequest, Attempt, ErrorKind, Extension, LockBackend, Metadata, Outcome, Released,
@@ -58,11 +58,11 @@ pub async fn lock_delay_follows_expiry(harness: &impl Harness) {
     if !claims(&*backend, Extension::LockDelay) {
         return;
     }
-    let mut first = request(&resource, SHORT);
+    let mut first = request(&resource, harness.short());
     first.lock_delay = DELAY;
     let asked = clock.now();
     let lease = sequencer(&first, grant(&*backend, &first).await);
-    harness.pass(PAST_SHORT).await;
+    harness.pass(harness.past_short()).await;
     assert!(
         !is_held(&*backend, &resource).await,
         "the delay is no lease"
@@ -86,7 +86,7 @@ pub async fn lock_delay_follows_expiry(harness: &impl Harness) {
     let (next, ()) = tokio::join!(served(&*backend, &second), harness.pass(DELAY));
     assert!(next.token > lease.token());
     let waited = clock.now().since(asked);
-    let least = SHORT.get() + DELAY - IMPRECISE;
+    let least = harness.short().get() + DELAY - IMPRECISE;
     assert!(waited >= least, "granted after {waited:?}");
     release(&*backend, &second, next).await;
 }

@@ -3,8 +3,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
 use super::{
-    Harness, LONG, PAST_SHORT, SHORT, grant, is_held, release, request, resource, served, settle,
-    soon, waiting,
+    Harness, LONG, grant, is_held, release, request, resource, served, settle, soon, waiting,
 };
 use crate::{
     AcquireRequest, Attempt, Fairness, FencingToken, LockBackend, ResourceName, Wait, Waking,
@@ -46,14 +45,14 @@ pub async fn waits_by_the_present_lease(harness: &impl Harness) {
     let first = request(&resource, LONG);
     let lease = grant(&*backend, &first).await;
     let mut short = waiting(&resource, Wait::Forever);
-    short.ttl = SHORT;
+    short.ttl = harness.short();
     let last = waiting(&resource, Wait::Forever);
     // Whichever of the two is first; a backend may be unfair. The short lease is never released.
     let chain = async {
         settle(harness).await;
         release(&*backend, &first, lease).await;
         settle(harness).await;
-        harness.pass(PAST_SHORT).await;
+        harness.pass(harness.past_short()).await;
     };
     let last_turn = async {
         let lease = served(&*backend, &last).await;
@@ -65,10 +64,10 @@ pub async fn waits_by_the_present_lease(harness: &impl Harness) {
 /// Clause 5: the end of a lease serves a waiter too, with nobody's help.
 pub async fn waits_until_expiry(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("wait-expiry"));
-    let first = request(&resource, SHORT);
+    let first = request(&resource, harness.short());
     let lease = grant(&*backend, &first).await;
     let second = waiting(&resource, Wait::Forever);
-    let (next, ()) = tokio::join!(backend.acquire(&second), harness.pass(PAST_SHORT));
+    let (next, ()) = tokio::join!(backend.acquire(&second), harness.pass(harness.past_short()));
     let next = next
         .expect("the service answers")
         .granted()

@@ -38,7 +38,7 @@ impl LockManagerBuilder {
         self
     }
 
-    /// What the keys of a Redis server begin with, and the directory in a ZooKeeper ensemble.
+    /// What the keys of a lock service begin with, and the directory in a ZooKeeper ensemble.
     /// Defaults to `palisade`.
     ///
     /// Managers with different prefixes see nothing of each other. At most 64 letters, digits and
@@ -83,15 +83,17 @@ impl LockManagerBuilder {
     /// | `redis+cluster://NODES` | `redis` | a Redis Cluster, of which these are some nodes |
     /// | `redlock+redis://SERVER,SERVER,SERVER` | `redlock` | independent Redis servers |
     /// | `rediss`, `rediss+sentinel`, .. `redlock+rediss` | `redis-tls` | the same over TLS |
+    /// | `etcd://NODES` | `etcd` | etcd, 3.4 or newer: one node, or some of a cluster |
+    /// | `etcds` | `etcd-tls` | the same over TLS |
     /// | `zookeeper://SERVERS/CHROOT` | `zookeeper` | a ZooKeeper ensemble, 3.5 or newer |
     ///
     /// `SERVER` is `[user:password@]host[:port][/db]`; `SENTINELS` and `NODES` have several hosts
     /// with commas between, such as `user:password@a:7000,b:7000`. User and password are those of
-    /// the Redis servers; `NAME` may be followed by `/db`.
+    /// the servers that keep the locks; `NAME` may be followed by `/db`.
     ///
-    /// Parameters of the Redis URLs: `tls_ca`, `tls_cert` and `tls_key` name files in PEM format
-    /// (the authority to trust instead of the system's, and the client's own certificate and key);
-    /// `sentinel_user` and `sentinel_password` are for the sentinels, which have no other login.
+    /// Parameters of the URLs with TLS: `tls_ca`, `tls_cert` and `tls_key` name files in PEM format
+    /// (the authority to trust instead of the system's, and the client's own certificate and key).
+    /// `sentinel_user` and `sentinel_password` are for sentinels, which have no other login.
     /// `SERVERS` of ZooKeeper is `[user:password@]host[:port],..`; the only parameter is
     /// `session_ms`, how long the servers wait for a client that died (default 30000). The longest
     /// lease is two thirds of what they agree to.
@@ -172,6 +174,16 @@ impl LockManagerBuilder {
                     crate::redlock::RedlockBackend::connect(url, options, clock).await?,
                 ))
             }
+            #[cfg(feature = "etcd")]
+            "etcd" | "etcds" => {
+                let options = crate::etcd::EtcdOptions::default()
+                    .prefix(&self.prefix)
+                    .initial_token(self.initial_token);
+                let clock = Arc::clone(&self.clock);
+                Ok(Arc::new(
+                    crate::etcd::EtcdBackend::connect(url, options, clock).await?,
+                ))
+            }
             #[cfg(feature = "zookeeper")]
             "zookeeper" => {
                 let options = crate::zookeeper::ZooKeeperOptions::default()
@@ -207,11 +219,13 @@ fn unsupported(scheme: &str) -> Error {
         Some("rediss") => "redis-tls",
         Some("redlock") => "redlock",
         Some("zookeeper") => "zookeeper",
+        Some("etcd") => "etcd",
+        Some("etcds") => "etcd-tls",
         _ => {
             let detail = format!(
-                "no lock service has the scheme {scheme:?}; there are memory:, redis:, rediss:, \
-                 these two with +sentinel or +cluster, redlock+redis:, redlock+rediss: and \
-                 zookeeper:",
+                "no lock service has the scheme {scheme:?}; there are memory:, etcd:, etcds:, \
+                 redis:, rediss:, these last two with +sentinel or +cluster, redlock+redis:, \
+                 redlock+rediss: and zookeeper:",
             );
             return connect_error(ErrorKind::Unsupported, &detail);
         }

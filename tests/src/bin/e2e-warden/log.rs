@@ -11,8 +11,8 @@ use std::{
 };
 
 /// What servers print once they accept connections; then a sentinel, MariaDB, PgBouncer,
-/// chromedriver and ZooKeeper.
-const READY: [&str; 7] = [
+/// chromedriver, ZooKeeper and etcd.
+const READY: [&str; 8] = [
     "eady to accept connections",
     "ready to accept read-only connections",
     "Sentinel ID is",
@@ -20,6 +20,7 @@ const READY: [&str; 7] = [
     "process up: PgBouncer",
     "ChromeDriver was started successfully",
     "zookeeper.request_throttler.shutdownTimeout",
+    "serving client traffic",
 ];
 
 /// Lines kept for an error message.

@@ -8,6 +8,7 @@
 mod account;
 mod chrome_driver;
 mod cluster;
+mod etcd;
 mod exec;
 mod log;
 mod mariadb;

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::TempDir;
 
 use crate::{
-    chrome_driver::ChromeDriver, cluster::Cluster, log::Log, mariadb::MariaDb,
+    chrome_driver::ChromeDriver, cluster::Cluster, etcd::Etcd, log::Log, mariadb::MariaDb,
     pgbouncer::PgBouncer, redis::RedisServer, zookeeper::ZooKeeper,
 };
 
@@ -122,6 +122,7 @@ enum Recipe {
     MariaDb(MariaDb),
     PgBouncer(Box<PgBouncer>),
     ChromeDriver,
+    Etcd(Etcd),
     ZooKeeper(ZooKeeper),
 }
 
@@ -133,6 +134,7 @@ impl Recipe {
             ServerKind::PgBouncer => PgBouncer::prepare(arguments, dir.path())
                 .map(|server| Self::PgBouncer(Box::new(server))),
             ServerKind::ChromeDriver => Ok(Self::ChromeDriver),
+            ServerKind::Etcd => Ok(Self::Etcd(Etcd::new(arguments))),
             ServerKind::ZooKeeper => {
                 ZooKeeper::prepare(&arguments, dir.path()).map(Self::ZooKeeper)
             }
@@ -147,6 +149,7 @@ impl Recipe {
             Self::MariaDb(server) => Ok(server.command(port)),
             Self::PgBouncer(server) => server.command(port),
             Self::ChromeDriver => Ok(ChromeDriver::command(port, dir.path())),
+            Self::Etcd(server) => Ok(server.command(port, dir.path())),
             Self::ZooKeeper(server) => server.command(port, dir.path()),
         }
     }
@@ -158,6 +161,7 @@ impl Recipe {
             Self::MariaDb(server) => server.url(port),
             Self::PgBouncer(server) => server.url(port),
             Self::ChromeDriver => ChromeDriver::url(port),
+            Self::Etcd(server) => server.url(port),
             Self::ZooKeeper(_) => ZooKeeper::url(port),
         }
     }

@@ -1,0 +1,229 @@
+use std::time::Duration;
+
+use prost::Message;
+
+use super::{
+    failure::Failure,
+    keys::Names,
+    record::{Kept, Mark, Place, State, TOKENS_PER_REVISION},
+    service::{Found, Service, TRIES, crowded},
+    wire::{Compare, Op, RangeRequest, TxnRequest},
+};
+use crate::{
+    AttemptId, AttemptRef, Error, FencingToken, Forced, Operation, Released, ResourceName,
+    Sequencer,
+};
+
+/// The ways in which a lease ends.
+impl Service {
+    pub(super) async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+        let failed = |failure: Failure| failure.error_on(Operation::Release, lease.resource());
+        let names = self.keys.names(lease.resource(), lease.holder());
+        let mut round = 0;
+        // Mostly this is right, and one request is enough.
+        let mut created = self.creation_of(lease.token());
+        for _ in 0..TRIES {
+            let number = names.lease(round);
+            let key = names.place(number);
+            let mark = Mark::released(round, lease.token());
+            let memory = self.memory(Duration::ZERO).await.map_err(failed)?;
+            let txn = TxnRequest {
+                compare: vec![Compare::created(&key, created)],
+                success: vec![
+                    Op::delete(&key),
+                    Op::put(&names.mark, mark.encode_to_vec(), memory),
+                ],
+                failure: vec![
+                    Op::range(RangeRequest::key(&key)),
+                    Op::range(RangeRequest::key(&names.mark)),
+                ],
+            };
+            let answer = match self.txn(&txn).await {
+                Ok(answer) => answer,
+                Err(failure) if failure.no_lease() => {
+                    self.forget_memories();
+                    continue;
+                }
+                Err(failure) => return Err(failed(failure)),
+            };
+            if answer.succeeded {
+                self.revoker.revoke(number);
+                return Ok(Released::Released);
+            }
+            let mut found = Found::read(key, round, &mut answer.ranges());
+            if found.memory().round != round {
+                found = self.find(&names).await.map_err(failed)?;
+            }
+            round = found.round;
+            match &found.place {
+                Some(place) if place.is(lease.holder(), lease.token()) => created = place.created,
+                _ => return Ok(released_earlier(&found.memory(), lease, None)),
+            }
+        }
+        Err(crowded(Operation::Release, lease.resource()))
+    }
+
+    /// The revision that made a place with this token, if the floor was the present one. Never 0:
+    /// that would be the place that is not there.
+    fn creation_of(&self, token: FencingToken) -> i64 {
+        let floor = self.floor().map_or(0, |floor| floor.value);
+        let above = token.get().saturating_sub(floor);
+        let created = if above.is_multiple_of(TOKENS_PER_REVISION) {
+            above / TOKENS_PER_REVISION
+        } else {
+            0
+        };
+        i64::try_from(std::cmp::max(created, 1)).unwrap_or(i64::MAX)
+    }
+
+    pub(super) async fn release_hold(
+        &self,
+        lease: &Sequencer,
+        attempt: AttemptId,
+    ) -> Result<Released, Error> {
+        let failed = |failure: Failure| failure.error_on(Operation::Release, lease.resource());
+        let names = self.keys.names(lease.resource(), lease.holder());
+        for _ in 0..TRIES {
+            let found = self.find(&names).await.map_err(failed)?;
+            let held = found.place.as_ref().is_some_and(|place| {
+                place.is(lease.holder(), lease.token()) && place.value.has(attempt)
+            });
+            if !held {
+                return Ok(released_earlier(&found.memory(), lease, Some(attempt)));
+            }
+            let token = lease.token().get();
+            if self
+                .end_attempt(&names, found, attempt, token)
+                .await
+                .map_err(failed)?
+            {
+                return Ok(Released::Released);
+            }
+        }
+        Err(crowded(Operation::Release, lease.resource()))
+    }
+
+    pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        let failed = |failure: Failure| failure.error_on(Operation::Cancel, &attempt.resource);
+        let names = self.keys.names(&attempt.resource, attempt.holder);
+        for _ in 0..TRIES {
+            let mut found = self.find(&names).await.map_err(failed)?;
+            if found.place_of(attempt.holder).is_none() {
+                found.place = None;
+            }
+            if self
+                .end_attempt(&names, found, attempt.id, 0)
+                .await
+                .map_err(failed)?
+            {
+                return Ok(());
+            }
+        }
+        Err(crowded(Operation::Cancel, &attempt.resource))
+    }
+
+    /// Ends an attempt, and the lease if no other attempt relies on it. False if something has
+    /// changed since it was found.
+    async fn end_attempt(
+        &self,
+        names: &Names,
+        found: Found,
+        attempt: AttemptId,
+        token: u64,
+    ) -> Result<bool, Failure> {
+        let mut mark = found.memory().ending(attempt, token);
+        let compare = found.unchanged(names).into();
+        let rest = found
+            .place
+            .as_ref()
+            .map(|place| place.value.clone().without(attempt));
+        let mut unused = None;
+        let mut success = Vec::new();
+        let mut memory = None;
+        match rest {
+            Some(rest) if !rest.attempts.is_empty() => {
+                let lease = found.place.as_ref().map_or(0, |place| place.lease);
+                success.push(Op::put(&found.key, rest.encode_to_vec(), lease));
+                memory = found.mark.as_ref().map(|mark| mark.lease);
+            }
+            gone => {
+                if gone.is_some() {
+                    success.push(Op::delete(&found.key));
+                    mark = mark.in_state(State::Idle);
+                }
+                // Its lease is given back, and who comes next has another one: what arrives late,
+                // for this one, finds nothing.
+                if mark.state_is(State::Idle) {
+                    mark.round += 1;
+                    unused = Some(names.lease(found.round));
+                }
+            }
+        }
+        let memory = match memory {
+            Some(memory) => memory,
+            None => self.memory(Duration::ZERO).await?,
+        };
+        success.push(Op::put(&names.mark, mark.encode_to_vec(), memory));
+        let txn = TxnRequest {
+            compare,
+            success,
+            failure: Vec::new(),
+        };
+        let ended = match self.txn(&txn).await {
+            Ok(answer) => answer.succeeded,
+            Err(failure) if failure.no_lease() => {
+                self.forget_memories();
+                false
+            }
+            Err(failure) => return Err(failure),
+        };
+        if let Some(lease) = unused.filter(|_| ended) {
+            self.revoker.revoke(lease);
+        }
+        Ok(ended)
+    }
+
+    pub(super) async fn force_release(
+        &self,
+        resource: &ResourceName,
+        token: FencingToken,
+    ) -> Result<Forced, Error> {
+        let failed = |failure: Failure| failure.error_on(Operation::ForceRelease, resource);
+        let oldest = RangeRequest::oldest(&self.keys.line(resource));
+        let read = self.read([oldest]).await.map_err(failed)?;
+        let holder = read.ranges().flat_map(|range| range.kvs).next();
+        let Some(holder) = holder else {
+            return Ok(Forced::NotHeld);
+        };
+        let place = Kept::<Place>::read(&holder);
+        // Odd, and so nobody's; below the token of whoever comes next, even if he waits already.
+        let revocation = match place.token().filter(|present| *present == token) {
+            Some(present) => present.next(),
+            None => return Ok(Forced::NotHeld),
+        };
+        let exhausted = crate::ErrorKind::TokensExhausted;
+        let revocation = revocation.ok_or_else(|| {
+            Error::new(exhausted, Operation::ForceRelease, super::KIND).on(resource)
+        })?;
+        let txn = TxnRequest {
+            compare: vec![Compare::created(&holder.key, place.created)],
+            success: vec![Op::delete(&holder.key)],
+            failure: Vec::new(),
+        };
+        if !self.txn(&txn).await.map_err(failed)?.succeeded {
+            return Ok(Forced::NotHeld);
+        }
+        // Its mark still says that it is in line: so the acquisition has ended.
+        self.revoker.revoke(place.lease);
+        Ok(Forced::Ended { revocation })
+    }
+}
+
+fn released_earlier(memory: &Mark, lease: &Sequencer, attempt: Option<AttemptId>) -> Released {
+    let token = lease.token().get();
+    let released = memory.state_is(State::Released) && memory.token == token;
+    if released || attempt.and_then(|attempt| memory.end_of(attempt)) == Some(token) {
+        return Released::Released;
+    }
+    Released::NotHolder
+}

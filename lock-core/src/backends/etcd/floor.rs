@@ -1,0 +1,171 @@
+use super::{
+    failure::Failure,
+    record,
+    service::{Service, TRIES},
+    wire::{Compare, KeyValue, Op, RangeRequest, TxnRequest},
+};
+use crate::{Error, ErrorKind, FencingToken, InitialToken, Operation};
+
+/// What is added to a revision to get a token, and the revision by which it last changed.
+///
+/// It only rises. A place in line is made on the condition that the floor is still the one that is
+/// written into it, so that the order of places is the order of tokens. It is never read again for
+/// a place that exists: a client that slept through a rise would outrank the present holder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Floor {
+    pub(super) value: u64,
+    /// The service has been taken out of service: nobody takes a place.
+    pub(super) retired: bool,
+    pub(super) changed: i64,
+}
+
+/// What the text of a floor begins with when the service is retired.
+const RETIRED: &str = "retired ";
+
+impl Floor {
+    /// Reads it. What is no number is no floor of ours.
+    pub(super) fn read(entry: &KeyValue) -> Option<Self> {
+        let text = std::str::from_utf8(&entry.value).ok()?;
+        let retired = text.strip_prefix(RETIRED);
+        Some(Self {
+            value: retired.unwrap_or(text).parse().ok()?,
+            retired: retired.is_some(),
+            changed: entry.mod_revision,
+        })
+    }
+
+    /// What stands in its key.
+    pub(super) fn text(self) -> Vec<u8> {
+        let retired = if self.retired { RETIRED } else { "" };
+        format!("{retired}{}", self.value).into_bytes()
+    }
+
+    /// A floor with which a place made at `created` or later has at least that token.
+    pub(super) fn for_token(token: FencingToken, created: i64) -> u64 {
+        let above = u64::try_from(created).unwrap_or(0);
+        let above = above.saturating_mul(record::TOKENS_PER_REVISION);
+        token.get().saturating_sub(above)
+    }
+}
+
+impl Service {
+    /// Sees to it that there is a floor, and that tokens are not below the clock: so a cluster that
+    /// came back without its data, or with those of a backup, goes on above all it has issued.
+    pub(super) async fn lift_floor(&self) -> Result<(), Error> {
+        for _ in 0..TRIES {
+            let read = self.read([RangeRequest::key(&self.keys.floor())]).await;
+            let read = read.map_err(connecting)?;
+            let revision = read.revision();
+            let entry = read.ranges().flat_map(|range| range.kvs).next();
+            let floor = match entry.as_ref() {
+                None => Floor::default(),
+                Some(entry) => Floor::read(entry).ok_or_else(broken)?,
+            };
+            let start = match self.initial {
+                InitialToken::Clock => {
+                    let clock = InitialToken::clock_token(self.clock().unix_time());
+                    clock.saturating_sub(record::token(0, revision).map_or(0, u64::from))
+                }
+                InitialToken::At(token) if floor.changed == 0 => token.get() - 1,
+                InitialToken::At(_) => 0,
+            };
+            if floor.retired || (floor.changed > 0 && floor.value >= start) {
+                self.know_floor(floor);
+                return Ok(());
+            }
+            // What is deleted meanwhile is made anew, and what is raised is read again.
+            let value = std::cmp::max(floor.value, start);
+            let lifted = self.put_floor(Floor { value, ..floor }).await;
+            if lifted.map_err(connecting)?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(connecting_to_crowd())
+    }
+
+    /// Changes the floor if it has not changed since, and returns the present one then.
+    pub(super) async fn put_floor(&self, floor: Floor) -> Result<Option<Floor>, Failure> {
+        let key = self.keys.floor();
+        let txn = TxnRequest {
+            compare: vec![Compare::changed(&key, floor.changed)],
+            success: vec![Op::put(&key, floor.text(), 0)],
+            failure: Vec::new(),
+        };
+        let answer = self.txn(&txn).await?;
+        if !answer.succeeded {
+            return Ok(None);
+        }
+        let changed = answer.revision();
+        let floor = Floor { changed, ..floor };
+        self.know_floor(floor);
+        Ok(Some(floor))
+    }
+
+    /// The floor as it was when it was last heard of.
+    pub(super) async fn known_floor(&self) -> Result<Floor, Error> {
+        loop {
+            if let Some(floor) = self.floor() {
+                return Ok(floor);
+            }
+            self.lift_floor().await?;
+        }
+    }
+
+    /// Takes note of the floor that a refusal has shown.
+    pub(super) fn note_floor(&self, entry: Option<&KeyValue>) -> Result<(), Error> {
+        match entry.map(Floor::read) {
+            Some(Some(floor)) => self.know_floor(floor),
+            Some(None) => return Err(broken()),
+            None => self.forget_floor(),
+        }
+        Ok(())
+    }
+}
+
+fn connecting(failure: Failure) -> Error {
+    failure.error(Operation::Connect)
+}
+
+fn connecting_to_crowd() -> Error {
+    Error::new(ErrorKind::Unavailable, Operation::Connect, super::KIND)
+        .because("others have changed the floor each time we looked")
+}
+
+pub(super) fn broken() -> Error {
+    Error::new(ErrorKind::CounterBroken, Operation::Acquire, super::KIND)
+        .because("the floor of tokens is no number")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_raised_floor_is_enough_and_no_more() {
+        let least = FencingToken::new(1000).unwrap();
+        let floor = Floor::for_token(least, 7);
+        assert_eq!(record::token(floor, 7), Some(least));
+        assert_eq!(Floor::for_token(FencingToken::MIN, 7), 0);
+    }
+
+    #[test]
+    fn only_a_number_is_a_floor() {
+        let entry = |value: &str| KeyValue {
+            value: value.into(),
+            mod_revision: 3,
+            ..KeyValue::default()
+        };
+        for (text, retired) in [("12", false), ("retired 12", true)] {
+            let floor = Floor {
+                value: 12,
+                retired,
+                changed: 3,
+            };
+            assert_eq!(Floor::read(&entry(text)), Some(floor));
+            assert_eq!(floor.text(), text.as_bytes());
+        }
+        for other in ["a dozen", "retired", "retired  12", ""] {
+            assert_eq!(Floor::read(&entry(other)), None, "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! etcd 3.4 or newer, one node or a cluster. Use 3.5.24 or newer, see below.
+//!
+//! # Keys
+//! All keys begin with the prefix (`palisade`) and a slash.
+//!
+//! | key | lives as long as | what |
+//! |---|---|---|
+//! | `palisade/lock/RESOURCE/LEASE` | the lease | a place in line; the oldest one holds |
+//! | `palisade/mark/..` | the lease and [`ENDED_TTL`] | what is remembered of an acquisition |
+//! | `palisade/floor` | for ever | what is added to revisions to get tokens |
+//!
+//! A line has the layout of etcd's own recipe: `etcdctl lock palisade/lock/RESOURCE` and an
+//! acquisition of RESOURCE exclude each other, and are served in the order in which they came. In
+//! RESOURCE, `/` is written `%2F` and `%` is `%25`. LEASE is a number in hex that is derived from
+//! the holder, but betrays nothing of it. The floor is not in a line, where `etcdctl lock` would
+//! wait for it for ever. The `Lock` call of etcd's server is not used: before 3.5 it grants the
+//! lock to waiters whose lease has run out, and two of those get the same revision.
+//!
+//! # Tokens
+//! The floor, plus twice the revision of the cluster's history that created the place in line. So
+//! tokens rise in the order in which places were taken, two acquisitions never have the same one,
+//! and everybody can check them. The number in between is what a release by force revokes with.
+//! The floor is written into the place in the same step, on the condition that it is still the
+//! present one, and is never read afterwards: it binds waiters to what they came with.
+//!
+//! A floor that is missing begins at the client's clock in units of 10 µs, and whoever connects
+//! lifts tokens to the clock: so they rise across a cluster that lost its data or was restored
+//! from a snapshot, below 50 000 changes a second and as long as clocks differ by less than the
+//! outage. NOT guaranteed is the order for a client that stays connected meanwhile: the store
+//! refuses such tokens, and [`at_least`](crate::Acquire::at_least) raises the floor. It is raised
+//! by who holds the resource, who then goes to the end of the line, so that tokens stay in order.
+//! All resources share it. It also says whether the service is
+//! [retired](crate::LockManager::retire); who has a place in line by then is served.
+//!
+//! # Leases
+//! One for each acquisition. etcd counts whole seconds and has a least ttl, one and a half of its
+//! election timeout (2 s by default). A ttl is rounded up to what it grants: [`LeaseGuard`] and
+//! everybody else see the lease that there is, which may be longer than what was asked for, never
+//! shorter. It keeps this length: a renewal with another ttl is for the first one. A lease ends up
+//! to half a second late. After a change of leader it has its full length again, as the others see
+//! it; the holder's deadline is its own, counted from before its request was sent.
+//!
+//! A renewal is a read of the place, which a majority has to confirm, and a keep-alive that was
+//! answered in the same term: a leader that was deposed keeps nothing alive that way.
+//!
+//! # Waiting
+//! First come, first served, across all clients. A waiter watches the place before its own, and
+//! looks again every half ttl, because some versions lose events. It keeps its own lease alive.
+//! That nobody is before it and that its own place is still there is one step: who slept through
+//! the end of its lease gets [`ErrorKind::Released`], never the lock. A waiter that died costs the
+//! line what is left of its lease when its turn comes. A limit of waiters is checked after the
+//! place was taken: while one is refused, it counts.
+//!
+//! # Nodes
+//! One node is asked for everything until it does not answer for 2 s, then the next one, for 10 s
+//! in all (renewals and looks 4 s); a wait may end that much later. All requests compare before
+//! they change anything, and can be sent again, to another node too. A node without a leader
+//! refuses. Names and passwords in the URL are for etcd's own users, who need read and write
+//! rights on `palisade/`; a login is repeated when the server forgets it.
+//!
+//! # What etcd 3.4 and early 3.5 do
+//! Debian 12 has 3.4.23. All tests run on it, and these are its known faults: a revision may go
+//! back when a node crashes while it compacts (fixed in 3.4.32 and 3.5.14); a single node may lose
+//! a write that it acknowledged; a watch may miss a deletion (3.4.36, 3.5.18); a leader that was
+//! deposed may revoke leases (3.4.31, 3.5.13); a keep-alive may succeed on a lease that was
+//! revoked (3.4.38, 3.5.23). None of them lets two holders past the store.
+//!
+//! # Not supported
+//! Lock delay, reserved tokens (so no passing on within a [`Cohort`](crate::Cohort)) and acquiring
+//! several resources at once: [`ErrorKind::Unsupported`].
+//!
+//! # Memory
+//! An acquisition that ended costs about 150 bytes for one to some minutes, and etcd keeps the
+//! history of all keys until it is compacted: run it with `--auto-compaction-retention`.
+//!
+//! [`LeaseGuard`]: crate::LeaseGuard
+//! [`ErrorKind::Released`]: crate::ErrorKind::Released
+//! [`ErrorKind::Unsupported`]: crate::ErrorKind::Unsupported
+
+mod acquire;
+mod backend;
+mod client;
+mod ending;
+mod failure;
+mod floor;
+mod keys;
+mod look;
+mod memories;
+mod options;
+mod record;
+mod renew;
+mod revoker;
+mod service;
+mod service_url;
+mod standing;
+mod tls;
+mod waiting;
+mod wire;
+
+use std::time::Duration;
+
+pub use self::{backend::EtcdBackend, options::EtcdOptions};
+
+/// The kind that errors name and the default issuer.
+pub const KIND: &str = "etcd";
+
+/// How long an ended acquisition is remembered at least, so that a late request of it is refused,
+/// whether it was released or its lease ran out.
+pub const ENDED_TTL: Duration = Duration::from_secs(60);

@@ -1,0 +1,162 @@
+use tracing::debug;
+
+use super::{
+    failure::Failure,
+    keys::Names,
+    record::{Kept, Place},
+    service::{Found, Service, TRIES},
+    wire::{Compare, Op, RangeRequest, TxnRequest},
+};
+use crate::{Error, Lease, Operation, RenewRequest, Renewed};
+
+/// How many leases are renewed in one step: a transaction may have 128 parts.
+const CHUNK: usize = 50;
+
+/// A lease that is to be renewed, and is there.
+struct Living<'a> {
+    request: &'a RenewRequest,
+    names: Names,
+    place: Kept<Place>,
+    /// What its mark hangs on.
+    memory: i64,
+}
+
+impl Service {
+    pub(super) async fn renew_all(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        let mut answers = Vec::with_capacity(leases.len());
+        for chunk in leases.chunks(CHUNK) {
+            match self.renew_chunk(chunk).await {
+                Ok(renewed) => answers.extend(renewed.into_iter().map(Ok)),
+                Err(failure) => {
+                    let error = failure.error(Operation::Renew);
+                    let error =
+                        |lease: &RenewRequest| Err(error.clone().on(lease.sequencer.resource()));
+                    answers.extend(chunk.iter().map(error));
+                }
+            }
+        }
+        answers
+    }
+
+    /// The place is compared first, because to keep a lease alive compares nothing.
+    ///
+    /// A leader that was deposed and does not know it yet keeps leases alive that its successor
+    /// lets end. It does not answer a read, and its successor answers in a later term: what counts
+    /// is what was said in the same term as the read.
+    async fn renew_chunk(&self, leases: &[RenewRequest]) -> Result<Vec<Renewed>, Failure> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let (found, term) = self.living(leases).await?;
+            let numbers: Vec<_> = found
+                .iter()
+                .flatten()
+                .map(|living| living.place.lease)
+                .collect();
+            if numbers.is_empty() {
+                return Ok(vec![Renewed::NotHolder; leases.len()]);
+            }
+            let (asked, kept) = self.keep_alive(&numbers).await?;
+            let of_this_term = kept.iter().flatten().all(|(_, said_in)| *said_in == term);
+            if !of_this_term && tries < TRIES {
+                continue;
+            }
+            let mut kept = kept.into_iter();
+            let mut renewed = Vec::with_capacity(leases.len());
+            for living in &found {
+                let length = living.as_ref().and_then(|_| kept.next().flatten());
+                renewed.push(match length {
+                    Some((ttl, said_in)) if said_in == term => {
+                        Renewed::Renewed(Lease::counted_from(asked, ttl))
+                    }
+                    _ => Renewed::NotHolder,
+                });
+            }
+            for living in found.iter().flatten() {
+                self.keep_remembering(living).await;
+            }
+            return Ok(renewed);
+        }
+    }
+
+    /// Those that are held, each by whom it should be; and the term of the answer.
+    async fn living<'a>(
+        &self,
+        leases: &'a [RenewRequest],
+    ) -> Result<(Vec<Option<Living<'a>>>, u64), Failure> {
+        let names: Vec<_> = leases
+            .iter()
+            .map(|lease| {
+                self.keys
+                    .names(lease.sequencer.resource(), lease.sequencer.holder())
+            })
+            .collect();
+        let ranges = names.iter().flat_map(|names| {
+            let place = names.place(names.lease(0));
+            [RangeRequest::key(&place), RangeRequest::key(&names.mark)]
+        });
+        let answer = self.read(ranges).await?;
+        let term = answer.header.as_ref().map_or(0, |header| header.raft_term);
+        let mut ranges = answer.ranges();
+        let mut living = Vec::with_capacity(leases.len());
+        for (request, names) in leases.iter().zip(names) {
+            let mut found = Found::read(names.place(names.lease(0)), 0, &mut ranges);
+            if found.memory().round != 0 {
+                found = self.find(&names).await?;
+            }
+            let memory = found.mark.as_ref().map_or(0, |mark| mark.lease);
+            let (holder, token) = (request.sequencer.holder(), request.sequencer.token());
+            let place = found.place.filter(|place| place.is(holder, token));
+            living.push(place.map(|place| Living {
+                request,
+                names,
+                place,
+                memory,
+            }));
+        }
+        Ok((living, term))
+    }
+
+    /// Sees to it that the acquisition is remembered longer than its lease lives.
+    async fn keep_remembering(&self, living: &Living<'_>) {
+        let ttl = living.request.ttl.get();
+        if self.remembers(living.memory, ttl) {
+            return;
+        }
+        if let Err(failure) = self.remember(&living.names, ttl).await {
+            debug!(
+                ?failure,
+                "etcd: what is remembered of a lease may be forgotten early"
+            );
+        }
+    }
+
+    /// Hangs the mark of an acquisition on a lease that lasts, and returns that.
+    pub(super) async fn remember(
+        &self,
+        names: &Names,
+        ttl: std::time::Duration,
+    ) -> Result<i64, Failure> {
+        let memory = self.memory(ttl).await?;
+        let found = self.find(names).await?;
+        let Some(place) = &found.place else {
+            return Ok(memory);
+        };
+        let mark = found.memory().in_state(super::record::State::InLine);
+        let txn = TxnRequest {
+            compare: found
+                .unchanged(names)
+                .into_iter()
+                .chain([Compare::created(&found.key, place.created)])
+                .collect(),
+            success: vec![Op::put(
+                &names.mark,
+                prost::Message::encode_to_vec(&mark),
+                memory,
+            )],
+            failure: Vec::new(),
+        };
+        // Who got in the way has changed the mark, and hung it where it lasts.
+        self.txn(&txn).await.map(|_| memory)
+    }
+}

@@ -1,0 +1,268 @@
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use super::{
+    ENDED_TTL, KIND,
+    client::Client,
+    failure::Failure,
+    floor::Floor,
+    keys::{Keys, Names},
+    memories::Memories,
+    record::{Kept, Mark, Place},
+    revoker::Revoker,
+    wire::{
+        Compare, GrantRequest, GrantResponse, KeepAliveResponse, LeaseId, Op, RangeRequest,
+        RangeResponse, TimeToLiveResponse, TxnRequest, TxnResponse, method,
+    },
+};
+use crate::{Clock, Error, ErrorKind, Holder, InitialToken, Moment, Operation, ResourceName};
+
+/// How long the cluster is asked for something that changes it, in all.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// The same for what is repeated anyway or changes nothing.
+pub(super) const SHORT_PATIENCE: Duration = Duration::from_secs(4);
+/// How often a change is tried that others got in the way of.
+pub(super) const TRIES: u32 = 32;
+
+/// The cluster, and what we know of it.
+#[derive(Debug)]
+pub(super) struct Service {
+    pub(super) client: Arc<Client>,
+    pub(super) keys: Keys,
+    pub(super) initial: InitialToken,
+    floor: Mutex<Option<Floor>>,
+    memories: Mutex<Memories>,
+    pub(super) revoker: Revoker,
+}
+
+/// A lease of etcd that was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Granted {
+    /// It is there, and lives for so long from a moment before it was asked for.
+    New { asked: Moment, ttl: Duration },
+    /// It was there: an earlier request was carried out.
+    Existing,
+}
+
+/// What etcd has of an acquisition.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) round: u32,
+    /// The name of its place, whether or not it has one.
+    pub(super) key: Vec<u8>,
+    pub(super) place: Option<Kept<Place>>,
+    pub(super) mark: Option<Kept<Mark>>,
+}
+
+impl Service {
+    pub(super) fn new(client: Client, keys: Keys, initial: InitialToken) -> Self {
+        let client = Arc::new(client);
+        Self {
+            revoker: Revoker::start(Arc::clone(&client)),
+            client,
+            keys,
+            initial,
+            floor: Mutex::default(),
+            memories: Mutex::default(),
+        }
+    }
+
+    pub(super) fn now(&self) -> Moment {
+        self.client.clock.now()
+    }
+
+    pub(super) fn clock(&self) -> &dyn Clock {
+        &*self.client.clock
+    }
+
+    pub(super) async fn txn(&self, txn: &TxnRequest) -> Result<TxnResponse, Failure> {
+        let until = self.now() + PATIENCE;
+        self.client.call(method::TXN, txn, until).await
+    }
+
+    /// What these ranges find, all at the same time.
+    pub(super) async fn read(
+        &self,
+        ranges: impl IntoIterator<Item = RangeRequest>,
+    ) -> Result<TxnResponse, Failure> {
+        let txn = TxnRequest {
+            success: ranges.into_iter().map(Op::range).collect(),
+            ..TxnRequest::default()
+        };
+        let until = self.now() + SHORT_PATIENCE;
+        self.client.call(method::TXN, &txn, until).await
+    }
+
+    /// Looks for an acquisition.
+    pub(super) async fn find(&self, names: &Names) -> Result<Found, Failure> {
+        let mut round = 0;
+        loop {
+            let key = names.place(names.lease(round));
+            let ranges = [RangeRequest::key(&key), RangeRequest::key(&names.mark)];
+            let found = Found::read(key, round, &mut self.read(ranges).await?.ranges());
+            match &found.mark {
+                Some(mark) if mark.value.round != round => round = mark.value.round,
+                _ => return Ok(found),
+            }
+        }
+    }
+
+    /// Has a lease granted, at least as long as asked for.
+    pub(super) async fn grant(&self, id: i64, ttl: Duration) -> Result<Granted, Failure> {
+        let seconds = ttl.as_millis().div_ceil(1000);
+        let request = GrantRequest {
+            id,
+            ttl: i64::try_from(seconds).unwrap_or(i64::MAX),
+        };
+        let asked = self.now();
+        let granted = self
+            .client
+            .call(method::GRANT, &request, asked + PATIENCE)
+            .await;
+        match granted {
+            Ok(GrantResponse { ttl, .. }) => Ok(Granted::New {
+                asked,
+                ttl: seconds_of(ttl),
+            }),
+            Err(failure) if failure.lease_exists() => Ok(Granted::Existing),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// The time left of a lease: whole seconds, rounded down. `None` if it has ended.
+    pub(super) async fn left(&self, lease: i64) -> Result<Option<Duration>, Failure> {
+        let request = LeaseId { id: lease };
+        let until = self.now() + SHORT_PATIENCE;
+        let TimeToLiveResponse { ttl } = self
+            .client
+            .call(method::TIME_TO_LIVE, &request, until)
+            .await?;
+        Ok((ttl >= 0).then(|| seconds_of(ttl)))
+    }
+
+    /// Keeps leases alive: the full length of each from the moment that is returned, and the term
+    /// of the leader that said so. `None` for a lease that has ended.
+    pub(super) async fn keep_alive(
+        &self,
+        leases: &[i64],
+    ) -> Result<(Moment, Vec<Option<(Duration, u64)>>), Failure> {
+        let requests: Vec<_> = leases.iter().map(|id| LeaseId { id: *id }).collect();
+        let asked = self.now();
+        let until = asked + SHORT_PATIENCE;
+        let answers: Vec<KeepAliveResponse> = self
+            .client
+            .call_each(method::KEEP_ALIVE, &requests, until)
+            .await?;
+        let kept = |lease: &i64| {
+            let answer = answers.iter().find(|answer| answer.id == *lease)?;
+            let term = answer.header.as_ref().map_or(0, |header| header.raft_term);
+            (answer.ttl > 0).then(|| (seconds_of(answer.ttl), term))
+        };
+        Ok((asked, leases.iter().map(kept).collect()))
+    }
+
+    /// The lease that a mark hangs on, so that it outlasts the acquisition's own by [`ENDED_TTL`].
+    pub(super) async fn memory(&self, ttl: Duration) -> Result<i64, Failure> {
+        let least = ttl + ENDED_TTL;
+        if let Some(lease) = self.memories().lasting(self.now() + least) {
+            return Ok(lease);
+        }
+        let length = Memories::length_for(least);
+        loop {
+            let id = std::cmp::max(rand::random::<i64>() & i64::MAX, 1);
+            if let Granted::New { asked, ttl } = self.grant(id, length).await? {
+                self.memories().insert(id, asked + ttl);
+                return Ok(id);
+            }
+        }
+    }
+
+    /// Whether a mark hangs on a lease of which we know that it lasts for that long.
+    pub(super) fn remembers(&self, lease: i64, ttl: Duration) -> bool {
+        let until = self.now() + ttl + ENDED_TTL;
+        self.memories().lasts(lease, until)
+    }
+
+    /// A lease that we thought was there is not.
+    pub(super) fn forget_memories(&self) {
+        *self.memories() = Memories::default();
+    }
+
+    fn memories(&self) -> MutexGuard<'_, Memories> {
+        self.memories.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The floor as we know it.
+    pub(super) fn floor(&self) -> Option<Floor> {
+        *self.floor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn know_floor(&self, floor: Floor) {
+        *self.floor.lock().unwrap_or_else(PoisonError::into_inner) = Some(floor);
+    }
+
+    /// Somebody has deleted it.
+    pub(super) fn forget_floor(&self) {
+        *self.floor.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Found {
+    /// Reads the answers to a range of the place and one of the mark.
+    pub(super) fn read(
+        key: Vec<u8>,
+        round: u32,
+        ranges: &mut impl Iterator<Item = RangeResponse>,
+    ) -> Self {
+        let mut first = || ranges.next().and_then(|range| range.kvs.into_iter().next());
+        Self {
+            round,
+            key,
+            place: first().as_ref().map(Kept::read),
+            mark: first().as_ref().map(Kept::read),
+        }
+    }
+
+    /// That nothing of it has changed since.
+    pub(super) fn unchanged(&self, names: &Names) -> [Compare; 2] {
+        let changed = |kept: Option<i64>| kept.unwrap_or(0);
+        [
+            Compare::changed(
+                &self.key,
+                changed(self.place.as_ref().map(|kept| kept.changed)),
+            ),
+            Compare::changed(
+                &names.mark,
+                changed(self.mark.as_ref().map(|kept| kept.changed)),
+            ),
+        ]
+    }
+
+    /// What is remembered of it, which is nothing if there is no mark.
+    pub(super) fn memory(&self) -> Mark {
+        self.mark
+            .as_ref()
+            .map_or_else(Mark::default, |mark| mark.value.clone())
+    }
+
+    /// The place, if it is that of this holder: two holders may, once in a long while, be given
+    /// the same number for a lease.
+    pub(super) fn place_of(&self, holder: Holder) -> Option<&Kept<Place>> {
+        self.place
+            .as_ref()
+            .filter(|place| place.value.digest == holder.digest())
+    }
+}
+
+/// The error when others got in the way each time.
+pub(super) fn crowded(operation: Operation, resource: &ResourceName) -> Error {
+    Error::new(ErrorKind::Unavailable, operation, KIND)
+        .on(resource)
+        .because("others have changed it each time we looked")
+}
+
+fn seconds_of(seconds: i64) -> Duration {
+    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+}

@@ -1,0 +1,407 @@
+//! The part of etcd's protocol (v3) that a lock needs, written by hand: neither a compiler of
+//! protocol buffers nor a build script is needed. The numbers are those of `rpc.proto` and
+//! `kv.proto` of etcd, which may add fields and never change one.
+
+use prost::{Message, Oneof};
+
+/// The calls that are made.
+pub(super) mod method {
+    pub(in super::super) const TXN: &str = "/etcdserverpb.KV/Txn";
+    pub(in super::super) const GRANT: &str = "/etcdserverpb.Lease/LeaseGrant";
+    pub(in super::super) const REVOKE: &str = "/etcdserverpb.Lease/LeaseRevoke";
+    pub(in super::super) const TIME_TO_LIVE: &str = "/etcdserverpb.Lease/LeaseTimeToLive";
+    pub(in super::super) const KEEP_ALIVE: &str = "/etcdserverpb.Lease/LeaseKeepAlive";
+    pub(in super::super) const WATCH: &str = "/etcdserverpb.Watch/Watch";
+    pub(in super::super) const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
+}
+
+/// How a comparison is named in the protocol: `EQUAL`.
+const EQUAL: i32 = 0;
+/// What is compared: `CREATE`.
+const BY_CREATION: i32 = 1;
+/// What is compared: `MOD`.
+const BY_CHANGE: i32 = 2;
+/// How a range is sorted, and by what: `CREATE`.
+const ASCENDING: i32 = 1;
+const DESCENDING: i32 = 2;
+const SORT_BY_CREATION: i32 = 2;
+/// Events of a watch: `DELETE`, and the filter `NOPUT`.
+const DELETE: i32 = 1;
+const NO_PUT: i32 = 0;
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Header {
+    #[prost(int64, tag = "3")]
+    pub(super) revision: i64,
+    #[prost(uint64, tag = "4")]
+    pub(super) raft_term: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct KeyValue {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) key: Vec<u8>,
+    #[prost(int64, tag = "2")]
+    pub(super) create_revision: i64,
+    #[prost(int64, tag = "3")]
+    pub(super) mod_revision: i64,
+    #[prost(bytes = "vec", tag = "5")]
+    pub(super) value: Vec<u8>,
+    #[prost(int64, tag = "6")]
+    pub(super) lease: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct RangeRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    key: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    range_end: Vec<u8>,
+    #[prost(int64, tag = "3")]
+    limit: i64,
+    #[prost(int32, tag = "5")]
+    sort_order: i32,
+    #[prost(int32, tag = "6")]
+    sort_target: i32,
+    #[prost(int64, tag = "13")]
+    max_create_revision: i64,
+}
+
+impl RangeRequest {
+    /// One key.
+    pub(super) fn key(key: &[u8]) -> Self {
+        Self {
+            key: key.to_vec(),
+            ..Self::default()
+        }
+    }
+
+    /// All keys that begin so, the oldest first.
+    pub(super) fn all(prefix: &[u8]) -> Self {
+        Self {
+            key: prefix.to_vec(),
+            range_end: end_of(prefix),
+            sort_order: ASCENDING,
+            sort_target: SORT_BY_CREATION,
+            ..Self::default()
+        }
+    }
+
+    /// The oldest key that begins so.
+    pub(super) fn oldest(prefix: &[u8]) -> Self {
+        Self {
+            limit: 1,
+            ..Self::all(prefix)
+        }
+    }
+
+    /// The youngest keys that begin so.
+    pub(super) fn youngest(prefix: &[u8], limit: i64) -> Self {
+        Self {
+            limit,
+            sort_order: DESCENDING,
+            ..Self::all(prefix)
+        }
+    }
+
+    /// Only keys that were created before that revision.
+    pub(super) const fn created_before(mut self, revision: i64) -> Self {
+        self.max_create_revision = revision - 1;
+        self
+    }
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct RangeResponse {
+    #[prost(message, repeated, tag = "2")]
+    pub(super) kvs: Vec<KeyValue>,
+    /// How many there are, whatever the limit.
+    #[prost(int64, tag = "4")]
+    pub(super) count: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct PutRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) key: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) value: Vec<u8>,
+    #[prost(int64, tag = "3")]
+    pub(super) lease: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct DeleteRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) key: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Op {
+    #[prost(oneof = "OneOp", tags = "1, 2, 3")]
+    op: Option<OneOp>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+enum OneOp {
+    #[prost(message, tag = "1")]
+    Range(RangeRequest),
+    #[prost(message, tag = "2")]
+    Put(PutRequest),
+    #[prost(message, tag = "3")]
+    Delete(DeleteRequest),
+}
+
+impl Op {
+    pub(super) const fn range(range: RangeRequest) -> Self {
+        Self {
+            op: Some(OneOp::Range(range)),
+        }
+    }
+
+    pub(super) fn put(key: &[u8], value: Vec<u8>, lease: i64) -> Self {
+        let key = key.to_vec();
+        Self {
+            op: Some(OneOp::Put(PutRequest { key, value, lease })),
+        }
+    }
+
+    pub(super) fn delete(key: &[u8]) -> Self {
+        let key = key.to_vec();
+        Self {
+            op: Some(OneOp::Delete(DeleteRequest { key })),
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct OpResponse {
+    #[prost(oneof = "OneOpResponse", tags = "1")]
+    response: Option<OneOpResponse>,
+}
+
+/// Only ranges answer more than that they were done.
+#[derive(Clone, PartialEq, Oneof)]
+enum OneOpResponse {
+    #[prost(message, tag = "1")]
+    Range(RangeResponse),
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Compare {
+    #[prost(int32, tag = "1")]
+    result: i32,
+    #[prost(int32, tag = "2")]
+    target: i32,
+    #[prost(bytes = "vec", tag = "3")]
+    key: Vec<u8>,
+    #[prost(oneof = "Revision", tags = "5, 6")]
+    revision: Option<Revision>,
+    #[prost(bytes = "vec", tag = "64")]
+    range_end: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Oneof)]
+enum Revision {
+    #[prost(int64, tag = "5")]
+    Created(i64),
+    #[prost(int64, tag = "6")]
+    Changed(i64),
+}
+
+impl Compare {
+    /// The key was created by that revision; 0: there is no such key.
+    pub(super) fn created(key: &[u8], revision: i64) -> Self {
+        Self {
+            result: EQUAL,
+            target: BY_CREATION,
+            key: key.to_vec(),
+            revision: Some(Revision::Created(revision)),
+            range_end: Vec::new(),
+        }
+    }
+
+    /// The key was last changed by that revision; 0: there is no such key.
+    pub(super) fn changed(key: &[u8], revision: i64) -> Self {
+        Self {
+            target: BY_CHANGE,
+            revision: Some(Revision::Changed(revision)),
+            ..Self::created(key, revision)
+        }
+    }
+
+    /// What is never so.
+    pub(super) fn never(key: &[u8]) -> Self {
+        Self::created(key, -1)
+    }
+
+    /// No key begins so.
+    pub(super) fn none(prefix: &[u8]) -> Self {
+        Self {
+            range_end: end_of(prefix),
+            ..Self::created(prefix, 0)
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TxnRequest {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) compare: Vec<Compare>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) success: Vec<Op>,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) failure: Vec<Op>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TxnResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(super) header: Option<Header>,
+    #[prost(bool, tag = "2")]
+    pub(super) succeeded: bool,
+    #[prost(message, repeated, tag = "3")]
+    responses: Vec<OpResponse>,
+}
+
+impl TxnResponse {
+    /// The revision of the store when it was answered.
+    pub(super) fn revision(&self) -> i64 {
+        self.header.as_ref().map_or(0, |header| header.revision)
+    }
+
+    /// What the ranges of the branch that was taken have found, in their order.
+    pub(super) fn ranges(self) -> impl Iterator<Item = RangeResponse> {
+        let range = |response: OpResponse| {
+            let one = response.response;
+            one.map(|OneOpResponse::Range(range)| range)
+        };
+        self.responses.into_iter().filter_map(range)
+    }
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct GrantRequest {
+    #[prost(int64, tag = "1")]
+    pub(super) ttl: i64,
+    #[prost(int64, tag = "2")]
+    pub(super) id: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct GrantResponse {
+    #[prost(int64, tag = "2")]
+    pub(super) id: i64,
+    /// What was granted, which may be more than what was asked for. Whole seconds.
+    #[prost(int64, tag = "3")]
+    pub(super) ttl: i64,
+}
+
+/// What all requests are that only name a lease.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct LeaseId {
+    #[prost(int64, tag = "1")]
+    pub(super) id: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TimeToLiveResponse {
+    /// Whole seconds, rounded down; -1 if there is no such lease.
+    #[prost(int64, tag = "3")]
+    pub(super) ttl: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct KeepAliveResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(super) header: Option<Header>,
+    #[prost(int64, tag = "2")]
+    pub(super) id: i64,
+    /// Not above 0 if there is no such lease.
+    #[prost(int64, tag = "3")]
+    pub(super) ttl: i64,
+}
+
+/// An answer of which nothing is needed.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Done {}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct WatchRequest {
+    #[prost(oneof = "OneWatch", tags = "1")]
+    request: Option<OneWatch>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+enum OneWatch {
+    #[prost(message, tag = "1")]
+    Create(WatchCreate),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct WatchCreate {
+    #[prost(bytes = "vec", tag = "1")]
+    key: Vec<u8>,
+    #[prost(int64, tag = "3")]
+    start_revision: i64,
+    #[prost(int32, repeated, tag = "5")]
+    filters: Vec<i32>,
+}
+
+impl WatchRequest {
+    /// The deletion of a key, from that revision on.
+    pub(super) fn deletion(key: &[u8], from: i64) -> Self {
+        Self {
+            request: Some(OneWatch::Create(WatchCreate {
+                key: key.to_vec(),
+                start_revision: from,
+                filters: vec![NO_PUT],
+            })),
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct WatchResponse {
+    /// The server watches no more, for instance because the revision was compacted away.
+    #[prost(bool, tag = "4")]
+    pub(super) canceled: bool,
+    #[prost(message, repeated, tag = "11")]
+    events: Vec<Event>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Event {
+    #[prost(int32, tag = "1")]
+    kind: i32,
+}
+
+impl WatchResponse {
+    /// Whether something was deleted.
+    pub(super) fn tells_deletion(&self) -> bool {
+        self.events.iter().any(|event| event.kind == DELETE)
+    }
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct AuthenticateRequest {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(string, tag = "2")]
+    pub(super) password: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct AuthenticateResponse {
+    #[prost(string, tag = "2")]
+    pub(super) token: String,
+}
+
+/// Where the keys end that begin so. Our prefixes end in `/`, which has a successor.
+fn end_of(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    if let Some(last) = end.last_mut() {
+        *last = last.wrapping_add(1);
+    }
+    end
+}

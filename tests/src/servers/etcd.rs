@@ -1,0 +1,320 @@
+use std::{
+    io,
+    process::{Output, Stdio},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures_util::future::join_all;
+use serde_json::Value;
+use tokio::{process::Command, sync::OnceCell};
+
+use super::{Certificates, blocking, start, until};
+use crate::{
+    port,
+    warden::{Order, Running, ServerKind, Warden},
+};
+
+/// The etcd server that the tests of this process share. Keep to keys of your own.
+///
+/// # Panics
+/// If it cannot be started.
+pub async fn etcd() -> &'static Etcd {
+    static SHARED: OnceCell<Etcd> = OnceCell::const_new();
+    SHARED.get_or_init(Etcd::start).await
+}
+
+/// A node of etcd, or a cluster of three, of one test.
+///
+/// Dropping it ends the nodes and returns when they are gone.
+#[derive(Debug)]
+pub struct Etcd {
+    nodes: Vec<Arc<Mutex<Warden>>>,
+    /// What each node's URL was when it started, which stays the same.
+    urls: Vec<String>,
+    /// What `etcdctl` needs in order to be let in.
+    access: Vec<String>,
+}
+
+/// A user of a server that asks for one.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EtcdUser {
+    /// His name.
+    pub name: &'static str,
+    /// His password.
+    pub password: &'static str,
+}
+
+/// What a node without others can afford.
+const QUICK: [&str; 4] = ["--heartbeat-interval", "50", "--election-timeout", "500"];
+
+/// Who may do everything.
+const ROOT: EtcdUser = EtcdUser {
+    name: "root",
+    password: "open sesame",
+};
+
+impl Etcd {
+    /// Starts one node, without data. It grants leases of one second, and others of two.
+    ///
+    /// # Panics
+    /// If it cannot be started, for instance because `etcd-server` is not installed.
+    pub async fn start() -> Self {
+        Self::started(1, &QUICK, Vec::new()).await
+    }
+
+    /// Starts three nodes, without data; they have a leader when this returns.
+    ///
+    /// # Panics
+    /// If one cannot be started.
+    pub async fn start_cluster() -> Self {
+        Self::started(3, &[], Vec::new()).await
+    }
+
+    /// Starts one node that speaks TLS only and asks for a certificate of its clients.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub async fn start_with_tls(certificates: &Certificates) -> Self {
+        let [ca, certificate, key] = [
+            certificates.ca(),
+            certificates.server(),
+            certificates.server_key(),
+        ];
+        let arguments = [
+            "--cert-file",
+            &certificate,
+            "--key-file",
+            &key,
+            "--trusted-ca-file",
+            &ca,
+            "--client-cert-auth",
+        ];
+        let access = vec![
+            format!("--cacert={ca}"),
+            format!("--cert={}", certificates.client()),
+            format!("--key={}", certificates.client_key()),
+        ];
+        Self::started(1, &arguments, access).await
+    }
+
+    async fn started(number: usize, arguments: &[&str], access: Vec<String>) -> Self {
+        let port = || port::free().unwrap_or_else(|error| panic!("no port: {error}"));
+        let peers: Vec<_> = std::iter::repeat_with(|| format!("http://127.0.0.1:{}", port()))
+            .take(number)
+            .collect();
+        let members: Vec<_> = peers
+            .iter()
+            .enumerate()
+            .map(|(id, peer)| format!("n{id}={peer}"))
+            .collect();
+        let nodes = peers.iter().enumerate().map(|(id, peer)| {
+            let (name, members) = (format!("n{id}"), members.join(","));
+            let own = [
+                ["--name", &name],
+                ["--listen-peer-urls", peer],
+                ["--initial-advertise-peer-urls", peer],
+                ["--initial-cluster", &members],
+            ];
+            let arguments = own.concat().into_iter().chain(arguments.iter().copied());
+            start(ServerKind::Etcd, arguments.map(String::from).collect())
+        });
+        // At once: none of a cluster is ready before there are two.
+        let nodes = join_all(nodes).await;
+        Self {
+            urls: nodes
+                .iter()
+                .map(|node| node.running().url.clone())
+                .collect(),
+            nodes: nodes
+                .into_iter()
+                .map(|node| Arc::new(Mutex::new(node)))
+                .collect(),
+            access,
+        }
+    }
+
+    /// The URL to connect to, `etcd://127.0.0.1:PORT,..`. It stays the same across restarts.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let scheme = self.urls[0].split("://").next().unwrap_or_default();
+        format!("{scheme}://{}", self.addresses().join(","))
+    }
+
+    /// The same for a user.
+    #[must_use]
+    pub fn url_of(&self, user: &EtcdUser) -> String {
+        let password = user.password.replace(' ', "%20");
+        let login = format!("://{}:{password}@", user.name);
+        self.url().replacen("://", &login, 1)
+    }
+
+    /// Host and port of each node.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<&str> {
+        let address = |url: &'_ String| url.rfind('/').map_or(0, |slash| slash + 1);
+        self.urls.iter().map(|url| &url[address(url)..]).collect()
+    }
+
+    /// Runs `etcdctl` and returns what it has printed.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub async fn ctl(&self, arguments: &[&str]) -> String {
+        let output = self.try_ctl(arguments).await;
+        let output = output.unwrap_or_else(|error| panic!("cannot run etcdctl: {error}"));
+        assert!(output.status.success(), "etcdctl {arguments:?}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The same, whether it fails or not.
+    ///
+    /// # Errors
+    /// If it cannot be run.
+    pub async fn try_ctl(&self, arguments: &[&str]) -> io::Result<Output> {
+        self.command(arguments).output().await
+    }
+
+    /// `etcdctl`, which is killed when its process is dropped.
+    #[must_use]
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let scheme = if self.urls[0].starts_with("etcds") {
+            "https"
+        } else {
+            "http"
+        };
+        let endpoints: Vec<_> = self
+            .addresses()
+            .into_iter()
+            .map(|address| format!("{scheme}://{address}"))
+            .collect();
+        let mut command = Command::new("etcdctl");
+        command
+            .env("ETCDCTL_API", "3")
+            .arg(format!("--endpoints={}", endpoints.join(",")))
+            .args(&self.access)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Has every client give a name and a password from now on. The user may do what he likes with
+    /// keys that begin so.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn ask_for_login(&mut self, prefix: &str) -> EtcdUser {
+        let user = EtcdUser {
+            name: "locker",
+            password: "let me in",
+        };
+        for one in [&ROOT, &user] {
+            let login = format!("{}:{}", one.name, one.password);
+            self.ctl(&["user", "add", &login]).await;
+        }
+        for arguments in [
+            &["user", "grant-role", "root", "root"][..],
+            &["role", "add", "locking"],
+            &[
+                "role",
+                "grant-permission",
+                "--prefix=true",
+                "locking",
+                "readwrite",
+                prefix,
+            ],
+            &["user", "grant-role", user.name, "locking"],
+            &["auth", "enable"],
+        ] {
+            self.ctl(arguments).await;
+        }
+        self.access
+            .push(format!("--user={}:{}", ROOT.name, ROOT.password));
+        user
+    }
+
+    /// The node that leads.
+    ///
+    /// # Panics
+    /// If none does within 60 s.
+    pub async fn leader(&self) -> usize {
+        let found = Mutex::new(None);
+        until("a node leads", || async {
+            let leader = self.present_leader().await;
+            *found.lock().unwrap_or_else(PoisonError::into_inner) = leader;
+            leader.is_some()
+        })
+        .await;
+        let leader = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        leader.unwrap_or_default()
+    }
+
+    async fn present_leader(&self) -> Option<usize> {
+        let status = self
+            .try_ctl(&["endpoint", "status", "--write-out=json"])
+            .await
+            .ok()?;
+        let nodes: Value = serde_json::from_slice(&status.stdout).ok()?;
+        let leader = nodes.as_array()?.iter().find(|node| {
+            let header = &node["Status"]["header"];
+            header["member_id"] == node["Status"]["leader"]
+        })?;
+        let endpoint = leader["Endpoint"].as_str()?;
+        self.addresses()
+            .iter()
+            .position(|address| endpoint.ends_with(address))
+    }
+
+    /// A node's process and files.
+    #[must_use]
+    pub fn running(&self, node: usize) -> Running {
+        let warden = self.nodes[node]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        warden.running().clone()
+    }
+
+    /// Kills a node with SIGKILL. It keeps its data.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn kill(&self, node: usize) {
+        self.order(node, Order::Kill).await;
+    }
+
+    /// Starts a killed node again.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn start_again(&self, node: usize) {
+        self.order(node, Order::Start).await;
+    }
+
+    /// Stops a node with SIGSTOP: connections stay open, and nothing is answered.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn pause(&self, node: usize) {
+        self.order(node, Order::Pause).await;
+    }
+
+    /// Lets a stopped node go on.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn resume(&self, node: usize) {
+        self.order(node, Order::Resume).await;
+    }
+
+    async fn order(&self, node: usize, order: Order) {
+        let warden = Arc::clone(&self.nodes[node]);
+        let done = blocking(move || {
+            let mut warden = warden.lock().unwrap_or_else(PoisonError::into_inner);
+            warden.order(order)
+        });
+        let url = &self.urls[node];
+        done.await
+            .unwrap_or_else(|error| panic!("cannot {order:?} the node at {url}: {error}"));
+    }
+}

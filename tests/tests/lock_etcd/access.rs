@@ -1,0 +1,88 @@
+//! Users, passwords and certificates.
+
+use e2e::servers::{Certificates, Etcd};
+use lock_core::{Attempt, ErrorKind, LockManager, Outcome, Ttl};
+
+use crate::world::{manager, prefix};
+
+#[tokio::test]
+async fn a_user_with_rights_on_the_prefix_is_enough_and_is_logged_in_again() {
+    let mut server = Etcd::start().await;
+    let user = server.ask_for_login("palisade/").await;
+    let url = server.url_of(&user);
+    let locks = LockManager::connect(&url).await.unwrap();
+    let guard = locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
+    let look = locks.acquire("r").try_now().await.unwrap();
+    assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
+
+    // What a login brings is known to the process alone that gave it.
+    server.kill(0).await;
+    server.start_again(0).await;
+    let waiter = {
+        let locks = locks.clone();
+        tokio::spawn(async move { locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap() })
+    };
+    let token = guard.token();
+    guard.release().await.unwrap();
+    let next = waiter.await.unwrap();
+    assert!(next.token() > token);
+    next.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn who_may_not_is_told_so_and_no_password() {
+    let mut server = Etcd::start().await;
+    let user = server.ask_for_login("palisade/").await;
+    let mut wrong = user.clone();
+    wrong.password = "sesame";
+    let elsewhere = LockManager::builder().prefix("elsewhere");
+    let refused = [
+        LockManager::connect(&server.url()).await.unwrap_err(),
+        LockManager::connect(&server.url_of(&wrong))
+            .await
+            .unwrap_err(),
+        elsewhere.connect(&server.url_of(&user)).await.unwrap_err(),
+    ];
+    for (error, says) in refused.iter().zip(["password", "wrong", "right"]) {
+        assert_eq!(
+            (error.kind(), error.outcome()),
+            (ErrorKind::Refused, Outcome::NotApplied),
+            "{error}"
+        );
+        let text = format!("{error} {error:?}");
+        assert!(text.contains(says), "{text}");
+        assert!(
+            !text.contains("sesame") && !text.contains("let me in"),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn over_tls_with_an_authority_and_a_client_certificate_of_ones_own() {
+    let certificates = Certificates::create().await;
+    let server = Etcd::start_with_tls(&certificates).await;
+    let (ca, own, key) = (
+        certificates.ca(),
+        certificates.client(),
+        certificates.client_key(),
+    );
+    let url = format!("{}?tls_ca={ca}&tls_cert={own}&tls_key={key}", server.url());
+    let locks = manager(&url, &prefix()).await;
+    let guard = locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
+    let look = locks.acquire("r").try_now().await.unwrap();
+    assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
+    guard.release().await.unwrap();
+
+    // Nobody whom it knows has signed the server's; and the server asks for the client's.
+    let unknown = server.url();
+    let nameless = format!("{}?tls_ca={ca}", server.url());
+    let plain = server.url().replace("etcds:", "etcd:");
+    for url in [unknown, nameless, plain] {
+        let error = LockManager::connect(&url).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{url}: {error}");
+    }
+    let half = format!("{}?tls_ca={ca}&tls_cert={own}", server.url());
+    let error = LockManager::connect(&half).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+}

@@ -1,0 +1,72 @@
+//! The floor is raised while others come, wait and go.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use e2e::servers::etcd;
+use futures_util::future::join_all;
+use lock_core::{FencingToken, Ttl};
+use tokio::time::timeout;
+
+use crate::world::{Load, PATIENCE, manager, prefix, sections};
+
+const RAISES: u64 = 12;
+const RAISE: u64 = 1_000_000;
+const TTL: Ttl = Ttl::secs(1);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn floors_that_are_raised_under_load_keep_tokens_in_order() {
+    let (server, prefix) = (etcd().await, prefix());
+    let (load, stop) = (Arc::new(Load::default()), Arc::new(AtomicBool::new(false)));
+    let mut tasks = Vec::new();
+    for number in 0..3_u64 {
+        let locks = manager(&server.url(), &prefix).await;
+        // A floor that this client knows is another one's past.
+        for part in 0..2 {
+            let first = 1 + (number * 2 + part) * 100_000;
+            tasks.push(sections(&load, &locks, first, TTL, &stop));
+        }
+    }
+    let raiser = manager(&server.url(), &prefix).await;
+    let mut last = raiser.acquire("warm-up").await.unwrap().token().get();
+    for raise in 1..=RAISES {
+        let floor = FencingToken::new(last + RAISE).unwrap();
+        let number = 10_000_001 + raise * 8;
+        let raised = load.section_above(&raiser, number, TTL, Some(floor));
+        timeout(PATIENCE, raised).await.expect("its turn");
+        let after = raiser.acquire("other").await.unwrap();
+        assert!(after.token() >= floor, "the floor is for all of them");
+        last = after.token().get();
+    }
+    stop.store(true, Ordering::Relaxed);
+    for task in timeout(PATIENCE, join_all(tasks)).await.expect("stuck") {
+        task.unwrap();
+    }
+    load.assert_sound();
+}
+
+#[tokio::test]
+async fn a_floor_that_was_deleted_is_made_anew_above_what_was_issued() {
+    let (server, prefix) = (etcd().await, prefix());
+    let locks = manager(&server.url(), &prefix).await;
+    let before = locks.acquire("r").await.unwrap();
+    let token = before.token();
+    before.release().await.unwrap();
+    server.ctl(&["del", &format!("{prefix}/floor")]).await;
+    let after = locks.acquire("r").await.unwrap();
+    assert!(after.token() > token);
+}
+
+#[tokio::test]
+async fn a_floor_that_is_no_number_is_an_error_and_not_overwritten() {
+    let (server, prefix) = (etcd().await, prefix());
+    let key = format!("{prefix}/floor");
+    server.ctl(&["put", &key, "a dozen"]).await;
+    let builder = lock_core::LockManager::builder().prefix(&prefix);
+    let error = builder.connect(&server.url()).await.unwrap_err();
+    assert_eq!(error.kind(), lock_core::ErrorKind::CounterBroken);
+    let read = server.ctl(&["get", "--print-value-only", &key]).await;
+    assert_eq!(read.trim(), "a dozen");
+}

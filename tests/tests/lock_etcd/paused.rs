@@ -1,0 +1,96 @@
+//! Processes that stand still while they hold or wait.
+
+use std::future::IntoFuture;
+
+use e2e::{
+    process::Process,
+    servers::{Etcd, etcd, until},
+};
+use lock_core::{LockManager, Ttl};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::world::{PATIENCE, keys, manager, named, prefix};
+
+const TTL_MS: &str = "2000";
+
+struct World {
+    server: &'static Etcd,
+    prefix: String,
+    locks: LockManager,
+}
+
+impl World {
+    async fn new() -> Self {
+        let (server, prefix) = (etcd().await, prefix());
+        let locks = manager(&server.url(), &prefix).await;
+        Self {
+            server,
+            prefix,
+            locks,
+        }
+    }
+
+    fn worker(&self, mode: &str, more: &[&str]) -> Process {
+        let url = self.server.url();
+        let lock = [mode, "--lock", &url, "--prefix", &self.prefix];
+        let resource = ["--resource", "r", "--ttl-ms", TTL_MS];
+        Process::spawn("e2e-worker", [&lock[..], &resource, more].concat())
+    }
+
+    async fn until_in_line(&self, waiters: u64) {
+        until("in line", || async {
+            self.locks.inspect(&named("r")).await.unwrap().waiters == Some(waiters)
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_holder_that_slept_past_its_lease_is_told_so_and_releases_nothing() {
+    let world = World::new().await;
+    let mut worker = world.worker("hold", &[]);
+    let held: Value = worker.event().await;
+    worker.pause().await;
+    let next = world.locks.acquire("r").ttl(Ttl::secs(60)).into_future();
+    let next = timeout(PATIENCE, next).await.expect("its turn").unwrap();
+    assert!(next.token().get() > held["acquired"].as_u64().unwrap());
+    worker.resume();
+    worker.send(&"release").await;
+    let told: Value = worker.event().await;
+    assert_eq!(told, json!({ "lost": true, "released": "NotHolder" }));
+    next.release().await.unwrap();
+}
+
+/// A waiter whose lease ran out while it slept has no place any more: when it wakes up and sees
+/// that nobody is before it, it has to find that out, and come anew.
+#[tokio::test]
+async fn a_waiter_whose_lease_ran_out_is_not_granted_what_it_waited_for() {
+    let world = World::new().await;
+    let holder = world.locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
+    let mut worker = world.worker("line", &["--hold-ms", "1"]);
+    let _ready: Value = worker.event().await;
+    worker.send(&0).await;
+    world.until_in_line(1).await;
+    let line = format!("{}/lock/", world.prefix);
+    let places = keys(world.server, &line).await;
+    worker.pause().await;
+    world.until_in_line(0).await;
+    // Somebody else holds it now, and nobody is before the place that the waiter had.
+    let first = holder.token();
+    holder.release().await.unwrap();
+    let rival = world.locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
+    assert!(rival.token() > first);
+    worker.resume();
+    world.until_in_line(1).await;
+    let now = keys(world.server, &line).await;
+    assert!(
+        !now.iter().any(|place| places.contains(place)),
+        "its old place: {now:?}"
+    );
+    let before = rival.token();
+    rival.release().await.unwrap();
+    let turn: Value = worker.event().await;
+    assert!(turn["token"].as_u64().unwrap() > before.get(), "{turn}");
+    assert!(worker.finish().await.success());
+}
