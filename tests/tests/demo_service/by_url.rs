@@ -3,7 +3,7 @@
 
 use std::any::Any;
 
-use e2e::servers::{RedisCluster, RedisWithSentinels, RedlockServers, redis, zookeeper};
+use e2e::servers::{RedisCluster, RedisWithSentinels, RedlockServers, etcd, redis, zookeeper};
 use lock_core::{Ttl, redlock::RedlockOptions};
 use reqwest::Method;
 use serde_json::json;
@@ -62,6 +62,10 @@ async fn redlock() -> Service {
 
 async fn one_zookeeper() -> Service {
     service(zookeeper().await.url(), "zookeeper", ())
+}
+
+async fn one_etcd() -> Service {
+    service(etcd().await.url(), "etcd", ())
 }
 
 /// A name that no other test has: the servers are shared.
@@ -170,5 +174,6 @@ by_url! {
     on_sentinels = sentinels();
     on_a_cluster = cluster();
     on_redlock = redlock();
+    on_etcd = one_etcd();
     on_zookeeper = one_zookeeper();
 }

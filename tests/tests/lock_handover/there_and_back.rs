@@ -135,6 +135,13 @@ async fn zombies_of_the_old_service_are_shut_out_and_nothing_is_lost_there_and_b
     assert_eq!(back["retired"], true);
 }
 
+/// etcd can be retired.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn from_redis_to_etcd_and_back_nothing_is_lost_and_zombies_are_shut_out() {
+    let world = World::moving_to(Service::etcd("new").await).await;
+    there_and_back(world).await;
+}
+
 /// Redlock cannot be retired, and is lifted resource by resource.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn from_redis_to_redlock_and_back_nothing_is_lost_and_zombies_are_shut_out() {

@@ -1,6 +1,6 @@
 use std::any::Any;
 
-use e2e::servers::{PostgresDatabase, Redis, RedlockServers, ZooKeeper, postgres_database};
+use e2e::servers::{Etcd, PostgresDatabase, Redis, RedlockServers, ZooKeeper, postgres_database};
 use fenced_store::{FencedStore, PgFencedStore, Protected};
 use lock_core::{Issuer, LockManager, Ttl, redlock::RedlockOptions};
 use sqlx::{PgPool, Postgres};
@@ -23,6 +23,11 @@ impl Service {
         let options = RedlockOptions::default();
         servers.provision(options, Ttl::secs(60)).await.unwrap();
         Self::of(name, servers.url(), servers)
+    }
+
+    pub(crate) async fn etcd(name: &'static str) -> Self {
+        let server = Etcd::start().await;
+        Self::of(name, server.url(), server)
     }
 
     pub(crate) async fn zookeeper(name: &'static str) -> Self {
