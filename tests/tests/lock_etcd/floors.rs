@@ -7,10 +7,10 @@ use std::sync::{
 
 use e2e::servers::etcd;
 use futures_util::future::join_all;
-use lock_core::{FencingToken, Ttl};
+use lock_core::{AcquireRequest, AttemptRef, FencingToken, Holder, LockBackend, Ttl};
 use tokio::time::timeout;
 
-use crate::world::{Load, PATIENCE, manager, prefix, sections};
+use crate::world::{Load, PATIENCE, backend, manager, named, prefix, sections};
 
 const RAISES: u64 = 12;
 const RAISE: u64 = 1_000_000;
@@ -45,6 +45,33 @@ async fn floors_that_are_raised_under_load_keep_tokens_in_order() {
         task.unwrap();
     }
     load.assert_sound();
+}
+
+/// Whoever asks what the floor is after it has acquired would get a token that is not its own.
+#[tokio::test]
+async fn a_floor_that_rises_changes_no_token_that_was_drawn() {
+    let (server, prefix) = (etcd().await, prefix());
+    let url = server.url();
+    let (one, other) = (backend(&url, &prefix).await, backend(&url, &prefix).await);
+    let attempt = AttemptRef::new(named("r"), Holder::random());
+    let request = AcquireRequest::new(attempt, Ttl::secs(60));
+    let first = one.acquire(&request).await.unwrap().granted().unwrap();
+    let raiser = manager(&url, &prefix).await;
+    let floor = FencingToken::new(first.token.get() + RAISE).unwrap();
+    let raised = raiser.acquire("other").at_least(floor).await.unwrap();
+    assert!(raised.token() >= floor);
+    for backend in [&one, &other] {
+        // A failed look takes note of the floor, and a new connection has read it.
+        let look = backend.acquire(&fresh("r")).await.unwrap();
+        assert!(look.granted().is_none(), "it is held");
+        let again = backend.acquire(&request).await.unwrap().granted().unwrap();
+        assert_eq!(again.token, first.token);
+    }
+}
+
+fn fresh(resource: &str) -> AcquireRequest {
+    let attempt = AttemptRef::new(named(resource), Holder::random());
+    AcquireRequest::new(attempt, Ttl::secs(60))
 }
 
 #[tokio::test]

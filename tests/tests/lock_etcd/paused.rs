@@ -6,11 +6,13 @@ use e2e::{
     process::Process,
     servers::{Etcd, etcd, until},
 };
-use lock_core::{LockManager, Ttl};
+use lock_core::{
+    AcquireRequest, AttemptRef, ErrorKind, Holder, LockBackend, LockManager, Ttl, Upkeep, Wait,
+};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::world::{PATIENCE, keys, manager, named, prefix};
+use crate::world::{PATIENCE, backend, keys, manager, named, prefix};
 
 const TTL_MS: &str = "2000";
 
@@ -93,4 +95,33 @@ async fn a_waiter_whose_lease_ran_out_is_not_granted_what_it_waited_for() {
     let turn: Value = worker.event().await;
     assert!(turn["token"].as_u64().unwrap() > before.get(), "{turn}");
     assert!(worker.finish().await.success());
+}
+
+/// The same while its own clock says that its lease lives on: somebody else has ended it, here an
+/// operator, and with some versions of etcd a leader that was deposed.
+#[tokio::test]
+async fn a_waiter_whose_lease_was_revoked_is_not_granted_what_it_waited_for() {
+    let world = World::new().await;
+    let ttl = Ttl::secs(600);
+    let holder = world.locks.acquire("r").ttl(ttl).await.unwrap();
+    let line = format!("{}/lock/", world.prefix);
+    let held = keys(world.server, &line).await;
+    let backend = backend(&world.server.url(), &world.prefix).await;
+    let attempt = AttemptRef::new(named("r"), Holder::random());
+    let mut request = AcquireRequest::new(attempt, ttl);
+    request.wait = Wait::Forever;
+    // Otherwise the lease is kept alive once more before it is granted, which would find out, too.
+    request.upkeep = Upkeep::Watchdog;
+    let end = async {
+        world.until_in_line(1).await;
+        let places = keys(world.server, &line).await;
+        let place = places.iter().find(|place| !held.contains(place)).unwrap();
+        let lease = place.rsplit('/').next().unwrap();
+        world.server.ctl(&["lease", "revoke", lease]).await;
+        holder.release().await.unwrap();
+    };
+    let (answer, ()) = tokio::join!(timeout(PATIENCE, backend.acquire(&request)), end);
+    let error = answer.expect("it waits for nothing").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Released, "{error}");
+    assert_eq!(keys(world.server, &line).await, Vec::<String>::new());
 }

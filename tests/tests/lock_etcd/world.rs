@@ -5,7 +5,10 @@ use e2e::{
     ledger::Ledger,
     servers::Etcd,
 };
-use lock_core::{Clock, FencingToken, LockManager, ResourceName, SystemClock, Ttl};
+use lock_core::{
+    Clock, FencingToken, LockManager, ResourceName, SystemClock, Ttl,
+    etcd::{EtcdBackend, EtcdOptions},
+};
 
 /// For what takes seconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,6 +26,13 @@ pub(crate) fn named(resource: &str) -> ResourceName {
 pub(crate) async fn manager(url: &str, prefix: &str) -> LockManager {
     let builder = LockManager::builder().prefix(prefix);
     builder.connect(url).await.unwrap()
+}
+
+/// The lock service as a manager sees it.
+pub(crate) async fn backend(url: &str, prefix: &str) -> EtcdBackend {
+    let options = EtcdOptions::default().prefix(prefix);
+    let connected = EtcdBackend::connect(url, options, Arc::new(SystemClock));
+    connected.await.unwrap()
 }
 
 /// All keys that begin so.
