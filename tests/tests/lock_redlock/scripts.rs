@@ -47,12 +47,15 @@ impl Node {
         let (flags, body) = text.split_once('\n').unwrap();
         let first = body.lines().next().unwrap();
         let part = |part: &&str| first.contains(&format!("{part}.lua"));
-        let parts = ["serving", "counts", "lease"].into_iter().filter(part);
+        let parts = ["first_grant", "serving", "greater", "counts", "lease"]
+            .into_iter()
+            .filter(part);
         let shared: String = parts.map(|part| self.scripts[part].as_str()).collect();
         let code = format!("{flags}\n{shared}{body}")
             .replace("ENDED_MS", "15000")
             .replace("ENDED_TEXT", "'15000'")
-            .replace("TOKEN_MAX", "'999999999999999'");
+            .replace("TOKEN_MAX", "'999999999999999'")
+            .replace("EXACT_MAX", "999999999999999");
         let script = Script::new(&code);
         let mut invocation = script.prepare_invoke();
         for key in keys {
@@ -75,7 +78,7 @@ impl Node {
     async fn acquire(&self, holder: &str, nonce: &str) -> String {
         let keys = [MARKER, COUNTER, LEASE, &ended(holder)];
         let tail = format!(":12:0:{nonce}:");
-        let arguments = [holder, nonce, nonce, &tail, "40000", "20000", "", ""];
+        let arguments = [holder, nonce, nonce, &tail, "40000", "20000"];
         self.run("acquire", &keys, &arguments).await
     }
 

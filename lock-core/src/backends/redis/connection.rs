@@ -159,10 +159,7 @@ impl Current {
 }
 
 /// Makes a connection that gives up on connecting, and on each answer, after `timeout`.
-pub(in crate::backends) async fn dial(
-    client: &Client,
-    timeout: Duration,
-) -> RedisResult<MultiplexedConnection> {
+pub(super) async fn dial(client: &Client, timeout: Duration) -> RedisResult<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(timeout))
         .set_response_timeout(Some(timeout));

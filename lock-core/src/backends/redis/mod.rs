@@ -85,7 +85,7 @@ mod answers;
 mod backend;
 mod call;
 mod cluster;
-pub(super) mod connection;
+mod connection;
 pub(super) mod error;
 pub(super) mod fitness;
 mod keys;

@@ -10,7 +10,7 @@ use super::{
     nodes::{Nodes, Step},
     scripts,
 };
-use crate::{AcquireRequest, FencingToken, Grant, InitialToken, Lease, Moment, Ttl};
+use crate::{AcquireRequest, Grant, InitialToken, Lease, Moment, Ttl};
 
 /// What has become of a try.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub(super) struct Try<'a> {
     nodes: &'a Nodes,
     keys: &'a Keys,
     request: &'a AcquireRequest,
+    /// The digest of the holder.
+    digest: String,
     nonce: String,
     asked: Moment,
 }
@@ -54,6 +56,7 @@ impl<'a> Try<'a> {
             nodes,
             keys,
             request,
+            digest: request.attempt.holder.digest(),
             nonce: format!("{:016x}", rand::random::<u64>()),
             asked: nodes.clock.now(),
         }
@@ -102,12 +105,12 @@ impl<'a> Try<'a> {
             lock_delay,
             ..
         } = self.request;
-        let (resource, holder) = (&attempt.resource, attempt.holder);
+        let resource = &attempt.resource;
         let keys = [
             self.keys.marker(),
             self.keys.counter(resource),
             self.keys.lease(resource),
-            self.keys.ended(resource, holder),
+            self.keys.ended(resource, &self.digest),
         ];
         let (drift, delay) = (drift(*ttl), *lock_delay);
         let note = metadata.as_ref().map_or("", |note| note.as_str());
@@ -118,19 +121,18 @@ impl<'a> Try<'a> {
             attempt.id
         );
         let stay = ttl.get() + drift + delay + ENDED_TTL;
-        let jump = match initial {
-            InitialToken::Clock => String::new(),
-            InitialToken::At(_) => InitialToken::MAX_JUMP.to_string(),
-        };
-        Call::new(&scripts::ACQUIRE, &keys)
-            .arg(holder.digest())
+        let call = Call::new(&scripts::ACQUIRE, &keys)
+            .arg(&self.digest)
             .arg(&self.nonce)
             .arg(attempt.id.to_string())
             .arg(tail)
             .arg(stay.as_millis().to_string())
-            .arg(ttl.as_millis())
-            .arg(floor.map(|floor| floor.to_string()).unwrap_or_default())
-            .arg(jump)
+            .arg(ttl.as_millis());
+        match (floor, initial) {
+            (None, _) => call,
+            (Some(floor), InitialToken::Clock) => call.arg(floor.get()),
+            (Some(floor), InitialToken::At(_)) => call.arg(floor.get()).arg(InitialToken::MAX_JUMP),
+        }
     }
 
     /// Raises the nodes that count to the greatest count of them; only these, which were fixed
@@ -138,9 +140,23 @@ impl<'a> Try<'a> {
     /// granted equal counts too.
     async fn raise(&self, counted: &[Granted]) -> Option<Grant> {
         let token = counted.iter().map(|granted| granted.count).max()?;
+        let resource = &self.request.attempt.resource;
+        let keys = [
+            self.keys.marker(),
+            self.keys.counter(resource),
+            self.keys.lease(resource),
+        ];
+        let lease = format!("{}:{}:", self.digest, self.nonce);
+        let call = |granted: &Granted| {
+            Call::new(&scripts::RAISE, &keys)
+                .arg(&granted.life)
+                .arg(&lease)
+                .arg(granted.count.get())
+                .arg(token.get())
+        };
         let calls: Vec<_> = counted
             .iter()
-            .map(|granted| (granted.index, self.raise_one(granted, token)))
+            .map(|granted| (granted.index, call(granted)))
             .collect();
         let (mut raised, mut open) = (0, counted.len());
         let majority = self.nodes.majority();
@@ -159,21 +175,6 @@ impl<'a> Try<'a> {
         (raised >= majority && in_time).then_some(Grant::new(token, lease))
     }
 
-    fn raise_one(&self, granted: &Granted, token: FencingToken) -> Call {
-        let resource = &self.request.attempt.resource;
-        let keys = [
-            self.keys.marker(),
-            self.keys.counter(resource),
-            self.keys.lease(resource),
-        ];
-        let holder = self.request.attempt.holder.digest();
-        Call::new(&scripts::RAISE, &keys)
-            .arg(&granted.life)
-            .arg(format!("{holder}:{}:", self.nonce))
-            .arg(granted.count.get())
-            .arg(token.get())
-    }
-
     /// Takes the try back wherever it may have got something. True if nothing is left.
     async fn undo(&self, ballot: &Ballot) -> bool {
         let granted = ballot.granted.iter().map(|granted| granted.index);
@@ -190,10 +191,10 @@ impl<'a> Try<'a> {
         let keys = [
             self.keys.marker(),
             self.keys.lease(&attempt.resource),
-            self.keys.ended(&attempt.resource, attempt.holder),
+            self.keys.ended(&attempt.resource, &self.digest),
         ];
         let call = Call::new(&scripts::UNDO, &keys)
-            .arg(attempt.holder.digest())
+            .arg(&self.digest)
             .arg(&self.nonce)
             .arg(attempt.id.to_string());
         let targets: Vec<_> = left.iter().chain(&unclear).copied().collect();

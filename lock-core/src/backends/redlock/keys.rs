@@ -1,4 +1,4 @@
-use crate::{Holder, ResourceName};
+use crate::ResourceName;
 
 /// Where everything lies on each node. A node is one server, so there are no shards.
 #[derive(Clone, Debug)]
@@ -28,11 +28,11 @@ impl Keys {
         format!("{}lease:{}", self.base, resource.as_str())
     }
 
-    /// What has ended of an acquisition. The name ends with the digest of the holder, which the
+    /// What has ended of an acquisition, by the digest of its holder. The name ends with the digest of the holder, which the
     /// script that grants relies on.
-    pub(super) fn ended(&self, resource: &ResourceName, holder: Holder) -> String {
+    pub(super) fn ended(&self, resource: &ResourceName, digest: &str) -> String {
         let (base, name) = (&self.base, resource.as_str());
-        format!("{base}ended:{name}:{}", holder.digest())
+        format!("{base}ended:{name}:{digest}")
     }
 
     /// The patterns of everything that is not the marker.

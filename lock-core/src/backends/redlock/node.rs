@@ -11,18 +11,15 @@ use futures_util::{
     FutureExt,
     future::{BoxFuture, Shared},
 };
-use redis::{Client, RedisResult, Value, aio::MultiplexedConnection};
+use redis::{AsyncConnectionConfig, Client, RedisResult, Value, aio::MultiplexedConnection};
 
 use super::{call::Call, marker::Marker, scripts, trouble::Trouble};
 use crate::{
     Operation,
-    backends::redis::{
-        address::Address, connection::dial, fitness, link::breaks_connection, service_url::Topology,
-    },
+    backends::redis::{address::Address, fitness, link::breaks_connection, service_url::Topology},
 };
 
-/// How long connecting may take, and after what time an answer that nobody waits for any more is
-/// taken for one that never comes.
+/// How long connecting may take, and then the first answer.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// One node, and the one connection to it.
@@ -113,9 +110,13 @@ impl Node {
     /// Has the node run a script for locks. The answer is its words; that it does not serve is a
     /// trouble.
     pub(super) async fn ask(&self, call: &Call) -> Result<Vec<String>, Trouble> {
-        let (mut link, connecting) = self.link().await?;
+        // What is rare is put aside, so that the future of a request stays small.
+        let (mut link, connecting) = match self.linked() {
+            Some(linked) => linked,
+            None => Box::pin(self.link()).await?,
+        };
         if !link.is_current.load(Ordering::Relaxed) {
-            self.check_run(&mut link, &connecting).await?;
+            Box::pin(self.check_run(&mut link, &connecting)).await?;
         }
         let answer = call.send(&mut link.connection).await;
         let words = self.read(answer, &connecting)?;
@@ -207,6 +208,16 @@ impl Node {
         Ok(())
     }
 
+    /// The connection, if there is one.
+    fn linked(&self) -> Option<(Link, Connecting)> {
+        let current = self.current();
+        let connecting = current.as_ref()?;
+        match connecting.peek()? {
+            Ok(link) => Some((link.clone(), connecting.clone())),
+            Err(_) => None,
+        }
+    }
+
     async fn link(&self) -> Result<(Link, Connecting), Trouble> {
         let connecting = self.connecting();
         match connecting.clone().await {
@@ -292,10 +303,18 @@ fn unreadable() -> Trouble {
 }
 
 async fn connect(client: Client, index: usize, runs: Arc<Runs>) -> Result<Link, Trouble> {
-    let mut connection = dial(&client, CONNECT_TIME_MAX)
+    // Whoever asks has a time limit of its own, and the system gives up a connection whose other end
+    // has vanished: a timer for every answer would be one too many.
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(CONNECT_TIME_MAX))
+        .set_response_timeout(None);
+    let mut connection = client
+        .get_multiplexed_async_connection_with_config(&config)
         .await
         .map_err(|error| Trouble::before(&error))?;
-    let info = fitness::check(&mut connection, Topology::Independent, Operation::Connect).await;
+    let info = fitness::check(&mut connection, Topology::Independent, Operation::Connect);
+    let info = tokio::time::timeout(CONNECT_TIME_MAX, info).await;
+    let info = info.map_err(|_| Trouble::Silent)?;
     let info = info.map_err(|error| Trouble::Unreachable(error.to_string()))?;
     let run_id: Arc<str> = match fitness::field(&info, "run_id") {
         Some(run_id) => run_id.into(),

@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
@@ -126,7 +126,8 @@ impl Nodes {
         first: Step,
         mut take: impl FnMut(usize, Answer) -> Step,
     ) {
-        let (clock, asked) = (&*self.clock, self.clock.now());
+        // Not a deadline of anybody's: how long the network is waited for.
+        let asked = tokio::time::Instant::now();
         let mut pending = Vec::with_capacity(self.len());
         let mut answers: FuturesUnordered<_> = calls
             .map(|(index, call)| {
@@ -134,12 +135,12 @@ impl Nodes {
                 async move { (index, self.node(index).ask(call).await) }
             })
             .collect();
-        let mut patience = match first {
+        let patience = match first {
             Step::Wait => self.timeout,
             Step::Enough | Step::Done => GRACE,
         };
         let mut enough = first != Step::Wait;
-        let mut out_of_time = clock.sleep_until(asked + patience);
+        let mut out_of_time = pin!(tokio::time::sleep_until(asked + patience));
         // Polls every request once.
         let mut next = answers.next().now_or_never();
         loop {
@@ -166,9 +167,8 @@ impl Nodes {
                 Step::Enough if enough => {}
                 Step::Enough => {
                     enough = true;
-                    let taken = clock.now().since(asked);
-                    patience = std::cmp::min(taken * 2 + GRACE, self.timeout);
-                    out_of_time = clock.sleep_until(asked + patience);
+                    let patience = std::cmp::min(asked.elapsed() * 2 + GRACE, self.timeout);
+                    out_of_time.as_mut().reset(asked + patience);
                 }
             }
             next = answers.next().now_or_never();

@@ -35,7 +35,13 @@ scripts! {
     MARK = "mark";
 }
 
-const PARTS: [(&str, &str); 3] = [part!("serving"), part!("counts"), part!("lease")];
+const PARTS: [(&str, &str); 5] = [
+    part!("first_grant"),
+    part!("serving"),
+    part!("greater"),
+    part!("counts"),
+    part!("lease"),
+];
 
 /// The first line has the flags, the second one says with which parts a script begins. Without
 /// comments, because servers keep every script.
@@ -56,7 +62,8 @@ fn assembled(text: &str) -> String {
     let code = code
         .replace("ENDED_MS", &ended.to_string())
         .replace("ENDED_TEXT", &format!("\"{ended}\""))
-        .replace("TOKEN_MAX", &format!("\"{}\"", FencingToken::MAX));
+        .replace("TOKEN_MAX", &format!("\"{}\"", FencingToken::MAX))
+        .replace("EXACT_MAX", &FencingToken::MAX.to_string());
     format!("{flags}\n{code}")
 }
 
@@ -69,7 +76,7 @@ mod tests {
         let (_, text) = part!("raise");
         let text = assembled(text);
         assert!(
-            text.starts_with("#!lua flags=allow-oom\nlocal marker"),
+            text.starts_with("#!lua flags=allow-oom\nlocal function serving"),
             "{text}"
         );
         assert!(text.contains("local function is_greater"), "{text}");

@@ -235,14 +235,14 @@ impl Service {
 
     /// Ends a lease at all nodes. It was there if a majority had it.
     pub(super) async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
-        let (resource, holder) = (lease.resource(), lease.holder());
+        let (resource, digest) = (lease.resource(), lease.holder().digest());
         let keys = [
             self.keys.marker(),
             self.keys.lease(resource),
-            self.keys.ended(resource, holder),
+            self.keys.ended(resource, &digest),
         ];
         let call = Call::new(&scripts::RELEASE, &keys)
-            .arg(holder.digest())
+            .arg(&digest)
             .arg(lease.token().get());
         let majority = self.nodes.majority();
         let mut tally = Tally::new(self.nodes.len());
@@ -276,14 +276,14 @@ impl Service {
 
     /// Ends an attempt at all nodes. With a majority of them it can have no majority any more.
     pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
-        let (resource, holder) = (&attempt.resource, attempt.holder);
+        let (resource, digest) = (&attempt.resource, attempt.holder.digest());
         let keys = [
             self.keys.marker(),
             self.keys.lease(resource),
-            self.keys.ended(resource, holder),
+            self.keys.ended(resource, &digest),
         ];
         let call = Call::new(&scripts::CANCEL, &keys)
-            .arg(holder.digest())
+            .arg(&digest)
             .arg(attempt.id.to_string());
         let majority = self.nodes.majority();
         let (mut cancelled, mut troubles) = (0, Vec::new());

@@ -1,5 +1,5 @@
 #!lua
--- Begins with serving.lua, counts.lua, lease.lua.
+-- Begins with first_grant.lua, serving.lua, greater.lua, counts.lua, lease.lua.
 --
 -- Grants the lease of this node and counts up, or says who or what stands in the way.
 --
@@ -13,8 +13,8 @@
 -- ARGV[4] what follows the count in the lease: ":drift:delay:attempt:metadata"
 -- ARGV[5] how long the key of the lease stays in ms
 -- ARGV[6] ttl in ms
--- ARGV[7] floor: least count that is of use, or ""
--- ARGV[8] how far above the counter a floor may lie, or "" for any distance
+-- ARGV[7] floor: least count that is of use; left out if there is none
+-- ARGV[8] how far above the counter a floor may lie; left out for any distance
 --
 -- Returns {"granted", count, life} | {"again", token, left_ms} | {"held", left_ms, nonce}
 --       | {"ended"} | {"ran_out"} | {"to_heal", life} | {"quiet", left_ms}
@@ -25,8 +25,13 @@
 -- is counted, and the time is not extended. Sent again by the same try it counts up again, unless
 -- the lease was raised. Counts before it writes the lease, because an error does not roll back.
 
+local life, state, base, longest = serving(found[1])
+if not life then
+  local wrong = state
+  return wrong
+end
 local holder, nonce, attempt, floor = ARGV[1], ARGV[2], ARGV[3], ARGV[7]
-local ended = redis.call("GET", KEYS[4])
+local ended = found[4]
 if ended then
   if ended:find("=", 1, true) or ended:find(attempt, 1, true) or ended:find(nonce, 1, true) then
     return {"ended"}
@@ -34,7 +39,7 @@ if ended then
   if ended:find("~", 1, true) then return {"ran_out"} end
 end
 
-local lease = load(KEYS[3])
+local lease = load(KEYS[3], found[3])
 if lease and lease.holder == holder and lease.raised then
   if lease.left <= 0 then return {"ran_out"} end
   if not lease.attempts:find(attempt, 1, true) then
@@ -55,21 +60,21 @@ end
 if tonumber(ARGV[6]) > tonumber(longest) then return {"too_long", longest} end
 if state == "h" then
   -- Healed while it is quiet, it is of use as soon as that is over.
-  if redis.call("EXISTS", KEYS[2]) == 0 then return {"to_heal", life} end
+  if not found[2] then return {"to_heal", life} end
   -- It may have forgotten a lease: until the longest one is over it grants none.
   local time = redis.call("TIME")
   local since = life:match("^%d+") / 1000
   local quiet = math.ceil(since + longest - time[1] * 1000 - time[2] / 1000)
   if quiet > 0 then return {"quiet", text(quiet)} end
 end
-if floor ~= "" and ARGV[8] ~= "" then
-  local greatest = (redis.call("GET", KEYS[2]) or base) + ARGV[8]
+if floor and ARGV[8] then
+  local greatest = (found[2] or base) + ARGV[8]
   if tonumber(floor) > greatest then return {"implausible", text(greatest)} end
 end
 
-local count, wrong = count_up(KEYS[2])
+local count, wrong = count_up(KEYS[2], life, state, base)
 if not count then return wrong end
-if floor ~= "" and is_greater(floor, count) then
+if floor and is_greater(floor, count) then
   redis.call("SET", KEYS[2], floor)
   count = floor
 end

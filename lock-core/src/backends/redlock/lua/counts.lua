@@ -1,13 +1,6 @@
--- Counts as decimal text: a number of Lua is exact up to 2^53 only.
-
-local function is_greater(one, other)
-  if #one ~= #other then return #one > #other end
-  return one > other
-end
-
--- Counts up and returns the count, or nil and the answer that says why not. A missing counter
+-- For scripts that know `state`, `base` and `life`. Counts up and returns the count, or nil and the answer that says why not. A missing counter
 -- begins at the base of the node, but not at a node that lost its state: there it has to be healed.
-local function count_up(counter)
+local function count_up(counter, life, state, base)
   if state == "h" and redis.call("EXISTS", counter) == 0 then return nil, {"to_heal", life} end
   local counted = redis.pcall("INCR", counter)
   if type(counted) == "table" then return nil, {"broken_counter"} end

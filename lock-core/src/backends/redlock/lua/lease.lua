@@ -4,10 +4,9 @@
 
 local function text(number) return string.format("%d", number) end
 
--- The lease that a key holds, or nil. `left` is the time that its holder was told, and `blocked`
+-- A lease as it was found, or nil. `left` is the time that its holder was told, and `blocked`
 -- that after which somebody else may be granted.
-local function load(key)
-  local packed = redis.call("GET", key)
+local function load(key, packed)
   if not packed then return nil end
   local holder, nonce, token, count, drift, delay, attempts, metadata =
     packed:match("^(%x+):(%x+):(%d+):(%d+):(%d+):(%d+):([%x,]+):(.*)$")

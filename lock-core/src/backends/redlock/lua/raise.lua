@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Begins with serving.lua, counts.lua.
+-- Begins with serving.lua, greater.lua.
 --
 -- Raises the counter to the token of a try, if the lease is still that of this try, nothing was
 -- counted since, and the node has not lost its state.
@@ -17,11 +17,14 @@
 --
 -- Sent again it says "lost" and changes nothing.
 
+local found = redis.call("MGET", KEYS[1], KEYS[2], KEYS[3])
+local life, wrong = serving(found[1])
+if not life then return wrong end
 if life ~= ARGV[1] then return "other_life" end
-local packed, ours = redis.call("GET", KEYS[3]), ARGV[2] .. "0:" .. ARGV[3] .. ":"
+local packed, ours = found[3], ARGV[2] .. "0:" .. ARGV[3] .. ":"
 if not packed or packed:sub(1, #ours) ~= ours then return "lost" end
-if redis.call("GET", KEYS[2]) ~= ARGV[3] then return "passed" end
-if is_greater(ARGV[4], ARGV[3]) then redis.call("SET", KEYS[2], ARGV[4]) end
+if found[2] ~= ARGV[3] then return "passed" end
+if ARGV[4] ~= ARGV[3] and is_greater(ARGV[4], ARGV[3]) then redis.call("SET", KEYS[2], ARGV[4]) end
 local raised = ARGV[2] .. ARGV[4] .. packed:sub(#ARGV[2] + 2)
 redis.call("SET", KEYS[3], raised, "KEEPTTL")
 return "raised"

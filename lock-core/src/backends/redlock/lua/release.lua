@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Begins with serving.lua, lease.lua.
+-- Begins with serving.lua.
 --
 -- Ends the lease of this holder and token. The acquisition has ended then: late requests of it are
 -- refused.
@@ -15,16 +15,21 @@
 -- Idempotent: while it is remembered, a release that is sent again is released again. A lease of
 -- this holder that was never raised is one that did not count: it ends too, as "not_holder".
 
-local holder, word = ARGV[1], "=" .. ARGV[2]
-local ended = redis.call("GET", KEYS[3])
+local found = redis.call("MGET", KEYS[1], KEYS[2], KEYS[3])
+local life, wrong = serving(found[1])
+if not life then return wrong end
+local holder, word, ended = ARGV[1], "=" .. ARGV[2], found[3]
 if ended and ("," .. ended .. ","):find("," .. word .. ",", 1, true) then return "released" end
-local lease = load(KEYS[2])
-if not lease or lease.holder ~= holder then return "not_holder" end
-if not lease.raised then
+if not found[2] or found[2]:sub(1, #holder) ~= holder then return "not_holder" end
+-- As lease.lua has it.
+local token, drift, delay = found[2]:match("^%x+:%x+:(%d+):%d+:(%d+):(%d+):")
+if token == "0" then
   redis.call("DEL", KEYS[2])
   return "not_holder"
 end
-if lease.token ~= ARGV[2] or lease.left <= 0 then return "not_holder" end
+if token ~= ARGV[2] or redis.call("PTTL", KEYS[2]) - ENDED_MS - delay - drift <= 0 then
+  return "not_holder"
+end
 redis.call("DEL", KEYS[2])
-remember(KEYS[3], word)
+redis.call("SET", KEYS[3], ended and word .. "," .. ended or word, "PX", ENDED_TEXT)
 return "released"

@@ -15,8 +15,11 @@
 --
 -- Idempotent, and inert for a lease that has ended or was never raised. Atomic per lease.
 
+local life, wrong = serving(redis.call("GET", KEYS[1]))
+if not life then return wrong end
+
 local function renew_one(key, ttl, drift, whose)
-  local lease = load(key)
+  local lease = load(key, redis.call("GET", key))
   if not lease or not lease.raised or lease.left <= 0 then return false end
   if lease.holder .. ":" .. lease.token ~= whose then return false end
   local rest = ttl + drift

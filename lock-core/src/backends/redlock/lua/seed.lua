@@ -13,6 +13,11 @@
 --
 -- Right whoever sends it, and however often.
 
+local life, state = serving(redis.call("GET", KEYS[1]))
+if not life then
+  local wrong = state
+  return wrong
+end
 if life ~= ARGV[1] then return "other_life" end
 if state ~= "h" then return "not_needed" end
 if redis.call("SET", KEYS[2], ARGV[2], "NX") then return "seeded" end

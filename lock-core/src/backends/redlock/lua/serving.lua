@@ -1,11 +1,11 @@
--- What every script of a lease looks at first: whether this node serves, and in which life. For
--- scripts whose
---   KEYS[1]  is the marker of the node
---
--- Returns {"no_state"} | {"not_serving", marker}
+-- Whether this node serves, and in which life: what every script looks at before anything else.
 
-local marker = redis.call("GET", KEYS[1])
-if not marker then return {"no_state"} end
--- life:state:base:longest:run_id; "s" serves, "h" serves what has been healed.
-local life, state, base, longest = marker:match("^([^:]+):([sh]):(%d+):(%d+):")
-if not life then return {"not_serving", marker} end
+-- The life, the state, the base and the longest time to live that a marker tells, or nil and the
+-- answer that says that the node does not serve. It is life:state:base:longest:run_id; "s" serves,
+-- "h" serves what has been healed.
+local function serving(marker)
+  if not marker then return nil, {"no_state"} end
+  local life, state, base, longest = marker:match("^([^:]+):([sh]):(%d+):(%d+):")
+  if not life then return nil, {"not_serving", marker} end
+  return life, state, base, longest
+end
