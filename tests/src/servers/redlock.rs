@@ -35,16 +35,6 @@ impl RedlockServers {
         }
     }
 
-    /// The same, with more arguments on the command lines.
-    ///
-    /// # Panics
-    /// If one cannot be started.
-    pub async fn start_with(count: usize, arguments: &[&str]) -> Self {
-        Self {
-            nodes: join_all((0..count).map(|_| Redis::start_with(arguments))).await,
-        }
-    }
-
     /// The URL of all of them.
     #[must_use]
     pub fn url(&self) -> String {
