@@ -28,7 +28,7 @@ impl Keys {
         format!("{}lease:{}", self.base, resource.as_str())
     }
 
-    /// What has ended of an acquisition, by the digest of its holder. The name ends with the digest of the holder, which the
+    /// What has ended of an acquisition. The name ends with the digest of the holder, which the
     /// script that grants relies on.
     pub(super) fn ended(&self, resource: &ResourceName, digest: &str) -> String {
         let (base, name) = (&self.base, resource.as_str());

@@ -303,8 +303,8 @@ fn unreadable() -> Trouble {
 }
 
 async fn connect(client: Client, index: usize, runs: Arc<Runs>) -> Result<Link, Trouble> {
-    // Whoever asks has a time limit of its own, and the system gives up a connection whose other end
-    // has vanished: a timer for every answer would be one too many.
+    // Whoever asks has a time limit of its own, and the system gives up a connection whose other
+    // end has vanished: a timer for every answer would be one too many.
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(CONNECT_TIME_MAX))
         .set_response_timeout(None);

@@ -1,4 +1,4 @@
--- For scripts that know `state`, `base` and `life`. Counts up and returns the count, or nil and the answer that says why not. A missing counter
+-- Counts up and returns the count, or nil and the answer that says why not. A missing counter
 -- begins at the base of the node, but not at a node that lost its state: there it has to be healed.
 local function count_up(counter, life, state, base)
   if state == "h" and redis.call("EXISTS", counter) == 0 then return nil, {"to_heal", life} end
