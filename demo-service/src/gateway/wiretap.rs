@@ -156,3 +156,6 @@ const fn name_of(version: Version) -> &'static str {
         _ => "HTTP/1.1",
     }
 }
+
+#[cfg(test)]
+mod tests;

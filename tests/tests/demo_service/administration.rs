@@ -217,3 +217,26 @@ async fn a_store_that_is_not_there_is_not_made() {
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert!(!file.exists());
 }
+
+/// A journal mode is kept in the file: whoever only sets a mark has no business to change it.
+#[tokio::test]
+async fn a_file_keeps_its_journal_mode() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("accounts.db");
+    let options = SqliteConnectOptions::new()
+        .filename(&file)
+        .create_if_missing(true);
+    let pool = SqlitePool::connect_with(options).await.unwrap();
+    SqliteFencedStore::new(pool.clone())
+        .migrate()
+        .await
+        .unwrap();
+    pool.close().await;
+    // Where the file itself says it: 1 is a journal that is rolled back, 2 a write-ahead log.
+    let mode = || std::fs::read(&file).unwrap()[18];
+    assert_eq!(mode(), 1);
+    let url = format!("sqlite:{}", file.display());
+    let sealed = run(&[&seal(&url, "etcd", "500")[..], &["--yes"]].concat());
+    assert!(sealed.status.success(), "{sealed:?}");
+    assert_eq!(mode(), 1);
+}

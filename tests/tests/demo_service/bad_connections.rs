@@ -157,3 +157,40 @@ fn allow_open_files(number: u64) {
         setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
     }
 }
+
+/// Says something on a connection and reads the answer, which has a length.
+async fn ask(stream: &mut TcpStream) -> String {
+    stream
+        .write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\nok\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).await.unwrap();
+        answer.push(byte[0]);
+    }
+    String::from_utf8(answer).unwrap()
+}
+
+/// Who comes when as many as may be are there is served when one of them has gone.
+#[tokio::test]
+async fn more_connections_than_may_be_open_wait_until_others_are_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+    let gateway = Gateway::start_with(&["--store", &store, "--max-connections", "2"]).await;
+    let mut first = open(&gateway, "").await;
+    let mut second = open(&gateway, "").await;
+    for connection in [&mut first, &mut second] {
+        assert!(ask(connection).await.starts_with("HTTP/1.1 200 "));
+    }
+    let mut third = open(&gateway, "").await;
+    let mut asking = std::pin::pin!(ask(&mut third));
+    let early = timeout(Duration::from_secs(1), asking.as_mut()).await;
+    assert!(early.is_err(), "a third connection is served: {early:?}");
+    // Those who are there are served all the while.
+    assert!(ask(&mut second).await.starts_with("HTTP/1.1 200 "));
+    drop(first);
+    let answer = timeout(PATIENCE, asking).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+}

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     contract::{CONTRACT, Contract},
     gateway::{Answer, Gateway, send},
+    keys::{KeyFile, new_key},
 };
 
 const ADMIN_TOKEN: &str = "an-admin-token-of-the-tests";
@@ -61,6 +62,26 @@ fn every_schema_is_of_something() {
     {
         let reference = json!(format!("#/components/schemas/{name}")).to_string();
         assert!(text.contains(&reference), "{name}");
+    }
+}
+
+/// What a gateway hands out has the form that the document says, whatever the key is called.
+#[tokio::test]
+async fn a_token_has_the_form_that_the_document_says() {
+    let world = KeyFile::new();
+    world.write_keys(&[&new_key("Key-2.B_c")]);
+    let token = world.gateway().await.token("account:1", 60_000).await;
+    assert!(token.contains(";kid=Key-2.B_c;"), "{token}");
+    let put = &CONTRACT.document()["paths"]["/v1/accounts/{id}"]["put"];
+    let parameters = put["parameters"].as_array().unwrap();
+    let named = |it: &&Value| it["name"] == "Fencing-Token";
+    let schema = &parameters.iter().find(named).unwrap()["schema"];
+    let form = jsonschema::draft202012::new(schema).unwrap();
+    for good in [token.clone(), format!("{token};seq=7")] {
+        assert!(form.is_valid(&json!(good)), "{good}");
+    }
+    for bad in ["", "34", "34;", &token.replace("kid=", "kid=2")] {
+        assert!(!form.is_valid(&json!(bad)), "{bad}");
     }
 }
 

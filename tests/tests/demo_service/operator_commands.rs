@@ -91,3 +91,20 @@ async fn what_nobody_holds_is_told_and_no_failure() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(said, "nobody:holds:this: nobody holds it\n");
 }
+
+/// It would be an empty one, of the command itself.
+#[tokio::test]
+async fn a_lock_service_in_process_is_nobody_elses_to_operate() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+    for command in [
+        &["list"][..],
+        &["inspect", "account:1"],
+        &["force-release", "account:1", "--yes", "--store", &store],
+    ] {
+        let refused = run(&[command, &["--lock", "memory:"]].concat()).await;
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(said.contains("is of this process alone"), "{said}");
+    }
+}

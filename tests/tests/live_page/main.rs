@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod by_hand;
+mod docs;
 mod looks;
 mod page;
 mod replay;

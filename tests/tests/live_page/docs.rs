@@ -1,0 +1,24 @@
+//! The viewer of the API's document.
+
+use crate::page::Page;
+
+#[tokio::test]
+async fn the_document_is_drawn_without_a_network_and_without_complaints() {
+    let page = Page::open("docs").await;
+    page.browser.open(&format!("{}/docs/", page.url)).await;
+    let drawn = "return document.querySelectorAll('.opblock').length > 10 \
+                 && document.querySelector('.title').textContent.includes('Palisade')";
+    page.browser.until(drawn).await;
+    let endpoint = "document.querySelector('[id$=acquireLease] .opblock-control-arrow').click()";
+    page.browser.script(endpoint).await;
+    let opened = "return document.querySelector('[id$=acquireLease] .opblock-body') !== null";
+    page.browser.until(opened).await;
+    page.photograph("open").await;
+    // Whatever it has loaded is from the gateway.
+    let elsewhere = "return performance.getEntriesByType('resource').map(({ name }) => name) \
+                     .filter((name) => !name.startsWith(location.origin) \
+                       && !name.startsWith('data:'))";
+    let elsewhere = page.browser.script(elsewhere).await;
+    assert_eq!(elsewhere, serde_json::json!([]));
+    assert_eq!(page.browser.console().await, [""; 0]);
+}
