@@ -2,6 +2,9 @@
 #![cfg(feature = "axum")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "http_parts/grant.rs"]
+mod grant;
+
 use axum::{
     Json, Router,
     body::{Body, Bytes},
@@ -18,14 +21,7 @@ use http_body_util::BodyExt;
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use tower::ServiceExt;
 
-fn sequencer(token: u64) -> Sequencer {
-    Sequencer::new(
-        Issuer::new("redis").unwrap(),
-        ResourceName::new("account:42").unwrap(),
-        FencingToken::new(token).unwrap(),
-        Holder::random(),
-    )
-}
+use self::grant::sequencer;
 
 fn unsigned() -> Unsigned {
     Unsigned::new(Issuer::new("redis").unwrap())

@@ -3,6 +3,11 @@
 #![cfg(all(feature = "signed", feature = "sqlite"))]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "http_parts/accounts.rs"]
+mod accounts;
+#[path = "http_parts/grant.rs"]
+mod grant;
+
 use std::{
     convert::Infallible,
     future::ready,
@@ -17,8 +22,7 @@ use fenced_store::{
         signed::{Audience, KeyRing, Secret, SigningKey},
     },
 };
-use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
+use lock_core::{ResourceName, Sequencer};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, task::JoinSet};
 use tonic::{
@@ -31,6 +35,8 @@ use tonic::{
 };
 use tonic_prost::ProstCodec;
 use tower::Service;
+
+use self::grant::sequencer;
 
 /// `message Deposit { string account = 1; int64 amount = 2; }`
 #[derive(Clone, PartialEq, prost::Message)]
@@ -147,19 +153,7 @@ struct World {
 
 impl World {
     async fn start() -> Self {
-        let dir = TempDir::new().unwrap();
-        let options = SqliteConnectOptions::new()
-            .filename(dir.path().join("accounts.db"))
-            .create_if_missing(true);
-        let pool = SqlitePool::connect_with(options).await.unwrap();
-        for statement in [
-            "CREATE TABLE accounts (name TEXT PRIMARY KEY, balance INTEGER NOT NULL)",
-            "INSERT INTO accounts VALUES ('account:42', 0), ('account:43', 0)",
-        ] {
-            sqlx::query(statement).execute(&pool).await.unwrap();
-        }
-        let store = SqliteFencedStore::new(pool);
-        store.migrate().await.unwrap();
+        let (store, dir) = accounts::store().await;
         let audience = Audience::new("accounts").unwrap();
         let key = SigningKey::new("k2", &Secret::random(), audience).unwrap();
         let ring = KeyRing::new([key]).unwrap();
@@ -214,15 +208,6 @@ impl World {
         let fenced = credential.is_some_and(|it| it.is_accepted(response.metadata().as_ref()));
         Ok((response.into_inner().balance, fenced))
     }
-}
-
-fn sequencer(token: u64) -> Sequencer {
-    Sequencer::new(
-        Issuer::new("redis").unwrap(),
-        ResourceName::new("account:42").unwrap(),
-        FencingToken::new(token).unwrap(),
-        Holder::random(),
-    )
 }
 
 #[track_caller]

@@ -2,6 +2,9 @@
 #![cfg(feature = "tower")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "http_parts/grant.rs"]
+mod grant;
+
 use std::{
     future::{Ready, ready},
     task::{Context, Poll},
@@ -20,6 +23,8 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use tower::{Layer, Service, ServiceExt};
+
+use self::grant::sequencer;
 
 type Body = Full<Bytes>;
 
@@ -93,16 +98,6 @@ fn stale() -> FenceError {
 
 fn issuer() -> Issuer {
     Issuer::new("redis").unwrap()
-}
-
-fn sequencer(token: u64) -> Sequencer {
-    let resource = ResourceName::new("account:42").unwrap();
-    Sequencer::new(
-        issuer(),
-        resource,
-        FencingToken::new(token).unwrap(),
-        Holder::random(),
-    )
 }
 
 fn unsigned() -> Unsigned {

@@ -2,6 +2,11 @@
 #![cfg(all(feature = "axum", feature = "sqlite"))]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "http_parts/accounts.rs"]
+mod accounts;
+#[path = "http_parts/grant.rs"]
+mod grant;
+
 use axum::{
     Router,
     body::Body,
@@ -17,10 +22,11 @@ use fenced_store::{
 };
 use http::{HeaderName, Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
+use lock_core::{Issuer, ResourceName, Sequencer};
 use tempfile::TempDir;
 use tower::ServiceExt;
+
+use self::grant::sequencer;
 
 struct Service {
     router: Router,
@@ -31,17 +37,7 @@ struct Service {
 impl Service {
     /// One account with nothing on it.
     async fn start() -> Self {
-        let dir = TempDir::new().unwrap();
-        let options = SqliteConnectOptions::new()
-            .filename(dir.path().join("accounts.db"))
-            .create_if_missing(true);
-        let pool = SqlitePool::connect_with(options).await.unwrap();
-        let create = "CREATE TABLE accounts (name TEXT PRIMARY KEY, balance INTEGER NOT NULL)";
-        sqlx::query(create).execute(&pool).await.unwrap();
-        let insert = "INSERT INTO accounts VALUES ('account:42', 0)";
-        sqlx::query(insert).execute(&pool).await.unwrap();
-        let store = SqliteFencedStore::new(pool);
-        store.migrate().await.unwrap();
+        let (store, dir) = accounts::store().await;
 
         let fencing = FencingLayer::required(Unsigned::new(Issuer::new("redis").unwrap()))
             .resource(Scope::path("/accounts/", "account:"))
@@ -128,15 +124,6 @@ async fn broken(State(store): Store, fenced: Fenced) -> Result<Receipt, FenceErr
         .execute(&mut *tx)
         .await?;
     tx.commit().await
-}
-
-fn sequencer(token: u64) -> Sequencer {
-    Sequencer::new(
-        Issuer::new("redis").unwrap(),
-        ResourceName::new("account:42").unwrap(),
-        FencingToken::new(token).unwrap(),
-        Holder::random(),
-    )
 }
 
 fn accepted(response: &Response<Body>) -> Option<&str> {

@@ -35,14 +35,7 @@ async fn pour(to: &mut OwnedWriteHalf, prefix: &[u8], suffix: &[u8]) {
 #[tokio::test]
 async fn a_body_of_64_mib_is_413_and_is_not_kept_in_memory() {
     let gateway = Gateway::start().await;
-    let token = gateway.token("account:1", 60_000).await;
-    assert_eq!(
-        gateway
-            .write("/v1/accounts/1", Some(&token), 5)
-            .await
-            .status,
-        200
-    );
+    let token = gateway.open_account().await;
     let before = peak_memory(&gateway);
     let length = format!("content-length: {HUGE}");
     let chunk = format!("{:x}\r\n", 1 << 16);
@@ -102,14 +95,7 @@ fn gzip_bomb() -> Vec<u8> {
 #[tokio::test]
 async fn a_body_in_another_coding_or_charset_is_refused() {
     let gateway = Gateway::start().await;
-    let token = gateway.token("account:1", 60_000).await;
-    assert_eq!(
-        gateway
-            .write("/v1/accounts/1", Some(&token), 5)
-            .await
-            .status,
-        200
-    );
+    let token = gateway.open_account().await;
     let json = b"{\"balance\":666}".to_vec();
     let utf_16: Vec<u8> = json.iter().flat_map(|byte| [*byte, 0]).collect();
     let latin_1 = b"{\"balance\":666,\"note\":\"\xe4\"}".to_vec();

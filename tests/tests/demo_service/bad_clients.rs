@@ -19,14 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[tokio::test]
 async fn a_client_that_goes_away_in_the_middle_has_written_nothing() {
     let gateway = Gateway::start().await;
-    let token = gateway.token("account:1", 60_000).await;
-    assert_eq!(
-        gateway
-            .write("/v1/accounts/1", Some(&token), 5)
-            .await
-            .status,
-        200
-    );
+    let token = gateway.open_account().await;
     for path in ["/v1/accounts/1", "/v1/unfenced/accounts/1"] {
         let request = format!(
             "PUT {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
@@ -111,14 +104,7 @@ async fn a_key_that_comes_again_with_another_body_extends_nothing() {
 #[tokio::test]
 async fn head_and_options_write_nothing() {
     let gateway = Gateway::start().await;
-    let token = gateway.token("account:1", 60_000).await;
-    assert_eq!(
-        gateway
-            .write("/v1/accounts/1", Some(&token), 5)
-            .await
-            .status,
-        200
-    );
+    let token = gateway.open_account().await;
     let head = async |token: Option<&str>| {
         let mut request = gateway.request(Method::HEAD, "/v1/accounts/1");
         if let Some(token) = token {

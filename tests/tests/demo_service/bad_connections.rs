@@ -84,14 +84,7 @@ async fn bodies_that_never_end_are_408_and_nothing_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
     let gateway = Gateway::start_with(&["--store", &store, "--request-timeout", "1s"]).await;
-    let token = gateway.token("account:1", 60_000).await;
-    assert_eq!(
-        gateway
-            .write("/v1/accounts/1", Some(&token), 5)
-            .await
-            .status,
-        200
-    );
+    let token = gateway.open_account().await;
     let put = |length: &str| {
         format!(
             "PUT /v1/accounts/1 HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\

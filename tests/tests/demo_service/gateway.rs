@@ -138,6 +138,14 @@ impl Gateway {
         send(request).await
     }
 
+    /// Writes 5 to account 1, and returns the `Fencing-Token` of its lease.
+    pub(crate) async fn open_account(&self) -> String {
+        let token = self.token("account:1", 60_000).await;
+        let written = self.write("/v1/accounts/1", Some(&token), 5).await;
+        assert_eq!(written.status, StatusCode::OK, "{written:?}");
+        token
+    }
+
     /// The balance as anybody may read it; none if there is no such account.
     pub(crate) async fn balance(&self, id: &str) -> Option<i64> {
         let answer = send(self.request(Method::GET, &format!("/v1/accounts/{id}"))).await;

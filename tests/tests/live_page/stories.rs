@@ -10,12 +10,14 @@ async fn a_client_that_is_killed_blocks_nobody_for_ever() {
         );
         assert!(verdict.contains("the balance is 150"), "{verdict}");
     }
-    // The dead cannot give anything back, and nobody else may.
+    // The dead cannot give anything back, and nobody else may. What was before is of no account: on
+    // a busy machine client 1 may have lost a lease to the clock while it still lived.
     let told = page.text("#fenced .events").await;
-    let killed = told.find("SIGKILL").unwrap();
-    let expired = told.find("the lease of client 1 expires").unwrap();
-    let next = told.find("client 2 is granted").unwrap();
-    assert!(killed < expired && expired < next, "{told}");
+    let (before, after) = told.split_once("SIGKILL").unwrap();
+    assert!(!before.contains("client 2 is granted"), "{told}");
+    let expired = after.find("the lease of client 1 expires").unwrap();
+    let next = after.find("client 2 is granted").unwrap();
+    assert!(expired < next, "{told}");
     page.photograph("over").await;
     page.assert_sound().await;
 }
