@@ -1,6 +1,7 @@
 //! Lock services that ask a majority, against what the same client could do at best.
 
 mod redlock;
+mod zookeeper;
 
 use crate::{
     figure::{Figure, Target::AtMost},
@@ -8,12 +9,30 @@ use crate::{
 };
 
 /// All figures, in the order in which they are measured.
-pub(crate) const FIGURES: &[Figure] = &[Figure {
-    name: "redlock3_cycle_vs_floor",
-    what: "acquire + release on 3 nodes, uncontended / three rounds of three parallel EVALSHA of \
-           `return 1`",
-    target: AtMost(1.15),
-    pinning: CrossCore,
-    both_pinnings: true,
-    measure: |setting| Box::pin(redlock::cycle_vs_floor(setting)),
-}];
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "redlock3_cycle_vs_floor",
+        what: "acquire + release on 3 nodes, uncontended / three rounds of three parallel EVALSHA \
+               of `return 1`",
+        target: AtMost(1.15),
+        pinning: CrossCore,
+        both_pinnings: true,
+        measure: |setting| Box::pin(redlock::cycle_vs_floor(setting)),
+    },
+    Figure {
+        name: "zk_cycle_vs_floor",
+        what: "acquire + release, uncontended / create + delete of such a node",
+        target: AtMost(1.3),
+        pinning: CrossCore,
+        both_pinnings: true,
+        measure: |setting| Box::pin(zookeeper::cycle_vs_floor(setting)),
+    },
+    Figure {
+        name: "zk_handoff_vs_watch",
+        what: "hand-off among 8 waiters of one process / a deletion, until its watch has told",
+        target: AtMost(2.0),
+        pinning: CrossCore,
+        both_pinnings: true,
+        measure: |setting| Box::pin(zookeeper::handoff_vs_watch(setting)),
+    },
+];
