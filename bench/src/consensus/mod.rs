@@ -1,5 +1,6 @@
 //! Lock services that ask a majority, against what the same client could do at best.
 
+mod etcd;
 mod redlock;
 mod zookeeper;
 
@@ -18,6 +19,22 @@ pub(crate) const FIGURES: &[Figure] = &[
         pinning: CrossCore,
         both_pinnings: true,
         measure: |setting| Box::pin(redlock::cycle_vs_floor(setting)),
+    },
+    Figure {
+        name: "etcd_cycle_vs_floor",
+        what: "acquire + release, uncontended / a lease, a key that hangs on it, and the key's end",
+        target: AtMost(1.3),
+        pinning: CrossCore,
+        both_pinnings: true,
+        measure: |setting| Box::pin(etcd::cycle_vs_floor(setting)),
+    },
+    Figure {
+        name: "etcd_handoff_vs_watch",
+        what: "from release to the next of 8 waiters / a deletion and the news of it",
+        target: AtMost(2.0),
+        pinning: CrossCore,
+        both_pinnings: true,
+        measure: |setting| Box::pin(etcd::handoff_vs_watch(setting)),
     },
     Figure {
         name: "zk_cycle_vs_floor",
