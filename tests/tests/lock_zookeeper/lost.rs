@@ -12,6 +12,8 @@ use zookeeper_client::{Acls, CreateMode};
 
 use crate::world::{Namespace, nodes, until_waiting};
 
+/// Far longer than a test: a second node would wait for the first that long.
+const LONG: Ttl = Ttl::secs(300);
 const TTL: Ttl = Ttl::secs(15);
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -21,17 +23,17 @@ async fn a_creation_without_an_answer_makes_one_node() {
     let server = zookeeper().await;
     let namespace = Namespace::fresh(server);
     let proxy = Proxy::start(&server.url()).await;
-    let url = format!("{}?session_ms=60000", proxy.url("zookeeper"));
+    let url = format!("{}?session_ms=600000", proxy.url("zookeeper"));
     let builder = LockManager::builder().prefix(&namespace.prefix);
     let locks = builder.connect(&url).await.unwrap();
-    let guard = locks.acquire("r").ttl(TTL).await.unwrap();
+    let guard = locks.acquire("r").ttl(LONG).await.unwrap();
     let mut last = guard.token();
     guard.release().await.unwrap();
     let observer = namespace.observer().await;
     let directory = namespace.directory("r");
     for fault in [Fault::DropReplies, Fault::DropRequests, Fault::Cut] {
         let lost = proxy.at_request("-lock-", fault);
-        let acquired = timeout(PATIENCE, locks.acquire("r").ttl(TTL)).await;
+        let acquired = timeout(PATIENCE, locks.acquire("r").ttl(LONG)).await;
         let guard = acquired.expect("a grant").unwrap();
         assert!(lost.has_sprung());
         assert!(guard.token() > last, "{fault:?}");
