@@ -2,13 +2,11 @@
 
 mod server;
 
-use std::{
-    cell::{Cell, RefCell},
-    time::Instant,
-};
+use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
-use lock_core::{LockManager, Ttl};
+use lock_core::{LockManager, ResourceName, Ttl};
+use tokio::sync::Mutex;
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
 
 use self::server::Server;
@@ -18,8 +16,11 @@ use crate::{
 };
 
 const CYCLES_PER_TURN: u32 = 100;
-const HANDOFFS_PER_TURN: u32 = 100;
+const LINES_PER_TURN: usize = 8;
 const WAITERS: usize = 8;
+
+/// For the watches of those who are in line.
+const SETTLE: Duration = Duration::from_millis(20);
 
 /// A server that has just started is slow: Java compiles what is used often.
 const WARM_UP: u32 = 2000;
@@ -64,17 +65,24 @@ pub(crate) async fn handoff_vs_watch(setting: Setting) -> Result<Measured, BoxEr
     let server = Server::start(setting.pinning).await?;
     let locks = LockManager::connect(&server.url()).await?;
     let floor = Floor::connect(&server).await?;
-    for _ in 0..WARM_UP / HANDOFFS_PER_TURN {
-        handoffs(&locks, &mut Samples::default()).await?;
-        for _ in 0..HANDOFFS_PER_TURN {
-            floor.notification(&mut Samples::default()).await?;
-        }
+    let mut warm_up = Samples::default();
+    for _ in 0..WARM_UP {
+        locks.acquire("r").ttl(TTL).await?.release().await?;
+        floor.notification(&mut warm_up).await?;
+    }
+    for _ in 0..LINES_PER_TURN {
+        line(&locks, &mut warm_up).await?;
     }
     let medians = take_turns(
         setting.rounds,
-        async |samples| handoffs(&locks, samples).await,
         async |samples| {
-            for _ in 0..HANDOFFS_PER_TURN {
+            for _ in 0..LINES_PER_TURN {
+                line(&locks, samples).await?;
+            }
+            Ok(())
+        },
+        async |samples| {
+            for _ in 0..WAITERS * LINES_PER_TURN {
                 floor.notification(samples).await?;
             }
             Ok(())
@@ -84,28 +92,34 @@ pub(crate) async fn handoff_vs_watch(setting: Setting) -> Result<Measured, BoxEr
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
-/// Waiters that hold for no time and get in line again.
-async fn handoffs(locks: &LockManager, samples: &mut Samples) -> Result<(), BoxError> {
-    let left = Cell::new(HANDOFFS_PER_TURN);
-    let released: Cell<Option<Instant>> = Cell::new(None);
-    let samples = RefCell::new(samples);
-    let waiter = async || {
-        while left.get() > 0 {
-            let guard = locks.acquire("r").ttl(TTL).await?;
-            if let Some(released) = released.take() {
-                // What is behind the last ones is no line any more.
-                if left.get() > 0 {
-                    left.set(left.get() - 1);
-                    let took = released.elapsed().as_secs_f64() * 1e6;
-                    samples.borrow_mut().push(took);
-                }
-            }
-            released.set(Some(Instant::now()));
-            guard.release().await?;
-        }
-        Ok::<_, lock_core::Error>(())
+/// A line of eight that gets shorter with each hand-off.
+async fn line(locks: &LockManager, samples: &mut Samples) -> Result<(), BoxError> {
+    let released = Mutex::new(Instant::now());
+    let took_us = Mutex::new(Vec::new());
+    let first = locks.acquire("r").ttl(TTL).await?;
+    let waiters = (0..WAITERS).map(async |_| {
+        let guard = locks.acquire("r").ttl(TTL).await?;
+        let mut released = released.lock().await;
+        let took = released.elapsed().as_secs_f64() * 1e6;
+        took_us.lock().await.push(took);
+        *released = Instant::now();
+        drop(released);
+        guard.release().await?;
+        Ok::<_, BoxError>(())
+    });
+    let start = async {
+        // All of them are in line before it moves, and watch.
+        let resource = ResourceName::new("r")?;
+        while locks.inspect(&resource).await?.waiters != Some(WAITERS as u64) {}
+        tokio::time::sleep(SETTLE).await;
+        *released.lock().await = Instant::now();
+        first.release().await?;
+        Ok::<_, BoxError>(())
     };
-    try_join_all((0..WAITERS).map(|_| waiter())).await?;
+    tokio::try_join!(try_join_all(waiters), start)?;
+    for took_us in took_us.into_inner() {
+        samples.push(took_us);
+    }
     Ok(())
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::{
     KIND, PATIENCE,
     error::Failure,
-    floors::Floors,
     line::{Identity, Line},
     note::Note,
     place::{Place, Stop, View},
@@ -132,16 +131,16 @@ impl<'a> Acquiring<'a> {
         let mut directories = 0;
         loop {
             let created = session.create_contender(&prefix, &data);
-            let nodes = session.children(&place.directory);
-            let floor = Floors::look(&session, &place.floor_path, &service.paths);
-            let (created, nodes, floor) = tokio::join!(created, nodes, floor);
+            let nodes = session.children_of(&place.directory);
+            let (created, nodes) = tokio::join!(created, nodes);
             match created {
                 Ok((path, stat)) => {
                     place.created(path);
-                    return Ok(match (nodes, floor) {
-                        (Ok(nodes), Ok(floor)) => Some(View::new(nodes, Some(stat), floor)),
-                        _ => None,
-                    });
+                    let (nodes, directory) = match nodes {
+                        Ok(seen) => seen,
+                        Err(_) => return Ok(None),
+                    };
+                    return Ok(Some(View::new(nodes, directory, Some(stat))));
                 }
                 Err(Failure::NoNode) if directories < DIRECTORY_ATTEMPTS => {
                     directories += 1;

@@ -20,44 +20,20 @@ pub(super) struct Floor {
     pub(super) value: u64,
     /// Whether the service was taken out of service.
     pub(super) retired: bool,
-    /// The node of the resource.
-    pub(super) own: Version,
-    /// The node of the service.
-    pub(super) service: Version,
+    /// The version of the resource's node, to change it.
+    pub(super) own: i32,
+    /// That of the service's node.
+    pub(super) service: i32,
+    /// The transaction that has last written the lock directory: whoever changes a floor does.
+    directory: i64,
     /// It has been changed by us since.
     is_old: bool,
 }
 
-/// A node as it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Version {
-    /// To change it.
-    pub(super) number: i32,
-    /// The transaction that has written it: no other node, or data of it, has the same.
-    written: i64,
-}
-
-impl Version {
-    const fn of(stat: &Stat) -> Self {
-        Self {
-            number: stat.version,
-            written: stat.mzxid,
-        }
-    }
-}
-
-/// A later look at the nodes that a floor was read from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
-    own: Option<Stat>,
-    service: Option<Stat>,
-}
-
 impl Floor {
-    /// Whether this is still what the nodes say.
-    pub(super) fn is(&self, seen: Seen) -> bool {
-        seen.own.map(|stat| Version::of(&stat)) == Some(self.own)
-            && seen.service.map(|stat| Version::of(&stat)) == Some(self.service)
+    /// Whether this is still so, going by a later look at the lock directory.
+    pub(super) const fn is(&self, directory: Stat) -> bool {
+        directory.mzxid == self.directory
     }
 
     /// Refuses a floor that must be a mistake.
@@ -68,7 +44,7 @@ impl Floor {
         unix_time: std::time::Duration,
     ) -> Result<(), Error> {
         // At least so many transactions there were.
-        let last = self.value.saturating_add(self.own.written.unsigned_abs());
+        let last = self.value.saturating_add(self.directory.unsigned_abs());
         let greatest = initial.greatest_floor(last, unix_time);
         if wanted.get() <= greatest {
             return Ok(());
@@ -127,41 +103,31 @@ impl Floors {
         paths: &Paths,
         resource: &ResourceName,
     ) -> Result<Floor, Failure> {
-        let path = paths.floor(resource);
+        let (path, directory) = (paths.floor(resource), paths.line(resource));
         loop {
+            // The directory first: a change that comes after this look at it is noticed later.
+            let directory = session.stat(&directory);
             let own = session.data(&path);
             let service = session.data(paths.service());
-            let (own, service) = tokio::join!(own, service);
-            let ((own, own_stat), (service, service_stat)) = match (own, service) {
-                (Ok(own), Ok(service)) => (own, service),
-                (Err(Failure::NoNode), _) | (_, Err(Failure::NoNode)) => {
-                    self.make(session, paths, resource).await?;
-                    continue;
-                }
-                (Err(failure), _) | (_, Err(failure)) => return Err(failure),
+            let (directory, own, service) = tokio::join!(directory, own, service);
+            let (Some(directory), Some((own, own_stat)), Some((service, service_stat))) =
+                (directory?, unless_gone(own)?, unless_gone(service)?)
+            else {
+                self.make(session, paths, resource).await?;
+                continue;
             };
             let service = Standard::decode(&service)?;
             let floor = Floor {
                 value: std::cmp::max(decode(&own)?, service.floor),
                 retired: service.retired,
-                own: Version::of(&own_stat),
-                service: Version::of(&service_stat),
+                own: own_stat.version,
+                service: service_stat.version,
+                directory: directory.mzxid,
                 is_old: false,
             };
             self.remember(resource, floor);
             return Ok(floor);
         }
-    }
-
-    /// Looks whether the floor is what it was.
-    pub(super) async fn look(session: &Session, own: &str, paths: &Paths) -> Result<Seen, Failure> {
-        let own = session.stat(own);
-        let service = session.stat(paths.service());
-        let (own, service) = tokio::join!(own, service);
-        Ok(Seen {
-            own: own?,
-            service: service?,
-        })
     }
 
     /// Makes what a resource needs: its floor, no lower than it is known to have been, and its lock
@@ -241,6 +207,14 @@ impl Standard {
             floor: decode(floor)?,
             retired,
         })
+    }
+}
+
+fn unless_gone<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(Failure::NoNode) => Ok(None),
+        Err(failure) => Err(failure),
     }
 }
 

@@ -125,10 +125,12 @@ impl Service {
             let lifted = floor.value.saturating_add(1);
             let revocation = floors::token(lifted, first.created, operation)?;
             let (path, lifted) = (self.paths.floor(resource), floors::encode(lifted));
+            let directory = self.paths.line(resource);
             let changes = [
                 Change::Delete(&first.path, first.version),
-                Change::Check(self.paths.service(), floor.service.number),
-                Change::Set(&path, &lifted, floor.own.number),
+                Change::Check(self.paths.service(), floor.service),
+                Change::Set(&path, &lifted, floor.own),
+                Change::Touch(&directory),
             ];
             match session.together(&changes).await {
                 Ok(()) => {

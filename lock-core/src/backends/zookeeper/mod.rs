@@ -36,7 +36,8 @@
 //! further ahead of the clock than a store takes for plausible: give it a bound of its own.
 //!
 //! The service as a whole has a floor of its own, which no resource is below, and the word that it
-//! is retired: both are looked at with the floor of the resource, in the same way.
+//! is retired. Whoever changes one of these writes the lock directories too: every look at a line
+//! shows whether what is remembered still holds.
 //!
 //! # Leases
 //! One session per [`ZooKeeperBackend`] owns all its nodes. Within it, each lease has a ttl of its

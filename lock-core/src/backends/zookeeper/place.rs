@@ -8,7 +8,7 @@ use super::{
     KIND,
     acquire::{Acquiring, released},
     error::Failure,
-    floors::{self, Floor, Floors, Seen},
+    floors::{self, Floor},
     line::{Identity, Line},
     note::Note,
     service::Service,
@@ -78,15 +78,16 @@ pub(super) struct Place<'a> {
 pub(super) struct View {
     line: Line,
     own: Option<Stat>,
-    floor: Seen,
+    /// None: the lock directory is gone.
+    directory: Option<Stat>,
 }
 
 impl View {
-    pub(super) fn new(nodes: Vec<String>, own: Option<Stat>, floor: Seen) -> Self {
+    pub(super) fn new(nodes: Vec<String>, directory: Stat, own: Option<Stat>) -> Self {
         Self {
             line: Line::new(nodes),
             own,
-            floor,
+            directory: Some(directory),
         }
     }
 }
@@ -135,15 +136,18 @@ impl<'a> Place<'a> {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Looks at the line, at the node itself and at the floor, in one round trip.
+    /// Looks at the line and at the node itself, in one round trip.
     async fn look(&self) -> Result<View, Failure> {
-        let nodes = self.session.children(&self.directory);
+        let nodes = self.session.children_of(&self.directory);
         let own = self.session.stat(&self.path);
-        let floor = Floors::look(&self.session, &self.floor_path, &self.service.paths);
-        let (nodes, own, floor) = tokio::join!(nodes, own, floor);
+        let (nodes, own) = tokio::join!(nodes, own);
         match nodes {
-            Ok(nodes) => Ok(View::new(nodes, own?, floor?)),
-            Err(Failure::NoNode) => Ok(View::new(Vec::new(), None, floor?)),
+            Ok((nodes, directory)) => Ok(View::new(nodes, directory, own?)),
+            Err(Failure::NoNode) => Ok(View {
+                line: Line::new(Vec::new()),
+                own: None,
+                directory: None,
+            }),
             Err(failure) => Err(failure),
         }
     }
@@ -292,7 +296,8 @@ impl Acquiring<'_> {
         let (service, ttl) = (self.service, self.request.ttl.get());
         let mut token = floors::token(place.note.floor, own.czxid, Operation::Acquire)?;
         let is_enough = self.request.floor.is_none_or(|wanted| wanted <= token);
-        if !is_enough || floor.retired || !floor.is(seen.floor) {
+        let is_same = seen.directory.is_some_and(|directory| floor.is(directory));
+        if !is_enough || floor.retired || !is_same {
             token = match self.bind(&mut place, own).await? {
                 Some(token) => token,
                 None => {
@@ -338,15 +343,16 @@ impl Acquiring<'_> {
             let written = service.clock.now();
             let (note, raised) = (place.note.encode(), floors::encode(place.note.floor));
             let is_raised = place.note.floor > floor.value;
-            let changes = [
+            let mut changes = vec![
                 Change::Set(&place.path, &note, version),
-                Change::Check(service.paths.service(), floor.service.number),
-                if is_raised {
-                    Change::Set(&place.floor_path, &raised, floor.own.number)
-                } else {
-                    Change::Check(&place.floor_path, floor.own.number)
-                },
+                Change::Check(service.paths.service(), floor.service),
             ];
+            if is_raised {
+                changes.push(Change::Set(&place.floor_path, &raised, floor.own));
+                changes.push(Change::Touch(&place.directory));
+            } else {
+                changes.push(Change::Check(&place.floor_path, floor.own));
+            }
             match session.together(&changes).await {
                 Ok(()) => {
                     place.written = written;

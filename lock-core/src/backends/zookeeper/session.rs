@@ -115,6 +115,14 @@ impl Session {
         self.answered(self.client.list_children(path))
     }
 
+    /// The children, and the node itself.
+    pub(super) fn children_of(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<(Vec<String>, Stat), Failure>> + '_ {
+        self.answered(self.client.get_children(path))
+    }
+
     pub(super) fn stat(
         &self,
         path: &str,
@@ -166,6 +174,7 @@ impl Session {
             match *change {
                 Change::Check(path, version) => writer.add_check_version(path, version),
                 Change::Set(path, data, version) => writer.add_set_data(path, data, Some(version)),
+                Change::Touch(path) => writer.add_set_data(path, b"", None),
                 Change::Delete(path, version) => writer.add_delete(path, Some(version)),
             }?;
         }
@@ -196,6 +205,8 @@ pub(super) enum Change<'a> {
     Check(&'a str, i32),
     /// It had this version and has this data.
     Set(&'a str, &'a [u8], i32),
+    /// Nothing, but that it was written.
+    Touch(&'a str),
     /// It had this version and is gone.
     Delete(&'a str, i32),
 }

@@ -77,8 +77,29 @@ impl Service {
                     written => written.map_err(failed)?,
                 };
             }
+            self.touch(&session).await.map_err(failed)?;
             return self.stands(&session).await.map_err(failed);
         }
+    }
+
+    /// Lets those who remember a floor know that it may be another one now. Who makes a lock
+    /// directory after this has looked for them reads the service after that.
+    async fn touch(&self, session: &Session) -> Result<(), Failure> {
+        let directories = match session.children(self.paths.locks()).await {
+            Err(Failure::NoNode) => return Ok(()),
+            directories => directories?,
+        };
+        for some in directories.chunks(AT_ONCE) {
+            let touched = some.iter().map(async |directory| {
+                let path = format!("{}/{directory}", self.paths.locks());
+                match session.set_data(&path, b"", None).await {
+                    Ok(_) | Err(Failure::NoNode) => Ok(()),
+                    Err(failure) => Err(failure),
+                }
+            });
+            try_join_all(touched).await?;
+        }
+        Ok(())
     }
 
     async fn stands(&self, session: &Session) -> Result<Standing, Failure> {
