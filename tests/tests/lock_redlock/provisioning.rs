@@ -2,7 +2,7 @@
 
 use e2e::servers::RedlockServers;
 use lock_core::{
-    ErrorKind, FencingToken, InitialToken, LockManager, Ttl,
+    ErrorKind, FencingToken, InitialToken, LockManager, Renewed, Ttl,
     redlock::{NodeState, RedlockOptions},
 };
 
@@ -106,6 +106,13 @@ async fn leases_that_are_longer_than_agreed_are_refused() {
     let error = locks.acquire("r").ttl(Ttl::secs(61)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
     assert!(error.to_string().contains("60000 ms"), "{error}");
+
+    let lease = locks.acquire("r").ttl(SHORT).await.unwrap().detach();
+    let renewed = locks.renew(&lease.sequencer, Ttl::secs(61)).await;
+    let error = renewed.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    let renewed = locks.renew(&lease.sequencer, Ttl::secs(60)).await.unwrap();
+    assert!(matches!(renewed, Renewed::Renewed(_)), "{renewed:?}");
 }
 
 #[tokio::test]

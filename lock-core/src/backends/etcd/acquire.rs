@@ -261,12 +261,12 @@ impl Acquisition<'_> {
         }
         self.round = memory.round;
         self.mark = found.mark;
+        // The lease is left to end by itself: the next attempt of this holder asks for one with the
+        // same number, and a late end of this one would be the end of that.
         if holder.is_some() && self.request.wait == Wait::Never {
-            self.service.revoker.revoke(lease);
             return Ok(Entered::Held);
         }
         if self.service.floor().is_some_and(|floor| floor.retired) {
-            self.service.revoker.revoke(lease);
             return Err(self.error(ErrorKind::Retired));
         }
         Ok(Entered::Again)

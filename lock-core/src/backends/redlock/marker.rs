@@ -1,6 +1,7 @@
 use std::{fmt, time::Duration};
 
-/// What a node says of itself, in one key: `life:state:base:longest:run_id`.
+/// What a node says of itself, in one key: `life:state:base:longest:run_id`, and a `+` behind it if
+/// that run writes its log before it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Marker {
     /// Drawn by the node whenever it is taken into service without state: its clock in
@@ -13,6 +14,9 @@ pub(super) struct Marker {
     pub(super) longest: Duration,
     /// The run of the server that is known to have all that this life has seen.
     pub(super) run_id: String,
+    /// Whether that run was seen to write its log before it answers, so that the next one has all
+    /// that it ever acknowledged.
+    pub(super) is_durable: bool,
 }
 
 /// What a node is.
@@ -31,6 +35,11 @@ pub(super) enum MarkerState {
 }
 
 impl MarkerState {
+    /// Whether the node takes part in locks.
+    pub(super) const fn serves(self) -> bool {
+        matches!(self, Self::Serving | Self::Healing)
+    }
+
     const fn letter(self) -> char {
         match self {
             Self::Prepared => 'p',
@@ -58,19 +67,26 @@ impl Marker {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(5, ':');
         let mut next = || parts.next();
+        let (life, state, base, longest, run) = (next()?, next()?, next()?, next()?, next()?);
+        let durable = run.strip_suffix('+');
         Some(Self {
-            life: next()?.to_owned(),
-            state: MarkerState::of_letter(next()?)?,
-            base: next()?.parse().ok()?,
-            longest: Duration::from_millis(next()?.parse().ok()?),
-            run_id: next()?.to_owned(),
+            life: life.to_owned(),
+            state: MarkerState::of_letter(state)?,
+            base: base.parse().ok()?,
+            longest: Duration::from_millis(longest.parse().ok()?),
+            run_id: durable.unwrap_or(run).to_owned(),
+            is_durable: durable.is_some(),
         })
     }
 
     /// What follows the life.
     pub(super) fn tail(&self) -> String {
         let (state, base, run_id) = (self.state.letter(), self.base, &self.run_id);
-        format!(":{state}:{base}:{}:{run_id}", self.longest.as_millis())
+        let durable = if self.is_durable { "+" } else { "" };
+        format!(
+            ":{state}:{base}:{}:{run_id}{durable}",
+            self.longest.as_millis()
+        )
     }
 }
 
@@ -87,8 +103,10 @@ mod tests {
     #[test]
     fn a_marker_is_read_as_it_is_written() {
         for state in ["p", "s", "h", "c", "r"] {
-            let text = format!("1790000000000000-0123456789abcdef:{state}:41:300000:abcdef");
-            assert_eq!(Marker::parse(&text).unwrap().to_string(), text);
+            for run in ["abcdef", "abcdef+"] {
+                let text = format!("1790000000000000-0123456789abcdef:{state}:41:300000:{run}");
+                assert_eq!(Marker::parse(&text).unwrap().to_string(), text);
+            }
         }
         for broken in [
             "",

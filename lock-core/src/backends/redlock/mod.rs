@@ -34,8 +34,15 @@
 //! forgotten.
 //!
 //! A server that was started again may have lost the end of what it knew, and does not know. It
-//! goes on as it is only with `appendfsync always`. Otherwise, and without any persistence, it has
-//! to be healed. A majority that has lost its state cannot be healed: empty all nodes, and
+//! goes on as it is only if its last run was seen with `appendfsync always`, which the marker says
+//! with a `+`, and the present one has it too; the setting must not be taken back while it runs.
+//! Otherwise, and without any persistence, it has to be healed.
+//!
+//! NOT healed are resources that a majority of nodes knows nothing of: a counter is made anew from
+//! N/2 + 1 others that have one, or never lost their state. When a majority of nodes has been
+//! healed at one time or another, a resource that nobody asked for between the losses, and every
+//! new one, finds too few of these and is refused. So nodes of Redlock need persistence, and heal
+//! is for the rare loss. A majority that has lost its state cannot be healed: empty all nodes, and
 //! provision them above the greatest mark of the stores.
 //!
 //! # Keys

@@ -181,22 +181,26 @@ impl Node {
         self.unless_broken(answer, connecting)
     }
 
-    /// A server that was started again has all that it ever acknowledged only if it writes its log
-    /// before it answers. Otherwise the node is one that lost its state, even if it does not look
-    /// so.
+    /// A server that was started again has all that it ever acknowledged only if its last run wrote
+    /// its log before it answered. Otherwise the node is one that lost its state, even if it does
+    /// not look so. How the present run does it says nothing about the last one, so it is noted.
     async fn check_run(&self, link: &mut Link, connecting: &Connecting) -> Result<(), Trouble> {
         let Some(text) = self.marker(link, connecting).await? else {
             return Ok(());
         };
-        let Some(marker) = Marker::parse(&text) else {
+        let Some(marker) = Marker::parse(&text).filter(|marker| marker.state.serves()) else {
             return Ok(());
         };
-        if *marker.run_id != *link.run_id {
-            if !loses_nothing(&mut link.connection).await {
-                return Err(Trouble::Restarted);
-            }
+        let is_durable = loses_nothing(&mut link.connection).await;
+        let is_durable = self.unless_broken(is_durable, connecting)?;
+        let is_same_run = *marker.run_id == *link.run_id;
+        if !is_same_run && !(marker.is_durable && is_durable) {
+            return Err(Trouble::Restarted);
+        }
+        if !is_same_run || marker.is_durable != is_durable {
             let of_this_run = Marker {
                 run_id: link.run_id.to_string(),
+                is_durable,
                 ..marker
             };
             // Somebody else may have been faster.
@@ -331,16 +335,25 @@ async fn connect(client: Client, index: usize, runs: Arc<Runs>) -> Result<Link, 
     })
 }
 
-async fn loses_nothing(connection: &mut MultiplexedConnection) -> bool {
-    for (name, wanted) in [("appendonly", "yes"), ("appendfsync", "always")] {
+/// Whether what this run acknowledges is on its disk. One that does not say does not promise it.
+async fn loses_nothing(connection: &mut MultiplexedConnection) -> RedisResult<bool> {
+    const SETTINGS: [(&str, &str); 3] = [
+        ("appendonly", "yes"),
+        ("appendfsync", "always"),
+        ("no-appendfsync-on-rewrite", "no"),
+    ];
+    for (name, wanted) in SETTINGS {
         let mut get = redis::cmd("CONFIG");
         get.arg("GET").arg(name);
-        let answer: RedisResult<Vec<String>> = get.query_async(connection).await;
-        if !answer.is_ok_and(|pair| pair.get(1).is_some_and(|value| value == wanted)) {
-            return false;
+        let pair: Vec<String> = match get.query_async(connection).await {
+            Err(error) if !breaks_connection(&error) => return Ok(false),
+            answer => answer?,
+        };
+        if pair.get(1).is_none_or(|value| value != wanted) {
+            return Ok(false);
         }
     }
-    true
+    Ok(true)
 }
 
 impl fmt::Debug for Node {

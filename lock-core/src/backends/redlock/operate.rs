@@ -360,6 +360,7 @@ fn blank(state: MarkerState, run_id: &str) -> Marker {
         base: 0,
         longest: std::time::Duration::ZERO,
         run_id: run_id.to_owned(),
+        is_durable: false,
     }
 }
 

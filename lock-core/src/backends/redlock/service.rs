@@ -195,16 +195,14 @@ impl Service {
                     Ok([word, letters]) if word == "renewed" && letters.len() == leases.len() => {
                         for (tally, letter) in tallies.iter_mut().zip(letters.bytes()) {
                             tally.count(letter == b'r');
+                            tally.too_long |= letter == b'l';
                         }
                     }
                     Ok(_) => troubles.push((index, Trouble::Silent)),
                     Err(trouble) => {
-                        let forgot = !trouble.may_have_run() && trouble.needs_an_operator();
-                        tallies.iter_mut().for_each(|tally| {
-                            if forgot {
-                                tally.count(false);
-                            }
-                        });
+                        if trouble.has_nothing() {
+                            tallies.iter_mut().for_each(|tally| tally.count(false));
+                        }
                         troubles.push((index, trouble.clone()));
                     }
                 }
@@ -219,6 +217,7 @@ impl Service {
                 .iter()
                 .zip(tallies)
                 .map(|(lease, tally)| match tally.decided(majority) {
+                    _ if tally.too_long => Err(too_long(lease)),
                     Some(true) => Ok(Renewed::Renewed(Lease::counted_from(
                         asked,
                         lease.ttl.get(),
@@ -252,7 +251,7 @@ impl Service {
                 match answer {
                     Ok(words) => tally.count(words == ["released"]),
                     Err(trouble) => {
-                        if !trouble.may_have_run() && trouble.needs_an_operator() {
+                        if trouble.has_nothing() {
                             tally.count(false);
                         }
                         troubles.push((index, trouble));
@@ -292,9 +291,7 @@ impl Service {
                 match answer {
                     Ok(_) => cancelled += 1,
                     Err(trouble) => {
-                        // A node without state has nothing of it, and gets nothing for longer than
-                        // requests are under way.
-                        cancelled += usize::from(trouble.needs_an_operator());
+                        cancelled += usize::from(trouble.has_nothing());
                         troubles.push((index, trouble));
                     }
                 }
@@ -350,6 +347,8 @@ enum Judged {
 struct Tally {
     had: usize,
     open: usize,
+    /// A node refused a time to live that is longer than was agreed.
+    too_long: bool,
 }
 
 impl Tally {
@@ -357,6 +356,7 @@ impl Tally {
         Self {
             had: 0,
             open: nodes,
+            too_long: false,
         }
     }
 
@@ -428,6 +428,12 @@ fn acquire_error(kind: ErrorKind, why: Option<String>) -> Error {
         Some(why) => error.because(why),
         None => error,
     }
+}
+
+fn too_long(lease: &RenewRequest) -> Error {
+    Error::new(ErrorKind::InvalidInput, Operation::Renew, KIND)
+        .on(lease.sequencer.resource())
+        .because("the nodes were provisioned for shorter leases")
 }
 
 fn implausible(greatest: &str) -> Error {

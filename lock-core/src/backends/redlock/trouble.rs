@@ -54,6 +54,12 @@ impl Trouble {
         matches!(self, Self::Broken(_) | Self::Silent | Self::Refused(_))
     }
 
+    /// Whether it has nothing of any lease, and is granted nothing for longer than requests are
+    /// under way.
+    pub(super) const fn has_nothing(&self) -> bool {
+        matches!(self, Self::NoState | Self::NotServing(_))
+    }
+
     /// Whether trying again does not help: somebody has to do something.
     pub(super) const fn needs_an_operator(&self) -> bool {
         matches!(

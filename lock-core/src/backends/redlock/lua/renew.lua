@@ -10,29 +10,33 @@
 -- ARGV[2] its drift in ms
 -- ARGV[3] "holder:token" of it, more for every further
 --
--- Returns {"renewed", letters}: for each lease, in order, r for renewed or n for not the holder
+-- Returns {"renewed", letters}: for each lease, in order, r for renewed, n for not the holder, or
+--         l for longer than any lease may be: a node that lost its state waits for no longer
 --       | {"no_state"} | {"not_serving", marker}
 --
 -- Idempotent, and inert for a lease that has ended or was never raised. Atomic per lease.
 
-local life, wrong = serving(redis.call("GET", KEYS[1]))
-if not life then return wrong end
+local life, state, _, longest = serving(redis.call("GET", KEYS[1]))
+if not life then
+  local wrong = state
+  return wrong
+end
 
 local function renew_one(key, ttl, drift, whose)
   local lease = load(key, redis.call("GET", key))
-  if not lease or not lease.raised or lease.left <= 0 then return false end
-  if lease.holder .. ":" .. lease.token ~= whose then return false end
+  if not lease or not lease.raised or lease.left <= 0 then return "n" end
+  if lease.holder .. ":" .. lease.token ~= whose then return "n" end
+  if tonumber(ttl) > tonumber(longest) then return "l" end
   local rest = ttl + drift
   if lease.attempts:find(",", 1, true) then rest = math.max(rest, lease.left + lease.drift) end
   lease.drift = drift
   redis.call("SET", key, pack(lease), "PX", text(rest + lease.delay + ENDED_MS))
-  return true
+  return "r"
 end
 
 local letters = {}
 for i = 2, #KEYS do
   local at = 3 * (i - 2)
-  local renewed = renew_one(KEYS[i], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
-  letters[#letters + 1] = renewed and "r" or "n"
+  letters[#letters + 1] = renew_one(KEYS[i], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
 end
 return {"renewed", table.concat(letters)}
