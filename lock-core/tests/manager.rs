@@ -317,7 +317,7 @@ async fn bad_input_is_refused_before_anything_is_sent() {
     for (url, kind, says) in [
         ("", ErrorKind::InvalidInput, "not a URL"),
         ("localhost:6379", ErrorKind::Unsupported, "localhost"),
-        ("etcd://h", ErrorKind::Unsupported, "etcd"),
+        ("consul://h", ErrorKind::Unsupported, "consul"),
     ] {
         let error = LockManager::connect(url).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{url:?}: {error}");

@@ -194,7 +194,8 @@ impl Node {
         let is_durable = loses_nothing(&mut link.connection).await;
         let is_durable = self.unless_broken(is_durable, connecting)?;
         let is_same_run = *marker.run_id == *link.run_id;
-        if !is_same_run && !(marker.is_durable && is_durable) {
+        let is_whole = is_same_run || (marker.is_durable && is_durable);
+        if !is_whole {
             return Err(Trouble::Restarted);
         }
         if !is_same_run || marker.is_durable != is_durable {

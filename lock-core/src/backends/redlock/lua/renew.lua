@@ -23,15 +23,17 @@ if not life then
 end
 
 local function renew_one(key, ttl, drift, whose)
-  local lease = load(key, redis.call("GET", key))
-  if not lease or not lease.raised or lease.left <= 0 then return "n" end
-  if lease.holder .. ":" .. lease.token ~= whose then return "n" end
-  if tonumber(ttl) > tonumber(longest) then return "l" end
-  local rest = ttl + drift
-  if lease.attempts:find(",", 1, true) then rest = math.max(rest, lease.left + lease.drift) end
-  lease.drift = drift
-  redis.call("SET", key, pack(lease), "PX", text(rest + lease.delay + ENDED_MS))
-  return "r"
+  local lease, letter = load(key, redis.call("GET", key)), "n"
+  local is_theirs = lease and lease.raised and lease.left > 0
+    and lease.holder .. ":" .. lease.token == whose
+  if is_theirs then letter = tonumber(ttl) > tonumber(longest) and "l" or "r" end
+  if letter == "r" then
+    local rest = ttl + drift
+    if lease.attempts:find(",", 1, true) then rest = math.max(rest, lease.left + lease.drift) end
+    lease.drift = drift
+    redis.call("SET", key, pack(lease), "PX", text(rest + lease.delay + ENDED_MS))
+  end
+  return letter
 end
 
 local letters = {}
