@@ -48,7 +48,7 @@
 //! # Keys
 //! | key | time to live | what |
 //! |---|---|---|
-//! | `palisade:redlock:node` | none | the marker: `life:state:base:longest:run_id` |
+//! | `palisade:redlock:node` | none | the marker: `life:state:base:longest:run_id[+]` |
 //! | `palisade:redlock:counter:NAME` | none | the counter of a resource |
 //! | `palisade:redlock:lease:NAME` | ttl + drift + delay + [`ENDED_TTL`] | who holds it |
 //! | `palisade:redlock:ended:NAME:HOLDER` | [`ENDED_TTL`] | what has ended of an acquisition |

@@ -5,7 +5,7 @@
 -- ARGV[1] marker that was seen, or "" for none
 -- ARGV[2] life to go on in, or "" to draw another one
 -- ARGV[3] nonce: together with the clock of the node it makes the life that is drawn
--- ARGV[4] what follows the life in the marker: ":state:base:longest:run_id"
+-- ARGV[4] what follows the life in the marker: ":state:base:longest:run_id[+]"
 --
 -- Returns {"marked", marker} | {"other", marker}: it is something else by now, or nothing
 
