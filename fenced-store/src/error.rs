@@ -7,7 +7,7 @@ use lock_core::{FencingToken, Issuer, Lost, ResourceName};
 /// - *Fenced*: the grant is not, or not any more, the one that the mark shows. Final for this
 ///   grant; stop, and acquire afresh if there is still something to do.
 /// - *Retryable*: nothing happened, the same call may succeed a moment later.
-/// - The others say themselves what they leave behind.
+/// - For the rest, each variant says what state it leaves behind.
 ///
 /// No error holds a holder, neither the caller's nor another's.
 #[derive(Debug, thiserror::Error)]
@@ -77,8 +77,8 @@ pub enum FenceError {
     /// the same grant, see [`Begin::seq`](crate::Begin::seq). Final for this number, not for the
     /// grant.
     #[error(
-        "transaction {presented} of \"{resource}\" comes after {last}, which is committed: \
-         if it is not the same one, count on from there"
+        "transaction {presented} of \"{resource}\" arrived after {last} was committed: \
+         unless it is that same transaction, continue numbering from {last}"
     )]
     OutOfOrder {
         /// The protected resource.

@@ -28,8 +28,8 @@ pub(crate) enum Resources {
 }
 
 impl Protection {
-    /// Each row is a resource of its own, called as the prefix and the row's id say: with the
-    /// column `id` and the prefix `account:`, the row 42 is `account:42`.
+    /// Each row is a resource of its own, named by prefix + id: with the column `id` and the prefix
+    /// `account:`, the row 42 is `account:42`.
     ///
     /// A statement that changes an id needs the fences of both, and one that empties the table is
     /// refused.

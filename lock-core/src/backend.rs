@@ -83,7 +83,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///     `together_compares_places`, `together_names_each_once`,
 ///     `together_is_cancelled_one_by_one`). Either each resource is granted, with a token of its
 ///     own, or nothing has changed. None may be named twice. While anybody else holds one of
-///     them it is [`Attempt::Held`]; who waits in line is passed. Sent again it is the same grant.
+///     them it is [`Attempt::Held`]; queued waiters are bypassed. Sent again it is the same grant.
 ///     Each lease is renewed, released and cancelled by itself. Names with a common `{tag}` are
 ///     always of one place.
 /// 21. **Retire** (`a_retired_service_grants_nothing`, `waiters_of_a_retired_service_are_told`,

@@ -25,7 +25,7 @@ struct Inner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An argument that cannot be right: fix the call.
+    /// An argument is invalid: fix the call.
     InvalidInput,
     /// This build or this backend does not have what was asked for. The text names the feature.
     Unsupported,

@@ -10,7 +10,7 @@ use super::problems;
 /// Why a handler has nothing but a problem document to give.
 #[derive(Debug)]
 pub(super) enum ApiError {
-    /// The request cannot be right, or asks for what is not there.
+    /// The request is invalid, or asks for what is not there.
     Problem(Problem),
     /// The store refused, or failed.
     Fence(FenceError),

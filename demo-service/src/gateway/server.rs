@@ -44,7 +44,7 @@ impl Gateway {
     /// Connects to both and creates missing tables.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for an address that cannot be right, [`Failure::Unreachable`] for a
+    /// [`Failure::Usage`] for an address that is invalid, [`Failure::Unreachable`] for a
     /// server that does not answer or does not let us in.
     pub(crate) async fn open(
         lock: &Address,
@@ -181,7 +181,7 @@ pub(crate) struct LockService<'a> {
 /// Connects to a lock service.
 ///
 /// # Errors
-/// [`Failure::Usage`] for an address that cannot be right, [`Failure::Unreachable`] for a server
+/// [`Failure::Usage`] for an address that is invalid, [`Failure::Unreachable`] for a server
 /// that does not answer or does not let us in.
 pub(crate) async fn connect(service: LockService<'_>) -> Result<LockManager, Failure> {
     let LockService {

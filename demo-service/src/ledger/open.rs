@@ -32,7 +32,7 @@ impl AnyStore {
 /// Opens the store that the address names, with its tables.
 ///
 /// # Errors
-/// [`Failure::Usage`] if the address cannot be right, [`Failure::Unreachable`] if nobody answers
+/// [`Failure::Usage`] if the address is invalid, [`Failure::Unreachable`] if nobody answers
 /// there or we are not let in.
 pub(crate) async fn open(address: &Address) -> Result<AnyStore, Failure> {
     match address.scheme() {

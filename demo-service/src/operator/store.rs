@@ -30,7 +30,7 @@ pub(super) use on_any;
 /// and a database whose name is misspelt has no marks.
 ///
 /// # Errors
-/// [`Failure::Usage`] if the address cannot be right, [`Failure::Unreachable`] if nobody answers
+/// [`Failure::Usage`] if the address is invalid, [`Failure::Unreachable`] if nobody answers
 /// there or we are not let in.
 pub(super) async fn open(address: &Address) -> Result<Operated, Failure> {
     const ASK: &str = "SELECT 1";

@@ -36,8 +36,8 @@ use crate::{
 /// Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::NotClaimed`],
 /// [`FenceError::WrongIssuer`], and with a guard those of
 /// [`ProtectedGuard::begin`](crate::ProtectedGuard::begin). Then [`FenceError::OutOfOrder`], if the
-/// transaction is numbered. The first that is
-/// refused refuses all, and [`FenceError::resource`] says which. A refusal changes nothing.
+/// transaction is numbered. If any grant is refused, the transaction does not begin, and
+/// [`FenceError::resource`] says whose it was. A refusal changes nothing.
 ///
 /// # Cancel safety
 /// Cancel safe: a transaction that was begun meanwhile is rolled back.

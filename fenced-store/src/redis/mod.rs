@@ -79,7 +79,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
         }
     }
 
-    /// Lets keys begin otherwise, for stores that share a server. Braces in it are escaped.
+    /// Sets the key prefix, for stores that share a server. Braces are escaped.
     #[must_use]
     pub fn prefix(mut self, prefix: &str) -> Self {
         self.prefix = without_braces(prefix);

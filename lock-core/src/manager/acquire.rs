@@ -111,13 +111,12 @@ impl<'a> Acquire<'a> {
 
     /// Looks again and again, with pauses by this policy, instead of waiting in line.
     ///
-    /// For those who do not want to queue. It takes no place in line: whoever waits is served
-    /// before, and with others in line it may never have its turn. It ends like any wait, with
-    /// [`ErrorKind::WaitTimeout`], when the policy's limit is reached or the
-    /// [`wait`](Acquire::wait) is over, whichever is sooner. A pause that would end later is cut
-    /// short for a last look. The pauses are the policy's alone: when the present lease would end
-    /// is not looked at, because most leases are renewed before, and because all who do would come
-    /// back at the same time. What fails otherwise is not tried again.
+    /// For those who do not want to queue. Takes no place in line: queued waiters go first, so
+    /// under contention it may starve. It ends like any wait, with [`ErrorKind::WaitTimeout`], when
+    /// the policy's limit is reached or the [`wait`](Acquire::wait) is over, whichever is sooner. A
+    /// pause that would end later is cut short for a last look. Pauses follow the policy only; the
+    /// lease's expiry is ignored, because most leases are renewed before, and because all who went
+    /// by it would come back at the same time. Other errors are not retried.
     pub const fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = Some(policy);
         self

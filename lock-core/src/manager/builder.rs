@@ -77,9 +77,9 @@ impl LockManagerBuilder {
     ///
     /// | URL | feature | lock service |
     /// |---|---|---|
-    /// | `memory:` | `memory` | inside this process, gone with it |
+    /// | `memory:` | `memory` | in this process, of this manager and its clones alone |
     /// | `redis://SERVER` | `redis` | one Redis server, 7.0 or newer |
-    /// | `redis+sentinel://SENTINELS/NAME` | `redis` | the primary that they call so |
+    /// | `redis+sentinel://SENTINELS/NAME` | `redis` | the primary known to them as `NAME` |
     /// | `redis+cluster://NODES` | `redis` | a Redis Cluster, of which these are some nodes |
     /// | `redlock+redis://SERVER,SERVER,SERVER` | `redlock` | independent Redis servers |
     /// | `rediss`, `rediss+sentinel`, .. `redlock+rediss` | `redis-tls` | the same over TLS |
@@ -98,11 +98,16 @@ impl LockManagerBuilder {
     /// `session_ms`, how long the servers wait for a client that died (default 30000). The longest
     /// lease is two thirds of what they agree to.
     ///
-    /// What stands in a URL with a meaning of its own is percent-encoded, as `%40` for `@`.
+    /// Reserved characters in user, password or name must be percent-encoded, e.g. `%40` for `@`.
+    ///
+    /// Each call with `memory:` makes a lock service of its own, inside the manager and its clones:
+    /// two managers that were connected one by one exclude nobody from each other. To share one,
+    /// give an `Arc` of one [`MemoryBackend`](crate::memory::MemoryBackend) to
+    /// [`build`](Self::build) of each.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] for a scheme that is unknown or whose feature is not compiled in,
-    /// [`ErrorKind::InvalidInput`] for a URL or setting that cannot be right,
+    /// [`ErrorKind::InvalidInput`] for a URL or setting that is invalid,
     /// [`ErrorKind::Unavailable`] if nobody answers, [`ErrorKind::ConfigMismatch`] if other clients
     /// use the lock service with other settings.
     ///

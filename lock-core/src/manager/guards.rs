@@ -8,8 +8,8 @@ use crate::{Error, Released};
 /// The guards of several resources, in the order in which they were named.
 ///
 /// Each is a lease of its own with a token of its own, and what one of them protects needs that
-/// one's sequencer. Losing one does not end the others: [`lost`](LeaseGuards::lost) tells of the
-/// first.
+/// one's sequencer. Losing one does not end the others; [`lost`](LeaseGuards::lost) resolves with
+/// the first loss.
 ///
 /// # Dropping
 /// As [`LeaseGuard`], for each of them.

@@ -216,8 +216,8 @@ impl LockManager {
     /// Looks at a resource: who holds it, how long still by the lock service's own count, and how
     /// many wait, where the service knows.
     ///
-    /// What it shows is old when it arrives: never decide a write by it. The time that one's own
-    /// lease has left is [`LeaseGuard::remaining`].
+    /// The result is stale by the time it arrives; never base a write on it. The time that one's
+    /// own lease has left is [`LeaseGuard::remaining`].
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] if no answer came.

@@ -12,7 +12,7 @@ use crate::Holder;
 ///
 /// # What it is to the store
 /// One writer. All handles have the same sequencer, and a store that checks it lets each of them
-/// write: their order among themselves is yours to see to.
+/// write: you are responsible for ordering them.
 ///
 /// # After the end
 /// When the last hold was given back, the same owner may acquire anew, and gets a new token. When

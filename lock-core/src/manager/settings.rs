@@ -46,7 +46,7 @@ impl Settings {
         }
     }
 
-    /// Refuses what cannot be right, and what the lock service does not have, before it is asked.
+    /// Refuses what is invalid, and what the lock service does not have, before it is asked.
     pub(super) fn check(&self, locks: &LockManager) -> Result<(), Error> {
         if let Some(metadata) = &self.metadata {
             metadata.as_ref().map_err(|invalid| *invalid)?;

@@ -136,8 +136,9 @@ impl<'a> AcquireSeveral<'a> {
         self
     }
 
-    /// How often to look whether all of them are free, together only: one by one it is waited in
-    /// line. The limit of the policy ends the wait too.
+    /// [`acquire_together`](super::LockManager::acquire_together) only: how often to check whether
+    /// all are free ([`acquire_all`](super::LockManager::acquire_all) waits in line). The limit of
+    /// the policy ends the wait, too.
     pub const fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self

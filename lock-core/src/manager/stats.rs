@@ -36,7 +36,7 @@ pub struct Losses {
     pub expired: u64,
     /// Another holder or none.
     pub not_holder: u64,
-    /// Held as long as it may be.
+    /// Reached its `max_hold`.
     pub max_hold: u64,
     /// The manager was shut down.
     pub shut_down: u64,

@@ -58,7 +58,7 @@ impl RedlockServers {
     /// The nodes as an operator sees them.
     ///
     /// # Panics
-    /// If the options cannot be right.
+    /// If the options are invalid.
     #[must_use]
     pub fn operated(&self, options: RedlockOptions) -> RedlockNodes {
         let nodes = RedlockNodes::new(&self.url(), options, Arc::new(SystemClock));

@@ -57,7 +57,7 @@ impl Client {
             let endpoint = Endpoint::from_shared(format!("{scheme}://{node}"))
                 .map_err(|error| {
                     Error::new(ErrorKind::InvalidInput, Operation::Connect, super::KIND)
-                        .because("a host cannot be right")
+                        .because("a host is invalid")
                         .caused_by(error)
                 })?
                 .connect_timeout(CONNECT)

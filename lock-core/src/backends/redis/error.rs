@@ -94,7 +94,7 @@ pub(in crate::backends) fn meaning(error: &RedisError) -> (ErrorKind, String) {
         }
         RedisKind::InvalidClientConfig => (
             ErrorKind::InvalidInput,
-            "the URL or its settings cannot be right".to_owned(),
+            "the URL or a setting is invalid".to_owned(),
         ),
         RedisKind::UnexpectedReturnType | RedisKind::Parse => (
             ErrorKind::Unavailable,

@@ -124,8 +124,7 @@ pub const ENDED_TTL: Duration = Duration::from_secs(15);
 /// of a line live that long after the last waiter has asked.
 pub const QUEUE_TTL: Duration = Duration::from_secs(30);
 
-/// The longest that a lease lasts which was pushed to a waiter, until its holder confirms it. So
-/// much does a waiter cost the line that is not there any more.
+/// Longest lease of a pushed grant until it is confirmed: what a vanished waiter costs the queue.
 pub const PROVISIONAL: Duration = Duration::from_secs(1);
 
 /// How many waiters one script puts aside at most before it lets others run.

@@ -170,7 +170,7 @@ fn login(url: &Url, database: String) -> Result<RedisConnectionInfo, Error> {
     url.set_query(None);
     let read = url
         .into_connection_info()
-        .map_err(|error| invalid("user, password or database cannot be right").caused_by(error))?;
+        .map_err(|error| invalid("user, password or database is invalid").caused_by(error))?;
     Ok(read.redis_settings().clone())
 }
 

@@ -46,7 +46,7 @@ impl Nodes {
     /// Reads the URL. Connects when something is asked.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] for what cannot be right.
+    /// [`ErrorKind::InvalidInput`] for a URL or setting that is invalid.
     pub(super) fn new(
         url: &str,
         options: &RedlockOptions,
@@ -74,9 +74,10 @@ impl Nodes {
         let keys = Keys::new(&options.prefix);
         let runs = Arc::new(Runs::new(url.addresses.clone()));
         let node = |(index, address)| {
-            let client = url.servers.client(&address).map_err(|error| {
-                invalid("the URL or its settings cannot be right").caused_by(error)
-            })?;
+            let client = url
+                .servers
+                .client(&address)
+                .map_err(|error| invalid("the URL or a setting is invalid").caused_by(error))?;
             let runs = Arc::clone(&runs);
             Ok(Node::new(index, address, client, keys.marker(), runs))
         };

@@ -110,7 +110,7 @@ impl RedlockNodes {
     /// Names the nodes. Connects when something is asked of them.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] for a URL or setting that cannot be right, and an even number of
+    /// [`ErrorKind::InvalidInput`] for a URL or setting that is invalid, and an even number of
     /// nodes.
     pub fn new(url: &str, options: RedlockOptions, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         Ok(Self {
