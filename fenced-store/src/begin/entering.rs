@@ -59,6 +59,12 @@ impl Entering {
         self.audited
     }
 
+    /// Whether it has a number, its own or one that came with a grant.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn is_numbered(&self) -> bool {
+        self.entrants.iter().any(|entrant| entrant.seq.is_some())
+    }
+
     /// By what the commit knows that this is still the transaction that entered.
     pub(crate) const fn entry(&self) -> Entry {
         self.entry

@@ -116,12 +116,6 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
         self
     }
 
-    /// Whether it has a number, which may have to be waited for.
-    #[cfg(feature = "postgres")]
-    pub(crate) const fn is_numbered(&self) -> bool {
-        self.seq.is_some()
-    }
-
     async fn enter(self) -> Result<FencedTx<DB>, FenceError> {
         let entering = self.entering()?;
         let store = self.store.clone();

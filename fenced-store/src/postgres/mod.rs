@@ -112,10 +112,10 @@ impl Operations for Postgres {
     ) -> Result<(u64, Receipt), FenceError> {
         let store = begin.store();
         let (pool, options) = (store.pool(), store.tx_options());
-        if options.isolation.is_some() || begin.is_numbered() {
+        let entering = begin.entering()?;
+        if options.isolation.is_some() || entering.is_numbered() {
             return in_three_steps(begin, statement).await;
         }
-        let entering = begin.entering()?;
         let executed = single::execute(pool, options.lock_timeout, &entering, &statement).await;
         Ok((begin.answered(executed)?, begin.receipt()))
     }

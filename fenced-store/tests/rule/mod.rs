@@ -207,6 +207,7 @@ macro_rules! rule_cases {
             single_write_that_fails_stores_nothing,
             single_write_may_enter_several_resources,
             single_write_takes_its_number_and_leaves_its_row,
+            a_number_that_came_with_the_grant_counts_for_every_kind_of_write,
             numbers_have_to_rise,
             a_number_out_of_range_is_refused_unsent,
             a_number_that_was_rolled_back_is_free_again,
