@@ -42,6 +42,30 @@ fn three_nodes_and_two_losses() {
 }
 
 #[test]
+fn three_nodes_one_of_which_is_made_whole() {
+    let tokens = three(3).losing(1, 1).completing();
+    assert_holds("a node is made whole", tokens);
+}
+
+#[test]
+fn three_nodes_one_of_which_is_made_whole_and_a_resent_acquire() {
+    let tokens = three(2).resent(1).losing(1, 1).completing();
+    assert_holds("a node is made whole, a resent acquire", tokens);
+}
+
+#[test]
+fn three_nodes_two_of_which_are_made_whole() {
+    let tokens = three(2).losing(2, 2).completing();
+    assert_holds("two nodes are made whole", tokens);
+}
+
+#[test]
+fn five_nodes_one_of_which_is_made_whole() {
+    let tokens = five(2).losing(1, 1).completing();
+    assert_holds("one of five nodes is made whole", tokens);
+}
+
+#[test]
 fn three_nodes_one_of_which_is_replaced() {
     let tokens = Tokens::<4>::of(2).uneven(1).replacing();
     assert_holds("a node is replaced", tokens);

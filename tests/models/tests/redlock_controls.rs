@@ -159,3 +159,34 @@ fn the_old_node_serves_on() {
     let tokens = Tokens::<4>::of(2).replacing().with(Flaw::OldNodeServesOn);
     assert_breaks("the old node serves on", "order", tokens);
 }
+
+#[test]
+fn who_makes_a_node_whole_lists_too_few() {
+    let tokens = three(2).losing(1, 1).completing();
+    let tokens = tokens.with(Flaw::CompletingListsTooFew);
+    assert_breaks("lists too few", "order", tokens);
+    let tokens = five(2).losing(1, 1).completing();
+    let tokens = tokens.with(Flaw::CompletingListsTooFew);
+    assert_breaks("lists too few, five nodes", "order", tokens);
+}
+
+#[test]
+fn who_makes_a_node_whole_lists_one_that_has_gaps() {
+    let tokens = three(2).losing(2, 2).completing();
+    let tokens = tokens.with(Flaw::CompletingListsAnyNode);
+    assert_breaks("lists a node that has gaps", "order", tokens);
+}
+
+#[test]
+fn who_makes_a_node_whole_seeds_nothing() {
+    let tokens = three(2).losing(1, 1).completing();
+    let tokens = tokens.with(Flaw::CompletingSeedsNothing);
+    assert_breaks("seeds nothing", "order", tokens);
+}
+
+#[test]
+fn that_a_node_is_whole_is_said_of_another_life() {
+    let tokens = three(2).losing(2, 1).completing();
+    let tokens = tokens.with(Flaw::CompletingNamesNoLife);
+    assert_breaks("names no life", "order", tokens);
+}

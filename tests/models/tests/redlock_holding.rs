@@ -78,3 +78,9 @@ fn a_node_that_lost_its_state_grants_at_once() {
     let holding = duel().losing().with(Flaw::LostServesAtOnce);
     assert_breaks("grants at once", "one holder", holding);
 }
+
+#[test]
+fn a_node_is_made_whole_while_it_is_quiet() {
+    let holding = duel().losing().with(Flaw::WholeWhileQuiet);
+    assert_breaks("whole while it is quiet", "one holder", holding);
+}

@@ -38,6 +38,8 @@ pub enum Flaw {
     TimeFromAnswer,
     /// A node that lost its state grants leases at once.
     LostServesAtOnce,
+    /// A node that is quiet may be said to be whole, and whole nodes are not quiet.
+    WholeWhileQuiet,
 }
 
 /// The model: how much may go wrong, and which rule is left out.

@@ -38,6 +38,16 @@ pub enum Action {
     Read { healing: usize, node: u8 },
     /// What they have read comes in at the node that they heal.
     Seed { healing: usize, node: u8 },
+    /// Somebody begins to make a node whole: they list the counters of another one.
+    Complete {
+        healing: usize,
+        patient: u8,
+        node: u8,
+    },
+    /// They list those of one more.
+    List { healing: usize, node: u8 },
+    /// They say that the node is whole.
+    Whole { healing: usize, node: u8 },
 }
 
 impl<const N: usize> Tokens<N> {
@@ -51,7 +61,7 @@ impl<const N: usize> Tokens<N> {
         }
         for (index, node) in state.nodes.iter().enumerate() {
             let name = node.name.0;
-            if node.counter.is_some() && node.site != Site::Retired && state.losses_left > 0 {
+            if node.counts() && node.site != Site::Retired && state.losses_left > 0 {
                 actions.push(Action::Lose { node: name });
             }
             if node.site == Site::Old {
@@ -78,7 +88,7 @@ impl<const N: usize> Tokens<N> {
         }
         for node in &state.nodes {
             let name = node.name.0;
-            if node.counter.is_none() || !this.knows(node) {
+            if !node.counts() || !this.knows(node) {
                 continue;
             }
             let slot = node.slots[index];
@@ -125,7 +135,7 @@ impl<const N: usize> Tokens<N> {
             if of_new && !(self.replaces && (retired || self.is(Flaw::OldNodeServesOn))) {
                 continue;
             }
-            for node in state.nodes.iter().filter(|node| node.counter.is_some()) {
+            for node in state.nodes.iter().filter(|node| node.counts()) {
                 let known = match node.site {
                     Site::Common => true,
                     Site::Old => !of_new,
@@ -223,6 +233,12 @@ impl<const N: usize> Tokens<N> {
                 let node = state.node(node);
                 state.nodes[node].site = Site::Retired;
             }
+            healing => self.perform_healing(state, healing),
+        }
+    }
+
+    fn perform_healing(&self, state: &mut State<N>, action: Action) {
+        match action {
             Action::Heal {
                 healing,
                 patient,
@@ -241,6 +257,27 @@ impl<const N: usize> Tokens<N> {
                 let node = state.node(node);
                 self.seed(state, healing, node);
             }
+            Action::Complete {
+                healing,
+                patient,
+                node,
+            } => {
+                let (patient, node) = (state.node(patient), state.node(node));
+                state.healings[healing].began = true;
+                state.healings[healing].completes = true;
+                state.nodes[patient].healed_by.insert(healing);
+                state.list(healing, node);
+            }
+            Action::List { healing, node } => {
+                let node = state.node(node);
+                state.list(healing, node);
+            }
+            Action::Whole { healing, node } => {
+                let node = state.node(node);
+                state.nodes[node].is_whole = true;
+                state.drop_healing(healing);
+            }
+            other => unreachable!("{other:?} heals nothing"),
         }
     }
 }

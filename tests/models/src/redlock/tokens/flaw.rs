@@ -32,6 +32,14 @@ pub enum Flaw {
     SeedNamesNoLoss,
     /// A raise does not say before which loss of state the count was granted.
     RaiseNamesNoLoss,
+    /// Who makes a node whole lists one node less than a majority.
+    CompletingListsTooFew,
+    /// Who makes a node whole lists nodes that have gaps themselves, or lost their state meanwhile.
+    CompletingListsAnyNode,
+    /// Who makes a node whole leaves out what was listed.
+    CompletingSeedsNothing,
+    /// That a node is whole is said of whatever life it is in.
+    CompletingNamesNoLife,
     /// A new node is brought in while some still ask the old one.
     OldNodeServesOn,
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Action, Flaw, Tokens,
-    state::{Node, Phase, Site, Slot, State},
+    state::{Healing, Node, Phase, Site, Slot, State},
 };
 
 impl<const N: usize> Tokens<N> {
@@ -11,6 +11,7 @@ impl<const N: usize> Tokens<N> {
         let node = &mut state.nodes[node];
         node.counter = None;
         node.holder = None;
+        node.is_whole = false;
         if !self.is(Flaw::RaiseNamesNoLoss) {
             for slot in &mut node.slots {
                 *slot = match *slot {
@@ -21,7 +22,7 @@ impl<const N: usize> Tokens<N> {
             }
         }
         let healed_by = std::mem::take(&mut node.healed_by);
-        if self.is(Flaw::SeedNamesNoLoss) {
+        if self.is(Flaw::SeedNamesNoLoss) || self.is(Flaw::CompletingNamesNoLife) {
             node.outdated.include(healed_by);
         }
     }
@@ -56,7 +57,7 @@ impl<const N: usize> Tokens<N> {
         actions: &mut Vec<Action>,
     ) {
         let may_be_read = |node: &&Node| {
-            let serves = node.counter.is_some() && matches!(node.site, Site::Common | Site::New);
+            let serves = node.counts() && matches!(node.site, Site::Common | Site::New);
             serves && !node.read_by.contains(healing)
         };
         let readable = || {
@@ -71,8 +72,7 @@ impl<const N: usize> Tokens<N> {
             // A new node is not healed before the old one is out of service.
             let retired = state.nodes.iter().all(|node| node.site != Site::Old);
             let in_order = retired || self.is(Flaw::OldNodeServesOn);
-            let may_heal =
-                |node: &&Node| node.counter.is_none() && (node.site != Site::New || in_order);
+            let may_heal = |node: &&Node| !node.counts() && (node.site != Site::New || in_order);
             if is_next && healing < self.healings {
                 for patient in state.nodes.iter().filter(may_heal) {
                     let patient = patient.name.0;
@@ -83,7 +83,11 @@ impl<const N: usize> Tokens<N> {
                     };
                     actions.extend(readable().map(heal));
                 }
+                self.possible_completions(state, healing, actions);
             }
+            return;
+        }
+        if state.healings[healing].completes && !self.all_is_listed(state, healing, actions) {
             return;
         }
         let Some(patient) = state.nodes.iter().find(|node| node.is_patient_of(healing)) else {
@@ -92,10 +96,18 @@ impl<const N: usize> Tokens<N> {
         let node = patient.name.0;
         let read = |other: &&Node| other.name.0 != node && other.read_by.contains(healing);
         let wanted = self.majority() - usize::from(self.is(Flaw::HealingReadsTooFew));
+        if state.healings[healing].completes {
+            let seeds = state.healings[healing].found && !self.is(Flaw::CompletingSeedsNothing);
+            let is_late = !patient.healed_by.contains(healing);
+            if is_late || patient.counter.is_some() || !seeds {
+                actions.push(Action::Whole { healing, node });
+                return;
+            }
+        }
         if state.nodes.iter().filter(read).count() < wanted {
             let others = readable().filter(|other| *other != node);
             actions.extend(others.map(|node| Action::Read { healing, node }));
-        } else if patient.counter.is_none() || self.is(Flaw::SeedReplaces) {
+        } else if !patient.counts() || self.is(Flaw::SeedReplaces) {
             actions.push(Action::Seed { healing, node });
         }
     }
@@ -115,7 +127,48 @@ impl<const N: usize> Tokens<N> {
     pub(crate) fn seed(&self, state: &mut State<N>, healing: usize, node: usize) {
         state.nodes[node].counter = Some(state.healings[healing].most);
         state.nodes[node].holder = None;
-        state.drop_healing(healing);
+        if !state.healings[healing].completes {
+            state.drop_healing(healing);
+        }
+    }
+
+    /// Any node that lost its state may be made whole.
+    fn possible_completions(&self, state: &State<N>, healing: usize, actions: &mut Vec<Action>) {
+        if !self.completes {
+            return;
+        }
+        for patient in state.nodes.iter().filter(|node| !node.is_whole) {
+            let patient = patient.name.0;
+            let list = |node| Action::Complete {
+                healing,
+                patient,
+                node,
+            };
+            let nodes = self.listable(state, healing);
+            actions.extend(nodes.filter(|node| *node != patient).map(list));
+        }
+    }
+
+    /// Whether enough nodes were listed. If not, says which may be.
+    fn all_is_listed(&self, state: &State<N>, healing: usize, actions: &mut Vec<Action>) -> bool {
+        let patient = |node: &&Node| node.is_patient_of(healing);
+        let patient = state.nodes.iter().find(patient).map(|node| node.name.0);
+        let listed = |node: &&Node| node.listed_by.contains(healing);
+        let wanted = self.majority() - usize::from(self.is(Flaw::CompletingListsTooFew));
+        if state.nodes.iter().filter(listed).count() >= wanted {
+            return true;
+        }
+        let nodes = self.listable(state, healing);
+        let nodes = nodes.filter(|node| Some(*node) != patient);
+        actions.extend(nodes.map(|node| Action::List { healing, node }));
+        false
+    }
+
+    /// Nodes that know of all that they have had part in.
+    fn listable(&self, state: &State<N>, healing: usize) -> impl Iterator<Item = u8> {
+        let any = self.is(Flaw::CompletingListsAnyNode);
+        let may = move |node: &&Node| (node.is_whole || any) && !node.listed_by.contains(healing);
+        state.nodes.iter().filter(may).map(|node| node.name.0)
     }
 }
 
@@ -129,11 +182,22 @@ impl Node {
 impl<const N: usize> State<N> {
     /// A healing that is over leaves no trace.
     pub(crate) fn drop_healing(&mut self, healing: usize) {
-        self.healings[healing].most = 0;
+        let began = self.healings[healing].began;
+        self.healings[healing] = Healing {
+            began,
+            ..Healing::default()
+        };
         for node in &mut self.nodes {
             node.healed_by.remove(healing);
             node.outdated.remove(healing);
             node.read_by.remove(healing);
+            node.listed_by.remove(healing);
         }
+    }
+
+    /// Lists the counters of a node. One that is begun meanwhile may be missed.
+    pub(crate) fn list(&mut self, healing: usize, node: usize) {
+        self.nodes[node].listed_by.insert(healing);
+        self.healings[healing].found |= self.nodes[node].counter.is_some();
     }
 }

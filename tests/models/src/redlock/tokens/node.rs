@@ -6,16 +6,25 @@ use std::{
     hash::{Hash, Hasher},
 };
 
-use super::state::{Node, Slot};
+use super::{
+    HEALINGS,
+    state::{Node, Slot},
+};
+use crate::set::Set;
 
 impl Node {
+    /// Whether it can count up: it has the counter, or may begin it.
+    pub(crate) const fn counts(&self) -> bool {
+        self.counter.is_some() || self.is_whole
+    }
+
     /// Everything but the name. Different nodes have different keys.
     fn key(&self) -> u64 {
         let holder = self.holder.map_or(0, |holder| u64::from(holder) + 1);
         let counter = self.counter.map_or(0, |counter| u64::from(counter) + 1);
         let mut key = Digits(counter);
         key.push(holder);
-        key.push(self.site as u64);
+        key.push(self.site as u64 * 2 + u64::from(self.is_whole));
         for slot in self.slots {
             let (kind, count) = match slot {
                 Slot::Nothing => (0, 0),
@@ -27,8 +36,17 @@ impl Node {
             key.push(kind);
             key.push(u64::from(count));
         }
-        for healings in [self.healed_by, self.outdated, self.read_by] {
-            key.push(healings.members().map(|healing| 1 << healing).sum());
+        let bits = |healings: Set| {
+            healings
+                .members()
+                .map(|healing| 1_u64 << healing)
+                .sum::<u64>()
+        };
+        for (one, other) in [
+            (self.healed_by, self.outdated),
+            (self.read_by, self.listed_by),
+        ] {
+            key.push(bits(one) << HEALINGS | bits(other));
         }
         key.0
     }

@@ -32,6 +32,16 @@ impl<const N: usize> Tokens<N> {
                     },
                 ));
             }
+            if self.completes {
+                expected.push(Property::sometimes(
+                    "a node without the counter is whole again, and all return",
+                    |tokens, state: &State<N>| {
+                        let all = usize::from(state.returned.len()) == tokens.attempts;
+                        let whole = state.nodes.iter().all(|node| node.is_whole);
+                        all && whole && state.losses_left == 0
+                    },
+                ));
+            }
         }
         expected
     }

@@ -12,6 +12,7 @@ impl<const N: usize> Tokens<N> {
             healings: 0,
             at_least: None,
             replaces: false,
+            completes: false,
             forgets_nothing: false,
             flaw: None,
         }
@@ -58,6 +59,16 @@ impl<const N: usize> Tokens<N> {
         Self {
             replaces: true,
             healings: 1,
+            ..self
+        }
+    }
+
+    /// Nobody has asked for the resource before, or not everywhere; and nodes that were healed are
+    /// made whole.
+    #[must_use]
+    pub const fn completing(self) -> Self {
+        Self {
+            completes: true,
             ..self
         }
     }

@@ -32,6 +32,10 @@ pub(crate) struct Node {
     pub(crate) outdated: Set,
     /// The healings that have read this node.
     pub(crate) read_by: Set,
+    /// It has no gaps: a counter that is missing begins at the base.
+    pub(crate) is_whole: bool,
+    /// The healings that have listed the counters of this node.
+    pub(crate) listed_by: Set,
     pub(crate) name: Unseen<u8>,
 }
 
@@ -97,6 +101,10 @@ pub(crate) struct Healing {
     pub(crate) began: bool,
     /// The greatest count that it has read.
     pub(crate) most: Token,
+    /// It makes the node whole, and not only the counter that somebody asks for.
+    pub(crate) completes: bool,
+    /// Some node that was listed has the counter.
+    pub(crate) found: bool,
 }
 
 /// A return that must not happen.
@@ -114,13 +122,15 @@ impl<const N: usize> State<N> {
             index += 1;
             let site = tokens.site(usize::from(name));
             Node {
-                counter: (site != Site::New).then_some(counter),
+                counter: (site != Site::New && !tokens.is_missing(counter)).then_some(counter),
                 holder: None,
                 site,
                 slots: [Slot::Nothing; ATTEMPTS],
                 healed_by: Set::EMPTY,
                 outdated: Set::EMPTY,
                 read_by: Set::EMPTY,
+                is_whole: tokens.completes && site != Site::New,
+                listed_by: Set::EMPTY,
                 name: Unseen(name),
             }
         });
