@@ -17,12 +17,13 @@ pub(crate) enum Redlock {
     /// prepared: if it serves, heal the others instead. If most have lost their state, empty all
     /// and provision them --above the greatest mark of the stores.
     Provision(ProvisionArgs),
-    /// Take a node in that lost its state, or is new among nodes that serve.
+    /// Take a node in that lost its state, or is new among nodes that serve, and make it whole.
     ///
-    /// What it still has is deleted, its counters are made anew from the others as they are asked
-    /// for, and it grants no lease before the longest one is over. Exit code 1 if it is retired, or
-    /// too few others know what was issued.
-    Heal(RedlockNodeArgs),
+    /// What it still has is deleted, and it takes part from then on. All counters of the others are
+    /// made anew, and when the longest lease is over it serves as they do; progress is on stderr.
+    /// It may be interrupted and run again. Exit code 1 if it is retired, or too few others know
+    /// what was issued.
+    Heal(HealArgs),
     /// Take a node out of service for good.
     ///
     /// To replace it: retire it, heal the new node under a URL that names it instead, and then hand
@@ -55,6 +56,17 @@ pub(crate) struct ProvisionArgs {
     pub(crate) above: Option<FencingToken>,
     #[command(flatten)]
     pub(crate) consent: Consent,
+}
+
+/// How a node is healed.
+#[derive(Args, Debug)]
+pub(crate) struct HealArgs {
+    #[command(flatten)]
+    pub(crate) node: RedlockNodeArgs,
+    /// Take it in and do not wait: what the others have no counter for is refused by it until heal
+    /// is run again
+    #[arg(long)]
+    pub(crate) take_in_only: bool,
 }
 
 /// One of the nodes.

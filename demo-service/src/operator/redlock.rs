@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use lock_core::{
     Error, ErrorKind, SystemClock,
-    redlock::{RedlockNodes, RedlockOptions},
+    redlock::{HealProgress, RedlockNodes, RedlockOptions},
 };
 use serde_json::json;
 
 use super::consent;
 use crate::{
-    cli::{ProvisionArgs, Redlock, RedlockNodeArgs, RedlockNodesArgs},
+    cli::{HealArgs, ProvisionArgs, Redlock, RedlockNodeArgs, RedlockNodesArgs},
     console::Console,
     failure::Failure,
 };
@@ -29,16 +29,7 @@ pub(crate) async fn redlock(command: Redlock) -> Result<(), Failure> {
             Ok(())
         }
         Redlock::Provision(args) => provision(args).await,
-        Redlock::Heal(args) => {
-            let what = format!(
-                "{} is taken in anew. WHAT IT STILL HAS OF LEASES AND COUNTERS IS DELETED.",
-                args.node
-            );
-            let nodes = agreed(&args, what).await?;
-            nodes.heal(&args.node).await.map_err(failed)?;
-            tell(&nodes, args.nodes.json).await;
-            Ok(())
-        }
+        Redlock::Heal(args) => heal(args).await,
         Redlock::Retire(args) => {
             let what = format!("{} is out of service from now on, FOR GOOD.", args.node);
             let nodes = agreed(&args, what).await?;
@@ -60,6 +51,44 @@ async fn provision(args: ProvisionArgs) -> Result<(), Failure> {
     provisioned.map_err(failed)?;
     tell(&nodes, args.nodes.json).await;
     Ok(())
+}
+
+async fn heal(args: HealArgs) -> Result<(), Failure> {
+    let HealArgs { node, take_in_only } = args;
+    let what = format!(
+        "{} is taken in anew, unless it serves. WHAT IT STILL HAS OF LEASES AND COUNTERS IS \
+         DELETED.",
+        node.node
+    );
+    let as_json = node.nodes.json;
+    let nodes = agreed(&node, what).await?;
+    nodes.heal(&node.node).await.map_err(failed)?;
+    if !take_in_only {
+        let show = |progress| show(progress, as_json);
+        nodes.complete(&node.node, show).await.map_err(failed)?;
+    }
+    tell(&nodes, as_json).await;
+    Ok(())
+}
+
+/// A line on stderr: what is done of making a node whole, and what it waits for.
+fn show(progress: HealProgress, as_json: bool) {
+    let (words, object) = match progress {
+        HealProgress::Counters { seen, made } => (
+            format!("{seen} counters looked at, {made} made anew"),
+            json!({ "counters_seen": seen, "counters_made": made }),
+        ),
+        HealProgress::Quiet(left) => (
+            format!("it may have forgotten leases, and is quiet for {left:?}"),
+            json!({ "quiet_ms": u64::try_from(left.as_millis()).unwrap_or(u64::MAX) }),
+        ),
+        _ => return,
+    };
+    if as_json {
+        Console::Stderr.line(object);
+    } else {
+        Console::Stderr.line(words);
+    }
 }
 
 async fn agreed(args: &RedlockNodeArgs, what: String) -> Result<RedlockNodes, Failure> {

@@ -203,6 +203,15 @@ impl Redis {
     /// # Panics
     /// If that fails.
     pub async fn restart_empty(&self) {
+        self.restart().await;
+    }
+
+    /// Starts the server again on the same port, with what its files have: nothing, unless its
+    /// arguments say so. Kills it first if it still runs.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn restart(&self) {
         self.order(Order::Kill).await;
         self.order(Order::Start).await;
     }

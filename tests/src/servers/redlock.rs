@@ -25,6 +25,16 @@ impl RedlockServers {
         }
     }
 
+    /// The same, with more arguments on the command line of each.
+    ///
+    /// # Panics
+    /// If one cannot be started.
+    pub async fn start_with(count: usize, arguments: &[&str]) -> Self {
+        Self {
+            nodes: join_all((0..count).map(|_| Redis::start_with(arguments))).await,
+        }
+    }
+
     /// The same, each with a wall clock of its own.
     ///
     /// # Panics

@@ -1,10 +1,11 @@
 //! Operators bring the nodes of a Redlock service into service and take them out, and the scenario
 //! and the gateway run on them.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use e2e::{servers::RedlockServers, warden::workspace_binary};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::gateway::Gateway;
 
@@ -32,6 +33,26 @@ fn with_lock<'a>(words: &[&'a str], url: &'a str) -> Vec<&'a str> {
     [words, &["--lock", url]].concat()
 }
 
+/// Runs `heal` until it only waits for leases that may go on, and kills it.
+async fn killed_while_it_heals(url: &str, node: &str) {
+    let mut heal = tokio::process::Command::new(workspace_binary("demo-service").unwrap())
+        .args(["redlock", "heal", "--yes", "--json", "--lock", url, node])
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(heal.stderr.take().unwrap()).lines();
+    loop {
+        let line = lines.next_line().await.unwrap().expect("it goes on");
+        let told: Value = serde_json::from_str(&line).unwrap();
+        if told["quiet_ms"].is_u64() {
+            break;
+        }
+        assert!(told["counters_seen"].is_u64(), "{line}");
+    }
+    heal.kill().await.unwrap();
+}
+
 #[tokio::test]
 async fn nodes_are_provisioned_healed_and_retired_from_the_command_line() {
     let servers = RedlockServers::start(3).await;
@@ -47,7 +68,7 @@ async fn nodes_are_provisioned_healed_and_retired_from_the_command_line() {
         redlock(&with_lock(&["status"], &url)).await.1,
         all("uninitialised")
     );
-    let provision = with_lock(&["provision", "--yes", "--longest-ttl", "2s"], &url);
+    let provision = with_lock(&["provision", "--yes", "--longest-ttl", "10s"], &url);
     assert_eq!(redlock(&provision).await, (Some(0), all("serving")));
     assert_eq!(redlock(&provision).await, (Some(0), all("serving")));
 
@@ -56,8 +77,16 @@ async fn nodes_are_provisioned_healed_and_retired_from_the_command_line() {
     let (code, states) = redlock(&with_lock(&["status"], &url)).await;
     assert_eq!((code, states[1].as_str()), (Some(0), "uninitialised"));
     assert_eq!(redlock(&provision).await.0, Some(1), "some serve");
-    let (code, states) = redlock(&with_lock(&["heal", "--yes", node], &url)).await;
+    let take_in = ["heal", "--yes", "--take-in-only", node];
+    let (code, states) = redlock(&with_lock(&take_in, &url)).await;
     assert_eq!((code, states[1].as_str()), (Some(0), "healing"));
+    killed_while_it_heals(&url, node).await;
+    let (code, states) = redlock(&with_lock(&["status"], &url)).await;
+    assert_eq!((code, states[1].as_str()), (Some(0), "healing"));
+    for _ in 0..2 {
+        let (code, states) = redlock(&with_lock(&["heal", "--yes", node], &url)).await;
+        assert_eq!((code, states[1].as_str()), (Some(0), "serving"));
+    }
     let (code, states) = redlock(&with_lock(&["retire", "--yes", node], &url)).await;
     assert_eq!((code, states[1].as_str()), (Some(0), "retired"));
     assert_eq!(

@@ -6,12 +6,16 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod access;
 mod clocks;
+mod completing;
 mod dropped;
 mod losses;
 mod naive;
 mod outages;
 mod provisioning;
+mod restarts;
 mod scripts;
 mod stress;
+mod taking_in;
 mod world;

@@ -1,9 +1,10 @@
 //! What one node does with a request that comes in late, or twice: each rule of the scripts by
 //! itself. They are put together here as the backend does it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use e2e::{project::files_in, servers::Redis};
+use lock_core::{Clock, SystemClock};
 use redis::{Client, Script, Value, aio::MultiplexedConnection};
 
 const MARKER: &str = "t:node";
@@ -47,9 +48,15 @@ impl Node {
         let (flags, body) = text.split_once('\n').unwrap();
         let first = body.lines().next().unwrap();
         let part = |part: &&str| first.contains(&format!("{part}.lua"));
-        let parts = ["first_grant", "serving", "greater", "counts", "lease"]
-            .into_iter()
-            .filter(part);
+        let parts = [
+            "first_grant",
+            "serving",
+            "quiet",
+            "greater",
+            "counts",
+            "lease",
+        ];
+        let parts = parts.into_iter().filter(part);
         let shared: String = parts.map(|part| self.scripts[part].as_str()).collect();
         let code = format!("{flags}\n{shared}{body}")
             .replace("ENDED_MS", "15000")
@@ -217,8 +224,7 @@ async fn a_seed_makes_a_counter_and_replaces_none_and_is_for_one_life() {
     assert_eq!(node.acquire(A, TRY[0]).await, format!("to_heal {LIFE}"));
     let count = node.run("count", &[MARKER, COUNTER], &[]).await;
     assert_eq!(
-        count,
-        format!("to_heal {LIFE}"),
+        count, "counted to_heal",
         "it knows nothing to heal others with"
     );
     assert_eq!(node.counter().await, None);
@@ -227,6 +233,173 @@ async fn a_seed_makes_a_counter_and_replaces_none_and_is_for_one_life() {
     assert_eq!(node.acquire(A, TRY[0]).await, format!("granted 91 {LIFE}"));
     assert_eq!(node.seed(LIFE, "80").await, "not_needed");
     assert_eq!(node.counter().await.as_deref(), Some("91"));
+}
+
+/// Leases of ten hours, and six minutes more for clocks that run unevenly.
+const LONGEST_MS: u64 = 36_000_000;
+const DRIFT_MS: u64 = LONGEST_MS / 100 + 2;
+
+/// A node that was taken in so long ago.
+async fn taken_in(node: &Node, millis_ago: u64) -> String {
+    let now = SystemClock.unix_time().as_millis();
+    let life = format!("{}000-0123456789abcdef", now - u128::from(millis_ago));
+    let marker = format!("{life}:h:40:{LONGEST_MS}:run");
+    node.set(MARKER, &marker).await;
+    life
+}
+
+#[tokio::test]
+async fn a_node_is_quiet_for_the_longest_lease_and_for_its_drift() {
+    let node = Node::new().await;
+    node.set(COUNTER, "41").await;
+    let whole = async |life: String| node.run("whole", &[MARKER], &[&life]).await;
+    for early in [DRIFT_MS / 2, LONGEST_MS] {
+        let life = taken_in(&node, LONGEST_MS + DRIFT_MS - early).await;
+        for answer in [node.acquire(A, TRY[0]).await, whole(life).await] {
+            let left = answer.strip_prefix("quiet ").expect(&answer).parse();
+            let left: u64 = left.unwrap();
+            assert!(left <= early && left > early - 60_000, "{left} of {early}");
+        }
+    }
+    let life = taken_in(&node, LONGEST_MS + DRIFT_MS).await;
+    assert_eq!(
+        node.acquire(A, TRY[0]).await,
+        format!("granted 42 {life}"),
+        "it is over"
+    );
+    assert_eq!(whole(life).await, "whole");
+}
+
+/// A node that lost its state waits for leases of the longest time to live, and for no longer one.
+#[tokio::test]
+async fn a_lease_is_renewed_to_no_more_than_a_node_that_lost_its_state_is_quiet() {
+    let node = Node::new().await;
+    node.acquire(A, TRY[0]).await;
+    node.raise(LIFE, A, TRY[0], "41", "41").await;
+    let renew = async |ttl: &str| {
+        let whose = format!("{A}:41");
+        node.run("renew", &[MARKER, LEASE], &[ttl, "12", &whose])
+            .await
+    };
+    let left = async || {
+        let left: i64 = redis::cmd("PTTL")
+            .arg(LEASE)
+            .query_async(&mut node.connection.clone())
+            .await
+            .unwrap();
+        left
+    };
+    let before = left().await;
+    assert_eq!(renew("60001").await, "renewed l");
+    assert!(left().await <= before, "it is as it was");
+    assert_eq!(renew("60000").await, "renewed r");
+    assert!(left().await > before);
+}
+
+#[tokio::test]
+async fn a_node_is_whole_only_in_the_life_that_it_is_said_of() {
+    let node = Node::new().await;
+    let earlier = taken_in(&node, 2 * LONGEST_MS + DRIFT_MS).await;
+    let life = taken_in(&node, LONGEST_MS + DRIFT_MS + 1).await;
+    let whole = async |life: &str| node.run("whole", &[MARKER], &[life]).await;
+    assert_eq!(whole(&earlier).await, "other_life");
+    assert_eq!(
+        node.acquire(A, TRY[0]).await,
+        format!("to_heal {life}"),
+        "it has gaps"
+    );
+    assert_eq!(whole(&life).await, "whole");
+    assert_eq!(whole(&life).await, "whole", "sent again");
+    assert_eq!(node.acquire(A, TRY[0]).await, format!("granted 41 {life}"));
+    let marker = node.command(&["GET", MARKER]).await;
+    assert_eq!(marker, Some(format!("{life}:s:40:{LONGEST_MS}:run")));
+    // A seed that was on its way to the gap.
+    assert_eq!(node.seed(&life, "90").await, "not_needed");
+    assert_eq!(node.counter().await.as_deref(), Some("41"));
+}
+
+#[tokio::test]
+async fn only_a_node_without_gaps_is_listed_and_all_of_it_in_one_life() {
+    let node = Node::new().await;
+    for number in 0..300 {
+        node.set(&format!("t:counter:{number}"), "1").await;
+        node.set(&format!("t:lease:{number}"), "1").await;
+    }
+    let page = async |life: &str, cursor: &str| {
+        let arguments = [life, cursor, "t:counter:*", "50"];
+        node.run("list", &[MARKER], &arguments).await
+    };
+    let (mut cursor, mut pages, mut found) = ("0".to_owned(), 0, BTreeSet::new());
+    loop {
+        let answer = page(LIFE, &cursor).await;
+        let mut words = answer.split(' ').map(str::to_owned);
+        assert_eq!(words.next().as_deref(), Some("listed"));
+        cursor = words.next().unwrap();
+        found.extend(words);
+        pages += 1;
+        if cursor == "0" {
+            break;
+        }
+    }
+    assert!(pages > 1 && found.len() == 300, "{pages}, {}", found.len());
+    assert_eq!(page("1-1", "0").await, "other_life");
+    node.set(MARKER, &marker('h')).await;
+    assert_eq!(page(LIFE, "0").await, "has_gaps");
+}
+
+#[tokio::test]
+async fn several_counters_are_looked_for_counted_and_seeded_in_one_life() {
+    let node = Node::new().await;
+    node.set(COUNTER, "41").await;
+    node.set("t:counter:broken", "not a count").await;
+    let keys = [MARKER, COUNTER, "t:counter:new", "t:counter:broken"];
+    assert_eq!(
+        node.run("count", &keys, &[LIFE]).await,
+        "counted 42 41 broken_counter"
+    );
+    assert_eq!(node.run("count", &keys, &["1-1"]).await, "other_life");
+    node.set(MARKER, &marker('h')).await;
+    let keys = [MARKER, COUNTER, "t:counter:gap"];
+    assert_eq!(
+        node.run("missing", &keys, &[LIFE]).await,
+        "missing t:counter:gap"
+    );
+    assert_eq!(node.run("missing", &keys, &["1-1"]).await, "other_life");
+    assert_eq!(
+        node.run("count", &keys, &[LIFE]).await,
+        "counted 43 to_heal"
+    );
+    let seed = node.run("seed", &keys, &[LIFE, "7", "70"]).await;
+    assert_eq!(seed, "seeded");
+    assert_eq!(
+        node.counter().await.as_deref(),
+        Some("43"),
+        "it replaces none"
+    );
+    assert_eq!(
+        node.command(&["GET", "t:counter:gap"]).await.as_deref(),
+        Some("70")
+    );
+}
+
+#[tokio::test]
+async fn a_delete_of_a_clearing_that_comes_in_late_deletes_nothing() {
+    let node = Node::new().await;
+    node.acquire(A, TRY[0]).await;
+    let clear = async |marker: &str| {
+        node.run("clear", &[MARKER, LEASE, COUNTER], &[marker])
+            .await
+    };
+    let (first, second) = ("1-1:c:0:0:run", "2-2:c:0:0:run");
+    assert_eq!(clear(first).await, format!("other {}", marker('s')));
+    node.set(MARKER, second).await;
+    assert_eq!(clear(first).await, format!("other {second}"));
+    assert_eq!(node.counter().await.as_deref(), Some("41"));
+    node.delete(MARKER).await;
+    assert_eq!(clear(first).await, "other ");
+    node.set(MARKER, first).await;
+    assert_eq!(clear(first).await, "cleared");
+    assert_eq!(node.counter().await, None);
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ impl Service {
             // What does not begin by itself either is no measure.
             if let Ok([word, count]) = answer.as_deref()
                 && word == "counted"
-                && let Ok(count) = count.parse()
+                && let Ok(count) = count.parse::<FencingToken>()
             {
                 counts.push(count);
             }

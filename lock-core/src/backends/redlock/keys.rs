@@ -35,9 +35,16 @@ impl Keys {
         format!("{base}ended:{name}:{digest}")
     }
 
+    /// The pattern of the counters of all resources.
+    pub(super) fn counters(&self) -> String {
+        // The prefix has no character with a meaning in a pattern.
+        format!("{}counter:*", self.base)
+    }
+
     /// The patterns of everything that is not the marker.
     pub(super) fn patterns(&self) -> [String; 3] {
-        // The prefix has no character with a meaning in a pattern.
-        ["counter:*", "lease:*", "ended:*"].map(|rest| format!("{}{rest}", self.base))
+        let rest = ["lease:*", "ended:*"].map(|rest| format!("{}{rest}", self.base));
+        let [leases, ended] = rest;
+        [self.counters(), leases, ended]
     }
 }

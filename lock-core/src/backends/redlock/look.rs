@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use super::{
+    call::Call,
     marker::{Marker, MarkerState},
     node::Node,
     nodes::{Nodes, invalid},
@@ -59,6 +60,20 @@ impl Nodes {
                 let run_id = link.run_id.to_string();
                 Ok(Look { text, marker, run_id })
             }
+            () = late => Err(Trouble::Silent),
+        }
+    }
+
+    /// Has one node run a script for locks, and waits for it as operators do.
+    pub(super) async fn ask_patiently(
+        &self,
+        node: &Node,
+        call: &Call,
+    ) -> Result<Vec<String>, Trouble> {
+        let late = self.clock.sleep_until(self.clock.now() + PATIENCE);
+        tokio::select! {
+            biased;
+            answer = node.ask(call) => answer,
             () = late => Err(Trouble::Silent),
         }
     }

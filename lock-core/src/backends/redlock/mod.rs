@@ -26,24 +26,26 @@
 //! # The life of a node
 //! A node without state is new or has lost its state, and cannot tell which. So nothing begins by
 //! itself: [`RedlockNodes::provision`] brings new nodes into service,
-//! [`RedlockNodes::heal`] one that lost its state, [`RedlockNodes::retire`] takes one out. A *life*
-//! is a number that the node draws whenever it is taken in without state; grants tell it, and what
-//! follows a grant is refused in another life. A node that was healed has its counters made anew
-//! from N/2 + 1 others, resource by resource, as they are asked for, each counted up first; and
-//! grants no lease before the longest time to live is over, which protects the holders that it has
-//! forgotten.
+//! [`RedlockNodes::heal`] one that lost its state, [`RedlockNodes::complete`] makes that one whole,
+//! and [`RedlockNodes::retire`] takes one out. A *life* is a number that the node draws whenever it
+//! is taken in without state; grants tell it, and what follows a grant is refused in another life.
+//! A node that was healed has its counters made anew from N/2 + 1 others, resource by resource, as
+//! they are asked for, each counted up first; and grants no lease before the longest time to live
+//! is over, which protects the holders that it has forgotten.
 //!
 //! A server that was started again may have lost the end of what it knew, and does not know. It
 //! goes on as it is only if its last run was seen with `appendfsync always`, which the marker says
 //! with a `+`, and the present one has it too; the setting must not be taken back while it runs.
 //! Otherwise, and without any persistence, it has to be healed.
 //!
-//! NOT healed are resources that a majority of nodes knows nothing of: a counter is made anew from
-//! N/2 + 1 others that have one, or never lost their state. When a majority of nodes has been
-//! healed at one time or another, a resource that nobody asked for between the losses, and every
-//! new one, finds too few of these and is refused. So nodes of Redlock need persistence, and heal
-//! is for the rare loss. A majority that has lost its state cannot be healed: empty all nodes, and
-//! provision them above the greatest mark of the stores.
+//! A node that was healed has gaps: what it has no counter for may be new, or forgotten, and it
+//! cannot tell which. So it is made whole: all counters of N/2 + 1 others that have no gaps are
+//! listed, each counted up there and made here, and when the node has been quiet for long enough it
+//! serves as they do; why that is enough is told in `complete.rs` and decision 21. Until then a
+//! resource is refused that too few others can count, and it stands for no other node. Do it before
+//! the next one loses its state: a majority that has gaps cannot be made whole, and one that has
+//! lost its state cannot be healed. Then empty all nodes, and provision them above the greatest
+//! mark of the stores. So nodes of Redlock need persistence, and heal is for the rare loss.
 //!
 //! # Keys
 //! | key | time to live | what |
@@ -55,8 +57,8 @@
 //!
 //! Counters are one for each resource, and stay: a counter that others share changes between grant
 //! and raise. HOLDER is a digest: the secret itself is never sent. Whoever connects needs
-//! `EVALSHA`, `SCRIPT LOAD`, `GET`, `SET`, `INCR`, `EXISTS`, `DEL`, `PTTL` and `TIME`, `INFO` and
-//! `CONFIG GET`; whoever heals `SCAN` and `UNLINK`, too.
+//! `EVALSHA`, `SCRIPT LOAD`, `GET`, `MGET`, `SET`, `INCR`, `EXISTS`, `DEL`, `PTTL` and `TIME`,
+//! `INFO` and `CONFIG GET`; whoever heals `SCAN` and `UNLINK`, too.
 //!
 //! # What it lacks
 //! A fair queue, waking, limits of a queue, reserved tokens (and so cohorts that pass the lock on),
@@ -68,6 +70,7 @@ mod attempt;
 mod backend;
 mod ballot;
 mod call;
+mod complete;
 mod healing;
 mod keys;
 mod look;
@@ -78,12 +81,14 @@ mod operate;
 mod options;
 mod scripts;
 mod service;
+mod take_in;
 mod trouble;
 
 use std::time::Duration;
 
 pub use self::{
     backend::RedlockBackend,
+    complete::HealProgress,
     operate::{NodeState, NodeStatus, RedlockNodes},
     options::RedlockOptions,
 };

@@ -142,13 +142,18 @@ impl Node {
         life: Option<&str>,
         tail: &str,
     ) -> Result<(bool, String), Trouble> {
-        let (mut link, connecting) = self.link().await?;
         let call = self.marking(seen, life, tail);
-        let answer = call.send(&mut link.connection).await;
-        match &self.read(answer, &connecting)?[..] {
+        match &self.run(&call).await?[..] {
             [word, marker] => Ok((word == "marked", marker.clone())),
             _ => Err(unreadable()),
         }
+    }
+
+    /// Has the node run a script for operators, whatever the node is.
+    pub(super) async fn run(&self, call: &Call) -> Result<Vec<String>, Trouble> {
+        let (mut link, connecting) = self.link().await?;
+        let answer = call.send(&mut link.connection).await;
+        self.read(answer, &connecting)
     }
 
     /// Sends a plain command.

@@ -17,8 +17,8 @@ use crate::{Clock, Error, ErrorKind, FencingToken, InitialToken, Operation, Ttl}
 /// and cannot tell which.
 #[derive(Debug)]
 pub struct RedlockNodes {
-    nodes: Nodes,
-    keys: Keys,
+    pub(super) nodes: Nodes,
+    pub(super) keys: Keys,
     initial: InitialToken,
 }
 
@@ -38,7 +38,8 @@ pub struct NodeStatus {
 pub enum NodeState {
     /// It serves.
     Serving,
-    /// It serves, and counters that it has lost are made anew as they are asked for.
+    /// It serves, and has gaps: counters that it has lost are made anew as they are asked for, or
+    /// all of them by [`RedlockNodes::complete`].
     Healing,
     /// It is new, or has lost its state.
     Uninitialised,
@@ -210,88 +211,6 @@ impl RedlockNodes {
         }
     }
 
-    /// Takes a node in that has lost its state, or is new among nodes that serve. What it still
-    /// has is deleted. Says whether there was anything to do.
-    ///
-    /// It takes part at once in all but leases, which it grants when the longest time to live is
-    /// over. Its counters are made anew from a majority of the others as they are asked for.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] if it is none of the nodes, [`ErrorKind::Refused`] if it is
-    /// retired or if fewer than N/2 + 1 others serve: then nobody knows what was issued, and all
-    /// nodes have to be emptied and provisioned above the greatest mark of the stores.
-    /// [`ErrorKind::Unavailable`] if a node does not answer.
-    ///
-    /// # Cancel safety
-    /// May be repeated until it is done.
-    pub async fn heal(&self, address: &str) -> Result<bool, Error> {
-        let (index, node) = self.find(address)?;
-        let looks = self.nodes.look().await;
-        let look = match &looks[index] {
-            Ok(look) => look,
-            Err(trouble) => return Err(self.failed(node, trouble)),
-        };
-        match NodeState::from(&looks[index]) {
-            NodeState::Serving | NodeState::Healing => return Ok(false),
-            NodeState::Retired => {
-                return Err(refused("it is retired: empty its server to use it anew"));
-            }
-            _ => {}
-        }
-        let serves = |(other, look): &(usize, &Result<Look, _>)| {
-            *other != index && NodeState::from(*look).serves()
-        };
-        let others: Vec<_> = looks.iter().enumerate().filter(serves).collect();
-        if others.len() < self.nodes.majority() {
-            return Err(refused(&format!(
-                "{} other nodes serve, and {} have to: too few know what was issued",
-                others.len(),
-                self.nodes.majority(),
-            )));
-        }
-        let markers = others.iter().filter_map(|(_, look)| look.as_ref().ok());
-        let markers = markers.filter_map(|look| look.marker.as_ref());
-        let mut healing = blank(MarkerState::Healing, &look.run_id);
-        for marker in markers {
-            healing.base = std::cmp::max(healing.base, marker.base);
-            healing.longest = std::cmp::max(healing.longest, marker.longest);
-        }
-        let cleared = self.clear(node, look).await?;
-        let marked = node.mark(cleared.as_deref(), None, &healing.tail()).await;
-        let (done, _) = marked.map_err(|trouble| self.failed(node, &trouble))?;
-        match done {
-            true => Ok(true),
-            false => Err(self.stopped(node, &self.nodes.look_at(node).await)),
-        }
-    }
-
-    /// Deletes what a node has. Nothing is served meanwhile, and it shows until it is taken in.
-    async fn clear(&self, node: &Node, look: &Look) -> Result<Option<String>, Error> {
-        let mut text = look.text.clone();
-        if let Some(seen) = &look.text {
-            let clearing = Marker {
-                state: MarkerState::Clearing,
-                ..look
-                    .marker
-                    .clone()
-                    .unwrap_or_else(|| blank(MarkerState::Clearing, &look.run_id))
-            };
-            let life = Some(clearing.life.as_str()).filter(|life| !life.is_empty());
-            let marked = node.mark(Some(seen), life, &clearing.tail()).await;
-            let (done, now) = marked.map_err(|trouble| self.failed(node, &trouble))?;
-            if !done {
-                return Err(self.stopped(node, &self.nodes.look_at(node).await));
-            }
-            text = Some(now);
-        }
-        for pattern in self.keys.patterns() {
-            delete_all(node, &pattern)
-                .await
-                .map_err(|trouble| self.failed(node, &trouble))?;
-        }
-        Ok(text)
-    }
-
     /// Takes a node out of service for good: it refuses everything from then on.
     ///
     /// To replace a node, retire it, or know that it is gone for good; then heal the new one under
@@ -323,19 +242,19 @@ impl RedlockNodes {
         }
     }
 
-    fn find(&self, address: &str) -> Result<(usize, &Node), Error> {
+    pub(super) fn find(&self, address: &str) -> Result<(usize, &Node), Error> {
         let mut nodes = self.nodes.iter().enumerate();
         let found = nodes.find(|(_, node)| node.address().to_string() == address);
         found.ok_or_else(|| invalid(&format!("{address} is none of the nodes in the URL")))
     }
 
     /// A node is not what it has to be.
-    fn stopped(&self, node: &Node, look: &Result<Look, Trouble>) -> Error {
+    pub(super) fn stopped(&self, node: &Node, look: &Result<Look, Trouble>) -> Error {
         let status = status_of(node, look);
         refused(&format!("stopped: {} is {}", status.address, status.state))
     }
 
-    fn failed(&self, node: &Node, trouble: &Trouble) -> Error {
+    pub(super) fn failed(&self, node: &Node, trouble: &Trouble) -> Error {
         let kind = match trouble {
             Trouble::SameAs(_) => ErrorKind::InvalidInput,
             _ => ErrorKind::Unavailable,
@@ -353,7 +272,7 @@ fn status_of(node: &Node, look: &Result<Look, Trouble>) -> NodeStatus {
 }
 
 /// A marker without a life, which the node draws.
-fn blank(state: MarkerState, run_id: &str) -> Marker {
+pub(super) fn blank(state: MarkerState, run_id: &str) -> Marker {
     Marker {
         life: String::new(),
         state,
@@ -364,28 +283,6 @@ fn blank(state: MarkerState, run_id: &str) -> Marker {
     }
 }
 
-async fn delete_all(node: &Node, pattern: &str) -> Result<(), Trouble> {
-    let mut cursor = "0".to_owned();
-    loop {
-        let mut scan = redis::cmd("SCAN");
-        scan.arg(&cursor)
-            .arg("MATCH")
-            .arg(pattern)
-            .arg("COUNT")
-            .arg(500);
-        let (next, keys): (String, Vec<String>) = node.command(&scan).await?;
-        if !keys.is_empty() {
-            let mut delete = redis::cmd("UNLINK");
-            delete.arg(keys);
-            node.command::<u64>(&delete).await?;
-        }
-        if next == "0" {
-            return Ok(());
-        }
-        cursor = next;
-    }
-}
-
-fn refused(why: &str) -> Error {
+pub(super) fn refused(why: &str) -> Error {
     Error::new(ErrorKind::Refused, Operation::Connect, KIND).because(why)
 }

@@ -33,11 +33,16 @@ scripts! {
     COUNT = "count";
     SEED = "seed";
     MARK = "mark";
+    CLEAR = "clear";
+    LIST = "list";
+    MISSING = "missing";
+    WHOLE = "whole";
 }
 
-const PARTS: [(&str, &str); 5] = [
+const PARTS: [(&str, &str); 6] = [
     part!("first_grant"),
     part!("serving"),
+    part!("quiet"),
     part!("greater"),
     part!("counts"),
     part!("lease"),

@@ -88,7 +88,9 @@ impl fmt::Display for Trouble {
             ),
             Self::SameAs(other) => write!(f, "it is the same server as {other}"),
             Self::Quiet(left) => write!(f, "it has lost its state and is quiet for {left:?}"),
-            Self::ToHeal => f.write_str("its counter is being healed"),
+            Self::ToHeal => f.write_str(
+                "it has no counter for it since it lost its state: `redlock heal` makes it whole",
+            ),
         }
     }
 }

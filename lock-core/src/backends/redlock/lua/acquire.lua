@@ -1,5 +1,5 @@
 #!lua
--- Begins with first_grant.lua, serving.lua, greater.lua, counts.lua, lease.lua.
+-- Begins with first_grant.lua, serving.lua, quiet.lua, greater.lua, counts.lua, lease.lua.
 --
 -- Grants the lease of this node and counts up, or says who or what stands in the way.
 --
@@ -61,11 +61,7 @@ if tonumber(ARGV[6]) > tonumber(longest) then return {"too_long", longest} end
 if state == "h" then
   -- Healed while it is quiet, it is of use as soon as that is over.
   if not found[2] then return {"to_heal", life} end
-  -- It may have forgotten a lease: until the longest one is over, and what nodes add to it for
-  -- clocks that run unevenly, it grants none.
-  local time = redis.call("TIME")
-  local since = life:match("^%d+") / 1000
-  local quiet = math.ceil(since + longest * 1.01 + 2 - time[1] * 1000 - time[2] / 1000)
+  local quiet = quiet_left(life, longest)
   if quiet > 0 then return {"quiet", text(quiet)} end
 end
 if floor and ARGV[8] then

@@ -1,20 +1,28 @@
 #!lua
 -- Begins with serving.lua, greater.lua, counts.lua.
 --
--- Counts up and says the count, for a node whose counter is to be made anew. It also refuses the
+-- Counts up and says the counts, for a node whose counters are to be made anew. It also refuses the
 -- raises that are under way to this node.
 --
 -- KEYS[1] marker of the node
--- KEYS[2] counter of the resource
+-- KEYS[2] first counter, and one key more for every further one
+-- ARGV[1] life that the node has to be in; left out for any
 --
--- Returns {"counted", count} | {"to_heal", life} | {"broken_counter"} | {"exhausted"}
---       | {"no_state"} | {"not_serving", marker}
+-- Returns {"counted", word, ..}: for each counter, in order, its count, or why it has none:
+--         "to_heal" | "broken_counter" | "exhausted"
+--       | "other_life" | {"no_state"} | {"not_serving", marker}
+--
+-- Sent again it counts up again. Atomic per counter.
 
 local life, state, base = serving(redis.call("GET", KEYS[1]))
 if not life then
   local wrong = state
   return wrong
 end
-local count, wrong = count_up(KEYS[2], life, state, base)
-if not count then return wrong end
-return {"counted", count}
+if ARGV[1] and ARGV[1] ~= life then return "other_life" end
+local words = {}
+for i = 2, #KEYS do
+  local count, wrong = count_up(KEYS[i], life, state, base)
+  words[i - 1] = count or wrong[1]
+end
+return {"counted", unpack(words)}

@@ -1,0 +1,15 @@
+#!lua
+-- Deletes what a node has that is to be taken in anew, if it is being cleared by whoever asks.
+--
+-- KEYS[1] marker of the node
+-- KEYS[2] first key to delete, and one key more for every further one
+-- ARGV[1] marker of this clearing
+--
+-- Returns "cleared" | {"other", marker}: it is something else by now, or nothing
+--
+-- Sent late it deletes nothing of a later life: every clearing has a number of its own.
+
+local marker = redis.call("GET", KEYS[1]) or ""
+if marker ~= ARGV[1] then return {"other", marker} end
+for i = 2, #KEYS do redis.call("UNLINK", KEYS[i]) end
+return "cleared"
