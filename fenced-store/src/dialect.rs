@@ -6,10 +6,10 @@ pub trait Dialect: sealed::Operations {}
 impl<DB: sealed::Operations> Dialect for DB {}
 
 pub(crate) mod sealed {
-    use std::{fmt, time::Duration};
+    use std::{fmt, ops::DerefMut, time::Duration};
 
     use lock_core::{ResourceName, Sequencer};
-    use sqlx::{Pool, SqlStr, Transaction};
+    use sqlx::{Pool, SqlStr};
 
     use crate::{
         Begin, FenceError, HighWater, Protection, Receipt, admin::dialect::Administer,
@@ -18,12 +18,15 @@ pub(crate) mod sealed {
 
     /// What differs between databases.
     ///
-    /// `begin` and `claim` may leave a connection in an open transaction when their future is
-    /// dropped: callers run them through [`uninterrupted`](crate::uninterrupted::uninterrupted).
+    /// `claim` may leave a connection in an open transaction when its future is dropped: callers
+    /// run it through [`uninterrupted`](crate::uninterrupted::uninterrupted).
     #[expect(unnameable_types, reason = "what seals `Dialect`")]
     pub trait Operations: sqlx::Database {
         /// How administrators' orders are carried out.
         type Admin: Administer<Self>;
+
+        /// A transaction that is rolled back when it is dropped.
+        type Tx: DerefMut<Target = Self::Connection> + Send + 'static;
 
         /// How transactions are begun, beyond the store rule.
         type TxOptions: Clone + fmt::Debug + Default + Send + Sync + 'static;
@@ -53,19 +56,23 @@ pub(crate) mod sealed {
             sequencer: &Sequencer,
         ) -> impl Future<Output = Result<(), FenceError>> + Send;
 
-        /// Begins a transaction that has checked the marks and keeps claims out until it ends.
+        /// Begins a transaction that has checked the marks and keeps claims out until it ends. If
+        /// the future is dropped, nothing stays open.
         fn begin(
-            pool: &Pool<Self>,
-            options: &Self::TxOptions,
-            entering: &Entering,
-        ) -> impl Future<Output = Result<(Transaction<'static, Self>, Entry), FenceError>> + Send;
+            pool: Pool<Self>,
+            options: Self::TxOptions,
+            entering: Entering,
+        ) -> impl Future<Output = Result<(Self::Tx, Entry), FenceError>> + Send;
 
         /// Commits. `Ok` means that everything since the `begin` of this entry is committed and
         /// fenced.
         fn commit(
-            tx: Transaction<'static, Self>,
+            tx: Self::Tx,
             entry: Entry,
         ) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+        /// Rolls back, and waits for it.
+        fn rollback(tx: Self::Tx) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
         /// Executes a statement of the user's; how many rows it affected.
         fn run(

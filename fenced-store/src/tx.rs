@@ -4,7 +4,6 @@ use std::{
 };
 
 use lock_core::Sequencer;
-use sqlx::Transaction;
 
 use crate::{
     Dialect, FenceError, FencedSavepoint, Receipt, dialect::sealed::Operations, entry::Entry,
@@ -24,14 +23,15 @@ use crate::{
 /// NOT for use on that connection: sqlx's own `Connection::begin` and `Acquire::begin`. In sqlx
 /// 0.9.0 a dropped future of theirs rolls the whole transaction back, and later statements would be
 /// stored one by one, unfenced. In Postgres the session is ended when the connection is taken from
-/// here the next time; in SQLite and MySQL nothing stops them, and only the commit tells.
+/// here the next time; in SQLite they fail, and do no harm; in MySQL nothing stops them, and only
+/// the commit tells.
 ///
 /// # Dropping
 /// Dropping it rolls back. The mark stays as it is.
 #[must_use = "a fenced transaction is rolled back when it is dropped"]
 #[clippy::has_significant_drop]
 pub struct FencedTx<DB: Dialect> {
-    tx: Transaction<'static, DB>,
+    tx: DB::Tx,
     sequencer: Sequencer,
     others: Vec<Sequencer>,
     entry: Entry,
@@ -40,7 +40,7 @@ pub struct FencedTx<DB: Dialect> {
 
 impl<DB: Dialect> FencedTx<DB> {
     pub(crate) const fn new(
-        tx: Transaction<'static, DB>,
+        tx: DB::Tx,
         sequencer: Sequencer,
         others: Vec<Sequencer>,
         entry: Entry,
@@ -109,7 +109,7 @@ impl<DB: Dialect> FencedTx<DB> {
             undecided_savepoints,
         } = self;
         if undecided_savepoints != 0 {
-            tx.rollback().await?;
+            DB::rollback(tx).await?;
             return Err(FenceError::Aborted);
         }
         uninterrupted(async move { DB::commit(tx, entry).await })
@@ -126,7 +126,7 @@ impl<DB: Dialect> FencedTx<DB> {
     /// # Cancel safety
     /// Cancel safe: the transaction is rolled back all the same.
     pub async fn rollback(self) -> Result<(), FenceError> {
-        Ok(self.tx.rollback().await?)
+        Ok(DB::rollback(self.tx).await?)
     }
 }
 

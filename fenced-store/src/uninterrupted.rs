@@ -10,9 +10,9 @@ use crate::FenceError;
 /// forgets the transaction it has opened: the connection goes back to the pool inside it, and what
 /// its next user writes is silently rolled back later (transact-rs/sqlx#4385, #4393). In a task of
 /// its own the `begin` comes to its end; the transaction that nobody waits for any more is then
-/// dropped properly. The same for a claim that opens a transaction. (In SQLite the driver takes
-/// back a `begin` by itself.) A commit has more than one step; half of it would leave sqlx counting
-/// on a transaction that is over.
+/// dropped properly. The same for a claim that opens a transaction. (In SQLite a `begin` that is
+/// dropped is taken back, by sqlx as by us.) A commit has more than one step; half of it would
+/// leave sqlx counting on a transaction that is over.
 #[expect(
     clippy::disallowed_methods,
     reason = "the work ends by itself, bounded by the timeouts of pool and database"

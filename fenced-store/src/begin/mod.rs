@@ -21,9 +21,7 @@ use lock_core::BoxFuture;
 pub(crate) use self::entering::Entrant;
 pub use self::presented::Presented;
 pub(crate) use self::{entering::Entering, seq::Seq};
-use crate::{
-    Dialect, FenceError, FencedStore, FencedTx, Receipt, counted, uninterrupted::uninterrupted,
-};
+use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted};
 
 /// A fenced transaction that is being prepared: `.await` it for a [`FencedTx`].
 ///
@@ -118,9 +116,8 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
 
     async fn enter(self) -> Result<FencedTx<DB>, FenceError> {
         let entering = self.entering()?;
-        let store = self.store.clone();
-        let begin = async move { DB::begin(store.pool(), store.tx_options(), &entering).await };
-        let (tx, entry) = self.answered(uninterrupted(begin).await)?;
+        let (pool, options) = (self.store.pool().clone(), self.store.tx_options().clone());
+        let (tx, entry) = self.answered(DB::begin(pool, options, entering).await)?;
         let others = self.others.iter().map(Presented::sequencer).cloned();
         let sequencer = self.first.sequencer().clone();
         Ok(FencedTx::new(tx, sequencer, others.collect(), entry))

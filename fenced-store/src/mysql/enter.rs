@@ -1,18 +1,44 @@
 //! Entering a transaction.
 
 use lock_core::Sequencer;
-use sqlx::{AssertSqlSafe, MySql, MySqlConnection};
+use sqlx::{AssertSqlSafe, MySql, MySqlConnection, MySqlPool, SqlSafeStr, Transaction};
 
-use super::{error::of_our_call, options::MySqlTxOptions};
-use crate::{FenceError, entry::Entry, marks, rule};
+use super::{audit, error::of_our_call, options::MySqlTxOptions, order};
+use crate::{
+    FenceError,
+    begin::{Entering, Entrant},
+    entry::Entry,
+    marks, rule,
+    strays::past_strays,
+};
 
 const MARK_SHARED: &str = concat!(
     "SELECT token, holder, issuer FROM fenced_mark WHERE resource = ?",
     " LOCK IN SHARE MODE"
 );
 
+/// Begins and enters. The savepoint is gone if a deadlock or a statement ends the transaction: so
+/// the commit knows. The variable is there for the triggers of protected tables, and survives the
+/// transaction: alone it lets nobody in.
+pub(super) async fn begin(
+    pool: &MySqlPool,
+    options: &MySqlTxOptions,
+    entering: &Entering,
+) -> Result<(Transaction<'static, MySql>, Entry), FenceError> {
+    let entry = entering.entry();
+    let begin = format!("START TRANSACTION; SAVEPOINT {entry}; SET @fenced_entry = '{entry}'");
+    let begin = AssertSqlSafe(begin).into_sql_str();
+    let mut tx = past_strays(pool, || pool.begin_with(begin.clone())).await?;
+    for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
+        enter(&mut tx, options, sequencer, entry).await?;
+    }
+    order::take(&mut tx, options, entering).await?;
+    audit::record(&mut tx, entering).await?;
+    Ok((tx, entry))
+}
+
 /// Checks the mark and keeps claims out until the transaction ends.
-pub(super) async fn enter(
+async fn enter(
     connection: &mut MySqlConnection,
     options: &MySqlTxOptions,
     sequencer: &Sequencer,

@@ -20,8 +20,7 @@ use std::time::Duration;
 
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlSafeStr, SqlStr,
-    Transaction,
+    AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlStr, Transaction,
 };
 use tracing::debug;
 
@@ -31,13 +30,13 @@ pub use self::options::MySqlTxOptions;
 use crate::{
     Begin, FenceError, FencedStore, HighWater, Protection, Receipt,
     admin::by_statements::ByStatements,
-    begin::{Entering, Entrant},
+    begin::Entering,
     dialect::sealed::Operations,
     entry::Entry,
     marks::{self, MARK},
     rule::Mark,
     single::{Statement, in_three_steps},
-    strays::past_strays,
+    uninterrupted::uninterrupted,
 };
 
 /// A fenced store in MariaDB or MySQL.
@@ -60,6 +59,8 @@ const LEAVE: &str = "DELETE FROM fenced_entered WHERE connection_id = CONNECTION
 
 impl Operations for MySql {
     type Admin = ByStatements;
+
+    type Tx = Transaction<'static, Self>;
 
     type TxOptions = MySqlTxOptions;
 
@@ -91,24 +92,12 @@ impl Operations for MySql {
         claim::settle(pool, options, sequencer).await
     }
 
-    /// The savepoint is gone if a deadlock or a statement ends the transaction: see `commit`. The
-    /// variable is there for the triggers of protected tables, and survives the transaction: alone
-    /// it lets nobody in.
     async fn begin(
-        pool: &MySqlPool,
-        options: &MySqlTxOptions,
-        entering: &Entering,
+        pool: MySqlPool,
+        options: MySqlTxOptions,
+        entering: Entering,
     ) -> Result<(Transaction<'static, Self>, Entry), FenceError> {
-        let entry = entering.entry();
-        let begin = format!("START TRANSACTION; SAVEPOINT {entry}; SET @fenced_entry = '{entry}'");
-        let begin = AssertSqlSafe(begin).into_sql_str();
-        let mut tx = past_strays(pool, || pool.begin_with(begin.clone())).await?;
-        for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
-            enter::enter(&mut tx, options, sequencer, entry).await?;
-        }
-        order::take(&mut tx, options, entering).await?;
-        audit::record(&mut tx, entering).await?;
-        Ok((tx, entry))
+        uninterrupted(async move { enter::begin(&pool, &options, &entering).await }).await
     }
 
     /// After a deadlock MySQL is outside the transaction, and a `COMMIT` there succeeds and commits
@@ -126,6 +115,10 @@ impl Operations for MySql {
             }
         }
         Err(of_commit(error))
+    }
+
+    async fn rollback(tx: Transaction<'static, Self>) -> Result<(), sqlx::Error> {
+        tx.rollback().await
     }
 
     async fn run(

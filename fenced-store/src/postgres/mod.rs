@@ -29,6 +29,7 @@ use crate::{
     postgres::error::{of_commit, of_our_call},
     single::{Statement, in_three_steps},
     strays::past_strays,
+    uninterrupted::uninterrupted,
 };
 
 /// A fenced store in PostgreSQL.
@@ -44,6 +45,8 @@ impl FencedStore<Postgres> {
 
 impl Operations for Postgres {
     type Admin = administer::ByFunctions;
+
+    type Tx = Transaction<'static, Self>;
 
     type TxOptions = PgTxOptions;
 
@@ -76,14 +79,13 @@ impl Operations for Postgres {
     }
 
     async fn begin(
-        pool: &PgPool,
-        options: &PgTxOptions,
-        entering: &Entering,
+        pool: PgPool,
+        options: PgTxOptions,
+        entering: Entering,
     ) -> Result<(Transaction<'static, Self>, Entry), FenceError> {
-        let begin = statement::begin(entering, options);
-        let tx = past_strays(pool, || pool.begin_with(begin.clone()))
-            .await
-            .map_err(of_our_call)?;
+        let begin = statement::begin(&entering, &options);
+        let begin = async move { past_strays(&pool, || pool.begin_with(begin.clone())).await };
+        let tx = uninterrupted(async move { begin.await.map_err(of_our_call) }).await?;
         Ok((tx, entering.entry()))
     }
 
@@ -93,6 +95,10 @@ impl Operations for Postgres {
         let commit = sqlx::raw_sql(statement::commit(entry));
         tx.execute(commit).await.map_err(of_commit)?;
         Ok(())
+    }
+
+    async fn rollback(tx: Transaction<'static, Self>) -> Result<(), sqlx::Error> {
+        tx.rollback().await
     }
 
     async fn run(

@@ -1,49 +1,45 @@
 //! Entering a transaction.
 
 use lock_core::Sequencer;
-use sqlx::{Executor, SqliteConnection};
+use sqlx::{Executor, SqliteConnection, SqlitePool};
 
-use super::error::of_our_call;
+use super::{error::of_our_call, tx::SqliteTx};
 use crate::{
     FenceError,
     begin::{Entering, Entrant},
     rule::{self, Mark},
+    strays::past_strays,
 };
 
-/// The mark, and whether any table is protected.
-const MARK: &str = "SELECT token, holder, issuer, EXISTS (SELECT 1 FROM fenced_protected) \
-    FROM fenced_mark WHERE resource = $1";
+/// A mark, and whether any table is protected.
+pub(super) type MarkRow = (i64, String, String, bool);
 
-/// Forgets what transactions have entered that are over. The condition keeps SQLite from emptying
-/// the table as a whole, which would write its page even if it is empty already.
-pub(super) const LEAVE: &str = "DELETE FROM fenced_entered WHERE true";
+/// Forgets what transactions have entered that are over.
+pub(super) const LEAVE: &str = include_str!("sql/leave.sql");
 
-/// Checks the marks, inside a transaction that is the one writer. If there are triggers to look at
-/// it, notes what has been entered, and says so: the commit has to delete the note.
+/// Begins as the one writer of the file, and checks the marks. If there are triggers to look at it,
+/// notes what has been entered, and says so: the commit has to delete the note.
 pub(super) async fn enter(
-    connection: &mut SqliteConnection,
+    pool: &SqlitePool,
     entering: &Entering,
-) -> Result<bool, FenceError> {
-    let mut is_noted = false;
-    for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
-        is_noted |= check(connection, sequencer).await?;
+) -> Result<(SqliteTx, bool), FenceError> {
+    let mut entrants = entering.entrants().iter().map(Entrant::sequencer);
+    let first = entrants.next().expect("a transaction has a first grant");
+    let (mut tx, first_mark) = past_strays(pool, || SqliteTx::begin(pool, first.resource()))
+        .await
+        .map_err(of_our_call)?;
+    let mut is_noted = check(first_mark, first)?;
+    for sequencer in entrants {
+        is_noted |= check(mark(&mut tx, sequencer).await?, sequencer)?;
     }
     if is_noted {
-        note(connection, entering).await?;
+        note(&mut tx, entering).await?;
     }
-    Ok(is_noted)
+    Ok((tx, is_noted))
 }
 
 /// Whether a table is protected.
-async fn check(
-    connection: &mut SqliteConnection,
-    sequencer: &Sequencer,
-) -> Result<bool, FenceError> {
-    let row: Option<(i64, String, String, bool)> = sqlx::query_as(MARK)
-        .bind(sequencer.resource().as_str())
-        .fetch_optional(connection)
-        .await
-        .map_err(of_our_call)?;
+fn check(row: Option<MarkRow>, sequencer: &Sequencer) -> Result<bool, FenceError> {
     let Some((token, holder, issuer, is_protected)) = row else {
         rule::enter(None, sequencer)?;
         return Ok(false);
@@ -51,6 +47,14 @@ async fn check(
     let mark = Mark::from_columns((token, holder, issuer))?;
     rule::enter(Some(&mark), sequencer)?;
     Ok(is_protected)
+}
+
+async fn mark(
+    connection: &mut SqliteConnection,
+    sequencer: &Sequencer,
+) -> Result<Option<MarkRow>, FenceError> {
+    let mark = sqlx::query_as(include_str!("sql/mark.sql")).bind(sequencer.resource().as_str());
+    mark.fetch_optional(connection).await.map_err(of_our_call)
 }
 
 async fn note(connection: &mut SqliteConnection, entering: &Entering) -> Result<(), FenceError> {

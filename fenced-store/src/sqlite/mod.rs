@@ -8,19 +8,19 @@ mod error;
 mod migrate;
 mod order;
 mod protect;
+mod tx;
 
 use std::time::Duration;
 
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    AssertSqlSafe, Connection, Executor, SqlSafeStr, SqlStr, Sqlite, SqliteConnection, SqlitePool,
-    Transaction,
+    AssertSqlSafe, Connection, Executor, SqlStr, Sqlite, SqliteConnection, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
 use tracing::debug;
 
 pub(crate) use self::error::classify;
-use self::{enter::LEAVE, error::of_our_call};
+use self::{enter::LEAVE, error::of_our_call, tx::SqliteTx};
 use crate::{
     Begin, FenceError, FencedStore, HighWater, Protection, Receipt,
     admin::by_statements::ByStatements,
@@ -60,6 +60,8 @@ impl FencedStore<Sqlite> {
 impl Operations for Sqlite {
     type Admin = ByStatements;
 
+    type Tx = SqliteTx;
+
     type TxOptions = ();
 
     async fn migrate(pool: &SqlitePool) -> Result<(), FenceError> {
@@ -97,40 +99,30 @@ impl Operations for Sqlite {
         Ok(tx.rollback().await?)
     }
 
-    /// The savepoint is gone if a statement ends the transaction: see `commit`.
     async fn begin(
-        pool: &SqlitePool,
-        (): &(),
-        entering: &Entering,
-    ) -> Result<(Transaction<'static, Self>, Entry), FenceError> {
-        let begin = format!("BEGIN IMMEDIATE; SAVEPOINT {}", entering.entry());
-        let begin = AssertSqlSafe(begin).into_sql_str();
-        let mut tx = past_strays(pool, || pool.begin_with(begin.clone()))
-            .await
-            .map_err(of_our_call)?;
-        let is_noted = enter::enter(&mut tx, entering).await?;
-        order::take(&mut tx, entering).await?;
-        audit::record(&mut tx, entering).await?;
+        pool: SqlitePool,
+        (): (),
+        entering: Entering,
+    ) -> Result<(SqliteTx, Entry), FenceError> {
+        let (mut tx, is_noted) = enter::enter(&pool, &entering).await?;
+        order::take(&mut tx, &entering).await?;
+        audit::record(&mut tx, &entering).await?;
         Ok((tx, entering.entry().noted(is_noted)))
     }
 
-    /// sqlx's commit would take another transaction for the one that entered, so it comes behind a
-    /// step that only that one passes. Two steps and not one of several statements: the driver
-    /// wakes its caller for each of these.
-    async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
-        if let Err(source) = release(&mut tx, entry).await {
-            let is_over = error::no_savepoint(&source);
-            if is_over {
-                leave(&mut tx).await;
-            }
-            end(&mut tx).await;
-            return Err(if is_over {
-                FenceError::Aborted
-            } else {
-                error::of_commit(source)
-            });
+    async fn commit(mut tx: SqliteTx, entry: Entry) -> Result<(), FenceError> {
+        let Err(source) = tx.commit(entry.is_noted()).await else {
+            return Ok(());
+        };
+        if error::no_savepoint(&source) {
+            leave(&mut tx).await;
+            return Err(FenceError::Aborted);
         }
-        tx.commit().await.map_err(error::of_commit)
+        Err(error::of_commit(source))
+    }
+
+    async fn rollback(tx: SqliteTx) -> Result<(), sqlx::Error> {
+        tx.rollback().await
     }
 
     async fn run(
@@ -194,31 +186,6 @@ async fn mark(
     resource: &ResourceName,
 ) -> Result<Option<Mark>, FenceError> {
     marks::mark::<Sqlite>(connection, MARK, resource, of_our_call).await
-}
-
-/// Passes only in the transaction of this entry. Deletes the note first, if there is one: a
-/// statement that ended the transaction may have committed it.
-async fn release(connection: &mut SqliteConnection, entry: Entry) -> Result<(), sqlx::Error> {
-    let mut release = format!("RELEASE {entry}");
-    if entry.is_noted() {
-        release = format!("{LEAVE}; {release}");
-    }
-    let release = sqlx::raw_sql(AssertSqlSafe(release));
-    connection.execute(release).await.map(drop)
-}
-
-/// Brings SQLite to where sqlx takes it to be, after a statement that ended the transaction: the
-/// rollback of a dropped `Transaction` fails if there is none, and sqlx would then take the pooled
-/// connection for one inside a transaction.
-async fn end(connection: &mut SqliteConnection) {
-    let end = if connection.is_in_transaction() {
-        "BEGIN"
-    } else {
-        "ROLLBACK"
-    };
-    if let Err(error) = connection.execute(end).await {
-        debug!(%error, "{end} before a rollback: the transaction is in that state already");
-    }
 }
 
 /// A statement that ended the transaction may have committed the note of what it had entered.

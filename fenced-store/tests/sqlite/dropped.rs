@@ -1,11 +1,16 @@
 //! Futures and transactions that are dropped. Each time the pool has one connection, whose next
 //! user finds what was left behind.
 
-use std::{future::poll_fn, pin::pin, task::Poll};
+use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
-use fenced_store::{FenceError, FencedStore, SqliteFencedStore};
+use fenced_store::{FencedStore, SqliteFencedStore};
+use futures_util::FutureExt;
 use lock_core::Sequencer;
-use sqlx::{Connection, Executor, SqlitePool};
+use sqlx::{
+    Connection, Executor, SqlitePool,
+    sqlite::{SqliteConnectOptions, SqlitePoolOptions},
+};
+use tokio::time::timeout;
 
 use crate::{
     file::SqliteFile,
@@ -52,7 +57,6 @@ async fn conflict(connection: &mut sqlx::SqliteConnection) {
     assert!(connection.execute(conflict).await.is_err());
 }
 
-/// sqlx counts on a transaction that SQLite has ended. The connection is replaced.
 #[tokio::test]
 async fn after_a_rollback_inside_the_pool_goes_on() {
     let (world, store, grant) = claimed().await;
@@ -116,26 +120,54 @@ async fn balance_of(store: &SqliteFencedStore) -> i64 {
     SqliteFile::balance(&mut store.pool().acquire().await.unwrap()).await
 }
 
-/// A savepoint of sqlx, which it is documented not to use: it ends the transaction.
+/// A savepoint of sqlx, which it is documented not to use: SQLite refuses it as a second `BEGIN`,
+/// and nothing is lost by it, even if nobody waits for the answer.
 #[tokio::test]
-async fn after_a_dropped_savepoint_of_sqlx_the_pool_goes_on() {
+async fn a_savepoint_of_sqlx_is_refused_and_harmless() {
     let (world, store, grant) = claimed().await;
-    for _ in 0..3 {
+    let mut finished = false;
+    let mut polls = 0;
+    while !finished {
         let mut tx = store.begin(&grant).await.unwrap();
-        let finished = poll_and_drop(Connection::begin(&mut *tx), 1).await;
-        let committed = tx.commit().await;
-        assert!(
-            finished || matches!(committed, Err(FenceError::Aborted)),
-            "{committed:?}"
-        );
-        let before = balance_of(&store).await;
+        SqliteFile::add(&mut tx, 1).await.unwrap();
+        finished = poll_and_drop(Connection::begin(&mut *tx), polls).await;
+        polls += 1;
+        SqliteFile::add(&mut tx, 1).await.unwrap();
+        tx.commit().await.unwrap();
         add_unfenced(store.pool()).await;
-        add_fenced(&store, &grant).await;
-        assert_eq!(balance(&world).await, before + 2);
+        assert_eq!(
+            balance(&world).await,
+            100 + 3 * i64::try_from(polls).unwrap()
+        );
     }
+    let mut tx = store.begin(&grant).await.unwrap();
+    Connection::begin(&mut *tx).await.unwrap_err();
 }
 
-/// There is no control: unlike in Postgres, sqlx takes back a begin that nobody waits for.
+/// Of more than the thread of the connection takes at a time, the rollback is the last.
+#[tokio::test]
+async fn behind_dropped_statements_a_dropped_transaction_is_rolled_back() {
+    const SLOW: &str = "WITH RECURSIVE number (n) AS \
+        (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 200000) \
+        SELECT count(*) FROM number";
+    let (world, _, grant) = claimed().await;
+    let options = world.store().pool().connect_options();
+    let options = SqliteConnectOptions::clone(&options).command_buffer_size(1);
+    let pool = SqlitePoolOptions::new().max_connections(1);
+    let store = FencedStore::new(pool.connect_with(options).await.unwrap());
+    for _ in 0..5 {
+        let mut tx = store.begin(&grant).await.unwrap();
+        SqliteFile::add(&mut tx, 1).await.unwrap();
+        for _ in 0..3 {
+            assert!(tx.execute(SLOW).now_or_never().is_none());
+        }
+        drop(tx);
+        // Inside a transaction it would be refused.
+        store.pool().execute("BEGIN; ROLLBACK").await.unwrap();
+    }
+    assert_eq!(balance(&world).await, 100);
+}
+
 #[tokio::test]
 async fn begin_that_is_cancelled_leaves_the_file_free() {
     let (world, store, grant) = claimed().await;
@@ -145,7 +177,23 @@ async fn begin_that_is_cancelled_leaves_the_file_free() {
         add_fenced(&store, &grant).await;
         polls += 1;
     }
-    assert!(polls > 1, "it has an await at which it can be dropped");
     let writes = 2 * i64::try_from(polls).unwrap();
     assert_eq!(balance(&world).await, 100 + writes);
+}
+
+/// When the other writer is gone, SQLite lets in one that nobody wants any more.
+#[tokio::test]
+async fn begin_that_is_cancelled_while_it_waits_leaves_the_file_free() {
+    let (world, store, grant) = claimed().await;
+    for _ in 0..3 {
+        let other = world.store().begin(&grant).await.unwrap();
+        let waiting = store.begin(&grant).into_future();
+        timeout(Duration::from_millis(50), waiting)
+            .await
+            .unwrap_err();
+        other.rollback().await.unwrap();
+        add_unfenced(store.pool()).await;
+        add_fenced(&store, &grant).await;
+    }
+    assert_eq!(balance(&world).await, 106);
 }

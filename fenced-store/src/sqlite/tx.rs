@@ -1,0 +1,147 @@
+use std::{
+    fmt,
+    ops::{Deref, DerefMut},
+    pin::Pin,
+    task::{Context, Waker},
+};
+
+use futures_util::TryStreamExt;
+use lock_core::ResourceName;
+use sqlx::{Connection, Executor, Sqlite, SqliteConnection, SqlitePool, pool::PoolConnection};
+use tokio::runtime::Handle;
+use tracing::{Instrument, debug};
+
+use super::{enter::MarkRow, error::is_stray};
+
+/// A transaction that sqlx does not count.
+///
+/// sqlx's own takes a step to the thread of the connection for `BEGIN` and one for `COMMIT`, and
+/// neither can do anything else. Here each does what a fence needs besides. What sqlx does not
+/// count it does not nest another transaction in, either, nor is it wrong about when it is over.
+#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
+pub struct SqliteTx {
+    /// `None` only once it is being dropped.
+    connection: Option<PoolConnection<Sqlite>>,
+    /// Whether it may still have to be rolled back.
+    is_open: bool,
+}
+
+/// One text is one step, and is parsed once per connection.
+///
+/// The savepoint is gone when the transaction is, however it ended: so the commit knows. Until then
+/// nobody else begins on this connection, so it needs no name of its own.
+const BEGIN: &str = concat!(
+    "BEGIN IMMEDIATE; SAVEPOINT fenced_entry; ",
+    include_str!("sql/mark.sql")
+);
+
+/// Of how many statements it is. The first fails if the savepoint is gone; then `COMMIT` is not
+/// executed.
+const COMMIT: (&str, usize) = ("RELEASE fenced_entry; COMMIT", 2);
+
+/// Deletes the note first: a statement that ended the transaction may have committed it.
+const LEAVE_AND_COMMIT: (&str, usize) = (
+    concat!(
+        include_str!("sql/leave.sql"),
+        "; RELEASE fenced_entry; COMMIT"
+    ),
+    3,
+);
+
+impl SqliteTx {
+    /// Becomes the one writer of the file, and reads a mark.
+    pub(super) async fn begin(
+        pool: &SqlitePool,
+        resource: &ResourceName,
+    ) -> Result<(Self, Option<MarkRow>), sqlx::Error> {
+        let connection = pool.acquire().await?;
+        if connection.is_in_transaction() {
+            return Err(sqlx::Error::InvalidSavePointStatement);
+        }
+        let mut tx = Self {
+            connection: Some(connection),
+            is_open: true,
+        };
+        let mark = sqlx::query_as(BEGIN).bind(resource.as_str());
+        let mark = mark.fetch_optional(&mut *tx).await;
+        // One that somebody has left open is not ours.
+        tx.is_open = !mark.as_ref().is_err_and(is_stray);
+        Ok((tx, mark?))
+    }
+
+    /// Commits if this is still the transaction that began.
+    ///
+    /// Counts the answers and does not wait for the driver to end them, which is another step, and
+    /// which it does without an error, too, if its thread is gone.
+    pub(super) async fn commit(&mut self, is_noted: bool) -> Result<(), sqlx::Error> {
+        let (commit, statements) = if is_noted { LEAVE_AND_COMMIT } else { COMMIT };
+        let mut answers = self.fetch_many(sqlx::query(commit));
+        for _ in 0..statements {
+            answers
+                .try_next()
+                .await?
+                .ok_or(sqlx::Error::WorkerCrashed)?;
+        }
+        drop(answers);
+        self.is_open = false;
+        Ok(())
+    }
+
+    pub(super) async fn rollback(mut self) -> Result<(), sqlx::Error> {
+        self.execute("ROLLBACK").await?;
+        self.is_open = false;
+        Ok(())
+    }
+}
+
+/// Why there is always a connection.
+const UNTIL_DROPPED: &str = "a transaction has its connection until it is dropped";
+
+impl Deref for SqliteTx {
+    type Target = SqliteConnection;
+
+    fn deref(&self) -> &SqliteConnection {
+        self.connection.as_ref().expect(UNTIL_DROPPED)
+    }
+}
+
+impl DerefMut for SqliteTx {
+    fn deref_mut(&mut self) -> &mut SqliteConnection {
+        self.connection.as_mut().expect(UNTIL_DROPPED)
+    }
+}
+
+/// Rolls back. One poll gives the order to the thread of the connection, which keeps the order of
+/// what it is given, so whoever has the connection next comes after it. Only if dropped futures
+/// have left more behind than that thread takes at a time, a task has to wait for it.
+impl Drop for SqliteTx {
+    fn drop(&mut self) {
+        let Some(mut connection) = self.connection.take().filter(|_| self.is_open) else {
+            return;
+        };
+        let mut rollback: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(
+            async move {
+                if let Err(error) = connection.execute("ROLLBACK").await {
+                    debug!(%error, "a transaction that was dropped was over already");
+                }
+            }
+            .in_current_span(),
+        );
+        let done = rollback
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        if done.is_pending()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            drop(runtime.spawn(rollback));
+        }
+    }
+}
+
+impl fmt::Debug for SqliteTx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteTx")
+            .field("is_open", &self.is_open)
+            .finish_non_exhaustive()
+    }
+}
