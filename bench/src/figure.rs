@@ -34,6 +34,8 @@ pub(crate) enum Target {
     AtLeast(f64),
     /// The greatest difference, in nanoseconds: where a ratio would say more about the other.
     AddsAtMost(f64),
+    /// Whatever it is: a floor, to which others are compared.
+    Reported,
 }
 
 /// How to measure.
@@ -121,6 +123,7 @@ impl Target {
             Self::AtMost(bound) => measured.ratio <= bound,
             Self::AtLeast(bound) => measured.ratio >= bound,
             Self::AddsAtMost(bound) => measured.added_ns().is_some_and(|added| added <= bound),
+            Self::Reported => true,
         }
     }
 }
@@ -131,6 +134,7 @@ impl fmt::Display for Target {
             Self::AtMost(bound) => write!(f, "<= {bound}"),
             Self::AtLeast(bound) => write!(f, ">= {bound}"),
             Self::AddsAtMost(bound) => write!(f, "<= +{bound} ns"),
+            Self::Reported => f.write_str("none"),
         }
     }
 }

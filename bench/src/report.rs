@@ -95,7 +95,11 @@ impl Report {
 
 fn print_rows(figure: &Figure, outcome: &Outcome, met: bool) {
     let target = figure.target.to_string();
-    let verdict = if met { "met" } else { "MISSED" };
+    let verdict = match (figure.target, met) {
+        (Target::Reported, _) => "",
+        (_, true) => "met",
+        (_, false) => "MISSED",
+    };
     print_row(
         figure.name,
         &outcome.targeted,
@@ -128,6 +132,7 @@ fn line(figure: &Figure, outcome: &Outcome, met: bool) -> Line {
         Target::AtMost(bound) => (Some(bound), None, None),
         Target::AtLeast(bound) => (None, Some(bound), None),
         Target::AddsAtMost(bound) => (None, None, Some(bound)),
+        Target::Reported => (None, None, None),
     };
     let added_ns = outcome.targeted.added_ns();
     let Measured {

@@ -1,6 +1,7 @@
 //! Fenced transactions against the same transactions without a fence.
 
 mod delay;
+mod floor;
 mod load;
 mod mariadb;
 mod postgres;
@@ -12,7 +13,10 @@ mod triggers;
 mod wal;
 
 use crate::{
-    figure::{Figure, Target::AtMost},
+    figure::{
+        Figure,
+        Target::{AtMost, Reported},
+    },
     pinning::Pinning::CrossCore,
 };
 
@@ -57,6 +61,22 @@ pub(crate) const FIGURES: &[Figure] = &[
         pinning: CrossCore,
         both_pinnings: true,
         measure: |setting| Box::pin(postgres::tx_on_hot_resource(setting)),
+    },
+    Figure {
+        name: "pg_mark_read_vs_plain",
+        what: "begin + read the mark + update + commit / the same without it, 32 clients",
+        target: Reported,
+        pinning: CrossCore,
+        both_pinnings: true,
+        measure: |setting| Box::pin(postgres::tx_with_mark(setting)),
+    },
+    Figure {
+        name: "pg_single_mark_vs_plain",
+        what: "an update of which the mark is a condition / the same without it, 32 clients",
+        target: Reported,
+        pinning: CrossCore,
+        both_pinnings: true,
+        measure: |setting| Box::pin(postgres::single_with_mark(setting)),
     },
     Figure {
         name: "pg_wal_bytes_vs_plain",

@@ -10,6 +10,7 @@ use sqlx::{
 
 use super::{
     delay::Delay,
+    floor,
     load::Load,
     server::Server,
     single,
@@ -67,6 +68,20 @@ pub(super) async fn tx_on_hot_resource(setting: Setting) -> Result<Measured, Box
     let server = Server::postgres(setting.pinning).await?;
     let store = store(server.url().parse()?, load).await?;
     fenced_vs_plain(store, STATEMENTS, load, setting.rounds).await
+}
+
+/// What is left of `tx_on_loopback` if the mark is read and nothing else is done.
+pub(super) async fn tx_with_mark(setting: Setting) -> Result<Measured, BoxError> {
+    let server = Server::postgres(setting.pinning).await?;
+    let store = store(server.url().parse()?, MANY_CLIENTS).await?;
+    floor::tx_with_mark_vs_plain(store, MANY_CLIENTS, setting.rounds).await
+}
+
+/// What is left of `single_of_many` if the mark is read and nothing else is done.
+pub(super) async fn single_with_mark(setting: Setting) -> Result<Measured, BoxError> {
+    let server = Server::postgres(setting.pinning).await?;
+    let store = store(server.url().parse()?, MANY_CLIENTS).await?;
+    floor::single_with_mark_vs_plain(store, MANY_CLIENTS, setting.rounds).await
 }
 
 /// One client at the other end of a network.
