@@ -121,6 +121,18 @@ fn a_push_goes_to_any_attempt_of_its_holder() {
 }
 
 #[test]
+fn a_late_push_cancels_what_its_attempt_holds() {
+    let queue = Queue::duel().with(Flaw::LatePushCancels);
+    assert_breaks("a late push cancels", "no loss for nothing", queue);
+}
+
+#[test]
+fn an_unconfirmed_lease_is_forgotten_where_pushes_look() {
+    let queue = Queue::duel().with(Flaw::UnconfirmedIsForgotten);
+    assert_breaks("unconfirmed is forgotten", "no loss for nothing", queue);
+}
+
+#[test]
 fn a_waiter_never_polls() {
     let queue = Queue::duel().with(Flaw::NeverPolls);
     assert_breaks("a waiter never polls", "no lost waiter", queue);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::{observer::until, proxy::Fault};
-use lock_core::{Clock, LeaseGuard, LockManager, ResourceName, SystemClock, Ttl};
+use lock_core::{Clock, LeaseGuard, LockManager, Released, ResourceName, SystemClock, Ttl};
 use tokio::task::JoinHandle;
 
 use crate::world::{World, is_free};
@@ -18,12 +18,12 @@ const LONG: Ttl = Ttl::secs(600);
 async fn waiter(world: &World, locks: &LockManager, waiters: u64) -> JoinHandle<LeaseGuard> {
     let waiting = locks.clone();
     let task = tokio::spawn(async move { waiting.acquire("r").ttl(LONG).await.unwrap() });
-    until_in_line(world, waiters).await;
+    until_in_line(world, "r", waiters).await;
     task
 }
 
-async fn until_in_line(world: &World, waiters: u64) {
-    let resource = ResourceName::new("r").unwrap();
+async fn until_in_line(world: &World, resource: &str, waiters: u64) {
+    let resource = ResourceName::new(resource).unwrap();
     until("in line", async || {
         let seen = world.rival.inspect(&resource).await.unwrap();
         seen.waiters == Some(waiters)
@@ -42,7 +42,7 @@ async fn whoever_is_served_leaves_the_line_and_no_one_else_does() {
     for (left, next) in [2, 1, 0].into_iter().zip(line) {
         guard.release().await.unwrap();
         guard = next.await.unwrap();
-        until_in_line(&world, left).await;
+        until_in_line(&world, "r", left).await;
     }
     guard.release().await.unwrap();
 }
@@ -98,4 +98,67 @@ async fn a_push_that_comes_after_its_lease_has_ended_is_nobodys_grant() {
     assert!(guard.token() > token);
     guard.release().await.unwrap();
     assert!(is_free(&world.rival, "r").await);
+}
+
+/// How somebody holds what it was told of by the answer to a poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holding {
+    /// Its grant is still provisional when the push arrives.
+    Unconfirmed,
+    Confirmed,
+    /// Nobody renews it: it was confirmed before it was told of.
+    Unattended,
+}
+
+#[tokio::test]
+async fn a_push_that_is_overtaken_by_a_poll_ends_nothing() {
+    for holding in [
+        Holding::Unconfirmed,
+        Holding::Confirmed,
+        Holding::Unattended,
+    ] {
+        let world = World::new().await;
+        let held = world.rival.acquire("r").await.unwrap();
+        let locks = world.locks.clone();
+        let waiting = tokio::spawn(async move {
+            let acquire = locks.acquire("r").ttl(LONG);
+            let acquire = acquire.renew(holding != Holding::Unattended);
+            acquire.await.unwrap()
+        });
+        until_in_line(&world, "r", 1).await;
+        let other = world.rival.acquire("other").await.unwrap();
+        let locks = world.locks.clone();
+        let behind = tokio::spawn(async move { locks.acquire("other").ttl(LONG).await.unwrap() });
+        until_in_line(&world, "other", 1).await;
+        let late = world.proxy.at_push(":r", Fault::HoldReplies);
+        held.release().await.unwrap();
+        let guard = waiting.await.unwrap();
+        assert!(late.has_sprung(), "{holding:?}");
+        if holding != Holding::Unconfirmed {
+            until("confirmed", async || left(&world).await > Some(PROVISIONAL)).await;
+            // What is remembered of a provisional lease is forgotten when it must be over.
+            tokio::time::sleep(PROVISIONAL).await;
+            let same_shard = world.locks.acquire("{r}").await.unwrap();
+            same_shard.release().await.unwrap();
+        }
+        world.proxy.let_go();
+        // What comes in behind it shows that it is here.
+        other.release().await.unwrap();
+        behind.await.unwrap().release().await.unwrap();
+        tokio::time::sleep(PROVISIONAL / 4).await;
+        assert!(left(&world).await.is_some(), "{holding:?}");
+        until("confirmed", async || left(&world).await > Some(PROVISIONAL)).await;
+        assert_eq!(
+            guard.release().await.unwrap(),
+            Released::Released,
+            "{holding:?}"
+        );
+    }
+}
+
+/// How long the lease lasts, if there is one.
+async fn left(world: &World) -> Option<Duration> {
+    let resource = ResourceName::new("r").unwrap();
+    let seen = world.rival.inspect(&resource).await.unwrap();
+    seen.holder.map(|holder| holder.remaining)
 }

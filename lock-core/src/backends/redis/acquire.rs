@@ -102,10 +102,15 @@ impl Waiter<'_> {
                         None => continue,
                     }
                 }
-                Event::Answer(Answer::Offer(offer)) => match self.take(offer).await? {
-                    Some(grant) => return Ok(Attempt::Granted(grant)),
-                    None => continue,
-                },
+                Event::Answer(Answer::Offer(offer)) => {
+                    if offer.provisional {
+                        place.has_been_told(offer.token, offer.lease.deadline());
+                    }
+                    match self.take(offer).await? {
+                        Some(grant) => return Ok(Attempt::Granted(grant)),
+                        None => continue,
+                    }
+                }
                 Event::Answer(Answer::Held { left, .. }) if self.is_over() => {
                     return Ok(Attempt::Held { retry_after: left });
                 }

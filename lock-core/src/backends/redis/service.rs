@@ -40,6 +40,8 @@ pub(super) struct Stray {
     pub(super) lease: String,
     pub(super) digest: String,
     pub(super) attempt: AttemptId,
+    /// What it was granted.
+    pub(super) token: FencingToken,
 }
 
 impl Service {
@@ -126,16 +128,16 @@ impl Service {
     /// Leaves a tombstone for an attempt, and gives back what it may have got.
     pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
         let digest = attempt.holder.digest();
-        self.cancel_by_digest(&attempt.resource, &digest, attempt.id)
+        self.cancel_by_digest(&attempt.resource, &digest, attempt.id, None)
             .await
     }
 
-    /// Answers a grant for an attempt that does not wait any more.
+    /// Answers a grant for an attempt that does not wait any more, unless that has it all the same.
     pub(super) async fn send_back(&self, stray: &Stray) -> Result<(), Error> {
         let Some(resource) = self.keys.resource_of(&stray.lease) else {
             return Ok(());
         };
-        self.cancel_by_digest(&resource, &stray.digest, stray.attempt)
+        self.cancel_by_digest(&resource, &stray.digest, stray.attempt, Some(stray.token))
             .await
     }
 
@@ -144,12 +146,15 @@ impl Service {
         resource: &ResourceName,
         digest: &str,
         attempt: AttemptId,
+        stray: Option<FencingToken>,
     ) -> Result<(), Error> {
         let (keys, attempt) = (self.keys.of(resource), attempt.to_string());
         let fill_in = |link: &Link| {
             let tombstone = keys.tombstone_of_attempt(digest, &attempt);
             let mut call = self.call(&CANCEL, &keys, &[tombstone], link);
-            call.arg(digest).arg(&attempt);
+            call.arg(digest)
+                .arg(&attempt)
+                .rare_args([stray.map(|token| token.to_string())]);
             call
         };
         loop {

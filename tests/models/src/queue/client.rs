@@ -96,10 +96,6 @@ impl Queue {
     }
 
     fn pushed(&self, state: &mut State, to: Attempt, token: Token) {
-        if state.phases[to] == Phase::Unregistered {
-            state.send(self, Request::Cancel(to));
-            return;
-        }
         let waits = |attempt: &Attempt| state.phases[*attempt] == Phase::Waiting;
         let sibling = |attempt: &Attempt| {
             self.acquisition(*attempt) == self.acquisition(to)
@@ -111,7 +107,36 @@ impl Queue {
             Some(other) if self.is(Flaw::PushMatchesHolder) && !waits(&to) => other,
             _ => to,
         };
-        self.granted(state, to, token, true);
+        match state.phases[to] {
+            Phase::Waiting | Phase::Confirming(_) => self.granted(state, to, token, true),
+            Phase::Cancelling | Phase::GivingBack => {}
+            _ if self.remembers(state, to, token) => {}
+            _ => self.nobody_waits(state, to, token),
+        }
+    }
+
+    /// The push found nobody.
+    fn nobody_waits(&self, state: &mut State, to: Attempt, token: Token) {
+        match state.phases[to] {
+            Phase::Ended if self.is(Flaw::UnknownPushIsReleased) => {
+                state.phases[to] = Phase::Releasing(token);
+                self.send_due(state, to);
+            }
+            _ if self.is(Flaw::LatePushCancels) => state.send(self, Request::Cancel(to)),
+            _ => state.send(self, Request::SendBack(to, token)),
+        }
+    }
+
+    /// Whether the caller was told of this grant before its confirm. That is remembered until such a
+    /// lease must have run out: what is then left of it has been confirmed.
+    fn remembers(&self, state: &State, to: Attempt, token: Token) -> bool {
+        let told = match state.phases[to] {
+            Phase::Holding { token, .. } | Phase::Releasing(token) => token,
+            _ => return false,
+        };
+        let lease = state.server.lease_of(self.acquisition(to));
+        let lasts = lease.is_some_and(|lease| lease.token == told && lease.provisional);
+        lasts && token <= told && !self.is(Flaw::UnconfirmedIsForgotten)
     }
 
     /// Hears of a grant, by push or by answer, perhaps for the second time, perhaps too late.
@@ -131,12 +156,6 @@ impl Queue {
             }
             // What was handed over has run out, and the queue has granted anew.
             Phase::Holding { token: held, .. } if token > held => self.lost(state, to),
-            // Nobody waits for it.
-            Phase::Ended if self.is(Flaw::UnknownPushIsReleased) => {
-                state.phases[to] = Phase::Releasing(token);
-                self.send_due(state, to);
-            }
-            Phase::Ended => self.cancel(state, to),
             _ => {}
         }
     }

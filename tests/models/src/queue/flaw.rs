@@ -36,6 +36,10 @@ pub enum Flaw {
     UnknownPushIsReleased,
     /// A push is given to any attempt of its acquisition.
     PushMatchesHolder,
+    /// A push for an attempt that waits no longer is answered with a cancel, whatever it holds.
+    LatePushCancels,
+    /// A lease that was returned before its confirm is not remembered where pushes look.
+    UnconfirmedIsForgotten,
     /// A waiter that is in the queue only waits for its push.
     NeverPolls,
     /// An acquisition with attempts in two processes returns before its confirm.

@@ -11,6 +11,9 @@ pub(crate) enum Request {
     Release(Attempt, Token),
     /// End this attempt, whatever has become of it.
     Cancel(Attempt),
+    /// Nobody waits for this grant: end the attempt, unless the acquisition has another lease, or
+    /// this one was confirmed.
+    SendBack(Attempt, Token),
     /// Only with [`Flaw::CancelInTwoSteps`](super::Flaw): take me out of the queue.
     Leave(Attempt),
     /// Only with [`Flaw::CancelInTwoSteps`](super::Flaw): end the lease, if I have it.
@@ -24,6 +27,7 @@ impl Request {
             | Self::Confirm(by, _)
             | Self::Release(by, _)
             | Self::Cancel(by)
+            | Self::SendBack(by, _)
             | Self::Leave(by)
             | Self::GiveBack(by) => by,
         }

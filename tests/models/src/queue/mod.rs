@@ -48,6 +48,8 @@ pub struct Queue {
     pub(crate) expiries: u8,
     /// Whether a client kills its old connection before it uses a new one.
     pub(crate) kills: bool,
+    /// Whether a push may come after its client heard of the grant otherwise.
+    pub(crate) late_pushes: bool,
     /// Steps that must be possible.
     pub(crate) shows: &'static [Note],
     pub(crate) flaw: Option<Flaw>,

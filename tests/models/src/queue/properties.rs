@@ -28,6 +28,10 @@ const PROMISES: &[(&str, Condition)] = &[
     ("cancel is per attempt", |_, state| {
         never(state, Fault::OtherAttemptEnded)
     }),
+    // A lease that a caller was told of ends with its release, or because it runs out.
+    ("no loss for nothing", |_, state| {
+        never(state, Fault::EndedUnderHolder)
+    }),
     // G7. A grant goes to the first in the line, but for clients that could not be reached or let a
     // provisional lease run out and have not polled since.
     ("fifo", |_, state| never(state, Fault::Overtaken)),

@@ -19,6 +19,7 @@ impl Queue {
         Self {
             alike: 0..2,
             shows,
+            late_pushes: true,
             ..Self::new(&[(0, 0), (1, 1)]).cuts(1).expiries(2)
         }
     }
@@ -61,6 +62,7 @@ impl Queue {
         queue.attempts[1].detached = true;
         queue.holder = Some(2);
         queue.alike = 0..2;
+        queue.late_pushes = true;
         queue
     }
 
@@ -120,6 +122,7 @@ impl Queue {
             cuts: 0,
             expiries: 0,
             kills: false,
+            late_pushes: false,
             flaw: None,
         }
     }

@@ -28,6 +28,10 @@ pub(crate) fn execute(queue: &Queue, server: &mut Server, request: Request) -> O
         Request::Confirm(by, token) => Some(script.confirm(by, token)),
         Request::Release(by, token) => Some(script.release(by, token)),
         Request::Cancel(by) => Some(script.cancel(by)),
+        Request::SendBack(by, token) => {
+            script.send_back(by, token);
+            None
+        }
         Request::Leave(by) => Some(script.leave(by)),
         Request::GiveBack(by) => Some(script.give_back(by)),
     };
@@ -146,6 +150,15 @@ impl Script<'_> {
         self.drop_from_lease(by);
         self.grant_to_head(None);
         Answer::Cancelled(by)
+    }
+
+    /// A grant that an attempt was told by an answer is not one that nobody waits for, although its
+    /// push found nobody.
+    fn send_back(&mut self, by: Attempt, token: Token) {
+        let lease = self.server.lease_of(self.queue.acquisition(by));
+        if lease.is_none_or(|lease| lease.token == token && lease.provisional) {
+            self.cancel(by);
+        }
     }
 
     fn leave(&mut self, by: Attempt) -> Answer {

@@ -109,7 +109,8 @@ impl State {
         }
     }
 
-    /// Forgets the answers that change nothing any more.
+    /// Forgets the answers that change nothing any more. A push that tells a holder what it knows
+    /// must change nothing, which is looked at where there are few states.
     pub(crate) fn forget_deaf(&mut self, queue: &Queue) {
         let phases = &self.phases;
         self.answers.retain(|answer| match phases[answer.to()] {
@@ -118,11 +119,16 @@ impl State {
                 token: held,
                 confirmed,
             } => match answer {
-                Answer::Push(_, token) | Answer::Granted { token, .. } => *token > held,
+                Answer::Push(_, token) => *token > held || queue.late_pushes,
+                Answer::Granted { token, .. } => *token > held,
                 Answer::Confirmed(..) | Answer::NotConfirmed(..) => !confirmed,
                 _ => false,
             },
-            Phase::Releasing(_) => matches!(answer, Answer::Released(_) | Answer::NotReleased(_)),
+            Phase::Releasing(_) => match answer {
+                Answer::Released(_) | Answer::NotReleased(_) => true,
+                Answer::Push(..) => queue.late_pushes,
+                _ => false,
+            },
             Phase::Cancelling | Phase::GivingBack => match answer {
                 Answer::Cancelled(_) | Answer::Left { .. } => true,
                 Answer::Push(to, _) => queue.has_siblings(*to),

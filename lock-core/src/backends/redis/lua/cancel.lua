@@ -13,15 +13,25 @@
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
 -- ARGV[2] holder
 -- ARGV[3] attempt
+-- ARGV[4] token of a pushed grant that found nobody, and is all that there is to give up; left out
+--         for whatever the attempt has
 --
 -- Returns "cancelled" | "more": cancelled, run it again
 --
 -- Idempotent.
 
+-- Whether a push found nobody because its attempt had been told before, by an answer: then the lease
+-- was confirmed, or ran out and was granted again.
+local function was_told(holder, token)
+  if not lease or lease.holder ~= holder or lease.left <= 0 then return false end
+  return lease.state == "f" or lease.token ~= token
+end
+
 local function cancel()
   look()
   local holder, attempt = ARGV[2], ARGV[3]
 
+  if ARGV[4] and was_told(holder, ARGV[4]) then return "cancelled" end
   redis.call("SET", KEYS[6], "", "PX", ENDED_TEXT)
   if foreign then return "cancelled" end
   settle_what_is_over()

@@ -3,13 +3,15 @@
 //!
 //! A client has one channel per shard, subscribed to when somebody first waits there and kept for
 //! as long as the backend lives. A push names its attempt. One for an attempt that waits no longer
-//! is answered by a cancel of that attempt, so that the line goes on at once.
+//! is sent back, so that the line goes on at once. That does nothing if the attempt was told of the
+//! grant all the same, by the answer to a poll that overtook the push: either the lease is confirmed
+//! by then, which the server sees, or it is one that [`Waiting`] remembers.
 
 mod listener;
 mod message;
+mod waiting;
 
 use std::{
-    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -22,7 +24,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use self::message::Message;
+use self::{message::Message, waiting::Waiting};
 use super::service::{Service, Stray};
 use crate::{AttemptId, Clock, FencingToken, Moment};
 
@@ -61,7 +63,7 @@ struct Registry {
     /// The name of this client in its channels: 16 hex digits.
     client: String,
     clock: Arc<dyn Clock>,
-    waiting: Mutex<HashMap<AttemptId, watch::Sender<Option<Pushed>>>>,
+    waiting: Mutex<Waiting>,
     shards: Box<[Shard]>,
     /// A shard has become wanted.
     wanted: Notify,
@@ -79,6 +81,8 @@ struct Shard {
 pub(super) struct Place {
     attempt: AttemptId,
     pushed: watch::Receiver<Option<Pushed>>,
+    /// A grant that was heard of otherwise, and until when it may be relied on unconfirmed.
+    told: Option<(FencingToken, Moment)>,
     registry: Arc<Registry>,
 }
 
@@ -121,11 +125,11 @@ impl Pushes {
 
     /// Registers an attempt, which has to come before its first request.
     pub(super) fn enter(&self, attempt: AttemptId) -> Place {
-        let (sender, pushed) = watch::channel(None);
-        self.registry.waiting().insert(attempt, sender);
+        let pushed = self.registry.waiting().enter(attempt);
         Place {
             attempt,
             pushed,
+            told: None,
             registry: Arc::clone(&self.registry),
         }
     }
@@ -168,20 +172,25 @@ impl Place {
 
     /// The grant was looked at: only a new one counts.
     pub(super) fn forget(&self) {
-        if let Some(sender) = self.registry.waiting().get(&self.attempt) {
-            sender.send_replace(None);
-        }
+        self.registry.waiting().take(self.attempt, None);
+    }
+
+    /// An answer has told of a provisional grant, whose push may come later: it is none that nobody
+    /// waits for.
+    pub(super) const fn has_been_told(&mut self, token: FencingToken, until: Moment) {
+        self.told = Some((token, until));
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.registry.waiting().remove(&self.attempt);
+        let now = self.registry.clock.now();
+        self.registry.waiting().leave(self.attempt, self.told, now);
     }
 }
 
 impl Registry {
-    fn waiting(&self) -> MutexGuard<'_, HashMap<AttemptId, watch::Sender<Option<Pushed>>>> {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
         // Never held across an await, and nothing under it panics.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -194,8 +203,7 @@ impl Registry {
             at: message.at,
             received: self.clock.now(),
         };
-        if let Some(waiter) = self.waiting().get(&message.attempt) {
-            waiter.send_replace(Some(pushed));
+        if self.waiting().take(message.attempt, Some(pushed)) {
             return;
         }
         // An error means that the backend is being dropped: the lease runs out by itself.
@@ -203,6 +211,7 @@ impl Registry {
             lease: message.lease,
             digest: message.digest,
             attempt: message.attempt,
+            token: message.token,
         }));
     }
 
@@ -230,7 +239,7 @@ impl Registry {
     }
 }
 
-/// The task that cancels attempts which were granted something although they wait no longer.
+/// The task that sends grants back for which nobody waits any longer.
 async fn send_back(service: Arc<Service>, mut strays: mpsc::UnboundedReceiver<Stray>) {
     while let Some(stray) = strays.recv().await {
         if let Err(error) = service.send_back(&stray).await {

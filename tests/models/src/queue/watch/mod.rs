@@ -35,6 +35,7 @@ pub(crate) enum Fault {
     ReplayActed,
     StrangerTouched,
     OtherAttemptEnded,
+    EndedUnderHolder,
     Overtaken,
     PauseIsDear,
     RefusedForNothing,

@@ -34,6 +34,7 @@ impl State {
         self.watch_acquire(queue, ran);
         self.watch_strangers(queue, ran);
         self.watch_siblings(queue, ran);
+        self.watch_holders(queue, ran);
         self.watch_unreached(queue, ran);
         self.watch_grant(queue, ran);
         self.take_note(queue, ran);
@@ -77,13 +78,20 @@ impl State {
         if asks || self.watch.returned[by].is_some() || self.still_has(lease) {
             return;
         }
-        let of_the_lease = |token| token == lease.token;
-        let holds = |other: Attempt| {
-            queue.acquisition(other) == lease.acquisition
-                && matches!(self.phases[other], Phase::Holding { token, .. } if of_the_lease(token))
-        };
-        let ended = (0..queue.attempts.len()).any(holds);
+        let ended = self.is_held(queue, lease);
         self.watch.blame(Fault::OtherAttemptEnded, ended);
+    }
+
+    /// What ends an attempt does not end a lease that a caller has been told of and holds.
+    fn watch_holders(&mut self, queue: &Queue, ran: &Ran) {
+        let (Request::Cancel(by) | Request::SendBack(by, _)) = ran.request else {
+            return;
+        };
+        let Some(lease) = ran.before.lease_of(queue.acquisition(by)) else {
+            return;
+        };
+        let ended = !self.still_has(lease) && self.is_held(queue, lease);
+        self.watch.blame(Fault::EndedUnderHolder, ended);
     }
 
     /// Clients that a push could not reach.
@@ -138,6 +146,16 @@ impl State {
         let lease = self.server.lease?;
         let replayed = ran.before.lease_of(lease.acquisition).is_some();
         (lease.token > ran.before.counter && !replayed).then_some(lease)
+    }
+
+    /// Whether a caller was told of this lease, and has not ended it.
+    fn is_held(&self, queue: &Queue, lease: Lease) -> bool {
+        let of_the_lease = |token| token == lease.token;
+        let holds = |other: Attempt| {
+            queue.acquisition(other) == lease.acquisition
+                && matches!(self.phases[other], Phase::Holding { token, .. } if of_the_lease(token))
+        };
+        (0..queue.attempts.len()).any(holds)
     }
 
     /// Whether the grant is still there, as long and with the same token as before.
