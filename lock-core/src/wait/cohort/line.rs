@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     Attempt, AttemptId, Error, ErrorKind, Grant, Holder, Moment, Operation, Outcome, Renewed,
-    Sequencer,
+    Sequencer, Wait,
 };
 
 /// One resource: who waits for it here, and what the process has of it at the service.
@@ -388,8 +388,16 @@ impl Line {
         }
     }
 
-    /// Answers all for whom the service was asked.
+    /// Answers all for whom the service was asked. What came of one look is told to nobody who
+    /// waits: the next head asks on its own terms.
     fn tell_who_asked(&mut self, asking: &Asking, answer: &Answer) {
+        if asking.request.wait == Wait::Never {
+            let looks = |head: &Waiter| head.request.wait == Wait::Never;
+            if self.waiters.head().is_some_and(looks) {
+                self.tell_head(asking, answer.clone());
+            }
+            return;
+        }
         for waiter in self.waiters.remove_before(asking.in_line_before) {
             waiter.tell(answer.clone());
         }

@@ -2,7 +2,7 @@
 //! them (`docs/models.md`).
 
 use super::world::{Reply, Request, TTL, World};
-use crate::{Released, Ttl};
+use crate::{Released, Ttl, Wait};
 
 /// A world in which this many tasks wait, and the request for their tenure is under way.
 ///
@@ -278,6 +278,20 @@ fn a_waiter_with_a_shorter_ttl_than_is_left_asks_for_itself() {
     world.exchange_end();
     world.exchange();
     assert!(world.token(short).is_some());
+}
+
+#[test]
+fn what_one_look_came_to_is_told_to_nobody_who_waits() {
+    let mut world = World::new(32);
+    world.rival().unwrap();
+    let hasty = world.enter(TTL, Wait::Never);
+    let patient = world.begin();
+    world.exchange();
+    assert!(!world.is_waiting(hasty) && world.token(hasty).is_none());
+    assert!(world.is_waiting(patient));
+    world.force();
+    world.exchange();
+    assert!(world.token(patient).is_some());
 }
 
 #[test]

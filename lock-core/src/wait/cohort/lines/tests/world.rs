@@ -92,9 +92,16 @@ impl World {
     }
 
     pub(super) fn begin_with(&mut self, ttl: Ttl) -> usize {
+        let task = self.enter(ttl, Wait::Forever);
+        self.settle();
+        task
+    }
+
+    /// A task enters the line, and does nothing yet.
+    pub(super) fn enter(&mut self, ttl: Ttl, wait: Wait) -> usize {
         let attempt = AttemptRef::new(resource(), Holder::random());
         let mut request = AcquireRequest::new(attempt.clone(), ttl);
-        (request.wait, request.upkeep) = (Wait::Forever, Upkeep::Watchdog);
+        (request.wait, request.upkeep) = (wait, Upkeep::Watchdog);
         let Entry::InLine(place) = self.lines.enter(&request, self.now) else {
             panic!("it joins, and it is new");
         };
@@ -109,7 +116,6 @@ impl World {
             got: None,
             finished: false,
         });
-        self.settle();
         self.tasks.len() - 1
     }
 
@@ -337,13 +343,16 @@ impl World {
 }
 
 impl Service {
-    /// None while another one holds the lease.
+    /// None while another one holds the lease, unless that is all that is asked.
     fn answer(&mut self, request: &AcquireRequest, sent: Moment, now: Moment) -> Option<Answer> {
         if self.ended.contains(&request.attempt.holder) {
             let error = Error::new(ErrorKind::Released, Operation::Acquire, "test");
             return Some(Err(error));
         }
-        let held = self.acquire(request, now)?;
+        let Some(held) = self.acquire(request, now) else {
+            let retry_after = Duration::ZERO;
+            return (request.wait == Wait::Never).then_some(Ok(Attempt::Held { retry_after }));
+        };
         let left = std::cmp::min(held.until.since(now), request.ttl.get());
         let token = FencingToken::new(held.token).unwrap();
         let grant = Grant::new(token, Lease::counted_from(sent, left)).reserving(held.reserved);
