@@ -26,9 +26,10 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///    granted.
 /// 3. **Replay** (`replay`). An acquire that is sent again with the same holder while its lease
 ///    lives returns the same token and the time *left*: no second token, no extension.
-/// 4. **Ended is ended** (`ended_acquisition_stays_ended`). After release, or after its lease ran
-///    out, an acquire with the same holder is [`ErrorKind::Released`],
-///    for as long as late requests may still arrive (the backend says how long).
+/// 4. **Ended is ended** (`ended_acquisition_stays_ended`, `a_holder_may_acquire_other_resources`).
+///    After release, or after its lease ran out, an acquire of that resource with the same holder
+///    is [`ErrorKind::Released`], for as long as late requests may still arrive (the backend says
+///    how long).
 /// 5. **Expiry** (`expiry`, `waits_until_expiry`, `waits_by_the_present_lease`). A lease that is
 ///    not renewed ends within its ttl, and the next acquire is granted without anybody's help.
 ///    Waiters are woken by the backend.

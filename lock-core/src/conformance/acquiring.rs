@@ -1,7 +1,7 @@
 use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use super::{Harness, LONG, grant, is_held, release, request, resource, sequencer};
-use crate::{Attempt, AttemptRef, ErrorKind, RenewRequest, Renewed};
+use crate::{Attempt, AttemptRef, ErrorKind, RenewRequest, Renewed, ResourceName};
 
 /// A service that counts whole milliseconds may keep a lease for one more than it tells.
 const ROUNDING: Duration = Duration::from_millis(1);
@@ -104,6 +104,28 @@ pub async fn ended_acquisition_stays_ended(harness: &impl Harness) {
         }
     }
     assert!(!is_held(&*backend, &resource).await);
+}
+
+/// Clause 4: what ends is the acquisition of one resource; its holder may acquire others.
+pub async fn a_holder_may_acquire_other_resources(harness: &impl Harness) {
+    let (backend, first) = (harness.backend(), resource("several"));
+    let kept = ResourceName::new(format!("{{{first}}}:kept")).expect("it is short");
+    let second = ResourceName::new(format!("{{{first}}}:second")).expect("it is short");
+    let released = request(&first, LONG);
+    let of_same = |resource: ResourceName| {
+        let mut request = request(&resource, LONG);
+        request.attempt = AttemptRef::new(resource, released.attempt.holder);
+        request
+    };
+    let (kept, second) = (of_same(kept), of_same(second));
+    let kept_grant = grant(&*backend, &kept).await;
+    let lease = grant(&*backend, &released).await;
+    release(&*backend, &released, lease).await;
+    assert!(is_held(&*backend, &kept.attempt.resource).await);
+    assert_eq!(grant(&*backend, &kept).await.token, kept_grant.token);
+    let next = grant(&*backend, &second).await;
+    release(&*backend, &second, next).await;
+    release(&*backend, &kept, kept_grant).await;
 }
 
 /// Clause 5: a lease that is not renewed ends, one that is renewed goes on.

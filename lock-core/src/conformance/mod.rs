@@ -48,8 +48,8 @@ use std::{sync::Arc, time::Duration};
 
 pub use self::{
     acquiring::{
-        deadline_counts_from_request, ended_acquisition_stays_ended, exclusion, expiry, order,
-        replay,
+        a_holder_may_acquire_other_resources, deadline_counts_from_request,
+        ended_acquisition_stays_ended, exclusion, expiry, order, replay,
     },
     cancelling::{cancel_is_per_attempt, cancel_leaves_nothing, cancelled_at_every_await},
     floors::{floor, implausible_floor, refused_input_leaves_nothing},
@@ -117,7 +117,8 @@ pub trait Harness: Sync {
 macro_rules! conformance_tests {
     ($module:ident, $harness:expr) => {
         $crate::conformance_tests!(@cases $module, $harness,
-            order exclusion replay ended_acquisition_stays_ended expiry
+            order exclusion replay ended_acquisition_stays_ended
+            a_holder_may_acquire_other_resources expiry
             deadline_counts_from_request renew_never_creates release_only_own
             inspection_shows_no_secret waits_until_release waits_until_expiry
             waits_by_the_present_lease wait_deadline

@@ -128,9 +128,10 @@ impl<'a> ResourceKeys<'a> {
         Key([self.base, "waiters:", self.resource, "", ""])
     }
 
-    /// The tombstone of an acquisition that was released, by the digest of its holder.
+    /// The tombstone of an acquisition that was released, by the digest of its holder, which may
+    /// acquire other resources.
     pub(super) const fn tombstone(&self, digest: &'a str) -> Key<'a> {
-        Key([self.base, "ended:", digest, "", ""])
+        Key([self.base, "released:", digest, ":", self.resource])
     }
 
     /// The tombstone of an attempt that was cancelled.

@@ -12,7 +12,7 @@
 //! | `palisade:{n}:line:NAME` | sorted set | [`QUEUE_TTL`] | who waits, by ticket |
 //! | `palisade:{n}:aside:NAME` | sorted set | [`QUEUE_TTL`] | who is out of reach, since when |
 //! | `palisade:{n}:waiters:NAME` | hash | [`QUEUE_TTL`] | what each of them asked for |
-//! | `palisade:{n}:ended:HOLDER` | string | [`ENDED_TTL`] | tombstone of releases: tokens |
+//! | `palisade:{n}:released:HOLDER:NAME` | string | [`ENDED_TTL`] | tombstone of releases: tokens |
 //! | `palisade:{n}:ended:HOLDER:ATTEMPT` | string | [`ENDED_TTL`] | tombstone of an attempt |
 //!
 //! HOLDER is a digest: the secret itself is never sent. A line's keys are gone with its last

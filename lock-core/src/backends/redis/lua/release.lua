@@ -28,7 +28,7 @@ end
 local function release()
   look()
   local token, holder, attempt = ARGV[2], ARGV[3], ARGV[4]
-  -- Tokens, because leases that were acquired together have one holder.
+  -- Tokens, because attempts that were acquired together have one tombstone.
   local tombstone = redis.call("GET", KEYS[6]) or ""
 
   local ours = lease and lease.holder == holder and lease.token == token and lease.left > 0
