@@ -125,6 +125,13 @@ impl Error {
         self
     }
 
+    /// Says which operation of several failed that waited for the same.
+    #[cfg(feature = "redis")]
+    pub(crate) fn during(mut self, operation: Operation) -> Self {
+        self.0.operation = operation;
+        self
+    }
+
     /// Names the resource.
     #[must_use]
     pub fn on(mut self, resource: &ResourceName) -> Self {

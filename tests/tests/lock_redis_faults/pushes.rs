@@ -162,3 +162,18 @@ async fn left(world: &World) -> Option<Duration> {
     let seen = world.rival.inspect(&resource).await.unwrap();
     seen.holder.map(|holder| holder.remaining)
 }
+
+#[tokio::test]
+async fn the_first_renewal_of_a_pushed_lease_does_not_stand_behind_commands() {
+    let world = World::new().await;
+    let held = world.rival.acquire("r").await.unwrap();
+    let asked = world.proxy.at_request("palisade_acquire", Fault::Nothing);
+    let confirmed = world.proxy.at_request("palisade_confirm", Fault::Nothing);
+    let waiting = waiter(&world, &world.locks, 1).await;
+    held.release().await.unwrap();
+    let guard = waiting.await.unwrap();
+    until("confirmed", async || confirmed.has_sprung()).await;
+    assert!(asked.has_sprung());
+    assert_ne!(asked.connection(), confirmed.connection());
+    guard.release().await.unwrap();
+}

@@ -87,3 +87,23 @@ async fn who_asks_brings_back_the_other_waiters_of_its_process() {
     let last = granted(client.waits(&waiting("r"))).await;
     assert_eq!(last.token.get(), slow.token.get() + 2, "it passed another");
 }
+
+#[tokio::test]
+async fn the_head_of_a_line_keeps_its_place_when_the_counter_is_lost() {
+    let world = World::counting().await;
+    let (holder, client) = (world.client().await, world.client().await);
+    let (held, grant) = holder.holds("r").await;
+    let waiters = [waiting("r"), waiting("r")];
+    let mut line = Vec::new();
+    for (place, request) in (1..).zip(&waiters) {
+        line.push(client.waits(request));
+        holder.until_waiting("r", place).await;
+    }
+    world.lose_counter().await;
+    holder.release(&held, grant).await;
+    let second = line.pop().unwrap();
+    let first = granted(line.pop().unwrap()).await;
+    assert!(!second.is_finished(), "it has passed the first");
+    client.release(&waiters[0], first).await;
+    assert!(granted(second).await.token > first.token);
+}

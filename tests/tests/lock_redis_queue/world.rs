@@ -108,6 +108,16 @@ impl World {
         let () = write.query_async(&mut commands).await.unwrap();
     }
 
+    /// As an operator does who deletes what he does not know.
+    pub(crate) async fn lose_counter(&self) {
+        let client = redis::Client::open(redis().await.url()).unwrap();
+        let mut commands = client.get_multiplexed_async_connection().await.unwrap();
+        let mut delete = redis::cmd("DEL");
+        let delete = delete.arg(self.key("counter"));
+        let deleted: u32 = delete.query_async(&mut commands).await.unwrap();
+        assert_eq!(deleted, 1);
+    }
+
     pub(crate) fn key(&self, rest: &str) -> String {
         format!("{}:{{0}}:{rest}", self.prefix)
     }

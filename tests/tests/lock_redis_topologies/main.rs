@@ -10,6 +10,7 @@
 mod access;
 mod bank;
 mod history;
+mod hung_node;
 mod lost_tail;
 mod paused_primary;
 mod planned;

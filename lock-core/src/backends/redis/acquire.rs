@@ -182,7 +182,13 @@ impl Waiter<'_> {
         let AcquireRequest { attempt, ttl, .. } = self.request;
         let service = &self.backend.service;
         let confirmed = service
-            .confirm(&attempt.resource, self.looking.digest(), token, *ttl)
+            .confirm(
+                &service.nodes,
+                &attempt.resource,
+                self.looking.digest(),
+                token,
+                *ttl,
+            )
             .await;
         match confirmed {
             Ok(RenewedWord::Renewed) => {

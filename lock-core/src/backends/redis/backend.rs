@@ -1,7 +1,5 @@
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
-
 use super::{
     KIND, RedisOptions,
     keys::Keys,
@@ -51,8 +49,8 @@ impl RedisBackend {
         options.check()?;
         let keys = Keys::new(&options.prefix, options.shards);
         let layout = Layout::new(&keys, options.shards);
-        let nodes = Nodes::open(url, &options, layout.clone()).await?;
-        let renewals = Nodes::new(url, &options, layout.clone())?;
+        let nodes = Nodes::open(url, &options, layout.clone(), ASKING_MAX).await?;
+        let renewals = Nodes::new(url, &options, layout.clone(), ASKING_MAX)?;
         let replication = match options.replicas {
             Some(replicas) => Some(Replication::open(url, &options, layout, replicas).await?),
             None => None,
@@ -62,7 +60,6 @@ impl RedisBackend {
             keys,
             initial: options.initial_token,
             clock,
-            asking: Semaphore::new(ASKING_MAX),
         });
         let pushes = Pushes::start(Arc::clone(&service), options.response_timeout);
         Ok(Self {

@@ -9,6 +9,7 @@ use std::{
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use redis::{Client, RedisResult, Value};
+use tokio::sync::Semaphore;
 
 use super::{
     KIND,
@@ -31,6 +32,10 @@ pub(super) struct Cluster {
     layout: Layout,
     timeout: Duration,
     moves: Moves,
+    /// How much may be under way at each node of what is sent in turn.
+    turns: usize,
+    /// The turns of slots whose node is not known.
+    turns_anywhere: Arc<Semaphore>,
     known: Mutex<Known>,
     /// Held while asking the nodes, so that it happens once for all who wait for it.
     asking: tokio::sync::Mutex<()>,
@@ -54,13 +59,21 @@ struct View {
 }
 
 impl Cluster {
-    pub(super) fn new(url: ServiceUrl, layout: Layout, timeout: Duration, moves: Moves) -> Self {
+    pub(super) fn new(
+        url: ServiceUrl,
+        layout: Layout,
+        timeout: Duration,
+        moves: Moves,
+        turns: usize,
+    ) -> Self {
         Self {
             seeds: url.addresses,
             access: url.servers,
             layout,
             timeout,
             moves,
+            turns,
+            turns_anywhere: Arc::new(Semaphore::new(turns)),
             known: Mutex::default(),
             asking: tokio::sync::Mutex::new(()),
             maps: AtomicU64::new(0),
@@ -110,6 +123,14 @@ impl Cluster {
         self.known().doubted = true;
     }
 
+    /// Turns at the primary of a slot.
+    pub(super) fn turns(&self, slot: Slot) -> Arc<Semaphore> {
+        let known = self.known();
+        let owner = known.slots.owner(slot);
+        let node = owner.and_then(|owner| known.primaries.get(owner));
+        node.map_or_else(|| Arc::clone(&self.turns_anywhere), |node| node.turns())
+    }
+
     /// Who answers on the connection to a slot's primary.
     pub(super) fn owner(&self, slot: Slot) -> Option<Address> {
         self.known().slots.owner(slot).cloned()
@@ -153,6 +174,7 @@ impl Cluster {
             self.layout.clone(),
             self.timeout,
             self.moves.clone(),
+            self.turns,
         );
         let node = Arc::new(node);
         known.primaries.insert(address.clone(), Arc::clone(&node));

@@ -8,7 +8,7 @@ use std::{
 };
 
 use redis::{AsyncConnectionConfig, Client, RedisResult, aio::MultiplexedConnection};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::{
     error::translate, fitness, layout::Layout, link::Link, sentinel::Sentinels,
@@ -41,6 +41,8 @@ pub(super) struct Connection {
     /// Held while connecting, so that it happens once for all who wait for it.
     connecting: tokio::sync::Mutex<Option<Error>>,
     attempts: AtomicU64,
+    /// What may be under way at once of what is sent in turn.
+    turns: Arc<Semaphore>,
 }
 
 /// Tells that a shard may be on another server than before.
@@ -52,8 +54,14 @@ pub(super) struct Moves(watch::Sender<()>);
 pub(super) struct Current(Mutex<Option<Link>>);
 
 impl Connection {
-    /// Connects when somebody asks for a link.
-    pub(super) fn new(peer: Peer, layout: Layout, timeout: Duration, moves: Moves) -> Self {
+    /// Connects when somebody asks for a link. So much may be sent in turn at once.
+    pub(super) fn new(
+        peer: Peer,
+        layout: Layout,
+        timeout: Duration,
+        moves: Moves,
+        turns: usize,
+    ) -> Self {
         Self {
             peer,
             layout,
@@ -62,7 +70,13 @@ impl Connection {
             current: Arc::default(),
             connecting: tokio::sync::Mutex::new(None),
             attempts: AtomicU64::new(0),
+            turns: Arc::new(Semaphore::new(turns)),
         }
+    }
+
+    /// Turns at this server.
+    pub(super) fn turns(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.turns)
     }
 
     /// The present connection, or a new one. If it fails, nothing of the operation was sent.
@@ -79,7 +93,7 @@ impl Connection {
         if self.attempts.load(Ordering::Acquire) != seen
             && let Some(error) = &*last_failure
         {
-            return Err(error.clone());
+            return Err(error.clone().during(operation));
         }
         let connected = self.connect(operation).await;
         self.attempts.fetch_add(1, Ordering::Release);

@@ -1,6 +1,8 @@
 //! One acquisition's requests, and what their answers mean.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     ENDED_TTL, KIND,
@@ -26,6 +28,10 @@ const OUTAGE_PATIENCE_WITHOUT_WAIT: Duration = Duration::from_millis(500);
 /// How much longer than its wait an acquire stays for an answer that is under way: longer than it
 /// takes around the world and back. Without one it could not say that it holds nothing.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// How long one that does not wait stays for its turn at the server: as long as an answer may take
+/// by default.
+const TURN_PATIENCE: Duration = Duration::from_secs(2);
 
 const RETRY_FIRST: Duration = Duration::from_millis(20);
 const RETRY_MAX: Duration = Duration::from_millis(500);
@@ -130,9 +136,13 @@ impl<'a> Looking<'a> {
             biased;
             answer = self.look(line) => answer,
             () = service.clock.sleep_until(deadline + GRACE) => {
-                Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, KIND)
-                    .because("no answer before the wait was over")
-                    .outcome_unknown())
+                let error = Error::new(ErrorKind::Unavailable, Operation::Acquire, KIND)
+                    .because("no answer before the wait was over");
+                // It may have waited for its turn all the time.
+                Err(match self.first_sent {
+                    Some(_) => error.outcome_unknown(),
+                    None => error.not_applied(),
+                })
             }
         }
     }
@@ -141,8 +151,7 @@ impl<'a> Looking<'a> {
     /// server that lost it may have been set up differently by somebody else meanwhile.
     async fn look(&mut self, line: Option<&str>) -> Result<Answer, Error> {
         let mut start = false;
-        // An error would mean that it was closed, which nobody does.
-        let _turn = self.service.asking.acquire().await;
+        let _turn = self.turn().await?;
         loop {
             let asked = self.service.clock.now();
             self.first_sent.get_or_insert(asked);
@@ -153,6 +162,29 @@ impl<'a> Looking<'a> {
                     start = true;
                 }
                 answer => return self.read(answer, asked),
+            }
+        }
+    }
+
+    /// Waits for a turn at the server. Who does not wait for others waits only so long for that.
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, Error> {
+        let turns = self.service.nodes.turns(self.keys.shard);
+        if let Ok(turn) = Arc::clone(&turns).try_acquire_owned() {
+            return Ok(turn);
+        }
+        let clock = &self.service.clock;
+        let patience = match self.request.wait {
+            Wait::Never => clock.now() + TURN_PATIENCE,
+            Wait::Until(_) | Wait::Forever => Moment::NEVER,
+        };
+        tokio::select! {
+            biased;
+            // An error would mean that it was closed, which nobody does.
+            Ok(turn) = turns.acquire_owned() => Ok(turn),
+            () = clock.sleep_until(patience) => {
+                Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, KIND)
+                    .because("too many acquires of this process wait for answers of the server")
+                    .not_applied())
             }
         }
     }
@@ -258,6 +290,6 @@ impl<'a> Looking<'a> {
 }
 
 /// Rounded up: a delay is a promise to others.
-fn millis(time: Duration) -> u64 {
+pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
 }

@@ -4,7 +4,7 @@ use redis::{
     Client, ErrorKind as RedisKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind, Value,
 };
 use tokio::{
-    sync::watch,
+    sync::{Semaphore, watch},
     time::{Instant, sleep},
 };
 
@@ -60,19 +60,26 @@ enum NotRun {
 }
 
 impl Nodes {
-    /// Connects, and agrees with the other clients on the layout of keys.
+    /// Connects, and agrees with the other clients on the layout of keys. At each server, so much
+    /// may be under way at once of what is sent in [turn](Self::turns).
     pub(super) async fn open(
         url: &str,
         options: &RedisOptions,
         layout: Layout,
+        turns: usize,
     ) -> Result<Self, Error> {
-        let nodes = Self::new(url, options, layout)?;
+        let nodes = Self::new(url, options, layout, turns)?;
         nodes.agree(Operation::Connect).await?;
         Ok(nodes)
     }
 
     /// Connects when something is sent, and agrees on the layout then.
-    pub(super) fn new(url: &str, options: &RedisOptions, layout: Layout) -> Result<Self, Error> {
+    pub(super) fn new(
+        url: &str,
+        options: &RedisOptions,
+        layout: Layout,
+        turns: usize,
+    ) -> Result<Self, Error> {
         let url = ServiceUrl::parse(url, options)?;
         let timeout = options.response_timeout;
         let topology = url.topology;
@@ -83,6 +90,7 @@ impl Nodes {
                 layout.clone(),
                 timeout,
                 moves.clone(),
+                turns,
             ))
         };
         let servers = match topology {
@@ -93,9 +101,13 @@ impl Nodes {
                 ))
             }
             Topology::Sentinel => one(Peer::Primary(Box::new(Sentinels::new(url, timeout)))),
-            Topology::Cluster => {
-                Servers::Many(Cluster::new(url, layout.clone(), timeout, moves.clone()))
-            }
+            Topology::Cluster => Servers::Many(Cluster::new(
+                url,
+                layout.clone(),
+                timeout,
+                moves.clone(),
+                turns,
+            )),
             #[cfg(feature = "redlock")]
             Topology::Independent => {
                 let kind = crate::ErrorKind::InvalidInput;
@@ -161,6 +173,15 @@ impl Nodes {
     /// was sent.
     pub(super) async fn link_of(&self, shard: u16, operation: Operation) -> Result<Link, Error> {
         self.link(slot_of(shard), None, operation).await
+    }
+
+    /// Turns at the server that has the shard, as far as is known: who has none there waits, and
+    /// who asks another server does not.
+    pub(super) fn turns(&self, shard: u16) -> Arc<Semaphore> {
+        match &self.0.servers {
+            Servers::One(server) => server.turns(),
+            Servers::Many(cluster) => cluster.turns(slot_of(shard)),
+        }
     }
 
     /// Whether the keys of one script may be of several shards.

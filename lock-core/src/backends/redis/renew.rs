@@ -120,7 +120,7 @@ impl RedisBackend {
         let asked = self.service.clock.now();
         let word = self
             .service
-            .confirm(resource, &digest, sequencer.token(), *ttl)
+            .confirm(&self.renewals, resource, &digest, sequencer.token(), *ttl)
             .await?;
         renewed(request, word, asked)
     }

@@ -23,9 +23,10 @@ pub(super) struct Replicas {
 pub(super) struct Replication {
     nodes: Nodes,
     replicas: Replicas,
-    /// Held while waiting, so that nobody's time runs while another one waits.
-    turn: tokio::sync::Mutex<()>,
 }
+
+/// At each server one waits at a time, so that nobody's time runs while another one waits.
+const TURNS: usize = 1;
 
 impl Replication {
     /// Connects, and finds out whether the server can wait for replicas.
@@ -35,7 +36,7 @@ impl Replication {
         layout: Layout,
         replicas: Replicas,
     ) -> Result<Self, Error> {
-        let nodes = Nodes::open(url, options, layout).await?;
+        let nodes = Nodes::open(url, options, layout, TURNS).await?;
         let link = nodes.link_of(0, Operation::Connect).await?;
         let nobody = Replicas {
             number: 0,
@@ -46,11 +47,7 @@ impl Replication {
                 .because("the server cannot wait for replicas, or the user may not: WAIT is needed")
                 .not_applied()
         })?;
-        Ok(Self {
-            nodes,
-            replicas,
-            turn: tokio::sync::Mutex::new(()),
-        })
+        Ok(Self { nodes, replicas })
     }
 
     /// Returns when the replicas have a grant. If they do not get it in time, or it was lost
@@ -86,10 +83,12 @@ impl Replication {
         request: &AcquireRequest,
         grant: &Grant,
     ) -> Result<(), Error> {
-        let _turn = self.turn.lock().await;
+        let keys = service.keys.of(&request.attempt.resource);
+        let turns = self.nodes.turns(keys.shard);
+        // An error would mean that it was closed, which nobody does.
+        let _turn = turns.acquire().await;
         // After everything that was written with the grant, and on the server that still has it:
         // one that has taken over meanwhile may not.
-        let keys = service.keys.of(&request.attempt.resource);
         let mut rewrite = Call::new(&REWRITE, [keys.lease()]);
         rewrite
             .arg(request.attempt.holder.digest())

@@ -1,7 +1,5 @@
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
-
 use super::{
     KIND,
     answers::{ForcedWord, Inspected, Refusal, ReleasedWord, RenewedWord, parse_cancelled},
@@ -23,14 +21,12 @@ pub(super) struct Service {
     pub(super) keys: Keys,
     pub(super) initial: InitialToken,
     pub(super) clock: Arc<dyn Clock>,
-    /// A turn for each acquire under way, of which there are [`ASKING_MAX`].
-    pub(super) asking: Semaphore,
 }
 
-/// How many acquires are under way at once. More would have to wait in the connection, while the
-/// time that an answer may take runs already: with ten thousand waiters and a server that is busy
-/// for a moment all of them would be late, give the connection up, and ask again. And a release
-/// would stand behind them all.
+/// How many acquires are under way at each server at once. More would have to wait in the
+/// connection, while the time that an answer may take runs already: with ten thousand waiters and a
+/// server that is busy for a moment all of them would be late, give the connection up, and ask
+/// again. And a release would stand behind them all.
 pub(super) const ASKING_MAX: usize = 64;
 
 /// An attempt that was granted something although it does not wait any more.
@@ -68,9 +64,10 @@ impl Service {
         };
     }
 
-    /// Makes a provisional lease full, or renews it.
+    /// Makes a provisional lease full, or renews it, on one of these connections.
     pub(super) async fn confirm(
         &self,
+        nodes: &Nodes,
         resource: &ResourceName,
         digest: &str,
         token: FencingToken,
@@ -83,8 +80,7 @@ impl Service {
             call
         };
         let parse = RenewedWord::parse;
-        let answer = self
-            .nodes
+        let answer = nodes
             .run_with(keys.shard, Operation::Renew, fill_in, parse)
             .await;
         Ok(answer.map_err(|error| error.on(resource))?.1)

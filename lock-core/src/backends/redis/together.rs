@@ -8,6 +8,7 @@ use super::{
     call::Call,
     keys::{Key, Keys},
     link::Link,
+    look::millis,
     scripts::TOGETHER,
     service::refused,
 };
@@ -72,7 +73,7 @@ impl RedisBackend {
                 let (digest, now) = (attempt.holder.digest(), self.service.clock.now());
                 let confirmed = self
                     .service
-                    .confirm(&attempt.resource, &digest, token, *ttl)
+                    .confirm(&self.service.nodes, &attempt.resource, &digest, token, *ttl)
                     .await
                     .map_err(Error::outcome_unknown)?;
                 if confirmed != RenewedWord::Renewed {
@@ -130,7 +131,7 @@ impl RedisBackend {
                 .arg(&one.attempt)
                 .arg(request.ttl.as_millis())
                 .arg(floor(request.floor))
-                .arg(request.lock_delay.as_millis().to_string())
+                .arg(millis(request.lock_delay))
                 .arg(request.metadata.as_ref().map_or("", Metadata::as_str));
         }
         call

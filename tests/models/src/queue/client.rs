@@ -127,8 +127,8 @@ impl Queue {
         }
     }
 
-    /// Whether the caller was told of this grant before its confirm. That is remembered until such a
-    /// lease must have run out: what is then left of it has been confirmed.
+    /// Whether the caller was told of this grant before its confirm. That is remembered until such
+    /// a lease must have run out: what is then left of it has been confirmed.
     fn remembers(&self, state: &State, to: Attempt, token: Token) -> bool {
         let told = match state.phases[to] {
             Phase::Holding { token, .. } | Phase::Releasing(token) => token,

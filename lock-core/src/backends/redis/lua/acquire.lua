@@ -152,6 +152,8 @@ local function acquire()
     if wrong[1] ~= "missing" then leave(holder) end
     return wrong
   end
-  if waits then leave(holder) end
-  return grant()
+  local answer = grant()
+  -- Where a counter starts anew its head asks again, and is the head still.
+  if waits and answer[1] ~= "missing" then leave(holder) end
+  return answer
 end

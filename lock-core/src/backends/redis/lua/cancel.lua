@@ -20,8 +20,8 @@
 --
 -- Idempotent.
 
--- Whether a push found nobody because its attempt had been told before, by an answer: then the lease
--- was confirmed, or ran out and was granted again.
+-- Whether a push found nobody because its attempt had been told before, by an answer: then the
+-- lease was confirmed, or ran out and was granted again.
 local function was_told(holder, token)
   if not lease or lease.holder ~= holder or lease.left <= 0 then return false end
   return lease.state == "f" or lease.token ~= token

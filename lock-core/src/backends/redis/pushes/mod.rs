@@ -4,8 +4,8 @@
 //! A client has one channel per shard, subscribed to when somebody first waits there and kept for
 //! as long as the backend lives. A push names its attempt. One for an attempt that waits no longer
 //! is sent back, so that the line goes on at once. That does nothing if the attempt was told of the
-//! grant all the same, by the answer to a poll that overtook the push: either the lease is confirmed
-//! by then, which the server sees, or it is one that [`Waiting`] remembers.
+//! grant all the same, by the answer to a poll that overtook the push: either the lease is
+//! confirmed by then, which the server sees, or it is one that [`Waiting`] remembers.
 
 mod listener;
 mod message;
