@@ -163,7 +163,8 @@ impl<'a> Acquire<'a> {
 
     /// For how long nobody else is granted the resource after the lease has *run out*. Defaults to
     /// not at all, and is at most 24 h. A release, a drop, or a release by force while the lease
-    /// lives, leaves none. One that has begun cannot be ended: choose it no longer than what it is for.
+    /// lives, leaves none. One that has begun cannot be ended: choose it no longer than what it is
+    /// for.
     ///
     /// For effects that no store can check, such as a call to a third party: time for what a paused
     /// holder had under way to arrive. The holder itself gains nothing, it has lost its lease.
