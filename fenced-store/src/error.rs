@@ -117,7 +117,10 @@ pub enum FenceError {
     LeaseLost(#[from] Lost),
     /// A lock, the database file or a pooled connection did not become free in time, or the pool
     /// has too many connections that were left inside a transaction. Retryable.
-    #[error("the store is busy, try again")]
+    ///
+    /// With `sqlx::Error::PoolTimedOut` the database may as well be down: the pool goes on trying to
+    /// connect for the whole of its `acquire_timeout`, by default 30 s, and says no more than that.
+    #[error("{}", why_busy(source))]
     Busy {
         /// What the database said.
         source: sqlx::Error,
@@ -148,8 +151,8 @@ pub enum FenceError {
     ///
     /// Writes made after the transaction had ended may have been stored, unfenced.
     #[error(
-        "the transaction had ended before its commit, writes after its end may be stored unfenced: \
-         handle the error of its failed statement and leave its end to commit and rollback"
+        "the transaction was no longer open at its commit: the error of a statement was ignored, or \
+         it was ended by hand; what was written after that may be stored unfenced"
     )]
     Aborted,
     /// A statement wrote to a protected table outside any fenced transaction: a bug in the program.
@@ -192,6 +195,15 @@ pub enum FenceError {
         /// What the database said.
         source: sqlx::Error,
     },
+}
+
+const fn why_busy(source: &sqlx::Error) -> &'static str {
+    match source {
+        sqlx::Error::PoolTimedOut => {
+            "no connection to the database in time: it is down or out of reach, or the pool is used up"
+        }
+        _ => "the store is busy, try again",
+    }
 }
 
 impl FenceError {
@@ -320,5 +332,22 @@ impl FenceError {
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self, Self::Busy { .. } | Self::Serialization { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_is_down_is_not_called_busy() {
+        let error = FenceError::from(sqlx::Error::PoolTimedOut);
+        assert!(error.is_retryable());
+        assert!(
+            error
+                .to_string()
+                .starts_with("no connection to the database"),
+            "{error}"
+        );
     }
 }
