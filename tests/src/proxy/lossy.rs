@@ -1,7 +1,7 @@
 //! A proxy that skips single requests of scripts, so that a node misses them, or answers them with
-//! an error although they were run. The connection lives on.
+//! an error although they were run, or lets them come in late. The connection lives on.
 
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -29,7 +29,12 @@ pub struct Losses {
     pub requests: f64,
     /// They are run, and their answers are lost.
     pub answers: f64,
+    /// They come in up to 8 ms late, and what was sent behind them later still.
+    pub late: f64,
 }
+
+/// By how much a request is late at most.
+const LATE_MAX: Duration = Duration::from_millis(8);
 
 /// What a request that was lost is answered: nothing that says whether it was run.
 const LOST: &[u8] = b"-BUSY lost\r\n";
@@ -76,6 +81,9 @@ async fn carry(mut client: TcpStream, target: SocketAddr, losses: Losses) -> io:
         if dice < losses.requests {
             client.write_all(LOST).await?;
             continue;
+        }
+        if is_script && rand::random_bool(losses.late) {
+            tokio::time::sleep(LATE_MAX.mul_f64(rand::random())).await;
         }
         server.write_all(&request).await?;
         let answer = next(&mut answers, &mut server).await?;

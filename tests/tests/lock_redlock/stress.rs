@@ -1,4 +1,5 @@
-//! Eight clients, nodes that miss a quarter of all requests, leases that vanish all the time.
+//! Eight clients, nodes that miss a quarter of all requests and get a third of the others late,
+//! leases that vanish all the time. A raise that looks at nothing is noticed here.
 
 use std::{
     sync::{
@@ -27,6 +28,7 @@ const GRANTS: usize = 400;
 const LOSSES: Losses = Losses {
     requests: 0.2,
     answers: 0.05,
+    late: 0.3,
 };
 
 /// Deletes leases of random nodes until it is told to stop, as clocks that jump would; now and then
