@@ -9,6 +9,7 @@
 pub mod checking;
 pub mod cohort;
 pub mod handover;
+pub mod line;
 pub mod queue;
 pub mod redlock;
 mod set;

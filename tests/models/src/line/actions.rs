@@ -1,0 +1,205 @@
+use super::{ACQUISITION_OF, Attempt, Broken, FIRST_RIVAL, Flaw, Line, Place, State, Token, WISH};
+use crate::set::Set;
+
+/// One step of an attempt, a lease or an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Action {
+    /// An attempt asks for a place, or finds the one of its acquisition.
+    Enter(usize),
+    /// It looks who is before it.
+    Look(usize),
+    /// It gives its place back for one with a greater token.
+    Leave(usize),
+    /// The same, without hearing of it.
+    LeaveUnheard(usize),
+    /// Its request is sent again.
+    Again(usize),
+    /// An attempt that was told of a lease ends it.
+    Release(usize),
+    /// A lease runs out.
+    Expire(usize),
+    /// An operator does the next thing.
+    Operate,
+    /// The operator was killed, and another one does what comes next.
+    Skip,
+}
+
+impl Line {
+    pub(super) fn possible(&self, state: &State, actions: &mut Vec<Action>) {
+        for (index, attempt) in state.attempts.iter().enumerate() {
+            match attempt {
+                Attempt::Out if may_enter(state, index) => actions.push(Action::Enter(index)),
+                Attempt::InLine { .. } => actions.push(Action::Look(index)),
+                Attempt::Leaving { .. } => {
+                    actions.push(Action::Leave(index));
+                    if index == 0 && !state.lost {
+                        actions.push(Action::LeaveUnheard(index));
+                    }
+                }
+                Attempt::Told { .. } => actions.push(Action::Release(index)),
+                Attempt::Out | Attempt::Retired | Attempt::Ended => {}
+            }
+            let is_asked = matches!(attempt, Attempt::InLine { .. } | Attempt::Told { .. });
+            if index == 0 && is_asked && !state.again {
+                actions.push(Action::Again(index));
+            }
+        }
+        if !state.expired {
+            let places = state.places.iter().enumerate();
+            let present = places.filter(|(_, place)| place.is_some());
+            actions.extend(present.map(|(acquisition, _)| Action::Expire(acquisition)));
+        }
+        self.possible_for_operator(state, actions);
+    }
+
+    pub(super) fn take(&self, state: &mut State, action: Action) {
+        match action {
+            Action::Enter(index) => self.enter(state, index),
+            Action::Look(index) => self.look(state, index),
+            Action::Leave(index) => {
+                leave(state, index);
+                state.attempts[index] = self.gone(state, index);
+            }
+            Action::LeaveUnheard(index) => {
+                state.lost = true;
+                leave(state, index);
+            }
+            Action::Again(index) => {
+                state.again = true;
+                state.attempts[index] = Attempt::Out;
+            }
+            Action::Release(index) => {
+                let of = ACQUISITION_OF[index];
+                let present = state.places[of].map(|place| Attempt::Told {
+                    token: place.token(),
+                });
+                if present == Some(state.attempts[index]) {
+                    state.places[of] = None;
+                }
+                state.attempts[index] = Attempt::Ended;
+                state.ended[of] = true;
+            }
+            Action::Expire(acquisition) => {
+                state.expired = true;
+                state.places[acquisition] = None;
+                state.ended[acquisition] = true;
+            }
+            Action::Operate => self.operate(state),
+            Action::Skip => self.skip(state),
+        }
+    }
+
+    fn enter(&self, state: &mut State, index: usize) {
+        let of = ACQUISITION_OF[index];
+        if let Some(place) = &mut state.places[of] {
+            place.attempts.insert(index);
+            state.attempts[index] = Attempt::InLine {
+                created: place.created,
+                found: true,
+            };
+        } else if state.ended[of] {
+            state.attempts[index] = Attempt::Ended;
+        } else if state.retired {
+            state.attempts[index] = Attempt::Retired;
+        } else {
+            let wish = if index == 0 { WISH } else { 0 };
+            state.revision += 1;
+            let place = Place {
+                created: state.revision,
+                floor: state.floor,
+                least: wish,
+                attempts: Set::of(index),
+                wish,
+            };
+            state.places[of] = Some(place);
+            state.attempts[index] = Attempt::InLine {
+                created: place.created,
+                found: false,
+            };
+            // Who is the first needs no other look.
+            if state.first() == Some(place) {
+                self.look(state, index);
+            }
+        }
+    }
+
+    fn look(&self, state: &mut State, index: usize) {
+        let Attempt::InLine { created, found } = state.attempts[index] else {
+            return;
+        };
+        let own = state.places[ACQUISITION_OF[index]];
+        let Some(place) = own.filter(|place| place.created == created) else {
+            state.attempts[index] = self.gone(state, index);
+            return;
+        };
+        if state.first() != Some(place) {
+            return;
+        }
+        let told = place.token() >= place.least
+            || self.has(Flaw::WhatIsFoundWasTold) && found
+            || self.has(Flaw::OthersKeepThePlace) && place.attempts.len() > 1;
+        if told {
+            tell(state, index, place);
+        } else {
+            state.attempts[index] = Attempt::Leaving { created };
+        }
+    }
+
+    /// What becomes of an attempt whose place is gone.
+    fn gone(&self, _: &State, _: usize) -> Attempt {
+        if self.has(Flaw::WhatIsGoneHasEnded) {
+            Attempt::Ended
+        } else {
+            Attempt::Out
+        }
+    }
+}
+
+/// Rivals are alike: they come in the order of their numbers.
+fn may_enter(state: &State, index: usize) -> bool {
+    let has_come = |before: usize| state.attempts[before] != Attempt::Out;
+    index <= FIRST_RIVAL || has_come(index - 1)
+}
+
+fn tell(state: &mut State, index: usize, place: Place) {
+    let (of, token) = (ACQUISITION_OF[index], place.token());
+    state.attempts[index] = Attempt::Told { token };
+    if token < place.wish {
+        state.broken = Some(Broken::OwnFloor);
+    }
+    if state.told_of[of] == Some(place.created) {
+        return;
+    }
+    if token <= state.greatest {
+        state.broken = Some(Broken::Order);
+    }
+    if let Some((floor, holder)) = state.promised
+        && token < floor
+        && holder != Some(place.created)
+    {
+        state.broken = Some(Broken::Floor);
+    }
+    state.told_of[of] = Some(place.created);
+    state.greatest = token;
+}
+
+/// Deletes the place if it is the same, and raises the floor in the same step.
+fn leave(state: &mut State, index: usize) {
+    let Attempt::Leaving { created } = state.attempts[index] else {
+        return;
+    };
+    let of = ACQUISITION_OF[index];
+    let Some(place) = state.places[of].filter(|place| place.created == created) else {
+        return;
+    };
+    if state.told_of[of] == Some(created) {
+        state.broken = Some(Broken::Kept);
+    }
+    state.places[of] = None;
+    state.left_for_more = true;
+    if !state.retired {
+        let enough: Token = place.least.saturating_sub(state.revision);
+        state.floor = std::cmp::max(state.floor, enough);
+    }
+}

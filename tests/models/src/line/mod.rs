@@ -1,0 +1,215 @@
+//! A line of places in a store of keys that revises them one by one, as etcd is: the oldest place
+//! holds the resource. Its token is known from the beginning, so what becomes of those whose token
+//! is too small by the time it is their turn?
+//!
+//! A place says from which token on it is good enough. Who is first with a lesser one is told of
+//! nothing and gives it back for another one, at the end of the line. An operator takes the service
+//! out of service, and puts it into service above a floor; each time whoever waits is bound to
+//! that.
+//!
+//! Each transaction is a step. A request may be sent again at any time, also while the first is
+//! under way elsewhere; the answer to a transaction may be lost; a lease may run out; an operator
+//! may be killed, and another one goes on with the next step.
+
+mod actions;
+mod operator;
+
+use stateright::{Model, Property};
+
+pub use self::actions::Action;
+use crate::set::Set;
+
+/// Of which acquisition each attempt is. The first attempt asks for a floor of its own.
+const ACQUISITION_OF: [usize; 4] = [0, 0, 1, 2];
+const ACQUISITIONS: usize = 3;
+/// The first attempt of somebody else. It and those after it are alike.
+const FIRST_RIVAL: usize = 2;
+const ATTEMPTS: usize = ACQUISITION_OF.len();
+/// The token that the first attempt asks for at least.
+const WISH: Token = 4;
+/// How far above the last token the floor of an operator is.
+const LIFT: Token = 3;
+
+type Token = u8;
+
+/// One rule left out. Each of them must be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Flaw {
+    /// Whoever waits when the service is retired or lifted is left alone.
+    NobodyIsBound,
+    /// A place is bound whether or not somebody is before it.
+    TheFirstIsBoundToo,
+    /// The line is looked at once: who could not be bound then is left alone.
+    BoundByOneLook,
+    /// Those in line are bound before the floor is raised.
+    BoundBeforeTheFloor,
+    /// A request that finds a place takes it for one that was told.
+    WhatIsFoundWasTold,
+    /// A place that several attempts rely on is not given back.
+    OthersKeepThePlace,
+    /// A place that is gone has ended, for whoever waited for it.
+    WhatIsGoneHasEnded,
+}
+
+/// The model: what an operator does, and which rule is left out.
+#[derive(Clone, Debug)]
+pub struct Line {
+    retires: bool,
+    flaw: Option<Flaw>,
+}
+
+/// Everything there is at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct State {
+    revision: Token,
+    floor: Token,
+    retired: bool,
+    places: [Option<Place>; ACQUISITIONS],
+    /// Released, or its lease ran out.
+    ended: [bool; ACQUISITIONS],
+    attempts: [Attempt; ATTEMPTS],
+    operator: operator::Operator,
+    again: bool,
+    expired: bool,
+    lost: bool,
+    /// What nobody knows but us: of which place each acquisition was told, and the greatest token.
+    told_of: [Option<Token>; ACQUISITIONS],
+    greatest: Token,
+    /// When the operator was done: what he promised, and who held the resource.
+    promised: Option<(Token, Option<Token>)>,
+    broken: Option<Broken>,
+    left_for_more: bool,
+}
+
+/// A place in line, by the revision that made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    created: Token,
+    floor: Token,
+    least: Token,
+    attempts: Set,
+    /// What the attempt asked for that made it.
+    wish: Token,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Attempt {
+    /// It asks for a place next.
+    #[default]
+    Out,
+    /// It relies on the place of that revision, and has found it if another one has made it.
+    InLine {
+        created: Token,
+        found: bool,
+    },
+    /// It gives that place back next.
+    Leaving {
+        created: Token,
+    },
+    Told {
+        token: Token,
+    },
+    Retired,
+    Ended,
+}
+
+/// A promise that was not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Broken {
+    Order,
+    OwnFloor,
+    Kept,
+    Floor,
+}
+
+impl Place {
+    const fn token(self) -> Token {
+        self.floor + self.created
+    }
+}
+
+impl State {
+    /// The oldest place.
+    fn first(&self) -> Option<Place> {
+        let places = self.places.iter().flatten().copied();
+        places.min_by_key(|place| place.created)
+    }
+}
+
+impl Line {
+    /// The service is retired, and reinstated.
+    #[must_use]
+    pub const fn retired() -> Self {
+        Self {
+            retires: true,
+            flaw: None,
+        }
+    }
+
+    /// The service is lifted as it is.
+    #[must_use]
+    pub const fn lifted() -> Self {
+        Self {
+            retires: false,
+            flaw: None,
+        }
+    }
+
+    /// With one rule left out.
+    #[must_use]
+    pub const fn with(mut self, flaw: Flaw) -> Self {
+        self.flaw = Some(flaw);
+        self
+    }
+
+    fn has(&self, flaw: Flaw) -> bool {
+        self.flaw == Some(flaw)
+    }
+}
+
+impl Model for Line {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State {
+            operator: self.first_step(),
+            ..State::default()
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        self.possible(state, actions);
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut state = last.clone();
+        self.take(&mut state, action);
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("order", |_, state: &State| {
+                state.broken != Some(Broken::Order)
+            }),
+            Property::always("its own floor", |_, state: &State| {
+                state.broken != Some(Broken::OwnFloor)
+            }),
+            Property::always("what was told is kept", |_, state: &State| {
+                state.broken != Some(Broken::Kept)
+            }),
+            Property::always("above the floor", |_, state: &State| {
+                state.broken != Some(Broken::Floor)
+            }),
+            Property::always("no refusal for nothing", |_, state: &State| {
+                let mut attempts = state.attempts.iter().zip(ACQUISITION_OF);
+                attempts.all(|(attempt, of)| *attempt != Attempt::Ended || state.ended[of])
+            }),
+            Property::sometimes("a waiter goes above the floor", |_, state: &State| {
+                state.promised.is_some() && state.left_for_more
+            }),
+        ]
+    }
+}
