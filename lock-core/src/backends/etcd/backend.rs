@@ -9,7 +9,8 @@ use crate::{
     Released, RenewRequest, Renewed, ResourceName, Sequencer, Standing, Waking,
 };
 
-/// A lock service on etcd. Dropping it closes its connections.
+/// A lock service on etcd. Dropping it closes its connections as soon as the leases that it has
+/// ended of late are given back, or that has failed.
 #[derive(Debug)]
 pub struct EtcdBackend {
     service: Service,

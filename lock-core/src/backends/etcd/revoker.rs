@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
-use futures_util::StreamExt;
-use tokio::{sync::mpsc, task::JoinHandle};
+use futures_util::future::join_all;
+use tokio::sync::mpsc;
 use tracing::debug;
 
 use super::{
@@ -9,41 +9,34 @@ use super::{
     wire::{Done, LeaseId, method},
 };
 
-/// Gives leases back whose keys are gone, after whoever ended them has gone on.
+/// Gives leases back whose keys are gone, some time after whoever ended them has gone on.
 ///
-/// Nothing depends on it: such a lease keeps nobody out, and ends by itself.
+/// Nothing depends on it: such a lease keeps nobody out, and ends by itself. But each is a change
+/// that etcd writes to its disk, and what is asked meanwhile has to wait for that: whoever is next
+/// in line, above all. So they are given back together, a little later.
+///
+/// When it is dropped it gives back what is left, and ends.
 #[derive(Debug)]
 pub(super) struct Revoker {
     leases: mpsc::UnboundedSender<i64>,
-    task: JoinHandle<()>,
 }
 
-/// How many are given back at the same time.
-const AT_ONCE: usize = 16;
+/// How long they are collected.
+const DELAY: Duration = Duration::from_secs(1);
+/// How many are given back at the same time. As soon as there are as many, nothing is waited for.
+const AT_ONCE: usize = 64;
 /// For how long it is tried.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Revoker {
     pub(super) fn start(client: Arc<Client>) -> Self {
-        let (leases, mut queue) = mpsc::unbounded_channel();
-        let queue = futures_util::stream::poll_fn(move |cx| queue.poll_recv(cx));
-        let work = queue.for_each_concurrent(AT_ONCE, move |id| {
-            let client = Arc::clone(&client);
-            async move {
-                let (request, until) = (LeaseId { id }, client.clock.now() + PATIENCE);
-                match client.call(method::REVOKE, &request, until).await {
-                    Ok(Done {}) => {}
-                    Err(failure) if failure.no_lease() => {}
-                    Err(failure) => debug!(?failure, "etcd: the lease ends by itself"),
-                }
-            }
-        });
+        let (leases, queue) = mpsc::unbounded_channel();
         #[expect(
             clippy::disallowed_methods,
-            reason = "aborted when this value is dropped"
+            reason = "it ends soon after this value is dropped"
         )]
-        let task = tokio::spawn(work);
-        Self { leases, task }
+        tokio::spawn(work(client, queue));
+        Self { leases }
     }
 
     /// Has a lease given back soon.
@@ -54,8 +47,35 @@ impl Revoker {
     }
 }
 
-impl Drop for Revoker {
-    fn drop(&mut self) {
-        self.task.abort();
+async fn work(client: Arc<Client>, mut queue: mpsc::UnboundedReceiver<i64>) {
+    let mut together = Vec::with_capacity(AT_ONCE);
+    while let Some(first) = queue.recv().await {
+        together.push(first);
+        let until = client.clock.now() + DELAY;
+        tokio::select! {
+            biased;
+            () = fill(&mut together, &mut queue) => {}
+            () = client.clock.sleep_until(until) => {}
+        }
+        join_all(together.drain(..).map(|lease| revoke(&client, lease))).await;
+    }
+}
+
+/// Completes when there are enough, or there will be no more.
+async fn fill(together: &mut Vec<i64>, queue: &mut mpsc::UnboundedReceiver<i64>) {
+    while together.len() < AT_ONCE {
+        let room = AT_ONCE - together.len();
+        if queue.recv_many(together, room).await == 0 {
+            return;
+        }
+    }
+}
+
+async fn revoke(client: &Client, id: i64) {
+    let until = client.clock.now() + PATIENCE;
+    match client.call(method::REVOKE, &LeaseId { id }, until).await {
+        Ok(Done {}) => {}
+        Err(failure) if failure.no_lease() => {}
+        Err(failure) => debug!(?failure, "etcd: the lease ends by itself"),
     }
 }
