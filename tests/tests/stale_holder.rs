@@ -5,7 +5,7 @@
 
 use e2e::{
     process::Process,
-    servers::{PostgresDatabase, postgres_database, redis, zookeeper},
+    servers::{PostgresDatabase, etcd, postgres_database, redis, zookeeper},
 };
 use fenced_store::{PgFencedStore, SqliteFencedStore};
 use serde::Deserialize;
@@ -175,6 +175,13 @@ async fn stale_holder_cannot_write_to_sqlite() {
 #[tokio::test]
 async fn stale_holder_by_zookeeper_cannot_write() {
     let lock = &zookeeper().await.url();
+    unfenced_write_of_a_stale_holder_loses_an_update(&Bank::in_sqlite().await, lock).await;
+    stale_holder_cannot_write(&Bank::in_sqlite().await, lock).await;
+}
+
+#[tokio::test]
+async fn stale_holder_by_etcd_cannot_write() {
+    let lock = &etcd().await.url();
     unfenced_write_of_a_stale_holder_loses_an_update(&Bank::in_sqlite().await, lock).await;
     stale_holder_cannot_write(&Bank::in_sqlite().await, lock).await;
 }

@@ -33,6 +33,10 @@ pub async fn holds_are_given_back_one_by_one(harness: &impl Harness) {
     let third = another(&first);
     let anew = grant(&*backend, &third).await;
     assert!(anew.token > lease.token(), "a new lease has a new token");
+    let fourth = another(&first);
+    for same in [&third, &fourth, &third] {
+        assert_eq!(grant(&*backend, same).await.token, anew.token, "a replay");
+    }
     // What is late belongs to the lease before, and leaves this one alone.
     for late in [&first, &second] {
         assert_eq!(give_back(&*backend, &lease, late).await, Released::Released);
@@ -40,10 +44,9 @@ pub async fn holds_are_given_back_one_by_one(harness: &impl Harness) {
     }
     assert_eq!(renew(&*backend, &lease, LONG).await, Renewed::NotHolder);
     let anew = sequencer(&third, anew);
-    assert_eq!(
-        give_back(&*backend, &anew, &third).await,
-        Released::Released
-    );
+    for hold in [&third, &fourth] {
+        assert_eq!(give_back(&*backend, &anew, hold).await, Released::Released);
+    }
     assert!(
         !is_held(&*backend, &resource).await,
         "a late request holds it"

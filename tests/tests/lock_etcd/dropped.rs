@@ -3,11 +3,11 @@
 
 use std::{future::IntoFuture, pin::pin, task::Poll, time::Duration};
 
-use e2e::servers::{etcd, until};
-use lock_core::{LockManager, Ttl};
+use e2e::servers::{Etcd, etcd, until};
+use lock_core::{LockBackend, LockManager, Released, RenewRequest, Renewed, Ttl, etcd::ENDED_TTL};
 use tokio::time::timeout;
 
-use crate::world::{PATIENCE, keys, manager, prefix};
+use crate::world::{PATIENCE, backend, keys, manager, prefix};
 
 const TTL: Ttl = Ttl::secs(600);
 
@@ -65,18 +65,69 @@ async fn an_acquire_dropped_at_any_await_leaves_no_place_in_etcd() {
     }
 }
 
+/// The lease that the only place in line hangs on.
+async fn lease_in_line(server: &Etcd, prefix: &str) -> String {
+    let place = keys(server, &format!("{prefix}/lock/")).await.remove(0);
+    place.rsplit('/').next().unwrap().to_owned()
+}
+
+async fn until_given_back(server: &Etcd, lease: &str) {
+    until("the lease is given back", || async {
+        let left = server.ctl(&["lease", "timetolive", lease]).await;
+        left.contains("already expired")
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn leases_of_what_has_ended_are_given_back() {
     let (server, prefix) = (etcd().await, prefix());
     let locks = manager(&server.url(), &prefix).await;
     let guard = locks.acquire("r").ttl(TTL).await.unwrap();
-    let place = keys(server, &format!("{prefix}/lock/")).await.remove(0);
-    let lease = place.rsplit('/').next().unwrap().to_owned();
-    let time_left = async || server.ctl(&["lease", "timetolive", &lease]).await;
-    assert!(time_left().await.contains("remaining"), "it is there");
+    let lease = lease_in_line(server, &prefix).await;
+    let left = server.ctl(&["lease", "timetolive", &lease]).await;
+    assert!(left.contains("remaining"), "it is there: {left}");
     guard.release().await.unwrap();
-    until("the lease is given back", || async {
-        time_left().await.contains("already expired")
-    })
-    .await;
+    until_given_back(server, &lease).await;
+}
+
+/// They are collected for a while: what is left of them when nobody needs the connection any more
+/// is given back, too.
+#[tokio::test]
+async fn leases_are_given_back_by_a_client_that_was_dropped() {
+    let (server, prefix) = (etcd().await, prefix());
+    let locks = manager(&server.url(), &prefix).await;
+    let guard = locks.acquire("r").ttl(TTL).await.unwrap();
+    let lease = lease_in_line(server, &prefix).await;
+    guard.release().await.unwrap();
+    drop(locks);
+    until_given_back(server, &lease).await;
+}
+
+/// What is remembered outlasts the lease, however short the ttl is of whoever renews it.
+#[tokio::test]
+async fn a_short_renewal_by_another_process_leaves_the_memory_as_long_as_the_lease() {
+    let (server, prefix) = (etcd().await, prefix());
+    let locks = manager(&server.url(), &prefix).await;
+    let lease = locks.acquire("r").ttl(TTL).detached().await.unwrap();
+    let lease = lease.granted().unwrap().sequencer;
+    let other = backend(&server.url(), &prefix).await;
+    let ttl = Ttl::secs(1);
+    let renewal = RenewRequest {
+        sequencer: lease.clone(),
+        ttl,
+    };
+    let renewed = other.renew(&[renewal]).await.remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Renewed(_))), "{renewed:?}");
+    let mark = format!("{prefix}/mark/");
+    let mark = server.ctl(&["get", "--prefix", "-w=json", &mark]).await;
+    let mark: serde_json::Value = serde_json::from_str(&mark).unwrap();
+    let hangs_on = format!("{:x}", mark["kvs"][0]["lease"].as_i64().unwrap());
+    let left = server
+        .ctl(&["lease", "timetolive", "-w=json", &hangs_on])
+        .await;
+    let left: serde_json::Value = serde_json::from_str(&left).unwrap();
+    let left = Duration::from_secs(left["ttl"].as_u64().unwrap());
+    assert!(left > TTL.get() + ENDED_TTL, "{left:?}");
+    assert_eq!(other.release(&lease).await.unwrap(), Released::Released);
 }

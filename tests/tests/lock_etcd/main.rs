@@ -7,9 +7,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod access;
+mod again;
 mod dropped;
 mod etcdctl;
 mod floors;
 mod outages;
 mod paused;
+mod retired;
 mod world;

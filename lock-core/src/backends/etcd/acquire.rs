@@ -1,19 +1,16 @@
 use std::time::Duration;
 
-use prost::Message;
-
 use super::{
     KIND,
-    floor::Floor,
+    entry::Entered,
     keys::Names,
-    record::{Kept, Mark, Place, State, token},
-    service::{Found, Granted, Service, TRIES, crowded},
+    record::{Kept, Mark, token},
+    service::{Service, TRIES, crowded},
     waiting::Turn,
-    wire::{Compare, Op, RangeRequest, TxnRequest, TxnResponse},
 };
 use crate::{
     AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, InitialToken, Lease, Moment,
-    Operation, Upkeep, Wait,
+    Operation,
 };
 
 /// A request to acquire, while it is under way.
@@ -22,10 +19,10 @@ pub(super) struct Acquisition<'a> {
     pub(super) request: &'a AcquireRequest,
     pub(super) names: Names,
     /// What is remembered of it, as far as we have heard.
-    mark: Option<Kept<Mark>>,
+    pub(super) mark: Option<Kept<Mark>>,
     pub(super) round: u32,
-    /// Since when its lease lives at least, and its length. `None`: we do not know.
-    pub(super) kept: Option<(Moment, Duration)>,
+    /// How long its lease lives. `None`: we do not know.
+    pub(super) kept: Option<Life>,
     /// The lease that its mark hangs on.
     pub(super) memory: i64,
 }
@@ -35,27 +32,52 @@ pub(super) struct Acquisition<'a> {
 pub(super) struct InLine {
     pub(super) key: Vec<u8>,
     pub(super) created: i64,
-    floor: u64,
-    /// Whether an earlier attempt has made it.
-    replayed: bool,
-    /// How many are before it, and the last of them, at a revision; `None`: to be looked up.
+    pub(super) floor: u64,
+    /// Who is before it; `None`: to be looked up.
     pub(super) ahead: Option<Ahead>,
 }
 
-/// Who is before a place.
+/// Who is before a place, and what became of the place.
 #[derive(Debug)]
 pub(super) struct Ahead {
+    /// How many are before it, and the last of them.
     pub(super) number: i64,
     pub(super) last: Option<Vec<u8>>,
+    /// [`Place::least`](super::record::Place).
+    pub(super) least: u64,
+    /// When the look began, what the cluster's revision was, and its term.
+    pub(super) asked: Moment,
     pub(super) revision: i64,
+    pub(super) term: u64,
 }
 
-enum Entered {
-    InLine(InLine),
-    /// Somebody holds it, and this one does not wait.
-    Held,
-    /// Something was not as we thought. Now we know better.
-    Again,
+/// How long a lease lives at least.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Life {
+    pub(super) since: Moment,
+    pub(super) ttl: Duration,
+    /// The term of the leader who has said so all by himself. What a majority has agreed on, as to
+    /// the grant of a lease, has none.
+    pub(super) said_in: Option<u64>,
+}
+
+impl Life {
+    /// The same as that look at the place has proven it. Nothing, if whoever has said so did
+    /// perhaps not lead any more at the time of the look.
+    pub(super) fn proven_by(self, seen: &Ahead) -> Option<Self> {
+        let led = self.said_in.is_none_or(|term| term == seen.term);
+        led.then(|| Self {
+            since: std::cmp::min(self.since, seen.asked),
+            ..self
+        })
+    }
+}
+
+/// What became of a place.
+pub(super) enum Stood {
+    Answer(Attempt<Grant>),
+    /// It is not there any more. What that means is found out by asking for another one.
+    Gone,
 }
 
 impl Service {
@@ -113,266 +135,46 @@ impl Acquisition<'_> {
                 Entered::Held => return self.held().await,
                 Entered::Again => continue,
             };
-            match self.stand(&place).await {
-                Ok(Some(answer)) => return Ok(answer),
-                Ok(None) => {}
+            match self.stand(place).await {
+                Ok(Stood::Answer(answer)) => return Ok(answer),
+                Ok(Stood::Gone) => {}
                 Err(error) => return Err(with_place(error)),
             }
         }
         Err(crowded(Operation::Acquire, &self.request.attempt.resource))
     }
 
-    /// Waits in line until there is an answer. `None` if the place was given back for another one.
-    async fn stand(&mut self, place: &InLine) -> Result<Option<Attempt<Grant>>, Error> {
-        if self.is_one_too_many(place) {
+    /// Waits in line until there is an answer, or the place is gone.
+    async fn stand(&mut self, mut place: InLine) -> Result<Stood, Error> {
+        if self.is_one_too_many(&place) {
             self.service.cancel(&self.request.attempt).await?;
             return Err(self.error(ErrorKind::QueueFull));
         }
-        let waited = match self.wait(place).await? {
-            Turn::Ours { waited } => waited,
+        let (seen, waited) = match self.wait(&mut place).await? {
+            Turn::Ours { seen, waited } => (seen, waited),
+            Turn::Gone => return Ok(Stood::Gone),
             Turn::Over => {
                 self.service.cancel(&self.request.attempt).await?;
-                return self.held().await.map(Some);
+                return self.held().await.map(Stood::Answer);
             }
         };
         let Some(token) = token(place.floor, place.created) else {
             self.service.cancel(&self.request.attempt).await?;
             return Err(self.error(ErrorKind::TokensExhausted));
         };
-        let enough = self.request.floor.is_none_or(|floor| floor <= token);
-        if enough || place.replayed || !self.leave_for_more(place).await? {
-            return self.granted(token, waited).await.map(Some);
+        if token.get() < seen.least {
+            self.leave_for_more(&place, &seen).await?;
+            return Ok(Stood::Gone);
         }
-        Ok(None)
-    }
-
-    /// Takes a place in line, or finds the one that it has.
-    async fn enter(&mut self) -> Result<Entered, Error> {
-        let floor = self.service.known_floor().await?;
-        let (ttl, lease) = (self.request.ttl.get(), self.names.lease(self.round));
-        if self.kept.is_none() {
-            let granted = self.service.grant(lease, ttl).await;
-            if let Granted::New { asked, ttl } = granted.map_err(|failure| self.failed(failure))? {
-                self.kept = Some((asked, ttl));
-            }
-        }
-        let memory = self.service.memory(ttl).await;
-        self.memory = memory.map_err(|failure| self.failed(failure))?;
-        let txn = self.entry(floor, lease);
-        let answer = match self.service.txn(&txn).await {
-            Ok(answer) => answer,
-            Err(failure) if failure.no_lease() => {
-                self.kept = None;
-                self.service.forget_memories();
-                return Ok(Entered::Again);
-            }
-            Err(failure) => return Err(self.failed(failure)),
+        let Some(Life { since, ttl, .. }) = self.kept else {
+            return Ok(Stood::Gone);
         };
-        if !answer.succeeded {
-            return self.refused(answer, lease).await;
-        }
-        if self.kept.is_none() {
-            // It was granted to a request that we never had an answer to.
-            self.keep_alive().await.map_err(with_place)?;
-        }
-        let created = answer.revision();
-        let ahead = answer.ranges().next().unwrap_or_default();
-        let last = ahead
-            .kvs
-            .into_iter()
-            .find(|entry| entry.create_revision < created);
-        Ok(Entered::InLine(InLine {
-            key: self.names.place(lease),
-            created,
-            floor: floor.value,
-            replayed: false,
-            ahead: Some(Ahead {
-                number: ahead.count - 1,
-                last: last.map(|entry| entry.key),
-                revision: created,
-            }),
-        }))
-    }
-
-    /// Everything that makes a place in line, in one step: nobody has cancelled it, it has none
-    /// yet, and the floor that is written into it is the present one.
-    fn entry(&self, floor: Floor, lease: i64) -> TxnRequest {
-        let (attempt, names) = (&self.request.attempt, &self.names);
-        let (key, floor_key) = (names.place(lease), self.service.keys.floor());
-        let (remembered, changed) = match &self.mark {
-            Some(mark) => (mark.value.clone(), mark.changed),
-            None => (Mark::default(), 0),
-        };
-        let mark = remembered.in_state(State::InLine);
-        let note = self.request.metadata.as_ref();
-        let place = Place::new(attempt.holder, attempt.id, floor.value, note);
-        let free = match self.request.wait {
-            Wait::Never => Compare::none(&names.line),
-            Wait::Until(_) | Wait::Forever => Compare::created(&key, 0),
-        };
-        TxnRequest {
-            compare: vec![
-                free,
-                Compare::changed(&names.mark, changed),
-                if floor.retired {
-                    // Only what is there already may be found.
-                    Compare::never(&floor_key)
-                } else {
-                    Compare::changed(&floor_key, floor.changed)
-                },
-            ],
-            success: vec![
-                Op::put(&key, place.encode_to_vec(), lease),
-                Op::put(&names.mark, mark.encode_to_vec(), self.memory),
-                Op::range(RangeRequest::youngest(&names.line, 2)),
-            ],
-            failure: vec![
-                Op::range(RangeRequest::key(&key)),
-                Op::range(RangeRequest::key(&names.mark)),
-                Op::range(RangeRequest::key(&floor_key)),
-                Op::range(RangeRequest::oldest(&names.line)),
-            ],
-        }
-    }
-
-    /// Finds out why there is no new place.
-    async fn refused(&mut self, answer: TxnResponse, lease: i64) -> Result<Entered, Error> {
-        let attempt = &self.request.attempt;
-        let mut ranges = answer.ranges();
-        let found = Found::read(self.names.place(lease), self.round, &mut ranges);
-        let memory = found.memory();
-        if memory.end_of(attempt.id).is_some() {
-            return Err(self.ended(found.place.is_none().then_some(lease)));
-        }
-        if found.place.is_some() {
-            return self.join(found).await;
-        }
-        if memory.state_is(State::InLine) || memory.state_is(State::Released) {
-            return Err(self.ended(Some(lease)));
-        }
-        let mut first = || ranges.next().and_then(|range| range.kvs.into_iter().next());
-        let (floor, holder) = (first(), first());
-        self.service
-            .note_floor(floor.as_ref())
-            .map_err(|error| error.on(&attempt.resource))?;
-        if memory.round != self.round {
-            self.service.revoker.revoke(lease);
-            self.kept = None;
-        }
-        self.round = memory.round;
-        self.mark = found.mark;
-        // The lease is left to end by itself: the next attempt of this holder asks for one with the
-        // same number, and a late end of this one would be the end of that.
-        if holder.is_some() && self.request.wait == Wait::Never {
-            return Ok(Entered::Held);
-        }
-        if self.service.floor().is_some_and(|floor| floor.retired) {
-            return Err(self.error(ErrorKind::Retired));
-        }
-        Ok(Entered::Again)
-    }
-
-    /// Relies on the place that an earlier attempt has made.
-    async fn join(&mut self, found: Found) -> Result<Entered, Error> {
-        let attempt = &self.request.attempt;
-        let Some(place) = found.place_of(attempt.holder) else {
-            return Err(self
-                .error(ErrorKind::Refused)
-                .because("another holder has its lease"));
-        };
-        if !place.value.has(attempt.id) {
-            let mut joined = place.value.clone();
-            joined.attempts.push(attempt.id.to_string());
-            let txn = TxnRequest {
-                compare: found.unchanged(&self.names).into(),
-                success: vec![Op::put(&found.key, joined.encode_to_vec(), place.lease)],
-                failure: Vec::new(),
-            };
-            let answer = self.service.txn(&txn).await;
-            if !answer.map_err(|failure| self.failed(failure))?.succeeded {
-                return Ok(Entered::Again);
-            }
-        }
-        if self.kept.is_none() {
-            // Not kept alive: who asks again gains no time.
-            let asked = self.service.now();
-            let left = self.service.left(place.lease).await;
-            let left = left.map_err(|failure| with_place(self.failed(failure)))?;
-            let Some(left) = left else {
-                return Ok(Entered::Again);
-            };
-            self.kept = Some((asked, left));
-        }
-        self.memory = found.mark.as_ref().map_or(self.memory, |mark| mark.lease);
-        Ok(Entered::InLine(InLine {
-            created: place.created,
-            floor: place.value.floor,
-            replayed: true,
-            ahead: None,
-            key: found.key,
-        }))
-    }
-
-    /// Gives the place back in order to get one with a greater token, at the end of the line.
-    ///
-    /// The floor is raised in the same step, while we hold the resource: so no other holder's token
-    /// comes to lie between. False if others rely on the place.
-    async fn leave_for_more(&mut self, place: &InLine) -> Result<bool, Error> {
-        let least = match self.request.floor {
-            Some(floor) => Floor::for_token(floor, place.created),
-            None => 0,
-        };
-        for _ in 0..TRIES {
-            let floor = self.service.known_floor().await?;
-            let found = self.service.find(&self.names).await;
-            let found = found.map_err(|failure| self.failed(failure))?;
-            match &found.place {
-                Some(present) if present.value.attempts.len() > 1 => return Ok(false),
-                Some(present) if present.created == place.created => {}
-                _ => return Err(self.ended(None)),
-            }
-            let key = self.service.keys.floor();
-            let value = std::cmp::max(floor.value, least);
-            let raised = Floor { value, ..floor };
-            let mark = found.memory().in_state(State::Idle);
-            let mut txn = TxnRequest {
-                compare: found.unchanged(&self.names).into(),
-                success: vec![
-                    Op::put(&key, raised.text(), 0),
-                    Op::delete(&found.key),
-                    Op::put(&self.names.mark, mark.encode_to_vec(), self.memory),
-                ],
-                failure: vec![Op::range(RangeRequest::key(&key))],
-            };
-            txn.compare.push(Compare::changed(&key, floor.changed));
-            let answer = self.service.txn(&txn).await;
-            let answer = answer.map_err(|failure| self.failed(failure))?;
-            if answer.succeeded {
-                // The mark and the floor are read again with the next entry.
-                return Ok(true);
-            }
-            let floor = answer.ranges().flat_map(|range| range.kvs).next();
-            self.service.note_floor(floor.as_ref())?;
-        }
-        Err(crowded(Operation::Acquire, &self.request.attempt.resource))
-    }
-
-    async fn granted(
-        &mut self,
-        token: FencingToken,
-        waited: bool,
-    ) -> Result<Attempt<Grant>, Error> {
-        if waited && self.request.upkeep == Upkeep::None {
-            // Nobody may renew it soon: it has its full length.
-            self.keep_alive().await?;
-        }
-        let (since, ttl) = self.kept.ok_or_else(|| self.ended(None))?;
         let grant = Grant::new(token, Lease::counted_from(since, ttl));
-        Ok(Attempt::Granted(if waited {
+        Ok(Stood::Answer(Attempt::Granted(if waited {
             grant.after_waiting()
         } else {
             grant
-        }))
+        })))
     }
 
     async fn held(&self) -> Result<Attempt<Grant>, Error> {
@@ -390,16 +192,18 @@ impl Acquisition<'_> {
         ahead.number > i64::from(most)
     }
 
-    /// Its lease lives for its full length from now on. An error if it has ended.
-    pub(super) async fn keep_alive(&mut self) -> Result<(), Error> {
+    /// Its lease lives for its full length from now on. False if it has ended.
+    pub(super) async fn keep_alive(&mut self) -> Result<bool, Error> {
         let lease = self.names.lease(self.round);
         let kept = self.service.keep_alive(&[lease]).await;
-        let (asked, answers) = kept.map_err(|failure| self.failed(failure))?;
-        let Some(Some((ttl, _))) = answers.first() else {
-            return Err(self.ended(None));
-        };
-        self.kept = Some((asked, *ttl));
-        Ok(())
+        let (since, answers) = kept.map_err(|failure| self.failed(failure))?;
+        let length = answers.into_iter().next().flatten();
+        self.kept = length.map(|(ttl, term)| Life {
+            since,
+            ttl,
+            said_in: Some(term),
+        });
+        Ok(self.kept.is_some())
     }
 
     pub(super) fn failed(&self, failure: super::failure::Failure) -> Error {
@@ -414,16 +218,50 @@ impl Acquisition<'_> {
         self.error(ErrorKind::Released)
     }
 
-    fn error(&self, kind: ErrorKind) -> Error {
+    pub(super) fn error(&self, kind: ErrorKind) -> Error {
         Error::new(kind, Operation::Acquire, KIND).on(&self.request.attempt.resource)
     }
 }
 
 /// The error of an acquisition that has a place in line: whoever gets it has to cancel, unless it
 /// says that the place is gone.
-fn with_place(error: Error) -> Error {
+pub(super) fn with_place(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Released | ErrorKind::QueueFull | ErrorKind::TokensExhausted => error,
         _ => error.outcome_unknown(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(seconds: u64) -> Moment {
+        Moment::from_origin(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn what_a_leader_says_by_himself_counts_if_he_led_at_the_time_of_the_look() {
+        let seen = Ahead {
+            number: 0,
+            last: None,
+            least: 0,
+            asked: at(5),
+            revision: 1,
+            term: 3,
+        };
+        let life = |since, said_in| Life {
+            since: at(since),
+            ttl: Duration::from_secs(9),
+            said_in,
+        };
+        let since = |life: Life| life.proven_by(&seen).map(|life| life.since);
+        assert_eq!(since(life(4, Some(3))), Some(at(4)));
+        // Kept alive after the look: his successor may have begun right after it.
+        assert_eq!(since(life(6, Some(3))), Some(at(5)));
+        assert_eq!(since(life(4, Some(2))), None);
+        assert_eq!(since(life(4, Some(4))), None);
+        // A majority has granted it.
+        assert_eq!(since(life(4, None)), Some(at(4)));
     }
 }

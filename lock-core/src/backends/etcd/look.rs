@@ -40,7 +40,7 @@ impl Service {
     /// What others may see of a holder; `None` if its lease has ended meanwhile.
     async fn view(&self, place: &Kept<Place>) -> Result<Option<HolderView>, Failure> {
         let left = self.left(place.lease).await?;
-        Ok(left.and_then(|left| place.view(std::cmp::max(left, LITTLE))))
+        Ok(left.and_then(|(left, _)| place.view(std::cmp::max(left, LITTLE))))
     }
 
     pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
@@ -84,6 +84,6 @@ impl Service {
             None => None,
         };
         // Rounded up: what is asked for too early is asked for once more.
-        Ok(left.map_or(LITTLE, |left| left + Duration::from_secs(1)))
+        Ok(left.map_or(LITTLE, |(left, _)| left + Duration::from_secs(1)))
     }
 }

@@ -30,7 +30,9 @@
 //! refuses such tokens, and [`at_least`](crate::Acquire::at_least) raises the floor. It is raised
 //! by who holds the resource, who then goes to the end of the line, so that tokens stay in order.
 //! All resources share it. It also says whether the service is
-//! [retired](crate::LockManager::retire); who has a place in line by then is served.
+//! [retired](crate::LockManager::retire). Whoever is first in line by then holds the resource;
+//! those behind it are told when it is their turn, or take another place, above the floor, if it is
+//! reinstated by then. So a place also says from which token on it is good enough.
 //!
 //! # Leases
 //! One for each acquisition. etcd counts whole seconds and has a least ttl, one and a half of its
@@ -41,7 +43,9 @@
 //! it; the holder's deadline is its own, counted from before its request was sent.
 //!
 //! A renewal is a read of the place, which a majority has to confirm, and a keep-alive that was
-//! answered in the same term: a leader that was deposed keeps nothing alive that way.
+//! answered in the same term: a leader that was deposed keeps nothing alive that way. The lease is
+//! counted from before the read. The same goes for what was kept alive by who waited for it: it
+//! counts if the look that found nobody before it was answered in that term.
 //!
 //! # Waiting
 //! First come, first served, across all clients. A waiter watches the place before its own, and
@@ -81,9 +85,11 @@ mod acquire;
 mod backend;
 mod client;
 mod ending;
+mod entry;
 mod failure;
 mod floor;
 mod keys;
+mod leaving;
 mod look;
 mod memories;
 mod options;

@@ -27,6 +27,11 @@ pub(super) struct Place {
     pub(super) attempts: Vec<String>,
     #[prost(string, optional, tag = "4")]
     pub(super) metadata: Option<String>,
+    /// Nobody is told of this place if its token is less than that: whose turn it is gives it back
+    /// for another one. It only rises, and only while somebody else is before it: the first in line
+    /// may have been told.
+    #[prost(uint64, tag = "5")]
+    pub(super) least: u64,
 }
 
 /// What is remembered of an acquisition while its requests may still arrive, the value of
@@ -68,17 +73,21 @@ pub(super) enum State {
 }
 
 impl Place {
-    pub(super) fn new(
-        holder: Holder,
-        attempt: AttemptId,
-        floor: u64,
-        metadata: Option<&Metadata>,
-    ) -> Self {
+    pub(super) fn new(holder: Holder, attempt: AttemptId, note: Option<&Metadata>) -> Self {
         Self {
             digest: holder.digest(),
-            floor,
             attempts: vec![attempt.to_string()],
-            metadata: metadata.map(|note| note.as_str().to_owned()),
+            metadata: note.map(|note| note.as_str().to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// What its token is counted from, and the least that is good enough.
+    pub(super) fn counted(self, floor: u64, least: u64) -> Self {
+        Self {
+            floor,
+            least,
+            ..self
         }
     }
 

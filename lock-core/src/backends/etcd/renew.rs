@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use tracing::debug;
 
 use super::{
@@ -13,8 +15,7 @@ use crate::{Error, Lease, Operation, RenewRequest, Renewed};
 const CHUNK: usize = 50;
 
 /// A lease that is to be renewed, and is there.
-struct Living<'a> {
-    request: &'a RenewRequest,
+struct Living {
     names: Names,
     place: Kept<Place>,
     /// What its mark hangs on.
@@ -40,13 +41,13 @@ impl Service {
 
     /// The place is compared first, because to keep a lease alive compares nothing.
     ///
-    /// A leader that was deposed and does not know it yet keeps leases alive that its successor
-    /// lets end. It does not answer a read, and its successor answers in a later term: what counts
-    /// is what was said in the same term as the read.
+    /// What counts is what was said in the same term as the read, and a lease lives from when that
+    /// began: see [`keep_alive`](Self::keep_alive).
     async fn renew_chunk(&self, leases: &[RenewRequest]) -> Result<Vec<Renewed>, Failure> {
         let mut tries = 0;
         loop {
             tries += 1;
+            let asked = self.now();
             let (found, term) = self.living(leases).await?;
             let numbers: Vec<_> = found
                 .iter()
@@ -56,34 +57,29 @@ impl Service {
             if numbers.is_empty() {
                 return Ok(vec![Renewed::NotHolder; leases.len()]);
             }
-            let (asked, kept) = self.keep_alive(&numbers).await?;
+            let (_, kept) = self.keep_alive(&numbers).await?;
             let of_this_term = kept.iter().flatten().all(|(_, said_in)| *said_in == term);
             if !of_this_term && tries < TRIES {
                 continue;
             }
             let mut kept = kept.into_iter();
             let mut renewed = Vec::with_capacity(leases.len());
-            for living in &found {
+            for living in found {
                 let length = living.as_ref().and_then(|_| kept.next().flatten());
-                renewed.push(match length {
-                    Some((ttl, said_in)) if said_in == term => {
-                        Renewed::Renewed(Lease::counted_from(asked, ttl))
-                    }
-                    _ => Renewed::NotHolder,
-                });
-            }
-            for living in found.iter().flatten() {
-                self.keep_remembering(living).await;
+                let length = length.filter(|(_, said_in)| *said_in == term);
+                let (Some(living), Some((ttl, _))) = (living, length) else {
+                    renewed.push(Renewed::NotHolder);
+                    continue;
+                };
+                renewed.push(Renewed::Renewed(Lease::counted_from(asked, ttl)));
+                self.keep_remembering(&living, ttl).await;
             }
             return Ok(renewed);
         }
     }
 
     /// Those that are held, each by whom it should be; and the term of the answer.
-    async fn living<'a>(
-        &self,
-        leases: &'a [RenewRequest],
-    ) -> Result<(Vec<Option<Living<'a>>>, u64), Failure> {
+    async fn living(&self, leases: &[RenewRequest]) -> Result<(Vec<Option<Living>>, u64), Failure> {
         let names: Vec<_> = leases
             .iter()
             .map(|lease| {
@@ -96,7 +92,7 @@ impl Service {
             [RangeRequest::key(&place), RangeRequest::key(&names.mark)]
         });
         let answer = self.read(ranges).await?;
-        let term = answer.header.as_ref().map_or(0, |header| header.raft_term);
+        let term = answer.term();
         let mut ranges = answer.ranges();
         let mut living = Vec::with_capacity(leases.len());
         for (request, names) in leases.iter().zip(names) {
@@ -108,7 +104,6 @@ impl Service {
             let (holder, token) = (request.sequencer.holder(), request.sequencer.token());
             let place = found.place.filter(|place| place.is(holder, token));
             living.push(place.map(|place| Living {
-                request,
                 names,
                 place,
                 memory,
@@ -117,9 +112,9 @@ impl Service {
         Ok((living, term))
     }
 
-    /// Sees to it that the acquisition is remembered longer than its lease lives.
-    async fn keep_remembering(&self, living: &Living<'_>) {
-        let ttl = living.request.ttl.get();
+    /// Sees to it that the acquisition is remembered longer than its lease lives, whatever ttl was
+    /// asked for.
+    async fn keep_remembering(&self, living: &Living, ttl: Duration) {
         if self.remembers(living.memory, ttl) {
             return;
         }
@@ -132,11 +127,7 @@ impl Service {
     }
 
     /// Hangs the mark of an acquisition on a lease that lasts, and returns that.
-    pub(super) async fn remember(
-        &self,
-        names: &Names,
-        ttl: std::time::Duration,
-    ) -> Result<i64, Failure> {
+    pub(super) async fn remember(&self, names: &Names, ttl: Duration) -> Result<i64, Failure> {
         let memory = self.memory(ttl).await?;
         let found = self.find(names).await?;
         let Some(place) = &found.place else {

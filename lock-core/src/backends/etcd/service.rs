@@ -131,19 +131,26 @@ impl Service {
         }
     }
 
-    /// The time left of a lease: whole seconds, rounded down. `None` if it has ended.
-    pub(super) async fn left(&self, lease: i64) -> Result<Option<Duration>, Failure> {
+    /// The time left of a lease, whole seconds, rounded down; and the term of the node that was
+    /// asked. `None` if it has ended.
+    pub(super) async fn left(&self, lease: i64) -> Result<Option<(Duration, u64)>, Failure> {
         let request = LeaseId { id: lease };
         let until = self.now() + SHORT_PATIENCE;
-        let TimeToLiveResponse { ttl } = self
+        let TimeToLiveResponse { header, ttl } = self
             .client
             .call(method::TIME_TO_LIVE, &request, until)
             .await?;
-        Ok((ttl >= 0).then(|| seconds_of(ttl)))
+        let term = header.map_or(0, |header| header.raft_term);
+        Ok((ttl >= 0).then(|| (seconds_of(ttl), term)))
     }
 
     /// Keeps leases alive: the full length of each from the moment that is returned, and the term
-    /// of the leader that said so. `None` for a lease that has ended.
+    /// of the node that was asked. `None` for a lease that has ended.
+    ///
+    /// No majority is asked. A leader that was deposed and does not know it yet keeps leases alive
+    /// that its successor lets end. What counts is what was said in the term of a
+    /// [`read`](Self::read) of the same place: at some moment after that began, its leader led, and
+    /// whoever came after him began with the full length of each lease.
     pub(super) async fn keep_alive(
         &self,
         leases: &[i64],

@@ -4,16 +4,19 @@ use tonic::Streaming;
 use tracing::debug;
 
 use super::{
-    acquire::{Acquisition, Ahead, InLine},
+    acquire::{Acquisition, Ahead, InLine, Life},
+    record::{Kept, Place},
     wire::{Compare, Op, RangeRequest, TxnRequest, WatchRequest, WatchResponse, method},
 };
-use crate::{Error, Moment, Wait};
+use crate::{Error, Moment, Upkeep, Wait};
 
 /// How a wait ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Turn {
-    /// Nobody is before us any more, and our place is still there.
-    Ours { waited: bool },
+    /// Nobody is before us any more, and our place is still there, as this look has found.
+    Ours { seen: Ahead, waited: bool },
+    /// The place is not there any more.
+    Gone,
     /// The wait is over.
     Over,
 }
@@ -27,51 +30,77 @@ impl Acquisition<'_> {
     /// Only the place before it is watched, so the end of a lease wakes one waiter. That the place
     /// is still there and that nobody is before it is found out in one step: a waiter whose lease
     /// has run out is never granted anything.
-    pub(super) async fn wait(&mut self, place: &InLine) -> Result<Turn, Error> {
-        let mut looked = None;
-        let mut ahead = place.ahead.as_ref();
-        let mut waited = false;
+    pub(super) async fn wait(&mut self, place: &mut InLine) -> Result<Turn, Error> {
+        let (mut ahead, mut waited) = (place.ahead.take(), false);
         loop {
-            if ahead.is_none() {
-                looked = Some(self.look(place).await?);
-                ahead = looked.as_ref();
-            }
-            let Some(Ahead { last, revision, .. }) = ahead else {
-                continue;
+            let seen = match ahead.take() {
+                Some(ahead) => ahead,
+                None => match self.look(place).await? {
+                    Some(ahead) => ahead,
+                    None => return Ok(Turn::Gone),
+                },
             };
-            let Some(last) = last else {
-                return Ok(Turn::Ours { waited });
-            };
-            waited = true;
-            if !self.until_change(last, *revision).await? {
-                return Ok(Turn::Over);
+            match &seen.last {
+                None if self.lives(&seen, waited).await? => return Ok(Turn::Ours { seen, waited }),
+                None => {}
+                Some(last) => {
+                    waited = true;
+                    if !self.until_change(last, seen.revision).await? {
+                        return Ok(Turn::Over);
+                    }
+                }
             }
-            ahead = None;
-            drop(looked.take());
         }
     }
 
-    /// Who is before the place, which is still there.
-    async fn look(&self, place: &InLine) -> Result<Ahead, Error> {
+    /// Who is before the place, and what became of it; nothing if it is not there any more: whoever
+    /// ended it has given the lease back, or it ran out.
+    async fn look(&self, place: &InLine) -> Result<Option<Ahead>, Error> {
         let before = RangeRequest::youngest(&self.names.line, 1).created_before(place.created);
         let txn = TxnRequest {
             compare: vec![Compare::created(&place.key, place.created)],
-            success: vec![Op::range(before)],
+            success: vec![Op::range(before), Op::range(RangeRequest::key(&place.key))],
             failure: Vec::new(),
         };
+        let asked = self.service.now();
         let answer = self.service.txn(&txn).await;
         let answer = answer.map_err(|failure| self.failed(failure))?;
         if !answer.succeeded {
-            // Whoever ended it has given the lease back, or it ran out.
-            return Err(self.ended(None));
+            return Ok(None);
         }
-        let revision = answer.revision();
-        let before = answer.ranges().next().unwrap_or_default();
-        Ok(Ahead {
+        let (revision, term) = (answer.revision(), answer.term());
+        let mut ranges = answer.ranges();
+        let before = ranges.next().unwrap_or_default();
+        let own = ranges.flat_map(|range| range.kvs).next();
+        Ok(Some(Ahead {
             number: before.count,
             last: before.kvs.into_iter().next().map(|entry| entry.key),
+            least: own.map_or(0, |own| Kept::<Place>::read(&own).value.least),
+            asked,
             revision,
-        })
+            term,
+        }))
+    }
+
+    /// Whether the lease of a place, which that look has found to be the first, is known to live
+    /// for as long as we think: whoever said so led at the time of the look. Otherwise he is asked
+    /// again, and it is time for another look.
+    async fn lives(&mut self, seen: &Ahead, waited: bool) -> Result<bool, Error> {
+        // Nobody may renew it soon: it has its full length.
+        let full = waited && self.request.upkeep == Upkeep::None;
+        if full && !self.keep_alive().await? {
+            return Ok(false);
+        }
+        if let Some(life) = self.kept.and_then(|life| life.proven_by(seen)) {
+            self.kept = Some(life);
+            return Ok(true);
+        }
+        if waited {
+            self.keep_alive().await?;
+        } else {
+            self.time_left().await?;
+        }
+        Ok(false)
     }
 
     /// Waits until the key is deleted, or may have been. False if the wait is over.
@@ -108,8 +137,8 @@ impl Acquisition<'_> {
                 () = service.clock().sleep_until(keep_alive) => {}
             }
             keep_alive = match self.keep_place().await {
-                Ok(()) => self.next_keep_alive(),
-                Err(error) if error.kind() == crate::ErrorKind::Released => return Ok(true),
+                Ok(true) => self.next_keep_alive(),
+                Ok(false) => return Ok(true),
                 Err(error) => {
                     debug!(%error, "etcd: a waiter could not be kept alive");
                     service.now() + PAUSE
@@ -118,25 +147,27 @@ impl Acquisition<'_> {
         }
     }
 
-    /// Keeps the lease of the place alive, and what is remembered of it.
-    async fn keep_place(&mut self) -> Result<(), Error> {
-        self.keep_alive().await?;
+    /// Keeps the lease of the place alive, and what is remembered of it. False if it has ended.
+    async fn keep_place(&mut self) -> Result<bool, Error> {
+        if !self.keep_alive().await? {
+            return Ok(false);
+        }
         let ttl = self.length();
         if !self.service.remembers(self.memory, ttl) {
             let remembered = self.service.remember(&self.names, ttl).await;
             self.memory = remembered.map_err(|failure| self.failed(failure))?;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn next_keep_alive(&self) -> Moment {
-        let (since, ttl) = self.kept.unwrap_or((self.service.now(), Duration::ZERO));
-        since + ttl / 3
+        let due = |life: Life| life.since + life.ttl / 3;
+        self.kept.map_or_else(|| self.service.now(), due)
     }
 
     /// How long its lease is, as far as we know.
-    fn length(&self) -> Duration {
-        self.kept.map_or(self.request.ttl.get(), |(_, ttl)| ttl)
+    pub(super) fn length(&self) -> Duration {
+        self.kept.map_or(self.request.ttl.get(), |life| life.ttl)
     }
 }
 

@@ -270,6 +270,11 @@ impl TxnResponse {
         self.header.as_ref().map_or(0, |header| header.revision)
     }
 
+    /// The term of the node that has answered.
+    pub(super) fn term(&self) -> u64 {
+        self.header.as_ref().map_or(0, |header| header.raft_term)
+    }
+
     /// What the ranges of the branch that was taken have found, in their order.
     pub(super) fn ranges(self) -> impl Iterator<Item = RangeResponse> {
         let range = |response: OpResponse| {
@@ -306,6 +311,8 @@ pub(super) struct LeaseId {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TimeToLiveResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(super) header: Option<Header>,
     /// Whole seconds, rounded down; -1 if there is no such lease.
     #[prost(int64, tag = "3")]
     pub(super) ttl: i64,

@@ -1,0 +1,173 @@
+//! What is sent again, and what another attempt of the same holder asks for, finds what there is.
+
+use e2e::servers::{Etcd, etcd, until};
+use lock_core::{
+    AcquireRequest, Attempt, AttemptRef, FencingToken, Grant, Holder, Issuer, LockBackend,
+    Released, RenewRequest, Renewed, Sequencer, Ttl, Wait, etcd::EtcdBackend,
+};
+use tokio::time::timeout;
+
+use crate::world::{PATIENCE, backend, keys, named, prefix};
+
+const TTL: Ttl = Ttl::secs(600);
+
+fn request() -> AcquireRequest {
+    AcquireRequest::new(AttemptRef::new(named("r"), Holder::random()), TTL)
+}
+
+/// Another attempt of the same acquisition.
+fn another(request: &AcquireRequest) -> AcquireRequest {
+    let mut another = request.clone();
+    another.attempt = AttemptRef::new(named("r"), request.attempt.holder);
+    another
+}
+
+fn sequencer(request: &AcquireRequest, token: FencingToken) -> Sequencer {
+    let issuer = Issuer::new("test").unwrap();
+    Sequencer::new(issuer, named("r"), token, request.attempt.holder)
+}
+
+async fn granted(backend: &EtcdBackend, request: &AcquireRequest) -> Grant {
+    let answer = timeout(PATIENCE, backend.acquire(request)).await;
+    let answer = answer.expect("its turn").unwrap();
+    answer.granted().expect("it is free")
+}
+
+async fn release(backend: &EtcdBackend, request: &AcquireRequest, token: FencingToken) {
+    let released = backend.release(&sequencer(request, token)).await;
+    assert_eq!(released.unwrap(), Released::Released);
+}
+
+/// Takes a place in line behind the holder, and is never heard of again.
+async fn in_line_and_dropped(
+    server: &Etcd,
+    backend: &EtcdBackend,
+    request: &AcquireRequest,
+    line: &str,
+) {
+    let in_line = until("in line", || async { keys(server, line).await.len() == 2 });
+    tokio::select! {
+        answer = backend.acquire(request) => panic!("it is held: {answer:?}"),
+        () = in_line => {}
+    }
+}
+
+/// After its last hold an owner has another lease, and other names for what it has.
+#[tokio::test]
+async fn an_owner_that_came_back_is_told_of_its_lease_again() {
+    let (server, prefix) = (etcd().await, prefix());
+    let backend = backend(&server.url(), &prefix).await;
+    let first = request();
+    for round in 1..=3 {
+        let early = another(&first);
+        let token = granted(&backend, &early).await.token;
+        let late = another(&first);
+        for same in [&early, &late, &late, &early] {
+            assert_eq!(granted(&backend, same).await.token, token, "round {round}");
+        }
+        let lease = sequencer(&first, token);
+        for hold in [&early, &late] {
+            let given_back = backend.release_hold(&lease, hold.attempt.id).await;
+            assert_eq!(given_back.unwrap(), Released::Released, "round {round}");
+        }
+        assert_eq!(
+            keys(server, &format!("{prefix}/lock/")).await,
+            Vec::<String>::new()
+        );
+    }
+}
+
+/// The first request has a place in line, and nobody was told of it.
+#[tokio::test]
+async fn a_request_with_a_floor_that_is_sent_again_gets_no_token_below_it() {
+    let (server, prefix) = (etcd().await, prefix());
+    let (one, other) = (
+        backend(&server.url(), &prefix).await,
+        backend(&server.url(), &prefix).await,
+    );
+    let rival = request();
+    let before = granted(&one, &rival).await.token;
+    let mut raised = request();
+    raised.wait = Wait::Forever;
+    raised.floor = FencingToken::new(before.get() + 1_000_000).ok();
+    let line = format!("{prefix}/lock/");
+    in_line_and_dropped(server, &one, &raised, &line).await;
+    release(&one, &rival, before).await;
+    let token = granted(&other, &raised).await.token;
+    assert!(Some(token) >= raised.floor, "{token}");
+    assert_eq!(
+        granted(&one, &raised).await.token,
+        token,
+        "that is its token"
+    );
+    release(&one, &raised, token).await;
+}
+
+/// One of two attempts has a floor: the token that they have in common is not below it, and
+/// neither of them is told that they have ended when the other one has changed places.
+#[tokio::test]
+async fn attempts_that_wait_together_get_one_token_above_the_floor_of_the_first() {
+    let (server, prefix) = (etcd().await, prefix());
+    let (one, other) = (
+        backend(&server.url(), &prefix).await,
+        backend(&server.url(), &prefix).await,
+    );
+    let rival = request();
+    let before = granted(&one, &rival).await.token;
+    let mut raised = request();
+    raised.wait = Wait::Forever;
+    let plain = another(&raised);
+    raised.floor = FencingToken::new(before.get() + 1_000_000).ok();
+    let line = format!("{prefix}/lock/");
+    in_line_and_dropped(server, &one, &raised, &line).await;
+    let end = async {
+        until("both rely on it", || async {
+            let values = ["get", "--prefix", "--print-value-only", &line];
+            let places = server.ctl(&values).await;
+            let named = [&raised, &plain].map(|one| places.contains(&one.attempt.id.to_string()));
+            named == [true; 2]
+        })
+        .await;
+        release(&one, &rival, before).await;
+    };
+    let (first, second, ()) = tokio::join!(granted(&one, &raised), granted(&other, &plain), end);
+    assert_eq!(first.token, second.token);
+    assert!(Some(first.token) >= raised.floor, "{}", first.token);
+    release(&one, &raised, first.token).await;
+}
+
+/// Both attempts ask for a lease of the same number: that of the first, which found the resource
+/// held, must not be ended behind the second one's back.
+#[tokio::test]
+async fn an_attempt_that_found_it_held_leaves_its_lease_to_the_next_attempt() {
+    let (server, prefix) = (etcd().await, prefix());
+    let (backend, line) = (
+        backend(&server.url(), &prefix).await,
+        format!("{prefix}/lock/"),
+    );
+    for _ in 0..5 {
+        let (rival, early) = (request(), request());
+        let before = granted(&backend, &rival).await.token;
+        let place = keys(server, &line).await.remove(0);
+        let lease = place.rsplit('/').next().unwrap();
+        let look = backend.acquire(&early).await.unwrap();
+        assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
+        release(&backend, &rival, before).await;
+        let late = another(&early);
+        let token = granted(&backend, &late).await.token;
+        assert!(token > before);
+        // What was to be ended before that has ended by then.
+        until("the lease of the rival is given back", || async {
+            let left = server.ctl(&["lease", "timetolive", lease]).await;
+            left.contains("already expired")
+        })
+        .await;
+        let renewal = RenewRequest {
+            sequencer: sequencer(&late, token),
+            ttl: TTL,
+        };
+        let renewed = backend.renew(&[renewal]).await.remove(0);
+        assert!(matches!(renewed, Ok(Renewed::Renewed(_))), "{renewed:?}");
+        release(&backend, &late, token).await;
+    }
+}
