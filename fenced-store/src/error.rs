@@ -118,8 +118,8 @@ pub enum FenceError {
     /// A lock, the database file or a pooled connection did not become free in time, or the pool
     /// has too many connections that were left inside a transaction. Retryable.
     ///
-    /// With `sqlx::Error::PoolTimedOut` the database may as well be down: the pool goes on trying to
-    /// connect for the whole of its `acquire_timeout`, by default 30 s, and says no more than that.
+    /// With `sqlx::Error::PoolTimedOut` the database may as well be down: the pool goes on trying
+    /// to connect for the whole of its `acquire_timeout`, by default 30 s, and says no more.
     #[error("{}", why_busy(source))]
     Busy {
         /// What the database said.
@@ -151,8 +151,8 @@ pub enum FenceError {
     ///
     /// Writes made after the transaction had ended may have been stored, unfenced.
     #[error(
-        "the transaction was no longer open at its commit: the error of a statement was ignored, or \
-         it was ended by hand; what was written after that may be stored unfenced"
+        "the transaction was no longer open at its commit: the error of a statement was ignored, \
+         or it was ended by hand; what was written after that may be stored unfenced"
     )]
     Aborted,
     /// A statement wrote to a protected table outside any fenced transaction: a bug in the program.
@@ -200,7 +200,7 @@ pub enum FenceError {
 const fn why_busy(source: &sqlx::Error) -> &'static str {
     match source {
         sqlx::Error::PoolTimedOut => {
-            "no connection to the database in time: it is down or out of reach, or the pool is used up"
+            "no connection to the database in time: it is down, out of reach, or the pool is used up"
         }
         _ => "the store is busy, try again",
     }
