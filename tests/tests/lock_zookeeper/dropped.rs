@@ -1,28 +1,20 @@
 //! Acquires that are dropped, and that nobody cancels.
 
-use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
+use std::{future::poll_fn, pin::pin, task::Poll};
 
 use e2e::servers::{until, zookeeper};
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Holder, Issuer, LockBackend, Released, ResourceName,
-    Sequencer, SystemClock, Ttl, Wait,
-    zookeeper::{ZooKeeperBackend, ZooKeeperOptions},
+    AcquireRequest, Attempt, LockBackend, Released, Wait, zookeeper::ZooKeeperBackend,
 };
 
-use crate::world::{Namespace, nodes};
-
-/// Far longer than a test: what ends earlier was ended.
-const TTL: Ttl = Ttl::secs(300);
+use crate::world::{Namespace, granted, nodes, request, sequencer};
 
 /// At every await, of a free resource and in line: the node is gone soon, though nobody asks for
 /// it. The next acquire is not kept waiting.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_acquire_dropped_at_any_await_leaves_no_node() {
     let namespace = Namespace::fresh(zookeeper().await);
-    let options = ZooKeeperOptions::default().prefix(&namespace.prefix);
-    let url = namespace.url(1_000_000);
-    let backend = ZooKeeperBackend::connect(&url, options, Arc::new(SystemClock)).await;
-    let backend = backend.unwrap();
+    let backend = namespace.backend().await;
     let observer = namespace.observer().await;
     for contended in [false, true] {
         let resource = format!("r-{contended}");
@@ -60,28 +52,6 @@ async fn an_acquire_dropped_at_any_await_leaves_no_node() {
         }
         assert!(awaits > 1, "it awaits nothing");
         println!("contended {contended}: {awaits} awaits, {created} node at most");
-    }
-}
-
-fn request(resource: &str, wait: Wait) -> AcquireRequest {
-    let resource = ResourceName::new(resource).unwrap();
-    let mut request = AcquireRequest::new(AttemptRef::new(resource, Holder::random()), TTL);
-    request.wait = wait;
-    request
-}
-
-fn sequencer(request: &AcquireRequest, token: lock_core::FencingToken) -> Sequencer {
-    let issuer = Issuer::new("zookeeper").unwrap();
-    let AttemptRef {
-        resource, holder, ..
-    } = &request.attempt;
-    Sequencer::new(issuer, resource.clone(), token, *holder)
-}
-
-async fn granted(backend: &ZooKeeperBackend, request: &AcquireRequest) -> Sequencer {
-    match backend.acquire(request).await {
-        Ok(Attempt::Granted(grant)) => sequencer(request, grant.token),
-        answer => panic!("nobody holds it, and yet: {answer:?}"),
     }
 }
 

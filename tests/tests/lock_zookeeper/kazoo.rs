@@ -2,7 +2,6 @@
 
 use std::{
     path::{Path, PathBuf},
-    process::Stdio,
     time::Duration,
 };
 
@@ -11,66 +10,28 @@ use e2e::{
     servers::{ZooKeeper, zookeeper},
 };
 use lock_core::{Clock, LeaseGuard, LockManager, ResourceName, SystemClock, Ttl};
-use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
-    process::{Child, ChildStdin, ChildStdout, Command},
-    time::timeout,
+use serde_json::Value;
+use tokio::{process::Command, time::timeout};
+
+use crate::{
+    peer::{PATIENCE, Peer},
+    world::{Namespace, nodes, until_waiting},
 };
 
-use crate::world::{Namespace, nodes, until_waiting};
-
 const TTL: Ttl = Ttl::secs(15);
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What kazoo has to be told, so that it knows us.
 const OURS: &str = "-lock-";
 
 /// A process with a kazoo client.
-struct Kazoo {
-    child: Child,
-    input: ChildStdin,
-    output: Lines<BufReader<ChildStdout>>,
-}
-
-impl Kazoo {
-    async fn start(servers: &ZooKeeper, directory: &str, patterns: &[&str]) -> Self {
-        let mut child = Command::new(python().await)
-            .arg(folder().join("contender.py"))
-            .args([&servers.servers(), directory, "2"])
-            .args(patterns)
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let input = child.stdin.take().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut kazoo = Self {
-            child,
-            input,
-            output,
-        };
-        assert_eq!(kazoo.event().await, json!({ "ready": true }));
-        kazoo
-    }
-
-    async fn send(&mut self, command: &str) {
-        let line = format!("{command}\n");
-        self.input.write_all(line.as_bytes()).await.unwrap();
-    }
-
-    async fn event(&mut self) -> Value {
-        let line = timeout(PATIENCE, self.output.next_line()).await;
-        let line = line.expect("an answer of kazoo").unwrap();
-        serde_json::from_str(&line.expect("it lives")).unwrap()
-    }
-
-    async fn asked(&mut self, command: &str) -> Value {
-        self.send(command).await;
-        self.event().await
-    }
+async fn start(servers: &ZooKeeper, directory: &str, patterns: &[&str]) -> Peer {
+    let mut command = Command::new(python().await);
+    command
+        .arg(folder().join("contender.py"))
+        .args([&servers.servers(), directory, "2"])
+        .args(patterns)
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    Peer::start(&mut command).await
 }
 
 fn folder() -> PathBuf {
@@ -102,7 +63,7 @@ async fn kazoo_and_we_wait_for_each_other_in_one_line() {
     let directory = namespace.directory("r");
     let first = held(locks.clone()).await;
 
-    let mut kazoo = Kazoo::start(servers, &directory, &[OURS]).await;
+    let mut kazoo = start(servers, &directory, &[OURS]).await;
     assert_eq!(kazoo.asked("try").await["acquired"], false);
     kazoo.send("acquire").await;
     until_waiting(&locks, "r", 1).await;
@@ -137,7 +98,7 @@ async fn kazoo_that_is_not_told_of_our_names_is_the_control() {
     let namespace = Namespace::fresh(servers);
     let locks = namespace.connect().await;
     let _held = held(locks).await;
-    let mut kazoo = Kazoo::start(servers, &namespace.directory("r"), &[]).await;
+    let mut kazoo = start(servers, &namespace.directory("r"), &[]).await;
     assert_eq!(kazoo.asked("try").await["acquired"], true);
 }
 
@@ -149,7 +110,7 @@ async fn kazoo_and_we_never_hold_at_the_same_time() {
     let directory = namespace.directory("r");
     let mut contenders = Vec::new();
     for _ in 0..2 {
-        let mut kazoo = Kazoo::start(servers, &directory, &[OURS]).await;
+        let mut kazoo = start(servers, &directory, &[OURS]).await;
         kazoo.send(&format!("turns {TURNS}")).await;
         contenders.push(kazoo);
     }
@@ -205,7 +166,7 @@ async fn who_fails_costs_the_other_library_a_session() {
     let locks = namespace.connect().await;
     let mut worker = namespace.holder(Ttl::secs(1), 2_000);
     let _held: Value = worker.event().await;
-    let mut kazoo = Kazoo::start(servers, &namespace.directory("r"), &[OURS]).await;
+    let mut kazoo = start(servers, &namespace.directory("r"), &[OURS]).await;
     kazoo.send("acquire").await;
     until_waiting(&locks, "r", 1).await;
     worker.pause().await;
@@ -213,7 +174,7 @@ async fn who_fails_costs_the_other_library_a_session() {
 
     let waiter = tokio::spawn(held(locks.clone()));
     until_waiting(&locks, "r", 1).await;
-    kazoo.child.kill().await.unwrap();
+    kazoo.kill().await;
     let next = timeout(PATIENCE, waiter).await.expect("its turn").unwrap();
     next.release().await.unwrap();
 }

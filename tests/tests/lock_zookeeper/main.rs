@@ -7,12 +7,16 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod cancelled;
 mod dropped;
 mod elections;
 mod floors;
 mod kazoo;
 mod load;
+mod login;
 mod lost;
 mod outages;
+mod peer;
+mod renewals;
 mod stopped;
 mod world;

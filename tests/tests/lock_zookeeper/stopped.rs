@@ -57,6 +57,34 @@ async fn a_holder_that_fails_costs_the_next_in_line_its_ttl_and_not_its_session(
     }
 }
 
+/// A process that stands still while it waits becomes the first without a sign of it. Who waits
+/// behind it does not find that out by chance.
+#[tokio::test]
+async fn a_waiter_that_fails_costs_the_next_in_line_little_more_than_its_ttl() {
+    let ttl = Ttl::secs(1);
+    let namespace = Namespace::fresh(zookeeper().await);
+    let locks = namespace.connect().await;
+    let holder = next(locks.clone()).await;
+    let mut worker = namespace.holder(ttl, 100_000);
+    until_waiting(&locks, "r", 1).await;
+    let waiter = tokio::spawn(next(locks.clone()));
+    until_waiting(&locks, "r", 2).await;
+    worker.pause().await;
+    holder.release().await.unwrap();
+    let failed = SystemClock.now();
+    let next = timeout(PATIENCE, waiter).await.expect("its turn").unwrap();
+    let took = SystemClock.now().since(failed);
+    println!("{took:?}");
+    assert!(took < 5 * ttl.get(), "{took:?}");
+    assert_eq!(next.release().await.unwrap(), Released::Released);
+    // It goes to the end of the line, where nobody is.
+    worker.resume();
+    let held: Value = worker.event().await;
+    worker.send(&"release").await;
+    let told: Value = worker.event().await;
+    assert_eq!(told["released"], "Released", "{held}");
+}
+
 /// Nobody waits in line who could act. Who comes after the session has ended finds it free.
 #[tokio::test]
 async fn a_session_that_ends_takes_the_leases_of_a_stopped_process_with_it() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     KIND, PATIENCE,
     error::Failure,
-    line::{Identity, Line},
+    line::Line,
     note::Note,
     place::{Place, Stop, View},
     service::Service,
@@ -98,8 +98,8 @@ impl<'a> Acquiring<'a> {
         }
         let (holder, metadata) = (request.attempt.holder, request.metadata.clone());
         let note = Note::new(request.ttl, floor.value, holder, metadata);
-        let identity = Identity::fresh(request.attempt.id);
-        let mut place = Place::enter(service, &request.attempt, session, identity, note);
+        let place = Place::enter(service, &request.attempt, session, note);
+        let mut place = place.ok_or_else(released)?;
         let view = self.stand_in_line(&mut place).await?;
         self.until_first(place, floor, view).await
     }
@@ -127,10 +127,10 @@ impl<'a> Acquiring<'a> {
         } else {
             self.asked
         };
-        let (prefix, data) = (place.prefix(), place.note.encode());
+        let prefix = place.prefix();
         let mut directories = 0;
         loop {
-            let created = session.create_contender(&prefix, &data);
+            let created = place.create(&session, &prefix).ok_or_else(released)?;
             let nodes = session.children_of(&place.directory);
             let (created, nodes) = tokio::join!(created, nodes);
             match created {

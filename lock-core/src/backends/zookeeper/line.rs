@@ -5,9 +5,6 @@ use crate::AttemptId;
 /// Between the identity of a contender and its number: Curator's name, and kazoo's.
 const MARKS: [&str; 2] = ["lock-", "__lock__"];
 
-/// What a server appends to the name of a sequential node.
-const DIGITS: usize = 10;
-
 /// The identity of one attempt to stand in line, before the server has numbered it.
 ///
 /// Curator's form, `_c_UUID-lock-`. The UUID is the attempt and a number drawn for each creation,
@@ -17,14 +14,9 @@ pub(super) struct Identity(String);
 
 impl Identity {
     pub(super) fn fresh(attempt: AttemptId) -> Self {
-        let uuid = format!("{attempt}{:016x}", rand::random::<u64>());
-        let (first, rest) = uuid.split_at(8);
-        let (second, rest) = rest.split_at(4);
-        let (third, rest) = rest.split_at(4);
-        let (fourth, fifth) = rest.split_at(4);
-        Self(format!(
-            "_c_{first}-{second}-{third}-{fourth}-{fifth}-lock-"
-        ))
+        let drawn = format!("{:016x}", rand::random::<u64>());
+        let (fourth, fifth) = drawn.split_at(4);
+        Self(format!("{}{fourth}-{fifth}-lock-", of(attempt)))
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -35,6 +27,19 @@ impl Identity {
     pub(super) fn find<'a>(&self, nodes: &'a [String]) -> Option<&'a String> {
         nodes.iter().find(|node| node.starts_with(&self.0))
     }
+}
+
+/// What the names of all nodes of an attempt begin with.
+fn of(attempt: AttemptId) -> String {
+    let attempt = attempt.to_string();
+    let (first, rest) = attempt.split_at(8);
+    let (second, third) = rest.split_at(4);
+    format!("_c_{first}-{second}-{third}-")
+}
+
+/// Whether a node is one of an attempt, of whichever session.
+pub(super) fn is_of(node: &str, attempt: AttemptId) -> bool {
+    node.starts_with(&of(attempt))
 }
 
 /// The contenders for one resource, whoever they are, first come first.
@@ -66,32 +71,51 @@ impl Line {
         self.0.len()
     }
 
-    /// How many are before this node, and the one right before it. `None`: it is not in line.
-    pub(super) fn before(&self, node: &str) -> Option<(usize, Option<&str>)> {
+    /// Who is before this node: nobody, if it is the first. `None`: it is not in line.
+    pub(super) fn ahead_of(&self, node: &str) -> Option<Option<Ahead<'_>>> {
         let place = self.0.iter().position(|other| other == node)?;
-        let next = place.checked_sub(1).map(|index| self.0[index].as_str());
-        Some((place, next))
+        let node = |back: usize| {
+            let index = place.checked_sub(back)?;
+            Some(self.0[index].as_str())
+        };
+        Some(node(1).map(|next| Ahead {
+            count: place,
+            next,
+            beyond: node(2),
+        }))
     }
+}
+
+/// Who stands before a contender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ahead<'a> {
+    pub(super) count: usize,
+    /// The one right before it.
+    pub(super) next: &'a str,
+    /// The one before that. `None`: the next one is the first.
+    pub(super) beyond: Option<&'a str>,
 }
 
 /// The number that the server gave to a contender.
 fn number(node: &str) -> Option<i32> {
-    let (name, digits) = node.split_at_checked(node.len().checked_sub(DIGITS)?)?;
-    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let magnitude: i64 = digits.parse().ok()?;
-    let is_marked = |name: &str| MARKS.iter().any(|mark| name.ends_with(mark));
-    if let Some(name) = name.strip_suffix('-')
-        && is_marked(name)
-    {
-        return i32::try_from(-magnitude).ok();
-    }
-    is_marked(name).then(|| i32::try_from(magnitude).ok())?
+    let numbers = MARKS.iter().filter_map(|mark| {
+        let at = node.rfind(mark)? + mark.len();
+        let number = node[at..].parse().ok()?;
+        (numeral(number) == node[at..]).then_some(number)
+    });
+    numbers.last()
+}
+
+/// What a server appends to the name of a sequential node: ten characters, the sign among them,
+/// and eleven for the lowest numbers.
+fn numeral(number: i32) -> String {
+    format!("{number:010}")
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::*};
+
     use super::*;
     use crate::{AttemptRef, Holder, ResourceName};
 
@@ -132,6 +156,58 @@ mod tests {
         assert_eq!(line(&[kazoos, &last]), [last.as_str(), kazoos]);
     }
 
+    /// As Java's `%010d` prints them.
+    #[test]
+    fn negative_numbers_are_read_at_every_width() {
+        for (digits, is) in [
+            ("-000000001", -1),
+            ("-999999999", -999_999_999),
+            ("-1000000000", -1_000_000_000),
+            ("-2147483648", i32::MIN),
+            ("2147483647", i32::MAX),
+            ("0000000000", 0),
+        ] {
+            for mark in MARKS {
+                assert_eq!(number(&format!("_c_u-{mark}{digits}")), Some(is));
+            }
+        }
+        for wrong in [
+            "2147483648",
+            "-2147483649",
+            "-00000001",
+            "-0000000001",
+            "-0000000000",
+            "+000000001",
+            "00000000001",
+            "000000001",
+            "000000000x",
+            "",
+        ] {
+            assert_eq!(number(&format!("_c_u-lock-{wrong}")), None, "{wrong:?}");
+        }
+    }
+
+    proptest! {
+        /// Wherever the counter stands, and however the names are mixed.
+        #[test]
+        fn a_line_is_in_the_order_of_the_counter(
+            first in any::<i32>(),
+            steps in vec((1..1_000_i32, 0..MARKS.len()), 1..20),
+            turn in any::<prop::sample::Index>(),
+        ) {
+            let mut counter = first;
+            let mut nodes = Vec::new();
+            for (step, mark) in steps {
+                nodes.push(format!("_c_u-{}{}", MARKS[mark], numeral(counter)));
+                counter = counter.wrapping_add(step);
+            }
+            let mut mixed = nodes.clone();
+            mixed.rotate_left(turn.index(nodes.len()));
+            mixed.push("notes".to_owned());
+            prop_assert_eq!(Line::new(mixed).0, nodes);
+        }
+    }
+
     #[test]
     fn an_identity_has_curators_form_and_is_never_drawn_twice() {
         let attempt = AttemptRef::new(ResourceName::new("r").unwrap(), Holder::random());
@@ -145,6 +221,9 @@ mod tests {
         );
         let nodes = [format!("{}0000000001", two.as_str())];
         assert_eq!(one.find(&nodes), None);
+        assert!(is_of(&nodes[0], attempt.id));
+        let other = AttemptRef::new(attempt.resource.clone(), attempt.holder);
+        assert!(!is_of(&nodes[0], other.id));
         assert_eq!(two.find(&nodes), Some(&nodes[0]));
     }
 }

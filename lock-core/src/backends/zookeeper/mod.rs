@@ -54,16 +54,19 @@
 //! session is an error.
 //!
 //! A lease belongs to the session, so to the process, that acquired it. Anybody may release it;
-//! another process cannot renew it ([`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)) nor
-//! replay its acquisition: it finds the resource held. Several gateways behind one balancer
-//! therefore need another lock service, or a balancer that keeps a client with its gateway. And all
-//! leases end when the [`ZooKeeperBackend`] is dropped.
+//! another process can neither renew it nor cancel its attempt, held or in line
+//! ([`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)), nor replay its acquisition: to it
+//! the resource is held. NOT seen by a cancel is an attempt of another process that is not in line
+//! yet. Several gateways behind one balancer therefore need another lock service, or a balancer
+//! that keeps a client with its gateway. And all leases end when the [`ZooKeeperBackend`] is
+//! dropped.
 //!
 //! # Waiting
 //! First come, first served, across all clients of all kinds. Each waiter watches the node before
-//! its own, so a release wakes one. It looks again after 15 s even so. Who loses its session while
-//! it waits goes to the end of the line. Servers that do not answer are asked again for 10 s, or
-//! until the wait is over.
+//! its own, so a release wakes one. It watches its own, and the one before the next: when that is
+//! gone, and the next one shows within a quarter of its ttl no sign that its process lives, its ttl
+//! is counted. It looks again after 15 s even so. Who loses its session while it waits goes to the
+//! end of the line. Servers that do not answer are asked again for 10 s, or until the wait is over.
 //!
 //! # Login
 //! With `user:password@` in the URL the client authenticates by digest, and its nodes are for that
@@ -87,6 +90,8 @@ mod session;
 mod standing;
 mod table;
 mod upkeep;
+mod waiting;
+mod watch;
 
 use std::time::Duration;
 

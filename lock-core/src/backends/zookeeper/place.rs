@@ -1,6 +1,6 @@
 //! A place in line: waiting in it, and what is done when it is the first.
 
-use std::{cmp, pin::pin, sync::Arc, time::Duration};
+use std::{cmp, pin::pin, sync::Arc};
 
 use zookeeper_client::Stat;
 
@@ -14,13 +14,12 @@ use super::{
     service::Service,
     session::{Change, Session},
     table::{Begun, Hold},
+    waiting::Watches,
+    watch::Watch,
 };
 use crate::{
     Attempt, AttemptRef, Error, ErrorKind, FencingToken, Grant, Lease, Moment, Operation, Wait,
 };
-
-/// A waiter looks again after this time even if nothing was told to it.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 /// How often a floor is read again that others keep changing.
 const BIND_ATTEMPTS: u32 = 20;
@@ -69,7 +68,9 @@ pub(super) struct Place<'a> {
     pub(super) note: Note,
     /// A moment before the node was last written: its lease is counted from here.
     pub(super) written: Moment,
-    path: String,
+    pub(super) path: String,
+    /// Of its node, if it waited.
+    watch: Option<Arc<Watch>>,
     is_kept: bool,
 }
 
@@ -93,18 +94,19 @@ impl View {
 }
 
 impl<'a> Place<'a> {
-    /// Before anything is sent: from here on it is known what may have to be deleted.
+    /// Before anything is sent: from here on it is known what may have to be deleted. `None`: the
+    /// attempt has ended.
     pub(super) fn enter(
         service: &'a Service,
         attempt: &'a AttemptRef,
         session: &Arc<Session>,
-        identity: Identity,
         note: Note,
-    ) -> Self {
-        service
+    ) -> Option<Self> {
+        let identity = Identity::fresh(attempt.id);
+        let entered = service
             .table()
             .enter(attempt, Arc::clone(session), identity.clone());
-        Self {
+        entered.then(|| Self {
             service,
             attempt,
             session: Arc::clone(session),
@@ -114,8 +116,23 @@ impl<'a> Place<'a> {
             note,
             written: service.clock.now(),
             path: String::new(),
+            watch: None,
             is_kept: false,
-        }
+        })
+    }
+
+    /// Sends the creation of the node. `None`: the attempt was cancelled.
+    ///
+    /// In one step with the look whether it was: a cancel that comes later asks the servers later,
+    /// and finds the node.
+    pub(super) fn create<'b>(
+        &self,
+        session: &'b Session,
+        prefix: &'b str,
+    ) -> Option<impl Future<Output = Result<(String, Stat), Failure>> + use<'b>> {
+        let table = self.service.table();
+        let is_wanted = table.is_wanted(self.attempt.id, &self.identity);
+        is_wanted.then(|| session.create_contender(prefix, &self.note.encode()))
     }
 
     pub(super) fn prefix(&self) -> String {
@@ -162,7 +179,7 @@ impl<'a> Place<'a> {
         match self.session.delete(&self.path, None).await {
             Ok(()) | Err(Failure::NoNode | Failure::SessionOver(_)) => {
                 self.is_kept = true;
-                self.service.table().leave(self.attempt.id);
+                self.service.table().leave(self.attempt.id, &self.identity);
                 Ok(())
             }
             Err(failure) => Err(failure),
@@ -173,7 +190,10 @@ impl<'a> Place<'a> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         if !self.is_kept {
-            self.service.table().abandon(self.attempt.id);
+            let (session, identity) = (Arc::clone(&self.session), self.identity.clone());
+            self.service
+                .table()
+                .abandon(self.attempt, session, identity);
             self.service.keeper.notify_one();
         }
     }
@@ -183,10 +203,11 @@ impl Acquiring<'_> {
     /// Waits in line as long as the request says.
     pub(super) async fn until_first(
         &mut self,
-        place: Place<'_>,
+        mut place: Place<'_>,
         floor: Floor,
         mut view: Option<View>,
     ) -> Result<Attempt<Grant>, Stop> {
+        let mut watches = Watches::default();
         loop {
             // Enabled before the table is looked at, so that no grant is missed.
             let mut granted = pin!(self.service.granted.notified());
@@ -212,13 +233,14 @@ impl Acquiring<'_> {
                 },
             };
             self.heard();
-            let (before, next) = seen.line.before(place.name()).ok_or(Stop::Gone)?;
-            let Some(next) = next else {
+            let ahead = seen.line.ahead_of(place.name()).ok_or(Stop::Gone)?;
+            let Some(ahead) = ahead else {
+                place.watch = watches.into_own();
                 return self.first(place, floor, &seen).await;
             };
             if let Some(most) = self.request.max_waiters
                 && self.request.wait != Wait::Never
-                && before > usize::try_from(most).unwrap_or(usize::MAX)
+                && ahead.count > usize::try_from(most).unwrap_or(usize::MAX)
             {
                 place.leave().await?;
                 let full = Error::new(ErrorKind::QueueFull, Operation::Acquire, KIND);
@@ -230,15 +252,14 @@ impl Acquiring<'_> {
                 Wait::Forever => false,
             };
             if is_over {
-                let first = seen.line.first().unwrap_or(next);
+                let first = seen.line.first().unwrap_or(ahead.next);
                 let (session, directory) = (Arc::clone(&place.session), place.directory.clone());
                 place.leave().await?;
                 return Ok(self.held(&session, &directory, first).await);
             }
-            let next = format!("{}/{next}", place.directory);
             tokio::select! {
                 biased;
-                waited = self.wait_for(&place.session, &next, before == 1) => {
+                waited = self.wait_for(&place, &mut watches, ahead) => {
                     if let Err(failure) = waited {
                         self.bear(failure)?;
                     }
@@ -247,41 +268,6 @@ impl Acquiring<'_> {
             }
             self.waited = true;
         }
-    }
-
-    /// Waits until the next one before us changes or is gone.
-    ///
-    /// If that is the first in line, it has a lease, and is silent for as long as it lasts, then it
-    /// is deleted: its process has stopped, and its session may last longer. It counts its lease
-    /// from before it wrote its node, and we from after we have seen that. It has not renewed the
-    /// lease meanwhile, or the version would be another one.
-    async fn wait_for(&self, session: &Session, next: &str, is_first: bool) -> Result<(), Failure> {
-        let (data, stat, watch) = match session.watched_data(next).await {
-            Err(Failure::NoNode) => return Ok(()),
-            watched => watched?,
-        };
-        let clock = &self.service.clock;
-        let now = clock.now();
-        let lease = Note::decode(&data).filter(|_| is_first);
-        let silent = lease.map_or(Moment::NEVER, |note| now + note.ttl.get());
-        let until = match self.request.wait {
-            Wait::Until(moment) => moment,
-            Wait::Never | Wait::Forever => Moment::NEVER,
-        };
-        let wake = cmp::min(cmp::min(silent, until), now + LOOK_AGAIN);
-        tokio::select! {
-            biased;
-            _ = watch.changed() => {}
-            () = clock.sleep_until(wake) => {
-                if clock.now() >= silent {
-                    match session.delete(next, Some(stat.version)).await {
-                        Ok(()) | Err(Failure::NoNode | Failure::BadVersion) => {}
-                        Err(failure) => return Err(failure),
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
     /// The place is the first: it becomes a lease.
@@ -384,8 +370,9 @@ impl Acquiring<'_> {
             place.note.clone(),
             token,
             deadline,
+            place.watch.take(),
         );
-        let (is_held, others_wait) = service.table().hold(place.attempt, hold);
+        let (is_held, others_wait) = service.table().hold(place.attempt, &place.identity, hold);
         if !is_held {
             return Err(released().into());
         }

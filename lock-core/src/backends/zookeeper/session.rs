@@ -8,7 +8,7 @@ use zookeeper_client::{
     Stat,
 };
 
-use super::{KIND, ZooKeeperOptions, error::Failure, service_url::ServiceUrl};
+use super::{KIND, ZooKeeperOptions, error::Failure, service_url::ServiceUrl, watch::Watch};
 use crate::{Clock, Error, ErrorKind, Moment, Operation, Ttl};
 
 /// After this silence a connection is given up for another one.
@@ -82,12 +82,12 @@ impl Session {
         Err(Error::new(ErrorKind::InvalidInput, operation, KIND).because(why))
     }
 
-    /// Creates a contender, and returns its number as it stands in the name.
+    /// Creates a contender, and returns its path.
     pub(super) fn create_contender<'a>(
         &'a self,
         prefix: &'a str,
         data: &[u8],
-    ) -> impl Future<Output = Result<(String, Stat), Failure>> + 'a {
+    ) -> impl Future<Output = Result<(String, Stat), Failure>> + use<'a> {
         let options = CreateMode::EphemeralSequential.with_acls(self.acls);
         let created = self.client.create(prefix, data, &options);
         self.answered(async move {
@@ -137,6 +137,15 @@ impl Session {
         self.answered(self.client.get_data(path))
     }
 
+    /// A watch of the children of a node that can have none: it tells when the node is gone.
+    pub(super) fn watched(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<Watch, Failure>> + use<'_> {
+        let watched = self.answered(self.client.list_and_watch_children(path));
+        async { watched.await.map(|(_, watcher)| Watch::new(watcher)) }
+    }
+
     /// The data, and a watch that ends with the next change of the node, or with the session.
     pub(super) fn watched_data(
         &self,
@@ -145,12 +154,12 @@ impl Session {
         self.answered(self.client.get_and_watch_data(path))
     }
 
-    pub(super) fn set_data(
-        &self,
+    pub(super) fn set_data<'a>(
+        &'a self,
         path: &str,
         data: &[u8],
         version: Option<i32>,
-    ) -> impl Future<Output = Result<Stat, Failure>> + '_ {
+    ) -> impl Future<Output = Result<Stat, Failure>> + use<'a> {
         self.answered(self.client.set_data(path, data, version))
     }
 

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{ENDED_TTL, line::Identity, note::Note, session::Session};
+use super::{ENDED_TTL, line::Identity, note::Note, session::Session, watch::Watch};
 use crate::{
     AttemptId, AttemptRef, FencingToken, Holder, Moment, ResourceName, Sequencer,
     backends::ended::{End, Ended},
@@ -20,8 +20,9 @@ pub(super) struct Table {
     by_path: HashMap<Arc<str>, Key>,
     /// The same by the moment at which they end, with a number that makes them unique.
     by_deadline: BTreeMap<(Moment, u64), Key>,
-    /// Nodes that an acquire has made, or is about to.
-    places: HashMap<AttemptId, Place>,
+    /// Nodes that an acquire has made, or is about to: of an attempt that was sent again before the
+    /// first was answered there are several.
+    places: HashMap<AttemptId, Vec<Place>>,
     /// How many of them are of one acquisition.
     places_of: HashMap<Key, u32>,
     leftovers: BTreeMap<u64, Leftover>,
@@ -39,11 +40,17 @@ pub(super) struct Hold {
     pub(super) note: Note,
     pub(super) token: FencingToken,
     pub(super) deadline: Moment,
+    /// The latest deadline that was asked for. What is written into the node reaches as far, before
+    /// anybody is told so.
+    promised: Moment,
     /// Who was told of it.
     attempts: HashSet<AttemptId>,
     /// Whether a deletion was sent for a release: then it is gone because of us.
     pub(super) releasing: bool,
     number: u64,
+    /// Of the node, left over from waiting: it is not taken back for as long as it would cost
+    /// the servers a request.
+    _watch: Option<Arc<Watch>>,
 }
 
 impl Hold {
@@ -53,6 +60,7 @@ impl Hold {
         note: Note,
         token: FencingToken,
         deadline: Moment,
+        watch: Option<Arc<Watch>>,
     ) -> Self {
         Self {
             session,
@@ -60,10 +68,18 @@ impl Hold {
             note,
             token,
             deadline,
+            promised: deadline,
             attempts: HashSet::new(),
             releasing: false,
             number: 0,
+            _watch: watch,
         }
+    }
+
+    /// Somebody is about to ask for this deadline. How far a note has to reach now.
+    pub(super) fn promise(&mut self, deadline: Moment) -> Moment {
+        self.promised = std::cmp::max(self.promised, deadline);
+        self.promised
     }
 }
 
@@ -127,45 +143,71 @@ impl Table {
             .map_or(Begun::New, |hold| Begun::Held(hold.clone()))
     }
 
-    /// Remembers what is about to be created.
+    /// Remembers what is about to be created. False if the attempt has ended: then it must not be.
+    #[must_use]
     pub(super) fn enter(
         &mut self,
         attempt: &AttemptRef,
         session: Arc<Session>,
         identity: Identity,
-    ) {
+    ) -> bool {
+        if self.ended.contains(attempt) {
+            return false;
+        }
         let key = key(attempt);
-        let place = Place {
-            key: key.clone(),
+        *self.places_of.entry(key.clone()).or_default() += 1;
+        self.places.entry(attempt.id).or_default().push(Place {
+            key,
             session,
             identity,
-        };
-        if self.places.insert(attempt.id, place).is_none() {
-            *self.places_of.entry(key).or_default() += 1;
-        }
+        });
+        true
+    }
+
+    /// Whether a place is still wanted: not if its attempt was cancelled.
+    pub(super) fn is_wanted(&self, attempt: AttemptId, identity: &Identity) -> bool {
+        let places = self.places.get(&attempt);
+        places.is_some_and(|places| places.iter().any(|place| place.identity == *identity))
     }
 
     /// Forgets a place whose node is gone.
-    pub(super) fn leave(&mut self, attempt: AttemptId) {
-        self.take_place(attempt);
+    pub(super) fn leave(&mut self, attempt: AttemptId, identity: &Identity) {
+        self.take_place(attempt, identity);
     }
 
     /// A place whose node may be there, and that nobody is interested in any more.
-    pub(super) fn abandon(&mut self, attempt: AttemptId) {
-        if let Some(place) = self.take_place(attempt) {
-            let node = Node::Identity(place.identity);
-            self.leave_behind(place.key.0, place.session, node, Some(attempt));
-        }
+    ///
+    /// It may have been cancelled before: then what was to be deleted is told once more, for it may
+    /// have been created since.
+    pub(super) fn abandon(
+        &mut self,
+        attempt: &AttemptRef,
+        session: Arc<Session>,
+        identity: Identity,
+    ) {
+        self.take_place(attempt.id, &identity);
+        let resource = attempt.resource.clone();
+        self.leave_behind(
+            resource,
+            session,
+            Node::Identity(identity),
+            Some(attempt.id),
+        );
     }
 
     /// A place has become a lease. False if the attempt was cancelled meanwhile.
     ///
     /// The second is whether another attempt of the same acquisition waits.
-    pub(super) fn hold(&mut self, attempt: &AttemptRef, mut hold: Hold) -> (bool, bool) {
+    pub(super) fn hold(
+        &mut self,
+        attempt: &AttemptRef,
+        identity: &Identity,
+        mut hold: Hold,
+    ) -> (bool, bool) {
         if self.ended.contains(attempt) {
             return (false, false);
         }
-        self.take_place(attempt.id);
+        self.take_place(attempt.id, identity);
         let key = key(attempt);
         hold.number = self.number();
         hold.attempts.insert(attempt.id);
@@ -214,14 +256,12 @@ impl Table {
     pub(super) fn renewed(
         &mut self,
         lease: &Sequencer,
-        note: Note,
         deadline: Moment,
         now: Moment,
     ) -> Option<Moment> {
         let hold = self.find(lease, now)?;
         let (old, number) = (hold.deadline, hold.number);
         hold.deadline = std::cmp::max(old, deadline);
-        hold.note = note;
         let new = hold.deadline;
         if let Some(key) = self.by_deadline.remove(&(old, number)) {
             self.by_deadline.insert((new, number), key);
@@ -251,9 +291,10 @@ impl Table {
         }
     }
 
-    /// Ends an attempt; what has to be deleted for it.
-    pub(super) fn cancel(&mut self, attempt: &AttemptRef, now: Moment) -> Vec<Leftover> {
+    /// Ends an attempt; what has to be deleted for it. `None`: this process knows nothing of it.
+    pub(super) fn cancel(&mut self, attempt: &AttemptRef, now: Moment) -> Option<Vec<Leftover>> {
         self.expire(now);
+        let is_known = self.is_known(attempt);
         self.ended.attempt(attempt, End::Lost, now);
         let key = key(attempt);
         if let Some(hold) = self.holds.get_mut(&key)
@@ -263,11 +304,24 @@ impl Table {
             self.ended.acquisition(&key.0, key.1, End::Lost, now);
             self.drop_hold(&key, Some(attempt.id));
         }
-        // An acquire that is still under way finds its node gone.
-        self.abandon(attempt.id);
+        // An acquire that is still under way creates nothing any more, and finds its node gone.
+        for place in self.places.remove(&attempt.id).unwrap_or_default() {
+            self.forget(&place.key);
+            let node = Node::Identity(place.identity);
+            self.leave_behind(place.key.0, place.session, node, Some(attempt.id));
+        }
         let of_attempt = |leftover: &&Leftover| leftover.attempt == Some(attempt.id);
         let leftovers = self.leftovers.values().filter(of_attempt);
-        leftovers.cloned().collect()
+        let leftovers: Vec<_> = leftovers.cloned().collect();
+        (is_known || !leftovers.is_empty()).then_some(leftovers)
+    }
+
+    /// Whether an attempt holds or waits in this process, or has ended in it.
+    fn is_known(&self, attempt: &AttemptRef) -> bool {
+        let hold = self.holds.get(&key(attempt));
+        self.ended.contains(attempt)
+            || self.places.contains_key(&attempt.id)
+            || hold.is_some_and(|hold| hold.attempts.contains(&attempt.id))
     }
 
     /// What has to be deleted before anybody looks at a resource.
@@ -317,15 +371,28 @@ impl Table {
         Some(hold)
     }
 
-    fn take_place(&mut self, attempt: AttemptId) -> Option<Place> {
-        let place = self.places.remove(&attempt)?;
-        if let Some(count) = self.places_of.get_mut(&place.key) {
+    fn take_place(&mut self, attempt: AttemptId, identity: &Identity) {
+        let Some(places) = self.places.get_mut(&attempt) else {
+            return;
+        };
+        let Some(at) = places.iter().position(|place| place.identity == *identity) else {
+            return;
+        };
+        let place = places.swap_remove(at);
+        if places.is_empty() {
+            self.places.remove(&attempt);
+        }
+        self.forget(&place.key);
+    }
+
+    /// There is one place less of an acquisition.
+    fn forget(&mut self, key: &Key) {
+        if let Some(count) = self.places_of.get_mut(key) {
             *count -= 1;
             if *count == 0 {
-                self.places_of.remove(&place.key);
+                self.places_of.remove(key);
             }
         }
-        Some(place)
     }
 
     fn leave_behind(

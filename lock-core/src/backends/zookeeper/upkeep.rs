@@ -1,9 +1,18 @@
 //! Renewing, releasing and cancelling.
 
+use std::sync::Arc;
+
 use futures_util::future::join_all;
 
 use super::{
-    KIND, error::Failure, floors, line::Line, note::Note, service::Service, session::Session,
+    KIND,
+    error::Failure,
+    floors,
+    line::{self, Line},
+    note::Note,
+    service::Service,
+    session::Session,
+    table::Leftover,
 };
 use crate::{
     AttemptRef, Error, ErrorKind, Lease, Operation, Released, RenewRequest, Renewed, Sequencer,
@@ -35,21 +44,36 @@ impl Service {
     async fn renew_one(&self, request: &RenewRequest) -> Result<Renewed, Error> {
         let lease = &request.sequencer;
         let asked = self.clock.now();
-        let hold = self.table().find(lease, asked).cloned();
-        let Some(hold) = hold else {
+        let deadline = asked + request.ttl.get();
+        let session = {
+            let mut table = self.table();
+            table
+                .find(lease, asked)
+                .map(|hold| Arc::clone(&hold.session))
+        };
+        let Some(session) = session else {
             return self.renew_elsewhere(lease).await;
         };
-        hold.session.check(request.ttl, Operation::Renew)?;
-        let note = Note {
-            ttl: std::cmp::max(request.ttl, whole_millis(hold.deadline.since(asked))),
-            ..hold.note
+        session.check(request.ttl, Operation::Renew)?;
+        let sent = {
+            // Several may renew one lease at once. The node has to show the longest of what they
+            // are promised, whichever is written last: so a note is made and sent in one step.
+            let mut table = self.table();
+            table.find(lease, asked).map(|hold| {
+                let promised = hold.promise(deadline);
+                let note = Note {
+                    ttl: whole_millis(promised.since(asked)),
+                    ..hold.note.clone()
+                };
+                session.set_data(&hold.path, &note.encode(), None)
+            })
         };
-        let written = hold.session.set_data(&hold.path, &note.encode(), None);
-        match written.await {
+        let Some(sent) = sent else {
+            return Ok(Renewed::NotHolder);
+        };
+        match sent.await {
             Ok(_) => {
-                let deadline = asked + request.ttl.get();
-                let now = self.clock.now();
-                let deadline = self.table().renewed(lease, note, deadline, now);
+                let deadline = self.table().renewed(lease, deadline, self.clock.now());
                 Ok(deadline.map_or(Renewed::NotHolder, |deadline| {
                     Renewed::Renewed(Lease::counted_from(asked, deadline.since(asked)))
                 }))
@@ -133,14 +157,39 @@ impl Service {
     pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
         let leftovers = self.table().cancel(attempt, self.clock.now());
         self.keeper.notify_one();
+        let cancelled = match leftovers {
+            Some(leftovers) => self.remove_all(&leftovers).await,
+            None => self.cancel_elsewhere(attempt).await,
+        };
+        cancelled.map_err(|error| error.on(&attempt.resource))
+    }
+
+    async fn remove_all(&self, leftovers: &[Leftover]) -> Result<(), Error> {
         for leftover in leftovers {
-            let removed = self.remove(&leftover).await;
-            removed.map_err(|failure| {
-                let error = failure.into_error(Operation::Cancel);
-                error.on(&attempt.resource)
-            })?;
+            let removed = self.remove(leftover).await;
+            removed.map_err(|failure| failure.into_error(Operation::Cancel))?;
         }
         Ok(())
+    }
+
+    /// Only its process knows who else was told of the lease of an attempt, and only it can keep an
+    /// acquire that is under way from taking another place in line.
+    async fn cancel_elsewhere(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        let operation = Operation::Cancel;
+        let session = self.session(operation, self.clock.now()).await?;
+        let directory = self.paths.line(&attempt.resource);
+        let (synced, nodes) = (session.sync(&directory), session.children(&directory));
+        let (synced, nodes) = tokio::join!(synced, nodes);
+        let nodes = match synced.and(nodes) {
+            Ok(nodes) => nodes,
+            Err(Failure::NoNode) => return Ok(()),
+            Err(failure) => return Err(failure.into_error(operation)),
+        };
+        if !nodes.iter().any(|node| line::is_of(node, attempt.id)) {
+            return Ok(());
+        }
+        let error = Error::new(ErrorKind::Unsupported, operation, KIND);
+        Err(error.because("the attempt belongs to the session of another process: cancel it there"))
     }
 
     /// The first in line. What is left behind of our own is deleted before.

@@ -1,0 +1,53 @@
+//! Watches that may be asked more than once.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    pin::Pin,
+    sync::{Mutex, PoisonError},
+    task::{Context, Poll},
+};
+
+use zookeeper_client::OneshotWatcher;
+
+type Telling = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A watch of a node, which tells of a change once. It does so too when the session is over.
+///
+/// Dropped before that it is taken back, which costs the servers a request.
+pub(super) struct Watch(Mutex<Option<Telling>>);
+
+impl Watch {
+    pub(super) fn new(watcher: OneshotWatcher) -> Self {
+        let telling = async {
+            watcher.changed().await;
+        };
+        Self(Mutex::new(Some(Box::pin(telling))))
+    }
+
+    /// Waits until it tells. At once if it has.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: nothing is lost. Only one task may wait.
+    pub(super) async fn told(&self) {
+        poll_fn(|cx| self.poll(cx)).await;
+    }
+
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
+        // It is whole at every moment.
+        let mut telling = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waits) = telling.as_mut() {
+            if waits.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            *telling = None;
+        }
+        Poll::Ready(())
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,149 @@
+//! Attempts that are cancelled while their acquire goes on, and from another process.
+
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    task::Poll,
+    time::Duration,
+};
+
+use e2e::servers::zookeeper;
+use lock_core::{
+    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, LockBackend, Released,
+    ResourceName, Wait,
+};
+use tokio::time::timeout;
+use zookeeper_client::Client;
+
+use crate::world::{Namespace, granted, nodes, request, sequencer};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+type Answer = Result<Attempt<Grant>, Error>;
+
+/// What is in the way of an acquire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Free,
+    Held,
+    /// The lock directory was deleted: it has to be made, and the node is created once more.
+    Deleted,
+}
+
+/// At every await: the acquire is told that it has ended, soon, and leaves no node.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acquire_that_goes_on_after_its_cancel_leaves_no_node() {
+    let namespace = Namespace::fresh(zookeeper().await);
+    let backend = namespace.backend().await;
+    let observer = namespace.observer().await;
+    for way in [Way::Free, Way::Held, Way::Deleted] {
+        let resource = format!("r-{way:?}");
+        let directory = namespace.directory(&resource);
+        let is_held = usize::from(way == Way::Held);
+        let mut awaits = 0;
+        loop {
+            awaits += 1;
+            let lease = granted(&backend, &request(&resource, Wait::Never)).await;
+            if way != Way::Held {
+                assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+            }
+            if way == Way::Deleted {
+                observer.delete(&directory, None).await.unwrap();
+            }
+            let cancelled = request(&resource, Wait::Forever);
+            let mut acquire = pin!(backend.acquire(&cancelled));
+            if let Some(answer) = polled(&mut acquire, awaits).await {
+                release(&backend, &cancelled, answer).await;
+                break;
+            }
+            backend.cancel(&cancelled.attempt).await.unwrap();
+            let answer = timeout(PATIENCE, acquire).await.expect("an answer");
+            assert_eq!(answer.unwrap_err().kind(), ErrorKind::Released, "{way:?}");
+            e2e::servers::until("its node is gone", || async {
+                nodes(&observer, &directory).await.len() == is_held
+            })
+            .await;
+            if way == Way::Held {
+                assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+                if awaits == 12 {
+                    break; // it waits in line, and nothing more happens
+                }
+            }
+        }
+        println!("{way:?}: {awaits} awaits");
+        assert!(awaits > 1, "it awaits nothing");
+    }
+}
+
+/// Polls an acquire that many times; its answer, if it has one by then.
+async fn polled(
+    acquire: &mut Pin<&mut (impl Future<Output = Answer> + ?Sized)>,
+    times: usize,
+) -> Option<Answer> {
+    let mut polls = 0;
+    let poll = poll_fn(|cx| {
+        polls += 1;
+        match acquire.as_mut().poll(cx) {
+            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Pending if polls == times => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    });
+    // In line nothing happens any more, and then there is no further poll.
+    let waits = timeout(Duration::from_millis(500), poll);
+    waits.await.unwrap_or(None)
+}
+
+async fn release(backend: &impl LockBackend, request: &AcquireRequest, answer: Answer) {
+    let Ok(Attempt::Granted(grant)) = answer else {
+        panic!("it waits for ever, and yet: {answer:?}");
+    };
+    let lease = sequencer(request, grant.token);
+    assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+}
+
+/// Only the process of an attempt can end it: to say that it has ended would be wrong.
+#[tokio::test]
+async fn a_cancel_from_another_process_is_refused_and_not_ignored() {
+    let namespace = Namespace::fresh(zookeeper().await);
+    let (ours, other) = (namespace.backend().await, namespace.backend().await);
+    let observer = namespace.observer().await;
+    let held = request("r", Wait::Never);
+    let lease = granted(&ours, &held).await;
+    let waiting = request("r", Wait::Forever);
+    let mut waits = pin!(ours.acquire(&waiting));
+    let is_in_line = async {
+        until_in_line(&observer, &namespace.directory("r"), 2).await;
+    };
+    tokio::select! {
+        answer = &mut waits => panic!("it is held, and yet: {answer:?}"),
+        () = is_in_line => {}
+    }
+
+    for attempt in [&held.attempt, &waiting.attempt] {
+        let error = other.cancel(attempt).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        assert!(error.to_string().contains("another process"), "{error}");
+    }
+    // An attempt that nobody has begun has ended.
+    let resource = ResourceName::new("r").unwrap();
+    let nobodys = AttemptRef::new(resource, Holder::random());
+    other.cancel(&nobodys).await.unwrap();
+    let directory = namespace.directory("r");
+    assert_eq!(nodes(&observer, &directory).await.len(), 2);
+
+    ours.cancel(&waiting.attempt).await.unwrap();
+    let answer = timeout(PATIENCE, waits).await.expect("an answer");
+    assert_eq!(answer.unwrap_err().kind(), ErrorKind::Released);
+    // Where it was, it has ended, and so others are told, too.
+    other.cancel(&waiting.attempt).await.unwrap();
+    assert_eq!(ours.release(&lease).await.unwrap(), Released::Released);
+    other.cancel(&held.attempt).await.unwrap();
+}
+
+async fn until_in_line(observer: &Client, directory: &str, many: usize) {
+    e2e::servers::until("they stand in line", || async {
+        nodes(observer, directory).await.len() == many
+    })
+    .await;
+}
