@@ -1,5 +1,5 @@
-//! ZooKeeper: beside kazoo, with leaders that die, processes that stand still, acquires that are
-//! dropped, and no servers at all.
+//! ZooKeeper: beside kazoo and Curator, with leaders that die, processes that stand still, acquires
+//! that are dropped, and no servers at all.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cancelled;
+mod curator;
 mod dropped;
 mod elections;
 mod floors;

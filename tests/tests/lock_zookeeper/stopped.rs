@@ -60,7 +60,7 @@ async fn a_holder_that_fails_costs_the_next_in_line_its_ttl_and_not_its_session(
 /// A process that stands still while it waits becomes the first without a sign of it. Who waits
 /// behind it does not find that out by chance.
 #[tokio::test]
-async fn a_waiter_that_fails_costs_the_next_in_line_little_more_than_its_ttl() {
+async fn a_waiter_that_fails_costs_the_next_in_line_its_ttl() {
     let ttl = Ttl::secs(1);
     let namespace = Namespace::fresh(zookeeper().await);
     let locks = namespace.connect().await;
