@@ -10,6 +10,7 @@ pub mod checking;
 pub mod cohort;
 pub mod handover;
 pub mod line;
+pub mod notices;
 pub mod queue;
 pub mod redlock;
 mod set;

@@ -70,3 +70,40 @@ async fn tokens_rise_when_the_directory_of_a_lock_was_deleted() {
             .unwrap();
     }
 }
+
+/// After a release the next number shows that nobody came in between, but not when the directory
+/// was deleted: numbers began again, and that number is behind somebody else's.
+#[tokio::test]
+async fn the_number_that_comes_next_proves_nothing_in_a_directory_that_was_made_again() {
+    let namespace = Namespace::fresh(zookeeper().await);
+    let (locks, others) = (namespace.connect().await, namespace.connect().await);
+    let observer = namespace.observer().await;
+    let mut last = FencingToken::MIN;
+    for directory in 0..3 {
+        let guard = locks.acquire("r").ttl(TTL).await.unwrap();
+        assert!(guard.token() > last, "directory {directory}");
+        guard.release().await.unwrap();
+        observer
+            .delete(&namespace.directory("r"), None)
+            .await
+            .unwrap();
+        let held = others.acquire("r").ttl(TTL).await.unwrap();
+        let waiting = tokio::spawn({
+            let locks = locks.clone();
+            async move { locks.acquire("r").ttl(TTL).await.unwrap() }
+        });
+        until_waiting(&others, "r", 1).await;
+        // Whoever takes itself for the first has been granted by the time that it is seen to wait
+        // once more.
+        until_waiting(&locks, "r", 1).await;
+        assert!(!waiting.is_finished(), "granted while it is held");
+        held.release().await.unwrap();
+        let next = waiting.await.unwrap();
+        last = next.token();
+        next.release().await.unwrap();
+        observer
+            .delete(&namespace.directory("r"), None)
+            .await
+            .unwrap();
+    }
+}

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use futures_util::future::OptionFuture;
+
 use super::{
     KIND, PATIENCE,
     error::Failure,
-    line::Line,
+    floors::Floor,
+    line::{self, Line},
     note::Note,
     place::{Place, Stop, View},
     service::Service,
@@ -100,7 +103,7 @@ impl<'a> Acquiring<'a> {
         let note = Note::new(request.ttl, floor.value, holder, metadata);
         let place = Place::enter(service, &request.attempt, session, note);
         let mut place = place.ok_or_else(released)?;
-        let view = self.stand_in_line(&mut place).await?;
+        let view = self.stand_in_line(&mut place, &floor).await?;
         self.until_first(place, floor, view).await
     }
 
@@ -118,8 +121,13 @@ impl<'a> Acquiring<'a> {
         }
     }
 
-    /// Creates the node. What is sent right behind it shows whether it is the first already.
-    async fn stand_in_line(&mut self, place: &mut Place<'_>) -> Result<Option<View>, Stop> {
+    /// Creates the node. Whether it is the first already its number shows, where nobody else came
+    /// lately; otherwise what is sent right behind it.
+    async fn stand_in_line(
+        &mut self,
+        place: &mut Place<'_>,
+        floor: &Floor,
+    ) -> Result<Option<View>, Stop> {
         let (service, resource) = (self.service, &self.request.attempt.resource);
         let session = Arc::clone(&place.session);
         place.written = if self.waited {
@@ -131,16 +139,18 @@ impl<'a> Acquiring<'a> {
         let mut directories = 0;
         loop {
             let created = place.create(&session, &prefix).ok_or_else(released)?;
-            let nodes = session.children_of(&place.directory);
-            let (created, nodes) = tokio::join!(created, nodes);
+            let is_quiet = service.floors.is_quiet(resource, floor);
+            let nodes = (!is_quiet).then(|| session.children(&place.directory));
+            let (created, nodes) = tokio::join!(created, OptionFuture::from(nodes));
             match created {
                 Ok((path, stat)) => {
-                    place.created(path);
-                    let (nodes, directory) = match nodes {
-                        Ok(seen) => seen,
-                        Err(_) => return Ok(None),
-                    };
-                    return Ok(Some(View::new(nodes, directory, Some(stat))));
+                    place.created(path, Some(stat));
+                    let number = line::number(place.name());
+                    if number.is_some_and(|it| service.floors.is_first(resource, floor, it)) {
+                        return Ok(Some(View::alone(place)));
+                    }
+                    let nodes = nodes.and_then(Result::ok);
+                    return Ok(nodes.map(|nodes| View::new(nodes, Some(stat))));
                 }
                 Err(Failure::NoNode) if directories < DIRECTORY_ATTEMPTS => {
                     directories += 1;
@@ -152,7 +162,7 @@ impl<'a> Acquiring<'a> {
                 Err(failure) => {
                     self.bear(failure)?;
                     if let Some(path) = self.find_created(place).await? {
-                        place.created(path);
+                        place.created(path, None);
                         return Ok(None);
                     }
                 }

@@ -5,9 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use zookeeper_client::Stat;
-
-use super::{error::Failure, paths::Paths, session::Session};
+use super::{error::Failure, paths::Paths, session::Session, watch::Watch};
 use crate::{Error, ErrorKind, FencingToken, InitialToken, Operation, ResourceName};
 
 /// So many floors are remembered. One that is not costs a round trip.
@@ -25,17 +23,10 @@ pub(super) struct Floor {
     /// That of the service's node.
     pub(super) service: i32,
     /// The transaction that has last written the lock directory: whoever changes a floor does.
-    directory: i64,
-    /// It has been changed by us since.
-    is_old: bool,
+    pub(super) directory: i64,
 }
 
 impl Floor {
-    /// Whether this is still so, going by a later look at the lock directory.
-    pub(super) const fn is(&self, directory: Stat) -> bool {
-        directory.mzxid == self.directory
-    }
-
     /// Refuses a floor that must be a mistake.
     pub(super) fn check(
         &self,
@@ -64,10 +55,35 @@ pub(super) fn token(floor: u64, created: i64, operation: Operation) -> Result<Fe
 }
 
 /// The floors that were read, so that an acquire need not.
+///
+/// The servers tell when a lock directory is written or deleted, ahead of every answer to what was
+/// asked after it. So by the time that an answer is here, it is known whether what is remembered
+/// was still so when it was given.
 #[derive(Debug)]
 pub(super) struct Floors {
     initial: InitialToken,
-    remembered: Mutex<HashMap<ResourceName, Floor>>,
+    remembered: Mutex<HashMap<ResourceName, Known>>,
+}
+
+/// What is remembered of a resource, until its lock directory is written or the session is over.
+#[derive(Debug)]
+struct Known {
+    floor: Floor,
+    session: i64,
+    /// Of the lock directory.
+    watch: Watch,
+    /// It has been changed by us since.
+    is_old: bool,
+    /// The number of the next contender, if there is nobody in line and nobody comes before.
+    next: Option<i32>,
+    /// Somebody came before, the last time.
+    is_busy: bool,
+}
+
+impl Known {
+    fn is_still(&self, floor: &Floor) -> bool {
+        self.floor.directory == floor.directory && !self.is_old && !self.watch.has_told()
+    }
 }
 
 impl Floors {
@@ -89,10 +105,49 @@ impl Floors {
         paths: &Paths,
         resource: &ResourceName,
     ) -> Result<Floor, Failure> {
-        let remembered = self.all().get(resource).copied();
+        let remembered = self.all().get(resource).and_then(|known| {
+            let is_so = known.session == session.id() && known.is_still(&known.floor);
+            (is_so && !known.floor.retired).then_some(known.floor)
+        });
         match remembered {
-            Some(floor) if !floor.is_old && !floor.retired => Ok(floor),
-            _ => self.read(session, paths, resource).await,
+            Some(floor) => Ok(floor),
+            None => self.read(session, paths, resource).await,
+        }
+    }
+
+    /// Whether a floor is what it was when it was read, as far as the last answer shows.
+    pub(super) fn is_still(&self, resource: &ResourceName, floor: &Floor) -> bool {
+        let all = self.all();
+        all.get(resource).is_some_and(|known| known.is_still(floor))
+    }
+
+    /// Whether the next contender is likely to be the first, and will show it by its number.
+    pub(super) fn is_quiet(&self, resource: &ResourceName, floor: &Floor) -> bool {
+        let all = self.all();
+        let known = all.get(resource);
+        let is_quiet = |known: &Known| !known.is_busy && known.next.is_some();
+        known.is_some_and(|known| is_quiet(known) && known.is_still(floor))
+    }
+
+    /// Whether a contender that was just created is the first in line, going by its number: those
+    /// up to the last one of ours are gone, and nobody has come in between.
+    pub(super) fn is_first(&self, resource: &ResourceName, floor: &Floor, number: i32) -> bool {
+        let mut all = self.all();
+        let Some(known) = all.get_mut(resource) else {
+            return false;
+        };
+        let is_first = known.is_still(floor) && known.next == Some(number);
+        known.is_busy = !is_first;
+        is_first
+    }
+
+    /// A contender that was the first is gone, and all before it are. It was created when the lock
+    /// directory was written last by this transaction.
+    pub(super) fn is_gone(&self, resource: &ResourceName, number: i32, directory: i64) {
+        if let Some(known) = self.all().get_mut(resource)
+            && known.floor.directory == directory
+        {
+            known.next = Some(number.wrapping_add(1));
         }
     }
 
@@ -106,12 +161,19 @@ impl Floors {
         let (path, directory) = (paths.floor(resource), paths.line(resource));
         loop {
             // The directory first: a change that comes after this look at it is noticed later.
-            let directory = session.stat(&directory);
+            let directory = session.watched_data(&directory);
             let own = session.data(&path);
             let service = session.data(paths.service());
             let (directory, own, service) = tokio::join!(directory, own, service);
-            let (Some(directory), Some((own, own_stat)), Some((service, service_stat))) =
-                (directory?, unless_gone(own)?, unless_gone(service)?)
+            let (
+                Some((_, directory, watcher)),
+                Some((own, own_stat)),
+                Some((service, service_stat)),
+            ) = (
+                unless_gone(directory)?,
+                unless_gone(own)?,
+                unless_gone(service)?,
+            )
             else {
                 self.make(session, paths, resource).await?;
                 continue;
@@ -123,9 +185,16 @@ impl Floors {
                 own: own_stat.version,
                 service: service_stat.version,
                 directory: directory.mzxid,
-                is_old: false,
             };
-            self.remember(resource, floor);
+            let known = Known {
+                floor,
+                session: session.id(),
+                watch: Watch::new(watcher),
+                is_old: false,
+                next: None,
+                is_busy: false,
+            };
+            self.remember(resource, known);
             return Ok(floor);
         }
     }
@@ -145,7 +214,7 @@ impl Floors {
         let value = self
             .all()
             .remove(resource)
-            .map_or(first, |known| known.value);
+            .map_or(first, |known| known.floor.value);
         session.create_directory(&paths.line(resource)).await?;
         session.create_directory(paths.floors()).await?;
         Self::make_service(session, paths).await?;
@@ -161,20 +230,20 @@ impl Floors {
 
     /// The node was changed by us: its floor is known, its version is not.
     pub(super) fn forget_version(&self, resource: &ResourceName) {
-        if let Some(floor) = self.all().get_mut(resource) {
-            floor.is_old = true;
+        if let Some(known) = self.all().get_mut(resource) {
+            known.is_old = true;
         }
     }
 
-    fn remember(&self, resource: &ResourceName, floor: Floor) {
+    fn remember(&self, resource: &ResourceName, known: Known) {
         let mut all = self.all();
         if all.len() >= REMEMBERED_MAX && !all.contains_key(resource) {
             all.clear();
         }
-        all.insert(resource.clone(), floor);
+        all.insert(resource.clone(), known);
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<ResourceName, Floor>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<ResourceName, Known>> {
         // Every entry is whole at every moment.
         self.remembered
             .lock()

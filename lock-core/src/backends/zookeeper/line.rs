@@ -97,13 +97,13 @@ pub(super) struct Ahead<'a> {
 }
 
 /// The number that the server gave to a contender.
-fn number(node: &str) -> Option<i32> {
-    let numbers = MARKS.iter().filter_map(|mark| {
+pub(super) fn number(node: &str) -> Option<i32> {
+    let mut numbers = MARKS.iter().filter_map(|mark| {
         let at = node.rfind(mark)? + mark.len();
         let number = node[at..].parse().ok()?;
         (numeral(number) == node[at..]).then_some(number)
     });
-    numbers.last()
+    numbers.next_back()
 }
 
 /// What a server appends to the name of a sequential node: ten characters, the sign among them,

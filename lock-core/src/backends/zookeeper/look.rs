@@ -126,11 +126,13 @@ impl Service {
             let revocation = floors::token(lifted, first.created, operation)?;
             let (path, lifted) = (self.paths.floor(resource), floors::encode(lifted));
             let directory = self.paths.line(resource);
+            // The directory before the node: whoever is told that the node is gone has to have been
+            // told that the floor is another one.
             let changes = [
-                Change::Delete(&first.path, first.version),
+                Change::Touch(&directory),
                 Change::Check(self.paths.service(), floor.service),
                 Change::Set(&path, &lifted, floor.own),
-                Change::Touch(&directory),
+                Change::Delete(&first.path, first.version),
             ];
             match session.together(&changes).await {
                 Ok(()) => {

@@ -36,8 +36,9 @@
 //! further ahead of the clock than a store takes for plausible: give it a bound of its own.
 //!
 //! The service as a whole has a floor of its own, which no resource is below, and the word that it
-//! is retired. Whoever changes one of these writes the lock directories too: every look at a line
-//! shows whether what is remembered still holds.
+//! is retired. Whoever changes one of these writes the lock directories too, and a client watches
+//! those whose floors it remembers, up to ten thousand: what is remembered still holds, or it was
+//! told. A server tells a client of changes in their order, its answers among them.
 //!
 //! # Leases
 //! One session per [`ZooKeeperBackend`] owns all its nodes. Within it, each lease has a ttl of its
@@ -63,15 +64,16 @@
 //!
 //! # Waiting
 //! First come, first served, across all clients of all kinds. Each waiter watches the node before
-//! its own, so a release wakes one. It watches its own, and the one before the next: when that is
-//! gone, and the next one shows within a quarter of its ttl no sign that its process lives, its ttl
-//! is counted. It looks again after 15 s even so. Who loses its session while it waits goes to the
-//! end of the line. Servers that do not answer are asked again for 10 s, or until the wait is over.
+//! its own, so a release wakes one, and is the first without a look if nobody else was before it.
+//! It watches its own, and the one before the next: when that is gone it looks whether the next one
+//! is the first, whose ttl it counts from then. It looks again after 15 s even so. Who loses its
+//! session while it waits goes to the end of the line. Servers that do not answer are asked again
+//! for 10 s, or until the wait is over.
 //!
 //! # Login
 //! With `user:password@` in the URL the client authenticates by digest, and its nodes are for that
 //! user alone: other clients of the same locks need the same login. Without, anybody who can reach
-//! the servers may change them. There is no TLS.
+//! the servers may change them. There is NO TLS: where others can listen, a tunnel has to do it.
 
 mod acquire;
 mod backend;

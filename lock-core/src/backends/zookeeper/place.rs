@@ -14,7 +14,7 @@ use super::{
     service::Service,
     session::{Change, Session},
     table::{Begun, Hold},
-    waiting::Watches,
+    waiting::{Watches, Woken},
     watch::Watch,
 };
 use crate::{
@@ -69,6 +69,8 @@ pub(super) struct Place<'a> {
     /// A moment before the node was last written: its lease is counted from here.
     pub(super) written: Moment,
     pub(super) path: String,
+    /// As it was when it was created, or looked at.
+    pub(super) own: Option<Stat>,
     /// Of its node, if it waited.
     watch: Option<Arc<Watch>>,
     is_kept: bool,
@@ -79,17 +81,19 @@ pub(super) struct Place<'a> {
 pub(super) struct View {
     line: Line,
     own: Option<Stat>,
-    /// None: the lock directory is gone.
-    directory: Option<Stat>,
 }
 
 impl View {
-    pub(super) fn new(nodes: Vec<String>, directory: Stat, own: Option<Stat>) -> Self {
+    pub(super) fn new(nodes: Vec<String>, own: Option<Stat>) -> Self {
         Self {
             line: Line::new(nodes),
             own,
-            directory: Some(directory),
         }
+    }
+
+    /// That of a place that is known to be the first, though nobody looked.
+    pub(super) fn alone(place: &Place<'_>) -> Self {
+        Self::new(vec![place.name().to_owned()], place.own)
     }
 }
 
@@ -116,6 +120,7 @@ impl<'a> Place<'a> {
             note,
             written: service.clock.now(),
             path: String::new(),
+            own: None,
             watch: None,
             is_kept: false,
         })
@@ -145,26 +150,23 @@ impl<'a> Place<'a> {
         Some(format!("{}/{node}", self.directory))
     }
 
-    pub(super) fn created(&mut self, path: String) {
+    pub(super) fn created(&mut self, path: String, own: Option<Stat>) {
         self.path = path;
+        self.own = own;
     }
 
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
     /// Looks at the line and at the node itself, in one round trip.
     async fn look(&self) -> Result<View, Failure> {
-        let nodes = self.session.children_of(&self.directory);
+        let nodes = self.session.children(&self.directory);
         let own = self.session.stat(&self.path);
         let (nodes, own) = tokio::join!(nodes, own);
         match nodes {
-            Ok((nodes, directory)) => Ok(View::new(nodes, directory, own?)),
-            Err(Failure::NoNode) => Ok(View {
-                line: Line::new(Vec::new()),
-                own: None,
-                directory: None,
-            }),
+            Ok(nodes) => Ok(View::new(nodes, own?)),
+            Err(Failure::NoNode) => Ok(View::new(Vec::new(), None)),
             Err(failure) => Err(failure),
         }
     }
@@ -207,7 +209,7 @@ impl Acquiring<'_> {
         floor: Floor,
         mut view: Option<View>,
     ) -> Result<Attempt<Grant>, Stop> {
-        let mut watches = Watches::default();
+        let mut watches = Watches::new(&place.session);
         loop {
             // Enabled before the table is looked at, so that no grant is missed.
             let mut granted = pin!(self.service.granted.notified());
@@ -233,6 +235,10 @@ impl Acquiring<'_> {
                 },
             };
             self.heard();
+            place.own = seen.own;
+            if !place.is_ours(seen.own) {
+                return Err(Stop::Gone);
+            }
             let ahead = seen.line.ahead_of(place.name()).ok_or(Stop::Gone)?;
             let Some(ahead) = ahead else {
                 place.watch = watches.into_own();
@@ -246,12 +252,7 @@ impl Acquiring<'_> {
                 let full = Error::new(ErrorKind::QueueFull, Operation::Acquire, KIND);
                 return Err(full.into());
             }
-            let is_over = match self.request.wait {
-                Wait::Never => true,
-                Wait::Until(moment) => moment <= self.service.clock.now(),
-                Wait::Forever => false,
-            };
-            if is_over {
+            if self.is_over() {
                 let first = seen.line.first().unwrap_or(ahead.next);
                 let (session, directory) = (Arc::clone(&place.session), place.directory.clone());
                 place.leave().await?;
@@ -259,14 +260,23 @@ impl Acquiring<'_> {
             }
             tokio::select! {
                 biased;
-                waited = self.wait_for(&place, &mut watches, ahead) => {
-                    if let Err(failure) = waited {
-                        self.bear(failure)?;
-                    }
-                }
+                waited = self.wait_for(&place, &mut watches, ahead) => match waited {
+                    Ok(Woken::First) => view = Some(View::alone(&place)),
+                    Ok(Woken::Perhaps) => {}
+                    Err(failure) => self.bear(failure)?,
+                },
                 () = granted => {}
             }
             self.waited = true;
+        }
+    }
+
+    /// Whether it has waited as long as it may.
+    fn is_over(&self) -> bool {
+        match self.request.wait {
+            Wait::Never => true,
+            Wait::Until(moment) => moment <= self.service.clock.now(),
+            Wait::Forever => false,
         }
     }
 
@@ -277,12 +287,12 @@ impl Acquiring<'_> {
         floor: Floor,
         seen: &View,
     ) -> Result<Attempt<Grant>, Stop> {
-        let own = seen.own.filter(|_| place.is_ours(seen.own));
-        let own = own.ok_or(Stop::Gone)?;
+        let own = seen.own.ok_or(Stop::Gone)?;
         let (service, ttl) = (self.service, self.request.ttl.get());
         let mut token = floors::token(place.note.floor, own.czxid, Operation::Acquire)?;
         let is_enough = self.request.floor.is_none_or(|wanted| wanted <= token);
-        let is_same = seen.directory.is_some_and(|directory| floor.is(directory));
+        let resource = &self.request.attempt.resource;
+        let is_same = service.floors.is_still(resource, &floor);
         if !is_enough || floor.retired || !is_same {
             token = match self.bind(&mut place, own).await? {
                 Some(token) => token,
@@ -302,7 +312,7 @@ impl Acquiring<'_> {
                 Err(failure) => return Err(failure.into()),
             }
         }
-        self.grant(place, token)
+        self.grant(place, token, floor.directory)
     }
 
     /// Writes the floor that counts into the node, and a higher one if that is asked for: in one
@@ -361,7 +371,12 @@ impl Acquiring<'_> {
         Err(error.into())
     }
 
-    fn grant(&self, mut place: Place<'_>, token: FencingToken) -> Result<Attempt<Grant>, Stop> {
+    fn grant(
+        &self,
+        mut place: Place<'_>,
+        token: FencingToken,
+        directory: i64,
+    ) -> Result<Attempt<Grant>, Stop> {
         let (service, ttl) = (self.service, self.request.ttl.get());
         let deadline = place.written + ttl;
         let hold = Hold::new(
@@ -370,6 +385,7 @@ impl Acquiring<'_> {
             place.note.clone(),
             token,
             deadline,
+            directory,
             place.watch.take(),
         );
         let (is_held, others_wait) = service.table().hold(place.attempt, &place.identity, hold);

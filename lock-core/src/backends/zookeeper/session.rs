@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::FutureExt;
 use tokio::sync::Mutex;
 use zookeeper_client::{
     Acls, Client, CreateMode, CreateOptions, Error as ZooKeeperError, OneshotWatcher, SessionState,
-    Stat,
+    Stat, StateWatcher,
 };
 
 use super::{KIND, ZooKeeperOptions, error::Failure, service_url::ServiceUrl, watch::Watch};
@@ -45,6 +46,13 @@ impl Session {
     /// Whether a server is at hand. The client looks for one by itself.
     pub(super) fn is_connected(&self) -> bool {
         !self.is_over() && self.client.state() != SessionState::Disconnected
+    }
+
+    /// The connection that there is now.
+    pub(super) fn connection(&self) -> Connection {
+        let mut states = self.client.state_watcher();
+        states.state();
+        Connection(states)
     }
 
     /// Waits for a server at hand, for a while.
@@ -115,14 +123,6 @@ impl Session {
         self.answered(self.client.list_children(path))
     }
 
-    /// The children, and the node itself.
-    pub(super) fn children_of(
-        &self,
-        path: &str,
-    ) -> impl Future<Output = Result<(Vec<String>, Stat), Failure>> + '_ {
-        self.answered(self.client.get_children(path))
-    }
-
     pub(super) fn stat(
         &self,
         path: &str,
@@ -137,13 +137,17 @@ impl Session {
         self.answered(self.client.get_data(path))
     }
 
-    /// A watch of the children of a node that can have none: it tells when the node is gone.
+    /// A node that can have no children, and a watch of them: it tells when the node is gone.
     pub(super) fn watched(
         &self,
         path: &str,
-    ) -> impl Future<Output = Result<Watch, Failure>> + use<'_> {
-        let watched = self.answered(self.client.list_and_watch_children(path));
-        async { watched.await.map(|(_, watcher)| Watch::new(watcher)) }
+    ) -> impl Future<Output = Result<(Stat, Watch), Failure>> + use<'_> {
+        let watched = self.answered(self.client.get_and_watch_children(path));
+        async {
+            watched
+                .await
+                .map(|(_, stat, watcher)| (stat, Watch::new(watcher)))
+        }
     }
 
     /// The data, and a watch that ends with the next change of the node, or with the session.
@@ -204,6 +208,20 @@ impl Session {
             Ok(answer) => answer.map_err(Into::into),
             Err(_) => Err(Failure::NoAnswer(None)),
         }
+    }
+}
+
+/// One connection of a session.
+///
+/// On it, what is told comes in the order in which it happened, answers among it. On the next one
+/// the watches tell what has happened meanwhile, in any order.
+#[derive(Debug)]
+pub(super) struct Connection(StateWatcher);
+
+impl Connection {
+    /// Whether it was never lost. Once it was, it never is again.
+    pub(super) fn is_unbroken(&mut self) -> bool {
+        self.0.changed().now_or_never().is_none()
     }
 }
 

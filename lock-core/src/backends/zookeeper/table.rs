@@ -48,6 +48,8 @@ pub(super) struct Hold {
     /// Whether a deletion was sent for a release: then it is gone because of us.
     pub(super) releasing: bool,
     number: u64,
+    /// The transaction that had last written the lock directory before it was granted.
+    pub(super) directory: i64,
     /// Of the node, left over from waiting: it is not taken back for as long as it would cost
     /// the servers a request.
     _watch: Option<Arc<Watch>>,
@@ -60,6 +62,7 @@ impl Hold {
         note: Note,
         token: FencingToken,
         deadline: Moment,
+        directory: i64,
         watch: Option<Arc<Watch>>,
     ) -> Self {
         Self {
@@ -72,6 +75,7 @@ impl Hold {
             attempts: HashSet::new(),
             releasing: false,
             number: 0,
+            directory,
             _watch: watch,
         }
     }
@@ -114,7 +118,7 @@ pub(super) enum Begun {
     /// It, or its acquisition, has ended.
     Ended,
     /// Its acquisition is granted already.
-    Held(Hold),
+    Held(Box<Hold>),
     New,
 }
 
@@ -140,7 +144,7 @@ impl Table {
         }
         self.holds
             .get(&key(attempt))
-            .map_or(Begun::New, |hold| Begun::Held(hold.clone()))
+            .map_or(Begun::New, |hold| Begun::Held(Box::new(hold.clone())))
     }
 
     /// Remembers what is about to be created. False if the attempt has ended: then it must not be.

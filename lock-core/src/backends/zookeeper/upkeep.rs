@@ -107,7 +107,13 @@ impl Service {
             return self.release_elsewhere(lease).await;
         };
         let end = match hold.session.delete(&hold.path, None).await {
-            Ok(()) => End::Released(hold.token),
+            Ok(()) => {
+                if let Some(number) = line::number(&hold.path) {
+                    let floors = &self.floors;
+                    floors.is_gone(lease.resource(), number, hold.directory);
+                }
+                End::Released(hold.token)
+            }
             // The answer to an earlier request was lost.
             Err(Failure::NoNode) if hold.releasing => End::Released(hold.token),
             Err(Failure::NoNode | Failure::SessionOver(_)) => End::Lost,

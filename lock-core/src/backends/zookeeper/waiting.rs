@@ -1,31 +1,43 @@
 //! Waiting in line: what is watched, and when to look again without having been told.
 
-use std::{cmp, sync::Arc, time::Duration};
+use std::{cmp, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::future::OptionFuture;
-use zookeeper_client::OneshotWatcher;
+use zookeeper_client::{EventType, OneshotWatcher};
 
 use super::{
-    acquire::Acquiring, error::Failure, line::Ahead, note::Note, place::Place, session::Session,
+    acquire::Acquiring,
+    error::Failure,
+    line::{Ahead, Line},
+    note::Note,
+    place::Place,
+    session::{Connection, Session},
     watch::Watch,
 };
-use crate::{Clock, Moment, Wait};
+use crate::{Moment, Wait};
 
 /// A waiter looks again after this time even if nothing was told to it.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
-/// A node that may have become the first in line is looked at after this part of its ttl. By then
-/// it is gone again or was written once more, unless its process has stopped.
-const GRACE: u32 = 4;
-
 /// What a waiter has the servers tell of, beside changes of the next node before its own.
 ///
 /// These are watches of children, which none of the nodes can have: they tell of deletions only.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Watches {
+    /// The one on which they were set.
+    connection: Connection,
     own: Option<Arc<Watch>>,
     /// The node before the next one: when it is gone, the next one may be the first.
     beyond: Option<(String, Watch)>,
+}
+
+/// How a wait ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Woken {
+    /// The next one, the last that was before ours, is gone, and ours was there then.
+    First,
+    /// It takes a look to know.
+    Perhaps,
 }
 
 /// The next node before ours.
@@ -37,6 +49,14 @@ struct Next {
 }
 
 impl Watches {
+    pub(super) fn new(session: &Session) -> Self {
+        Self {
+            connection: session.connection(),
+            own: None,
+            beyond: None,
+        }
+    }
+
     /// The watch of the waiter's own node. It is worth keeping: to take it back costs a request.
     pub(super) fn into_own(self) -> Option<Arc<Watch>> {
         self.own
@@ -45,16 +65,19 @@ impl Watches {
     /// Sets what is not set yet, in one round trip. `None`: one of the nodes is gone.
     async fn set(
         &mut self,
-        session: &Session,
-        own: &str,
+        place: &Place<'_>,
         next: &str,
         beyond: Option<String>,
     ) -> Result<Option<Next>, Failure> {
+        let session = &place.session;
+        if !self.connection.is_unbroken() {
+            *self = Self::new(session);
+        }
         if self.beyond.as_ref().map(|(path, _)| path) != beyond.as_ref() {
             self.beyond = None;
         }
         let next = session.watched_data(next);
-        let new_own = self.own.is_none().then(|| session.watched(own));
+        let new_own = self.own.is_none().then(|| session.watched(&place.path));
         let new_beyond = beyond.filter(|_| self.beyond.is_none());
         let watch = new_beyond.as_ref().map(|path| session.watched(path));
         let (next, own, watch) =
@@ -62,7 +85,11 @@ impl Watches {
         if let Some(watch) = own {
             match watch {
                 Err(Failure::NoNode) => return Ok(None),
-                watch => self.own = Some(Arc::new(watch?)),
+                watch => {
+                    let (stat, watch) = watch?;
+                    let is_same = place.own.is_some_and(|own| own.czxid == stat.czxid);
+                    self.own = is_same.then(|| Arc::new(watch));
+                }
             }
         }
         if let (Some(path), Some(watch)) = (new_beyond, watch) {
@@ -70,7 +97,7 @@ impl Watches {
                 Err(Failure::NoNode) => return Ok(None),
                 // One of another library that we may not look at: it does without.
                 Err(Failure::Refused(_)) => {}
-                watch => self.beyond = Some((path, watch?)),
+                watch => self.beyond = Some((path, watch?.1)),
             }
         }
         match next {
@@ -86,6 +113,12 @@ impl Watches {
         }
     }
 
+    /// Whether the waiter's own node was there when the servers told of what was told last.
+    fn own_was_there(&mut self) -> bool {
+        let own = self.own.as_ref();
+        own.is_some_and(|own| !own.has_told()) && self.connection.is_unbroken()
+    }
+
     /// Waits until the waiter's own node is gone.
     async fn own_is_gone(&self) {
         match &self.own {
@@ -94,12 +127,20 @@ impl Watches {
         }
     }
 
-    /// Waits until the node beyond the next one is gone.
-    async fn beyond_is_gone(&self) {
+    /// Waits until the node beyond the next one is gone. Whether the next one is the first then.
+    ///
+    /// This is looked up while the next one has its turn, so that it is known when that is over.
+    async fn next_becomes_first(&self, place: &Place<'_>, next: &str) -> Result<bool, Failure> {
         match &self.beyond {
             Some((_, beyond)) => beyond.told().await,
             None => std::future::pending().await,
         }
+        let line = match place.session.children(&place.directory).await {
+            Err(Failure::NoNode) => return Ok(false),
+            nodes => Line::new(nodes?),
+        };
+        let ahead = line.ahead_of(place.name()).flatten();
+        Ok(ahead.is_some_and(|ahead| ahead.next == next && ahead.beyond.is_none()))
     }
 }
 
@@ -111,58 +152,65 @@ impl Acquiring<'_> {
     /// counts its lease from before it wrote its node, and we from after we have seen that. It has
     /// not renewed the lease meanwhile, or the version would be another one.
     ///
-    /// If it is not, it may become the first and change nothing: it was granted soon, or its process
-    /// had stopped while it waited. So the node before it is watched too.
+    /// If it is not, it may become the first and change nothing: it was granted soon, or its
+    /// process had stopped while it waited. So the node before it is watched too.
+    ///
+    /// When the next one was the only one before us and is gone, we are the first: nobody can come
+    /// in between. The servers tell of changes in their order, so whatever happened before that to
+    /// our own node and to the floor has been told by then: no look is needed.
     pub(super) async fn wait_for(
         &self,
         place: &Place<'_>,
         watches: &mut Watches,
         ahead: Ahead<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Woken, Failure> {
         let path = |node: &str| format!("{}/{node}", place.directory);
         let next_path = path(ahead.next);
         let beyond = ahead.beyond.map(path);
-        let is_first = beyond.is_none();
-        let set = watches.set(&place.session, &place.path, &next_path, beyond);
-        let Some(next) = set.await? else {
-            return Ok(());
+        let mut is_first = beyond.is_none();
+        let Some(next) = watches.set(place, &next_path, beyond).await? else {
+            return Ok(Woken::Perhaps);
         };
         let clock = &self.service.clock;
         let now = clock.now();
         let ttl = next.note.map(|note| note.ttl.get());
-        let silent = ttl
-            .filter(|_| is_first)
-            .map_or(Moment::NEVER, |ttl| now + ttl);
+        let silent = |now| ttl.map_or(Moment::NEVER, |ttl| now + ttl);
         let until = match self.request.wait {
             Wait::Until(moment) => moment,
             Wait::Never | Wait::Forever => Moment::NEVER,
         };
-        let wake = cmp::min(cmp::min(silent, until), now + LOOK_AGAIN);
-        tokio::select! {
-            biased;
-            _ = next.changed.changed() => return Ok(()),
-            () = watches.own_is_gone() => return Ok(()),
-            () = look_again(&**clock, watches, wake, ttl) => {}
+        let mut silent_until = if is_first { silent(now) } else { Moment::NEVER };
+        let look = cmp::min(until, now + LOOK_AGAIN);
+        let mut changed = pin!(next.changed.changed());
+        loop {
+            tokio::select! {
+                biased;
+                event = &mut changed => {
+                    let is_gone = event.event_type == EventType::NodeDeleted;
+                    return Ok(if is_gone && is_first && watches.own_was_there() {
+                        Woken::First
+                    } else {
+                        Woken::Perhaps
+                    });
+                }
+                () = watches.own_is_gone() => return Ok(Woken::Perhaps),
+                becomes_first = watches.next_becomes_first(place, ahead.next) => {
+                    if !becomes_first? {
+                        return Ok(Woken::Perhaps);
+                    }
+                    is_first = true;
+                    watches.beyond = None;
+                    silent_until = silent(clock.now());
+                }
+                () = clock.sleep_until(cmp::min(silent_until, look)) => break,
+            }
         }
-        if clock.now() >= silent {
+        if clock.now() >= silent_until {
             match place.session.delete(&next_path, Some(next.version)).await {
                 Ok(()) | Err(Failure::NoNode | Failure::BadVersion) => {}
                 Err(failure) => return Err(failure),
             }
         }
-        Ok(())
-    }
-}
-
-/// Waits until `wake`, or until the next one before us may have been the first for long enough to
-/// show it. Those of another library end with their session: there is nothing to look for.
-async fn look_again(clock: &dyn Clock, watches: &Watches, wake: Moment, ttl: Option<Duration>) {
-    tokio::select! {
-        biased;
-        () = watches.beyond_is_gone() => {
-            let grace = ttl.map_or(Moment::NEVER, |ttl| clock.now() + ttl / GRACE);
-            clock.sleep_until(cmp::min(wake, grace)).await;
-        }
-        () = clock.sleep_until(wake) => {}
+        Ok(Woken::Perhaps)
     }
 }

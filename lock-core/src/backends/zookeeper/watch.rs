@@ -5,7 +5,7 @@ use std::{
     future::poll_fn,
     pin::Pin,
     sync::{Mutex, PoisonError},
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use zookeeper_client::OneshotWatcher;
@@ -31,6 +31,12 @@ impl Watch {
     /// Cancel safe: nothing is lost. Only one task may wait.
     pub(super) async fn told(&self) {
         poll_fn(|cx| self.poll(cx)).await;
+    }
+
+    /// Whether it has told, for a watch that nobody waits for.
+    pub(super) fn has_told(&self) -> bool {
+        self.poll(&mut Context::from_waker(Waker::noop()))
+            .is_ready()
     }
 
     fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {

@@ -1,0 +1,234 @@
+//! A client, and what it makes of what it was told.
+
+use super::{
+    Flaw, Notices, State,
+    server::{Node, Notice, Told},
+};
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Client {
+    phase: Phase,
+    known: Option<Known>,
+    /// What it has not read yet, the oldest first.
+    unread: Vec<Told>,
+    /// The connection was lost since its watches were set.
+    is_broken: bool,
+}
+
+/// What it remembers of the resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Known {
+    floor: u8,
+    written: u8,
+    /// It was told that it is not so any more.
+    is_old: bool,
+    /// The number of the next node, if nobody is in line and nobody comes.
+    next: Option<u8>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+enum Phase {
+    #[default]
+    Idle,
+    Reads,
+    Creates,
+    /// Its node, the floor that stands in it, and the nodes before it.
+    InLine(Node, u8, Ahead),
+    Looks(Node, u8),
+    /// Its node, and the transaction that had written the directory before.
+    Holds(Node, u8),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Ahead {
+    /// It takes a look to know.
+    Unknown,
+    /// Watched, the last of them and its own.
+    Watched(Vec<u8>),
+}
+
+impl Client {
+    pub(super) fn may_read(&self) -> bool {
+        self.phase == Phase::Idle && !self.knows()
+    }
+
+    pub(super) fn may_create(&self) -> bool {
+        self.phase == Phase::Idle && self.knows()
+    }
+
+    pub(super) const fn may_look(&self) -> bool {
+        matches!(self.phase, Phase::InLine(_, _, Ahead::Unknown))
+    }
+
+    pub(super) const fn has_heard_less(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    pub(super) const fn holds(&self) -> bool {
+        matches!(self.phase, Phase::Holds(..))
+    }
+
+    /// Answers that are lost with a connection are another matter: they are asked for again.
+    pub(super) fn may_lose_its_connection(&self) -> bool {
+        let is_notice = |told: &Told| matches!(told, Told::Written | Told::Gone(_));
+        self.unread.iter().all(is_notice)
+    }
+
+    /// What it was not told yet it is told on the next connection, in another order.
+    pub(super) fn reconnect(&mut self) {
+        self.unread.reverse();
+        self.is_broken = true;
+    }
+
+    fn knows(&self) -> bool {
+        self.known.is_some_and(|known| !known.is_old)
+    }
+}
+
+impl State {
+    pub(super) fn tell(&mut self, notices: &[Notice]) {
+        for (client, told) in notices {
+            self.clients[*client].unread.push(told.clone());
+        }
+    }
+
+    pub(super) fn read(&mut self, number: usize, model: &Notices) {
+        let is_watched = !model.lacks(Flaw::DirectoryIsNotWatched);
+        let told = self.server.read(number, is_watched);
+        self.clients[number].phase = Phase::Reads;
+        self.tell(&[(number, told)]);
+    }
+
+    pub(super) fn create(&mut self, number: usize) {
+        let told = self.server.create(number);
+        self.clients[number].phase = Phase::Creates;
+        self.tell(&[(number, told)]);
+    }
+
+    pub(super) fn look(&mut self, number: usize, model: &Notices) {
+        let Phase::InLine(node, floor, _) = self.clients[number].phase else {
+            return;
+        };
+        let is_own_watched = !model.lacks(Flaw::OwnIsNotWatched);
+        let told = self.server.look(number, node.created, is_own_watched);
+        self.clients[number].phase = Phase::Looks(node, floor);
+        self.clients[number].is_broken = false;
+        self.tell(&[(number, told)]);
+    }
+
+    pub(super) fn release(&mut self, number: usize) {
+        let Phase::Holds(node, written) = self.clients[number].phase else {
+            return;
+        };
+        let was_there = self.server.line().contains(&node);
+        self.delete(node.created);
+        let client = &mut self.clients[number];
+        client.phase = Phase::Idle;
+        if let Some(known) = client.known.as_mut()
+            && known.written == written
+            && was_there
+        {
+            known.next = Some(node.number + 1);
+        }
+    }
+
+    pub(super) fn delete(&mut self, created: u8) {
+        let told = self.server.delete(created);
+        self.tell(&told);
+    }
+
+    /// Ends the first one's lease. The revocation token lies between its token and the next.
+    pub(super) fn force(&mut self, model: &Notices) {
+        let first = self.server.line()[0].created;
+        if model.lacks(Flaw::DeletesFirst) {
+            self.delete(first);
+        }
+        let told = self.server.lift();
+        self.tell(&told);
+        if !model.lacks(Flaw::DeletesFirst) {
+            self.delete(first);
+        }
+        self.issued
+            .push((2 * first + 1, self.server.floor() + first));
+    }
+
+    pub(super) fn hear(&mut self, number: usize, model: &Notices) {
+        let told = self.clients[number].unread.remove(0);
+        let client = &mut self.clients[number];
+        match (told, client.phase.clone()) {
+            (Told::Written, _) => {
+                if let Some(known) = client.known.as_mut() {
+                    known.is_old = true;
+                }
+            }
+            (Told::Floor(floor, written), _) => {
+                let next = client.known.and_then(|known| known.next);
+                client.known = Some(Known {
+                    floor,
+                    written,
+                    is_old: false,
+                    next: next.filter(|_| model.lacks(Flaw::NumberOutlivesDirectory)),
+                });
+                client.phase = Phase::Idle;
+            }
+            (Told::Created(node, before), _) => self.created(number, node, &before, model),
+            (Told::Line(None), _) => client.phase = Phase::Idle,
+            (Told::Line(Some(before)), Phase::Looks(node, floor)) => {
+                if before.is_empty() {
+                    self.grant(number, node, floor);
+                } else {
+                    client.phase = Phase::InLine(node, floor, Ahead::Watched(before));
+                }
+            }
+            (Told::Gone(gone), Phase::InLine(node, floor, Ahead::Watched(before))) => {
+                let is_unbroken = !client.is_broken || model.lacks(Flaw::ConnectionIsForgotten);
+                if before == [gone] && is_unbroken {
+                    self.by_notice = true;
+                    self.grant(number, node, floor);
+                } else {
+                    client.phase = Phase::InLine(node, floor, Ahead::Unknown);
+                }
+            }
+            (Told::Gone(_) | Told::Line(_), _) => {}
+        }
+    }
+
+    fn created(&mut self, number: usize, node: Node, before: &[u8], model: &Notices) {
+        let client = &mut self.clients[number];
+        let Some(known) = client.known else {
+            return;
+        };
+        let is_next = known
+            .next
+            .is_some_and(|next| next == node.number || model.lacks(Flaw::NumberIsNotCompared));
+        if is_next && !known.is_old {
+            self.by_number = true;
+            self.grant(number, node, known.floor);
+        } else if before.is_empty() {
+            self.grant(number, node, known.floor);
+        } else {
+            client.phase = Phase::InLine(node, known.floor, Ahead::Unknown);
+        }
+    }
+
+    /// It takes itself for the first. If the floor may be another one, it binds its node to that
+    /// one, in one step with a look whether the node is there.
+    fn grant(&mut self, number: usize, node: Node, floor: u8) {
+        let client = &mut self.clients[number];
+        let Some(known) = client.known else {
+            return;
+        };
+        let mut token = floor + node.created;
+        if known.is_old || known.floor != floor {
+            if !self.server.line().contains(&node) {
+                client.phase = Phase::Idle;
+                return;
+            }
+            token = self.server.floor() + node.created;
+        }
+        client.phase = Phase::Holds(node, known.written);
+        self.passed_others |= !self.server.was_first(node.created);
+        self.issued.push((2 * node.created, token));
+    }
+}

@@ -1,0 +1,233 @@
+//! What a client of ZooKeeper may conclude from what it is told, without a look: that it is the
+//! first in line, and that the floor is what it was.
+//!
+//! A server tells a client of changes that it watches and answers it, in the order in which things
+//! happened. When a connection is lost, its watches tell on the next one what happened meanwhile,
+//! in any order. Clients that are slow have not read yet what they were told.
+//!
+//! Numbers of transactions and of nodes are small here, and nobody looks at a clock: a lease may
+//! run out at any time, which is when somebody else deletes its node.
+
+mod client;
+mod server;
+
+use stateright::{Model, Property};
+
+use self::{client::Client, server::Server};
+
+/// How many clients there are.
+const CLIENTS: usize = 2;
+
+/// One rule left out. Each of them must be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Flaw {
+    /// Ending a lease by force deletes its node before it writes the lock directory.
+    DeletesFirst,
+    /// A notice is gone by although the connection was lost since the watches were set.
+    ConnectionIsForgotten,
+    /// The lock directory is not watched.
+    DirectoryIsNotWatched,
+    /// A waiter does not watch its own node.
+    OwnIsNotWatched,
+    /// The number that is expected next outlives the lock directory.
+    NumberOutlivesDirectory,
+    /// Who was the last to release takes itself for the first, whatever its number is.
+    NumberIsNotCompared,
+}
+
+/// The model: how much of each trouble there is, and which rule is left out.
+#[derive(Clone, Debug)]
+pub struct Notices {
+    /// How many nodes are created.
+    nodes: u8,
+    /// How many leases run out, and nodes of waiters are deleted.
+    deleted: u8,
+    /// How many leases are ended by force.
+    forced: u8,
+    /// How often the lock directory is deleted and made again.
+    made_again: u8,
+    /// How many connections are lost.
+    lost: u8,
+    flaw: Option<Flaw>,
+}
+
+/// Everything there is at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    server: Server,
+    clients: [Client; CLIENTS],
+    left: Left,
+    /// What was issued: the node's number of creation, twice, and one more for a revocation.
+    issued: Vec<(u8, u8)>,
+    /// Somebody was granted without having been the first.
+    passed_others: bool,
+    by_number: bool,
+    by_notice: bool,
+}
+
+/// How much trouble is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Left {
+    nodes: u8,
+    deleted: u8,
+    forced: u8,
+    made_again: u8,
+    lost: u8,
+}
+
+/// What may happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Action {
+    /// A client reads the floor.
+    Read(usize),
+    /// It stands in line.
+    Create(usize),
+    /// It sets its watches, or looks at the line once more.
+    Look(usize),
+    /// It reads what it was told next.
+    Hear(usize),
+    /// It deletes its node.
+    Release(usize),
+    /// The node of whoever is at this place in line is deleted.
+    Delete(usize),
+    /// The first one's lease is ended by force.
+    Force,
+    /// The lock directory is deleted, which is empty, and made again.
+    MakeAgain,
+    /// A client loses its connection, and has another one.
+    Reconnect(usize),
+}
+
+impl Notices {
+    /// As it is built.
+    #[must_use]
+    pub const fn as_built() -> Self {
+        Self {
+            nodes: 3,
+            deleted: 1,
+            forced: 1,
+            made_again: 1,
+            lost: 1,
+            flaw: None,
+        }
+    }
+
+    /// With one rule left out.
+    #[must_use]
+    pub const fn with(flaw: Flaw) -> Self {
+        Self {
+            flaw: Some(flaw),
+            ..Self::as_built()
+        }
+    }
+
+    fn lacks(&self, flaw: Flaw) -> bool {
+        self.flaw == Some(flaw)
+    }
+}
+
+impl Model for Notices {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State {
+            server: Server::default(),
+            clients: std::array::from_fn(|_| Client::default()),
+            left: Left {
+                nodes: self.nodes,
+                deleted: self.deleted,
+                forced: self.forced,
+                made_again: self.made_again,
+                lost: self.lost,
+            },
+            issued: Vec::new(),
+            passed_others: false,
+            by_number: false,
+            by_notice: false,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        for number in 0..CLIENTS {
+            let client = &state.clients[number];
+            if client.may_read() {
+                actions.push(Action::Read(number));
+            }
+            if client.may_create() && state.left.nodes > 0 {
+                actions.push(Action::Create(number));
+            }
+            if client.may_look() {
+                actions.push(Action::Look(number));
+            }
+            if client.has_heard_less() {
+                actions.push(Action::Hear(number));
+            }
+            if client.holds() {
+                actions.push(Action::Release(number));
+            }
+            if state.left.lost > 0 && client.may_lose_its_connection() {
+                actions.push(Action::Reconnect(number));
+            }
+        }
+        if state.left.deleted > 0 {
+            actions.extend((0..state.server.line().len()).map(Action::Delete));
+        }
+        if state.left.forced > 0 && !state.server.line().is_empty() {
+            actions.push(Action::Force);
+        }
+        if state.left.made_again > 0 && state.server.line().is_empty() {
+            actions.push(Action::MakeAgain);
+        }
+    }
+
+    fn next_state(&self, before: &State, action: Action) -> Option<State> {
+        let mut state = before.clone();
+        match action {
+            Action::Read(number) => state.read(number, self),
+            Action::Create(number) => {
+                state.left.nodes -= 1;
+                state.create(number);
+            }
+            Action::Look(number) => state.look(number, self),
+            Action::Hear(number) => state.hear(number, self),
+            Action::Release(number) => state.release(number),
+            Action::Delete(place) => {
+                state.left.deleted -= 1;
+                let created = state.server.line()[place].created;
+                state.delete(created);
+            }
+            Action::Force => {
+                state.left.forced -= 1;
+                state.force(self);
+            }
+            Action::MakeAgain => {
+                state.left.made_again -= 1;
+                let told = state.server.make_again();
+                state.tell(&told);
+            }
+            Action::Reconnect(number) => {
+                state.left.lost -= 1;
+                state.clients[number].reconnect();
+            }
+        }
+        (state != *before).then_some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("the first is granted", |_, state: &State| {
+                !state.passed_others
+            }),
+            Property::always("tokens rise", |_, state: &State| {
+                let mut issued = state.issued.clone();
+                issued.sort_unstable();
+                issued.windows(2).all(|pair| pair[0].1 < pair[1].1)
+            }),
+            Property::sometimes("by its number", |_, state: &State| state.by_number),
+            Property::sometimes("by a notice", |_, state: &State| state.by_notice),
+        ]
+    }
+}
