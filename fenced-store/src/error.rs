@@ -200,7 +200,7 @@ pub enum FenceError {
 const fn why_busy(source: &sqlx::Error) -> &'static str {
     match source {
         sqlx::Error::PoolTimedOut => {
-            "no connection to the database in time: it is down, out of reach, or the pool is used up"
+            "no connection to the database in time: it is down, or the pool is used up"
         }
         _ => "the store is busy, try again",
     }
