@@ -1,4 +1,8 @@
+mod refusal;
+
 use std::{fmt, time::Duration};
+
+use self::refusal::refuse;
 
 /// How long a lease lasts unless it is renewed: whole milliseconds, from 10 ms to 24 h.
 ///
@@ -33,10 +37,11 @@ impl Ttl {
     /// # Panics
     /// If `seconds` is 0 or above 86 400 (24 h); in a constant that is a compile error.
     #[must_use]
+    #[track_caller]
     pub const fn secs(seconds: u32) -> Self {
         match Self::new(Duration::from_secs(seconds as u64)) {
             Ok(ttl) => ttl,
-            Err(_) => panic!("a ttl is between 1 s and 86400 s"),
+            Err(_) => refuse("between 1 s and 86400 s", seconds, " s"),
         }
     }
 
@@ -45,10 +50,11 @@ impl Ttl {
     /// # Panics
     /// If `millis` is below 10 or above 86 400 000 (24 h); in a constant that is a compile error.
     #[must_use]
+    #[track_caller]
     pub const fn millis(millis: u32) -> Self {
         match Self::new(Duration::from_millis(millis as u64)) {
             Ok(ttl) => ttl,
-            Err(_) => panic!("a ttl is between 10 ms and 86400000 ms"),
+            Err(_) => refuse("between 10 ms and 86400000 ms", millis, " ms"),
         }
     }
 

@@ -199,7 +199,7 @@ impl LockManagerBuilder {
                     crate::zookeeper::ZooKeeperBackend::connect(url, options, clock).await?,
                 ))
             }
-            scheme => Err(unsupported(scheme)),
+            scheme => Err(unsupported(scheme, url)),
         }
     }
 }
@@ -217,7 +217,7 @@ impl Default for LockManagerBuilder {
     }
 }
 
-fn unsupported(scheme: &str) -> Error {
+fn unsupported(scheme: &str, url: &str) -> Error {
     let feature = match scheme.split('+').next() {
         Some("memory") => "memory",
         Some("redis") => "redis",
@@ -228,9 +228,10 @@ fn unsupported(scheme: &str) -> Error {
         Some("etcds") => "etcd-tls",
         _ => {
             let detail = format!(
-                "no lock service has the scheme {scheme:?}; there are memory:, etcd:, etcds:, \
+                "no lock service has the scheme {scheme:?}; {}there are memory:, etcd:, etcds:, \
                  redis:, rediss:, these last two with +sentinel or +cluster, redlock+redis:, \
                  redlock+rediss: and zookeeper:",
+                meant(url).unwrap_or_default(),
             );
             return connect_error(ErrorKind::Unsupported, &detail);
         }
@@ -240,6 +241,49 @@ fn unsupported(scheme: &str) -> Error {
     connect_error(ErrorKind::Unsupported, &detail)
 }
 
+/// What was meant by a host and a port without a scheme. Nothing else is repeated, as it may hold a
+/// password.
+fn meant(url: &str) -> Option<String> {
+    let (host, port) = url.split_once(':')?;
+    let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
+    let scheme = match port.parse().ok()? {
+        2379_u16 => "etcd",
+        2181 => "zookeeper",
+        _ => "redis",
+    };
+    host.bytes()
+        .all(is_host)
+        .then(|| format!("did you mean {scheme}://{host}:{port}? Otherwise, "))
+}
+
 fn connect_error(kind: ErrorKind, detail: &str) -> Error {
     Error::new(kind, Operation::Connect, "palisade").because(detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn refusal(url: &str) -> String {
+        let connected = LockManager::builder().connect(url).await;
+        connected.unwrap_err().to_string()
+    }
+
+    #[tokio::test]
+    async fn an_address_without_a_scheme_is_told_what_it_may_have_meant() {
+        for (url, meant) in [
+            ("localhost:6379", "redis://localhost:6379"),
+            ("127.0.0.1:7000", "redis://127.0.0.1:7000"),
+            ("etcd-1.example:2379", "etcd://etcd-1.example:2379"),
+            ("zoo:2181", "zookeeper://zoo:2181"),
+        ] {
+            let said = refusal(url).await;
+            assert!(said.contains(&format!("did you mean {meant}?")), "{said}");
+        }
+        for url in ["user:hunter2@host:6379", "http://host:6379", "host:70000"] {
+            let said = refusal(url).await;
+            assert!(!said.contains("did you mean"), "{said}");
+            assert!(!said.contains("hunter2"), "{said}");
+        }
+    }
 }

@@ -82,6 +82,7 @@ impl LeaseGuards {
 impl Index<usize> for LeaseGuards {
     type Output = LeaseGuard;
 
+    #[track_caller]
     fn index(&self, place: usize) -> &LeaseGuard {
         &self.guards[place]
     }

@@ -105,13 +105,59 @@ pub(in crate::backends) fn meaning(error: &RedisError) -> (ErrorKind, String) {
             ErrorKind::Unavailable,
             "nobody listens at that address".to_owned(),
         ),
+        _ if is_unknown_host(error) => (
+            ErrorKind::Unavailable,
+            "the host name is not known, or cannot be looked up".to_owned(),
+        ),
         _ => (ErrorKind::Unavailable, "the connection broke".to_owned()),
     }
 }
 
+/// Only the text of the standard library tells this from other failures.
+fn is_unknown_host(error: &RedisError) -> bool {
+    error.is_io_error() && error.to_string().contains("failed to lookup address")
+}
+
+/// In the words of the server. Where it repeats what it was sent it is cut off: holders and
+/// passwords may be in there.
 fn says(error: &RedisError) -> String {
-    format!(
-        "the server says {}",
-        error.code().unwrap_or("that it failed")
-    )
+    let code = error.code().unwrap_or("that it failed");
+    let words = error.detail().unwrap_or_default();
+    let words = words.split(", with args beginning with").next();
+    match words {
+        Some(words) if !words.is_empty() => format!("the server says {code}: {words}"),
+        _ => format!("the server says {code}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::ToSocketAddrs;
+
+    use super::*;
+
+    /// What is said of an answer of a server.
+    fn said(answer: &[u8]) -> String {
+        let answer = redis::parse_redis_value(answer).unwrap();
+        meaning(&answer.extract_error().unwrap_err()).1
+    }
+
+    #[test]
+    fn what_the_server_says_is_told_and_nothing_that_it_was_sent() {
+        let told = said(b"-ERR DB index is out of range\r\n");
+        assert_eq!(told, "the server says ERR: DB index is out of range");
+        let told = said(
+            b"-ERR unknown command 'FCALL', with args beginning with: 'grant' '1' 'hunter2'\r\n",
+        );
+        assert_eq!(told, "the server says ERR: unknown command 'FCALL'");
+    }
+
+    /// `.invalid` is a name that nobody has.
+    #[test]
+    fn a_host_that_nobody_knows_is_told_as_that() {
+        let unknown = ("nosuchhost.invalid", 6379).to_socket_addrs().map(drop);
+        let (kind, told) = meaning(&RedisError::from(unknown.unwrap_err()));
+        assert_eq!(kind, ErrorKind::Unavailable);
+        assert!(told.starts_with("the host name is not known"), "{told}");
+    }
 }
