@@ -151,8 +151,10 @@ pub(crate) enum Command {
 /// Where the lock service is.
 #[derive(Args, Debug)]
 pub(crate) struct Lock {
-    /// Lock service: `memory:`, `redis://[user:password@]HOST[:PORT][/DB]` or
-    /// `etcd://[user:password@]HOST[:PORT],..`
+    /// Lock service: `memory:`, `redis://[user:password@]HOST[:PORT][/DB]`,
+    /// `redis+sentinel://HOST:PORT,../NAME`, `redis+cluster://HOST:PORT,..`,
+    /// `redlock+redis://HOST:PORT,HOST:PORT,HOST:PORT`, `etcd://[user:password@]HOST[:PORT],..` or
+    /// `zookeeper://HOST:PORT,..[/CHROOT]`
     #[arg(long = "lock", value_name = "URL", default_value = "memory:")]
     #[arg(env = "PALISADE_LOCK", hide_env_values = true)]
     pub(crate) address: Address,
@@ -161,7 +163,8 @@ pub(crate) struct Lock {
 /// Where the store is.
 #[derive(Args, Debug)]
 pub(crate) struct Store {
-    /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE`
+    /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE` (MySQL and
+    /// MariaDB are for the commands of operators)
     #[arg(id = "store", long, value_name = "URL")]
     #[arg(env = "PALISADE_STORE", hide_env_values = true)]
     pub(crate) address: Address,

@@ -10,13 +10,21 @@ pub(crate) enum Failure {
     Usage(String),
     /// No answer, or not the one we need, from the lock service or the store.
     #[error(
-        "cannot use the {role} at {address}: {why}; check that it runs and that --{option} is right"
+        "cannot use the {role} at {address}: {why}; check that {}--{option} is right",
+        running(address)
     )]
     Unreachable {
         role: &'static str,
         option: &'static str,
         address: Address,
         why: String,
+    },
+    /// A file to work on, or its folder, that is not there.
+    #[error("cannot use the store at {address}: {what} does not exist; {then}, or check --store")]
+    Missing {
+        address: Address,
+        what: &'static str,
+        then: &'static str,
     },
     /// A server that was there at the start has gone.
     #[error("{0}; is the lock service or the store down?")]
@@ -58,10 +66,18 @@ impl Failure {
         ExitCode::from(match self {
             Self::NotAsTold(_) => 1,
             Self::Usage(_) => 2,
-            Self::Unreachable { .. } | Self::ServerLost(_) => 3,
+            Self::Unreachable { .. } | Self::Missing { .. } | Self::ServerLost(_) => 3,
             Self::CannotListen { .. } => 4,
             Self::CannotWrite { .. } | Self::Machine { .. } => 5,
             Self::Interrupted(interrupt) | Self::Stopped { interrupt, .. } => interrupt.exit_code(),
         })
+    }
+}
+
+/// A file does not run.
+fn running(address: &Address) -> &'static str {
+    match address.scheme() {
+        "sqlite" => "",
+        _ => "it runs and that ",
     }
 }

@@ -3,6 +3,7 @@
 
 mod open;
 mod refusal;
+pub(crate) mod sqlite_file;
 
 use fenced_store::Dialect;
 use sqlx::{Postgres, Sqlite};

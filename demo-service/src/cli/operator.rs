@@ -7,7 +7,10 @@ use crate::address::Address;
 /// Where a lock service is that others use, too: one in this process would have nothing to tell.
 #[derive(Args, Debug)]
 pub(crate) struct OperatedLock {
-    /// Lock service: `redis://[user:password@]HOST[:PORT][/DB]` or `etcd://HOST[:PORT],..`
+    /// Lock service: `redis://[user:password@]HOST[:PORT][/DB]`,
+    /// `redis+sentinel://HOST:PORT,../NAME`, `redis+cluster://HOST:PORT,..`,
+    /// `etcd://[user:password@]HOST[:PORT],..` or `zookeeper://HOST:PORT,..[/CHROOT]`; `inspect`
+    /// takes `redlock+redis://HOST:PORT,HOST:PORT,HOST:PORT`, too
     #[arg(id = "lock", long, value_name = "URL")]
     #[arg(env = "PALISADE_LOCK", hide_env_values = true)]
     pub(crate) address: Address,

@@ -1,4 +1,4 @@
-use std::{error::Error as _, str::FromStr, time::Duration};
+use std::{error::Error, iter, str::FromStr, time::Duration};
 
 use fenced_store::{Dialect, FencedStore, PgFencedStore, SqliteFencedStore};
 use sqlx::{
@@ -6,7 +6,7 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use super::Ledger;
+use super::{Ledger, sqlite_file};
 use crate::{address::Address, failure::Failure};
 
 /// How long a database may take to answer, at the start and for a connection of the pool.
@@ -32,8 +32,8 @@ impl AnyStore {
 /// Opens the store that the address names, with its tables.
 ///
 /// # Errors
-/// [`Failure::Usage`] if the address is invalid, [`Failure::Unreachable`] if nobody answers
-/// there or we are not let in.
+/// [`Failure::Usage`] if the address is invalid, [`Failure::Missing`] if the folder of a file is
+/// not there, [`Failure::Unreachable`] if nobody answers there or we are not let in.
 pub(crate) async fn open(address: &Address) -> Result<AnyStore, Failure> {
     match address.scheme() {
         "postgres" | "postgresql" => Ok(AnyStore::Postgres(
@@ -41,8 +41,13 @@ pub(crate) async fn open(address: &Address) -> Result<AnyStore, Failure> {
         )),
         "sqlite" => {
             let options = SqliteFencedStore::recommended(parse(address)?).create_if_missing(true);
+            sqlite_file::folder_exists(&options, address)?;
             Ok(AnyStore::Sqlite(open_pool(options, address).await?))
         }
+        "mysql" | "mariadb" => Err(Failure::Usage(format!(
+            "--store {address}: the accounts are kept in postgres://HOST/DATABASE or sqlite:FILE; \
+             MySQL and MariaDB are for the commands of operators, and for users of fenced-store"
+        ))),
         _ => Err(Failure::Usage(format!(
             "--store {address}: unknown scheme; use postgres://HOST/DATABASE or sqlite:FILE"
         ))),
@@ -79,11 +84,8 @@ where
 {
     let store = connect(options, address, DB::CREATE).await?;
     store.migrate().await.map_err(|error| {
-        let source = error
-            .source()
-            .map(|source| format!(": {source}"))
-            .unwrap_or_default();
-        unreachable(address, format!("{error}{source}"))
+        let source = error.source().map(|source| format!(": {}", told(source)));
+        unreachable(address, format!("{error}{}", source.unwrap_or_default()))
     })?;
     Ok(store)
 }
@@ -109,7 +111,7 @@ where
     };
     match timeout(PATIENCE, first).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => return Err(unreachable(address, error.to_string())),
+        Ok(Err(error)) => return Err(unreachable(address, told(&error))),
         Err(_) => {
             let why = format!("no answer within {PATIENCE:?}");
             return Err(unreachable(address, why));
@@ -119,6 +121,20 @@ where
         .acquire_timeout(PATIENCE)
         .connect_lazy_with(options);
     Ok(FencedStore::new(pool))
+}
+
+/// An error in the words of the database, if it is the database's: sqlx adds the line in the
+/// sources of Postgres where it was raised, which reads as one of ours.
+fn told(error: &(dyn Error + 'static)) -> String {
+    let mut causes = iter::successors(Some(error), |&error| error.source());
+    let of_database = causes.find_map(|error| {
+        let error = error.downcast_ref::<sqlx::Error>()?;
+        error.as_database_error()
+    });
+    match of_database {
+        Some(database) => database.message().to_owned(),
+        None => error.to_string(),
+    }
 }
 
 fn unreachable(address: &Address, why: String) -> Failure {

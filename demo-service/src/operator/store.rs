@@ -4,7 +4,7 @@ use sqlx::{mysql::MySqlConnectOptions, sqlite::SqliteConnectOptions};
 use crate::{
     address::Address,
     failure::Failure,
-    ledger::{connect, parse, postgres},
+    ledger::{connect, parse, postgres, sqlite_file},
 };
 
 /// A store that operators work on. It has its tables already.
@@ -30,8 +30,8 @@ pub(super) use on_any;
 /// and a database whose name is misspelt has no marks.
 ///
 /// # Errors
-/// [`Failure::Usage`] if the address is invalid, [`Failure::Unreachable`] if nobody answers
-/// there or we are not let in.
+/// [`Failure::Usage`] if the address is invalid, [`Failure::Missing`] if there is no such file,
+/// [`Failure::Unreachable`] if nobody answers there or we are not let in.
 pub(super) async fn open(address: &Address) -> Result<Operated, Failure> {
     const ASK: &str = "SELECT 1";
     match address.scheme() {
@@ -41,6 +41,7 @@ pub(super) async fn open(address: &Address) -> Result<Operated, Failure> {
         }
         "sqlite" => {
             let options: SqliteConnectOptions = parse(address)?;
+            sqlite_file::exists(&options, address)?;
             Ok(Operated::Sqlite(connect(options, address, ASK).await?))
         }
         "mysql" | "mariadb" => {

@@ -60,6 +60,8 @@ fn arguments_that_cannot_be_right_are_2() {
         ("--lock", "http://user:hunter2@host", "redis:"),
         ("--lock", "hunter2", "not a URL"),
         ("--store", "mysql://user:hunter2@host/db", "postgres://"),
+        ("--store", "mariadb://user:hunter2@host/db", "operators"),
+        ("--lock", "localhost:6379", "redis://localhost:6379?"),
         (
             "--store",
             "postgres://user:hunter2@host:port/db",
@@ -88,6 +90,67 @@ fn a_server_that_does_not_answer_is_3() {
     );
     let said = complaint(&["serve", "--addr", "127.0.0.1:0", "--store", &postgres], 3);
     assert!(said.contains("--store"), "{said}");
+}
+
+/// A file that is misspelt is no server that does not run.
+#[test]
+fn a_file_that_is_not_there_is_3() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| format!("sqlite:{}", folder.path().join(name).display());
+    let operated = [
+        "seal", "--from", "old", "--to", "new", "--above", "1", "--reason", "a test", "--yes",
+    ];
+    for missing in [file("nix.db"), file("nowhere/nix.db")] {
+        let said = complaint(&[&operated[..], &["--store", &missing]].concat(), 3);
+        assert!(
+            said.contains("does not exist; this command creates none"),
+            "{said}"
+        );
+    }
+    let (addr, store) = (
+        ["--addr", "127.0.0.1:0"],
+        ["--store", &file("nowhere/nix.db")],
+    );
+    let said = complaint(&[&["serve"][..], &addr, &store].concat(), 3);
+    assert!(said.contains("its folder does not exist"), "{said}");
+    let made = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(made, 0, "something was created");
+    // And one that is no database does not run either.
+    std::fs::write(folder.path().join("text.db"), "no database".repeat(100)).unwrap();
+    let said = complaint(
+        &[
+            "serve",
+            "--addr",
+            "127.0.0.1:0",
+            "--store",
+            &file("text.db"),
+        ],
+        3,
+    );
+    assert!(
+        said.contains("--store is right") && !said.contains("runs"),
+        "{said}"
+    );
+}
+
+/// What servers say of what is wrong is told, and nothing that only their authors understand.
+#[tokio::test]
+async fn a_server_that_refuses_is_3_and_says_why() {
+    let postgres = e2e::servers::postgres_database().await;
+    let url = postgres.url().replacen('?', "-is-not-there?", 1);
+    let said = complaint(&["scenario", "--store", &url], 3);
+    assert!(
+        said.contains("does not exist") && !said.contains("at line"),
+        "{said}"
+    );
+    let redis = e2e::servers::redis().await;
+    let said = complaint(&["scenario", "--lock", &format!("{}/99", redis.url())], 3);
+    assert!(said.contains("DB index is out of range"), "{said}");
+    let said = complaint(
+        &["list", "--lock", "redis://:hunter2@nosuchhost.invalid"],
+        3,
+    );
+    assert!(said.contains("host name"), "{said}");
 }
 
 #[test]
@@ -124,4 +187,18 @@ fn help_says_all_of_it() {
         assert!(help.contains(word), "{word}");
     }
     assert!(!help.contains("worker"), "an inner affair is shown");
+    for command in ["serve", "scenario", "list", "inspect", "force-release"] {
+        let output = run(&[command, "--help"]);
+        let help = String::from_utf8(output.stdout).unwrap();
+        for scheme in [
+            "redis://",
+            "redis+sentinel://",
+            "redis+cluster://",
+            "redlock+redis://",
+            "etcd://",
+            "zookeeper://",
+        ] {
+            assert!(help.contains(scheme), "{command}: {scheme}");
+        }
+    }
 }
