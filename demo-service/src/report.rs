@@ -16,6 +16,6 @@ pub(crate) use self::{
     scene::Scene,
     sentence::sentence,
     summary::Summary,
-    svg::{inline_picture, picture},
-    terminal::{timeline, verdict},
+    svg::{bare_picture, picture, saved_picture},
+    terminal::{legend, timeline, verdict},
 };

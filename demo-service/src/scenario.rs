@@ -79,6 +79,9 @@ fn tell(args: &ScenarioArgs, scenes: &[Scene]) {
     for scene in scenes {
         console.line(report::timeline(scene));
     }
+    if !scenes.is_empty() {
+        console.line(report::legend());
+    }
     let verdicts = if args.json {
         Console::Stderr
     } else {

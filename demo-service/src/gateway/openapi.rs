@@ -70,13 +70,10 @@ pub(crate) fn document(with_operators: bool) -> OpenApi {
         .version(env!("CARGO_PKG_VERSION"))
         .description(Some(DESCRIPTION))
         .license(Some(licence.build()));
-    let tags = [
-        "leases",
-        "accounts",
-        "without fencing",
-        "operators",
-        "service",
-    ];
+    let tags = ["leases", "accounts", "without fencing"]
+        .into_iter()
+        .chain(with_operators.then_some("operators"))
+        .chain(["service"]);
     OpenApiBuilder::new()
         .info(info.build())
         .tags(Some(tags.map(|tag| TagBuilder::new().name(tag).build())))

@@ -10,7 +10,7 @@ use axum::{
 
 /// Pictures bring a style element of their own; nothing else comes from anywhere else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
-                      connect-src 'self'; img-src 'self' data: blob:; base-uri 'none'; \
+                      connect-src 'self'; img-src 'self' data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
 const SCRIPTS: [(&str, &str); 7] = [

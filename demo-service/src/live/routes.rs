@@ -150,17 +150,20 @@ async fn changes(State(live): State<Live>) -> Sse<impl Stream<Item = Result<Even
     Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(10)))
 }
 
-/// How much of the record is drawn.
+/// What of the record is drawn, and for what.
 #[derive(Deserialize)]
-struct Until {
+struct Wanted {
     /// Milliseconds from the start of the run. Default: all that there is, or up to now.
     until_ms: Option<u64>,
+    /// With all that the page says around the picture.
+    #[serde(default)]
+    alone: bool,
 }
 
 async fn picture(
     State(live): State<Live>,
     Path(act): Path<Act>,
-    Query(Until { until_ms }): Query<Until>,
+    Query(Wanted { until_ms, alone }): Query<Wanted>,
 ) -> Response {
     let (events, now_ms) = live.studio.record();
     // Never the future, of which there is too much to draw.
@@ -175,7 +178,11 @@ async fn picture(
                 (header::CONTENT_TYPE, "image/svg+xml"),
                 (header::CACHE_CONTROL, "no-store"),
             ];
-            (headers, report::inline_picture(&scene)).into_response()
+            let picture = match alone {
+                true => report::saved_picture(&scene),
+                false => report::bare_picture(&scene),
+            };
+            (headers, picture).into_response()
         }
         None => StatusCode::NO_CONTENT.into_response(),
     }

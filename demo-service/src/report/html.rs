@@ -41,7 +41,8 @@ fn facts(recording: &Recording, scenes: &[Scene]) -> String {
 fn act(scene: &Scene) -> String {
     format!(
         "<section>\n<h2>{}</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
-         aria-label=\"Time line\">\n{}\n</div>\n</section>\n",
+         aria-label=\"Time line\">\n{}\n</div>\n\
+         <p class=\"swipe\">Swipe over the picture to see all of it.</p>\n</section>\n",
         scene.act.title(),
         inline_picture(scene),
     )
@@ -77,8 +78,10 @@ fn runs(summary: &Summary) -> String {
     ]
     .map(|head| format!("<th scope=\"col\" class=\"number\">{head}</th>"));
     format!(
-        "<section>\n<h2>Sums</h2>\n<table>\n<thead><tr><td></td>{}</tr></thead>\n<tbody>\n{}{}\
-         </tbody>\n</table>\n</section>\n",
+        "<section>\n<h2>Sums</h2>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" \
+         aria-label=\"Sums\">\n\
+         <table>\n<thead><tr><td></td>{}</tr></thead>\n<tbody>\n{}{}</tbody>\n</table>\n</div>\n\
+         </section>\n",
         heads.concat(),
         row(Act::Unfenced, &summary.unfenced),
         row(Act::Fenced, &summary.fenced),

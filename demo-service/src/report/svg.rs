@@ -23,26 +23,40 @@ const WIDTH: f64 = 960.0;
 
 /// The picture of these acts, one below the other, as a document of its own.
 pub(crate) fn picture(scenes: &[Scene]) -> String {
-    document(scenes, Heading::Shown)
+    document(scenes, Around::Nothing).to_string()
+}
+
+/// The picture of one act, to be kept as a file: it has a size of its own.
+pub(crate) fn saved_picture(scene: &Scene) -> String {
+    let document = document(std::slice::from_ref(scene), Around::Nothing);
+    document.set("width", WIDTH).to_string()
 }
 
 /// The picture of one act, for a page that has a heading above it.
 pub(crate) fn inline_picture(scene: &Scene) -> String {
-    document(std::slice::from_ref(scene), Heading::Elsewhere)
+    document(std::slice::from_ref(scene), Around::Heading).to_string()
 }
 
-/// Whether the picture itself says which act it shows.
+/// The picture of one act, for a page that has a heading and the verdict above it.
+pub(crate) fn bare_picture(scene: &Scene) -> String {
+    document(std::slice::from_ref(scene), Around::HeadingAndVerdict).to_string()
+}
+
+/// What is said around the picture, and so not in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Heading {
-    Shown,
-    Elsewhere,
+enum Around {
+    Nothing,
+    /// Which act it shows.
+    Heading,
+    /// And what that came to.
+    HeadingAndVerdict,
 }
 
-fn document(scenes: &[Scene], heading: Heading) -> String {
+fn document(scenes: &[Scene], around: Around) -> Document {
     let mut height = 0.0;
     let mut drawn = Vec::new();
     for scene in scenes {
-        let act = act::draw(scene, height, heading);
+        let act = act::draw(scene, height, around);
         height += act.height;
         drawn.push(act.group);
     }
@@ -63,7 +77,7 @@ fn document(scenes: &[Scene], heading: Heading) -> String {
         .add(Description::new().add(svg::node::Text::new(description(scenes))))
         .add(Style::new(include_str!("svg/style.css")))
         .add(background.set("width", WIDTH).set("height", height));
-    drawn.into_iter().fold(document, Document::add).to_string()
+    drawn.into_iter().fold(document, Document::add)
 }
 
 /// What the picture shows, for those who cannot see it.

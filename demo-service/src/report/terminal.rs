@@ -15,6 +15,25 @@ const WIDTH: usize = 60;
 /// Columns of the names.
 const NAMES: usize = 15;
 
+/// What the marks mean, lane by lane.
+const LEGEND: [(&str, &str); 3] = [
+    (
+        "clients",
+        "┄ waits   ━ believes that it has the lock   ▒ is stopped",
+    ),
+    ("lock service", "[33···] a lease and its token   × expired"),
+    (
+        "storage",
+        "r read   write: ✓ taken   ! taken though stale   ✗ refused",
+    ),
+];
+
+/// What the marks mean, below the time lines.
+pub(crate) fn legend() -> String {
+    let lines = LEGEND.map(|(name, marks)| format!("{DIM}{name:>NAMES$} {marks}{DIM:#}\n"));
+    lines.concat()
+}
+
 /// One act as a picture of characters.
 pub(crate) fn timeline(scene: &Scene) -> String {
     let mut lanes = vec![
@@ -190,5 +209,21 @@ const fn written(kind: AccessKind) -> Option<char> {
         AccessKind::Accepted { wrong: Some(_), .. } => Some('!'),
         AccessKind::Accepted { .. } => Some('✓'),
         AccessKind::Refused { .. } => Some('✗'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mark_is_in_the_legend_which_is_as_wide_as_a_lane() {
+        for mark in "┄━▒[·]×r✓!✗".chars() {
+            let explains = |(_, marks): &(&str, &str)| marks.contains(mark);
+            assert!(LEGEND.iter().any(explains), "{mark}");
+        }
+        for (_, marks) in LEGEND {
+            assert!(marks.chars().count() <= WIDTH, "{marks}");
+        }
     }
 }

@@ -64,6 +64,22 @@ impl Browser {
         self.post("url", json!({ "url": url })).await;
     }
 
+    /// Gives it another screen of so many pixels, with which the page has been laid out on return.
+    pub async fn resize(&self, width: u32, height: u32) {
+        let screen = json!({
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false,
+        });
+        let command = json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": screen });
+        self.post("goog/cdp/execute", command).await;
+        // Observers of sizes are told before a frame is painted: the next one comes after that.
+        let painted = "const painted = arguments[arguments.length - 1]; \
+                       requestAnimationFrame(() => requestAnimationFrame(() => painted(true)));";
+        let script = json!({ "script": painted, "args": [] });
+        self.post("execute/async", script).await;
+        let is_there = format!("return innerWidth === {width}");
+        self.until(&is_there).await;
+    }
+
     /// Clicks in the middle of an element, as it is on the screen.
     ///
     /// # Panics

@@ -66,3 +66,49 @@ async fn it_looks_well_on_a_phone_in_the_light() {
 async fn it_looks_well_on_a_phone_in_the_dark() {
     looks_well("phone-dark", Screen::Phone, Colours::Dark).await;
 }
+
+/// Whether a picture is seen whole, and the words that tell how to see the rest of it.
+const SEEN: &str = "const seen = [...document.querySelectorAll('.picture')].map((picture) => ({ \
+      whole: picture.scrollWidth <= picture.clientWidth, \
+      begins: picture.scrollLeft === 0, \
+      hint: picture.nextElementSibling.querySelector('.swipe').offsetParent !== null, \
+      top: picture.getBoundingClientRect().top, \
+    })); \
+    const [one, two] = seen; \
+    return { \
+      whole: one.whole && two.whole, \
+      begins: one.begins && two.begins, \
+      honest: seen.every(({ whole, hint }) => whole !== hint), \
+      beside: one.top === two.top, \
+    };";
+
+#[tokio::test]
+async fn a_picture_that_is_over_is_seen_whole_or_from_its_beginning_on_every_screen() {
+    let page = Page::open("sizes").await;
+    page.browser.resize(360, 800).await;
+    page.begin("pause").await;
+    let follows = "const { scrollLeft } = document.querySelector('#fenced .picture'); \
+                   return scrollLeft > 0";
+    page.browser.until(follows).await;
+    page.until_over().await;
+    for (width, height) in [
+        (360, 800),
+        (700, 900),
+        (768, 1024),
+        (1280, 900),
+        (1440, 900),
+        (1920, 1080),
+    ] {
+        page.browser.resize(width, height).await;
+        let seen = page.browser.script(SEEN).await;
+        assert_eq!(seen["begins"], true, "{width}: {seen}");
+        assert_eq!(seen["honest"], true, "{width}: {seen}");
+        assert_eq!(seen["whole"], width >= 768, "{width}: {seen}");
+        assert_eq!(seen["beside"], width >= 1440, "{width}: {seen}");
+        page.photograph(&format!("{width}")).await;
+        page.assert_sound().await;
+    }
+    // What it came to is said once, above the picture.
+    let doubled = "return document.querySelectorAll('.picture :is(.good-box, .bad-box)').length";
+    assert_eq!(page.browser.script(doubled).await, 0);
+}

@@ -10,6 +10,7 @@ mod docs;
 mod looks;
 mod page;
 mod replay;
+mod report;
 mod service;
 mod stories;
 mod wire;

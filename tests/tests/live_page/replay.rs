@@ -47,6 +47,12 @@ async fn a_visitor_looks_again_at_any_moment_and_saves_what_there_is() {
                 image.src = link.href; document.body.append(image); \
                 return image.decode().then(() => image.naturalWidth)";
     assert_eq!(page.browser.script(load).await, 960);
+    let saved = "return fetch(document.querySelector('#fenced a.svg').href) \
+                 .then((answer) => answer.text())";
+    let saved = page.browser.script(saved).await.to_string();
+    for words in ["Act 2: with fencing", "Nothing lost: "] {
+        assert!(saved.contains(words), "{words}");
+    }
     page.assert_sound().await;
 }
 

@@ -1,8 +1,9 @@
+use e2e::servers::{Colours, Screen};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::page::Page;
+use crate::{page::Page, wire::in_a_shell};
 
 /// WebDriver's name of the key.
 const ARROW_RIGHT: char = '\u{E014}';
@@ -48,7 +49,7 @@ async fn the_second_tab_shows_the_lock_service_as_it_is() {
         .send();
     let mut waiting = JoinSet::new();
     waiting.spawn(patient);
-    let waits = "return document.querySelector('#resources td:nth-child(5)').textContent === '1'";
+    let waits = "return document.querySelector('[data-label=Waiting]').textContent === '1'";
     page.browser.until(waits).await;
     let with_token = |method, token: &str| {
         let request = http.request(method, &lease).header("fencing-token", token);
@@ -71,8 +72,11 @@ async fn the_second_tab_shows_the_lock_service_as_it_is() {
     assert_eq!(released.status(), 204);
     let next = waiting.join_next().await.unwrap().unwrap();
     assert_eq!(next.unwrap().status(), 201);
-    let free = "return document.querySelector('#resources').textContent === ''";
+    let free = "return document.querySelector('#held').hidden \
+                && document.querySelector('#resources').textContent === ''";
     page.browser.until(free).await;
+    let said = page.text("#service-status").await;
+    assert_eq!(said, "Lock service: memory. Nothing is held or waited for.");
     let late = with_token(Method::PUT, header).await.unwrap();
     assert_eq!(late.status(), 412);
     until_counted(&page, "losses", 1).await;
@@ -83,4 +87,44 @@ async fn the_second_tab_shows_the_lock_service_as_it_is() {
     let shown = "return !document.querySelector('#play').hidden \
                  && document.querySelector('#service').hidden";
     assert_eq!(page.browser.script(shown).await, true);
+}
+
+/// On a small screen too, all that there is to know of a lease is in sight.
+#[tokio::test]
+async fn on_a_phone_what_is_held_is_on_cards() {
+    let page = Page::open_on("service-phone", Screen::Phone, Colours::Light).await;
+    let http = Client::builder().no_proxy().build().unwrap();
+    let lease = format!("{}/v1/leases/account:4711", page.url);
+    let note = "a note that is as long as notes are of those who explain what they do and why";
+    let body = json!({ "ttl_ms": 60_000, "metadata": note });
+    let granted = http.post(&lease).json(&body).send().await.unwrap();
+    assert_eq!(granted.status(), 201);
+    page.browser.click("#tab-service").await;
+    let held = "return document.querySelector('#resources')?.textContent.includes('account:4711')";
+    page.browser.until(held).await;
+    let in_sight = "const cells = [...document.querySelectorAll('#resources td')]; \
+                    const { clientWidth } = document.documentElement; \
+                    return cells.length === 6 && cells.every((cell) => { \
+                      const { left, right, height } = cell.getBoundingClientRect(); \
+                      return left >= 0 && right <= clientWidth && height > 0 && height < 100; \
+                    })";
+    assert_eq!(page.browser.script(in_sight).await, true);
+    page.photograph("held").await;
+    page.assert_sound().await;
+}
+
+/// What the page says to type in does what it says, with any curl.
+#[tokio::test]
+async fn what_a_visitor_is_told_to_type_acquires_a_lease() {
+    let page = Page::open("typed").await;
+    page.browser.click("#tab-service").await;
+    let is_told = "return document.querySelector('#here').textContent === location.origin";
+    page.browser.until(is_told).await;
+    let command = page.text("#try").await;
+    assert!(!command.contains("--json"), "{command}");
+    let said = in_a_shell(command).await;
+    assert!(said.contains("fencing_token"), "{said}");
+    let held = "return document.querySelector('#resources')?.textContent.includes('printer')";
+    page.browser.until(held).await;
+    page.assert_sound().await;
 }

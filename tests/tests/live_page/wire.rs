@@ -6,7 +6,7 @@ use crate::page::Page;
 const ENTER: char = '\u{E007}';
 
 /// Runs what a visitor has copied, as a visitor would.
-async fn in_a_shell(command: String) -> String {
+pub(crate) async fn in_a_shell(command: String) -> String {
     let run = move || Command::new("bash").args(["-euc", &command]).output();
     let output = tokio::task::spawn_blocking(run).await.unwrap().unwrap();
     assert!(output.status.success(), "{output:?}");

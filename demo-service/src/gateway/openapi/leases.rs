@@ -103,7 +103,7 @@ fn inspect() -> Operation {
 fn renew() -> Operation {
     of_holder(
         "renewLease",
-        "Renew the lease to a full `ttl_ms`, counted from now",
+        "Renew the lease to its full length, counted from now",
     )
     .body::<RenewBody>()
     .answers("200", json::<RenewedBody>("It goes on."))

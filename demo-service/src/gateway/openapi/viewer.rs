@@ -3,15 +3,19 @@
 
 use axum::{
     Json, Router,
+    body::{Body, to_bytes},
     extract::Request,
-    http::{HeaderValue, header},
+    http::{HeaderValue, StatusCode, header},
     middleware::{self, Next},
-    response::Response,
+    response::{IntoResponse, Response},
     routing::get,
 };
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::document;
+
+/// The page of the viewer has less than one kilobyte; its scripts are files of their own.
+const PAGE_BYTES_MAX: usize = 64 * 1024;
 
 const DOCUMENT: &str = "/openapi.json";
 
@@ -29,8 +33,27 @@ pub(in crate::gateway) fn routes(with_operators: bool) -> Router {
         .doc_expansion("list");
     let viewer = Router::from(SwaggerUi::new("/docs").config(config));
     viewer
+        .layer(middleware::from_fn(fitted))
         .layer(middleware::from_fn(guarded))
         .route(DOCUMENT, get(move || async move { Json(document) }))
+}
+
+/// Phones take a page without it for one that was made for a desktop, and show it small.
+const VIEWPORT: &str = "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">";
+
+/// The page of the viewer says nothing of screens.
+async fn fitted(request: Request, next: Next) -> Response {
+    let (mut head, body) = next.run(request).await.into_parts();
+    let kind = head.headers.get(header::CONTENT_TYPE);
+    if kind.is_none_or(|kind| !kind.as_bytes().starts_with(b"text/html")) {
+        return Response::from_parts(head, body);
+    }
+    let Ok(page) = to_bytes(body, PAGE_BYTES_MAX).await else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let page = String::from_utf8_lossy(&page).replacen("<head>", &format!("<head>{VIEWPORT}"), 1);
+    head.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(head, Body::from(page))
 }
 
 async fn guarded(request: Request, next: Next) -> Response {

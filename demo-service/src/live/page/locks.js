@@ -37,10 +37,14 @@ function show(look) {
   byId("counts").replaceChildren(...COUNTS.map(([name, label]) => figure(name, label)));
   byId("resources").replaceChildren(...look.resources.map(row));
   const { length } = look.resources;
-  tell(look.problem ?? (length === 0
-    ? `Nothing is held or waited for. (${look.kind})`
-    : `${length + look.more} held or waited for${look.more ? `, ${length} are shown` : ""}. (${look.kind})`),
-  Boolean(look.problem));
+  byId("held").hidden = length === 0;
+  const told = look.problem ? `${look.problem}.` : summary(length, look.more);
+  tell(`Lock service: ${look.kind}. ${told}`, Boolean(look.problem));
+}
+
+function summary(shown, more) {
+  if (shown === 0) { return "Nothing is held or waited for."; }
+  return `${shown + more} held or waited for${more ? `, ${shown} are shown` : ""}.`;
 }
 
 function figure(name, label) {
@@ -57,14 +61,18 @@ function figure(name, label) {
 
 function row({ resource, lease, waiters }) {
   const cells = [
-    ["", resource],
-    ["number", lease?.token ?? "–"],
-    ["holder", lease?.holder_fingerprint ?? "nobody"],
-    ["number", lease ? seconds(lease.remaining_ms) : "–"],
-    ["number", waiters ?? "?"],
-    ["", lease?.metadata ?? ""],
+    ["Resource", "resource", resource],
+    ["Ends in", "number", lease ? seconds(lease.remaining_ms) : "–"],
+    ["Waiting", "number", waiters ?? "?"],
+    ["Token", "number", lease?.token ?? "–"],
+    ["Holder (a hash)", "holder", lease?.holder_fingerprint ?? "nobody"],
+    ["Note", "note", lease?.metadata ?? ""],
   ];
-  return make("tr", {}, ...cells.map(([className, textContent]) => make("td", { className, textContent })));
+  return make("tr", { role: "row" }, ...cells.map(([label, className, textContent]) => {
+    const cell = make("td", { role: "cell", className, textContent });
+    cell.dataset.label = label;
+    return cell;
+  }));
 }
 
 function tell(text, isError = false) {

@@ -67,10 +67,10 @@ const asked = new Map();
 
 async function draw(section) {
   const moment = replay.moment();
-  const until = moment === null ? "" : `?until_ms=${Math.round(moment)}`;
+  const until = moment === null ? "" : `until_ms=${Math.round(moment)}`;
   const mine = (asked.get(section) ?? 0) + 1;
   asked.set(section, mine);
-  const answer = await fetch(`live/picture/${section.id}${until}`);
+  const answer = await fetch(`live/picture/${section.id}?${until}`);
   const link = section.querySelector("a.svg");
   const svg = answer.status === 200 ? await answer.text() : "";
   if (asked.get(section) !== mine) { return; }
@@ -81,14 +81,20 @@ async function draw(section) {
     picture.innerHTML = svg;
     namesOf.get(section)();
   }
-  // On a small screen: what happens now is at its right end.
-  if (view.playing) { picture.scrollLeft = picture.scrollWidth; }
+  follow(picture, view.playing || moment !== null);
   link.hidden = svg === "" || view.playing;
-  if (!link.hidden) {
-    URL.revokeObjectURL(link.href);
-    const standalone = svg.replace("<svg", '<svg width="960"');
-    link.href = URL.createObjectURL(new Blob([standalone], { type: "image/svg+xml" }));
+  link.href = `live/picture/${section.id}?alone=true&${until}`;
+}
+
+// On a small screen: what happens at the moment is at the right end of the picture; the whole story
+// begins at the left.
+function follow(picture, isMoving) {
+  if (isMoving) {
+    picture.scrollLeft = picture.scrollWidth;
+  } else if (picture.dataset.follows) {
+    picture.scrollLeft = 0;
   }
+  picture.dataset.follows = isMoving ? "the moment" : "";
 }
 
 // Everything but the pictures.

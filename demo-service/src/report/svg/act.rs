@@ -1,7 +1,7 @@
 use svg::node::element::{Definitions, Group, Path};
 
 use super::{
-    Heading, WIDTH, access, lanes,
+    Around, WIDTH, access, lanes,
     shapes::{Anchor, Glyph, bar, dot, round, text},
     time_axis::TimeAxis,
 };
@@ -32,12 +32,11 @@ pub(super) struct Drawn {
 }
 
 /// Draws an act so many units from the top of the picture.
-pub(super) fn draw(scene: &Scene, top: f64, heading: Heading) -> Drawn {
+pub(super) fn draw(scene: &Scene, top: f64, around: Around) -> Drawn {
     // Without a heading everything moves up into its place.
-    let headroom = if heading == Heading::Shown {
-        0.0
-    } else {
-        HEADING
+    let headroom = match around {
+        Around::Nothing => 0.0,
+        Around::Heading | Around::HeadingAndVerdict => HEADING,
     };
     let axis = TimeAxis::new(scene.length_ms);
     let hatch = format!("hatch-{}", scene.act);
@@ -56,7 +55,7 @@ pub(super) fn draw(scene: &Scene, top: f64, heading: Heading) -> Drawn {
         .add(lanes::clients(scene, axis, &hatch))
         .add(lanes::leases(scene, axis))
         .add(accesses);
-    if heading == Heading::Shown {
+    if around == Around::Nothing {
         let title = scene.act.title();
         group = group.add(text(16.0, 34.0, Anchor::Start, "heading", title));
     }
@@ -66,7 +65,9 @@ pub(super) fn draw(scene: &Scene, top: f64, heading: Heading) -> Drawn {
     }
     group = group.add(axis.ticks(y));
     y += 34.0;
-    if let Some(verdict) = &scene.verdict {
+    if around != Around::HeadingAndVerdict
+        && let Some(verdict) = &scene.verdict
+    {
         group = group.add(banner(scene, verdict, y + 20.0));
         y += 40.0;
     }
