@@ -1,7 +1,7 @@
 use std::io;
 
 use lock_core::{FencingToken, Issuer, Sequencer};
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use redis::{ErrorKind, RedisError, RetryMethod, ServerErrorKind};
 
 use crate::FenceError;
 
@@ -71,16 +71,65 @@ pub(super) fn of_read(error: RedisError) -> FenceError {
 
 /// An error of a write. What the server said was before it wrote anything; of anything else it is
 /// not known whether the server got it, or will.
+///
+/// A connection to a cluster sends again by itself what fails in some ways, also what was executed
+/// and not answered. Then the error is that of the last time and says nothing of those before.
 pub(super) fn of_write(error: RedisError) -> FenceError {
-    let never_sent = error.is_connection_refusal()
-        || matches!(
-            error.kind(),
-            ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig
-        );
-    if never_sent || matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension) {
+    let is_last = matches!(error.retry_method(), RetryMethod::NoRetry);
+    let was_said = matches!(
+        error.kind(),
+        ErrorKind::Server(_) | ErrorKind::Extension | ErrorKind::InvalidClientConfig
+    );
+    if is_last && was_said {
         return of_read(error);
     }
     FenceError::CommitUnknown {
         source: sqlx::Error::AnyDriverError(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a server says it, and as the connection hands it on.
+    fn said(line: &str) -> RedisError {
+        let answer = redis::parse_redis_value(format!("-{line}\r\n").as_bytes());
+        answer.and_then(redis::Value::extract_error).unwrap_err()
+    }
+
+    #[test]
+    fn what_a_cluster_connection_sends_again_is_in_doubt() {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        for error in [
+            said("CLUSTERDOWN The cluster is down"),
+            said("TRYAGAIN Multiple keys request during rehashing of slot"),
+            said("MASTERDOWN Link with MASTER is down"),
+            said("LOADING Redis is loading the dataset in memory"),
+            said("MOVED 3999 127.0.0.1:6381"),
+            refused.into(),
+        ] {
+            let text = error.to_string();
+            let error = of_write(error);
+            assert!(matches!(error, FenceError::CommitUnknown { .. }), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_refused_for_good_was_not_written() {
+        for error in [
+            said("NOPERM this user has no permissions to run the 'evalsha' command"),
+            said("OOM command not allowed when used memory > 'maxmemory'."),
+            said("ERR unknown command"),
+        ] {
+            let error = of_write(error);
+            assert!(matches!(error, FenceError::Db { .. }), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_read_is_never_in_doubt() {
+        let error = of_read(said("CLUSTERDOWN The cluster is down"));
+        assert!(error.is_retryable(), "{error:?}");
     }
 }

@@ -171,8 +171,9 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
     ///
     /// # Errors
     /// Those of [`FencedStore::begin`](crate::FencedStore::begin), with the value as it was;
-    /// [`FenceError::CommitUnknown`] if no answer came. Then it may be set later still, until a
-    /// newer grant is claimed.
+    /// [`FenceError::CommitUnknown`] if no answer came, or an error upon which a cluster connection
+    /// sends the request again by itself. Then it may be set later still, until a newer grant is
+    /// claimed.
     ///
     /// # Cancel safety
     /// Not cancel safe: it may be set, or be set later.
