@@ -14,8 +14,6 @@ pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
         "FN001" | "FN002" | "FN003" | "FN004" | "FN005" => refusal(error).ok_or(source),
         "FN010" => Ok(FenceError::Unfenced { source }),
         "FN011" => Ok(FenceError::WrongResource { source }),
-        // In an aborted transaction.
-        "25P02" => Ok(FenceError::Aborted),
         // A lock timeout; too many connections.
         "55P03" | "53300" => Ok(FenceError::Busy { source }),
         // A serialization failure; a deadlock.
@@ -91,7 +89,7 @@ pub(super) fn is_stray(error: &sqlx::Error) -> bool {
 /// not certain, whatever their severity: a cancel (57014) may strike after the commit.
 pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
     match database_error(&source) {
-        Some(error) if is_entry_missing(error) => FenceError::Aborted,
+        Some(error) if is_entry_missing(error) || is_aborted(error) => FenceError::Aborted,
         Some(error) if is_before_commit(error.code()) => source.into(),
         _ => FenceError::CommitUnknown { source },
     }
@@ -102,10 +100,16 @@ fn is_entry_missing(error: &PgDatabaseError) -> bool {
     error.code() == "25P01" || (error.code() == "34000" && error.message().contains(Entry::PREFIX))
 }
 
-/// An aborted transaction; a serialization failure or a deadlock; a deferred constraint; a refusal
-/// of ours, by a deferred trigger of the application.
+/// A statement has failed before. Only of a commit this is `Aborted`, whose text speaks of writes
+/// that went past the fence: of a later statement it is certain that nothing was written.
+fn is_aborted(error: &PgDatabaseError) -> bool {
+    error.code() == "25P02"
+}
+
+/// A serialization failure or a deadlock; a deferred constraint; a refusal of ours, by a deferred
+/// trigger of the application.
 fn is_before_commit(code: &str) -> bool {
-    matches!(code, "25P02" | "40001" | "40P01") || code.starts_with("23") || code.starts_with("FN")
+    matches!(code, "40001" | "40P01") || code.starts_with("23") || code.starts_with("FN")
 }
 
 /// The detail of an error with this code.

@@ -106,6 +106,24 @@ async fn a_refused_begin_leaves_a_usable_connection() {
     }
 }
 
+/// What the user's next statement is told does not speak of the commit, which is told by itself.
+#[tokio::test]
+async fn a_statement_after_a_failed_one_has_the_databases_error() {
+    let (world, grant) = claimed().await;
+    let mut tx = world.store().begin(&grant).await.unwrap();
+    fail_and_ignore(&mut tx).await;
+    let next = sqlx::query("SELECT 1").execute(&mut *tx).await;
+    match next.unwrap_err().into() {
+        FenceError::Db { source } => {
+            let error = source.as_database_error().unwrap();
+            assert_eq!(error.code().unwrap(), "25P02");
+        }
+        other => panic!("{other:?}"),
+    }
+    let error = tx.commit().await.unwrap_err();
+    assert!(matches!(error, FenceError::Aborted), "{error:?}");
+}
+
 #[tokio::test]
 async fn naive_check_inside_the_transaction_poisons_the_pool() {
     let (world, _) = claimed().await;
