@@ -45,13 +45,21 @@ language sql stable security definer set search_path = pg_catalog, pg_temp
 as $$ select i.name from fenced.issuer i $$;
 
 -- First step of a seal: from here on tokens of the new issuer are claimed and none of the old one.
--- Waits for the claims that are under way. Again it changes nothing.
-create function fenced.seal_issuer(from_issuer text, to_issuer text, reason text) returns void
+-- Waits for the claims that are under way, and those that come later wait for it. Again it changes
+-- nothing. Call at READ COMMITTED.
+create function fenced.seal_issuer(
+  from_issuer text, to_issuer text, reason text,
+  lock_timeout_ms integer default null
+) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   current text;
 begin
+  if lock_timeout_ms is not null then
+    perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
+  end if;
   perform set_config('synchronous_commit', 'on', true);
+  perform pg_advisory_xact_lock(fenced.issuer_turnstile());
   insert into fenced.issuer (name) values (seal_issuer.from_issuer) on conflict do nothing;
   select i.name into current from fenced.issuer i for update;
   if current = seal_issuer.to_issuer then
@@ -104,6 +112,7 @@ begin
     perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
   end if;
   perform set_config('synchronous_commit', 'on', true);
+  perform pg_advisory_xact_lock_shared(fenced.issuer_turnstile());
   select i.name into current from fenced.issuer i for share;
   if current is distinct from seal_mark.to_issuer then
     perform fenced.refuse_expectation(null, to_json(seal_mark.to_issuer), to_json(current));

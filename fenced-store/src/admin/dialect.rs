@@ -26,6 +26,7 @@ pub trait Administer<DB: Database> {
     /// Changes the issuer behind the claims that are under way, or finds it changed.
     fn change_issuer(
         pool: &Pool<DB>,
+        lock_timeout: Option<Duration>,
         seal: &Seal,
     ) -> impl Future<Output = Result<(), AdminError>> + Send;
 

@@ -83,6 +83,8 @@ impl<DB: Dialect> Admin<'_, DB> {
     /// [plausibility](FencedStore::plausibility) of the store.
     /// [`AdminError::Unfinished`] if transactions that are open keep some marks from being sealed;
     /// the others are. [`AdminError::OthersLeft`] if it is done, and an earlier one is not.
+    /// [`FenceError::Busy`], with nothing changed, if the claims that are under way are not over
+    /// within the store's lock timeout; claims that come later do not count, they wait.
     /// Otherwise if the database cannot do it; what was sealed stays.
     ///
     /// # Cancel safety
@@ -93,8 +95,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         mut progress: impl FnMut(&ResourceName, u64) + Send,
     ) -> Result<u64, AdminError> {
         self.check(order.above())?;
-        let (store, seal) = (self.store.clone(), order.clone());
-        uninterrupted(async move { DB::Admin::change_issuer(store.pool(), &seal).await }).await?;
+        self.change_issuer(order).await?;
         let (mut sealed, mut held_up) = (0, None::<FenceError>);
         let mut after = String::new();
         loop {
@@ -133,6 +134,14 @@ impl<DB: Dialect> Admin<'_, DB> {
             return Ok(());
         }
         Err(AdminError::Implausible { to })
+    }
+
+    async fn change_issuer(&self, order: &Seal) -> Result<(), AdminError> {
+        let (store, seal) = (self.store.clone(), order.clone());
+        let lock_timeout = DB::lock_timeout(store.tx_options());
+        let change =
+            async move { DB::Admin::change_issuer(store.pool(), lock_timeout, &seal).await };
+        uninterrupted(change).await
     }
 
     async fn seal_mark(&self, order: &Seal, resource: &ResourceName) -> Result<(), AdminError> {

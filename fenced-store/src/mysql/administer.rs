@@ -10,6 +10,7 @@ use crate::{FenceError, admin::by_statements::Wording};
 impl Wording for MySql {
     const BEGIN: &'static str = "START TRANSACTION";
     const WHO: &'static str = "USER()";
+    const NOW: &'static str = "NOW(3)";
     const SHARED: &'static str = "LOCK IN SHARE MODE";
 
     fn limit(lock_timeout: Option<Duration>) -> String {

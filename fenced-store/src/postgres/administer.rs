@@ -46,9 +46,17 @@ impl Administer<Postgres> for ByFunctions {
         name.map(Issuer::new).transpose().map_err(undecodable)
     }
 
-    async fn change_issuer(pool: &PgPool, seal: &Seal) -> Result<(), AdminError> {
+    async fn change_issuer(
+        pool: &PgPool,
+        lock_timeout: Option<Duration>,
+        seal: &Seal,
+    ) -> Result<(), AdminError> {
         let mut tx = begin_unfenced(pool).await.map_err(of_our_call)?;
-        sqlx::query("SELECT fenced.seal_issuer($1, $2, $3)")
+        let seal_issuer = format!(
+            "SELECT fenced.seal_issuer($1, $2, $3, {})",
+            milliseconds(lock_timeout)
+        );
+        sqlx::query(AssertSqlSafe(seal_issuer))
             .bind(seal.from().as_str())
             .bind(seal.to().as_str())
             .bind(seal.reason().as_str())

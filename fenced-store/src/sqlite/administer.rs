@@ -11,6 +11,7 @@ use crate::{FenceError, admin::by_statements::Wording};
 impl Wording for Sqlite {
     const BEGIN: &'static str = "BEGIN IMMEDIATE";
     const WHO: &'static str = "NULL";
+    const NOW: &'static str = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')";
     const SHARED: &'static str = "";
 
     fn limit(_: Option<Duration>) -> String {

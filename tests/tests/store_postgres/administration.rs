@@ -31,12 +31,36 @@ async fn a_seal_waits_for_the_claims_under_way() {
     let admin = world.store().admin();
     let seal = pin!(admin.seal(&order, |_, _| ()));
     let committed = async {
-        world.until_waiting_for_a_row().await;
+        world.until_queued(1).await;
         claim.commit().await.unwrap();
     };
     let (sealed, ()) = tokio::join!(seal, committed);
     assert_eq!(sealed.unwrap(), 2);
     assert_eq!(high_water(&world, "account:43").await, Some(1000));
+}
+
+/// A claim that is paused does not hold it up for ever, and then nothing was changed.
+#[tokio::test]
+async fn a_seal_waits_for_a_claim_no_longer_than_the_lock_timeout() {
+    let world: PostgresServer = fresh().await;
+    world.store().claim(&grant("account:42", 33)).await.unwrap();
+    let mut claim = world.store().pool().begin().await.unwrap();
+    claim
+        .execute("SELECT fenced.claim('account:43', 34, 'somebody', 'redis')")
+        .await
+        .unwrap();
+    let issuer = |name| Issuer::new(name).unwrap();
+    let reason = Reason::new("moved").unwrap();
+    let order = Seal::new(issuer("redis"), issuer("etcd"), token(1000), reason).unwrap();
+    let impatient = world.impatient().await;
+    let admin = impatient.admin();
+    match admin.seal(&order, |_, _| ()).await.unwrap_err() {
+        AdminError::Store(FenceError::Busy { .. }) => {}
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(admin.issuer().await.unwrap(), Some(issuer("redis")));
+    claim.commit().await.unwrap();
+    assert_eq!(admin.seal(&order, |_, _| ()).await.unwrap(), 2);
 }
 
 /// The transaction that is open holds up its own mark alone.

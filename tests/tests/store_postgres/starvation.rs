@@ -1,5 +1,5 @@
 //! A claim while many connections of the older holder begin one transaction after the other, alive
-//! and deposed.
+//! and deposed; and a seal while many connections claim.
 
 use std::{
     sync::{
@@ -10,12 +10,16 @@ use std::{
 };
 
 use e2e::servers::until;
-use fenced_store::{PgFencedStore, PgTxOptions};
-use sqlx::{Executor, PgPool};
+use fenced_store::{
+    PgFencedStore, PgTxOptions,
+    admin::{Reason, Seal},
+};
+use lock_core::Issuer;
+use sqlx::{AssertSqlSafe, Executor, PgPool};
 use tokio::task::JoinSet;
 
 use crate::{
-    rule::{Harness, fresh, grant},
+    rule::{Harness, fresh, grant, token},
     server::PostgresServer,
 };
 
@@ -82,29 +86,98 @@ async fn naive_claim_of_a_row_that_is_share_locked_waits_for_ever() {
     let begun = Begun::default();
     let mut older = JoinSet::new();
     for _ in 0..CONNECTIONS {
-        older.spawn(naive_holder(pool.clone(), Arc::clone(&begun)));
+        let share = "SELECT FROM fenced.mark WHERE token = 33 FOR SHARE";
+        older.spawn(naive_sharer(pool.clone(), share, Arc::clone(&begun)));
+    }
+    until_busy(&begun).await;
+    let naive = "UPDATE fenced.mark SET token = 34 WHERE token = 33";
+    assert_overtaken(world.store().pool(), naive, &begun).await;
+    older.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_claims_do_not_hold_a_seal_up() {
+    let world: PostgresServer = fresh().await;
+    world.store().claim(&grant("account:42", 33)).await.unwrap();
+    let pool = world.store_of_many().await.pool().clone();
+    let begun = Begun::default();
+    let mut claims = JoinSet::new();
+    for resource in 0..CONNECTIONS {
+        claims.spawn(claim_after_claim(
+            pool.clone(),
+            resource,
+            Arc::clone(&begun),
+        ));
     }
     until_busy(&begun).await;
     let before = begun.load(Ordering::Relaxed);
-    let naive = sqlx::raw_sql("UPDATE fenced.mark SET token = 34 WHERE token = 33");
-    let claim = naive.execute(world.store().pool());
-    // Whether it gets through after all is up to chance.
-    drop(tokio::time::timeout(PATIENCE, claim).await);
+    let issuer = |name| Issuer::new(name).unwrap();
+    let reason = Reason::new("moved").unwrap();
+    let order = Seal::new(issuer("redis"), issuer("etcd"), token(1000), reason).unwrap();
+    let patient = PgTxOptions::default().lock_timeout(Some(Duration::from_secs(60)));
+    let store = world.store().clone().with_options(patient);
+    store.admin().seal(&order, |_, _| ()).await.unwrap();
     let overtaken = begun.load(Ordering::Relaxed) - before;
-    older.shutdown().await;
+    assert!(overtaken <= A_FEW, "{overtaken} claims came first");
+    // Each of them was refused in the end, as of another lock service.
+    for code in claims.join_all().await {
+        assert_eq!(code, "FN004");
+    }
+}
+
+/// The control: with FOR SHARE alone, the issuer is never free.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn naive_seal_of_an_issuer_that_is_share_locked_waits_for_ever() {
+    let world: PostgresServer = fresh().await;
+    world.store().claim(&grant("account:42", 33)).await.unwrap();
+    let pool = world.store_of_many().await.pool().clone();
+    let begun = Begun::default();
+    let mut claims = JoinSet::new();
+    for _ in 0..CONNECTIONS {
+        let share = "SELECT FROM fenced.issuer FOR SHARE";
+        claims.spawn(naive_sharer(pool.clone(), share, Arc::clone(&begun)));
+    }
+    until_busy(&begun).await;
+    let naive = "UPDATE fenced.issuer SET name = 'etcd'";
+    assert_overtaken(world.store().pool(), naive, &begun).await;
+    claims.shutdown().await;
+}
+
+/// Claims one token after the other, each in a transaction that lasts, until it is refused.
+async fn claim_after_claim(pool: PgPool, resource: u64, begun: Begun) -> String {
+    for token in 1.. {
+        let claim =
+            format!("SELECT fenced.claim('claimed:{resource}', {token}, 'holder', 'redis')");
+        let mut tx = pool.begin().await.unwrap();
+        if let Err(error) = tx.execute(AssertSqlSafe(claim)).await {
+            let error = error.into_database_error().unwrap();
+            return error.code().unwrap().into_owned();
+        }
+        begun.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(TRANSACTION).await;
+        tx.commit().await.unwrap();
+    }
+    unreachable!("tokens do not end")
+}
+
+/// Sends what needs a row for itself that others share, and gives up after hundreds of them.
+async fn assert_overtaken(pool: &PgPool, naive: &'static str, begun: &Begun) {
+    let before = begun.load(Ordering::Relaxed);
+    let naive = sqlx::raw_sql(naive).execute(pool);
+    // Whether it gets through after all is up to chance.
+    drop(tokio::time::timeout(PATIENCE, naive).await);
+    let overtaken = begun.load(Ordering::Relaxed) - before;
     assert!(
         overtaken > A_FEW,
         "the trap is gone: {overtaken} came first"
     );
 }
 
-/// What `enter` would be without the turnstile.
-async fn naive_holder(pool: PgPool, begun: Begun) {
+/// What `enter`, and a claim, would be without the turnstile.
+async fn naive_sharer(pool: PgPool, share: &'static str, begun: Begun) {
     loop {
         let mut tx = pool.begin().await.unwrap();
-        tx.execute("SELECT FROM fenced.mark WHERE token = 33 FOR SHARE")
-            .await
-            .unwrap();
+        tx.execute(share).await.unwrap();
         begun.fetch_add(1, Ordering::Relaxed);
         tokio::time::sleep(TRANSACTION).await;
         tx.commit().await.unwrap();

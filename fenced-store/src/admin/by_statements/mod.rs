@@ -34,6 +34,9 @@ pub(crate) trait Wording: Operations {
     /// Whoever has logged in.
     const WHO: &'static str;
 
+    /// The present, as a claim writes it.
+    const NOW: &'static str;
+
     /// What locks the rows that a statement only looks at, if there can be other writers.
     const SHARED: &'static str;
 
@@ -74,9 +77,13 @@ where
         issuer::<DB>(&mut *pool.acquire().await?, ISSUER, DB::of_our_call).await
     }
 
-    async fn change_issuer(pool: &Pool<DB>, seal: &Seal) -> Result<(), AdminError> {
+    async fn change_issuer(
+        pool: &Pool<DB>,
+        lock_timeout: Option<Duration>,
+        seal: &Seal,
+    ) -> Result<(), AdminError> {
         let mut tx = begin_unfenced(pool).await?;
-        let changed = orders::change_issuer::<DB>(&mut tx, seal).await;
+        let changed = orders::change_issuer::<DB>(&mut tx, lock_timeout, seal).await;
         if changed.map_err(DB::of_our_call)? {
             return commit(tx).await;
         }

@@ -19,6 +19,7 @@ use Value::{Number, Text};
 /// Whether the issuer is changed, or was already.
 pub(crate) async fn change_issuer<DB>(
     connection: &mut DB::Connection,
+    lock_timeout: Option<Duration>,
     seal: &Seal,
 ) -> Result<bool, sqlx::Error>
 where
@@ -29,8 +30,8 @@ where
     let (from, to) = (Text(seal.from().as_str()), Text(seal.to().as_str()));
     let first = "INSERT INTO fenced_issuer (only_row, name) SELECT 1, ? FROM (SELECT 1) AS one \
                  WHERE NOT EXISTS (SELECT 1 FROM fenced_issuer)";
-    run::<DB>(connection, first, &[from]).await?;
-    let limit = DB::limit(None);
+    let limit = DB::limit(lock_timeout);
+    run::<DB>(connection, &format!("{limit}{first}"), &[from]).await?;
     let change = format!("{limit}UPDATE fenced_issuer SET name = ? WHERE name = ?");
     if run::<DB>(connection, &change, &[to, from]).await? == 0 {
         return Ok(run::<DB>(connection, &change, &[to, to]).await? == 1);
@@ -80,9 +81,12 @@ where
     );
     let reason = Text(seal.reason().as_str());
     run::<DB>(connection, &note, &[above, above, to, reason, resource]).await?;
-    let raise = "UPDATE fenced_mark SET issuer = ?, token = CASE WHEN token < ? THEN ? \
-                 ELSE token END, claimed_at = CURRENT_TIMESTAMP WHERE resource = ?";
-    run::<DB>(connection, raise, &[to, above, above, resource]).await?;
+    let raise = format!(
+        "UPDATE fenced_mark SET issuer = ?, token = CASE WHEN token < ? THEN ? ELSE token END, \
+         claimed_at = {} WHERE resource = ?",
+        DB::NOW,
+    );
+    run::<DB>(connection, &raise, &[to, above, above, resource]).await?;
     Ok(true)
 }
 
@@ -101,9 +105,10 @@ where
     let (expected, to) = (Number(reset.expected().into()), Number(reset.to().into()));
     let nobody = Holder::random().digest();
     let set = format!(
-        "{}UPDATE fenced_mark SET holder = ?, token = ?, claimed_at = CURRENT_TIMESTAMP \
+        "{}UPDATE fenced_mark SET holder = ?, token = ?, claimed_at = {} \
          WHERE resource = ? AND token = ?",
         DB::limit(lock_timeout),
+        DB::NOW,
     );
     if run::<DB>(connection, &set, &[Text(&nobody), to, resource, expected]).await? == 0 {
         return Ok(false);
