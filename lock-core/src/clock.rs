@@ -67,15 +67,7 @@ const TICK: Duration = Duration::from_secs(1);
 
 impl Clock for SystemClock {
     fn now(&self) -> Moment {
-        #[cfg(target_os = "linux")]
-        let id = rustix::time::ClockId::Boottime;
-        #[cfg(not(target_os = "linux"))]
-        let id = rustix::time::ClockId::Monotonic;
-        let time = rustix::time::clock_gettime(id);
-        Moment(Duration::new(
-            u64::try_from(time.tv_sec).unwrap_or(0),
-            u32::try_from(time.tv_nsec).unwrap_or(0),
-        ))
+        Moment(since_origin())
     }
 
     #[expect(
@@ -99,6 +91,28 @@ impl Clock for SystemClock {
             }
         })
     }
+}
+
+#[cfg(not(windows))]
+fn since_origin() -> Duration {
+    #[cfg(target_os = "linux")]
+    let id = rustix::time::ClockId::Boottime;
+    #[cfg(not(target_os = "linux"))]
+    let id = rustix::time::ClockId::Monotonic;
+    let time = rustix::time::clock_gettime(id);
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or(0),
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    )
+}
+
+/// The origin is the first look, one for all clocks of the process.
+#[cfg(windows)]
+fn since_origin() -> Duration {
+    use std::{sync::LazyLock, time::Instant};
+
+    static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    ORIGIN.elapsed()
 }
 
 #[cfg(test)]
