@@ -93,6 +93,9 @@ impl LockManagerBuilder {
     ///
     /// Parameters of the URLs with TLS: `tls_ca`, `tls_cert` and `tls_key` name files in PEM format
     /// (the authority to trust instead of the system's, and the client's own certificate and key).
+    /// The first connection to Redis over TLS installs *ring* as rustls's provider of cryptography
+    /// for the whole process, unless the program has installed one before.
+    ///
     /// `sentinel_user` and `sentinel_password` are for sentinels, which have no other login.
     /// `SERVERS` of ZooKeeper is `[user:password@]host[:port],..`; the only parameter is
     /// `session_ms`, how long the servers wait for a client that died (default 30000). The longest
