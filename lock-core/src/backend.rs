@@ -1,11 +1,13 @@
 mod answer;
+mod attempt_id;
 mod request;
 
 use std::{fmt, pin::Pin};
 
 pub use self::{
     answer::{Attempt, Forced, HolderView, Inspection, Listed, Released, Renewed, Standing},
-    request::{AcquireRequest, AttemptId, AttemptRef, RenewRequest, Upkeep, Wait},
+    attempt_id::{AttemptId, InvalidAttemptId},
+    request::{AcquireRequest, AttemptRef, RenewRequest, Upkeep, Wait},
 };
 use crate::{
     Capabilities, Error, ErrorKind, FencingToken, Grant, Operation, ResourceName, Sequencer,

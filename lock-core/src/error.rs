@@ -146,9 +146,9 @@ impl Error {
         self
     }
 
-    /// Says after what time to try again.
+    /// Says after what time to try again, see [`try_again_after`](Self::try_again_after).
     #[must_use]
-    pub fn retry_after(mut self, time: Duration) -> Self {
+    pub fn with_retry_after(mut self, time: Duration) -> Self {
         self.0.retry_after = Some(time);
         self
     }
@@ -188,6 +188,20 @@ impl Error {
     #[must_use]
     pub const fn try_again_after(&self) -> Option<Duration> {
         self.0.retry_after
+    }
+
+    /// Whether nothing happened and the same call may succeed a moment later: the lock service did
+    /// not answer, the wait was over, the line was full, or replicas were behind.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        matches!(self.0.outcome, Outcome::NotApplied)
+            && matches!(
+                self.0.kind,
+                ErrorKind::Unavailable
+                    | ErrorKind::WaitTimeout
+                    | ErrorKind::QueueFull
+                    | ErrorKind::TooFewReplicas
+            )
     }
 
     /// The resource, if the operation was about one.
@@ -237,19 +251,46 @@ impl Operation {
     }
 }
 
+impl Outcome {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::NotApplied => "it did not happen",
+            Self::Unknown => "it may have taken effect",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.text())
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.text())
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.text())
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.0.backend, self.0.operation.text())?;
+        write!(f, "{}: {}", self.0.backend, self.0.operation)?;
         if let Some(resource) = &self.0.resource {
             write!(f, " {:?}", resource.as_str())?;
         }
-        write!(f, ": {}", self.0.kind.text())?;
+        write!(f, ": {}", self.0.kind)?;
         if let Some(detail) = &self.0.detail {
             write!(f, ": {detail}")?;
         }
         match self.0.outcome {
             Outcome::NotApplied => Ok(()),
-            Outcome::Unknown => f.write_str(" (it may have taken effect)"),
+            Outcome::Unknown => write!(f, " ({})", self.0.outcome),
         }
     }
 }
@@ -312,5 +353,32 @@ mod tests {
             "redis: release \"account:42\": the lock service is not available: \
              no answer within 2s (it may have taken effect)",
         );
+        let parts = (error.kind(), error.operation(), error.outcome());
+        assert_eq!(
+            format!("{} | {:>8} | {}", parts.0, parts.1, parts.2),
+            "the lock service is not available |  release | it may have taken effect",
+        );
+    }
+
+    #[test]
+    fn only_what_certainly_did_not_happen_is_retryable() {
+        let error = |kind| Error::new(kind, Operation::Acquire, "redis");
+        for kind in [
+            ErrorKind::Unavailable,
+            ErrorKind::WaitTimeout,
+            ErrorKind::QueueFull,
+            ErrorKind::TooFewReplicas,
+        ] {
+            assert!(error(kind).is_retryable(), "{kind}");
+            assert!(!error(kind).outcome_unknown().is_retryable(), "{kind}");
+        }
+        for kind in [
+            ErrorKind::InvalidInput,
+            ErrorKind::Released,
+            ErrorKind::Lost,
+            ErrorKind::ShutDown,
+        ] {
+            assert!(!error(kind).is_retryable(), "{kind}");
+        }
     }
 }

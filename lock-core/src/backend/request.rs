@@ -1,7 +1,8 @@
 #[cfg(any(feature = "memory", feature = "redis"))]
 use std::collections::BTreeSet;
-use std::{fmt, num::NonZeroU32, time::Duration};
+use std::{num::NonZeroU32, time::Duration};
 
+use super::AttemptId;
 #[cfg(any(feature = "memory", feature = "redis"))]
 use crate::{Error, ErrorKind, Operation};
 use crate::{FencingToken, Holder, Metadata, Moment, ResourceName, Sequencer, Ttl};
@@ -87,27 +88,8 @@ impl AttemptRef {
         Self {
             resource,
             holder,
-            id: AttemptId(rand::random()),
+            id: AttemptId::random(),
         }
-    }
-}
-
-/// A random number that tells the attempts of one acquisition apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct AttemptId(u64);
-
-impl AttemptId {
-    /// Reads what `Display` writes.
-    #[cfg(feature = "redis")]
-    pub(crate) fn from_hex(text: &str) -> Option<Self> {
-        let hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        hex.then(|| u64::from_str_radix(text, 16).ok().map(Self))?
-    }
-}
-
-impl fmt::Display for AttemptId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
     }
 }
 

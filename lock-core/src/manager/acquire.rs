@@ -394,7 +394,7 @@ impl<'a> IntoFuture for Acquire<'a> {
                 Attempt::Held { retry_after } => {
                     let kind = locks.backend_kind();
                     let timeout = Error::new(ErrorKind::WaitTimeout, Operation::Acquire, kind)
-                        .retry_after(retry_after);
+                        .with_retry_after(retry_after);
                     Err(match resource {
                         Ok(resource) => timeout.on(&resource),
                         Err(_) => timeout,

@@ -32,6 +32,18 @@ impl LeaseGuards {
             .find(|guard| guard.resource().as_str() == resource)
     }
 
+    /// How many they are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.guards.len()
+    }
+
+    /// Whether there is none, which cannot be: one resource at least was named.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.guards.is_empty()
+    }
+
     /// The guards, in the order in which their resources were named.
     pub fn iter(&self) -> slice::Iter<'_, LeaseGuard> {
         self.guards.iter()

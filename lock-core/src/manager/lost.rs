@@ -1,8 +1,10 @@
+use std::fmt;
+
 use crate::{Error, ErrorKind, FencingToken, Operation, ResourceName};
 
 /// The lease has ended without our release. Writes that follow will be refused by the store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the lease on {:?} with token {token} was lost: {}", .resource.as_str(), .reason.text())]
+#[error("the lease on {:?} with token {token} was lost: {}", .resource.as_str(), .reason)]
 pub struct Lost {
     resource: ResourceName,
     token: FencingToken,
@@ -75,6 +77,12 @@ impl LostReason {
             Self::MaxHold => "it was held as long as it may be",
             Self::ShutDown => "the lock manager was shut down",
         }
+    }
+}
+
+impl fmt::Display for LostReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.text())
     }
 }
 

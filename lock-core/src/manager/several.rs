@@ -218,7 +218,7 @@ impl<'a> AcquireSeveral<'a> {
     /// What it fails with when the wait is over.
     pub(super) fn timeout(&self, retry_after: Duration) -> Error {
         let kind = self.locks.backend_kind();
-        Error::new(ErrorKind::WaitTimeout, Operation::Acquire, kind).retry_after(retry_after)
+        Error::new(ErrorKind::WaitTimeout, Operation::Acquire, kind).with_retry_after(retry_after)
     }
 }
 

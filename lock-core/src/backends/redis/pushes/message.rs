@@ -38,7 +38,7 @@ impl Message {
         let mut parts = payload.splitn(7, ':');
         let mut next = || parts.next();
         Some(Self {
-            attempt: AttemptId::from_hex(next()?)?,
+            attempt: next()?.parse().ok()?,
             digest: next()?.to_owned(),
             token: next()?.parse().ok()?,
             reserved: next()?.parse().ok()?,

@@ -1,0 +1,74 @@
+use std::{fmt, str::FromStr};
+
+/// A random number that tells the attempts of one acquisition apart.
+///
+/// It is written as 16 lower-case hex digits, and read back from that.
+///
+/// # Examples
+/// ```
+/// use lock_core::{AttemptRef, AttemptId, Holder, ResourceName};
+///
+/// let attempt = AttemptRef::new(ResourceName::new("account:42")?, Holder::random());
+/// let read: AttemptId = attempt.id.to_string().parse()?;
+/// assert_eq!(read, attempt.id);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AttemptId(u64);
+
+/// A text that is no [`AttemptId`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an attempt's id is 16 lower-case hex digits")]
+pub struct InvalidAttemptId {
+    _private: (),
+}
+
+impl AttemptId {
+    pub(super) fn random() -> Self {
+        Self(rand::random())
+    }
+}
+
+impl fmt::Display for AttemptId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Accepts what `Display` writes, and nothing else.
+impl FromStr for AttemptId {
+    type Err = InvalidAttemptId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidAttemptId> {
+        let invalid = InvalidAttemptId { _private: () };
+        let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() != 16 || !text.bytes().all(is_digit) {
+            return Err(invalid);
+        }
+        let number = u64::from_str_radix(text, 16).ok();
+        number.map(Self).ok_or(invalid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn an_attempts_id_is_read_back(number: u64) {
+            let id = AttemptId(number);
+            prop_assert_eq!(id.to_string().parse(), Ok(id));
+        }
+
+        /// Whatever is read is written the same way: no two texts are one id.
+        #[test]
+        fn only_its_own_text_is_an_attempts_id(text in "[+0-9a-fA-Fxg ]{14,17}|.{0,18}") {
+            if let Ok(id) = text.parse::<AttemptId>() {
+                prop_assert_eq!(id.to_string(), text);
+            }
+        }
+    }
+}
