@@ -57,7 +57,10 @@ pub use self::{
     error::FenceError,
     high_water::HighWater,
     plausibility::Plausibility,
-    protected::{AcquireProtected, Protected, ProtectedError, ProtectedGuard},
+    protected::{
+        AcquireAllProtected, AcquireProtected, Protected, ProtectedError, ProtectedGuard,
+        ProtectedGuards,
+    },
     protection::Protection,
     receipt::Receipt,
     savepoint::FencedSavepoint,

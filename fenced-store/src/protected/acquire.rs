@@ -1,12 +1,13 @@
-use std::{future::IntoFuture, sync::atomic::Ordering, time::Duration};
+use std::{future::IntoFuture, time::Duration};
 
 use lock_core::{
-    Acquire, BoxFuture, FencingToken, InvalidMetadata, LeaseGuard, Metadata, Moment, Owner, Ttl,
+    Acquire, Attempt, BoxFuture, ErrorKind, FencingToken, InvalidMetadata, LeaseGuard, Metadata,
+    Moment, Owner, Ttl,
 };
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::{Protected, ProtectedError, ProtectedGuard};
-use crate::{Dialect, FenceError, counted};
+use crate::{Dialect, FenceError};
 
 /// An acquisition that is being prepared: `.await` it for a [`ProtectedGuard`].
 ///
@@ -27,7 +28,7 @@ pub struct AcquireProtected<'a, DB: Dialect> {
 
 /// How often is tried again, the first time included, when the lock service is behind the store or
 /// the claim outlasts the lease.
-const ATTEMPTS: u32 = 3;
+pub(super) const ATTEMPTS: u32 = 3;
 
 impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
     pub(super) const fn new(protected: &'a Protected<DB>, lease: Acquire<'a>) -> Self {
@@ -95,6 +96,25 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
         self
     }
 
+    /// Takes one look and does not wait for the lease. The claim of one that was granted waits for
+    /// the transactions of older holders, as long as the store is set to.
+    ///
+    /// # Errors
+    /// As [`AcquireProtected`], but for a lease that is held: that is [`Attempt::Held`].
+    ///
+    /// # Cancel safety
+    /// As [`AcquireProtected`].
+    pub async fn try_now(self) -> Result<Attempt<ProtectedGuard<DB>>, ProtectedError> {
+        match self.wait(Duration::ZERO).lock_and_claim().await {
+            Ok(guard) => Ok(Attempt::Granted(guard)),
+            Err(ProtectedError::Lock(error)) if error.kind() == ErrorKind::WaitTimeout => {
+                let retry_after = error.try_again_after().unwrap_or_default();
+                Ok(Attempt::Held { retry_after })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Locks, claims, and repairs a lock service whose tokens are behind the store's mark: then the
     /// lease is given back and acquired afresh with a token above the mark. Safety does not depend
     /// on it, for the store refuses those tokens anyway.
@@ -123,10 +143,7 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
                     let Some(above) = repair else {
                         return Err(error.into());
                     };
-                    warn!(%error, %above, "the lock service is behind the store: acquiring afresh");
-                    let repairs = &self.protected.floor_repairs;
-                    repairs.fetch_add(1, Ordering::Relaxed);
-                    counted::repair(self.protected.locks.backend_kind());
+                    self.protected.note_repair(&error, above);
                     floor = Some(above);
                 }
             }
@@ -162,7 +179,7 @@ impl<'a, DB: Dialect> IntoFuture for AcquireProtected<'a, DB> {
 }
 
 /// The least token that the store would take, if it refused ours as not new.
-fn token_above(error: &FenceError) -> Option<FencingToken> {
+pub(super) fn token_above(error: &FenceError) -> Option<FencingToken> {
     match error {
         FenceError::Stale { high_water, .. } => high_water.next(),
         FenceError::DuplicateToken { presented, .. } => presented.next(),

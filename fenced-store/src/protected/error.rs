@@ -1,4 +1,4 @@
-use lock_core::Lost;
+use lock_core::{ErrorKind, Lost, ResourceName};
 
 use crate::FenceError;
 
@@ -12,6 +12,36 @@ pub enum ProtectedError {
     /// The store refused the grant, or failed.
     #[error(transparent)]
     Store(#[from] FenceError),
+}
+
+impl ProtectedError {
+    /// Whether this grant is over: the store shut it out, or the lock service says that it has
+    /// ended. Stop, none of its writes will ever be accepted; acquire afresh.
+    #[must_use]
+    pub fn is_fenced(&self) -> bool {
+        match self {
+            Self::Lock(error) => matches!(error.kind(), ErrorKind::Lost | ErrorKind::Released),
+            Self::Store(error) => error.is_fenced(),
+        }
+    }
+
+    /// Whether nothing happened and the same call may succeed a moment later.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Lock(error) => error.is_retryable(),
+            Self::Store(error) => error.is_retryable(),
+        }
+    }
+
+    /// The resource that this is about, where it is about one.
+    #[must_use]
+    pub const fn resource(&self) -> Option<&ResourceName> {
+        match self {
+            Self::Lock(error) => error.resource(),
+            Self::Store(error) => error.resource(),
+        }
+    }
 }
 
 /// So that `guard.lost()` can end a function that returns this error.

@@ -1,9 +1,11 @@
 //! A lock service and a fenced store, put together.
 
 mod acquire;
+mod acquire_all;
 mod error;
 mod force;
 mod guard;
+mod guards;
 mod held;
 
 use std::sync::{
@@ -11,11 +13,15 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use lock_core::{InvalidName, LockManager, ResourceName};
+use lock_core::{FencingToken, InvalidName, LockManager, ResourceName};
+use tracing::warn;
 
 pub(crate) use self::held::Held;
-pub use self::{acquire::AcquireProtected, error::ProtectedError, guard::ProtectedGuard};
-use crate::{Dialect, FencedStore, counted};
+pub use self::{
+    acquire::AcquireProtected, acquire_all::AcquireAllProtected, error::ProtectedError,
+    guard::ProtectedGuard, guards::ProtectedGuards,
+};
+use crate::{Dialect, FenceError, FencedStore, counted};
 
 /// Resources that are locked in a lock service and written in a fenced store.
 ///
@@ -85,6 +91,49 @@ impl<DB: Dialect> Protected<DB> {
         AcquireProtected::new(self, self.locks.acquire(resource))
     }
 
+    /// Locks and claims several resources, all or none: a builder that is awaited. It needs a
+    /// [`wait`](AcquireAllProtected::wait).
+    ///
+    /// The leases are acquired as [`LockManager::acquire_all`] does, sorted by name, so that any
+    /// number of these do not deadlock among themselves. When all of them are held, each is
+    /// claimed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[cfg(not(feature = "sqlite"))]
+    /// # fn main() {}
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use fenced_store::{Protected, SqliteFencedStore};
+    /// use std::time::Duration;
+    ///
+    /// # let directory = tempfile::tempdir()?;
+    /// # let file = directory.path().join("accounts.db");
+    /// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(file);
+    /// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
+    /// # let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
+    /// # store.migrate().await?;
+    /// # let locks = lock_core::LockManager::connect("memory:").await?;
+    /// let accounts = Protected::new(locks, store);
+    /// let acquire = accounts.acquire_all(["account:42", "account:7"]);
+    /// let guards = acquire.wait(Duration::from_secs(5)).await?;
+    ///
+    /// let tx = guards.begin().await?; // write to both accounts through it
+    /// let receipt = tx.commit().await?;
+    /// assert_eq!(receipt.entered().count(), 2);
+    /// guards.release_all().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn acquire_all<I>(&self, resources: I) -> AcquireAllProtected<'_, DB>
+    where
+        I: IntoIterator,
+        I::Item: TryInto<ResourceName>,
+        <I::Item as TryInto<ResourceName>>::Error: Into<InvalidName>,
+    {
+        AcquireAllProtected::new(self, self.locks.acquire_all(resources))
+    }
+
     /// The lock service.
     #[must_use]
     pub const fn locks(&self) -> &LockManager {
@@ -102,6 +151,13 @@ impl<DB: Dialect> Protected<DB> {
     #[must_use]
     pub fn floor_repairs(&self) -> u64 {
         self.floor_repairs.load(Ordering::Relaxed)
+    }
+
+    /// The store refused a fresh token, and the lock service is lifted above what it has seen.
+    fn note_repair(&self, error: &FenceError, above: FencingToken) {
+        warn!(%error, %above, "the lock service is behind the store: acquiring afresh");
+        self.floor_repairs.fetch_add(1, Ordering::Relaxed);
+        counted::repair(self.locks.backend_kind());
     }
 }
 

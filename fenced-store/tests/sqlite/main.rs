@@ -12,6 +12,7 @@ mod protect;
 mod protected;
 #[path = "../rule/mod.rs"]
 mod rule;
+mod several;
 mod times;
 mod traps;
 

@@ -15,22 +15,22 @@ use crate::{
 };
 
 /// A lock service that begins at token 1, as if it had lost its counter.
-async fn forgetful() -> LockManager {
+pub(crate) async fn forgetful() -> LockManager {
     let builder = LockManager::builder().initial_token(InitialToken::At(FencingToken::MIN));
     builder.connect("memory:").await.unwrap()
 }
 
-async fn protected_by(locks: LockManager) -> (SqliteFile, Protected<Sqlite>) {
+pub(crate) async fn protected_by(locks: LockManager) -> (SqliteFile, Protected<Sqlite>) {
     let world: SqliteFile = fresh().await;
     let protected = Protected::new(locks, world.store().clone());
     (world, protected)
 }
 
-fn memory_grant(resource: &str, number: u64) -> lock_core::Sequencer {
+pub(crate) fn memory_grant(resource: &str, number: u64) -> lock_core::Sequencer {
     grant_by("memory", resource, number)
 }
 
-async fn is_free(locks: &LockManager, resource: &str) -> bool {
+pub(crate) async fn is_free(locks: &LockManager, resource: &str) -> bool {
     matches!(
         locks.try_acquire(resource).await.unwrap(),
         Attempt::Granted(_)
@@ -147,6 +147,51 @@ async fn waiting_ends_and_says_so() {
     match accounts.acquire("account:42").wait(wait).await.unwrap_err() {
         ProtectedError::Lock(error) => assert_eq!(error.kind(), ErrorKind::WaitTimeout),
         other => panic!("{other:?}"),
+    }
+}
+
+/// What is held by others is no error of the one look.
+#[tokio::test]
+async fn one_look_does_not_wait_and_claims_what_it_gets() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    let held = accounts.acquire("account:42").await.unwrap();
+    let before = high_water(&world, "account:42").await;
+    match accounts.acquire("account:42").try_now().await.unwrap() {
+        Attempt::Held { retry_after } => assert!(retry_after > Duration::ZERO),
+        Attempt::Granted(guard) => panic!("{guard:?}"),
+    }
+    assert_eq!(high_water(&world, "account:42").await, before);
+    let stale = held.sequencer().clone();
+    held.release().await.unwrap();
+
+    let Attempt::Granted(guard) = accounts.acquire("account:42").try_now().await.unwrap() else {
+        panic!("it is free");
+    };
+    guard.begin().await.unwrap().commit().await.unwrap();
+    assert!(world.store().begin(&stale).await.unwrap_err().is_fenced());
+    let bad = accounts.acquire("no spaces").try_now().await.unwrap_err();
+    assert!(!bad.is_retryable() && !bad.is_fenced(), "{bad}");
+}
+
+#[tokio::test]
+async fn an_error_of_either_side_says_what_to_do() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    let held = accounts.acquire("account:42").await.unwrap();
+    let timeout = accounts.acquire("account:42").wait(Duration::ZERO).await;
+    let timeout = timeout.unwrap_err();
+    assert_eq!(timeout.resource(), Some(held.resource()));
+    assert!(timeout.is_retryable() && !timeout.is_fenced(), "{timeout}");
+
+    let newer = memory_grant("account:42", 1000);
+    world.store().claim(&newer).await.unwrap();
+    let stale = ProtectedError::from(held.begin().await.unwrap_err());
+    assert_eq!(stale.resource(), Some(held.resource()));
+    assert!(stale.is_fenced() && !stale.is_retryable(), "{stale}");
+
+    for kind in [ErrorKind::Lost, ErrorKind::Released] {
+        let error = lock_core::Error::new(kind, lock_core::Operation::Renew, "memory");
+        let error = ProtectedError::from(error);
+        assert!(error.is_fenced() && !error.is_retryable(), "{error}");
     }
 }
 

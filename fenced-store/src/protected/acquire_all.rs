@@ -1,0 +1,195 @@
+use std::{future::IntoFuture, time::Duration};
+
+use lock_core::{
+    AcquireSeveral, BoxFuture, FencingToken, InvalidMetadata, LeaseGuards, Metadata, Moment,
+    ResourceName, Ttl,
+};
+use tracing::debug;
+
+use super::{
+    Protected, ProtectedError, ProtectedGuards,
+    acquire::{ATTEMPTS, token_above},
+};
+use crate::{Dialect, FenceError};
+
+/// An acquisition of several resources that is being prepared: `.await` it for
+/// [`ProtectedGuards`], which are all of them or none.
+///
+/// # Errors
+/// Awaiting it fails as [`AcquireSeveral`] does, and as
+/// [`FencedStore::claim`](crate::FencedStore::claim) does; then all leases have been given back. A
+/// claim that was made stays: it shuts out older holders, who had lost that lease anyway.
+///
+/// # Cancel safety
+/// Dropping the future at any await gives all leases back. A claim may go on in the background; it
+/// shuts out older holders, and nobody else.
+#[derive(Debug)]
+#[must_use = "an acquisition does nothing until it is awaited"]
+pub struct AcquireAllProtected<'a, DB: Dialect> {
+    protected: &'a Protected<DB>,
+    leases: AcquireSeveral<'a>,
+    wait: Option<Duration>,
+}
+
+/// Which claim failed, and whether it can be repaired.
+struct Refused {
+    resource: ResourceName,
+    error: FenceError,
+    above: Option<FencingToken>,
+}
+
+impl<'a, DB: Dialect> AcquireAllProtected<'a, DB> {
+    pub(super) fn new(protected: &'a Protected<DB>, leases: AcquireSeveral<'a>) -> Self {
+        let wait = None;
+        Self {
+            protected,
+            leases,
+            wait,
+        }
+    }
+
+    /// The length of each lease. Defaults to 10 s. They are renewed all the same.
+    pub fn ttl(mut self, ttl: Ttl) -> Self {
+        self.leases = self.leases.ttl(ttl);
+        self
+    }
+
+    /// How long to wait for all of the leases while others hold some of them. There is no default:
+    /// it needs an end.
+    ///
+    /// The claims in the store come on top; each waits as long as the store is set to.
+    pub const fn wait(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    /// Whether the watchdog renews the leases. Defaults to true; nothing else switches it off.
+    pub fn renew(mut self, renew: bool) -> Self {
+        self.leases = self.leases.renew(renew);
+        self
+    }
+
+    /// How long the watchdog keeps the leases up, as [`Acquire::max_hold`].
+    ///
+    /// [`Acquire::max_hold`]: lock_core::Acquire::max_hold
+    pub fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.leases = self.leases.max_hold(max_hold);
+        self
+    }
+
+    /// A note with each lease, as [`Acquire::metadata`].
+    ///
+    /// [`Acquire::metadata`]: lock_core::Acquire::metadata
+    pub fn metadata<M>(mut self, metadata: M) -> Self
+    where
+        M: TryInto<Metadata>,
+        M::Error: Into<InvalidMetadata>,
+    {
+        self.leases = self.leases.metadata(metadata);
+        self
+    }
+
+    /// A delay after each lease that ran out, as [`Acquire::lock_delay`].
+    ///
+    /// [`Acquire::lock_delay`]: lock_core::Acquire::lock_delay
+    pub fn lock_delay(mut self, delay: Duration) -> Self {
+        self.leases = self.leases.lock_delay(delay);
+        self
+    }
+
+    /// Locks all and then claims all, so that nothing is claimed by whoever does not get them.
+    ///
+    /// Where the lock service is behind the store, all leases are given back first: to wait for a
+    /// greater token while holding others could go on in a circle.
+    async fn lock_and_claim(self) -> Result<ProtectedGuards<DB>, ProtectedError> {
+        let started = self.protected.locks.clock().now();
+        let mut repaired = Vec::new();
+        let mut late = 0;
+        loop {
+            let leases = self.lock(started).await?;
+            match (self.claim(&leases).await, leases.remaining()) {
+                (Ok(()), Ok(_)) => {
+                    return Ok(ProtectedGuards::new(leases, &self.protected.store));
+                }
+                // The claims took longer than a lease: guards would be of no use.
+                (Ok(()), Err(lost)) => {
+                    give_back(leases).await;
+                    late += 1;
+                    if late == ATTEMPTS {
+                        return Err(lost.into());
+                    }
+                }
+                (Err(refused), _) => {
+                    give_back(leases).await;
+                    let repairs = repaired.iter().filter(|name| **name == refused.resource);
+                    let again = repairs.count() + 1 < ATTEMPTS as usize;
+                    let Some(above) = refused.above.filter(|_| again) else {
+                        return Err(refused.error.into());
+                    };
+                    self.protected.note_repair(&refused.error, above);
+                    self.lift(&refused.resource, above, started).await?;
+                    repaired.push(refused.resource);
+                }
+            }
+        }
+    }
+
+    /// Acquires the leases in what is left of the wait.
+    async fn lock(&self, started: Moment) -> Result<LeaseGuards, lock_core::Error> {
+        match self.left(started) {
+            Some(wait) => self.leases.clone().wait(wait).await,
+            None => self.leases.clone().await,
+        }
+    }
+
+    async fn claim(&self, leases: &LeaseGuards) -> Result<(), Refused> {
+        for lease in leases {
+            if let Err(error) = self.protected.store.claim(lease.sequencer()).await {
+                // If the lease is lost, a refusal is nothing to repair: somebody else has it.
+                let above = token_above(&error).filter(|_| lease.remaining().is_ok());
+                return Err(Refused {
+                    resource: lease.resource().clone(),
+                    error,
+                    above,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the lock service draw a token of this resource that the store has not seen.
+    async fn lift(
+        &self,
+        resource: &ResourceName,
+        above: FencingToken,
+        started: Moment,
+    ) -> Result<(), lock_core::Error> {
+        let mut acquire = self.protected.locks.acquire(resource).at_least(above);
+        if let Some(wait) = self.left(started) {
+            acquire = acquire.wait(wait);
+        }
+        acquire.await?.release().await.map(drop)
+    }
+
+    /// What is left of the wait.
+    fn left(&self, started: Moment) -> Option<Duration> {
+        let waited = self.protected.locks.clock().now().since(started);
+        Some(self.wait?.saturating_sub(waited))
+    }
+}
+
+impl<'a, DB: Dialect> IntoFuture for AcquireAllProtected<'a, DB> {
+    type Output = Result<ProtectedGuards<DB>, ProtectedError>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.lock_and_claim())
+    }
+}
+
+/// The watchdog goes on trying if this fails, so there is nobody to tell.
+async fn give_back(leases: LeaseGuards) {
+    if let Err(error) = leases.release_all().await {
+        debug!(%error, "leases whose claim failed are not released yet");
+    }
+}

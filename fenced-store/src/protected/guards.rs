@@ -1,0 +1,138 @@
+use std::{ops::Index, slice, time::Duration, vec};
+
+use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
+use lock_core::{LeaseGuards, Lost, Released};
+
+use super::ProtectedGuard;
+use crate::{Begin, Dialect, FencedStore};
+
+/// The guards of several resources, in the order in which they were named. The store knows the
+/// token of each.
+///
+/// Each is a lease of its own with a token of its own. Losing one does not end the others, but a
+/// transaction that enters all of them is refused from then on.
+///
+/// # Dropping
+/// As [`LeaseGuard`](lock_core::LeaseGuard), for each of them.
+#[must_use = "dropping the guards releases the leases"]
+#[clippy::has_significant_drop]
+#[derive(Debug)]
+pub struct ProtectedGuards<DB: Dialect> {
+    guards: Vec<ProtectedGuard<DB>>,
+    store: FencedStore<DB>,
+}
+
+impl<DB: Dialect> ProtectedGuards<DB> {
+    /// The caller has claimed the token of each.
+    pub(super) fn new(leases: LeaseGuards, store: &FencedStore<DB>) -> Self {
+        let guard = |lease| ProtectedGuard::new(lease, store.clone());
+        Self {
+            guards: leases.into_iter().map(guard).collect(),
+            store: store.clone(),
+        }
+    }
+
+    /// Prepares a transaction that is fenced by all of them. It never claims again.
+    ///
+    /// # Errors
+    /// Awaiting it fails as [`ProtectedGuard::begin`] does, and as soon as one of them is refused.
+    ///
+    /// # Panics
+    /// Never: there is one guard at least.
+    pub fn begin(&self) -> Begin<'_, DB> {
+        let begin = self.store.begin(&self.guards[0]);
+        self.guards.iter().skip(1).fold(begin, Begin::and)
+    }
+
+    /// The guard of a resource, if it is one of these.
+    #[must_use]
+    pub fn get(&self, resource: &str) -> Option<&ProtectedGuard<DB>> {
+        self.iter()
+            .find(|guard| guard.resource().as_str() == resource)
+    }
+
+    /// How many they are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.guards.len()
+    }
+
+    /// Whether there is none, which cannot be: one resource at least was named.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.guards.is_empty()
+    }
+
+    /// The guards, in the order in which their resources were named.
+    pub fn iter(&self) -> slice::Iter<'_, ProtectedGuard<DB>> {
+        self.guards.iter()
+    }
+
+    /// The time until the first of their deadlines, by the local clock.
+    ///
+    /// # Errors
+    /// [`Lost`] as soon as one of them is.
+    pub fn remaining(&self) -> Result<Duration, Lost> {
+        let mut least = Duration::MAX;
+        for guard in self {
+            least = std::cmp::min(least, guard.remaining()?);
+        }
+        Ok(least)
+    }
+
+    /// Completes when the first of them is lost.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn lost(&self) -> Lost {
+        let mut losses: FuturesUnordered<_> = self.iter().map(ProtectedGuard::lost).collect();
+        match losses.next().await {
+            Some(lost) => lost,
+            // There is nothing to lose.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Releases all of them at once. The answers are in the order of the guards. The marks in the
+    /// store stay.
+    ///
+    /// # Errors
+    /// The first error of [`ProtectedGuard::release`]. The others have been released all the same.
+    ///
+    /// # Cancel safety
+    /// The guards are gone and the watchdog finishes the releases.
+    pub async fn release_all(self) -> Result<Vec<Released>, lock_core::Error> {
+        let released = join_all(self.into_iter().map(ProtectedGuard::release)).await;
+        released.into_iter().collect()
+    }
+}
+
+/// The guard of the resource that was named at this place.
+///
+/// # Panics
+/// If fewer were named.
+impl<DB: Dialect> Index<usize> for ProtectedGuards<DB> {
+    type Output = ProtectedGuard<DB>;
+
+    fn index(&self, place: usize) -> &ProtectedGuard<DB> {
+        &self.guards[place]
+    }
+}
+
+impl<DB: Dialect> IntoIterator for ProtectedGuards<DB> {
+    type Item = ProtectedGuard<DB>;
+    type IntoIter = vec::IntoIter<ProtectedGuard<DB>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.guards.into_iter()
+    }
+}
+
+impl<'a, DB: Dialect> IntoIterator for &'a ProtectedGuards<DB> {
+    type Item = &'a ProtectedGuard<DB>;
+    type IntoIter = slice::Iter<'a, ProtectedGuard<DB>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}

@@ -1,0 +1,144 @@
+//! Several resources that are locked and claimed, all or none.
+
+use std::time::Duration;
+
+use fenced_store::{FenceError, ProtectedError};
+use lock_core::{ErrorKind, FencingToken};
+
+use crate::{
+    dropped::poll_and_drop,
+    file::SqliteFile,
+    protected::{forgetful, is_free, memory_grant, protected_by},
+    rule::{Harness, balance, high_water, trusting},
+};
+
+/// For what nobody is in the way of.
+const WAIT: Duration = Duration::from_secs(30);
+
+const BOTH: [&str; 2] = ["account:43", "account:42"];
+
+#[tokio::test]
+async fn several_are_locked_and_claimed_and_entered_by_one_transaction() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    let old = accounts.acquire_all(BOTH).wait(WAIT).await.unwrap();
+    let stale: Vec<_> = old.iter().map(|guard| guard.sequencer().clone()).collect();
+    old.release_all().await.unwrap();
+
+    let guards = accounts.acquire_all(BOTH).wait(WAIT).await.unwrap();
+    assert_eq!((guards.len(), guards.is_empty()), (2, false));
+    for (place, name) in BOTH.into_iter().enumerate() {
+        assert_eq!(guards[place].resource().as_str(), name);
+        assert_eq!(guards.get(name).unwrap().token(), guards[place].token());
+        let mark = high_water(&world, name).await;
+        assert_eq!(mark, Some(guards[place].token().get()));
+    }
+    for grant in &stale {
+        assert!(world.store().begin(grant).await.unwrap_err().is_fenced());
+    }
+    let mut tx = guards.begin().await.unwrap();
+    SqliteFile::add(&mut tx, 1).await.unwrap();
+    let receipt = tx.commit().await.unwrap();
+    let entered: Vec<_> = receipt.entered().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(entered, BOTH);
+    assert_eq!(balance(&world).await, 101);
+    assert!(guards.remaining().unwrap() > Duration::ZERO);
+    guards.release_all().await.unwrap();
+    for name in BOTH {
+        assert!(is_free(accounts.locks(), name).await);
+    }
+}
+
+/// Who does not get all of them has shut out nobody.
+#[tokio::test]
+async fn what_is_not_had_whole_is_not_claimed() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    let held = accounts.locks().acquire("account:43").await.unwrap();
+    let timeout = accounts.acquire_all(BOTH).wait(Duration::ZERO).await;
+    let timeout = timeout.unwrap_err();
+    assert!(timeout.is_retryable(), "{timeout}");
+    for name in BOTH {
+        assert_eq!(high_water(&world, name).await, None);
+    }
+    assert!(is_free(accounts.locks(), "account:42").await);
+    held.release().await.unwrap();
+
+    match accounts.acquire_all(BOTH).await.unwrap_err() {
+        ProtectedError::Lock(error) => assert_eq!(error.kind(), ErrorKind::InvalidInput),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_lock_service_behind_the_store_is_lifted_for_each_of_several() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    for (name, mark) in BOTH.into_iter().zip([1000, 2000]) {
+        let before = memory_grant(name, mark);
+        world.store().claim(&before).await.unwrap();
+    }
+    let guards = accounts.acquire_all(BOTH).wait(WAIT).await.unwrap();
+    assert!(guards[0].token().get() > 1000 && guards[1].token().get() > 2000);
+    assert_eq!(accounts.floor_repairs(), 2);
+    guards.begin().await.unwrap().commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_claim_that_is_refused_gives_all_of_several_back() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    let last = memory_grant("account:42", FencingToken::MAX.get());
+    trusting(&world).claim(&last).await.unwrap();
+    let refused = accounts.acquire_all(BOTH).wait(WAIT).await.unwrap_err();
+    assert!(refused.is_fenced(), "{refused}");
+    assert_eq!(refused.resource(), Some(last.resource()));
+    assert_eq!(accounts.floor_repairs(), 0);
+    for name in BOTH {
+        assert!(is_free(accounts.locks(), name).await);
+    }
+}
+
+/// One that is shut out refuses the transaction of all.
+#[tokio::test]
+async fn one_stale_grant_among_several_guards_refuses_all() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    let guards = accounts.acquire_all(BOTH).wait(WAIT).await.unwrap();
+    let newer = memory_grant("account:42", 1000);
+    world.store().claim(&newer).await.unwrap();
+    let refused = guards.begin().await.unwrap_err();
+    assert!(matches!(refused, FenceError::Stale { .. }), "{refused:?}");
+    assert_eq!(refused.resource(), Some(newer.resource()));
+    guards[0].begin().await.unwrap().commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn in_either_order_of_names_several_are_had_in_turn() {
+    let (world, accounts) = protected_by(forgetful().await).await;
+    let turns = async |names: [&str; 2]| {
+        for _ in 0..10 {
+            let guards = accounts.acquire_all(names).wait(WAIT).await.unwrap();
+            let mut tx = guards.begin().await.unwrap();
+            SqliteFile::add(&mut tx, 1).await.unwrap();
+            tx.commit().await.unwrap();
+            guards.release_all().await.unwrap();
+        }
+    };
+    tokio::join!(turns(["account:42", "account:43"]), turns(BOTH));
+    assert_eq!(balance(&world).await, 120);
+}
+
+#[tokio::test]
+async fn an_acquisition_of_several_that_is_dropped_at_any_await_leaves_nothing() {
+    let (_world, accounts) = protected_by(forgetful().await).await;
+    let mut polls = 0;
+    loop {
+        let acquire = accounts.acquire_all(BOTH).wait(WAIT);
+        let completed = poll_and_drop(acquire, polls).await;
+        // Leases that were left would be renewed, and be waited for in vain.
+        let next = accounts.acquire_all(BOTH).wait(WAIT).await.unwrap();
+        next.begin().await.unwrap().commit().await.unwrap();
+        next.release_all().await.unwrap();
+        if completed {
+            break;
+        }
+        polls += 1;
+    }
+    assert!(polls > 1, "it never waited for the store");
+}
