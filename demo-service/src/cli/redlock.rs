@@ -13,7 +13,8 @@ pub(crate) enum Redlock {
     Status(RedlockNodesArgs),
     /// Bring new nodes into service, all of them at once.
     ///
-    /// If all of them serve already, nothing is done. Exit code 1 if one of them is neither new nor
+    /// If all of them serve already, nothing is done; exit code 1 if they are not what is asked
+    /// for. Exit code 1 if one of them is neither new nor
     /// prepared: if it serves, heal the others instead. If most have lost their state, empty all
     /// and provision them --above the greatest mark of the stores.
     Provision(ProvisionArgs),

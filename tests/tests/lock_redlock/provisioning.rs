@@ -81,6 +81,31 @@ async fn several_who_provision_at_once_do_it_once() {
     cycle(&connect(&servers).await, "r").await;
 }
 
+/// They serve, and somebody who asks for more is told what they are instead of that it is done.
+#[tokio::test]
+async fn nodes_that_serve_are_told_of_if_they_are_not_what_is_asked_for() {
+    let servers = RedlockServers::start(3).await;
+    let first = FencingToken::new(7).unwrap();
+    let options = RedlockOptions::default().initial_token(InitialToken::At(first));
+    let nodes = servers.operated(options);
+    let longest = Ttl::secs(60);
+    let above = |number| FencingToken::new(number).ok();
+    nodes.provision(longest, above(41)).await.unwrap();
+    for (longest, above) in [(longest, None), (longest, above(40)), (longest, above(41))] {
+        nodes.provision(longest, above).await.unwrap();
+    }
+    for (longest, above) in [
+        (longest, above(42)),
+        (Ttl::secs(61), None),
+        (SHORT, above(1)),
+    ] {
+        let error = nodes.provision(longest, above).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        let says = "for leases of at most 60000 ms and with tokens above 41";
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn tokens_begin_where_they_are_told_to() {
     for (initial, above, first) in [(1, None, 1), (7, None, 7), (1, Some(41), 42)] {

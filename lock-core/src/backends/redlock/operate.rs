@@ -136,19 +136,21 @@ impl RedlockNodes {
     /// has seen.
     ///
     /// `longest` is also for how long a node that lost its state grants no lease. Nodes that all
-    /// serve already are left as they are.
+    /// serve already are left as they are. What is `Ok` is true: all of them serve, for leases of
+    /// `longest` and with tokens above `above`, whoever has brought them into service.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] if a node does not answer. [`ErrorKind::Refused`] if one is
     /// neither new nor prepared: says which one is what. If some serve then, the others have to be
-    /// healed; if too few do, all have to be emptied.
+    /// healed; if too few do, all have to be emptied. The same if they serve, and somebody else has
+    /// made them for other leases or for tokens that are not above `above`: says what they are.
     ///
     /// # Cancel safety
     /// May be repeated until the first node serves. After that the others are to be healed.
     pub async fn provision(&self, longest: Ttl, above: Option<FencingToken>) -> Result<(), Error> {
         let seen = self.nodes.look().await;
         if seen.iter().all(|look| NodeState::from(look).serves()) {
-            return Ok(());
+            return self.as_ordered(&seen, longest, above);
         }
         let mut prepared = Vec::new();
         for (node, look) in self.nodes.iter().zip(&seen) {
@@ -183,6 +185,33 @@ impl RedlockNodes {
             // Somebody else who provisions may have been faster.
             if !done && !same_life {
                 return Err(self.stopped(node, &self.nodes.look_at(node).await));
+            }
+        }
+        self.as_ordered(&self.nodes.look().await, longest, above)
+    }
+
+    /// Whether nodes that somebody else has brought into service are what was asked for, too.
+    fn as_ordered(
+        &self,
+        looks: &[Result<Look, Trouble>],
+        longest: Ttl,
+        above: Option<FencingToken>,
+    ) -> Result<(), Error> {
+        let least = above.map_or(0, FencingToken::get);
+        for (node, look) in self.nodes.iter().zip(looks) {
+            let marker = look.as_ref().ok().and_then(|look| look.marker.as_ref());
+            let Some(marker) = marker.filter(|_| NodeState::from(look).serves()) else {
+                return Err(self.stopped(node, look));
+            };
+            if marker.base < least || marker.longest != longest.get() {
+                return Err(refused(&format!(
+                    "{} serves already, for leases of at most {} ms and with tokens above {}, \
+                     which is not what was asked for: take the nodes as they are, or empty all of \
+                     them and provision them anew",
+                    node.address(),
+                    marker.longest.as_millis(),
+                    marker.base,
+                )));
             }
         }
         Ok(())
