@@ -6,7 +6,10 @@ use fenced_store::http::{
     FENCING_TOKEN, Malformed,
     client::{Credential, Refusal, Sender, WriteError},
 };
-use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use reqwest::{
+    Method, RequestBuilder, Response, StatusCode,
+    header::{HeaderValue, InvalidHeaderValue},
+};
 
 use crate::{
     cli::millis,
@@ -157,7 +160,7 @@ impl GatewayClient {
 
     fn lease_request(&self, method: Method, lease: &LeaseBody) -> RequestBuilder {
         self.request(method, &format!("/v1/leases/{}", lease.resource))
-            .header(&FENCING_TOKEN, &lease.fencing_token)
+            .header(&FENCING_TOKEN, Secret(&lease.fencing_token))
     }
 
     fn account_request(
@@ -169,7 +172,7 @@ impl GatewayClient {
     ) -> RequestBuilder {
         let request = self.request(method, &format!("{}/{account}", act.accounts_path()));
         match token {
-            Some(token) => request.header(&FENCING_TOKEN, token),
+            Some(token) => request.header(&FENCING_TOKEN, Secret(token)),
             None => request,
         }
     }
@@ -180,6 +183,19 @@ impl GatewayClient {
             Some(name) => request.header(CLIENT_HEADER, name.as_str()),
             None => request,
         }
+    }
+}
+
+/// The text of a header that `Debug` of a request must not show.
+struct Secret<'a>(&'a str);
+
+impl TryFrom<Secret<'_>> for HeaderValue {
+    type Error = InvalidHeaderValue;
+
+    fn try_from(Secret(text): Secret<'_>) -> Result<Self, InvalidHeaderValue> {
+        let mut value = Self::from_str(text)?;
+        value.set_sensitive(true);
+        Ok(value)
     }
 }
 
@@ -252,6 +268,35 @@ impl From<&Refusal> for ClientError {
         Self::Unexpected {
             status: refusal.status().as_u16(),
             detail: detail.unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_request_of_ours_prints_its_token() {
+        let client = GatewayClient::new("http://127.0.0.1:1".to_owned(), None).unwrap();
+        let lease = LeaseBody {
+            resource: "account:1".to_owned(),
+            token: "34".parse().unwrap(),
+            issuer: "redis".to_owned(),
+            holder: "0123456789abcdef0123456789abcdef".to_owned(),
+            ttl_ms: 1000,
+            remaining_ms: 1000,
+            fencing_token: "34;res=\"account:1\";holder=\"0123\"".to_owned(),
+        };
+        let requests = [
+            client.lease_request(Method::DELETE, &lease),
+            client.account_request(Method::GET, Act::Fenced, "1", Some(&lease.fencing_token)),
+        ];
+        for request in requests {
+            let request = request.build().unwrap();
+            let value = &request.headers()[&FENCING_TOKEN];
+            assert!(value.is_sensitive() && value == lease.fencing_token.as_str());
+            assert!(!format!("{request:?}").contains("0123"), "{request:?}");
         }
     }
 }

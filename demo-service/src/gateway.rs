@@ -18,6 +18,7 @@ mod operators;
 pub(crate) mod problems;
 mod request_id;
 mod router;
+mod secrets;
 mod server;
 mod setup;
 mod several;

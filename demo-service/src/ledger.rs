@@ -28,6 +28,14 @@ const REPLACE_BALANCE: &str =
 const ADD: &str = "UPDATE demo_accounts SET balance = balance + $2 \
                    WHERE id = $1 AND balance + $2 BETWEEN 0 AND 999999999999999 RETURNING balance";
 
+/// Keeps what the key was used for first, and reads it.
+const FIRST_REQUEST: &str = "INSERT INTO demo_idempotency_keys (id, request, used_at) \
+                             VALUES ($1, $2, $3) \
+                             ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at \
+                             RETURNING request";
+
+const FORGET_REQUESTS: &str = "DELETE FROM demo_idempotency_keys WHERE used_at < $1";
+
 /// A database that keeps accounts beside its high-water marks.
 pub(crate) trait Ledger: Dialect {
     /// Creates the table if it is not there, also when two gateways start at once.
@@ -61,6 +69,21 @@ pub(crate) trait Ledger: Dialect {
         id: &str,
         amount: i64,
     ) -> impl Future<Output = Result<Option<i64>, sqlx::Error>> + Send;
+
+    /// What an idempotency key was used for first, which is this unless it was used before. `now`
+    /// is in seconds since 1970.
+    fn first_request(
+        connection: &mut Self::Connection,
+        key: &str,
+        request: &str,
+        now: i64,
+    ) -> impl Future<Output = Result<String, sqlx::Error>> + Send;
+
+    /// Forgets the keys that were used last before this time.
+    fn forget_requests(
+        connection: &mut Self::Connection,
+        before: i64,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 }
 
 /// Written once for each database: generic over them, the bounds would be longer than the code.
@@ -117,6 +140,28 @@ macro_rules! ledger {
                     .bind(amount)
                     .fetch_optional(connection)
                     .await
+            }
+
+            async fn first_request(
+                connection: &mut Self::Connection,
+                key: &str,
+                request: &str,
+                now: i64,
+            ) -> Result<String, sqlx::Error> {
+                sqlx::query_scalar(FIRST_REQUEST)
+                    .bind(key)
+                    .bind(request)
+                    .bind(now)
+                    .fetch_one(connection)
+                    .await
+            }
+
+            async fn forget_requests(
+                connection: &mut Self::Connection,
+                before: i64,
+            ) -> Result<(), sqlx::Error> {
+                let forget = sqlx::query(FORGET_REQUESTS).bind(before);
+                forget.execute(connection).await.map(drop)
             }
         }
     };

@@ -1,39 +1,73 @@
-use std::ops::RangeInclusive;
+use std::{
+    ops::RangeInclusive,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::http::{HeaderMap, HeaderName, header};
-use fenced_store::http::{Problem, signed::Secret};
+use fenced_store::http::{Problem, ProblemType, signed::Secret};
 use hmac::{Hmac, KeyInit, Mac};
 use lock_core::{Holder, Owner, ResourceName};
+use serde::Serialize;
 use sha2::Sha256;
 use tokio::sync::watch;
 
-use super::problems;
+use super::{app::App, error::ApiError, problems};
+use crate::ledger::Ledger;
 
 /// The request header that makes a repeated acquire find its lease again.
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// How many bytes a key has: enough to be nobody else's.
 pub(super) const KEY_LEN: RangeInclusive<usize> = 16..=255;
 
+/// For how long after its last use it is known what a key was used for: as long as anybody may
+/// take a request for one that has to be sent again.
+const KNOWN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How often a gateway forgets the keys that are older.
+const FORGETS_EVERY: Duration = Duration::from_secs(60 * 60);
+
 /// Who repeats a request is the same owner, at whichever gateway it arrives.
 ///
-/// The owner follows from the key, the resource, the caller's `Authorization` and a secret, so no
-/// gateway has to remember anything, and nobody can compute the owner of a key that was guessed.
+/// The owner follows from the key, the caller's `Authorization`, all that is asked for and a
+/// secret, so it is the same at every gateway, and nobody can compute the owner of a key that was
+/// guessed. So a lease is never found by a request that asks for something else. That the key was
+/// used for something else is known from the database, which all gateways share.
 ///
 /// It is the secret of the moment: after a change of keys a repeated request is somebody else's.
 #[derive(Clone)]
-pub(super) struct Idempotency(watch::Receiver<Secret>);
+pub(super) struct Idempotency {
+    secret: watch::Receiver<Secret>,
+    /// When this gateway has forgotten old keys last, in seconds since 1970.
+    forgot_at: Arc<AtomicI64>,
+}
+
+/// A request that has a key.
+pub(super) struct Keyed {
+    mac: Hmac<Sha256>,
+    /// The key, at this endpoint and of this caller, as a digest.
+    id: String,
+    /// What is asked for, as a digest.
+    request: String,
+}
 
 impl Idempotency {
     /// Gateways with the same secret know each other's keys. Without one, this gateway knows only
     /// its own.
     pub(super) fn new(secret: Option<watch::Receiver<Secret>>) -> Self {
-        // Whoever has the other end may be gone: the last secret stays.
-        Self(secret.unwrap_or_else(|| watch::Sender::new(Secret::random()).subscribe()))
+        Self {
+            // Whoever has the other end may be gone: the last secret stays.
+            secret: secret.unwrap_or_else(|| watch::Sender::new(Secret::random()).subscribe()),
+            forgot_at: Arc::default(),
+        }
     }
 
     fn mac(&self) -> Hmac<Sha256> {
-        let secret = self.0.borrow().expose();
+        let secret = self.secret.borrow().expose();
         // Filled up with zeros, as RFC 2104 has it; a secret in base64 is shorter than a block.
         let mut block = [0; 64];
         let length = std::cmp::min(secret.len(), block.len());
@@ -41,15 +75,16 @@ impl Idempotency {
         Hmac::new(&block.into())
     }
 
-    /// The owner that the request acquires as; none if it has no key.
+    /// The request as one that may be repeated, if it has a key: what is asked for at this path.
     ///
     /// # Errors
     /// 400 if there are several keys, or one that is too short to be nobody else's.
-    pub(super) fn owner(
+    pub(super) fn keyed(
         &self,
         headers: &HeaderMap,
-        resource: &ResourceName,
-    ) -> Result<Option<Owner>, Problem> {
+        path: &str,
+        asked: &impl Serialize,
+    ) -> Result<Option<Keyed>, Problem> {
         let mut keys = headers.get_all(IDEMPOTENCY_KEY).iter();
         let key = match (keys.next(), keys.next()) {
             (None, _) => return Ok(None),
@@ -61,16 +96,77 @@ impl Idempotency {
         };
         let caller = headers.get(header::AUTHORIZATION);
         let caller = caller.map_or(&b""[..], |caller| caller.as_bytes());
-        let mut mac = self.mac();
-        for part in [key.as_bytes(), caller, resource.as_str().as_bytes()] {
-            mac.update(&part.len().to_be_bytes());
-            mac.update(part);
-        }
-        let tag = mac.finalize().into_bytes();
-        let holder = u128::from_be_bytes(std::array::from_fn(|index| tag[index]));
-        let holder = format!("{holder:032x}").parse::<Holder>();
-        Ok(holder.ok().map(Owner::from_id))
+        // As it was understood: another order or other white space is the same request.
+        let asked =
+            serde_json::to_vec(asked).map_err(|_| Problem::new(ProblemType::SERVICE_FAULT))?;
+        let mac = self.mac();
+        let id = digest(&mac, &[b"key", key.as_bytes(), caller, path.as_bytes()]);
+        let request = digest(&mac, &[b"request", id.as_bytes(), &asked]);
+        Ok(Some(Keyed { mac, id, request }))
     }
+
+    /// Whether it is time to forget old keys.
+    fn forgets(&self, now: i64) -> bool {
+        let last = self.forgot_at.load(Ordering::Relaxed);
+        let is_due = now.saturating_sub(last) >= seconds(FORGETS_EVERY);
+        let claim = || {
+            let order = Ordering::Relaxed;
+            self.forgot_at.compare_exchange(last, now, order, order)
+        };
+        is_due && claim().is_ok()
+    }
+}
+
+impl Keyed {
+    /// Keeps what the key is used for, if it is used for the first time.
+    ///
+    /// # Errors
+    /// 422 if it was used for something else, which is nothing that this request may have.
+    pub(super) async fn check<DB: Ledger>(&self, app: &App<DB>) -> Result<(), ApiError> {
+        let now = seconds(app.locks().clock().unix_time());
+        let mut connection = app.store().pool().acquire().await?;
+        if app.idempotency.forgets(now) {
+            DB::forget_requests(&mut connection, now - seconds(KNOWN_FOR)).await?;
+        }
+        let first = DB::first_request(&mut connection, &self.id, &self.request, now).await?;
+        if first == self.request {
+            return Ok(());
+        }
+        Err(Problem::new(problems::KEY_REUSED)
+            .detail(
+                "this Idempotency-Key was sent with another body before: repeat that one, or send \
+                 this one with a new key",
+            )
+            .into())
+    }
+
+    /// The owner that acquires this resource.
+    pub(super) fn owner(&self, resource: &ResourceName) -> Option<Owner> {
+        let parts: [&[u8]; 4] = [
+            b"owner",
+            self.id.as_bytes(),
+            self.request.as_bytes(),
+            resource.as_str().as_bytes(),
+        ];
+        let holder = digest(&self.mac, &parts).parse::<Holder>();
+        holder.ok().map(Owner::from_id)
+    }
+}
+
+/// 16 bytes in hex.
+fn digest(mac: &Hmac<Sha256>, parts: &[&[u8]]) -> String {
+    let mut mac = mac.clone();
+    for part in parts {
+        mac.update(&part.len().to_be_bytes());
+        mac.update(part);
+    }
+    let tag = mac.finalize().into_bytes();
+    let first = u128::from_be_bytes(std::array::from_fn(|index| tag[index]));
+    format!("{first:032x}")
+}
+
+fn seconds(time: Duration) -> i64 {
+    i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// Without the secret.

@@ -23,6 +23,7 @@ use super::{
     body::{Body, Segment},
     caller::Caller,
     error::ApiError,
+    idempotency::Keyed,
     problems,
     tokens::Tokens,
     wire::{AcquireBody, InspectBody, LeaseBody, LeaseView, RenewBody, RenewedBody},
@@ -49,16 +50,21 @@ pub(super) async fn acquire<DB: Ledger>(
     Segment(resource): Segment,
     Body(asked): Body<AcquireBody>,
 ) -> Result<(StatusCode, Json<LeaseBody>), ApiError> {
+    let resource = ResourceName::new(resource)?;
+    let path = format!("/v1/leases/{resource}");
+    let keyed = app.idempotency.keyed(&headers, &path, &asked)?;
     let AcquireBody {
         ttl_ms,
         wait_ms,
         metadata,
     } = asked;
-    let resource = ResourceName::new(resource)?;
     let terms = Terms::new(ttl_ms, wait_ms, metadata)?;
     let _place = place(&app, terms.wait)?;
+    if let Some(keyed) = &keyed {
+        keyed.check(&app).await?;
+    }
     witness.note(&resource, What::AcquireRequested { wait_ms });
-    let acquire = prepared(&app, &headers, &resource, &terms)?.renew(false);
+    let acquire = prepared(&app, keyed.as_ref(), &resource, &terms).renew(false);
     // Locks, and claims before it answers: older holders are shut out before the client hears of
     // its lease. A client that goes away drops this, which leaves the queue or gives the lease
     // back.
@@ -123,19 +129,19 @@ impl Terms {
 /// An acquisition on these terms, by whoever its `Idempotency-Key` says that it is.
 pub(super) fn prepared<'a, DB: Ledger>(
     app: &'a App<DB>,
-    headers: &HeaderMap,
+    keyed: Option<&Keyed>,
     resource: &ResourceName,
     terms: &Terms,
-) -> Result<AcquireProtected<'a, DB>, Problem> {
+) -> AcquireProtected<'a, DB> {
     let acquire = app.protected.acquire(resource);
     let mut acquire = acquire.ttl(terms.ttl).wait(terms.wait);
     if let Some(metadata) = &terms.metadata {
         acquire = acquire.metadata(metadata.as_str());
     }
-    if let Some(owner) = app.idempotency.owner(headers, resource)? {
+    if let Some(owner) = keyed.and_then(|keyed| keyed.owner(resource)) {
         acquire = acquire.owner(&owner);
     }
-    Ok(acquire)
+    acquire
 }
 
 /// What the client is told that gets no lease.

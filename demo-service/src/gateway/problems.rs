@@ -40,6 +40,12 @@ pub(super) const KEY_SPENT: ProblemType = ProblemType::new(
     StatusCode::CONFLICT,
     "The lease of this key has ended",
 );
+/// 422: this idempotency key was sent with another request before.
+pub(super) const KEY_REUSED: ProblemType = ProblemType::new(
+    "idempotency-key-reused",
+    StatusCode::UNPROCESSABLE_ENTITY,
+    "The key belongs to another request",
+);
 /// 412: somebody has written since the client read.
 pub(super) const VERSION_MISMATCH: ProblemType = ProblemType::new(
     "version-mismatch",

@@ -16,8 +16,8 @@ use tower_http::{
 use tracing::{Level, Span};
 
 use super::{
-    ACCOUNT, accounts, app::App, health, leases, openapi, operators, problems, request_id, several,
-    time_limit, transfers,
+    ACCOUNT, accounts, app::App, health, leases, openapi, operators, problems, request_id, secrets,
+    several, time_limit, transfers,
 };
 use crate::ledger::Ledger;
 
@@ -58,6 +58,7 @@ pub(super) fn finish(routes: Router) -> Router {
         .layer(trace)
         .layer(SetRequestIdLayer::x_request_id(MakeRequestUuid))
         .layer(middleware::from_fn(request_id::only_sane))
+        .layer(middleware::map_request(secrets::mark))
 }
 
 /// What every line of the log says of its request. No header is in it: some are secret.

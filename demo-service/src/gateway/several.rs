@@ -13,6 +13,7 @@ use super::{
     body::Body,
     caller::Caller,
     error::ApiError,
+    idempotency::Keyed,
     leases::{self, Terms},
     problems,
     wire::{AcquireSeveralBody, GrantedBody},
@@ -30,6 +31,7 @@ pub(super) async fn acquire<DB: Ledger>(
     headers: HeaderMap,
     Body(asked): Body<AcquireSeveralBody>,
 ) -> Result<(StatusCode, Json<GrantedBody>), ApiError> {
+    let keyed = app.idempotency.keyed(&headers, "/v1/leases", &asked)?;
     let AcquireSeveralBody {
         resources,
         ttl_ms,
@@ -39,11 +41,14 @@ pub(super) async fn acquire<DB: Ledger>(
     let resources = checked(resources)?;
     let terms = Terms::new(ttl_ms, wait_ms, metadata)?;
     let _place = leases::place(&app, terms.wait)?;
+    if let Some(keyed) = &keyed {
+        keyed.check(&app).await?;
+    }
     let guards = tokio::select! {
         // As for one lease: none must be granted to nobody.
         biased;
         () = caller.gone() => return Err(leases::gone().into()),
-        guards = one_by_one(&app, &headers, &resources, &terms) => guards?,
+        guards = one_by_one(&app, keyed.as_ref(), &resources, &terms) => guards?,
         () = app.closing() => return Err(leases::closing().into()),
     };
     // From here on they are the client's to renew and to release.
@@ -71,7 +76,7 @@ fn checked(named: Vec<String>) -> Result<Vec<ResourceName>, ApiError> {
 /// acquired before.
 async fn one_by_one<DB: Ledger>(
     app: &App<DB>,
-    headers: &HeaderMap,
+    keyed: Option<&Keyed>,
     resources: &[ResourceName],
     terms: &Terms,
 ) -> Result<Vec<ProtectedGuard<DB>>, ApiError> {
@@ -83,7 +88,7 @@ async fn one_by_one<DB: Ledger>(
     for resource in sorted {
         let left = terms.wait.saturating_sub(clock.now().since(started));
         // The first ones are renewed while the last ones are waited for.
-        let acquire = leases::prepared(app, headers, resource, terms)?.wait(left);
+        let acquire = leases::prepared(app, keyed, resource, terms).wait(left);
         let guard = acquire.await;
         guards.push(guard.map_err(|error| leases::not_acquired(error, resource))?);
     }

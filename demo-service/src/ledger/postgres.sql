@@ -5,3 +5,11 @@ CREATE TABLE IF NOT EXISTS demo_accounts (
     id      text   PRIMARY KEY,
     balance bigint NOT NULL CHECK (balance BETWEEN 0 AND 999999999999999)
 );
+-- What each Idempotency-Key was first used for: digests that nobody can compute without the secret
+-- of the gateways, and when it was used last, in seconds since 1970.
+CREATE TABLE IF NOT EXISTS demo_idempotency_keys (
+    id      text   PRIMARY KEY,
+    request text   NOT NULL,
+    used_at bigint NOT NULL
+);
+CREATE INDEX IF NOT EXISTS demo_idempotency_keys_used_at ON demo_idempotency_keys (used_at);

@@ -54,25 +54,49 @@ async fn the_same_key_finds_the_same_lease_until_it_ends() {
     );
 }
 
-/// A key names an acquisition: what its lease is like was said by whoever sent it first.
+/// Whatever is different, and at whichever gateway: what the key was used for is in the store.
 #[tokio::test]
-async fn a_key_that_comes_with_another_body_finds_the_lease_as_it_is() {
-    let gateway = Gateway::start().await;
-    let first = send(acquire(&gateway, "account:1", KEY)).await;
-    for body in [
+async fn a_key_that_comes_with_another_body_is_refused_at_every_gateway() {
+    let world = KeyFile::on(redis().await.url());
+    world.write_keys(&[&new_key("k1")]);
+    let gateways = [world.gateway().await, world.gateway().await];
+    let resource = format!("account:{:x}", rand::random::<u64>());
+    let first = send(acquire(&gateways[0], &resource, KEY)).await;
+    assert_eq!(first.status, 201, "{first:?}");
+    let others = [
         json!({ "ttl_ms": 300_000 }),
         json!({ "ttl_ms": 60_000, "wait_ms": 1000 }),
         json!({ "ttl_ms": 60_000, "metadata": "another note" }),
-    ] {
-        let request = acquire(&gateway, "account:1", KEY).json(&body);
+    ];
+    let refused = async |gateway| {
+        for body in &others {
+            send(acquire(gateway, &resource, KEY).json(body))
+                .await
+                .assert_problem(422, "idempotency-key-reused");
+        }
+    };
+    for gateway in &gateways {
+        refused(gateway).await;
+        // The same in other words, and the lease is as it was.
+        let body = r#"{ "wait_ms": 0, "ttl_ms": 60000 }"#;
+        let request = acquire(gateway, &resource, KEY).body(body);
         let again = send(request).await;
         assert_eq!(again.status, 201, "{again:?}");
         assert_eq!(again.body["fencing_token"], first.body["fencing_token"]);
-        let left = again.body["remaining_ms"].as_u64().unwrap();
-        assert!(left <= 60_000, "extended to {left} ms");
+        assert!(again.body["remaining_ms"].as_u64().unwrap() <= 60_000);
     }
-    let seen = send(gateway.request(Method::GET, "/v1/leases/account:1")).await;
-    assert!(seen.body["lease"]["metadata"].is_null(), "{seen:?}");
+    let token = first.body["fencing_token"].as_str().unwrap();
+    assert_eq!(gateways[0].release(&resource, token).await.status, 204);
+    refused(&gateways[1]).await;
+    send(acquire(&gateways[1], &resource, KEY))
+        .await
+        .assert_problem(409, "idempotency-key-spent");
+    // The key of somebody else, and the same one for another resource, are other keys.
+    let of_somebody_else = acquire(&gateways[1], &resource, KEY).bearer_auth("somebody else");
+    let body = json!({ "ttl_ms": 1000 });
+    assert_eq!(send(of_somebody_else.json(&body)).await.status, 201);
+    let elsewhere = acquire(&gateways[1], &format!("{resource}-2"), KEY);
+    assert_eq!(send(elsewhere.json(&body)).await.status, 201);
 }
 
 #[tokio::test]

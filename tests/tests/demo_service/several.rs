@@ -126,6 +126,42 @@ async fn an_acquire_of_several_that_is_sent_again_finds_its_leases() {
     again().await.assert_problem(409, "idempotency-key-spent");
 }
 
+/// What was taken is given back, and the key may ask for all of them again, with greater tokens.
+#[tokio::test]
+async fn a_key_of_several_is_good_for_another_try_when_one_was_held() {
+    let gateway = Gateway::start().await;
+    let other = gateway.token("b", 60_000).await;
+    let asked = json!({ "resources": ["a", "b"], "ttl_ms": 60_000 });
+    let key = "9b6c5f0e-2d4a-4c1f-8e7d-6c5b4a392818";
+    let again =
+        async |body: &Value| send(request(&gateway, body).header("idempotency-key", key)).await;
+    let refused = again(&asked).await;
+    refused.assert_problem(409, "lock-held");
+    assert_eq!(refused.body["resource"], "b");
+    // Somebody else has it meanwhile, so it was given back.
+    let between = json!({ "ttl_ms": 60_000, "wait_ms": 30_000 });
+    let between = gateway.acquire("a", between).await;
+    let token = between.body["fencing_token"].as_str().unwrap();
+    assert_eq!(gateway.release("a", token).await.status, 204);
+    let less = json!({ "resources": ["a"], "ttl_ms": 60_000 });
+    again(&less)
+        .await
+        .assert_problem(422, "idempotency-key-reused");
+
+    assert_eq!(gateway.release("b", &other).await.status, 204);
+    let granted = again(&asked).await;
+    let both = tokens(&granted);
+    let later = granted.body["leases"][0]["token"].as_u64();
+    assert!(later > between.body["token"].as_u64(), "{granted:?}");
+    assert_eq!(tokens(&again(&asked).await), both);
+    for (resource, token) in ["a", "b"].into_iter().zip(both) {
+        assert_eq!(gateway.release(resource, &token).await.status, 204);
+    }
+    again(&asked)
+        .await
+        .assert_problem(409, "idempotency-key-spent");
+}
+
 #[tokio::test]
 async fn what_cannot_be_several_leases_is_refused() {
     let gateway = Gateway::start().await;

@@ -49,7 +49,11 @@ fn acquire() -> Operation {
             .link("release", with_lease("releaseLease")),
     )
     .problems(REFUSED_BY_A_CLAIM)
-    .problems([problems::LOCK_HELD, problems::KEY_SPENT])
+    .problems([
+        problems::LOCK_HELD,
+        problems::KEY_SPENT,
+        problems::KEY_REUSED,
+    ])
     .build()
 }
 
@@ -64,20 +68,24 @@ pub(super) fn several() -> PathItem {
         "One after the other, in the order of their names, so that clients that ask in this way \
              do not wait for each other in a circle. While the last ones are waited for, the \
              first ones are renewed, and afterwards by nobody but you. If one of them is held, \
-             `resource` says which, and an `Idempotency-Key` is spent: ask again with a new one.",
+             `resource` says which, and what was taken is given back.",
     )
     .parameter(idempotency_key())
     .body::<AcquireSeveralBody>()
     .answers("201", json::<GrantedBody>("The leases are yours."))
     .problems(REFUSED_BY_A_CLAIM)
-    .problems([problems::LOCK_HELD, problems::KEY_SPENT]);
+    .problems([
+        problems::LOCK_HELD,
+        problems::KEY_SPENT,
+        problems::KEY_REUSED,
+    ]);
     PathItem::new(HttpMethod::Post, acquire.build())
 }
 
 fn idempotency_key() -> Parameter {
     let key = text(
-        "Repeats find the lease of the first request. A new UUID for every acquisition; together \
-         with `Authorization` it is yours alone.",
+        "Repeats with the same body find the lease of the first request. A new UUID for every \
+         acquisition; together with `Authorization` it is yours alone.",
     );
     let (least, most) = idempotency::KEY_LEN.into_inner();
     let key = key.min_length(Some(least)).max_length(Some(most));

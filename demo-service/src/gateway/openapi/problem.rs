@@ -11,7 +11,7 @@ use super::parts::{integer, request_id, text};
 use crate::gateway::problems;
 
 /// Every kind that an endpoint in the document answers with.
-pub(super) const KINDS: [ProblemType; 27] = [
+pub(super) const KINDS: [ProblemType; 28] = [
     ProblemType::TOKEN_REQUIRED,
     ProblemType::TOKEN_MALFORMED,
     ProblemType::TOKEN_NOT_ACCEPTED,
@@ -31,6 +31,7 @@ pub(super) const KINDS: [ProblemType; 27] = [
     problems::ACCOUNT_UNKNOWN,
     problems::LOCK_HELD,
     problems::KEY_SPENT,
+    problems::KEY_REUSED,
     problems::VERSION_MISMATCH,
     problems::BALANCE_OUT_OF_RANGE,
     problems::LEASE_ENDED,
