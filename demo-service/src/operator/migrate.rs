@@ -199,7 +199,10 @@ fn failed(error: HandoverError) -> Failure {
     match error {
         HandoverError::SameIssuer => Failure::Usage(told),
         HandoverError::Old { source, .. } | HandoverError::New { source, .. }
-            if source.kind() != ErrorKind::FloorImplausible =>
+            if !matches!(
+                source.kind(),
+                ErrorKind::FloorImplausible | ErrorKind::InvalidInput
+            ) =>
         {
             Failure::ServerLost(told)
         }

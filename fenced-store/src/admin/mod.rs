@@ -24,7 +24,10 @@ use lock_core::{FencingToken, Issuer, ResourceName};
 
 pub use self::{
     error::AdminError,
-    handover::{HandedOver, Handover, HandoverError, HandoverPlan, HandoverStep, Lifted},
+    handover::{
+        HandedOver, Handover, HandoverError, HandoverPhase, HandoverPlan, HandoverStep, Lifted,
+        PROBE,
+    },
     reason::{InvalidReason, Reason},
     reset::Reset,
     seal::Seal,

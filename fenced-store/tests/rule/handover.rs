@@ -5,13 +5,14 @@ use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
 use fenced_store::{
     Dialect, FenceError, FencedStore, Protected,
     admin::{
-        AdminError, HandedOver, Handover, HandoverError, HandoverPlan, HandoverStep, Lifted, Reason,
+        AdminError, HandedOver, Handover, HandoverError, HandoverPhase, HandoverPlan, HandoverStep,
+        Lifted, PROBE, Reason, Seal,
     },
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Error, ErrorKind, FencingToken,
     Grant, InitialToken, Inspection, Issuer, LockBackend, LockManager, Released, RenewRequest,
-    Renewed, ResourceName, Sequencer, SystemClock, memory::MemoryBackend,
+    Renewed, ResourceName, Sequencer, Standing, SystemClock, memory::MemoryBackend,
 };
 
 use super::{Harness, balance, fenced_add, fresh, grant_by, high_water, trusting};
@@ -254,7 +255,7 @@ pub(crate) async fn a_handover_goes_on_past_what_is_held_up<H: Harness>() {
     let held_up = tried(&impatient, &order(&old, &new)).await;
     match held_up.unwrap_err() {
         HandoverError::Store {
-            begun: true,
+            phase: HandoverPhase::Retired,
             source,
         } => match source {
             AdminError::Unfinished { sealed: 1, .. } => {
@@ -288,10 +289,10 @@ pub(crate) async fn a_lock_service_that_is_lost_is_handed_over_from<H: Harness>(
 /// The new service has no floor but that of a resource, and the old one cannot be retired.
 pub(crate) async fn services_without_the_extension_are_handed_over<H: Harness>() {
     let world: H = fresh().await;
-    let small = InitialToken::At(FencingToken::MIN);
-    let bare = |initial| Arc::new(Bare(MemoryBackend::new(Arc::new(SystemClock), initial)));
-    let old = service("old", bare(InitialToken::Clock));
-    let new = service("new", bare(InitialToken::Clock));
+    let (old, new) = (
+        bare("old", InitialToken::Clock),
+        bare("new", InitialToken::Clock),
+    );
     writes(&world, &old).await;
     for number in 0..40 {
         let holder = old.acquire(format!("account:4{number}")).await.unwrap();
@@ -308,20 +309,165 @@ pub(crate) async fn services_without_the_extension_are_handed_over<H: Harness>()
     let refused = world.store().claim(still_granted.sequencer()).await;
     assert!(matches!(refused, Err(FenceError::WrongIssuer { .. })));
 
-    // One whose counters began at 1 would never get there: it says so, and the way back is open.
-    let never = service("never", bare(small));
-    let refused = tried(world.store(), &order(&new, &never)).await;
-    match refused.unwrap_err() {
-        HandoverError::New {
-            begun: true,
-            source,
-        } => {
-            assert_eq!(source.kind(), ErrorKind::FloorImplausible);
+    assert!(high_water(&world, RESOURCE).await >= Some(done.floor.get()));
+}
+
+/// One whose counters began at 1 would never get above the floor: it says so before the old one is
+/// retired, whether or not it has a floor for all.
+pub(crate) async fn a_new_service_that_cannot_grant_is_told_of_before_the_old_one_is_retired<
+    H: Harness,
+>() {
+    let world: H = fresh().await;
+    let old = memory("redis");
+    writes(&world, &old).await;
+    let small = InitialToken::At(FencingToken::MIN);
+    let with_a_floor = MemoryBackend::new(Arc::new(SystemClock), small);
+    for never in [
+        bare("never", small),
+        service("never", Arc::new(with_a_floor)),
+    ] {
+        let mut told = 0;
+        let there = order(&old, &never);
+        let admin = world.store().admin();
+        let refused = admin.hand_over(&there, |_| told += 1).await.unwrap_err();
+        let text = refused.to_string();
+        assert!(text.ends_with("nothing was changed"), "{text}");
+        match refused {
+            HandoverError::New {
+                phase: HandoverPhase::Before,
+                source,
+            } => assert_eq!(source.kind(), ErrorKind::FloorImplausible),
+            other => panic!("{other}"),
         }
+        assert_eq!(told, 0, "it had begun");
+        writes(&world, &old).await;
+    }
+    // Whoever holds the probe is in nobody's way.
+    let new = bare("new", InitialToken::Clock);
+    let held = new.acquire(PROBE).await.unwrap();
+    hand_over(world.store(), &old, &new).await;
+    held.release().await.unwrap();
+}
+
+/// What others do meanwhile is told as it is: the old service is retired by then.
+pub(crate) async fn an_error_after_the_beginning_does_not_say_that_nothing_was_changed<
+    H: Harness,
+>() {
+    let world: H = fresh().await;
+    let new = memory("etcd");
+    let store = world.store().clone();
+    let seal = Seal::new(
+        Issuer::new("redis").unwrap(),
+        Issuer::new("third").unwrap(),
+        FencingToken::MIN,
+        reason(),
+    );
+    let seal = seal.unwrap();
+    let to_a_third = move || {
+        let (store, seal) = (store.clone(), seal.clone());
+        Box::pin(async move {
+            store.admin().seal(&seal, |_, _| ()).await.unwrap();
+        }) as _
+    };
+    let old = service(
+        "redis",
+        Arc::new(AtRetire(in_process(), Box::new(to_a_third))),
+    );
+    writes(&world, &old).await;
+    let refused = tried(world.store(), &order(&old, &new)).await.unwrap_err();
+    let text = refused.to_string();
+    let third = HandoverError::OtherIssuer {
+        phase: HandoverPhase::Retired,
+        current: Issuer::new("third").unwrap(),
+    };
+    assert_eq!(text, third.to_string());
+    for part in ["the old one grants no more", "hand over from \"third\""] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(is_retired(&old).await && !is_retired(&new).await);
+
+    let (store, poison) = (
+        trusting(&world),
+        grant_by("poisoned", "account:43", GREATEST),
+    );
+    let poisoned = move || {
+        let (store, poison) = (store.clone(), poison.clone());
+        Box::pin(async move { store.claim(&poison).await.unwrap() }) as _
+    };
+    let poisoned = service(
+        "poisoned",
+        Arc::new(AtRetire(in_process(), Box::new(poisoned))),
+    );
+    // As it said.
+    hand_over(world.store(), &memory("third"), &poisoned).await;
+    writes(&world, &poisoned).await;
+    let refused = tried(world.store(), &order(&poisoned, &new))
+        .await
+        .unwrap_err();
+    let text = refused.to_string();
+    assert!(text.contains("\"account:43\" stands at 999"), "{text}");
+    assert!(
+        text.contains("the old one grants no more; hand over again"),
+        "{text}"
+    );
+    match refused {
+        HandoverError::Implausible { phase, .. } => assert_eq!(phase, HandoverPhase::Retired),
         other => panic!("{other}"),
     }
-    writes(&world, &new).await;
-    assert!(high_water(&world, RESOURCE).await >= Some(done.floor.get()));
+    assert!(is_retired(&poisoned).await);
+}
+
+const GREATEST: u64 = FencingToken::MAX.get();
+
+/// What every lock service has to have, as the one inside has it.
+macro_rules! delegated {
+    () => {
+        fn acquire<'a>(
+            &'a self,
+            request: &'a AcquireRequest,
+        ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
+            self.0.acquire(request)
+        }
+
+        fn renew<'a>(
+            &'a self,
+            leases: &'a [RenewRequest],
+        ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
+            self.0.renew(leases)
+        }
+
+        fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
+            self.0.release(lease)
+        }
+
+        fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
+            self.0.cancel(attempt)
+        }
+
+        fn inspect<'a>(
+            &'a self,
+            resource: &'a ResourceName,
+        ) -> BoxFuture<'a, Result<Inspection, Error>> {
+            self.0.inspect(resource)
+        }
+    };
+}
+
+/// A lock service next to which something else happens while it is retired.
+struct AtRetire(
+    MemoryBackend,
+    Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>,
+);
+
+impl std::fmt::Debug for AtRetire {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AtRetire")
+    }
+}
+
+fn bare(issuer: &str, initial: InitialToken) -> LockManager {
+    let backend = MemoryBackend::new(Arc::new(SystemClock), initial);
+    service(issuer, Arc::new(Bare(backend)))
 }
 
 /// A lock service that has no more than every one has to have.
@@ -337,32 +483,33 @@ impl LockBackend for Bare {
         self.0.capabilities().extended(&[])
     }
 
-    fn acquire<'a>(
-        &'a self,
-        request: &'a AcquireRequest,
-    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
-        self.0.acquire(request)
+    delegated!();
+}
+
+impl LockBackend for AtRetire {
+    fn kind(&self) -> &'static str {
+        self.0.kind()
     }
 
-    fn renew<'a>(
-        &'a self,
-        leases: &'a [RenewRequest],
-    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
-        self.0.renew(leases)
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
     }
 
-    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
-        self.0.release(lease)
+    fn standing(&self) -> BoxFuture<'_, Result<Standing, Error>> {
+        self.0.standing()
     }
 
-    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
-        self.0.cancel(attempt)
+    fn retire(&self) -> BoxFuture<'_, Result<Standing, Error>> {
+        Box::pin(async {
+            let retired = self.0.retire().await;
+            self.1().await;
+            retired
+        })
     }
 
-    fn inspect<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> BoxFuture<'a, Result<Inspection, Error>> {
-        self.0.inspect(resource)
+    fn reinstate(&self, floor: FencingToken) -> BoxFuture<'_, Result<Standing, Error>> {
+        self.0.reinstate(floor)
     }
+
+    delegated!();
 }

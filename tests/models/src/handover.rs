@@ -4,7 +4,8 @@
 //! One resource, two services that count by themselves. Acquisitions are granted by either of them,
 //! as long as it is in service, and claim in the store when they get round to it, which may be much
 //! later. The store takes the claims of one service, the issuer, above the mark. Whoever hands over
-//! may be killed at any step and starts anew, or turns back.
+//! may be killed at any step and starts anew, or turns back. What it has asked a service then may
+//! arrive much later.
 
 mod actions;
 
@@ -41,6 +42,22 @@ pub struct Handover {
     steps: Vec<Step>,
     handovers: u8,
     restarts: u8,
+    late: Late,
+}
+
+/// What becomes of a request to retire or reinstate whose sender was killed before it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Late {
+    /// There is none.
+    Never,
+    /// It does nothing if the service has done what another one says since it was sent: a number
+    /// of these goes with it.
+    Compared,
+    /// The same, but what says what is so already is not counted.
+    ComparedToChanges,
+    /// It does what it says.
+    Obeyed,
 }
 
 /// Everything there is at one moment.
@@ -59,6 +76,9 @@ pub struct State {
     floor: Token,
     handovers: u8,
     restarts: u8,
+    /// One that is under way, and how often there may be another.
+    request: Option<Request>,
+    requests: u8,
     /// A claim went through after that of a later grant.
     late_claim: bool,
     /// The latest grant was refused, though no handover was under way since before it.
@@ -71,6 +91,18 @@ pub struct State {
 struct Service {
     last: Token,
     retired: bool,
+    /// How many requests it has followed, if they are compared.
+    changes: u8,
+}
+
+/// A request to retire, or to be in service above a floor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Request {
+    service: usize,
+    /// None to retire.
+    floor: Option<Token>,
+    /// How many were followed when it was sent.
+    seen: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,6 +129,17 @@ enum Acquisition {
     Refused,
 }
 
+impl Late {
+    const fn is_compared(self) -> bool {
+        matches!(self, Self::Compared | Self::ComparedToChanges)
+    }
+
+    /// Whether a request is counted.
+    const fn counts(self, changes: bool) -> bool {
+        matches!(self, Self::Compared) || (matches!(self, Self::ComparedToChanges) && changes)
+    }
+}
+
 impl Handover {
     /// As it is built, there and back.
     #[must_use]
@@ -111,6 +154,17 @@ impl Handover {
             ],
             handovers: 2,
             restarts: 2,
+            late: Late::Never,
+        }
+    }
+
+    /// With one request that arrives late, and a restart less.
+    #[must_use]
+    pub fn with_a_late_request(self, late: Late) -> Self {
+        Self {
+            late,
+            restarts: 1,
+            ..self
         }
     }
 
@@ -133,6 +187,11 @@ impl Handover {
     fn is_done(&self, state: &State) -> bool {
         state.next == self.steps.len()
     }
+
+    /// A handover has come to its end, and is the last so far.
+    fn is_in_place(&self, state: &State) -> bool {
+        state.handovers > 0 && self.is_done(state)
+    }
 }
 
 impl Model for Handover {
@@ -151,6 +210,8 @@ impl Model for Handover {
             floor: 0,
             handovers: 0,
             restarts: 0,
+            request: None,
+            requests: u8::from(self.late != Late::Never),
             late_claim: false,
             locked_out: false,
             came_back: false,
@@ -171,6 +232,15 @@ impl Model for Handover {
         vec![
             Property::always("no late claim", |_, state: &State| !state.late_claim),
             Property::always("the latest gets in", |_, state: &State| !state.locked_out),
+            Property::always("who is in place grants", |model: &Self, state: &State| {
+                !model.is_in_place(state) || !state.services[state.to].retired
+            }),
+            Property::always(
+                "who is not grants nothing",
+                |model: &Self, state: &State| {
+                    !model.is_in_place(state) || state.services[1 - state.to].retired
+                },
+            ),
             Property::sometimes("there and back", |model: &Self, state: &State| {
                 state.handovers == 2 && model.is_done(state) && state.came_back
             }),

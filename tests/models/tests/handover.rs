@@ -4,13 +4,15 @@
 use models::{
     checking::{assert_breaks, assert_holds},
     handover::{
-        Handover,
+        Handover, Late,
         Step::{self, ChangeIssuer, Look, LookAtTheMark, Reinstate, Retire, SealMark},
     },
 };
 
 const LATE: &str = "no late claim";
 const GETS_IN: &str = "the latest gets in";
+const IN_PLACE: &str = "who is in place grants";
+const NOT_IN_PLACE: &str = "who is not grants nothing";
 
 fn with(steps: &[Step]) -> Handover {
     Handover::there_and_back().with_steps(steps)
@@ -75,4 +77,27 @@ fn the_mark_is_not_sealed() {
 fn the_mark_is_sealed_before_the_issuer_changes() {
     let steps = [Retire, Look, Reinstate, SealMark, ChangeIssuer];
     assert_breaks("the mark first", GETS_IN, with(&steps));
+}
+
+#[test]
+fn a_late_request_is_compared() {
+    let compared = Handover::there_and_back().with_a_late_request(Late::Compared);
+    assert_holds("a late request", compared);
+}
+
+/// Whoever turned back has the old service retired again behind its back; and a service that was
+/// retired comes back.
+#[test]
+fn a_late_request_is_obeyed() {
+    for property in [IN_PLACE, NOT_IN_PLACE] {
+        let obeyed = Handover::there_and_back().with_a_late_request(Late::Obeyed);
+        assert_breaks("a late request that is obeyed", property, obeyed);
+    }
+}
+
+/// What the service was told by whoever turned back was so already.
+#[test]
+fn a_late_request_is_compared_to_changes_alone() {
+    let compared = Handover::there_and_back().with_a_late_request(Late::ComparedToChanges);
+    assert_breaks("compared to changes alone", IN_PLACE, compared);
 }

@@ -1,6 +1,9 @@
 use std::any::Any;
 
-use e2e::servers::{Etcd, PostgresDatabase, Redis, RedlockServers, ZooKeeper, postgres_database};
+use e2e::{
+    proxy::Proxy,
+    servers::{Etcd, PostgresDatabase, Redis, RedlockServers, ZooKeeper, postgres_database},
+};
 use fenced_store::{FencedStore, PgFencedStore, Protected};
 use lock_core::{Issuer, LockManager, Ttl, redlock::RedlockOptions};
 use sqlx::{PgPool, Postgres};
@@ -18,10 +21,28 @@ impl Service {
         Self::of(name, server.url().to_owned(), server)
     }
 
+    /// One whose clients may do all but count: it answers, and cannot grant.
+    pub(crate) async fn redis_that_cannot_grant(name: &'static str) -> Self {
+        let server = Redis::start().await;
+        let url = server.allow_documented("-incrby").await;
+        Self::of(name, url, server)
+    }
+
     pub(crate) async fn redlock(name: &'static str) -> Self {
+        Self::redlock_for(name, Ttl::secs(60)).await
+    }
+
+    /// For leases of at most this length.
+    pub(crate) async fn redlock_for(name: &'static str, longest: Ttl) -> Self {
         let servers = RedlockServers::start(3).await;
         let options = RedlockOptions::default();
-        servers.provision(options, Ttl::secs(60)).await.unwrap();
+        servers.provision(options, longest).await.unwrap();
+        Self::of(name, servers.url(), servers)
+    }
+
+    /// Nodes that serve nobody yet.
+    pub(crate) async fn new_redlock(name: &'static str) -> Self {
+        let servers = RedlockServers::start(3).await;
         Self::of(name, servers.url(), servers)
     }
 
@@ -49,8 +70,23 @@ impl Service {
 
     /// As a client of the service sees it.
     pub(crate) async fn locks(&self) -> LockManager {
+        self.locks_at_url(self.url()).await
+    }
+
+    /// A proxy in front of its only server.
+    pub(crate) async fn behind_a_proxy(&self) -> Proxy {
+        Proxy::start(self.url()).await
+    }
+
+    /// As a client sees it that is behind the proxy.
+    pub(crate) async fn locks_at(&self, proxy: &Proxy) -> LockManager {
+        let (scheme, _) = self.url().split_once("://").unwrap();
+        self.locks_at_url(&proxy.url(scheme)).await
+    }
+
+    async fn locks_at_url(&self, url: &str) -> LockManager {
         let builder = LockManager::builder().issuer(Issuer::new(self.name).unwrap());
-        builder.connect(self.url()).await.unwrap()
+        builder.connect(url).await.unwrap()
     }
 }
 
@@ -70,11 +106,15 @@ impl World {
 
     /// From a Redis to something else.
     pub(crate) async fn moving_to(new: Service) -> Self {
+        Self::between(Service::redis("old").await, new).await
+    }
+
+    pub(crate) async fn between(old: Service, new: Service) -> Self {
         let database = postgres_database().await;
         let store = FencedStore::new(PgPool::connect(database.url()).await.unwrap());
         store.migrate().await.unwrap();
         Self {
-            old: Service::redis("old").await,
+            old,
             new,
             store,
             database,

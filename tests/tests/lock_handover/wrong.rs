@@ -3,14 +3,14 @@
 use std::process::Stdio;
 
 use e2e::servers::until;
-use lock_core::LockManager;
+use lock_core::{LockManager, Ttl};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::{
     command::{demo_service, migrate, migrated, told},
     tally::RESOURCE,
-    world::World,
+    world::{Service, World},
 };
 
 /// One grant that was claimed.
@@ -88,6 +88,50 @@ async fn what_cannot_be_handed_over_is_told_with_what_to_do() {
         assert_eq!(issuer(&world).await, "old");
         in_use(&world).await;
     }
+}
+
+/// Nothing was changed, though it is only known of its nodes one by one whether they serve.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redlock_that_does_not_serve_yet_is_told_of_before_the_old_service_is_retired() {
+    let world = World::moving_to(Service::new_redlock("new").await).await;
+    in_use(&world).await;
+    let mut command = migrate(&world, &world.old, &world.new);
+    let output = command.arg("--yes").output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("provision the nodes"), "{said}");
+    assert!(!said.contains("grants no more"), "{said}");
+    in_use(&world).await;
+}
+
+/// Leases are asked for that are shorter.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redlock_with_short_leases_is_handed_over_to() {
+    let world = World::moving_to(Service::redlock_for("new", Ttl::secs(3)).await).await;
+    in_use(&world).await;
+    let done = migrated(&world, &world.old, &world.new).await;
+    assert_eq!(done["lifted"]["resources"], 1, "{done}");
+    let next = world.protected(&world.new).await;
+    let guard = next.acquire(RESOURCE).ttl(Ttl::secs(3)).await.unwrap();
+    guard.begin().await.unwrap().commit().await.unwrap();
+    assert_eq!(next.floor_repairs(), 0);
+}
+
+/// It answers, so that a dry run finds nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_service_that_cannot_grant_is_told_of_before_anything_is_changed() {
+    let world = World::moving_to(Service::redis_that_cannot_grant("new").await).await;
+    in_use(&world).await;
+    let migrate = || migrate(&world, &world.old, &world.new);
+    told(&migrate().arg("--dry-run").output().await.unwrap());
+    let output = migrate().arg("--yes").output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("the new lock service failed: nothing was changed"),
+        "{said}"
+    );
+    in_use(&world).await;
 }
 
 /// The old server is gone: its name is all that is known of it.

@@ -1,7 +1,7 @@
 use futures_util::{StreamExt, stream};
-use lock_core::{Attempt, FencingToken, Issuer, LockManager, ResourceName};
+use lock_core::{Attempt, ErrorKind, FencingToken, Issuer, LockManager, ResourceName, Ttl};
 
-use super::{Handover, HandoverError, HandoverStep, plan::supported};
+use super::{Handover, HandoverError, HandoverPhase, HandoverStep, PROBE, plan::supported};
 use crate::{
     Dialect,
     admin::{Admin, AdminError, BATCH, dialect::Administer},
@@ -26,16 +26,39 @@ pub enum Lifted {
 /// So many resources at a time.
 const AT_A_TIME: usize = 16;
 
+/// Of a lease that only lifts a token and is given back: there may be services where leases have to
+/// be short, and nobody waits for long if it cannot be given back.
+const LIFTING: Ttl = Ttl::secs(2);
+
 impl<DB: Dialect> Admin<'_, DB> {
+    /// Acquires and gives back one resource of the new service, above the floor, so that one that
+    /// cannot grant is told of while the old one still does. A service that is retired refuses,
+    /// as it should.
+    pub(super) async fn probe(
+        &self,
+        order: &Handover,
+        floor: FencingToken,
+    ) -> Result<(), HandoverError> {
+        let phase = HandoverPhase::Before;
+        let failed = |source| HandoverError::New { phase, source };
+        let probe = ResourceName::new(PROBE).map_err(lock_core::Error::from);
+        let granted = lift_one(&order.new, &probe.map_err(failed)?, floor).await;
+        match granted {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::Retired => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
     /// Puts the new service into service above the floor.
     pub(super) async fn lift(
         &self,
         order: &Handover,
+        phase: HandoverPhase,
         floor: FencingToken,
         progress: &mut (impl FnMut(HandoverStep<'_>) + Send),
     ) -> Result<Lifted, HandoverError> {
-        let begun = true;
-        let failed = |source| HandoverError::New { begun, source };
+        let failed = |source| HandoverError::New { phase, source };
         let reinstated = supported(order.new.reinstate(floor).await).map_err(failed)?;
         if reinstated.is_some() {
             return Ok(Lifted::Service);
@@ -45,7 +68,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         for issuer in [order.from(), order.to()] {
             let mut after = String::new();
             loop {
-                let marks = self.marks_after(issuer, &after).await?;
+                let marks = self.marks_after(issuer, phase, &after).await?;
                 let Some(last) = marks.last() else {
                     break;
                 };
@@ -70,11 +93,12 @@ impl<DB: Dialect> Admin<'_, DB> {
     async fn marks_after(
         &self,
         issuer: &Issuer,
+        phase: HandoverPhase,
         after: &str,
     ) -> Result<Vec<ResourceName>, HandoverError> {
         let marks = DB::Admin::marks_of(self.store.pool(), issuer, after, BATCH).await;
         marks.map_err(|error| HandoverError::Store {
-            begun: true,
+            phase,
             source: AdminError::Store(error),
         })
     }
@@ -86,8 +110,8 @@ async fn lift_one(
     resource: &ResourceName,
     floor: FencingToken,
 ) -> Result<bool, lock_core::Error> {
-    let lease = locks.acquire(resource.clone()).renew(false).at_least(floor);
-    match lease.try_now().await? {
+    let lease = locks.acquire(resource.clone()).ttl(LIFTING).renew(false);
+    match lease.at_least(floor).try_now().await? {
         Attempt::Granted(guard) => {
             guard.release().await?;
             Ok(true)

@@ -3,14 +3,21 @@
 mod error;
 mod lift;
 mod order;
+mod phase;
 mod plan;
 
 use lock_core::{FencingToken, ResourceName, Standing};
 
-pub use self::{error::HandoverError, lift::Lifted, order::Handover, plan::HandoverPlan};
+pub use self::{
+    error::HandoverError, lift::Lifted, order::Handover, phase::HandoverPhase, plan::HandoverPlan,
+};
 use self::{order::Old, plan::supported};
-use super::{Admin, AdminError, Seal};
+use super::{Admin, Seal};
 use crate::Dialect;
+
+/// The resource that a handover acquires of the new service, and gives back, before it changes
+/// anything.
+pub const PROBE: &str = "palisade-handover-probe";
 
 /// What a handover has done so far.
 #[derive(Clone, Copy, Debug)]
@@ -69,10 +76,12 @@ impl<DB: Dialect> Admin<'_, DB> {
     /// mark, one after the other. In both cases what was issued is taken to be below the clock.
     ///
     /// # Errors
-    /// [`HandoverError::OtherIssuer`], [`HandoverError::Implausible`], with nothing changed.
-    /// Otherwise if one of the three fails; the error says whether the old service is retired by
-    /// then. [`AdminError::Unfinished`] as the source says that transactions that are open keep
-    /// some marks from being sealed: all the others are in service.
+    /// [`HandoverError::OtherIssuer`], [`HandoverError::Implausible`], or if one of the three
+    /// fails; the [phase](HandoverPhase) says whether anything was changed by then. What can be
+    /// known before is: the new service is asked for a lease of [`PROBE`] above the floor, and gets
+    /// it back, before the old one is retired.
+    /// [`AdminError::Unfinished`](crate::admin::AdminError::Unfinished) as the source says that
+    /// transactions that are open keep some marks from being sealed: all the others are in service.
     ///
     /// # Cancel safety
     /// What was done stays. Call again.
@@ -82,23 +91,28 @@ impl<DB: Dialect> Admin<'_, DB> {
         mut progress: impl FnMut(HandoverStep<'_>) + Send,
     ) -> Result<HandedOver, HandoverError> {
         // Whatever cannot be is refused before anything is changed.
-        self.plan_handover(order).await?;
+        let plan = self.plan_handover(order).await?;
+        self.probe(order, plan.floor).await?;
 
-        let begun = true;
+        let phase = HandoverPhase::Retiring;
         let old = match &order.old {
             Old::There(locks) => supported(locks.retire().await)
-                .map_err(|source| HandoverError::Old { begun, source })?,
+                .map_err(|source| HandoverError::Old { phase, source })?,
             Old::Lost(_) => None,
+        };
+        let phase = match old {
+            Some(_) => HandoverPhase::Retired,
+            None => HandoverPhase::NotRetired,
         };
         progress(HandoverStep::Retired(old));
 
-        let plan = self.plan(order, old, begun).await?;
+        let plan = self.plan(order, old, phase).await?;
         progress(HandoverStep::Floor(plan.floor));
 
-        let lifted = self.lift(order, plan.floor, &mut progress).await?;
+        let lifted = self.lift(order, phase, plan.floor, &mut progress).await?;
         progress(HandoverStep::InService);
 
-        let store = |source: AdminError| HandoverError::Store { begun, source };
+        let store = |source| HandoverError::of_seal(phase, source);
         let (from, to) = (order.from().clone(), order.to().clone());
         let seal = Seal::new(from, to, plan.above, order.reason.clone()).map_err(store)?;
         let sealed = self.seal(&seal, |resource, sealed| {

@@ -4,7 +4,7 @@ use lock_core::{
     ErrorKind, FencingToken, InitialToken, Issuer, LockManager, ResourceName, Standing,
 };
 
-use super::{Handover, HandoverError, order::Old};
+use super::{Handover, HandoverError, HandoverPhase, order::Old};
 use crate::{
     Dialect,
     admin::{Admin, AdminError, dialect::Administer},
@@ -43,12 +43,12 @@ impl<DB: Dialect> Admin<'_, DB> {
     pub async fn plan_handover(&self, order: &Handover) -> Result<HandoverPlan, HandoverError> {
         let old = match &order.old {
             Old::There(locks) => standing(locks).await.map_err(|source| HandoverError::Old {
-                begun: false,
+                phase: HandoverPhase::Before,
                 source,
             })?,
             Old::Lost(_) => None,
         };
-        self.plan(order, old, false).await
+        self.plan(order, old, HandoverPhase::Before).await
     }
 
     /// The same, after the old service was asked.
@@ -56,18 +56,18 @@ impl<DB: Dialect> Admin<'_, DB> {
         &self,
         order: &Handover,
         old: Option<Standing>,
-        begun: bool,
+        phase: HandoverPhase,
     ) -> Result<HandoverPlan, HandoverError> {
         let new = standing(&order.new).await;
-        let new = new.map_err(|source| HandoverError::New { begun, source })?;
-        let store = |source| HandoverError::Store { begun, source };
+        let new = new.map_err(|source| HandoverError::New { phase, source })?;
+        let store = |source| HandoverError::Store { phase, source };
         let issuer = self.issuer().await.map_err(store)?;
         if let Some(current) = &issuer
             && current != order.from()
             && current != order.to()
         {
             let current = current.clone();
-            return Err(HandoverError::OtherIssuer { current });
+            return Err(HandoverError::OtherIssuer { phase, current });
         }
         let survey = DB::Admin::survey(self.store.pool(), order.from()).await;
         let survey = survey.map_err(|error| store(AdminError::Store(error)))?;
@@ -80,7 +80,7 @@ impl<DB: Dialect> Admin<'_, DB> {
             Some((resource, token)) if token > issued => (Some(resource), token),
             _ => (None, issued),
         };
-        let floor = self.floor_above(resource, above)?;
+        let floor = self.floor_above(phase, resource, above)?;
         Ok(HandoverPlan {
             issuer,
             marks: survey.marks,
@@ -93,11 +93,13 @@ impl<DB: Dialect> Admin<'_, DB> {
 
     fn floor_above(
         &self,
+        phase: HandoverPhase,
         resource: Option<ResourceName>,
         above: FencingToken,
     ) -> Result<FencingToken, HandoverError> {
         let next = above.next().filter(|_| self.store.admits(above));
         next.ok_or(HandoverError::Implausible {
+            phase,
             resource,
             token: above,
         })

@@ -59,7 +59,8 @@ impl Service {
                 retired: false,
                 ..floor
             };
-            Ok((changed != floor).then_some(changed))
+            // Also if it is so already: a request to retire that arrives late finds another one.
+            Ok(Some(changed))
         };
         let standing = self.change_floor(Operation::Reinstate, reinstate).await?;
         self.bind_waiters(least.get(), Operation::Reinstate).await?;

@@ -93,8 +93,14 @@ pub(super) enum ForcedWord {
 /// What `standing.lua`, `retire.lua` and `reinstate.lua` answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StandingWord {
-    Serving { last: u64 },
-    Retired { last: u64 },
+    Stands {
+        retired: bool,
+        last: u64,
+        /// How often it was retired or reinstated.
+        told: u64,
+    },
+    /// It was told something else since it was looked at.
+    Late,
     Refused(Refusal),
 }
 
@@ -241,12 +247,12 @@ impl StandingWord {
     pub(super) fn parse(answer: Value) -> RedisResult<Self> {
         let words = words(answer)?;
         Ok(match as_strs(&words)[..] {
-            ["serving", last] => Self::Serving {
+            [word @ ("serving" | "retired"), last, told] => Self::Stands {
+                retired: word == "retired",
                 last: number(last)?,
+                told: number(told)?,
             },
-            ["retired", last] => Self::Retired {
-                last: number(last)?,
-            },
+            ["late"] => Self::Late,
             ref other => Self::Refused(Refusal::read(other)?),
         })
     }

@@ -69,6 +69,11 @@ impl Keys {
         Key([self.base(shard), "counter", "", "", ""])
     }
 
+    /// How often a shard was retired or reinstated.
+    pub(super) fn told(&self, shard: u16) -> Key<'_> {
+        Key([self.base(shard), "told", "", "", ""])
+    }
+
     fn base(&self, shard: u16) -> &str {
         &self.bases[usize::from(shard)]
     }

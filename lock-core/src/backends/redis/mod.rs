@@ -8,6 +8,7 @@
 //! |---|---|---|---|
 //! | `palisade:config` | string | none | `version:shards`, written once; a mismatch is fatal |
 //! | `palisade:{n}:counter` | string | none | the last token of the shard; deleted by nothing |
+//! | `palisade:{n}:told` | string | none | how often the shard was retired or reinstated, if ever |
 //! | `palisade:{n}:lease:NAME` | string | ttl + delay + [`ENDED_TTL`] | who holds it till when |
 //! | `palisade:{n}:line:NAME` | sorted set | [`QUEUE_TTL`] | who waits, by ticket |
 //! | `palisade:{n}:aside:NAME` | sorted set | [`QUEUE_TTL`] | who is out of reach, since when |
@@ -70,8 +71,9 @@
 //! which no command counts up, so that nobody is granted anything, clients of older versions
 //! neither (to them the counter is broken). Waiters learn of it when it would be their turn. Where
 //! counters follow the clock, LAST is no less than the clock was, so it covers what a failover may
-//! have lost. NOT guaranteed is that a service stays retired over a loss of its state: it grants
-//! again then, and the store takes none of that.
+//! have lost. A request to retire or reinstate that arrives late, behind another one, does nothing:
+//! each shard counts them. NOT guaranteed is that a service stays retired over a loss of its state:
+//! it grants again then, and the store takes none of that.
 //!
 //! # Memory
 //! Renew, release and cancel run when the server is out of memory (`noeviction`), acquire does not.

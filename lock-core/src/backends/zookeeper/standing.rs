@@ -70,13 +70,13 @@ impl Service {
             let present = Standard::decode(&data).map_err(failed)?;
             let last = self.stands(&session).await.map_err(failed)?.last;
             let next = to(present, last)?;
-            if next != present {
-                let written = session.set_data(path, &next.encode(), Some(stat.version));
-                match written.await {
-                    Err(Failure::BadVersion | Failure::NoNode) => continue,
-                    written => written.map_err(failed)?,
-                };
-            }
+            // Also if it says so already: then what was asked before, and arrives late, finds
+            // another version.
+            let written = session.set_data(path, &next.encode(), Some(stat.version));
+            match written.await {
+                Err(Failure::BadVersion | Failure::NoNode) => continue,
+                written => written.map_err(failed)?,
+            };
             self.touch(&session).await.map_err(failed)?;
             return self.stands(&session).await.map_err(failed);
         }

@@ -1,4 +1,4 @@
-use super::{Acquisition, Handover, Mark, State, Step};
+use super::{Acquisition, Handover, Mark, Request, State, Step, Token};
 
 /// One step of an acquisition, or of whoever hands over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,10 @@ pub enum Action {
     Go(Step),
     /// Whoever hands over was killed, and begins again.
     BeginAgain,
+    /// The next step of the handover is asked for, and whoever asks is killed before it arrives.
+    Ask(Step),
+    /// It arrives.
+    Arrive,
 }
 
 impl Handover {
@@ -38,10 +42,14 @@ impl Handover {
         }
         if let Some(step) = self.steps.get(state.next) {
             actions.push(Action::Go(*step));
+            if state.requests > 0 && matches!(step, Step::Retire | Step::Reinstate) {
+                actions.push(Action::Ask(*step));
+            }
             if state.next > 0 && state.restarts < self.restarts {
                 actions.push(Action::BeginAgain);
             }
         }
+        actions.extend(state.request.map(|_| Action::Arrive));
     }
 
     pub(super) fn take(&self, state: &mut State, action: Action) {
@@ -70,12 +78,21 @@ impl Handover {
             }
             Action::Go(step) => {
                 state.next += 1;
-                go(state, step);
+                self.go(state, step);
             }
             Action::BeginAgain => {
-                state.next = 0;
-                state.floor = 0;
+                begin_again(state);
                 state.restarts += 1;
+            }
+            Action::Ask(step) => {
+                state.requests -= 1;
+                state.request = request(state, step);
+                begin_again(state);
+            }
+            Action::Arrive => {
+                if let Some(request) = state.request.take() {
+                    self.arrive(state, request);
+                }
             }
         }
     }
@@ -109,30 +126,66 @@ impl Handover {
             state.acquisitions[index] = Acquisition::Refused;
         }
     }
-}
-
-fn go(state: &mut State, step: Step) {
-    let (to, from) = (state.to, 1 - state.to);
-    let above_the_mark = state.mark.map_or(0, |mark| mark.token) + 1;
-    match step {
-        Step::Retire => state.services[from].retired = true,
-        Step::Look => {
-            let issued = state.services.iter().map(|service| service.last + 1);
-            state.floor = issued.fold(above_the_mark, std::cmp::max);
-        }
-        Step::LookAtTheMark => state.floor = above_the_mark,
-        Step::Reinstate => {
-            let service = &mut state.services[to];
-            service.last = std::cmp::max(service.last, state.floor.saturating_sub(1));
-            service.retired = false;
-        }
-        Step::ChangeIssuer => state.issuer = to,
-        Step::SealMark => {
-            let sealed = state.mark.filter(|mark| mark.issuer == from);
-            if let Some(mark) = sealed {
-                let token = std::cmp::max(mark.token, state.floor.saturating_sub(1));
-                state.mark = Some(Mark { issuer: to, token });
+    fn go(&self, state: &mut State, step: Step) {
+        let (to, from) = (state.to, 1 - state.to);
+        let above_the_mark = state.mark.map_or(0, |mark| mark.token) + 1;
+        match step {
+            Step::Retire | Step::Reinstate => {
+                if let Some(request) = request(state, step) {
+                    self.arrive(state, request);
+                }
+            }
+            Step::Look => {
+                let issued = state.services.iter().map(|service| service.last + 1);
+                state.floor = issued.fold(above_the_mark, std::cmp::max);
+            }
+            Step::LookAtTheMark => state.floor = above_the_mark,
+            Step::ChangeIssuer => state.issuer = to,
+            Step::SealMark => {
+                let sealed = state.mark.filter(|mark| mark.issuer == from);
+                if let Some(mark) = sealed {
+                    let token = std::cmp::max(mark.token, below(state.floor));
+                    state.mark = Some(Mark { issuer: to, token });
+                }
             }
         }
     }
+
+    /// What a service does.
+    fn arrive(&self, state: &mut State, request: Request) {
+        let service = &mut state.services[request.service];
+        if self.late.is_compared() && service.changes != request.seen {
+            return;
+        }
+        let retired = request.floor.is_none();
+        service.changes += u8::from(self.late.counts(retired != service.retired));
+        service.retired = retired;
+        let floor = request.floor.map_or(0, below);
+        service.last = std::cmp::max(service.last, floor);
+    }
+}
+
+/// What a step asks of a service.
+fn request(state: &State, step: Step) -> Option<Request> {
+    let (service, floor) = match step {
+        Step::Retire => (1 - state.to, None),
+        Step::Reinstate => (state.to, Some(state.floor)),
+        _ => return None,
+    };
+    let seen = state.services[service].changes;
+    Some(Request {
+        service,
+        floor,
+        seen,
+    })
+}
+
+fn begin_again(state: &mut State) {
+    state.next = 0;
+    state.floor = 0;
+}
+
+/// The last token below a floor.
+const fn below(floor: Token) -> Token {
+    floor.saturating_sub(1)
 }

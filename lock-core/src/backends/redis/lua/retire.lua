@@ -5,20 +5,25 @@
 -- is drawn, and keeps the last one. Leases are not touched.
 --
 -- KEYS[1] token counter of the shard
+-- KEYS[2] how often it was retired or reinstated
 -- ARGV[1] where counters start: "raise" for the clock, or a token
+-- ARGV[2] how often that was when this was sent
 --
--- Returns {"retired", last} | {"exhausted"} | {"broken_counter", why} | {"missing"}
---       | {"implausible", greatest}
+-- Returns {"retired", last, told} | {"late"} | {"exhausted"} | {"broken_counter", why}
+--       | {"missing"} | {"implausible", greatest}
 --
--- Idempotent.
+-- Changes nothing if it comes behind another one, or behind its own first arrival.
 
 local function retire()
+  if told() ~= ARGV[2] then return {"late"} end
   look_at_the_clock()
   local last = retired_at()
-  if last then return {"retired", last} end
-  local counter, wrong = counter_before("", 0, true)
-  if not counter then return wrong end
-  last = text(counter.least)
+  if not last then
+    local counter, wrong = counter_before("", 0, true)
+    if not counter then return wrong end
+    last = text(counter.least)
+  end
+  redis.call("INCRBY", KEYS[2], "1")
   redis.call("SET", KEYS[1], "retired:" .. last)
-  return {"retired", last}
+  return {"retired", last, told()}
 end
