@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    AssertSqlSafe, Connection, Executor, SqlStr, Sqlite, SqliteConnection, SqlitePool,
+    Connection, Executor, SqlStr, Sqlite, SqliteConnection, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
-use tracing::debug;
+use tracing::{debug, warn};
 
 pub(crate) use self::error::classify;
 use self::{enter::LEAVE, error::of_our_call, tx::SqliteTx};
@@ -115,7 +115,7 @@ impl Operations for Sqlite {
             return Ok(());
         };
         if error::no_savepoint(&source) {
-            leave(&mut tx).await;
+            leave(&mut tx, entry.is_noted()).await;
             return Err(FenceError::Aborted);
         }
         Err(error::of_commit(source))
@@ -189,11 +189,12 @@ async fn mark(
 }
 
 /// A statement that ended the transaction may have committed the note of what it had entered.
-async fn leave(connection: &mut SqliteConnection) {
-    let leave = AssertSqlSafe(format!("ROLLBACK; {LEAVE}"));
-    if let Err(error) = connection.execute(sqlx::raw_sql(leave)).await {
-        // There is none to roll back: then the commit has deleted it already.
-        debug!(%error, "a note of a transaction that is over was deleted before");
+async fn leave(connection: &mut SqliteConnection, is_noted: bool) {
+    if let Err(error) = connection.execute("ROLLBACK").await {
+        debug!(%error, "a transaction that was ended inside was the last one");
+    }
+    if is_noted && let Err(error) = connection.execute(LEAVE).await {
+        warn!(%error, "a transaction that was ended inside has left the note of what it entered");
     }
 }
 

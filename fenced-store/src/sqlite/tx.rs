@@ -39,11 +39,13 @@ const BEGIN: &str = concat!(
 /// executed.
 const COMMIT: (&str, usize) = ("RELEASE fenced_entry; COMMIT", 2);
 
-/// Deletes the note first: a statement that ended the transaction may have committed it.
+/// The savepoint comes first here, too: without it nothing has the file for itself any more, so to
+/// delete the note may fail because somebody else has, which is not why this transaction is over.
 const LEAVE_AND_COMMIT: (&str, usize) = (
     concat!(
+        "RELEASE fenced_entry; ",
         include_str!("sql/leave.sql"),
-        "; RELEASE fenced_entry; COMMIT"
+        "; COMMIT"
     ),
     3,
 );
@@ -63,7 +65,11 @@ impl SqliteTx {
             is_open: true,
         };
         let mark = sqlx::query_as(BEGIN).bind(resource.as_str());
-        let mark = mark.fetch_optional(&mut *tx).await;
+        let mut mark = mark.fetch_optional(&mut *tx).await;
+        if let Ok(None) = mark {
+            // So says the driver, too, if its thread is gone.
+            mark = tx.ping().await.map(|()| None);
+        }
         // One that somebody has left open is not ours.
         tx.is_open = !mark.as_ref().is_err_and(is_stray);
         Ok((tx, mark?))

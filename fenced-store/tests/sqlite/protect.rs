@@ -120,6 +120,20 @@ async fn the_commit_of_a_transaction_that_was_ended_clears_its_note_away() {
     fenced_add(&world, &own).await.unwrap();
 }
 
+/// `Busy` would say that nothing has happened, and have the work done again.
+#[tokio::test]
+async fn a_transaction_that_was_ended_is_not_busy_because_somebody_else_writes_by_then() {
+    let (world, own) = protected().await;
+    let mut tx = world.impatient().await.begin(&own).await.unwrap();
+    tx.execute("ROLLBACK").await.unwrap();
+    let next = world.store().begin(&own).await.unwrap();
+    let error = tx.commit().await.unwrap_err();
+    assert!(matches!(error, FenceError::Aborted), "{error:?}");
+    next.rollback().await.unwrap();
+    let error = add_unfenced(world.store()).await.unwrap_err();
+    assert!(is_unfenced(&error), "{error:?}");
+}
+
 /// What is written after SQLite has ended the transaction by itself is refused by the triggers.
 #[tokio::test]
 async fn after_a_rollback_inside_nothing_is_written_unfenced() {

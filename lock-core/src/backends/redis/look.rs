@@ -158,6 +158,8 @@ impl<'a> Looking<'a> {
             match self.send(line, start).await? {
                 Acquired::More => {}
                 Acquired::Refused(Refusal::Missing) if !start => {
+                    // A place in line is kept, whatever becomes of the rest.
+                    self.left_behind |= line.is_some();
                     self.service.nodes.agree(Operation::Acquire).await?;
                     start = true;
                 }

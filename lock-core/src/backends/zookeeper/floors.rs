@@ -24,6 +24,8 @@ pub(super) struct Floor {
     pub(super) service: i32,
     /// The transaction that has last written the lock directory: whoever changes a floor does.
     pub(super) directory: i64,
+    /// The session that has read it, and is told of changes.
+    session: i64,
 }
 
 impl Floor {
@@ -69,7 +71,6 @@ pub(super) struct Floors {
 #[derive(Debug)]
 struct Known {
     floor: Floor,
-    session: i64,
     /// Of the lock directory.
     watch: Watch,
     /// It has been changed by us since.
@@ -81,8 +82,10 @@ struct Known {
 }
 
 impl Known {
+    /// Another session may be told later than the answers to this one's questions.
     fn is_still(&self, floor: &Floor) -> bool {
-        self.floor.directory == floor.directory && !self.is_old && !self.watch.has_told()
+        let is_same = |floor: &Floor| (floor.session, floor.directory);
+        is_same(&self.floor) == is_same(floor) && !self.is_old && !self.watch.has_told()
     }
 }
 
@@ -106,7 +109,7 @@ impl Floors {
         resource: &ResourceName,
     ) -> Result<Floor, Failure> {
         let remembered = self.all().get(resource).and_then(|known| {
-            let is_so = known.session == session.id() && known.is_still(&known.floor);
+            let is_so = known.floor.session == session.id() && known.is_still(&known.floor);
             (is_so && !known.floor.retired).then_some(known.floor)
         });
         match remembered {
@@ -185,10 +188,10 @@ impl Floors {
                 own: own_stat.version,
                 service: service_stat.version,
                 directory: directory.mzxid,
+                session: session.id(),
             };
             let known = Known {
                 floor,
-                session: session.id(),
                 watch: Watch::new(watcher),
                 is_old: false,
                 next: None,

@@ -29,6 +29,9 @@ pub(super) struct Table {
     /// Up to this one the keeper has taken them.
     taken: u64,
     ended: Ended,
+    /// Attempts that were cancelled and never were in this process. One that comes late is refused;
+    /// to cancel it again is to look again.
+    elsewhere: Ended,
     last_number: u64,
 }
 
@@ -133,13 +136,14 @@ impl Table {
             leftovers: BTreeMap::new(),
             taken: 0,
             ended: Ended::new(ENDED_TTL),
+            elsewhere: Ended::new(ENDED_TTL),
             last_number: 0,
         }
     }
 
     pub(super) fn begin(&mut self, attempt: &AttemptRef, now: Moment) -> Begun {
         self.expire(now);
-        if self.ended.contains(attempt) {
+        if self.has_ended(attempt) {
             return Begun::Ended;
         }
         self.holds
@@ -155,7 +159,7 @@ impl Table {
         session: Arc<Session>,
         identity: Identity,
     ) -> bool {
-        if self.ended.contains(attempt) {
+        if self.has_ended(attempt) {
             return false;
         }
         let key = key(attempt);
@@ -208,7 +212,7 @@ impl Table {
         identity: &Identity,
         mut hold: Hold,
     ) -> (bool, bool) {
-        if self.ended.contains(attempt) {
+        if self.has_ended(attempt) {
             return (false, false);
         }
         self.take_place(attempt.id, identity);
@@ -225,7 +229,7 @@ impl Table {
 
     /// Another attempt is told of a lease. False if it has ended meanwhile.
     pub(super) fn join(&mut self, attempt: &AttemptRef, token: FencingToken) -> bool {
-        if self.ended.contains(attempt) {
+        if self.has_ended(attempt) {
             return false;
         }
         match self.holds.get_mut(&key(attempt)) {
@@ -299,7 +303,12 @@ impl Table {
     pub(super) fn cancel(&mut self, attempt: &AttemptRef, now: Moment) -> Option<Vec<Leftover>> {
         self.expire(now);
         let is_known = self.is_known(attempt);
-        self.ended.attempt(attempt, End::Lost, now);
+        let ended = if is_known {
+            &mut self.ended
+        } else {
+            &mut self.elsewhere
+        };
+        ended.attempt(attempt, End::Lost, now);
         let key = key(attempt);
         if let Some(hold) = self.holds.get_mut(&key)
             && hold.attempts.remove(&attempt.id)
@@ -318,6 +327,11 @@ impl Table {
         let leftovers = self.leftovers.values().filter(of_attempt);
         let leftovers: Vec<_> = leftovers.cloned().collect();
         (is_known || !leftovers.is_empty()).then_some(leftovers)
+    }
+
+    /// Whether nothing more may be made for an attempt.
+    fn has_ended(&self, attempt: &AttemptRef) -> bool {
+        self.ended.contains(attempt) || self.elsewhere.contains(attempt)
     }
 
     /// Whether an attempt holds or waits in this process, or has ended in it.
