@@ -2,7 +2,7 @@
 
 use std::{cmp, pin::pin, sync::Arc, time::Duration};
 
-use futures_util::future::OptionFuture;
+use futures_util::{FutureExt, future::OptionFuture};
 use zookeeper_client::{EventType, OneshotWatcher};
 
 use super::{
@@ -28,7 +28,7 @@ pub(super) struct Watches {
     connection: Connection,
     own: Option<Arc<Watch>>,
     /// The node before the next one: when it is gone, the next one may be the first.
-    beyond: Option<(String, Watch)>,
+    beyond: Option<(String, Arc<Watch>)>,
 }
 
 /// How a wait ends.
@@ -97,7 +97,7 @@ impl Watches {
                 Err(Failure::NoNode) => return Ok(None),
                 // One of another library that we may not look at: it does without.
                 Err(Failure::Refused(_)) => {}
-                watch => self.beyond = Some((path, watch?.1)),
+                watch => self.beyond = Some((path, Arc::new(watch?.1))),
             }
         }
         match next {
@@ -113,10 +113,19 @@ impl Watches {
         }
     }
 
-    /// Whether the waiter's own node was there when the servers told of what was told last.
-    fn own_was_there(&mut self) -> bool {
+    /// The watch of the node beyond the next one.
+    fn beyond(&self) -> Option<Arc<Watch>> {
+        self.beyond.as_ref().map(|(_, watch)| Arc::clone(watch))
+    }
+
+    /// It is the waiter's turn, if its own node was there when the servers told so.
+    fn turn(&mut self) -> Woken {
         let own = self.own.as_ref();
-        own.is_some_and(|own| !own.has_told()) && self.connection.is_unbroken()
+        if own.is_some_and(|own| !own.has_told()) && self.connection.is_unbroken() {
+            Woken::First
+        } else {
+            Woken::Perhaps
+        }
     }
 
     /// Waits until the waiter's own node is gone.
@@ -126,21 +135,40 @@ impl Watches {
             None => std::future::pending().await,
         }
     }
+}
 
-    /// Waits until the node beyond the next one is gone. Whether the next one is the first then.
+/// Who is before a place in line that was behind a next one and others, by a look at the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    Nobody,
+    /// That next one, and nobody else.
+    Next,
+    /// Others as well, or the place is not in line.
+    Others,
+}
+
+impl Before {
+    /// Waits until the node beyond the next one is gone, and looks at the line then.
     ///
     /// This is looked up while the next one has its turn, so that it is known when that is over.
-    async fn next_becomes_first(&self, place: &Place<'_>, next: &str) -> Result<bool, Failure> {
-        match &self.beyond {
-            Some((_, beyond)) => beyond.told().await,
+    async fn when_told(
+        beyond: Option<Arc<Watch>>,
+        place: &Place<'_>,
+        next: &str,
+    ) -> Result<Self, Failure> {
+        match beyond {
+            Some(beyond) => beyond.told().await,
             None => std::future::pending().await,
         }
         let line = match place.session.children(&place.directory).await {
-            Err(Failure::NoNode) => return Ok(false),
+            Err(Failure::NoNode) => return Ok(Self::Others),
             nodes => Line::new(nodes?),
         };
-        let ahead = line.ahead_of(place.name()).flatten();
-        Ok(ahead.is_some_and(|ahead| ahead.next == next && ahead.beyond.is_none()))
+        Ok(match line.ahead_of(place.name()) {
+            Some(None) => Self::Nobody,
+            Some(Some(ahead)) if ahead.next == next && ahead.beyond.is_none() => Self::Next,
+            _ => Self::Others,
+        })
     }
 }
 
@@ -158,6 +186,9 @@ impl Acquiring<'_> {
     /// When the next one was the only one before us and is gone, we are the first: nobody can come
     /// in between. The servers tell of changes in their order, so whatever happened before that to
     /// our own node and to the floor has been told by then: no look is needed.
+    ///
+    /// Where the next one is gone before it is known whether it was the only one, the look at the
+    /// line that is under way tells: nobody before us, or only that one, and we are the first.
     pub(super) async fn wait_for(
         &self,
         place: &Place<'_>,
@@ -181,28 +212,34 @@ impl Acquiring<'_> {
         };
         let mut silent_until = if is_first { silent(now) } else { Moment::NEVER };
         let look = cmp::min(until, now + LOOK_AGAIN);
+        let mut is_gone = false;
         let mut changed = pin!(next.changed.changed());
+        let beyond = watches.beyond();
+        let mut before = pin!(Before::when_told(beyond.clone(), place, ahead.next).fuse());
         loop {
             tokio::select! {
                 biased;
-                event = &mut changed => {
-                    let is_gone = event.event_type == EventType::NodeDeleted;
-                    return Ok(if is_gone && is_first && watches.own_was_there() {
-                        Woken::First
-                    } else {
-                        Woken::Perhaps
-                    });
-                }
-                () = watches.own_is_gone() => return Ok(Woken::Perhaps),
-                becomes_first = watches.next_becomes_first(place, ahead.next) => {
-                    if !becomes_first? {
+                event = &mut changed, if !is_gone => {
+                    is_gone = event.event_type == EventType::NodeDeleted;
+                    // If it has not, nobody waits for it any more.
+                    let is_looking = || beyond.as_ref().is_some_and(|beyond| beyond.has_told());
+                    if !is_gone || !(is_first || is_looking()) {
                         return Ok(Woken::Perhaps);
                     }
+                }
+                () = watches.own_is_gone() => return Ok(Woken::Perhaps),
+                seen = &mut before => {
+                    match seen? {
+                        Before::Nobody => is_gone = true,
+                        Before::Next => silent_until = silent(clock.now()),
+                        Before::Others => return Ok(Woken::Perhaps),
+                    }
                     is_first = true;
-                    watches.beyond = None;
-                    silent_until = silent(clock.now());
                 }
                 () = clock.sleep_until(cmp::min(silent_until, look)) => break,
+            }
+            if is_gone && is_first {
+                return Ok(watches.turn());
             }
         }
         if clock.now() >= silent_until {

@@ -44,8 +44,10 @@ enum Phase {
 enum Ahead {
     /// It takes a look to know.
     Unknown,
-    /// Watched, the last of them and its own.
+    /// Watched, the last two of them and its own.
     Watched(Vec<u8>),
+    /// The last but one of them is gone. The line is being looked at, while this one was the last.
+    Asked { next: u8, is_gone: bool },
 }
 
 impl Client {
@@ -182,15 +184,68 @@ impl State {
                 }
             }
             (Told::Gone(gone), Phase::InLine(node, floor, Ahead::Watched(before))) => {
-                let is_unbroken = !client.is_broken || model.lacks(Flaw::ConnectionIsForgotten);
-                if before == [gone] && is_unbroken {
-                    self.by_notice = true;
+                self.gone(number, gone, (node, floor), &before, model);
+            }
+            (Told::Gone(gone), Phase::InLine(node, floor, Ahead::Asked { next, .. })) => {
+                if gone == next && model.lacks(Flaw::AnswerIsNotAwaited) {
                     self.grant(number, node, floor);
+                } else if gone == next {
+                    let is_gone = true;
+                    let ahead = Ahead::Asked { next, is_gone };
+                    client.phase = Phase::InLine(node, floor, ahead);
                 } else {
                     client.phase = Phase::InLine(node, floor, Ahead::Unknown);
                 }
             }
+            (
+                Told::Line(Some(before)),
+                Phase::InLine(node, floor, Ahead::Asked { next, is_gone }),
+            ) => {
+                let is_last = before == [next] || model.lacks(Flaw::AnswerIsNotRead);
+                if before.is_empty() || (is_last && is_gone) {
+                    self.turn(number, node, floor, model);
+                } else {
+                    let watched = Ahead::Watched(vec![next]);
+                    let ahead = if is_last { watched } else { Ahead::Unknown };
+                    client.phase = Phase::InLine(node, floor, ahead);
+                }
+            }
             (Told::Gone(_) | Told::Line(_), _) => {}
+        }
+    }
+
+    /// One of the nodes that a waiter watches is gone.
+    fn gone(
+        &mut self,
+        number: usize,
+        gone: u8,
+        (node, floor): (Node, u8),
+        before: &[u8],
+        model: &Notices,
+    ) {
+        let is_enough = |last: &u8| *last == gone && model.lacks(Flaw::NextIsEnough);
+        match before {
+            [next] if *next == gone => self.turn(number, node, floor, model),
+            [.., last] if is_enough(last) => self.turn(number, node, floor, model),
+            [.., beyond, next] if *beyond == gone => {
+                let (next, is_gone) = (*next, false);
+                let ahead = Ahead::Asked { next, is_gone };
+                self.clients[number].phase = Phase::InLine(node, floor, ahead);
+                let told = self.server.list(node.created);
+                self.tell(&[(number, told)]);
+            }
+            _ => self.clients[number].phase = Phase::InLine(node, floor, Ahead::Unknown),
+        }
+    }
+
+    /// By what it was told it is the first, if that was told in its order.
+    fn turn(&mut self, number: usize, node: Node, floor: u8, model: &Notices) {
+        let client = &mut self.clients[number];
+        if client.is_broken && !model.lacks(Flaw::ConnectionIsForgotten) {
+            client.phase = Phase::InLine(node, floor, Ahead::Unknown);
+        } else {
+            self.by_notice = true;
+            self.grant(number, node, floor);
         }
     }
 

@@ -15,9 +15,6 @@ use stateright::{Model, Property};
 
 use self::{client::Client, server::Server};
 
-/// How many clients there are.
-const CLIENTS: usize = 2;
-
 /// One rule left out. Each of them must be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -34,11 +31,21 @@ pub enum Flaw {
     NumberOutlivesDirectory,
     /// Who was the last to release takes itself for the first, whatever its number is.
     NumberIsNotCompared,
+    /// A waiter is first when the next one before it is gone, whoever else was there.
+    NextIsEnough,
+    /// A waiter that looks at the line, and whose next one goes meanwhile, does not wait for the
+    /// answer.
+    AnswerIsNotAwaited,
+    /// It does not matter what the answer shows, if it is behind somebody.
+    AnswerIsNotRead,
 }
 
 /// The model: how much of each trouble there is, and which rule is left out.
 #[derive(Clone, Debug)]
 pub struct Notices {
+    clients: usize,
+    /// All of them have read the floor.
+    have_read: bool,
     /// How many nodes are created.
     nodes: u8,
     /// How many leases run out, and nodes of waiters are deleted.
@@ -56,7 +63,7 @@ pub struct Notices {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     server: Server,
-    clients: [Client; CLIENTS],
+    clients: Vec<Client>,
     left: Left,
     /// What was issued: the node's number of creation, twice, and one more for a revocation.
     issued: Vec<(u8, u8)>,
@@ -105,6 +112,8 @@ impl Notices {
     #[must_use]
     pub const fn as_built() -> Self {
         Self {
+            clients: 2,
+            have_read: false,
             nodes: 3,
             deleted: 1,
             forced: 1,
@@ -114,12 +123,39 @@ impl Notices {
         }
     }
 
+    /// Three in line, whose leases are ended by force, and who lose their connections.
+    #[must_use]
+    pub const fn of_three() -> Self {
+        Self {
+            clients: 3,
+            have_read: true,
+            made_again: 0,
+            ..Self::as_built()
+        }
+    }
+
+    /// Four in line, and any two of them may go out of turn: to find what breaks. Its states are
+    /// too many to see all of them.
+    #[must_use]
+    pub const fn of_four() -> Self {
+        Self {
+            clients: 4,
+            have_read: true,
+            nodes: 4,
+            deleted: 2,
+            forced: 0,
+            made_again: 0,
+            lost: 0,
+            flaw: None,
+        }
+    }
+
     /// With one rule left out.
     #[must_use]
-    pub const fn with(flaw: Flaw) -> Self {
+    pub const fn with(self, flaw: Flaw) -> Self {
         Self {
             flaw: Some(flaw),
-            ..Self::as_built()
+            ..self
         }
     }
 
@@ -133,9 +169,9 @@ impl Model for Notices {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        vec![State {
+        let mut state = State {
             server: Server::default(),
-            clients: std::array::from_fn(|_| Client::default()),
+            clients: vec![Client::default(); self.clients],
             left: Left {
                 nodes: self.nodes,
                 deleted: self.deleted,
@@ -147,12 +183,18 @@ impl Model for Notices {
             passed_others: false,
             by_number: false,
             by_notice: false,
-        }]
+        };
+        if self.have_read {
+            for number in 0..self.clients {
+                state.read(number, self);
+                state.hear(number, self);
+            }
+        }
+        vec![state]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        for number in 0..CLIENTS {
-            let client = &state.clients[number];
+        for (number, client) in state.clients.iter().enumerate() {
             if client.may_read() {
                 actions.push(Action::Read(number));
             }

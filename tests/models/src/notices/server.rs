@@ -82,20 +82,25 @@ impl Server {
         Told::Created(node, before)
     }
 
-    /// Who is before a node. Its owner is told from now on when the last of them is gone, or its
-    /// own.
+    /// Who is before a node.
+    pub(super) fn list(&self, own: u8) -> Told {
+        let place = self.line.iter().position(|node| node.created == own);
+        let before = |place: usize| self.line[..place].iter().map(|node| node.created).collect();
+        Told::Line(place.map(before))
+    }
+
+    /// Who is before a node. Its owner is told from now on when one of the last two of them is
+    /// gone, or its own.
     pub(super) fn look(&mut self, client: usize, own: u8, is_own_watched: bool) -> Told {
-        let Some(place) = self.line.iter().position(|node| node.created == own) else {
-            return Told::Line(None);
-        };
-        let before: Vec<_> = self.line[..place].iter().map(|node| node.created).collect();
-        if let Some(next) = before.last() {
-            self.of_nodes.insert((client, *next));
+        let told = self.list(own);
+        if let Told::Line(Some(before)) = &told {
+            let watched = before.iter().rev().take(2);
+            self.of_nodes.extend(watched.map(|node| (client, *node)));
+            if is_own_watched {
+                self.of_nodes.insert((client, own));
+            }
         }
-        if is_own_watched {
-            self.of_nodes.insert((client, own));
-        }
-        Told::Line(Some(before))
+        told
     }
 
     /// Deletes a node, if it is there.
