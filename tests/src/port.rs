@@ -1,6 +1,11 @@
 //! Ports that servers can listen on.
 
-use std::{io, net::TcpListener};
+use std::{
+    collections::HashSet,
+    io,
+    net::TcpListener,
+    sync::{LazyLock, Mutex, PoisonError},
+};
 
 /// Below the range from which Linux and macOS take the ports of outgoing connections (32768 and
 /// 49152). Otherwise a client that keeps calling a killed server may be given that very port for
@@ -9,7 +14,11 @@ const RANGE: std::ops::Range<u16> = 15_000..32_000;
 
 const ATTEMPTS: u32 = 100;
 
-/// A loopback port that nobody listens on. Somebody may still take it before the server does.
+/// What this process was given already: a server that needs several is refused the same one twice.
+static GIVEN: LazyLock<Mutex<HashSet<u16>>> = LazyLock::new(Mutex::default);
+
+/// A loopback port that nobody listens on, and never the same twice. Somebody else may still take
+/// it before the server does.
 ///
 /// # Errors
 /// If all that were tried are taken.
@@ -17,8 +26,15 @@ pub fn free() -> io::Result<u16> {
     let mut last = None;
     for _ in 0..ATTEMPTS {
         let port = rand::random_range(RANGE);
+        let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if given.contains(&port) {
+            continue;
+        }
         match TcpListener::bind(("127.0.0.1", port)) {
-            Ok(_) => return Ok(port),
+            Ok(_) => {
+                given.insert(port);
+                return Ok(port);
+            }
             Err(error) => last = Some(error),
         }
     }
