@@ -13,7 +13,7 @@ use crate::{
     Capabilities, Error, ErrorKind, FencingToken, Grant, Operation, ResourceName, Sequencer,
 };
 
-/// A boxed future, so that a backend can be chosen by URL at run time.
+/// A boxed future. Boxing allows a backend to be chosen by URL at run time.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A lock service: grants leases with fencing tokens.
@@ -33,17 +33,17 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///    is [`ErrorKind::Released`], for as long as late requests may still arrive (the backend says
 ///    how long).
 /// 5. **Expiry** (`expiry`, `waits_until_expiry`, `waits_by_the_present_lease`). A lease that is
-///    not renewed ends within its ttl, and the next acquire is granted without anybody's help.
-///    Waiters are woken by the backend.
-/// 6. **Renew never creates** (`renew_never_creates`). It extends a living lease of that holder and
-///    token, to a full ttl from now; otherwise [`Renewed::NotHolder`] and nothing changes. It never
-///    brings the end of a lease nearer: other holds may rely on it, with a longer ttl.
-/// 7. **Release is compared** (`release_only_own`). It ends the lease of that holder and token and
-///    no other. Sent again, it says [`Released::Released`] again.
+///    not renewed ends within its ttl, and the next acquire is granted without anybody's help. The
+///    backend wakes the waiters.
+/// 6. **Renew never creates** (`renew_never_creates`). A renewal extends a living lease of that
+///    holder and token to a full ttl from now; otherwise it is [`Renewed::NotHolder`] and nothing
+///    changes. It never brings the end of a lease nearer: another hold with a longer ttl may rely
+///    on it.
+/// 7. **Release is compared** (`release_only_own`). A release ends the lease of that holder and
+///    token and no other. Sent again, it says [`Released::Released`] again.
 /// 8. **Waiting** (`waits_until_release`, `wait_deadline`). Waiting happens inside `acquire`. A
-///    release wakes a waiter without its polling; at the deadline the answer is
-///    [`Attempt::Held`], and then this attempt holds nothing and waits for nothing. A grant says
-///    whether it was waited for.
+///    release wakes a waiter without polling. At the deadline the answer is [`Attempt::Held`]; the
+///    attempt then holds nothing and waits for nothing. A grant says whether it was waited for.
 /// 9. **Cancel** (`cancel_leaves_nothing`, `cancel_is_per_attempt`). An `acquire` future may be
 ///    dropped at any await. After `cancel` has returned `Ok`, that attempt holds nothing, waits for
 ///    nothing, and never will, even if its request is still under way. Another attempt of the same
@@ -57,54 +57,54 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///     moment before the request was sent, never later than what the service granted.
 ///
 /// ## Extensions
-/// The clauses from here on are kept by a backend that claims them in
-/// [`Capabilities::extensions`]. Options of a request that are not claimed are never sent to it,
-/// and methods that are not claimed answer [`ErrorKind::Unsupported`]
-/// (`what_is_not_claimed_is_unsupported`).
+/// A backend keeps the following clauses if it claims them in [`Capabilities::extensions`]. It is
+/// never sent options of a request that it does not claim, and methods that it does not claim
+/// answer [`ErrorKind::Unsupported`] (`what_is_not_claimed_is_unsupported`).
 ///
 /// 13. **Metadata** (`metadata_is_shown`). An inspection shows the note of the present holder.
 /// 14. **Lock delay** (`lock_delay_follows_expiry`, `lock_delay_ends_with_release`). After a lease
-///     ran out, nobody is granted the resource for as long as its request said. The lease has
-///     ended all the same: its holder is no holder any more. A release or a cancel leaves no delay.
-/// 15. **Queue limit** (`queue_limit`). An acquire that would have to wait where as many
-///     acquisitions wait already as it allows is [`ErrorKind::QueueFull`], and waits for nothing.
-///     One that does not wait is told [`Attempt::Held`].
-/// 16. **Reserve** (`reserved_tokens_are_nobody_elses`). A grant takes as many tokens in a row as
-///     asked for, or as there are; they are greater and less than others' as its first one is. A
-///     replay tells the same number.
+///     ran out, nobody is granted the resource for as long as its request said. The lease has ended
+///     nevertheless, and its holder no longer holds it. A release or a cancel leaves no delay.
+/// 15. **Queue limit** (`queue_limit`). An acquire that would have to wait fails with
+///     [`ErrorKind::QueueFull`], and waits for nothing, if as many acquisitions are already waiting
+///     as it allows. An acquire that does not wait gets [`Attempt::Held`].
+/// 16. **Reserve** (`reserved_tokens_are_nobody_elses`). A grant takes as many consecutive tokens
+///     as were asked for, or as many as are left. All of them compare with the tokens of other
+///     grants as the first one does. A replay tells the same number.
 /// 17. **Holds** (`holds_are_given_back_one_by_one`, `a_hold_is_compared`,
 ///     `a_renewal_shortens_no_hold`, `holds_are_lost_together`). Each attempt that was told of a
-///     lease holds it; such attempts are not [`Upkeep::Watchdog`]. The lease ends with the last
-///     that is given back, and the acquisition does not: its holder may acquire anew and gets a
-///     greater token. A late request of an attempt that was given back gains nothing.
-/// 18. **Force** (`force_release_revokes`, `force_release_hands_on`). It ends the lease with that
-///     token, for its holder as if it had run out but without lock delay, and draws a token that
-///     lies between that lease's and whatever is granted next.
-/// 19. **List** (`list_shows_what_is_held`). It has everything that is held or waited for the whole
-///     time, and nothing that is neither, with what an inspection would show.
-/// 20. **Together** (`together_is_all_or_none`, `together_is_replayed`,
-///     `together_compares_places`, `together_names_each_once`,
-///     `together_is_cancelled_one_by_one`). Either each resource is granted, with a token of its
-///     own, or nothing has changed. None may be named twice. While anybody else holds one of
-///     them it is [`Attempt::Held`]; queued waiters are bypassed. Sent again it is the same grant.
-///     Each lease is renewed, released and cancelled by itself. Names with a common `{tag}` are
-///     always of one place.
+///     lease has a hold on it; such attempts are not [`Upkeep::Watchdog`]. The lease ends when its
+///     last hold is given back. The acquisition does not: its holder may acquire again and gets a
+///     greater token. A late request of an attempt that gave its hold back gains nothing.
+/// 18. **Force** (`force_release_revokes`, `force_release_hands_on`). A forced release ends the
+///     lease with that token. To its holder this looks as if the lease had run out, but there is no
+///     lock delay. It draws a token that lies between that lease's token and any that is granted
+///     next.
+/// 19. **List** (`list_shows_what_is_held`). A list has every resource that is held or waited for
+///     the whole time, none that is neither, and for each of them what an inspection would show.
+/// 20. **Together** (`together_is_all_or_none`, `together_is_replayed`, `together_compares_places`,
+///     `together_names_each_once`, `together_is_cancelled_one_by_one`). Either every resource is
+///     granted, each with a token of its own, or nothing has changed. No resource may be named
+///     twice. While anybody else holds one of them the answer is [`Attempt::Held`]; queued waiters
+///     are bypassed. Sent again, it returns the same grant. Each lease is renewed, released and
+///     cancelled by itself. Names with a common `{tag}` are always kept in one place.
 /// 21. **Retire** (`a_retired_service_grants_nothing`, `waiters_of_a_retired_service_are_told`,
 ///     `a_reinstated_service_is_above_its_floor`). Once [`retire`](LockBackend::retire) has
-///     returned, no token is drawn: what would draw one is [`ErrorKind::Retired`], and waiters are
-///     told so when it would be their turn. Living leases go on: they are replayed, renewed,
-///     released and looked at. The last token that it names is no less than any that was issued.
-///     Once [`reinstate`](LockBackend::reinstate) has returned, every token is at least its floor,
-///     and greater than all before. Both may be sent again.
+///     returned, no token is drawn: a request that would draw one fails with
+///     [`ErrorKind::Retired`], and waiters are told so when it would be their turn. Living leases
+///     go on: they are replayed, renewed, released and looked at. The last token that `retire`
+///     reports is no less than any that was issued. Once [`reinstate`](LockBackend::reinstate) has
+///     returned, every token is at least its floor, and greater than all before. Both may be sent
+///     again.
 ///
 /// # Cancel safety
-/// `acquire` as clause 9 says. The other methods may be dropped at any await; they may or may not
+/// For `acquire` see clause 9. The other methods may be dropped at any await; they may or may not
 /// have taken effect, and can be sent again.
 pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
-    /// The kind of lock service, such as `"redis"`: the default issuer, and what errors name.
+    /// The kind of lock service, such as `"redis"`: the default issuer, and the name in errors.
     fn kind(&self) -> &'static str;
 
-    /// What it promises beyond the contract.
+    /// What the backend promises beyond the contract.
     fn capabilities(&self) -> Capabilities;
 
     /// Acquires a lease, waiting as long as the request says.
@@ -131,11 +131,11 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         resource: &'a ResourceName,
     ) -> BoxFuture<'a, Result<Inspection, Error>>;
 
-    /// Gives back what one attempt holds. The lease ends when no other attempt of the same holder
-    /// was told of it: an acquisition may be held several times over.
+    /// Gives back the hold of one attempt. The lease ends when no other attempt of the same holder
+    /// has a hold on it: an acquisition may be held several times over.
     ///
-    /// Sent again, it says the same again. Unlike [`release`](LockBackend::release) it does not
-    /// end the acquisition: the holder may acquire anew, and gets another token.
+    /// Sent again, it gives the same answer. Unlike [`release`](LockBackend::release) it does not
+    /// end the acquisition: the holder may acquire again, and gets another token.
     fn release_hold<'a>(
         &'a self,
         lease: &'a Sequencer,
@@ -147,7 +147,7 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
 
     /// Ends the lease with this token, whoever holds it, and hands the resource on.
     ///
-    /// Sent again, it says [`Forced::NotHeld`]: whoever loses the answer does not learn the
+    /// Sent again, it says [`Forced::NotHeld`]: a caller that loses the answer does not learn the
     /// revocation token.
     fn force_release<'a>(
         &'a self,
@@ -158,7 +158,8 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         unsupported(self.kind(), Operation::ForceRelease, Some(resource))
     }
 
-    /// Everything that is held or waited for, in no order. What changes meanwhile may be missing.
+    /// Everything that is held or waited for, in no order. Resources that change meanwhile may be
+    /// missing.
     fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
         unsupported(self.kind(), Operation::List, None)
     }

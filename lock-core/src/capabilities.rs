@@ -10,7 +10,7 @@ pub struct Capabilities {
     pub fairness: Fairness,
     /// How a waiter learns that it is its turn.
     pub waking: Waking,
-    /// Which clauses of the contract that a backend may leave out it keeps.
+    /// The optional clauses of the contract that the backend keeps.
     pub extensions: &'static [Extension],
 }
 
@@ -40,14 +40,15 @@ impl Capabilities {
     }
 }
 
-/// What a backend may do beyond acquiring, renewing and releasing. What it does not claim is never
-/// asked of it: the manager answers [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+/// What a backend may do beyond acquiring, renewing and releasing. A backend is never asked for
+/// anything that it does not claim: the manager answers
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Extension {
     /// A holder may leave a note that others can read.
     Metadata,
-    /// A lease that ran out may keep others out for a while longer.
+    /// A lease that ran out may keep others out for some time longer.
     LockDelay,
     /// The length of a line may be bounded.
     QueueLimit,
@@ -57,11 +58,11 @@ pub enum Extension {
     Holds,
     /// A lease may be ended by somebody who is not its holder.
     ForceRelease,
-    /// What is held or waited for may be listed.
+    /// Held and awaited resources may be listed.
     List,
     /// Several resources may be acquired in one step.
     Together,
-    /// The whole service may be taken out of service, and be put back above a floor.
+    /// The whole service may be retired, and put back into service above a floor.
     Retire,
 }
 
@@ -84,7 +85,7 @@ impl Extension {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fencing {
-    /// Tokens rise for ever: the service agrees on them before it answers.
+    /// Tokens rise for ever: the nodes of the service agree on a token before it is returned.
     Durable,
     /// Tokens rise as long as the service keeps its state. After a loss they may regress or repeat;
     /// the store refuses those, and the floor lifts the service above the store's mark again.
@@ -99,7 +100,7 @@ pub enum Fairness {
     Fifo,
     /// As `Fifo`, but waiters of one process may be served `passes` times in a row.
     BoundedBypass {
-        /// How many grants in a row may stay in one process.
+        /// The number of consecutive grants that may stay in one process.
         passes: u32,
     },
     /// Any order; a waiter may be overtaken without bound.
@@ -110,7 +111,7 @@ pub enum Fairness {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Waking {
-    /// The service tells it; polling only recovers what got lost.
+    /// The service tells it; polling only makes up for lost notices.
     Pushed,
     /// It has to ask again.
     Polled,

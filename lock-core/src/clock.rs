@@ -2,14 +2,14 @@ use std::{fmt, ops::Add, time::Duration};
 
 use crate::BoxFuture;
 
-/// Where all time comes from: a parameter, so that a test can stop it and clocks can disagree.
+/// The source of all time: a parameter, so that a test can stop it and clocks can disagree.
 ///
 /// Every deadline of this crate is a [`Moment`] of such a clock.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The present moment. It never goes back.
     fn now(&self) -> Moment;
 
-    /// The wall clock as time since 1970; it may jump. Only where a missing token counter starts.
+    /// The wall clock as time since 1970; it may jump. Used only to start a missing token counter.
     fn unix_time(&self) -> Duration;
 
     /// Completes once `now() >= moment`.
@@ -106,7 +106,7 @@ fn since_origin() -> Duration {
     )
 }
 
-/// The origin is the first look, one for all clocks of the process.
+/// The origin is the first reading, shared by all clocks of the process.
 #[cfg(windows)]
 fn since_origin() -> Duration {
     use std::{sync::LazyLock, time::Instant};

@@ -2,7 +2,7 @@ use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 use crate::{InvalidMetadata, InvalidName, InvalidTtl, ResourceName};
 
-/// Why an operation on the lock service failed, and whether it may have happened all the same.
+/// Why an operation on the lock service failed, and whether it may have taken effect nevertheless.
 ///
 /// Act on [`kind`](Error::kind) and [`outcome`](Error::outcome). The error of the client library
 /// underneath is the [`source`](StdError::source); its type is not part of this crate's API.
@@ -27,7 +27,7 @@ struct Inner {
 pub enum ErrorKind {
     /// An argument is invalid: fix the call.
     InvalidInput,
-    /// This build or this backend does not have what was asked for. The text names the feature.
+    /// This build or this backend does not have the feature. The text names it.
     Unsupported,
     /// The lock service could not be reached or did not answer in time: try again.
     Unavailable,
@@ -35,23 +35,23 @@ pub enum ErrorKind {
     Refused,
     /// Somebody else held the resource until the wait was over.
     WaitTimeout,
-    /// As many as allowed were waiting already.
+    /// The greatest allowed number of acquisitions were waiting already.
     QueueFull,
     /// The acquisition was released or cancelled, or its lease ran out: acquire afresh.
     Released,
     /// The lease is not held any more.
     Lost,
-    /// A floor so far ahead that it must be a mistake; it would use up the tokens of others.
+    /// A floor so far ahead that it must be a mistake; it would use up other resources' tokens.
     FloorImplausible,
-    /// The token counter holds something that is no counter: an operator has to look.
+    /// The stored token counter is not a valid counter: an operator has to look.
     CounterBroken,
     /// The counter has reached [`FencingToken::MAX`](crate::FencingToken::MAX).
     TokensExhausted,
     /// Another client configured the same lock service differently.
     ConfigMismatch,
-    /// Fewer replicas than were asked for got the grant in time, and it was given back: try again.
+    /// Fewer replicas than asked for received the grant in time, so it was given back: try again.
     TooFewReplicas,
-    /// The lock service was taken out of service: another one has taken its place.
+    /// The lock service has been retired: another one has taken its place.
     Retired,
     /// The manager has been shut down.
     ShutDown,
@@ -75,11 +75,11 @@ pub enum Operation {
     Inspect,
     /// Listing what is held.
     List,
-    /// Ending a lease of somebody else.
+    /// Ending somebody else's lease.
     ForceRelease,
     /// Looking at the service as a whole.
     Standing,
-    /// Taking the service out of service.
+    /// Retiring the service.
     Retire,
     /// Putting the service into service above a floor.
     Reinstate,
@@ -118,14 +118,16 @@ impl Error {
         self
     }
 
-    /// Says that it did not happen, although an error of its kind could mean that it did.
+    /// Says that the operation did not happen, although an error of this kind could mean that it
+    /// did.
     #[cfg(feature = "redis")]
     pub(crate) fn not_applied(mut self) -> Self {
         self.0.outcome = Outcome::NotApplied;
         self
     }
 
-    /// Says which operation of several failed that waited for the same.
+    /// Replaces the operation, in an error that several operations share because they waited for
+    /// the same thing.
     #[cfg(feature = "redis")]
     pub(crate) fn during(mut self, operation: Operation) -> Self {
         self.0.operation = operation;
@@ -139,21 +141,21 @@ impl Error {
         self
     }
 
-    /// Says in words what happened or what to do. Never a holder.
+    /// Says in words what happened or what to do. Must never contain a holder.
     #[must_use]
     pub fn because(mut self, detail: impl Into<String>) -> Self {
         self.0.detail = Some(detail.into());
         self
     }
 
-    /// Says after what time to try again, see [`try_again_after`](Self::try_again_after).
+    /// Says how long to wait before trying again, see [`try_again_after`](Self::try_again_after).
     #[must_use]
     pub fn with_retry_after(mut self, time: Duration) -> Self {
         self.0.retry_after = Some(time);
         self
     }
 
-    /// Keeps the error underneath.
+    /// Keeps the underlying error.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(Arc::from(source.into()));
@@ -178,7 +180,7 @@ impl Error {
         self.0.backend
     }
 
-    /// Whether it may have happened all the same.
+    /// Whether the operation may have taken effect nevertheless.
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
         self.0.outcome
@@ -191,7 +193,7 @@ impl Error {
     }
 
     /// Whether nothing happened and the same call may succeed a moment later: the lock service did
-    /// not answer, the wait was over, the line was full, or replicas were behind.
+    /// not answer, the wait was over, the queue was full, or replicas were behind.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self.0.outcome, Outcome::NotApplied)

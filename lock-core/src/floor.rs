@@ -6,14 +6,14 @@ use crate::FencingToken;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InitialToken {
-    /// At the lock service's wall clock in units of 10 µs: 15 digits until the year 2286.
+    /// The lock service's wall clock in units of 10 µs: 15 digits until the year 2286.
     ///
-    /// So a service that lost its counter goes on above everything it issued before, as long as it
-    /// issued fewer than 100 000 tokens a second and its clock did not go back.
+    /// A service that lost its counter then continues above everything it issued before, as long as
+    /// it issued fewer than 100 000 tokens a second and its clock did not go back.
     #[default]
     Clock,
-    /// At this token: small numbers for tests and demonstrations. Nothing survives a lost counter
-    /// except what the store's mark and the floor put right.
+    /// This token: small numbers for tests and demonstrations. After a lost counter, only the
+    /// store's mark and the floor put the order of tokens right again.
     At(FencingToken),
 }
 
@@ -31,9 +31,9 @@ impl InitialToken {
         of_seconds.saturating_add(u64::from(unix_time.subsec_micros() / 10))
     }
 
-    /// The greatest floor that is not a mistake, given the last token that was issued.
+    /// The greatest plausible floor, given the last token that was issued.
     ///
-    /// One poisoned mark must not drag a counter that many resources share to the cap.
+    /// One poisoned mark must not drag a counter that many resources share up to the cap.
     #[must_use]
     pub fn greatest_floor(self, last_token: u64, unix_time: Duration) -> u64 {
         let limit = match self {

@@ -3,12 +3,12 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Deserializer};
 use sha2::{Digest, Sha256};
 
-/// Who holds a lease: a fresh, random 128-bit nonce *per acquisition*, never per process or host.
+/// The identity of a lease's holder: a random 128-bit nonce *per acquisition*, never per process.
 ///
 /// It exists before the first byte is sent, so that an acquisition whose reply was lost can find
-/// itself again. It is a **secret**: whoever knows it can act as this holder. `Debug` shows only
-/// its [fingerprint](Holder::fingerprint), there is no `Display`, and it is not serialised by
-/// itself; [`Holder::expose`] is the one way out.
+/// itself again. It is a **secret**: anybody who knows it can act as this holder. `Debug` shows
+/// only its [fingerprint](Holder::fingerprint), there is no `Display`, and it is not serialised by
+/// itself; [`Holder::expose`] is the only way to read it as text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Holder(u128);
 
@@ -28,20 +28,21 @@ impl Holder {
         format!("{:032x}", self.0)
     }
 
-    /// The secret as bytes: for what signs it or sends it in a form of its own.
+    /// The secret as bytes, for signing it or for sending it in another form.
     #[must_use]
     pub const fn expose_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }
 
-    /// Eight bytes of the secret's SHA-256 as 16 hex digits: tells holders apart, betrays none.
+    /// Eight bytes of the secret's SHA-256 as 16 hex digits: distinguishes holders, reveals no
+    /// secret.
     #[must_use]
     pub fn fingerprint(self) -> String {
         self.hash(Self::FINGERPRINT_LEN / 2)
     }
 
-    /// 16 bytes of the secret's SHA-256 as 32 hex digits: what a store keeps and compares, so that
-    /// the secret is in none of its tables, statement logs and backups.
+    /// 16 bytes of the secret's SHA-256 as 32 hex digits. A store keeps and compares this digest,
+    /// so that the secret is in none of its tables, statement logs and backups.
     ///
     /// It begins with the [fingerprint](Holder::fingerprint).
     #[must_use]
@@ -50,7 +51,7 @@ impl Holder {
     }
 
     /// The first bytes of the secret's SHA-256, 16 at most, in hex. Every request needs it, so it
-    /// is formatted in one go.
+    /// is formatted in one pass.
     fn hash(self, bytes: usize) -> String {
         let digest = Sha256::digest(self.0.to_be_bytes());
         let first = u128::from_be_bytes(std::array::from_fn(|index| digest[index]));
@@ -89,8 +90,8 @@ impl FromStr for Holder {
     }
 }
 
-/// What a byte is worth as a hex digit. A table, because every request reads a holder, and to
-/// guess whether a random digit is a letter goes wrong half the time.
+/// The value of each byte as a hex digit. A table, because every request reads a holder, and a
+/// branch on whether a random digit is a letter is mispredicted half the time.
 const HEX: [u8; 256] = {
     let mut table = [NO_DIGIT; 256];
     let digits = b"0123456789abcdef";
@@ -102,7 +103,7 @@ const HEX: [u8; 256] = {
     table
 };
 
-/// All bits: what is combined with it by "or" stays it.
+/// All bits set: or-ing anything into it leaves it unchanged.
 const NO_DIGIT: u8 = u8::MAX;
 
 impl<'de> Deserialize<'de> for Holder {
@@ -112,7 +113,7 @@ impl<'de> Deserialize<'de> for Holder {
     }
 }
 
-/// A text that is no holder. It does not repeat the text, which may be a mistyped secret.
+/// A text that is not a holder. The error does not repeat the text, which may be a mistyped secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a holder is 32 lower-case hex digits")]
 pub struct InvalidHolder {

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::{FencingToken, Moment};
 
-/// A right that ends by itself: until when, and when it should be renewed first.
+/// A right that ends by itself: its deadline, and when it should next be renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     deadline: Moment,
@@ -13,7 +13,7 @@ impl Lease {
     /// A lease that ends `left` after `asked`, the moment *before* the request was sent.
     ///
     /// Counting from the request errs on the safe side: the lock service started its own count
-    /// later. Renewal is due after a third of what is left.
+    /// later. Renewal is due after a third of the time left.
     #[must_use]
     pub fn counted_from(asked: Moment, left: Duration) -> Self {
         Self {
@@ -22,8 +22,8 @@ impl Lease {
         }
     }
 
-    /// The same lease, with its first renewal due already when `part` of what is left has passed:
-    /// whoever granted it waits for that as a sign of life.
+    /// The same lease, but its first renewal is due already after `part` of the time left: the
+    /// service that granted it waits for that renewal as a sign of life.
     #[cfg(feature = "redis")]
     #[must_use]
     pub(crate) fn to_be_confirmed(self, now: Moment, part: u32) -> Self {
@@ -46,17 +46,17 @@ impl Lease {
     }
 }
 
-/// What a backend grants: a token of its own and a lease.
+/// The result of a successful acquire: a token of its own and a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Grant {
     /// The fencing token of this acquisition.
     pub token: FencingToken,
-    /// How long it may be relied on.
+    /// How long the grant may be relied on.
     pub lease: Lease,
-    /// How many tokens from this one on are the holder's, at least 1.
+    /// How many consecutive tokens, from this one on, belong to the holder; at least 1.
     pub reserved: u32,
-    /// Whether it was handed over to a waiter, and not found free at the first look.
+    /// Whether it was handed to a waiter, rather than found free at the first look.
     pub waited: bool,
 }
 
@@ -79,7 +79,7 @@ impl Grant {
         self
     }
 
-    /// Says how many tokens from this one on are the holder's.
+    /// Says how many consecutive tokens, from this one on, belong to the holder.
     #[must_use]
     pub const fn reserving(mut self, tokens: u32) -> Self {
         self.reserved = tokens;

@@ -1,10 +1,10 @@
 use std::{fmt, sync::Arc};
 
-/// A note that a holder leaves with its lease, such as a host name: for people who look, never for
-/// programs that decide.
+/// A note that a holder leaves with its lease, such as a host name. It is for people to read;
+/// programs must not decide by it.
 ///
 /// At most [`Metadata::MAX_LEN`] bytes of UTF-8 without control characters. Everybody who may
-/// inspect the resource can read it, so it is no place for secrets.
+/// inspect the resource can read it, so do not put secrets into it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Metadata(Arc<str>);
 
@@ -56,12 +56,12 @@ impl fmt::Display for Metadata {
     }
 }
 
-/// A text that is no metadata.
+/// A text that cannot be a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("metadata cannot be kept: {0}")]
 pub struct InvalidMetadata(&'static str);
 
-/// Never: so that a checked note can be passed where a text can.
+/// Never happens: allows an already checked note to be passed where a text is accepted.
 impl From<std::convert::Infallible> for InvalidMetadata {
     fn from(never: std::convert::Infallible) -> Self {
         match never {}

@@ -1,4 +1,4 @@
-//! The names under which this crate and `fenced-store` export what they count, all in one place.
+//! The names of all metrics that this crate and `fenced-store` export.
 //!
 //! With the feature `metrics` a manager exports through the [`metrics`](https://docs.rs/metrics)
 //! facade. Install the recorder *before* connecting: a manager looks for it once. Without the
@@ -22,17 +22,17 @@
 //! | [`DUPLICATE_TOKENS`] | `palisade_duplicate_tokens_total` | counter | |
 //! | [`TERMINATIONS`] | `palisade_terminations_total` | counter | |
 //!
-//! No label names a resource: there may be millions. `LockManager::inspect` tells about one.
+//! No label names a resource: there may be millions. Use `LockManager::inspect` for a single one.
 
-/// A name, and what is exported under it.
+/// The name, kind and description of an exported metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metric {
-    /// The name, Prometheus style: the unit is its end.
+    /// The name, in Prometheus style: it ends with the unit.
     pub name: &'static str,
     /// What kind of figure it is.
     pub kind: MetricKind,
-    /// What it counts, in a sentence.
+    /// What it counts, in one sentence.
     pub help: &'static str,
 }
 
@@ -44,7 +44,7 @@ pub enum MetricKind {
     Counter,
     /// It rises and falls.
     Gauge,
-    /// Seconds, and how often they were how many.
+    /// A distribution of durations, in seconds.
     Histogram,
 }
 
@@ -54,14 +54,14 @@ pub const GRANTS: Metric = counter(
     "Acquisitions that got what they asked for.",
 );
 
-/// From the call to the grant.
+/// The time from the call to the grant.
 pub const ACQUIRE_WAIT: Metric = histogram(
     "palisade_acquire_wait_seconds",
     "Time from the call of acquire to the grant.",
 );
 
 /// Acquisitions that found the resource held until their wait was over, or at their only look, or
-/// the line too long.
+/// that found the queue full.
 pub const ACQUIRE_TIMEOUTS: Metric = counter(
     "palisade_acquire_timeouts_total",
     "Acquisitions that found the resource held until their wait was over.",
@@ -76,9 +76,9 @@ pub const ACQUIRE_FAILURES: Metric = counter(
 /// Grants that were waited for.
 pub const HANDOFFS: Metric = counter("palisade_handoffs_total", "Grants that were waited for.");
 
-/// Acquisitions of this process that wait now. The sum over processes is all that wait.
+/// Acquisitions of this process that wait now. Add up all processes for the total.
 ///
-/// One that was asked for a moment ago and not answered yet counts too.
+/// An acquisition that was asked for a moment ago and not yet answered counts, too.
 pub const QUEUE_LENGTH: Metric = gauge(
     "palisade_queue_length",
     "Acquisitions of this process that wait now.",
@@ -87,7 +87,7 @@ pub const QUEUE_LENGTH: Metric = gauge(
 /// Leases that this process holds now.
 pub const HELD: Metric = gauge("palisade_held", "Leases that this process holds now.");
 
-/// From a grant to its release or loss.
+/// The time from a grant to its release or loss.
 pub const HOLD: Metric = histogram(
     "palisade_hold_seconds",
     "Time from a grant to its release or loss.",
@@ -96,13 +96,13 @@ pub const HOLD: Metric = histogram(
 /// Renewals that succeeded.
 pub const RENEWALS: Metric = counter("palisade_renewals_total", "Renewals that succeeded.");
 
-/// Renewals that failed. Each is repeated while the lease lives, so a few cost nothing.
+/// Renewals that failed. Each is repeated while the lease lives, so a few do no harm.
 pub const RENEWAL_FAILURES: Metric = counter(
     "palisade_renewal_failures_total",
     "Renewals that failed; each is repeated while the lease lives.",
 );
 
-/// Leases that ended without our release.
+/// Leases that ended without being released by us.
 ///
 /// The label `reason` is the [`LostReason`](crate::LostReason) in snake case: `expired`,
 /// `not_holder`, `max_hold`, `shut_down`.
@@ -117,7 +117,7 @@ pub const ABANDONED: Metric = counter(
     "Releases and cancellations that were given up: the lease ran out by itself.",
 );
 
-/// Acquisitions that had to be lifted above the store's mark. Exported by `fenced-store`.
+/// Acquisitions whose token had to be raised above the store's mark. Exported by `fenced-store`.
 pub const FLOOR_REPAIRS: Metric = counter(
     "palisade_floor_repairs_total",
     "Acquisitions that had to be lifted above the store's mark.",
@@ -182,7 +182,7 @@ const fn histogram(name: &'static str, help: &'static str) -> Metric {
 
 #[cfg(feature = "metrics")]
 impl Metric {
-    /// Tells the recorder what the name means.
+    /// Tells the recorder what the metric means.
     pub fn describe(&self) {
         use metrics::Unit::{Count, Seconds};
         match self.kind {

@@ -2,7 +2,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-/// The name of the thing that is protected: it has one lock and, in the store, one high-water mark.
+/// The name of a protected thing, which has one lock and, in the store, one high-water mark.
 ///
 /// 1 to 256 bytes of visible ASCII without `"` and `\`, because a name travels in an HTTP header
 /// as an unescaped quoted string. Names are compared byte by byte. Cloning is cheap.
@@ -75,7 +75,7 @@ impl TryFrom<String> for ResourceName {
     }
 }
 
-/// So that what takes a name also takes one that is already checked.
+/// Lets functions that take a name also take one that is already checked.
 impl TryFrom<&Self> for ResourceName {
     type Error = InvalidName;
 
@@ -90,7 +90,7 @@ impl From<ResourceName> for String {
     }
 }
 
-/// A text that cannot be the name it was meant to be. It says which kind of name and why.
+/// A text that is not a valid name. It says which kind of name was meant, and what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {what}: {why}")]
 pub struct InvalidName {

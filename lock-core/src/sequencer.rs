@@ -1,10 +1,10 @@
 use crate::{FencingToken, Holder, Issuer, ResourceName};
 
-/// What travels with a request to prove which grant it belongs to (the word is Chubby's).
+/// Proof of a grant, which travels with every request made under it (the word is Chubby's).
 ///
 /// The store compares all four parts with its mark. Holding a sequencer is not holding the lease:
 /// the lease may be long gone, which is exactly what the store finds out. The holder in it is a
-/// secret, `Debug` shows its fingerprint only.
+/// secret; `Debug` shows only its fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sequencer {
     issuer: Issuer,
@@ -14,7 +14,7 @@ pub struct Sequencer {
 }
 
 impl Sequencer {
-    /// Puts a sequencer together from its parts.
+    /// Assembles a sequencer from its parts.
     #[must_use]
     pub const fn new(
         issuer: Issuer,

@@ -2,9 +2,9 @@ use std::{fmt, num::NonZeroU64, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// The number that a grant carries: the store refuses a write that presents a lower one.
+/// The number of a grant: the store refuses a write that presents a lower one.
 ///
-/// Per resource a later grant has a greater token than every grant that was returned before its
+/// For each resource, a grant has a greater token than every grant that was returned before its
 /// request began. Tokens run from 1 to [`FencingToken::MAX`], that is 999 999 999 999 999: the
 /// integer limit of HTTP structured fields (RFC 9651, 3.3.1), and exact in JSON, JavaScript and
 /// Lua, whose numbers are doubles. At 2^53 a scripted Redis `INCR` hands out one number twice.
@@ -87,7 +87,7 @@ impl TryFrom<i64> for FencingToken {
     }
 }
 
-/// Accepts what [`Display`](fmt::Display) writes and nothing else: no sign, space or leading zero.
+/// Accepts exactly what [`Display`](fmt::Display) writes: no sign, space or leading zero.
 impl FromStr for FencingToken {
     type Err = InvalidToken;
 
@@ -108,7 +108,7 @@ impl FromStr for FencingToken {
     }
 }
 
-/// A number that is no fencing token.
+/// A number that is not a fencing token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a fencing token is a whole number from 1 to {}", FencingToken::MAX)]
 pub struct InvalidToken {

@@ -7,7 +7,7 @@ use self::refusal::refuse;
 /// How long a lease lasts unless it is renewed: whole milliseconds, from 10 ms to 24 h.
 ///
 /// The default is 10 s. A lease must outlast a few round trips to the lock service, or its holder
-/// loses it to every hiccup; and it is how long others wait after its holder died.
+/// loses it at every hiccup. It is also how long others wait after its holder died.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ttl(Duration);
 

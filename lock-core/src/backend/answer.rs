@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::{FencingToken, Holder, Lease, Metadata, ResourceName};
 
-/// Contention is a value, not an error.
+/// The answer to an acquire. Contention is a value, not an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_enums,
@@ -12,7 +12,7 @@ use crate::{FencingToken, Holder, Lease, Metadata, ResourceName};
 pub enum Attempt<T> {
     /// The lease is ours.
     Granted(T),
-    /// Somebody else has it.
+    /// Somebody else holds it.
     Held {
         /// The time after which the present lease ends unless it is renewed.
         retry_after: Duration,
@@ -29,7 +29,7 @@ impl<T> Attempt<T> {
         }
     }
 
-    /// Turns the grant into something else.
+    /// Converts the grant.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Attempt<U> {
         match self {
             Self::Granted(grant) => Attempt::Granted(f(grant)),
@@ -64,22 +64,23 @@ pub enum Released {
 pub enum Forced {
     /// The lease with that token has ended.
     Ended {
-        /// A token of nobody, greater than the one that was ended and less than any granted since.
+        /// A token that belongs to nobody: greater than the one that was ended, less than any
+        /// granted since.
         ///
-        /// A store that is told of it refuses the former holder from then on.
+        /// A store that is told of this token refuses the former holder from then on.
         revocation: FencingToken,
     },
     /// No lease with that token lives; nothing changed.
     NotHeld,
 }
 
-/// What a look at a resource shows. It is old when it arrives, and it holds no secret.
+/// What a look at a resource shows. It is stale when it arrives, and it contains no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
     /// The present holder, if there is one.
     pub holder: Option<HolderView>,
-    /// How many acquisitions wait, where the backend knows.
+    /// How many acquisitions wait, if the backend knows.
     pub waiters: Option<u64>,
 }
 
@@ -101,13 +102,13 @@ impl Inspection {
     }
 }
 
-/// Whether a lock service as a whole grants, and what it has issued.
+/// Whether a lock service as a whole grants, and which tokens it has issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a state and a number, no more")]
 pub struct Standing {
-    /// Whether it was taken out of service: then it grants nothing until it is reinstated.
+    /// Whether it was retired: then it grants nothing until it is reinstated.
     pub retired: bool,
-    /// No token that was issued is greater; `None` if none can have been.
+    /// No issued token is greater than this one; `None` if none can have been issued.
     pub last: Option<FencingToken>,
 }
 
@@ -118,13 +119,13 @@ pub struct Standing {
     reason = "a name and what it shows, no more"
 )]
 pub struct Listed {
-    /// What is held or waited for.
+    /// A resource that is held or waited for.
     pub resource: ResourceName,
-    /// What it shows.
+    /// What an inspection of it would show.
     pub inspection: Inspection,
 }
 
-/// What others may see of a holder.
+/// The part of a holder's state that others may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HolderView {
@@ -139,13 +140,13 @@ pub struct HolderView {
 }
 
 impl HolderView {
-    /// What others may see of this holder.
+    /// Describes this holder for others.
     #[must_use]
     pub fn new(holder: Holder, token: FencingToken, remaining: Duration) -> Self {
         Self::of_digest(&holder.digest(), token, remaining)
     }
 
-    /// The same for a backend that knows no more of the holder than [`Holder::digest`].
+    /// The same, for a backend that knows only the holder's [`Holder::digest`].
     #[must_use]
     pub fn of_digest(digest: &str, token: FencingToken, remaining: Duration) -> Self {
         let fingerprint = digest.chars().take(Holder::FINGERPRINT_LEN).collect();

@@ -1,8 +1,8 @@
 use std::{fmt, str::FromStr};
 
-/// A random number that tells the attempts of one acquisition apart.
+/// A random number that distinguishes the attempts of one acquisition.
 ///
-/// It is written as 16 lower-case hex digits, and read back from that.
+/// It is written, and read back, as 16 lower-case hex digits.
 ///
 /// # Examples
 /// ```
@@ -16,7 +16,7 @@ use std::{fmt, str::FromStr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AttemptId(u64);
 
-/// A text that is no [`AttemptId`].
+/// A text that is not an [`AttemptId`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an attempt's id is 16 lower-case hex digits")]
 pub struct InvalidAttemptId {
@@ -63,7 +63,7 @@ mod tests {
             prop_assert_eq!(id.to_string().parse(), Ok(id));
         }
 
-        /// Whatever is read is written the same way: no two texts are one id.
+        /// A text that is accepted is written the same way: no two texts are one id.
         #[test]
         fn only_its_own_text_is_an_attempts_id(text in "[+0-9a-fA-Fxg ]{14,17}|.{0,18}") {
             if let Ok(id) = text.parse::<AttemptId>() {

@@ -7,36 +7,35 @@ use super::AttemptId;
 use crate::{Error, ErrorKind, Operation};
 use crate::{FencingToken, Holder, Metadata, Moment, ResourceName, Sequencer, Ttl};
 
-/// A request to acquire a lease. All that identifies it exists before the first byte is sent.
+/// A request to acquire a lease. Its identity exists before the first byte is sent.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AcquireRequest {
-    /// Who asks for what, and which attempt this is.
+    /// The resource, the holder, and which attempt this is.
     pub attempt: AttemptRef,
     /// The length of the lease.
     pub ttl: Ttl,
     /// How long to wait.
     pub wait: Wait,
-    /// The least token that is of use: the store has seen more than the lock service remembers.
+    /// The smallest useful token: the store has seen more than the lock service remembers.
     pub floor: Option<FencingToken>,
     /// Whether the lease may begin short and be confirmed by its first renewal.
     pub upkeep: Upkeep,
-    /// A note for whoever inspects the resource.
+    /// A note for anybody who inspects the resource.
     pub metadata: Option<Metadata>,
-    /// For how long nobody else is granted the resource after the lease has run out.
+    /// For how long nobody else is granted the resource after the lease has run out; at most 24 h.
     ///
-    /// A release ends this too. The holder gets nothing from it: it is time for what a paused
-    /// holder may have under way to arrive, where no store can check tokens. At most 24 h.
+    /// A release ends this, too. The holder itself gains nothing from it. It gives requests that a
+    /// paused holder may have under way time to arrive, where no store can check tokens.
     pub lock_delay: Duration,
-    /// The length of the line in which this one would be too many, at least 1. `None`: without
-    /// bound.
+    /// The queue length at which this request is refused, at least 1. `None`: without bound.
     pub max_waiters: Option<u32>,
-    /// How many tokens in a row the grant takes, so that they can be handed out without asking.
+    /// How many consecutive tokens the grant takes, so that they can be handed out without asking.
     pub reserve: NonZeroU32,
 }
 
 impl AcquireRequest {
-    /// A request without waiting, floor, upkeep or anything else that is optional.
+    /// A request without waiting, floor, upkeep or any other option.
     #[must_use]
     pub const fn new(attempt: AttemptRef, ttl: Ttl) -> Self {
         Self {
@@ -52,7 +51,7 @@ impl AcquireRequest {
         }
     }
 
-    /// Refuses to acquire a resource twice at once: one of its two tokens would be nobody's.
+    /// Refuses a resource that is named twice: one of its two tokens would belong to nobody.
     #[cfg(any(feature = "memory", feature = "redis"))]
     pub(crate) fn each_resource_once(requests: &[Self], kind: &'static str) -> Result<(), Error> {
         let mut names = BTreeSet::new();
@@ -69,13 +68,13 @@ impl AcquireRequest {
     }
 }
 
-/// One attempt of one acquisition. A holder may try again; what is cancelled is an attempt.
+/// One attempt of one acquisition. A holder may try again; a cancel cancels one attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct AttemptRef {
-    /// What is to be held.
+    /// The resource to be held.
     pub resource: ResourceName,
-    /// Who is to hold it: the identity of the acquisition.
+    /// The identity of the acquisition.
     pub holder: Holder,
     /// Which attempt of that acquisition.
     pub id: AttemptId,
@@ -97,7 +96,7 @@ impl AttemptRef {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wait {
-    /// Not at all: one look.
+    /// Not at all: one look only.
     Never,
     /// Until a moment of the clock that the backend was made with.
     Until(Moment),
@@ -107,17 +106,17 @@ pub enum Wait {
 
 /// Whether a lease is going to be renewed, and by whom.
 ///
-/// A backend may grant a short lease to a waiter that it cannot see, so that one which is not there
-/// costs the line little. The first renewal makes it a full one.
+/// A backend may grant only a short lease to a waiter that it cannot see, so that a waiter that is
+/// gone does not hold up the queue for long. The first renewal extends it to its full length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Upkeep {
     /// A watchdog of this process renews it, the first time by
-    /// [`Lease::renew_by`](crate::Lease::renew_by), and no other process asks for the same
-    /// acquisition, nor is it held several times over: the lease may begin short.
+    /// [`Lease::renew_by`](crate::Lease::renew_by). No other process asks for the same acquisition,
+    /// and it is not held several times over. The lease may begin short.
     Watchdog,
-    /// Nobody does, or a client that cannot be relied on, or another process may be told of the
-    /// same lease: it must have its full length at once.
+    /// Nobody renews it, or a client that cannot be relied on does, or another process may be told
+    /// of the same lease. It must have its full length at once.
     None,
 }
 

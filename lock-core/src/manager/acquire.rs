@@ -21,22 +21,22 @@ use crate::{
 /// | while somebody else holds the resource | |
 /// |---|---|
 /// | `.await` | waits in line, without bound |
-/// | [`.wait(time)`](Acquire::wait)`.await` | waits in line, for so long |
-/// | [`.retry(policy)`](Acquire::retry)`.await` | looks again and again, out of line |
+/// | [`.wait(time)`](Acquire::wait)`.await` | waits in line, for at most this time |
+/// | [`.retry(policy)`](Acquire::retry)`.await` | looks again and again, without queueing |
 /// | [`.try_now()`](Acquire::try_now)`.await` | does not wait |
 ///
 /// # Errors
 /// Awaiting it fails with [`ErrorKind::WaitTimeout`] when the wait is over,
 /// [`ErrorKind::QueueFull`] when too many wait, [`ErrorKind::Released`] when its holder or owner
 /// has ended, [`ErrorKind::InvalidInput`] for a name or a setting that is not allowed,
-/// [`ErrorKind::Unsupported`] for one that the lock service does not have,
-/// [`ErrorKind::Unavailable`] when it does not answer, [`ErrorKind::FloorImplausible`],
-/// [`ErrorKind::CounterBroken`] or [`ErrorKind::TokensExhausted`] for its token, and
+/// [`ErrorKind::Unsupported`] for a setting that the lock service does not support,
+/// [`ErrorKind::Unavailable`] when the service does not answer, [`ErrorKind::FloorImplausible`],
+/// [`ErrorKind::CounterBroken`] or [`ErrorKind::TokensExhausted`] if it cannot draw a token, and
 /// [`ErrorKind::ShutDown`].
 ///
 /// # Cancel safety
-/// Dropping the future at any await leaves nothing behind: you lose your place in line, and a lease
-/// that may have been granted meanwhile is given back by the watchdog.
+/// Dropping the future at any await leaves nothing behind: you lose your place in line, and the
+/// watchdog gives back a lease that may have been granted meanwhile.
 #[derive(Clone, Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
 pub struct Acquire<'a> {
@@ -51,36 +51,36 @@ pub struct Acquire<'a> {
 /// Who acquires.
 #[derive(Clone, Copy, Debug)]
 enum Identity {
-    /// Somebody new, whom nobody else knows.
+    /// A new holder that nobody else knows.
     Fresh,
-    /// Somebody who may be known elsewhere.
+    /// A given holder, which others may know.
     Known(Holder),
-    /// The same, and may hold it several times over.
+    /// Likewise, and it may hold the resource several times over.
     Owner(Holder),
 }
 
-/// A lease without guard and watchdog: whoever has its sequencer renews and releases it.
+/// A lease without guard and watchdog: renew and release it yourself, by its sequencer.
 ///
-/// What a gateway hands to its clients. It ends by itself unless it is renewed.
+/// A gateway hands such leases to its clients. The lease ends by itself unless it is renewed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DetachedLease {
     /// Proof of the grant. Its holder is a secret.
     pub sequencer: Sequencer,
-    /// The length that was asked for.
+    /// The ttl that was asked for.
     pub ttl: Ttl,
     /// The time left when the grant arrived.
     pub remaining: Duration,
 }
 
-/// A grant, and what cancels it unless it is disarmed.
+/// A grant, and the guard that cancels it unless it is disarmed.
 pub(super) struct Granted {
     pub(super) pending: OnDrop,
     pub(super) attempt: AttemptRef,
     pub(super) grant: Grant,
 }
 
-/// How many grants may arrive after their own end before we say that the ttl is too short.
+/// How many grants may arrive after their own end before we report that the ttl is too short.
 const LATE_GRANTS_MAX: u32 = 2;
 
 impl<'a> Acquire<'a> {
@@ -95,7 +95,7 @@ impl<'a> Acquire<'a> {
         }
     }
 
-    /// The length of the lease. Defaults to 10 s. It is renewed all the same.
+    /// The ttl of the lease. Defaults to 10 s. Setting it does not switch off renewal.
     pub const fn ttl(mut self, ttl: Ttl) -> Self {
         self.settings.ttl = ttl;
         self
@@ -103,7 +103,8 @@ impl<'a> Acquire<'a> {
 
     /// How long to wait for a resource that is held. Defaults to: without bound.
     ///
-    /// A lock service that does not answer is not waited for without bound, see its documentation.
+    /// The wait covers other holders only. How long a lock service that does not answer is waited
+    /// for is said in its own documentation.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.settings.wait = Some(wait);
         self
@@ -111,20 +112,21 @@ impl<'a> Acquire<'a> {
 
     /// Looks again and again, with pauses by this policy, instead of waiting in line.
     ///
-    /// For those who do not want to queue. Takes no place in line: queued waiters go first, so
-    /// under contention it may starve. It ends like any wait, with [`ErrorKind::WaitTimeout`], when
-    /// the policy's limit is reached or the [`wait`](Acquire::wait) is over, whichever is sooner. A
-    /// pause that would end later is cut short for a last look. Pauses follow the policy only; the
-    /// lease's expiry is ignored, because most leases are renewed before, and because all who went
-    /// by it would come back at the same time. Other errors are not retried.
+    /// For callers that do not want to queue. It takes no place in line and queued waiters go
+    /// first, so under contention it may starve. It ends like any wait, with
+    /// [`ErrorKind::WaitTimeout`], when the policy's limit is reached or the
+    /// [`wait`](Acquire::wait) is over, whichever is sooner. A pause that would end later is cut
+    /// short for a last look. Pauses follow the policy only, not the expiry of the present lease:
+    /// most leases are renewed before they expire, and all callers that went by it would come back
+    /// at the same time. Other errors are not retried.
     pub const fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = Some(policy);
         self
     }
 
-    /// The least token that is of use.
+    /// The smallest useful token.
     ///
-    /// For a store that has seen greater tokens than the lock service remembers.
+    /// Needed when the store has seen greater tokens than the lock service remembers.
     pub const fn at_least(mut self, floor: FencingToken) -> Self {
         self.floor = Some(floor);
         self
@@ -136,22 +138,23 @@ impl<'a> Acquire<'a> {
         self
     }
 
-    /// How long the watchdog keeps the lease up. Defaults to what the manager was
-    /// [built](super::LockManagerBuilder::max_hold) with, without bound if that says nothing.
+    /// How long the watchdog keeps the lease up. Defaults to the setting of the manager's
+    /// [builder](super::LockManagerBuilder::max_hold), or to no bound if that is not set.
     ///
-    /// For a section that hangs while its process lives, which would otherwise be renewed for ever.
-    /// From this time after the grant on, no renewal is sent. The lease then runs out by itself, at
-    /// the latest one ttl later, and is lost with [`LostReason::MaxHold`](crate::LostReason); until
-    /// then it is held as ever. It has its ttl at least, however short this is.
+    /// Protects against a section that hangs while its process lives, whose lease would otherwise
+    /// be renewed for ever. Once the lease has been held for this long, no more renewals are sent.
+    /// The lease then runs out by itself, at the latest one ttl later, and is lost with
+    /// [`LostReason::MaxHold`](crate::LostReason); until then it is held as usual. It always lasts
+    /// for at least its ttl, however short this setting is.
     pub const fn max_hold(mut self, max_hold: Duration) -> Self {
         self.settings.max_hold = Some(max_hold);
         self
     }
 
-    /// A note for whoever [inspects](LockManager::inspect) or [lists](LockManager::list), such as a
-    /// host name. It is no secret, and programs must not decide by it.
+    /// A note for anybody who [inspects](LockManager::inspect) or [lists](LockManager::list), such
+    /// as a host name. It is not a secret, and programs must not decide by it.
     ///
-    /// One that [cannot be kept](Metadata) is an error before anything is sent.
+    /// A note that is not [valid](Metadata) is an error before anything is sent.
     pub fn metadata<M>(mut self, metadata: M) -> Self
     where
         M: TryInto<Metadata>,
@@ -162,38 +165,40 @@ impl<'a> Acquire<'a> {
     }
 
     /// For how long nobody else is granted the resource after the lease has *run out*. Defaults to
-    /// not at all, and is at most 24 h. A release, a drop, or a release by force while the lease
-    /// lives, leaves none. One that has begun cannot be ended: choose it no longer than what it is
-    /// for.
+    /// not at all, and is at most 24 h. A release, a drop, or a forced release while the lease
+    /// lives leaves no delay. A delay that has begun cannot be ended, so choose it no longer than
+    /// necessary.
     ///
-    /// For effects that no store can check, such as a call to a third party: time for what a paused
-    /// holder had under way to arrive. The holder itself gains nothing, it has lost its lease.
+    /// For effects that no store can check, such as a call to a third party: it gives the requests
+    /// that a paused holder had under way time to arrive. The holder itself gains nothing; it has
+    /// lost its lease.
     pub const fn lock_delay(mut self, delay: Duration) -> Self {
         self.settings.lock_delay = delay;
         self
     }
 
-    /// How many may wait at most, at least 1: one more fails at once with
-    /// [`ErrorKind::QueueFull`]. Defaults to what the manager was
-    /// [built](super::LockManagerBuilder::max_waiters) with, without bound if that says nothing.
+    /// The greatest number of waiters, at least 1: one more fails at once with
+    /// [`ErrorKind::QueueFull`]. Defaults to the setting of the manager's
+    /// [builder](super::LockManagerBuilder::max_waiters), or to no bound if that is not set.
     pub const fn max_waiters(mut self, max_waiters: u32) -> Self {
         self.settings.max_waiters = Some(max_waiters);
         self
     }
 
-    /// The identity of the acquisition, drawn earlier; otherwise a fresh one is drawn.
+    /// The identity of the acquisition, drawn earlier. Without it a fresh one is drawn.
     ///
-    /// An acquisition that is repeated with the same holder gets the same grant, and the first of
-    /// its guards that is released ends it for all. See [`owner`](Acquire::owner) for guards that
-    /// each give back their own hold.
+    /// An acquisition that is repeated with the same holder gets the same grant, and releasing any
+    /// of its guards ends it for all of them. Use [`owner`](Acquire::owner) for guards that each
+    /// give back their own hold.
     pub const fn holder(mut self, holder: Holder) -> Self {
         self.identity = Identity::Known(holder);
         self
     }
 
-    /// Acquires as this [`Owner`]: at once, with the same token, if it holds the resource already.
+    /// Acquires as this [`Owner`]. If it already holds the resource, this returns at once, with the
+    /// same token.
     ///
-    /// After its lease was lost an owner gets [`ErrorKind::Released`].
+    /// After its lease was lost, an owner gets [`ErrorKind::Released`].
     pub const fn owner(mut self, owner: &Owner) -> Self {
         self.identity = Identity::Owner(owner.id());
         self
@@ -210,14 +215,14 @@ impl<'a> Acquire<'a> {
         self.wait(Duration::ZERO).guarded().await
     }
 
-    /// Acquires without guard and watchdog. Waits as told; `Held` when the wait is over.
+    /// Acquires without guard and watchdog. Waits as configured; `Held` when the wait is over.
     ///
     /// # Errors
     /// As [`Acquire`], without `WaitTimeout`.
     ///
     /// # Cancel safety
-    /// As [`Acquire`]. Once it has returned, the lease is the caller's to release. That of an
-    /// [`Owner`] ends for all of its handles then.
+    /// As [`Acquire`]. Once it has returned, the caller has to release the lease. Releasing the
+    /// lease of an [`Owner`] then ends it for all of its handles.
     pub async fn detached(self) -> Result<Attempt<DetachedLease>, Error> {
         let (locks, ttl) = (self.locks, self.settings.ttl);
         let attempt = self.renew(false).granted().await?;
@@ -237,7 +242,7 @@ impl<'a> Acquire<'a> {
         }))
     }
 
-    /// As these settings say instead.
+    /// Replaces all settings.
     pub(super) fn with(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
@@ -256,7 +261,7 @@ impl<'a> Acquire<'a> {
         }))
     }
 
-    /// Acquires as told, counted and traced.
+    /// Acquires as configured, counted and traced.
     async fn granted(self) -> Result<Attempt<Granted>, Error> {
         let resource = self.resource.clone()?;
         self.check().map_err(|error| error.on(&resource))?;
@@ -275,7 +280,7 @@ impl<'a> Acquire<'a> {
         acquired.instrument(span).await
     }
 
-    /// Asks the lock service until it has answered something that is still true.
+    /// Asks the lock service until it gets an answer that is still true on arrival.
     pub(super) async fn asked(
         &self,
         resource: &ResourceName,
@@ -298,10 +303,10 @@ impl<'a> Acquire<'a> {
                         grant,
                     }));
                 }
-                // The grant came after its own end: given back by dropping `pending`.
+                // The grant arrived after its own end: dropping `pending` gives it back.
                 Ok(Attempt::Granted(_)) => late_grants += 1,
-                // The same, as a later answer of the service tells it: nobody but us knows this
-                // holder, and we have released nothing.
+                // The same, told by a later answer of the service: nobody but us knows this holder,
+                // and we have released nothing.
                 Err(error)
                     if error.kind() == ErrorKind::Released
                         && matches!(self.identity, Identity::Fresh) =>
@@ -359,7 +364,8 @@ impl<'a> Acquire<'a> {
 }
 
 impl LockManager {
-    /// Acquires, or gives up when the manager is shut down: then nobody else would clean up.
+    /// Acquires, or gives up when the manager is shut down, because nobody would clean up
+    /// afterwards.
     async fn acquire_unless_shut_down(
         &self,
         request: &AcquireRequest,

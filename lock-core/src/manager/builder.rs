@@ -26,7 +26,7 @@ impl LockManagerBuilder {
         self
     }
 
-    /// The clock that deadlines are read from. Defaults to [`SystemClock`].
+    /// The clock used for deadlines. Defaults to [`SystemClock`].
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
@@ -38,11 +38,11 @@ impl LockManagerBuilder {
         self
     }
 
-    /// What the keys of a lock service begin with, and the directory in a ZooKeeper ensemble.
-    /// Defaults to `palisade`.
+    /// The prefix of all keys at a lock service; in a ZooKeeper ensemble, the directory. Defaults
+    /// to `palisade`.
     ///
-    /// Managers with different prefixes see nothing of each other. At most 64 letters, digits and
-    /// `-._:`; anything else is an error when connecting.
+    /// Managers with different prefixes do not see each other's locks. At most 64 letters, digits
+    /// and `-._:`; anything else is an error when connecting.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
@@ -52,22 +52,23 @@ impl LockManagerBuilder {
     /// asking the lock service, up to this many grants in a row: see [`Cohort`], whose
     /// [`PASSES`](Cohort::PASSES) is a good number. Defaults to off: first come, first served.
     ///
-    /// For a resource that many tasks of a process contend for. The hand-offs inside the process
-    /// are some twenty times faster; waiters of other processes are overtaken by that many.
+    /// Useful for a resource that many tasks of one process contend for. Hand-offs inside the
+    /// process are some twenty times faster; waiters of other processes are overtaken by up to that
+    /// many grants.
     pub const fn cohort(mut self, passes: NonZeroU32) -> Self {
         self.passes = Some(passes);
         self
     }
 
     /// How long the watchdog keeps a lease up, unless the acquisition says otherwise; see
-    /// [`Acquire::max_hold`](crate::Acquire::max_hold). Defaults to: without bound.
+    /// [`Acquire::max_hold`](crate::Acquire::max_hold). Defaults to no bound.
     pub const fn max_hold(mut self, max_hold: Duration) -> Self {
         self.defaults.max_hold = Some(max_hold);
         self
     }
 
-    /// How many may wait for a resource at most, unless the acquisition says otherwise; see
-    /// [`Acquire::max_waiters`](crate::Acquire::max_waiters). Defaults to: without bound.
+    /// The greatest number of waiters for one resource, unless the acquisition says otherwise; see
+    /// [`Acquire::max_waiters`](crate::Acquire::max_waiters). Defaults to no bound.
     pub const fn max_waiters(mut self, max_waiters: u32) -> Self {
         self.defaults.max_waiters = Some(max_waiters);
         self
@@ -77,19 +78,19 @@ impl LockManagerBuilder {
     ///
     /// | URL | feature | lock service |
     /// |---|---|---|
-    /// | `memory:` | `memory` | in this process, of this manager and its clones alone |
+    /// | `memory:` | `memory` | in this process, shared by this manager and its clones only |
     /// | `redis://SERVER` | `redis` | one Redis server, 7.0 or newer |
-    /// | `redis+sentinel://SENTINELS/NAME` | `redis` | the primary known to them as `NAME` |
-    /// | `redis+cluster://NODES` | `redis` | a Redis Cluster, of which these are some nodes |
+    /// | `redis+sentinel://SENTINELS/NAME` | `redis` | the primary, which they know as `NAME` |
+    /// | `redis+cluster://NODES` | `redis` | a Redis Cluster; list some of its nodes |
     /// | `redlock+redis://SERVER,SERVER,SERVER` | `redlock` | independent Redis servers |
     /// | `rediss`, `rediss+sentinel`, .. `redlock+rediss` | `redis-tls` | the same over TLS |
-    /// | `etcd://NODES` | `etcd` | etcd, 3.4 or newer: one node, or some of a cluster |
+    /// | `etcd://NODES` | `etcd` | etcd, 3.4 or newer: one node, or some nodes of a cluster |
     /// | `etcds` | `etcd-tls` | the same over TLS |
     /// | `zookeeper://SERVERS/CHROOT` | `zookeeper` | a ZooKeeper ensemble, 3.5 or newer |
     ///
-    /// `SERVER` is `[user:password@]host[:port][/db]`; `SENTINELS` and `NODES` have several hosts
-    /// with commas between, such as `user:password@a:7000,b:7000`. User and password are those of
-    /// the servers that keep the locks; `NAME` may be followed by `/db`.
+    /// `SERVER` is `[user:password@]host[:port][/db]`. `SENTINELS` and `NODES` are hosts separated
+    /// by commas, such as `user:password@a:7000,b:7000`. User and password are those of the servers
+    /// that keep the locks; `NAME` may be followed by `/db`.
     ///
     /// Parameters of the URLs with TLS: `tls_ca`, `tls_cert` and `tls_key` name files in PEM format
     /// (the authority to trust instead of the system's, and the client's own certificate and key).
@@ -97,22 +98,22 @@ impl LockManagerBuilder {
     /// for the whole process, unless the program has installed one before.
     ///
     /// `sentinel_user` and `sentinel_password` are for sentinels, which have no other login.
-    /// `SERVERS` of ZooKeeper is `[user:password@]host[:port],..`; the only parameter is
-    /// `session_ms`, how long the servers wait for a client that died (default 30000). The longest
-    /// lease is two thirds of what they agree to.
+    /// `SERVERS` of ZooKeeper is `[user:password@]host[:port],..`; its only parameter is
+    /// `session_ms`, the time after which the servers give up a client that died (default 30000).
+    /// The longest lease is two thirds of the time that the servers agree to.
     ///
     /// Reserved characters in user, password or name must be percent-encoded, e.g. `%40` for `@`.
     ///
     /// Each call with `memory:` makes a lock service of its own, inside the manager and its clones:
-    /// two managers that were connected one by one exclude nobody from each other. To share one,
-    /// give an `Arc` of one [`MemoryBackend`](crate::memory::MemoryBackend) to
-    /// [`build`](Self::build) of each.
+    /// managers that were connected by separate calls do not exclude each other. To share one
+    /// service, give an `Arc` of one [`MemoryBackend`](crate::memory::MemoryBackend) to the
+    /// [`build`](Self::build) of each manager.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] for a scheme that is unknown or whose feature is not compiled in,
-    /// [`ErrorKind::InvalidInput`] for a URL or setting that is invalid,
-    /// [`ErrorKind::Unavailable`] if nobody answers, [`ErrorKind::ConfigMismatch`] if other clients
-    /// use the lock service with other settings.
+    /// [`ErrorKind::InvalidInput`] for an invalid URL or setting, [`ErrorKind::Unavailable`] if no
+    /// server answers, [`ErrorKind::ConfigMismatch`] if other clients use the lock service with
+    /// other settings.
     ///
     /// # Panics
     /// Outside a Tokio runtime, which the watchdog needs.
@@ -124,10 +125,11 @@ impl LockManagerBuilder {
         self.build(backend)
     }
 
-    /// A manager over a backend of your own, which has to be made with the same clock.
+    /// Makes a manager for a given backend, which has to use the same clock.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] if the backend's kind is no issuer name and none was set.
+    /// [`ErrorKind::InvalidInput`] if no issuer was set and the backend's kind is not an issuer
+    /// name.
     ///
     /// # Panics
     /// Outside a Tokio runtime, which the watchdog needs.
@@ -244,8 +246,8 @@ fn unsupported(scheme: &str, url: &str) -> Error {
     connect_error(ErrorKind::Unsupported, &detail)
 }
 
-/// What was meant by a host and a port without a scheme. Nothing else is repeated, as it may hold a
-/// password.
+/// The URL that a host and port without a scheme probably stand for. Any other text is not
+/// repeated, as it may contain a password.
 fn meant(url: &str) -> Option<String> {
     let (host, port) = url.split_once(':')?;
     let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);

@@ -5,10 +5,10 @@ use tracing::debug;
 use super::{Inner, meter::Meter};
 use crate::{AttemptId, AttemptRef, Clock, Error, LockBackend, Released, Sequencer, Ttl};
 
-/// Something on the lock service that has to be undone although its caller went away.
+/// Something to undo on the lock service although its caller is gone.
 #[derive(Clone, Debug)]
 pub(super) enum CleanUp {
-    /// A lease that was dropped, or whose release was cut off.
+    /// A lease whose guard was dropped, or whose release was interrupted.
     Release { lease: HeldLease, ttl: Ttl },
     /// An attempt that was dropped, or whose answer was lost.
     Cancel { attempt: AttemptRef, ttl: Ttl },
@@ -18,7 +18,7 @@ const RETRY_FIRST: Duration = Duration::from_millis(20);
 const RETRY_MAX: Duration = Duration::from_secs(1);
 
 impl CleanUp {
-    /// Tries until it is done or the lease has ended by itself.
+    /// Tries until it succeeds or the lease has ended by itself.
     async fn finish(mut self, backend: &dyn LockBackend, clock: &dyn Clock, meter: &Meter) {
         let (mut pause, until) = (RETRY_FIRST, clock.now() + self.ttl().get());
         loop {
@@ -41,7 +41,7 @@ impl CleanUp {
         }
     }
 
-    /// Does it, and returns what that leaves to do.
+    /// Tries once, and returns what is left to do.
     async fn attempt(&self, backend: &dyn LockBackend) -> Result<Option<Self>, Error> {
         match self {
             Self::Release { lease, ttl } => Ok(match lease.release(backend).await? {
@@ -68,7 +68,7 @@ impl CleanUp {
 pub(super) struct HeldLease {
     pub(super) sequencer: Sequencer,
     pub(super) attempt: AttemptId,
-    /// The acquisition may be held several times over: what is given back is one hold.
+    /// Whether the acquisition may be held several times over; then one hold is given back.
     pub(super) shared: bool,
 }
 
@@ -81,8 +81,8 @@ impl HeldLease {
         }
     }
 
-    /// What is left to do when the lease turns out to be held no more: one that was never confirmed
-    /// has kept its place in line.
+    /// What is left to do when the lease turns out not to be held any more: a lease that was never
+    /// confirmed still has its place in line.
     pub(super) fn cancel(&self, ttl: Ttl) -> CleanUp {
         let attempt = AttemptRef {
             resource: self.sequencer.resource().clone(),
@@ -93,7 +93,7 @@ impl HeldLease {
     }
 }
 
-/// Hands a clean-up to the watchdog when it is dropped, unless it was disarmed.
+/// When dropped, hands a clean-up to the watchdog, unless it was disarmed.
 ///
 /// It is made *before* the await that may change the lock service, so it does not matter at which
 /// await the caller goes away. Dropping it begins the clean-up and leaves the rest to the watchdog;
@@ -112,12 +112,12 @@ impl OnDrop {
         }
     }
 
-    /// This is to be cleaned up instead.
+    /// Replaces the clean-up.
     pub(super) fn turn_into(&mut self, clean_up: CleanUp) {
         self.clean_up = Some(clean_up);
     }
 
-    /// There is nothing left to clean up.
+    /// Nothing is left to clean up.
     pub(super) fn disarm(&mut self) {
         self.clean_up = None;
     }

@@ -1,7 +1,7 @@
 use super::LockManager;
 use crate::{Error, FencingToken, Forced, HolderView, Listed, ResourceName};
 
-/// What became of a release by force.
+/// The result of a forced release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_enums,
@@ -10,26 +10,28 @@ use crate::{Error, FencingToken, Forced, HolderView, Listed, ResourceName};
 pub enum ForceReleased {
     /// This holder's lease has ended.
     Ended {
-        /// Whose it was: fingerprint, token and note.
+        /// The holder that was ended: fingerprint, token and note.
         holder: HolderView,
-        /// A token of nobody, greater than the holder's and less than any that is granted later.
+        /// A token that belongs to nobody: greater than the holder's, less than any that is granted
+        /// later.
         ///
-        /// A store that is told of it refuses the holder from then on.
+        /// A store that is told of this token refuses the holder from then on.
         revocation: FencingToken,
     },
-    /// Nobody held it, or who did gave it back before the force arrived; nothing changed.
+    /// Nobody held it, or the holder gave it back before the force arrived. Nothing changed.
     NotHeld,
 }
 
 /// For operators.
 impl LockManager {
-    /// Ends the lease of whoever holds a resource now, and hands it to the next in line.
+    /// Ends the lease of the present holder of a resource, and hands the resource to the next in
+    /// line.
     ///
-    /// It looks first and ends what it saw, never the lease of one that came after the look. The
-    /// holder learns of it by its next renewal, as a loss. Until then it goes on, and so do its
-    /// writes: **the store does not know yet**. It does as soon as somebody else has acquired the
-    /// resource and claimed it, or at once with `Protected::force_release` of the crate
-    /// `fenced-store`.
+    /// It looks first and ends the lease that it saw, never one that was granted after the look.
+    /// The holder learns of the loss at its next renewal. Until then the holder goes on, and so do
+    /// its writes: **the store does not know yet**. The store refuses them as soon as somebody else
+    /// has acquired the resource and claimed it, or at once with `Protected::force_release` of the
+    /// crate `fenced-store`.
     ///
     /// # Examples
     /// ```
@@ -83,8 +85,8 @@ impl LockManager {
 
     /// Everything that is held or waited for, sorted by name.
     ///
-    /// It is old when it arrives. What changes while the lock service is looked through may be in
-    /// it or not. On Redis that takes as long as there are keys, in small steps.
+    /// The list is stale when it arrives. Resources that change while the lock service is scanned
+    /// may or may not be in it. On Redis the scan goes through all keys, in small steps.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if no answer came,

@@ -13,17 +13,17 @@ use crate::{
     AttemptRef, Error, FencingToken, Grant, Moment, Released, ResourceName, Sequencer, Ttl,
 };
 
-/// A lease that is held, and kept up by the watchdog while this guard lives.
+/// A held lease, which the watchdog renews while this guard lives.
 ///
-/// The lease may end before the guard does: that is what [`lost`](LeaseGuard::lost) and
-/// [`remaining`](LeaseGuard::remaining) tell, and why a write needs the
+/// The lease may end before the guard does. [`lost`](LeaseGuard::lost) and
+/// [`remaining`](LeaseGuard::remaining) tell when, and this is why a write needs the
 /// [`sequencer`](LeaseGuard::sequencer) and a store that checks it.
 ///
 /// # Dropping
-/// Dropping the guard sends the release, ahead of whatever this task sends next, and does not wait
-/// for the answer; what cannot be sent at once is left to the watchdog. Call
-/// [`release`](LeaseGuard::release) to know when, and whether, it happened. A guard that is leaked
-/// is renewed for ever, or for its [`max_hold`](crate::Acquire::max_hold).
+/// Dropping the guard sends the release, ahead of anything that this task sends next, and does not
+/// wait for the answer. If it cannot be sent at once, it is left to the watchdog. Call
+/// [`release`](LeaseGuard::release) to know when, and whether, it happened. The lease of a leaked
+/// guard is renewed for ever, or for its [`max_hold`](crate::Acquire::max_hold).
 #[must_use = "dropping the guard releases the lease"]
 #[clippy::has_significant_drop]
 pub struct LeaseGuard {
@@ -33,7 +33,7 @@ pub struct LeaseGuard {
     on_drop: OnDrop,
 }
 
-/// On what terms a lease is held.
+/// The terms on which a lease is held.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     pub(super) ttl: Ttl,
@@ -46,7 +46,7 @@ pub(super) struct Terms {
 }
 
 impl LeaseGuard {
-    /// Takes over a grant: from here on the guard is what cleans up.
+    /// Takes over a grant: from here on the guard does the clean-up.
     pub(super) fn new(locks: Arc<Inner>, attempt: &AttemptRef, grant: Grant, terms: Terms) -> Self {
         let sequencer = Sequencer::new(
             locks.issuer.clone(),
@@ -73,19 +73,19 @@ impl LeaseGuard {
         }
     }
 
-    /// The fencing token of this acquisition. It needs no network and never changes.
+    /// The fencing token of this acquisition. Reading it needs no network; it never changes.
     #[must_use]
     pub fn token(&self) -> FencingToken {
         self.sequencer().token()
     }
 
-    /// What to send along with every write that this lease is to cover.
+    /// Send this along with every write that the lease is to protect.
     #[must_use]
     pub fn sequencer(&self) -> &Sequencer {
         self.status.sequencer()
     }
 
-    /// What is held.
+    /// The resource that is held.
     #[must_use]
     pub fn resource(&self) -> &ResourceName {
         self.sequencer().resource()
@@ -93,8 +93,9 @@ impl LeaseGuard {
 
     /// The time until the deadline of the present lease, by the local clock.
     ///
-    /// It errs on the safe side, counted from before the request was sent. What the lock service
-    /// itself has left is in [`inspect`](crate::LockManager::inspect), and old when it arrives.
+    /// It errs on the safe side, because it is counted from before the request was sent. The time
+    /// left by the lock service's own count is in [`inspect`](crate::LockManager::inspect), but
+    /// stale when it arrives.
     ///
     /// # Errors
     /// [`Lost`] from the deadline on, for good, without asking any server.
@@ -103,11 +104,12 @@ impl LeaseGuard {
         Ok(deadline.since(self.on_drop.locks.clock.now()))
     }
 
-    /// The time after which the lease will have ended, however often it is renewed; `None` if
-    /// nothing bounds it.
+    /// The time after which the lease will have ended, however often it is renewed; `None` if it
+    /// has no bound.
     ///
-    /// What is bounded are leases that are not [renewed](crate::Acquire::renew) and those with a
-    /// [`max_hold`](crate::Acquire::max_hold). A good timeout for what is done under the lease.
+    /// Leases have a bound if they are not [renewed](crate::Acquire::renew) or have a
+    /// [`max_hold`](crate::Acquire::max_hold). It is a good timeout for the work that is done under
+    /// the lease.
     ///
     /// # Errors
     /// [`Lost`] from the deadline of the present lease on, for good, without asking any server.
@@ -119,7 +121,7 @@ impl LeaseGuard {
 
     /// Completes when the lease is lost, at the latest at its deadline.
     ///
-    /// Made for `select!`: it is to save work, not to decide whether a write is allowed.
+    /// Made for `select!`. Use it to save work, not to decide whether a write is allowed.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -127,12 +129,13 @@ impl LeaseGuard {
         self.status.lost().await
     }
 
-    /// Gives up the guard and keeps the lease: whoever has the sequencer renews and releases it.
+    /// Gives up the guard and keeps the lease: renew and release it yourself, by its sequencer.
     ///
-    /// The watchdog stops renewing. An [`Owner`](crate::Owner)'s lease is then released for all of
-    /// its handles at once. A lease that was waited for and is held since a moment ago may have no
-    /// more than a second left, because its first renewal is still due: renew it at once, or
-    /// acquire with [`renew(false)`](crate::Acquire::renew), which gives it its full length.
+    /// The watchdog stops renewing. A later release of an [`Owner`](crate::Owner)'s lease ends it
+    /// for all of the owner's handles at once. A lease that was waited for and has only just been
+    /// granted may have no more than a second left, because its first renewal is still due: renew
+    /// it at once, or acquire with [`renew(false)`](crate::Acquire::renew), which gives it its full
+    /// length.
     #[must_use = "nothing renews or releases the lease any more"]
     pub fn detach(mut self) -> DetachedLease {
         self.on_drop.disarm();
@@ -143,8 +146,8 @@ impl LeaseGuard {
         }
     }
 
-    /// Releases the lease; of an [`Owner`](crate::Owner)'s lease this hold, and it ends with the
-    /// last.
+    /// Releases the lease. If an [`Owner`](crate::Owner) holds it several times over, this gives
+    /// back one hold, and the lease ends with the last one.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with
@@ -156,7 +159,7 @@ impl LeaseGuard {
     pub async fn release(mut self) -> Result<Released, Error> {
         self.status.release();
         let backend = Arc::clone(&self.on_drop.locks.backend);
-        // Until the answer is here, dropping `self` hands the release to the watchdog.
+        // Until the answer has arrived, dropping `self` hands the release to the watchdog.
         let released = self.held.release(&*backend).await?;
         debug!(
             resource = self.resource().as_str(),
@@ -183,7 +186,8 @@ impl fmt::Debug for LeaseGuard {
 
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
-        // First: a renewal that is under way must not report the coming release as a loss.
+        // Must come first: a renewal that is under way must not report the coming release as a
+        // loss.
         self.status.release();
     }
 }

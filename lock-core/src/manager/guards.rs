@@ -7,12 +7,12 @@ use crate::{Error, Released};
 
 /// The guards of several resources, in the order in which they were named.
 ///
-/// Each is a lease of its own with a token of its own, and what one of them protects needs that
-/// one's sequencer. Losing one does not end the others; [`lost`](LeaseGuards::lost) resolves with
-/// the first loss.
+/// Each is a lease of its own with a token of its own: a write to one of the resources needs the
+/// sequencer of its own guard. Losing one does not end the others; [`lost`](LeaseGuards::lost)
+/// resolves with the first loss.
 ///
 /// # Dropping
-/// As [`LeaseGuard`], for each of them.
+/// As [`LeaseGuard`], for each guard.
 #[must_use = "dropping the guards releases the leases"]
 #[clippy::has_significant_drop]
 #[derive(Debug)]
@@ -25,20 +25,20 @@ impl LeaseGuards {
         Self { guards }
     }
 
-    /// The guard of a resource, if it is one of these.
+    /// The guard of this resource, if it is among them.
     #[must_use]
     pub fn get(&self, resource: &str) -> Option<&LeaseGuard> {
         self.iter()
             .find(|guard| guard.resource().as_str() == resource)
     }
 
-    /// How many they are.
+    /// The number of guards.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.guards.len()
     }
 
-    /// Whether there is none, which cannot be: one resource at least was named.
+    /// Always `false`: at least one resource was named. Here for clippy's `len_without_is_empty`.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.guards.is_empty()
@@ -49,10 +49,10 @@ impl LeaseGuards {
         self.guards.iter()
     }
 
-    /// The time until the first of their deadlines, by the local clock.
+    /// The time until the earliest of their deadlines, by the local clock.
     ///
     /// # Errors
-    /// [`Lost`] as soon as one of them is.
+    /// [`Lost`] as soon as one of the leases is lost.
     pub fn remaining(&self) -> Result<Duration, Lost> {
         let mut least = Duration::MAX;
         for guard in self {
@@ -87,7 +87,7 @@ impl LeaseGuards {
     }
 }
 
-/// The guard of the resource that was named at this place.
+/// The guard of the resource that was named at this position.
 ///
 /// # Panics
 /// If fewer were named.

@@ -2,7 +2,7 @@ use std::fmt;
 
 use crate::{Error, ErrorKind, FencingToken, Operation, ResourceName};
 
-/// The lease has ended without our release. Writes that follow will be refused by the store.
+/// The lease has ended without being released by us. The store refuses later writes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the lease on {:?} with token {token} was lost: {}", .resource.as_str(), .reason)]
 pub struct Lost {
@@ -17,13 +17,13 @@ pub struct Lost {
 pub enum LostReason {
     /// Its deadline passed before a renewal succeeded: a pause, or an unreachable lock service.
     Expired,
-    /// The lock service says that somebody else, or nobody, holds it: it was released by force, or
+    /// The lock service says that somebody else, or nobody, holds it: it was forcibly released, or
     /// the service has lost its state.
     NotHolder,
-    /// It was held as long as it may be, see [`Acquire::max_hold`](crate::Acquire::max_hold): the
-    /// watchdog renewed it no longer.
+    /// It was held for its whole [`Acquire::max_hold`](crate::Acquire::max_hold), so the watchdog
+    /// stopped renewing it.
     MaxHold,
-    /// The manager was shut down and renews no longer.
+    /// The manager was shut down and stopped renewing.
     ShutDown,
 }
 
@@ -40,7 +40,7 @@ impl Lost {
         }
     }
 
-    /// What was lost.
+    /// The resource whose lease was lost.
     #[must_use]
     pub const fn resource(&self) -> &ResourceName {
         &self.resource
@@ -52,7 +52,7 @@ impl Lost {
         self.token
     }
 
-    /// Why.
+    /// Why the lease was lost.
     #[must_use]
     pub const fn reason(&self) -> LostReason {
         self.reason
@@ -60,7 +60,7 @@ impl Lost {
 }
 
 impl LostReason {
-    /// As a label: one word.
+    /// The reason as a metric label: one word.
     pub(super) const fn label(self) -> &'static str {
         match self {
             Self::Expired => "expired",
@@ -86,7 +86,7 @@ impl fmt::Display for LostReason {
     }
 }
 
-/// So that `guard.lost()` can end a function that returns [`Error`].
+/// Lets a function that returns [`Error`] return the result of `guard.lost()`.
 impl From<Lost> for Error {
     fn from(lost: Lost) -> Self {
         let resource = lost.resource.clone();

@@ -38,11 +38,11 @@ use crate::{
     Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl,
 };
 
-/// Acquires leases from one lock service. Cloning is cheap, clones share one watchdog.
+/// Acquires leases from one lock service. Cloning is cheap; clones share one watchdog.
 ///
-/// NOT guaranteed: mutual exclusion. Any lease can have two believers, the one who was paused past
-/// its end and the one who has it now. What stops the first from doing damage is the store that
-/// checks the fencing token of every write.
+/// NOT guaranteed: mutual exclusion. Two clients can believe that they hold the same lease: one
+/// that was paused past its end, and one that holds it now. Only a store that checks the fencing
+/// token of every write keeps the first from doing damage.
 ///
 /// # Examples
 /// ```
@@ -75,13 +75,13 @@ pub(crate) struct Inner {
 }
 
 impl LockManager {
-    /// Connects to the lock service that the URL names, with defaults; see
+    /// Connects to the lock service that the URL names, with default settings; see
     /// [`LockManagerBuilder::connect`] for the URLs.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] names the feature that a scheme needs,
-    /// [`ErrorKind::InvalidInput`] says what is wrong with the URL,
-    /// [`ErrorKind::Unavailable`] that nobody answers there.
+    /// [`ErrorKind::InvalidInput`] says what is wrong with the URL, [`ErrorKind::Unavailable`]
+    /// means that no server answers there.
     ///
     /// # Panics
     /// Outside a Tokio runtime, which the watchdog needs.
@@ -92,7 +92,7 @@ impl LockManager {
         Self::builder().connect(url).await
     }
 
-    /// A manager with settings of its own.
+    /// Builds a manager with other settings.
     pub fn builder() -> LockManagerBuilder {
         LockManagerBuilder::default()
     }
@@ -118,7 +118,7 @@ impl LockManager {
         }
     }
 
-    /// Acquires a lease: a builder that is awaited. Waits without bound unless told otherwise.
+    /// Acquires a lease: await the builder. Waits without bound unless told otherwise.
     pub fn acquire<N>(&self, resource: N) -> Acquire<'_>
     where
         N: TryInto<ResourceName>,
@@ -145,14 +145,15 @@ impl LockManager {
 
     /// Acquires a lease with defaults, runs a section under it, and releases it.
     ///
-    /// When the lease is lost the section is dropped at its present await and the loss returned.
+    /// When the lease is lost, the section is dropped at its present await and the loss is
+    /// returned.
     ///
     /// # Errors
     /// The section's own error, or that of acquiring, or [`ErrorKind::Lost`]. A release that fails
     /// is left to the watchdog and not reported: the section's result stands.
     ///
     /// # Cancel safety
-    /// The section is dropped and the lease released by the watchdog.
+    /// The section is dropped and the watchdog releases the lease.
     pub async fn run<N, T, E, F>(&self, resource: N, section: F) -> Result<T, E>
     where
         N: TryInto<ResourceName>,
@@ -166,7 +167,7 @@ impl LockManager {
             result = section(&guard) => result,
             lost = guard.lost() => Err(Error::from(lost).into()),
         };
-        // A lost lease has nothing to release that would be worth waiting for.
+        // After a loss there is nothing to release that would be worth waiting for.
         if guard.remaining().is_ok()
             && let Err(error) = guard.release().await
         {
@@ -213,11 +214,11 @@ impl LockManager {
         self.inner.backend.release(lease).await
     }
 
-    /// Looks at a resource: who holds it, how long still by the lock service's own count, and how
-    /// many wait, where the service knows.
+    /// Looks at a resource: who holds it, how much time is left by the lock service's own count,
+    /// and how many wait, if the service knows.
     ///
-    /// The result is stale by the time it arrives; never base a write on it. The time that one's
-    /// own lease has left is [`LeaseGuard::remaining`].
+    /// The result is stale by the time it arrives; never base a write on it. For the time left of
+    /// your own lease use [`LeaseGuard::remaining`].
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] if no answer came.
@@ -231,11 +232,11 @@ impl LockManager {
     /// Sends what is still queued, such as releases of dropped guards, and ends the watchdog.
     ///
     /// Leases that are still held are lost, because nobody renews them any more: release them
-    /// first, or they end by their ttl. Acquiring fails from here on, also what waits, also through
-    /// clones.
+    /// first, or they end by their ttl. From now on every acquire fails, including those that wait
+    /// and those of clones.
     ///
-    /// With a lock service that does not answer this takes as long as the longest ttl of what is
-    /// queued; put a timeout around it if that is too long.
+    /// If the lock service does not answer, this takes as long as the longest ttl of anything that
+    /// is queued; put a timeout around it if that is too long.
     ///
     /// # Cancel safety
     /// The shutdown goes on by itself.
@@ -243,7 +244,7 @@ impl LockManager {
         self.inner.watchdog.shut_down().await;
     }
 
-    /// What this manager and its clones have counted so far.
+    /// The counts of this manager and its clones so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.inner.meter.stats()
@@ -255,7 +256,7 @@ impl LockManager {
         &self.inner.issuer
     }
 
-    /// The clock that deadlines are read from.
+    /// The clock used for deadlines.
     #[must_use]
     pub fn clock(&self) -> &dyn Clock {
         &*self.inner.clock
@@ -273,7 +274,7 @@ impl LockManager {
         self.inner.backend.capabilities()
     }
 
-    /// Stops the watchdog, or lets it go on, as if the process were stopped: for pause tests.
+    /// Stops the watchdog, or lets it go on, as if the process were stopped. For pause tests.
     #[cfg(feature = "test-util")]
     pub fn freeze_watchdog(&self, frozen: bool) {
         self.inner.watchdog.freeze(frozen);

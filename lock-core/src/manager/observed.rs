@@ -6,7 +6,7 @@ use tracing::{
 use super::{Inner, LeaseGuard, acquire::Granted};
 use crate::{Attempt, Error, ErrorKind, Moment, ResourceName};
 
-/// An acquisition under way, as it is counted and traced.
+/// An acquisition under way, for counting and tracing.
 pub(super) struct Observed<'a> {
     locks: &'a Inner,
     since: Moment,
@@ -15,7 +15,7 @@ pub(super) struct Observed<'a> {
 }
 
 impl<'a> Observed<'a> {
-    /// `waits` says whether it may be in line for a while.
+    /// `waits` says whether the acquisition may be in line for some time.
     pub(super) fn begin(locks: &'a Inner, waits: bool, span: Span) -> Self {
         if waits {
             locks.meter.waiting.up();
@@ -29,7 +29,7 @@ impl<'a> Observed<'a> {
         }
     }
 
-    /// Counts what has come of it. One that is dropped before has come to nothing.
+    /// Counts the result. An acquisition that is dropped earlier counts as nothing.
     pub(super) fn end(self, answer: &Result<Attempt<Granted>, Error>) {
         let (meter, waited) = (&self.locks.meter, self.locks.clock.now().since(self.since));
         match answer {
@@ -62,7 +62,7 @@ impl<'a> Observed<'a> {
         }
     }
 
-    /// The same of several resources: each of them is a grant.
+    /// The same for several resources: each of them is a grant.
     pub(super) fn end_several(self, answer: &Result<Attempt<Vec<LeaseGuard>>, Error>) {
         let (meter, waited) = (&self.locks.meter, self.locks.clock.now().since(self.since));
         match answer {
@@ -91,7 +91,7 @@ impl Drop for Observed<'_> {
     }
 }
 
-/// The span of an acquisition. Who got it, with which token, is filled in with the grant.
+/// The span of an acquisition. Holder and token are filled in when it is granted.
 pub(super) fn span(resource: &ResourceName, backend: &'static str) -> Span {
     debug_span!(
         "acquire",

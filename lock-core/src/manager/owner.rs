@@ -2,25 +2,27 @@ use crate::Holder;
 
 /// An acquisition that may be held several times over: reentrancy, made explicit.
 ///
-/// All that acquire with the same owner share one lease and one token: the first waits for it, and
-/// while it lives the others get it at once. Each has a guard of its own, and gives back its own
-/// hold; the lease ends with the last. There are no thread ids and no counts: the lock service
-/// keeps the set of holds, so that a repeated request neither adds one nor takes one away.
+/// All acquisitions with the same owner share one lease and one token: the first waits for it, and
+/// while it lives the others get it at once. Each has a guard of its own and gives back its own
+/// hold; the lease ends with the last hold. There are no thread ids and no counts: the lock service
+/// keeps the set of holds, so that a repeated request neither adds nor removes one.
 ///
-/// An owner is for one resource at a time. Its [`id`](Owner::id) may travel to another process, to
-/// go on there with the same lease. It is a **secret**: whoever knows it can act as this owner.
+/// An owner is for one resource at a time. Its [`id`](Owner::id) may be sent to another process,
+/// which then goes on with the same lease. It is a **secret**: anybody who knows it can act as this
+/// owner.
 ///
-/// # What it is to the store
+/// # What the store sees
 /// One writer. All handles have the same sequencer, and a store that checks it lets each of them
-/// write: you are responsible for ordering them.
+/// write: ordering their writes is up to you.
 ///
 /// # After the end
-/// When the last hold was given back, the same owner may acquire anew, and gets a new token. When
-/// the lease was *lost*, it cannot: acquiring says [`ErrorKind::Released`](crate::ErrorKind), so
-/// that no part of the work goes on as if nothing had happened. Draw a new owner.
+/// When the last hold has been given back, the same owner may acquire again, and gets a new token.
+/// When the lease was *lost*, it cannot: acquiring fails with
+/// [`ErrorKind::Released`](crate::ErrorKind), so that no part of the work goes on as if nothing had
+/// happened. Draw a new owner.
 ///
-/// A handle that joins a living lease does not extend it, and gets what time is left; the
-/// watchdog's next renewal does, to the longest ttl of its handles.
+/// A handle that joins a living lease does not extend it, and gets the time that is left. The
+/// watchdog's next renewal extends it to the longest ttl of its handles.
 ///
 /// # Examples
 /// ```
@@ -60,13 +62,13 @@ impl Owner {
         Self::from_id(Holder::random())
     }
 
-    /// The owner that another process has drawn.
+    /// The owner that another process drew.
     #[must_use]
     pub const fn from_id(id: Holder) -> Self {
         Self { id }
     }
 
-    /// What makes it this owner. A secret.
+    /// The identity of this owner. A secret.
     #[must_use]
     pub const fn id(&self) -> Holder {
         self.id

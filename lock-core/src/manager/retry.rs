@@ -24,7 +24,7 @@ impl Acquire<'_> {
                 return Ok(attempt);
             };
             tokio::select! {
-                // The next look says so.
+                // The next look reports it.
                 () = self.locks.inner.watchdog.closed() => {}
                 () = clock.sleep_until(min(now + pause, deadline)) => {}
             }

@@ -6,14 +6,14 @@ use crate::{
     Operation, Ttl, Wait,
 };
 
-/// What acquisitions ask for unless they say otherwise.
+/// The manager's defaults for acquisitions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Defaults {
     pub(super) max_hold: Option<Duration>,
     pub(super) max_waiters: Option<u32>,
 }
 
-/// What an acquisition asks for, whatever it is of and whoever asks.
+/// Settings that single and multiple acquisitions share.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) ttl: Ttl,
@@ -25,7 +25,7 @@ pub(super) struct Settings {
     pub(super) max_waiters: Option<u32>,
 }
 
-/// The longest delay. The holder is gone by then, and the others wait for nothing.
+/// The longest lock delay. The holder is gone by then, and the others would wait for nothing.
 const LOCK_DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Settings {
@@ -46,7 +46,8 @@ impl Settings {
         }
     }
 
-    /// Refuses what is invalid, and what the lock service does not have, before it is asked.
+    /// Refuses invalid settings, and settings that the lock service does not support, before it is
+    /// asked.
     pub(super) fn check(&self, locks: &LockManager) -> Result<(), Error> {
         if let Some(metadata) = &self.metadata {
             metadata.as_ref().map_err(|invalid| *invalid)?;
@@ -77,7 +78,7 @@ impl Settings {
         request
     }
 
-    /// The end of the wait that begins now.
+    /// The end of a wait that begins now.
     pub(super) fn until(&self, clock: &dyn Clock) -> Wait {
         match self.wait {
             None => Wait::Forever,
@@ -97,7 +98,7 @@ impl Settings {
 }
 
 impl LockManager {
-    /// Refuses what the lock service does not have.
+    /// Refuses an extension that the lock service does not support.
     pub(super) fn require(&self, extension: Extension, what: &str) -> Result<(), Error> {
         if self.capabilities().has(extension) {
             return Ok(());
@@ -111,7 +112,7 @@ impl LockManager {
     }
 }
 
-/// Nothing was sent, so no lock service is to blame.
+/// An error that no lock service is to blame for, because nothing was sent.
 pub(super) fn invalid(why: &str) -> Error {
     Error::new(ErrorKind::InvalidInput, Operation::Acquire, "palisade").because(why)
 }

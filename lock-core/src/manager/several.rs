@@ -9,14 +9,15 @@ use crate::{
     RetryPolicy, Ttl, Wait,
 };
 
-/// An acquisition of several resources that is being prepared: `.await` it for [`LeaseGuards`],
-/// which are all of them or none.
+/// An acquisition of several resources that is being prepared: `.await` it for [`LeaseGuards`]. It
+/// gets either all of them or none.
 ///
 /// # Errors
 /// Awaiting it fails as [`Acquire`](super::Acquire) does. [`ErrorKind::InvalidInput`] before
-/// anything is sent if no resource is named or one is named twice; one by one also without a
-/// [`wait`](AcquireSeveral::wait); together also if the lock service keeps them in different
-/// places. What was acquired before an error is given back.
+/// anything is sent if no resource is named or one is named twice; with `acquire_all`, also if
+/// there is no [`wait`](AcquireSeveral::wait); with `acquire_together`, also if the lock service
+/// keeps the resources in different places. Leases that were acquired before an error are given
+/// back.
 ///
 /// # Cancel safety
 /// Dropping the future at any await leaves nothing behind, as with [`Acquire`](super::Acquire).
@@ -36,17 +37,18 @@ enum Order {
     Together,
 }
 
-/// How often is looked whether all of them are free.
+/// How often to look whether all of them are free.
 const LOOKS: RetryPolicy =
     RetryPolicy::exponential(Duration::from_millis(10)).longest(Duration::from_millis(250));
 
 impl LockManager {
     /// Acquires several resources one after the other, wherever the lock service keeps them.
     ///
-    /// It takes them sorted by name and waits in line for each. So any number of these do not
-    /// deadlock among themselves. Whoever acquires one while holding another in some other way
-    /// can still be in the way, and that is why it needs a [`wait`](AcquireSeveral::wait): it is
-    /// for all of them together, and when it is over, what was acquired is given back.
+    /// It takes them sorted by name and waits in line for each, so any number of these acquisitions
+    /// do not deadlock among themselves. A client that acquires one of the resources while holding
+    /// another in some other way can still be in the way. That is why it needs a
+    /// [`wait`](AcquireSeveral::wait), which covers all of them together: when it is over, the
+    /// leases acquired so far are given back.
     ///
     /// # Examples
     /// ```
@@ -77,11 +79,10 @@ impl LockManager {
     /// Acquires several resources in one step of the lock service: all of them, or none.
     ///
     /// Nothing is held while it waits, so it is in nobody's way. It takes no place in line either:
-    /// it looks again and again, with pauses that grow to 250 ms unless
-    /// [`retry`](AcquireSeveral::retry) says otherwise, until nobody holds any of them; where
-    /// others keep queueing for one of them it may never have its turn. On Redis all of them must
-    /// be of one shard: put a common `{tag}` into their names, such as `{order:7}:stock` and
-    /// `{order:7}:invoice`.
+    /// it looks again and again until nobody holds any of them, with pauses that grow to 250 ms
+    /// unless [`retry`](AcquireSeveral::retry) says otherwise. If others keep queueing for one of
+    /// them, it may never have its turn. On Redis all of them must be in one shard: put a common
+    /// `{tag}` into their names, such as `{order:7}:stock` and `{order:7}:invoice`.
     ///
     /// # Examples
     /// ```
@@ -130,7 +131,7 @@ impl<'a> AcquireSeveral<'a> {
         self
     }
 
-    /// How long to wait for all of them. Together it defaults to: without bound.
+    /// How long to wait for all of them. For `acquire_together` it defaults to no bound.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.settings.wait = Some(wait);
         self
@@ -156,7 +157,7 @@ impl<'a> AcquireSeveral<'a> {
         self
     }
 
-    /// A note with each lease, as [`Acquire::metadata`](super::Acquire::metadata).
+    /// A note for each lease, as [`Acquire::metadata`](super::Acquire::metadata).
     pub fn metadata<M>(mut self, metadata: M) -> Self
     where
         M: TryInto<Metadata>,
@@ -204,7 +205,7 @@ impl<'a> AcquireSeveral<'a> {
         for resource in sorted {
             let mut settings = self.settings.clone();
             settings.wait = Some(until.since(clock.now()));
-            // When it fails, dropping the guards gives back what was acquired before.
+            // On an error, dropping the guards gives back the leases that were acquired before.
             guards.push(self.locks.acquire(*resource).with(settings).await?);
         }
         // The first ones may have run out while the last ones were waited for.
@@ -215,7 +216,7 @@ impl<'a> AcquireSeveral<'a> {
         Ok(LeaseGuards::new(guards))
     }
 
-    /// What it fails with when the wait is over.
+    /// The error when the wait is over.
     pub(super) fn timeout(&self, retry_after: Duration) -> Error {
         let kind = self.locks.backend_kind();
         Error::new(ErrorKind::WaitTimeout, Operation::Acquire, kind).with_retry_after(retry_after)

@@ -1,10 +1,10 @@
 use super::LockManager;
 use crate::{Error, FencingToken, Standing};
 
-/// For operators, when one lock service takes the place of another: see the module `admin` of the
-/// crate `fenced-store`, which calls these in the right order.
+/// For operators who replace one lock service by another: see the module `admin` of the crate
+/// `fenced-store`, which calls these in the right order.
 impl LockManager {
-    /// Whether the lock service grants, and what it has issued.
+    /// Whether the lock service grants, and which tokens it has issued.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if no answer came,
@@ -16,9 +16,9 @@ impl LockManager {
         self.inner.backend.standing().await
     }
 
-    /// Takes the lock service out of service, for all its clients: whoever acquires is told
-    /// [`ErrorKind::Retired`](crate::ErrorKind::Retired), and whoever waits, when it would be their
-    /// turn. Leases go on until they end. [`Standing::last`] is then the last token for good, until
+    /// Takes the lock service out of service for all its clients. Every acquire fails with
+    /// [`ErrorKind::Retired`](crate::ErrorKind::Retired), and so does every waiter when its turn
+    /// would come. Leases go on until they end. After this, [`Standing::last`] is final until
     /// somebody reinstates the service.
     ///
     /// # Examples
@@ -52,8 +52,9 @@ impl LockManager {
         Ok(standing)
     }
 
-    /// Puts the lock service into service: every token of every resource is at least `floor` from
-    /// then on, and greater than all before. One that was never retired is only lifted.
+    /// Puts the lock service into service: from then on every token of every resource is at least
+    /// `floor`, and greater than all before. In a service that was never retired only the tokens
+    /// are raised.
     ///
     /// # Errors
     /// [`ErrorKind::FloorImplausible`](crate::ErrorKind::FloorImplausible) if the floor is farther

@@ -1,16 +1,16 @@
-/// What a manager has counted since it was made: all its clones, one process.
+/// Counts of a manager and all its clones, in one process, since it was made.
 ///
-/// A snapshot: figures that were read one after the other. With the feature `metrics` the same is
-/// exported, see [`metric`](crate::metric); the times are only there.
+/// A snapshot: the figures were read one after the other. With the feature `metrics` the same
+/// figures are exported, see [`metric`](crate::metric); the durations are only exported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
     /// Acquisitions that got what they asked for.
     pub grants: u64,
-    /// Those of them that were waited for.
+    /// Grants that were waited for.
     pub handoffs: u64,
     /// Acquisitions that found the resource held until their wait was over, or at their only look,
-    /// or the line too long.
+    /// or that found the queue full.
     pub timeouts: u64,
     /// Acquisitions that ended with any other error.
     pub failures: u64,
@@ -34,7 +34,7 @@ pub struct Stats {
 pub struct Losses {
     /// A pause, or an unreachable lock service.
     pub expired: u64,
-    /// Another holder or none.
+    /// Held by another holder, or by nobody.
     pub not_holder: u64,
     /// Reached its `max_hold`.
     pub max_hold: u64,

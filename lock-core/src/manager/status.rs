@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{Clock, Lease, Moment, Sequencer, Ttl};
 
-/// What guard and watchdog both know of one lease.
+/// The state of one lease, shared by guard and watchdog.
 #[derive(Debug)]
 pub(super) struct LeaseStatus {
     sequencer: Sequencer,
@@ -34,14 +34,14 @@ pub(super) struct LeaseStatus {
 enum State {
     Held {
         deadline: Moment,
-        /// It has been held as long as it may be, and is renewed no more.
+        /// Whether it has reached its `max_hold` and is not renewed any more.
         last: bool,
     },
     Lost(LostReason),
     Released,
 }
 
-/// What to do about a lease whose moment has come.
+/// What to do about a lease that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Renew {
@@ -94,18 +94,18 @@ impl LeaseStatus {
         match self.change(|state| state.expire(now)) {
             State::Held { deadline, .. } => Ok(deadline),
             State::Lost(reason) => Err(self.lost_by(reason)),
-            // Nobody can ask: releasing takes the guard.
+            // Unreachable: releasing consumes the guard.
             State::Released => Err(self.lost_by(LostReason::NotHolder)),
         }
     }
 
-    /// The moment at which the lease will have ended, however often it is renewed before.
+    /// The moment at which the lease will have ended, however often it is renewed until then.
     pub(super) fn ends_by(&self) -> Result<Moment, Lost> {
         let deadline = self.deadline()?;
         if !self.renew {
             return Ok(deadline);
         }
-        // The last renewal may be sent just before.
+        // The last renewal may be sent just before that.
         let after_the_last = self.hold_until + self.ttl.get();
         Ok(std::cmp::max(deadline, after_the_last))
     }
@@ -146,7 +146,7 @@ impl LeaseStatus {
         });
     }
 
-    /// The guard gives the lease back: from here on there is nothing to lose.
+    /// The guard gives the lease back: from here on it cannot be lost.
     pub(super) fn release(&self) {
         let now = self.clock.now();
         self.change(|state| {
@@ -160,7 +160,7 @@ impl LeaseStatus {
     /// Completes when the lease is lost.
     pub(super) async fn lost(&self) -> Lost {
         loop {
-            // Enabled before the state is read, so that no change of it is missed.
+            // Enabled before the state is read, so that no change is missed.
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
             let deadline = match self.deadline() {
@@ -174,7 +174,8 @@ impl LeaseStatus {
         }
     }
 
-    /// Changes the state, tells those who wait for that, and reports the end of the lease once.
+    /// Changes the state, wakes everybody waiting for a change, and reports the end of the lease
+    /// once.
     fn change(&self, change: impl FnOnce(&mut State)) -> State {
         let (before, after) = {
             let mut state = self.state();

@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl AcquireSeveral<'_> {
-    /// Looks again and again, until it finds all of them free.
+    /// Looks again and again until all of them are free.
     pub(super) async fn together(&self, named: &[ResourceName]) -> Result<LeaseGuards, Error> {
         self.locks
             .require(Extension::Together, "step for several resources")?;
@@ -61,14 +61,14 @@ impl AcquireSeveral<'_> {
                 return Ok(attempt);
             };
             tokio::select! {
-                // The next look says so.
+                // The next look reports it.
                 () = inner.watchdog.closed() => {}
                 () = inner.clock.sleep_until(min(now + pause, deadline)) => {}
             }
         }
     }
 
-    /// One look, of a holder of its own.
+    /// One look, by a new holder.
     async fn look(&self, named: &[ResourceName]) -> Result<Attempt<Vec<LeaseGuard>>, Error> {
         let inner = &self.locks.inner;
         let requests = self.requests(named);
@@ -94,7 +94,7 @@ impl AcquireSeveral<'_> {
         let now = inner.clock.now();
         let of_use = grants.iter().all(|grant| grant.lease.deadline() > now);
         if grants.len() != requests.len() || !of_use {
-            // Given back by dropping `pending`.
+            // Dropping `pending` gives them back.
             let kind = inner.backend.kind();
             return Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, kind)
                 .because("the grants arrived after the leases had ended; ask for a longer ttl"));
@@ -113,7 +113,7 @@ impl AcquireSeveral<'_> {
         Ok(Attempt::Granted(guards))
     }
 
-    /// One request each, of one attempt of one holder.
+    /// One request for each resource, all of the same attempt of the same holder.
     fn requests(&self, named: &[ResourceName]) -> Vec<AcquireRequest> {
         let holder = Holder::random();
         let mut same = None;
@@ -128,7 +128,7 @@ impl AcquireSeveral<'_> {
         named.iter().map(request).collect()
     }
 
-    /// Asks, or gives up when the manager is shut down: then nobody else would clean up.
+    /// Asks, or gives up when the manager is shut down, because nobody would clean up afterwards.
     async fn asked(&self, requests: &[AcquireRequest]) -> Result<Attempt<Vec<Grant>>, Error> {
         let inner = &self.locks.inner;
         tokio::select! {

@@ -1,6 +1,6 @@
-//! Panics that name the value, in constants too, where nothing can be formatted.
+//! Panics that name the value, even in constants, where nothing can be formatted.
 
-/// Panics at the place of the caller's caller.
+/// Panics at the location of the caller's caller.
 #[track_caller]
 pub(super) const fn refuse(allowed: &str, value: u32, unit: &str) -> ! {
     let line = Line::EMPTY
@@ -16,7 +16,7 @@ pub(super) const fn refuse(allowed: &str, value: u32, unit: &str) -> ! {
     }
 }
 
-/// A text that is put together piece by piece.
+/// A text that is assembled piece by piece.
 struct Line {
     bytes: [u8; 128],
     length: usize,
@@ -63,7 +63,7 @@ mod tests {
 
     use crate::Ttl;
 
-    /// Where a panic of this thread happens, and what it says.
+    /// Runs `make`, which panics; returns the location of the panic and its message.
     fn panicked(make: impl FnOnce() -> Ttl + panic::UnwindSafe) -> (String, String) {
         let (told, heard) = mpsc::channel();
         let (before, here) = (panic::take_hook(), thread::current().id());

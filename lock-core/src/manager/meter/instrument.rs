@@ -1,4 +1,4 @@
-//! What is counted is counted here, and exported too if there is somebody to export to.
+//! Counts, levels and times. Each is kept here and, with the feature `metrics`, exported, too.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -7,10 +7,10 @@ use std::{
 
 use crate::metric::Metric;
 
-/// Label names with values.
+/// Label names and values.
 pub(super) type Labels<'a> = &'a [(&'static str, &'static str)];
 
-/// Something that happens again and again.
+/// Counts events.
 #[derive(Debug)]
 pub(in crate::manager) struct Count {
     total: AtomicU64,
@@ -18,7 +18,7 @@ pub(in crate::manager) struct Count {
     exported: metrics::Counter,
 }
 
-/// How many there are of something now.
+/// How many of something there are now.
 #[derive(Debug)]
 pub(in crate::manager) struct Level {
     now: AtomicU64,
@@ -26,7 +26,7 @@ pub(in crate::manager) struct Level {
     exported: metrics::Gauge,
 }
 
-/// How long something takes. It is only exported.
+/// How long something takes. Only exported, not kept.
 #[derive(Debug)]
 pub(in crate::manager) struct Times {
     #[cfg(feature = "metrics")]
@@ -76,7 +76,7 @@ impl Level {
         self.exported.increment(1.0);
     }
 
-    /// Follows an [`up`](Level::up), so it never falls below zero.
+    /// Must follow an [`up`](Level::up), so the level never falls below zero.
     pub(in crate::manager) fn down(&self) {
         self.now.fetch_sub(1, Ordering::Relaxed);
         #[cfg(feature = "metrics")]

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::metric;
 
-/// What a manager counts. Counting takes no lock and never fails.
+/// Everything that a manager counts. Counting takes no lock and never fails.
 #[derive(Debug)]
 pub(super) struct Meter {
     pub(super) waits: Times,
@@ -28,7 +28,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// Counts for one manager over this kind of lock service.
+    /// A meter for one manager with this kind of lock service.
     pub(super) fn new(backend: &'static str) -> Self {
         #[cfg(feature = "metrics")]
         for metric in metric::OF_LOCKS {

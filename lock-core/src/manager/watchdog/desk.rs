@@ -8,10 +8,10 @@ use tokio::sync::{Notify, watch};
 use super::schedule::{Key, Schedule};
 use crate::{BoxFuture, Moment, manager::status::LeaseStatus};
 
-/// Where guards leave what is to be done, and the watchdog picks it up.
+/// Where guards leave work for the watchdog.
 ///
-/// Most acquisitions only write something down here: the watchdog is woken when it sleeps longer
-/// than it may. That is what keeps it out of the way of an acquire and its release.
+/// Most acquisitions only write something down here; the watchdog is woken only if it would sleep
+/// too long. This keeps it out of the way of an acquire and its release.
 pub(super) struct Desk {
     /// Held for a few steps at a time, never across an await. Nothing under it panics or logs.
     state: Mutex<State>,
@@ -24,24 +24,24 @@ struct State {
     leases: Schedule<Arc<LeaseStatus>>,
     next_key: Key,
     clean_ups: Vec<BoxFuture<'static, ()>>,
-    /// What the watchdog sleeps for.
+    /// The moment until which the watchdog sleeps.
     asleep_until: Moment,
 }
 
-/// How far the watchdog has come.
+/// The phases of the watchdog's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     Open,
-    /// It finishes what it has.
+    /// It takes nothing new and finishes what it has.
     Closed,
     Ended,
 }
 
-/// What becomes of a lease in the schedule.
+/// How to move a lease in the schedule.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Move {
     To(Moment),
-    /// To this moment if that is sooner.
+    /// To this moment, if that is sooner.
     Sooner(Moment),
     Off,
 }
@@ -61,7 +61,7 @@ impl Desk {
         }
     }
 
-    /// Puts a lease into the schedule. `None` if nobody would look there any more.
+    /// Puts a lease into the schedule. `None` if the watchdog is closed.
     pub(super) fn add(&self, lease: &Arc<LeaseStatus>, moment: Moment) -> Option<Key> {
         let mut state = self.state();
         if !state.open {
@@ -82,7 +82,7 @@ impl Desk {
         self.state().leases.remove(key);
     }
 
-    /// Leaves something to be finished. False if nobody would do it any more.
+    /// Leaves a clean-up to be finished. False if the watchdog is closed.
     pub(super) fn finish(&self, clean_up: BoxFuture<'static, ()>) -> bool {
         let mut state = self.state();
         let open = state.open;
@@ -94,7 +94,7 @@ impl Desk {
         open
     }
 
-    /// Takes nothing any more; returns the leases that were in the schedule.
+    /// Closes the desk; returns the leases that were in the schedule.
     pub(super) fn close(&self) -> Vec<Arc<LeaseStatus>> {
         let leases = {
             let mut state = self.state();
@@ -106,7 +106,7 @@ impl Desk {
         leases
     }
 
-    /// At most this many leases that are due.
+    /// The leases that are due, at most this many.
     pub(super) fn due(&self, now: Moment, at_most: usize) -> Vec<(Key, Arc<LeaseStatus>)> {
         let state = self.state();
         let due = state.leases.due(now).take(at_most);
@@ -135,7 +135,7 @@ impl Desk {
         std::mem::take(&mut self.state().clean_ups)
     }
 
-    /// What the watchdog may sleep for now. `None` if it is closed and nothing is left.
+    /// How long the watchdog may sleep now. `None` if it is closed and nothing is left.
     pub(super) fn fall_asleep(&self) -> Option<Moment> {
         let mut state = self.state();
         if !state.open && state.clean_ups.is_empty() {
@@ -145,12 +145,12 @@ impl Desk {
         Some(state.asleep_until)
     }
 
-    /// Completes when there is something that the watchdog has not seen.
+    /// Completes when there is something new for the watchdog.
     pub(super) async fn news(&self) {
         self.news.notified().await;
     }
 
-    /// Goes on to a phase. There is no way back.
+    /// Enters a phase. There is no way back.
     pub(super) fn enter(&self, phase: Phase) {
         self.phase.send_if_modified(|present| {
             let forward = phase > *present;
@@ -161,7 +161,7 @@ impl Desk {
         });
     }
 
-    /// Completes when the watchdog has come to this phase.
+    /// Completes when the watchdog has reached this phase.
     pub(super) async fn reached(&self, phase: Phase) {
         let mut phases = self.phase.subscribe();
         // The sender is in `self`, so this cannot fail.

@@ -1,4 +1,4 @@
-//! The one task of a manager: it renews leases in batches and finishes what others dropped.
+//! The one task of a manager: it renews leases in batches and finishes work that callers dropped.
 
 mod desk;
 mod pace;
@@ -24,7 +24,8 @@ use crate::{BoxFuture, Clock, LockBackend, Moment};
 #[derive(Debug)]
 pub(super) struct Handle {
     desk: Arc<Desk>,
-    /// Where the watchdog runs: a request has its timers in the runtime where it is begun.
+    /// The runtime of the watchdog: a request registers its timers with the runtime that first
+    /// polls it.
     runtime: runtime::Id,
     frozen: watch::Sender<bool>,
 }
@@ -57,7 +58,7 @@ pub(super) fn start(
 }
 
 impl Handle {
-    /// Has a lease renewed from this moment on. After the end of the watchdog the lease is lost.
+    /// Has a lease renewed from this moment on. If the watchdog has ended, the lease is lost.
     pub(super) fn watch(&self, lease: &Arc<LeaseStatus>, renew_by: Moment) -> Option<Watched> {
         let moment = pace::together(lease.since(), renew_by);
         let key = self.desk.add(lease, moment);
@@ -70,10 +71,10 @@ impl Handle {
         })
     }
 
-    /// Has something finished that nobody waits for. False if the watchdog has ended.
+    /// Has a clean-up finished that nobody waits for. False if the watchdog has ended.
     ///
-    /// It is begun here: if nothing holds it up, its request is ahead of all that the caller sends
-    /// next. A task that had to be woken for it first would be overtaken.
+    /// The clean-up is begun here: if nothing holds it up, its request is ahead of anything that
+    /// the caller sends next. A task that has to be woken first would be overtaken.
     pub(super) fn finish(&self, mut clean_up: BoxFuture<'static, ()>) -> bool {
         let mut nobody = Context::from_waker(Waker::noop());
         if self.may_begin_here() && clean_up.as_mut().poll(&mut nobody).is_ready() {
@@ -92,18 +93,18 @@ impl Handle {
     /// Has the watchdog finish what it has and renew nothing any more.
     ///
     /// # Cancel safety
-    /// It ends by itself.
+    /// The shutdown goes on by itself.
     pub(super) async fn shut_down(&self) {
         self.close();
         self.desk.reached(Phase::Ended).await;
     }
 
-    /// Completes when the watchdog takes nothing any more.
+    /// Completes when the watchdog takes no more work.
     pub(super) async fn closed(&self) {
         self.desk.reached(Phase::Closed).await;
     }
 
-    /// Stops (or lets go on) everything that the watchdog does, as if the process were stopped.
+    /// Stops the whole watchdog (or lets it go on), as if the process were stopped.
     #[cfg(feature = "test-util")]
     pub(super) fn freeze(&self, frozen: bool) {
         self.frozen.send_replace(frozen);

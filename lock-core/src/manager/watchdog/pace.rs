@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use crate::{Moment, Ttl};
 
-/// A renewal that failed is repeated after about a tenth of the ttl, within these bounds.
+/// A failed renewal is repeated after about a tenth of the ttl, within these bounds.
 const RETRY_MIN: Duration = Duration::from_millis(10);
 const RETRY_MAX: Duration = Duration::from_secs(1);
 
-/// What is due within an eighth of the time until then is due together.
+/// Leases that are due within an eighth of the remaining time are renewed together.
 const GRAINS: u128 = 8;
 
 /// The moment to renew a lease that is due at `due`: a little earlier, with its neighbours.
 ///
-/// Ten thousand leases that were acquired one by one would otherwise be ten thousand requests. The
-/// grid depends on the rough size of the time until then and on nothing else, so that leases of one
-/// ttl fall onto the same points, at most an eighth too early.
+/// Ten thousand leases that were acquired one by one would otherwise need ten thousand requests.
+/// The grid depends only on the magnitude of the remaining time, so that leases of the same ttl
+/// fall onto the same points, at most an eighth too early.
 pub(super) fn together(now: Moment, due: Moment) -> Moment {
     let grain = match due.since(now).as_millis().checked_ilog2() {
         Some(size) => (1_u128 << size) / GRAINS,
@@ -29,15 +29,15 @@ pub(super) fn together(now: Moment, due: Moment) -> Moment {
     }
 }
 
-/// The moment to repeat a renewal that has not been answered until then: half way to the deadline,
-/// again and again, and at last the deadline itself.
+/// The moment to repeat a renewal if it is not answered by then: half way to the deadline, again
+/// and again, and at last the deadline itself.
 pub(super) fn unanswered(now: Moment, deadline: Moment) -> Moment {
     let half = std::cmp::max(deadline.since(now) / 2, RETRY_MIN);
     std::cmp::min(now + half, deadline)
 }
 
-/// The moment to repeat a renewal that has failed. `dice` from 0 to 1 keeps clients apart that
-/// were cut off together; leases that are given the same stay together.
+/// The moment to repeat a failed renewal. `dice`, from 0 to 1, spreads clients that were cut off
+/// together; leases that are given the same value stay together.
 pub(super) fn failed(now: Moment, ttl: Ttl, dice: f64) -> Moment {
     let pause = (ttl.get() / 10).clamp(RETRY_MIN, RETRY_MAX);
     now + pause.mul_f64(0.5 + dice)

@@ -4,10 +4,11 @@ use foldhash::HashMap;
 
 use crate::Moment;
 
-/// What is due when. An entry is moved or taken off by its key, so that nothing of it stays behind.
+/// Entries with the moment at which they are due. An entry is moved or removed by its key, so
+/// nothing of it stays behind.
 #[derive(Debug)]
 pub(super) struct Schedule<T> {
-    /// In order of time; keys tell apart what is due at the same moment.
+    /// Ordered by time; the key distinguishes entries that are due at the same moment.
     order: BTreeMap<(Moment, Key), T>,
     moments: HashMap<Key, Moment>,
 }
@@ -29,20 +30,20 @@ impl<T> Schedule<T> {
         self.order.insert((moment, key), entry);
     }
 
-    /// Moves an entry to another moment, unless it has been taken off.
+    /// Moves an entry to another moment, unless it has been removed.
     pub(super) fn put_off(&mut self, key: Key, moment: Moment) {
         if let Some(entry) = self.remove(key) {
             self.add(key, moment, entry);
         }
     }
 
-    /// Takes an entry off, whenever it is due.
+    /// Removes an entry, whenever it is due.
     pub(super) fn remove(&mut self, key: Key) -> Option<T> {
         let moment = self.moments.remove(&key)?;
         self.order.remove(&(moment, key))
     }
 
-    /// What is due, in order. It stays until it is moved or taken off.
+    /// The entries that are due, in order. They stay until they are moved or removed.
     pub(super) fn due(&self, now: Moment) -> impl Iterator<Item = (Key, &T)> {
         let due = self.order.range(..=(now, Key::MAX));
         due.map(|((_, key), entry)| (*key, entry))
@@ -59,7 +60,7 @@ impl<T> Schedule<T> {
         self.moments.get(&key).copied()
     }
 
-    /// Takes everything off, in order of time.
+    /// Removes all entries, in order of time.
     pub(super) fn clear(&mut self) -> impl Iterator<Item = T> + use<T> {
         self.moments.clear();
         std::mem::take(&mut self.order).into_values()
@@ -108,7 +109,7 @@ mod tests {
     }
 
     proptest! {
-        /// Both maps tell the same story, whatever is done.
+        /// After any sequence of steps both maps agree.
         #[test]
         fn its_two_maps_agree(
             steps in prop::collection::vec((0..3, 0..8_usize, 0..20_u64), 0..60)

@@ -24,9 +24,9 @@ use crate::{
 /// Leases per renewal request. A larger script would hold up everybody else on the lock server.
 const BATCH: usize = 100;
 
-/// Requests that a part of the service has at once: while it answers one, the next is on its way.
-/// Two get into step: both are answered together, and the service has nothing to do until both come
-/// again. With all of them it would have no turn for others until they are done.
+/// Concurrent requests to one part of the service: while it answers one, the next is on its way.
+/// Two fall into step: both are answered together, and the service is idle until both come again.
+/// If all were sent at once, the service could serve nobody else until they are done.
 const BATCHES_AT_ONCE: usize = 3;
 
 /// The task itself.
@@ -36,7 +36,8 @@ pub(super) struct Task {
     meter: Arc<Meter>,
     desk: Arc<Desk>,
     frozen: watch::Receiver<bool>,
-    /// Batch by batch, what the parts of the service answer. A slow one delays no other.
+    /// The answers of the parts of the service, batch by batch. A slow part does not delay the
+    /// others.
     renewals: SelectAll<BoxStream<'static, Vec<Answer>>>,
     clean_ups: FuturesUnordered<BoxFuture<'static, ()>>,
 }
@@ -66,7 +67,7 @@ impl Task {
     pub(super) async fn run(mut self) {
         let (desk, clock) = (Arc::clone(&self.desk), Arc::clone(&self.clock));
         loop {
-            // An error means that the handle is gone, and with it whoever could have frozen us.
+            // An error means that the handle is gone, and with it the only means to freeze us.
             drop(self.frozen.wait_for(|frozen| !frozen).await);
             self.clean_ups.extend(desk.take_clean_ups());
             self.renew_due();
@@ -86,10 +87,10 @@ impl Task {
         }
     }
 
-    /// Sends renewals of what is due, by parts of the service: one that does not answer holds up
-    /// no other.
+    /// Sends the renewals that are due, grouped by part of the service: a part that does not answer
+    /// does not hold up the others.
     ///
-    /// A lease stays in the schedule meanwhile, so that it is asked for again if no answer comes,
+    /// The lease stays in the schedule meanwhile, so that it is renewed again if no answer comes,
     /// and so that its end is noticed even if nobody looks at its guard.
     fn renew_due(&mut self) {
         let mut by_part = BTreeMap::<u16, Vec<Scheduled>>::new();
@@ -129,7 +130,7 @@ impl Task {
 
     fn settle(&self, answers: Vec<Answer>) {
         let now = self.clock.now();
-        // One for all: they stay together.
+        // One value for all, so that they stay together.
         let dice = rand::random();
         let mut moves = Vec::with_capacity(answers.len());
         debug!(leases = answers.len(), "renewals answered");
@@ -143,7 +144,7 @@ impl Task {
                         Move::To(pace::together(now, renewed.renew_by()))
                     }
                     Ok(Renewed::NotHolder) => {
-                        // Of a lease that was released meanwhile this is no news.
+                        // For a lease that was released meanwhile this does nothing.
                         lease.lose(LostReason::NotHolder);
                         Move::Off
                     }
@@ -160,7 +161,7 @@ impl Task {
 }
 
 impl Drop for Task {
-    /// After its work, or with its runtime in the middle of it.
+    /// Runs after the task's work, or when the runtime is dropped in the middle of it.
     fn drop(&mut self) {
         for lease in self.desk.close() {
             lease.lose(LostReason::ShutDown);
@@ -180,7 +181,7 @@ async fn sleep_until(clock: &dyn Clock, moment: Moment) {
     }
 }
 
-/// Sends one batch, of what is still to be renewed when its turn has come.
+/// Sends one batch: the leases that still need renewing when its turn comes.
 async fn renew(backend: Arc<dyn LockBackend>, mut leases: Vec<Scheduled>) -> Vec<Answer> {
     leases.retain(|(_, lease)| matches!(lease.due(), Due::Renew { .. }));
     if leases.is_empty() {
