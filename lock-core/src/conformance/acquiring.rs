@@ -3,10 +3,11 @@ use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 use super::{Harness, LONG, grant, is_held, release, request, resource, sequencer};
 use crate::{Attempt, AttemptRef, ErrorKind, RenewRequest, Renewed, ResourceName};
 
-/// A service that counts whole milliseconds may keep a lease for one more than it tells.
+/// A service that counts whole milliseconds may keep a lease for one millisecond longer than it
+/// says.
 const ROUNDING: Duration = Duration::from_millis(1);
 
-/// How late an answer is looked at.
+/// How late an answer is looked at in this test.
 const LATE: Duration = Duration::from_millis(100);
 
 /// Clause 1: a later grant has a greater token, however the earlier one ended.
@@ -86,7 +87,7 @@ pub async fn replay(harness: &impl Harness) {
     );
 }
 
-/// Clause 4: what was released, or ran out, cannot be acquired again by the same acquisition.
+/// Clause 4: an acquisition that was released, or ran out, cannot acquire the resource again.
 pub async fn ended_acquisition_stays_ended(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("ended"));
     let released = request(&resource, LONG);
@@ -106,7 +107,7 @@ pub async fn ended_acquisition_stays_ended(harness: &impl Harness) {
     assert!(!is_held(&*backend, &resource).await);
 }
 
-/// Clause 4: what ends is the acquisition of one resource; its holder may acquire others.
+/// Clause 4: only the acquisition of one resource ends; its holder may acquire others.
 pub async fn a_holder_may_acquire_other_resources(harness: &impl Harness) {
     let (backend, first) = (harness.backend(), resource("several"));
     let kept = ResourceName::new(format!("{{{first}}}:kept")).expect("it is short");
@@ -128,7 +129,7 @@ pub async fn a_holder_may_acquire_other_resources(harness: &impl Harness) {
     release(&*backend, &kept, kept_grant).await;
 }
 
-/// Clause 5: a lease that is not renewed ends, one that is renewed goes on.
+/// Clause 5: a lease that is not renewed ends; one that is renewed goes on.
 pub async fn expiry(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("expiry"));
     let first = request(&resource, harness.short());
@@ -151,11 +152,11 @@ pub async fn expiry(harness: &impl Harness) {
     assert!(next.token > lease.token);
 }
 
-/// Clause 12: the deadline lies at most a ttl after the request, however late its answer is seen.
+/// Clause 12: the deadline is at most a ttl after the request, however late its answer is seen.
 pub async fn deadline_counts_from_request(harness: &impl Harness) {
     let (backend, clock) = (harness.backend(), harness.clock());
     let resource = resource("deadline");
-    // What a first acquire needs, such as a counter, is not what is measured here.
+    // The set-up of a first acquire, such as creating a counter, must not be measured here.
     let warm_up = request(&resource, LONG);
     let lease = grant(&*backend, &warm_up).await;
     release(&*backend, &warm_up, lease).await;
@@ -170,7 +171,7 @@ pub async fn deadline_counts_from_request(harness: &impl Harness) {
             acquire.await
         }
     };
-    // The service granted it somewhere between the request and this moment.
+    // The service granted it some time between the request and this moment.
     let granted_until = clock.now() + LONG.get() + ROUNDING;
     let lease = answer
         .expect("the service answers")

@@ -3,7 +3,7 @@ use std::{future::poll_fn, pin::pin, task::Poll};
 use super::{Harness, LONG, grant, is_held, release, request, resource, waiting};
 use crate::{AcquireRequest, Attempt, AttemptRef, LockBackend, ResourceName, Wait};
 
-/// Clause 9: after a cancel the attempt holds nothing, and a late request of it gains nothing.
+/// Clause 9: after a cancel the attempt holds nothing, and its late requests gain nothing.
 pub async fn cancel_leaves_nothing(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("cancel"));
     let granted = request(&resource, LONG);
@@ -31,7 +31,7 @@ pub async fn cancel_leaves_nothing(harness: &impl Harness) {
     }
 }
 
-/// Clause 9: what is cancelled is an attempt; the lease ends when no other attempt relies on it.
+/// Clause 9: a cancel ends one attempt; the lease ends when no other attempt relies on it.
 pub async fn cancel_is_per_attempt(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("cancel-attempt"));
     for first_goes_first in [true, false] {
@@ -74,7 +74,8 @@ pub async fn cancel_is_per_attempt(harness: &impl Harness) {
     }
 }
 
-/// Clause 9: dropped at its k-th await, for every k, free or held, an acquire leaves nothing.
+/// Clause 9: an acquire that is dropped at its k-th await, for every k, leaves nothing, whether the
+/// resource is free or held.
 pub async fn cancelled_at_every_await(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("every-await"));
     for contended in [false, true] {
@@ -87,7 +88,7 @@ pub async fn cancelled_at_every_await(harness: &impl Harness) {
     }
 }
 
-/// Drops an acquire at an await, cancels it and looks for remains. False once it completed.
+/// Drops an acquire at an await, cancels it and looks for remains. False if it completed before.
 async fn dropped_at(
     backend: &dyn LockBackend,
     resource: &ResourceName,

@@ -1,7 +1,7 @@
 use super::{Harness, LONG, grant, is_held, release, request, resource};
 use crate::{ErrorKind, FencingToken, Outcome};
 
-/// Clause 10: a grant is at least the floor, and what follows is above it.
+/// Clause 10: a granted token is at least the floor, and later ones are above it.
 pub async fn floor(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("floor"));
     let first = request(&resource, LONG);
@@ -34,7 +34,7 @@ pub async fn floor(harness: &impl Harness) {
     release(&*backend, &already_above, next).await;
 }
 
-/// Clause 10: an implausible floor is refused, and raises nothing, for nobody.
+/// Clause 10: an implausible floor is refused, and raises no resource's tokens.
 pub async fn implausible_floor(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("implausible"));
     let first = request(&resource, LONG);
@@ -52,7 +52,7 @@ pub async fn implausible_floor(harness: &impl Harness) {
     );
     let next = request(&resource, LONG);
     let after = grant(&*backend, &next).await;
-    // Far below what the poisoned floor asked for: seconds of clock, not a leap to the cap.
+    // Far below the poisoned floor: the clock's progress of a few seconds, not a leap to the cap.
     assert!(
         after.token.get() - before.token.get() < 100_000 * 60,
         "the counter was dragged along"
@@ -60,7 +60,7 @@ pub async fn implausible_floor(harness: &impl Harness) {
     release(&*backend, &next, after).await;
 }
 
-/// Clause 11: a refused request has left nothing, whatever it was refused for.
+/// Clause 11: a refused request leaves nothing, whatever the reason.
 pub async fn refused_input_leaves_nothing(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("refused"));
     let released = request(&resource, LONG);

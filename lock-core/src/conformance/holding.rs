@@ -18,7 +18,7 @@ fn impostors(lease: &Sequencer) -> [Sequencer; 2] {
     ]
 }
 
-/// Clause 6: what is not held is not renewed, and not made.
+/// Clause 6: a renewal neither renews nor creates a lease that is not held.
 pub async fn renew_never_creates(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("renew"));
     let first = request(&resource, harness.short());

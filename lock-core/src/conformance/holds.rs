@@ -37,7 +37,7 @@ pub async fn holds_are_given_back_one_by_one(harness: &impl Harness) {
     for same in [&third, &fourth, &third] {
         assert_eq!(grant(&*backend, same).await.token, anew.token, "a replay");
     }
-    // What is late belongs to the lease before, and leaves this one alone.
+    // Late requests belong to the lease before, and leave this one alone.
     for late in [&first, &second] {
         assert_eq!(give_back(&*backend, &lease, late).await, Released::Released);
         assert!(backend.acquire(late).await.is_err());
@@ -53,7 +53,7 @@ pub async fn holds_are_given_back_one_by_one(harness: &impl Harness) {
     );
 }
 
-/// Clause 17: only what was granted can be given back, by its holder, with its token.
+/// Clause 17: only its holder, with its token, can give back a hold that was granted.
 pub async fn a_hold_is_compared(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("hold-compared"));
     if !claims(&*backend, Extension::Holds) {
@@ -81,7 +81,7 @@ pub async fn a_hold_is_compared(harness: &impl Harness) {
     assert!(!is_held(&*backend, &resource).await);
 }
 
-/// Clause 17: a hold with a short ttl does not take away what one with a long ttl relies on.
+/// Clause 17: renewing a hold with a short ttl does not shorten one with a long ttl.
 pub async fn a_renewal_shortens_no_hold(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("hold-shortened"));
     if !claims(&*backend, Extension::Holds) {

@@ -1,4 +1,4 @@
-//! What every backend has to pass, ours or yours: one named case per clause of
+//! The tests that every backend has to pass, ours or yours: one named case per clause of
 //! [`LockBackend`]'s contract.
 //!
 //! Write a [`Harness`] and let [`conformance_tests!`](crate::conformance_tests) name the tests:
@@ -86,7 +86,7 @@ use crate::{
 
 /// A fresh lock service for one case.
 ///
-/// Whatever has to be ended after the case, such as a server, belongs into the harness's `Drop`.
+/// Anything that has to be shut down after the case, such as a server, belongs into its `Drop`.
 pub trait Harness: Sync {
     /// The backend under test.
     fn backend(&self) -> Arc<dyn LockBackend>;
@@ -97,13 +97,13 @@ pub trait Harness: Sync {
     /// Lets time pass, for the backend, its clock and the lock service.
     fn pass(&self, time: Duration) -> impl Future<Output = ()> + Send;
 
-    /// A ttl that a case waits out: as short as the service keeps to. Defaults to 300 ms.
+    /// A ttl that a case waits out: as short as the service can keep. Defaults to 300 ms.
     fn short(&self) -> Ttl {
         Ttl::millis(300)
     }
 
-    /// Longer than [`short`](Harness::short), whatever is rounded where, and however late the
-    /// service ends a lease. Defaults to 320 ms.
+    /// Longer than [`short`](Harness::short), including all rounding and the time by which the
+    /// service ends a lease too late. Defaults to 320 ms.
     fn past_short(&self) -> Duration {
         Duration::from_millis(320)
     }
@@ -148,7 +148,7 @@ macro_rules! conformance_tests {
     };
 }
 
-/// Whether a case is for this backend. What a backend claims belongs into a test of its own, so
+/// Whether a case applies to this backend. Test the list of claims itself in a test of your own, so
 /// that no case is left out unnoticed.
 fn claims(backend: &dyn LockBackend, extension: Extension) -> bool {
     let claimed = backend.capabilities().has(extension);
@@ -185,7 +185,7 @@ fn sequencer(request: &AcquireRequest, grant: Grant) -> Sequencer {
     Sequencer::new(issuer, resource.clone(), grant.token, *holder)
 }
 
-/// Acquires what nobody holds.
+/// Acquires a resource that nobody holds.
 async fn grant(backend: &dyn LockBackend, request: &AcquireRequest) -> Grant {
     match backend.acquire(request).await {
         Ok(Attempt::Granted(grant)) => grant,
@@ -209,17 +209,17 @@ async fn release(backend: &dyn LockBackend, request: &AcquireRequest, grant: Gra
     );
 }
 
-/// Enough for a waiter to be in line and to be listening.
+/// Long enough for a waiter to be in line and to be listening.
 const SETTLE: Duration = Duration::from_millis(300);
 
 async fn settle(harness: &impl Harness) {
     harness.pass(SETTLE).await;
 }
 
-/// How long a case waits for what should come at once.
+/// How long a case waits for something that should happen at once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a waiter gets. It hangs if nobody serves it, so this has an end.
+/// The answer to a waiter. A waiter that is never served would hang, so this has a time limit.
 async fn served(backend: &dyn LockBackend, request: &AcquireRequest) -> Grant {
     let answer = tokio::time::timeout(PATIENCE, backend.acquire(request)).await;
     let answer = answer

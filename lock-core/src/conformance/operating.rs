@@ -7,7 +7,7 @@ use crate::{
     Released, RenewRequest, Renewed, ResourceName, Wait,
 };
 
-/// Clause 18: by force a lease ends for good, below a token that is nobody's.
+/// Clause 18: force ends a lease for good, and draws a token above it that nobody holds.
 pub async fn force_release_revokes(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("force"));
     if !claims(&*backend, Extension::ForceRelease) {
@@ -63,7 +63,7 @@ pub async fn force_release_revokes(harness: &impl Harness) {
     release(&*backend, &next, granted).await;
 }
 
-/// Clause 18: whoever waits gets what was ended by force.
+/// Clause 18: a waiter gets a resource whose lease was ended by force.
 pub async fn force_release_hands_on(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("force-hand-on"));
     if !claims(&*backend, Extension::ForceRelease) {
@@ -84,7 +84,7 @@ pub async fn force_release_hands_on(harness: &impl Harness) {
     release(&*backend, &next, granted).await;
 }
 
-/// Clause 19: a list has what is held, with what an inspection shows, and no secret.
+/// Clause 19: a list shows held resources, each as an inspection would, and no secret.
 pub async fn list_shows_what_is_held(harness: &impl Harness) {
     let backend = harness.backend();
     if !claims(&*backend, Extension::List) {
@@ -117,7 +117,7 @@ pub async fn list_shows_what_is_held(harness: &impl Harness) {
     }
 }
 
-/// Methods that a backend does not claim say so, every one of them, and change nothing.
+/// Every method that a backend does not claim says so, and changes nothing.
 pub async fn what_is_not_claimed_is_unsupported(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("unclaimed"));
     let held = request(&resource, LONG);
@@ -160,7 +160,7 @@ pub async fn what_is_not_claimed_is_unsupported(harness: &impl Harness) {
     release(&*backend, &held, lease).await;
 }
 
-/// A service that claims it is only looked at: others use it.
+/// A service that claims `Retire` is only looked at: others use it.
 async fn retiring(backend: &dyn LockBackend) -> Vec<(Extension, Option<Error>)> {
     let mut answers = vec![backend.standing().await.err()];
     if !backend.capabilities().has(Extension::Retire) {

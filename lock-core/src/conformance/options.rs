@@ -9,13 +9,13 @@ use crate::{
     RenewRequest, Renewed, ResourceName, Wait,
 };
 
-/// Long enough to be looked into, shorter than a case may take.
+/// Long enough to be observed, shorter than a case may take.
 const DELAY: Duration = Duration::from_millis(600);
 
 /// By how much the clocks of service and client may differ over a case.
 const IMPRECISE: Duration = Duration::from_millis(50);
 
-/// Clause 13: an inspection shows the note of whoever holds the resource, however it was granted.
+/// Clause 13: an inspection shows the note of the present holder, however it was granted.
 pub async fn metadata_is_shown(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("metadata"));
     if !claims(&*backend, Extension::Metadata) {
@@ -51,7 +51,8 @@ pub async fn metadata_is_shown(harness: &impl Harness) {
     release(&*backend, &silent, lease).await;
 }
 
-/// Clause 14: after a lease ran out it is nobody's for a while, and then the next one's.
+/// Clause 14: after a lease ran out nobody gets the resource for some time, and then the next
+/// waiter.
 pub async fn lock_delay_follows_expiry(harness: &impl Harness) {
     let (backend, clock) = (harness.backend(), harness.clock());
     let resource = resource("lock-delay");
@@ -91,7 +92,7 @@ pub async fn lock_delay_follows_expiry(harness: &impl Harness) {
     release(&*backend, &second, next).await;
 }
 
-/// Clause 14: who gives its lease back leaves no delay, and neither does a cancelled attempt.
+/// Clause 14: a release leaves no delay, and neither does a cancelled attempt.
 pub async fn lock_delay_ends_with_release(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("lock-delay-release"));
     if !claims(&*backend, Extension::LockDelay) {
@@ -116,7 +117,7 @@ pub async fn lock_delay_ends_with_release(harness: &impl Harness) {
     release(&*backend, &last, lease).await;
 }
 
-/// Clause 15: a line that is long enough takes no more, and who is too many leaves nothing.
+/// Clause 15: a full queue takes no more waiters, and a refused one leaves nothing.
 pub async fn queue_limit(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("queue-limit"));
     if !claims(&*backend, Extension::QueueLimit) {

@@ -7,7 +7,7 @@ use crate::{
     Renewed, ResourceName, Standing, Wait,
 };
 
-/// Clause 21: no token is drawn, leases go on, and the last token is no less than any.
+/// Clause 21: no token is drawn, leases go on, and the last token is no less than any issued one.
 pub async fn a_retired_service_grants_nothing(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("retired"));
     if !claims(&*backend, Extension::Retire) {
@@ -52,8 +52,8 @@ pub async fn a_retired_service_grants_nothing(harness: &impl Harness) {
     }
 }
 
-/// Clause 21: who waits when the service is retired is told so when it would be its turn, unless it
-/// gets a token that was drawn before.
+/// Clause 21: a waiter of a retired service is told so when it would be its turn, unless it gets a
+/// token that was drawn before.
 pub async fn waiters_of_a_retired_service_are_told(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("retired-line"));
     if !claims(&*backend, Extension::Retire) {
@@ -90,7 +90,8 @@ pub async fn waiters_of_a_retired_service_are_told(harness: &impl Harness) {
     refuses(&*backend, &resource).await;
 }
 
-/// Clause 21: once it is reinstated every resource goes on, above the floor and all before.
+/// Clause 21: after reinstating, every resource goes on above the floor and above all earlier
+/// tokens.
 pub async fn a_reinstated_service_is_above_its_floor(harness: &impl Harness) {
     let (backend, known) = (harness.backend(), resource("reinstated"));
     if !claims(&*backend, Extension::Retire) {
@@ -108,7 +109,7 @@ pub async fn a_reinstated_service_is_above_its_floor(harness: &impl Harness) {
     );
     refuses(&*backend, &known).await;
 
-    // One that it has passed already lowers nothing.
+    // A floor that it has passed already lowers nothing.
     backend.reinstate(lease.token).await.expect("a fine floor");
     assert!(token_of(&*backend, &known).await > last);
     let floor = FencingToken::new(last.get() + 1_000_000).expect("in range");

@@ -4,10 +4,10 @@ use crate::{
     ResourceName,
 };
 
-/// How many names are tried to find one of another part of the service.
+/// How many names to try to find one in another part of the service.
 const NAMES_MAX: usize = 1000;
 
-/// Clause 20: while somebody holds one of them none is granted, and then all are.
+/// Clause 20: while somebody holds one resource none is granted; afterwards all are.
 pub async fn together_is_all_or_none(harness: &impl Harness) {
     let backend = harness.backend();
     if !claims(&*backend, Extension::Together) {
@@ -40,8 +40,8 @@ pub async fn together_is_all_or_none(harness: &impl Harness) {
     }
 }
 
-/// Clause 20: the same acquisition sent again is the same grants, and after one of them was
-/// released it gets none. Each release can be sent again.
+/// Clause 20: the same acquisition sent again gets the same grants, and nothing after one of them
+/// was released. Each release can be sent again.
 pub async fn together_is_replayed(harness: &impl Harness) {
     let backend = harness.backend();
     if !claims(&*backend, Extension::Together) {
@@ -67,7 +67,7 @@ pub async fn together_is_replayed(harness: &impl Harness) {
     }
 }
 
-/// Clause 20: what one step cannot reach is refused before anything happens.
+/// Clause 20: resources that one step cannot reach are refused before anything happens.
 pub async fn together_compares_places(harness: &impl Harness) {
     let backend = harness.backend();
     if !claims(&*backend, Extension::Together) {
@@ -77,7 +77,7 @@ pub async fn together_compares_places(harness: &impl Harness) {
     let names = std::iter::repeat_with(|| resource("other-part"));
     let mut others = names.take(NAMES_MAX);
     let elsewhere = others.find(|name| backend.part_of(name) != backend.part_of(&one));
-    // Some services have a single part, which may be more places than one all the same.
+    // Some services have a single part, which may still be several places.
     let other = elsewhere.unwrap_or_else(|| resource("other-part"));
     let requests = self::requests(&[one, other]);
     match backend.acquire_together(&requests).await {
@@ -98,7 +98,7 @@ pub async fn together_compares_places(harness: &impl Harness) {
     }
 }
 
-/// Clause 20: no resource is asked for twice at once.
+/// Clause 20: a resource that is named twice is refused.
 pub async fn together_names_each_once(harness: &impl Harness) {
     let backend = harness.backend();
     if !claims(&*backend, Extension::Together) {
@@ -115,7 +115,8 @@ pub async fn together_names_each_once(harness: &impl Harness) {
     assert!(!is_held(&*backend, &one).await);
 }
 
-/// Clause 20: who went away cancels each of them, and a late request gains nothing.
+/// Clause 20: an abandoned caller's attempts are cancelled one by one, and its late request gains
+/// nothing.
 pub async fn together_is_cancelled_one_by_one(harness: &impl Harness) {
     let backend = harness.backend();
     if !claims(&*backend, Extension::Together) {

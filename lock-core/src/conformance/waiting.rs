@@ -9,7 +9,7 @@ use crate::{
     AcquireRequest, Attempt, Fairness, FencingToken, LockBackend, ResourceName, Wait, Waking,
 };
 
-/// A push takes less; looking again once a second takes longer, counted from when it settled.
+/// A push takes less; polling once a second takes longer, counted from when the waiter settled.
 const PUSHED: Duration = Duration::from_millis(400);
 
 /// Clause 8: a release wakes a waiter, long before the lease would have ended. A backend that
@@ -39,7 +39,7 @@ pub async fn waits_until_release(harness: &impl Harness) {
     }
 }
 
-/// Clause 5: a waiter acts by the lease that there is, not by the one it saw when it came.
+/// Clause 5: a waiter goes by the present lease, not by the one it saw when it came.
 pub async fn waits_by_the_present_lease(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("wait-present"));
     let first = request(&resource, LONG);
@@ -61,7 +61,7 @@ pub async fn waits_by_the_present_lease(harness: &impl Harness) {
     tokio::join!(served(&*backend, &short), last_turn, chain);
 }
 
-/// Clause 5: the end of a lease serves a waiter too, with nobody's help.
+/// Clause 5: the expiry of a lease serves a waiter, too, with nobody's help.
 pub async fn waits_until_expiry(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("wait-expiry"));
     let first = request(&resource, harness.short());
@@ -129,8 +129,8 @@ pub async fn fairness_as_claimed(harness: &impl Harness) {
     }
 }
 
-/// Lets the waiters go on until all of them are in line, where the backend tells how many are.
-/// Where it does not, one step has to be enough.
+/// Polls the waiters until all of them are in line, if the backend tells how many are. If it does
+/// not, one step has to be enough.
 async fn in_line<W: Future>(
     backend: &dyn LockBackend,
     resource: &ResourceName,

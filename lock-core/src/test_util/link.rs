@@ -7,10 +7,10 @@ use crate::{
     Sequencer, Standing,
 };
 
-/// What lies between a process and the lock service: an await on the way there and one back.
+/// The link between a process and the lock service: an await on the way there and one back.
 ///
-/// Without it a lock service in memory answers at once, and no pause could land between what it did
-/// and what its client knows.
+/// Without it a lock service in memory answers at once, and no pause could land between its effect
+/// and the client's knowledge of it.
 pub(super) struct Link {
     service: Arc<dyn LockBackend>,
 }
@@ -120,7 +120,7 @@ impl LockBackend for Link {
     }
 }
 
-/// To its client the link is the service.
+/// To its client, the link is the service.
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.service.fmt(f)

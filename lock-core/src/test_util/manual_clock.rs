@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::{BoxFuture, Clock, Moment};
 
-/// A clock that moves only when it is told to. Clones are the same clock.
+/// A clock that only moves when told to. Clones are the same clock.
 ///
 /// # Examples
 /// ```
@@ -28,11 +28,11 @@ pub struct ManualClock {
 #[derive(Debug)]
 struct Shared {
     now: watch::Sender<Moment>,
-    /// How many sleep until each moment.
+    /// How many sleepers wait for each moment.
     sleepers: Mutex<BTreeMap<Moment, usize>>,
 }
 
-/// Where the wall clock of a new [`ManualClock`] stands: some second of 2026.
+/// The wall clock of a new [`ManualClock`]: some second of 2026.
 const UNIX_START: Duration = Duration::from_secs(1_790_000_000);
 
 impl ManualClock {
@@ -47,14 +47,14 @@ impl ManualClock {
         }
     }
 
-    /// Moves the clock forward and wakes whoever sleeps until then.
+    /// Moves the clock forward and wakes everybody who sleeps until then.
     pub fn advance(&self, by: Duration) {
         self.shared.now.send_modify(|now| *now = *now + by);
     }
 
     /// The earliest moment in the future that somebody sleeps until.
     ///
-    /// When nothing moves any more, this is how far the clock has to go for something to happen.
+    /// When nothing moves any more, the clock has to be advanced this far for something to happen.
     #[must_use]
     pub fn next_wake(&self) -> Option<Moment> {
         let now = self.now();
@@ -83,7 +83,7 @@ impl Clock for ManualClock {
         let mut now = self.shared.now.subscribe();
         let sleeper = Sleeper::new(&self.shared, moment);
         Box::pin(async move {
-            // The sender is in `self`, which outlives this future, so it cannot be closed.
+            // The sender is in `self`, which outlives this future, so the channel cannot be closed.
             drop(now.wait_for(|now| *now >= moment).await);
             drop(sleeper);
         })

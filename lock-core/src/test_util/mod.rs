@@ -1,7 +1,7 @@
-//! For tests of your own: does my code stand a pause, a lost reply, a late packet?
+//! Tools for your own tests: does my code survive a pause, a lost reply, a late packet?
 //!
 //! - [`pause`]: stops your critical section at each of its awaits for longer than its lease, lets a
-//!   rival through, and checks your invariant. Begin there.
+//!   rival through, and checks your invariant. Start here.
 //! - [`Process`]: a simulated client process that can be frozen together with its watchdog.
 //! - [`ManualClock`]: a clock that stands still until you move it.
 //! - [`FencedCell`]: a protected resource in memory.

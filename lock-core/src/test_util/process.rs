@@ -5,15 +5,15 @@ use tokio::sync::watch;
 use super::{ManualClock, link::Link};
 use crate::{LockBackend, LockManager};
 
-/// A simulated client process: a lock manager of its own, which can be stopped with all its works.
+/// A simulated client process: a lock manager of its own, which can be stopped with all its tasks.
 ///
-/// Several processes share one lock service and one clock. A process that is frozen does nothing,
-/// as if it had got a SIGSTOP: its watchdog renews and releases nothing, and what runs in it with
-/// [`run`](Process::run) stands still. The clock and the lock service go on. Clones are the same
+/// Several processes share one lock service and one clock. A frozen process does nothing, as if it
+/// had got a SIGSTOP: its watchdog renews and releases nothing, and futures that run in it with
+/// [`run`](Process::run) stand still. The clock and the lock service go on. Clones are the same
 /// process.
 ///
 /// Between a process and the lock service there is a link: every request has one await before it
-/// arrives and one before its reply is back, and a [pause](super::pause) can land in both.
+/// arrives and one before its reply is back, and a [pause](super::pause) can land in either.
 ///
 /// # Examples
 /// ```
@@ -46,8 +46,8 @@ impl Process {
     /// Starts a process that uses this lock service.
     ///
     /// # Panics
-    /// Outside a Tokio runtime, which the watchdog needs, and if the kind of the lock service is no
-    /// [issuer](crate::Issuer) name.
+    /// Outside a Tokio runtime, which the watchdog needs, and if the kind of the lock service is
+    /// not an [issuer](crate::Issuer) name.
     #[must_use]
     pub fn start(service: Arc<dyn LockBackend>, clock: &ManualClock) -> Self {
         let builder = LockManager::builder().clock(Arc::new(clock.clone()));

@@ -1,5 +1,5 @@
-//! How a process waits: rules for its tasks among each other, and rules for those who look again
-//! instead. Apart from any lock service.
+//! How a process waits: rules for the tasks of one process among each other, and rules for callers
+//! that poll. Independent of any lock service.
 
 mod cohort;
 mod policy;

@@ -2,8 +2,9 @@ use std::time::Duration;
 
 /// How often, and how many times, to look again at a resource that somebody else holds.
 ///
-/// For those who do not want to queue, see [`Acquire::retry`](crate::Acquire::retry). A policy is
-/// plain data without a clock; what it comes to can be read off [`pauses`](RetryPolicy::pauses).
+/// For callers that do not want to queue, see [`Acquire::retry`](crate::Acquire::retry). A policy
+/// is plain data without a clock; [`pauses`](RetryPolicy::pauses) shows the pauses that it results
+/// in.
 ///
 /// A pause is never shorter than 1 ms, so that no policy makes a client spin, and never longer than
 /// the policy says: [jitter](Jitter) only shortens. Sums and products saturate.
@@ -28,11 +29,11 @@ pub struct RetryPolicy {
     limit: Option<u32>,
 }
 
-/// How a pause is spread, so that clients who were turned away together do not come back together.
+/// How a pause is randomised, so that clients that were refused together do not come back together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Jitter {
-    /// The pause itself.
+    /// Exactly the pause.
     None,
     /// Anything from half the pause to the whole of it. The default.
     #[default]
@@ -56,10 +57,10 @@ enum Growth {
     Twofold,
 }
 
-/// No pause is shorter.
+/// No pause is shorter than this.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// Growth ends here, unless the policy says otherwise.
+/// Pauses stop growing here, unless the policy says otherwise.
 const LONGEST: Duration = Duration::from_secs(30);
 
 impl RetryPolicy {
@@ -68,12 +69,12 @@ impl RetryPolicy {
         Self::new(Growth::None, pause)
     }
 
-    /// `first`, and each time `step` longer.
+    /// `first`, then `step` longer each time.
     pub const fn linear(first: Duration, step: Duration) -> Self {
         Self::new(Growth::By(step), first)
     }
 
-    /// `first`, and each time twice as long.
+    /// `first`, then twice as long each time.
     pub const fn exponential(first: Duration) -> Self {
         Self::new(Growth::Twofold, first)
     }
@@ -90,9 +91,9 @@ impl RetryPolicy {
         self
     }
 
-    /// How many times to look again after the first look. Defaults to: without bound.
+    /// How many times to look again after the first look. Defaults to no bound.
     ///
-    /// With 0 there is the first look only.
+    /// With 0 there is only the first look.
     pub const fn limit(mut self, limit: u32) -> Self {
         self.limit = Some(limit);
         self
@@ -121,7 +122,7 @@ impl RetryPolicy {
 }
 
 impl Pauses {
-    /// The next pause; `dice`, from 0 to 1, says where in the range that jitter allows.
+    /// The next pause; `dice`, from 0 to 1, selects a point in the range that jitter allows.
     fn draw(&mut self, dice: f64) -> Option<Duration> {
         if self.policy.limit.is_some_and(|limit| self.taken >= limit) {
             return None;
@@ -138,7 +139,7 @@ impl Pauses {
             Jitter::Half => 0.5 + dice / 2.0,
             Jitter::Full => dice,
         };
-        // Rounding may make it a little longer than the whole, or than any duration.
+        // Rounding may make it a little longer than the whole pause, or than any duration.
         let pause = Duration::try_from_secs_f64(whole.as_secs_f64() * part).unwrap_or(whole);
         Some(std::cmp::max(std::cmp::min(pause, whole), SHORTEST))
     }

@@ -4,23 +4,23 @@ use tokio::sync::watch;
 
 use crate::{Clock, Moment};
 
-/// What becomes of one request to the lock service.
+/// What happens to one request to the lock service.
 ///
-/// A request or reply that is lost looks to the caller like a real one: an error of kind
+/// To the caller a lost request or reply looks like a real one: an error of kind
 /// [`Unavailable`](crate::ErrorKind::Unavailable) whose outcome is
-/// [`Unknown`](crate::Outcome::Unknown), since a client cannot tell which of the two it was.
+/// [`Unknown`](crate::Outcome::Unknown), since a client cannot tell which of the two was lost.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Nothing: it goes through. To count calls off in a script.
+    /// Nothing: it goes through. Use it in a script to skip calls.
     Pass,
-    /// It never arrives.
+    /// It does not arrive.
     DropRequest,
     /// It takes effect, and the reply is lost.
     DropReply,
-    /// It arrives then and not before. Lost if the caller goes away meanwhile.
+    /// It arrives only then. It is lost if the caller goes away meanwhile.
     DelayRequest(Until),
-    /// It takes effect at once, and the reply comes then and not before.
+    /// It takes effect at once, but the reply comes only then.
     DelayReply(Until),
     /// It goes through, and a copy of it arrives with
     /// [`deliver_late`](super::Chaos::deliver_late).
@@ -40,7 +40,7 @@ pub enum Until {
     Opened(Gate),
 }
 
-/// A gate that holds up what comes to it until it is opened. Clones are the same gate.
+/// A gate that stops everything that reaches it until it is opened. Clones are the same gate.
 #[derive(Clone, Debug, Default)]
 pub struct Gate {
     state: Arc<watch::Sender<State>>,
@@ -59,7 +59,7 @@ impl Gate {
         Self::default()
     }
 
-    /// Lets through whoever waits, and everybody who comes later.
+    /// Lets through everybody who waits, and everybody who comes later.
     pub fn open(&self) {
         self.state.send_modify(|state| state.open = true);
     }

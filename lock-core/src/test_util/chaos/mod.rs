@@ -23,13 +23,13 @@ use crate::{
     RenewRequest, Renewed, ResourceName, Sequencer, Standing,
 };
 
-/// A lock service that loses, delays and repeats messages as it is told, around any other one.
+/// A wrapper around a lock service that loses, delays and repeats messages as told.
 ///
-/// Untold it lets everything through. Clones are the same service. It counts what it did, so that
-/// a test can show that its fault happened: one that did not has tested nothing.
+/// Unless told otherwise it lets everything through. Clones are the same service. It counts what it
+/// did, so that a test can show that its fault happened: if it did not, nothing was tested.
 ///
 /// # Examples
-/// A release whose reply is lost: the client does not know, and the lease has ended.
+/// A release whose reply is lost: the lease has ended, but the client does not know.
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), lock_core::Error> {
@@ -60,7 +60,7 @@ pub struct Chaos {
 }
 
 impl Chaos {
-    /// Stands between clients and this service. The clock is for delays.
+    /// Puts faults between clients and this service. The clock is used for delays.
     #[must_use]
     pub fn new(service: Arc<dyn LockBackend>, clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -71,26 +71,26 @@ impl Chaos {
         }
     }
 
-    /// What becomes of the next request of this operation that nothing has been scripted for yet.
-    /// Called several times it makes a script.
+    /// What happens to the next request of this operation for which nothing is scripted yet. Call
+    /// it several times to make a script.
     pub fn next(&self, operation: Operation, fault: Fault) {
         lock(&self.script).next(operation, fault);
     }
 
-    /// What becomes of every request of this operation that nothing else is scripted for.
+    /// What happens to every request of this operation for which nothing else is scripted.
     pub fn always(&self, operation: Operation, fault: Fault) {
         lock(&self.script).always(operation, fault);
     }
 
-    /// Forgets all that was scripted and has not happened: everything goes through.
+    /// Forgets all scripted faults that have not happened yet: everything goes through.
     pub fn calm(&self) {
         lock(&self.script).clear();
     }
 
     /// Sends the copies and the postponed requests that have been kept, all at once; their replies
-    /// get lost. Returns how many there were.
+    /// are lost. Returns how many there were.
     ///
-    /// Completes when all have been answered. A late acquire waits in line as long as it was to.
+    /// Completes when all have been answered. A late acquire waits in line as long as it asked to.
     ///
     /// # Cancel safety
     /// Each of them may or may not have arrived. None is kept.
@@ -105,19 +105,19 @@ impl Chaos {
         sent
     }
 
-    /// What has been done to the requests of this operation.
+    /// What happened to the requests of this operation.
     #[must_use]
     pub fn counts(&self, operation: Operation) -> Counts {
         lock(&self.script).counts(operation)
     }
 
-    /// How many of the faults that were scripted with [`next`](Chaos::next) have not happened.
+    /// How many faults scripted with [`next`](Chaos::next) have not happened yet.
     #[must_use]
     pub fn unused(&self) -> usize {
         lock(&self.script).unused()
     }
 
-    /// Sends a request, or does to it what is scripted. `lost` is what the caller sees when no
+    /// Sends a request, or applies the scripted fault to it. `lost` is the caller's result if no
     /// answer comes.
     async fn send<'a, T>(
         &'a self,
@@ -303,7 +303,7 @@ impl fmt::Debug for Chaos {
     }
 }
 
-/// A panic cannot leave what is behind it half changed: no step panics between two changes.
+/// A panic cannot leave the state half changed: no step panics between two changes.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,7 @@ use crate::{
     RenewRequest, ResourceName, Sequencer,
 };
 
-/// A copy of a request, to be sent when its caller may be long gone.
+/// A copy of a request, to be sent when its caller may already be gone.
 #[derive(Clone, Debug)]
 pub(super) enum Request {
     Acquire(AcquireRequest),
@@ -57,7 +57,7 @@ impl Request {
     }
 }
 
-/// What a client sees when no answer comes: it may have happened.
+/// The error that a client sees when no answer comes: the request may have taken effect.
 pub(super) fn no_answer<'a>(
     operation: Operation,
     kind: &'static str,

@@ -3,7 +3,7 @@ use std::collections::{HashMap, VecDeque};
 use super::Fault;
 use crate::Operation;
 
-/// Which fault comes next, and what there has been.
+/// The faults that come next, and counts of those that happened.
 #[derive(Debug, Default)]
 pub(super) struct Script {
     next: HashMap<Operation, VecDeque<Fault>>,
@@ -17,13 +17,13 @@ pub(super) struct Script {
 pub struct Counts {
     /// Requests that came from the client.
     pub requests: usize,
-    /// Those that were lost on the way there; a postponed one too, though it arrives later.
+    /// Requests that were lost on the way; also postponed ones, although they arrive later.
     pub requests_dropped: usize,
-    /// Those whose reply was lost.
+    /// Requests whose reply was lost.
     pub replies_dropped: usize,
-    /// Those that were held up, on the way there or back.
+    /// Requests that were delayed, on the way there or back.
     pub delayed: usize,
-    /// Late requests that arrived, copies and postponed ones.
+    /// Late requests that arrived: copies and postponed ones.
     pub delivered_late: usize,
 }
 
@@ -45,7 +45,7 @@ impl Script {
         self.next.values().map(VecDeque::len).sum()
     }
 
-    /// The fault for the request that is being sent, which is counted with it.
+    /// The fault for the request that is being sent. Counts both.
     pub(super) fn take(&mut self, operation: Operation) -> Fault {
         let scripted = self.next.get_mut(&operation).and_then(VecDeque::pop_front);
         let fault = scripted.or_else(|| self.always.get(&operation).cloned());

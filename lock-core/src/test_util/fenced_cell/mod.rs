@@ -15,15 +15,15 @@ use crate::Sequencer;
 ///
 /// Like a row of a fenced store it keeps a high-water mark: the grant that claimed it last. A claim
 /// raises the mark if and only if its token is above it. A read or write is accepted if and only if
-/// its grant is the one that the mark shows: same issuer, token and holder. The mark never falls,
-/// and a refusal changes nothing. The first claim binds the cell to its resource and issuer.
+/// its grant is that of the mark: same issuer, token and holder. The mark never falls, and a
+/// refusal changes nothing. The first claim binds the cell to its resource and issuer.
 ///
-/// Every operation but [`value`](FencedCell::value) has one await before its effect and one after
-/// it, as if the cell were on the other side of a network, so a [pause](super::pause) can land in
-/// both.
+/// Every operation except [`value`](FencedCell::value) has one await before its effect and one
+/// after it, as if the cell were on the other side of a network, so a [pause](super::pause) can
+/// land in both.
 ///
 /// # Cancel safety
-/// Of every operation: it may or may not have taken effect. Claiming again is harmless.
+/// Applies to every operation: it may or may not have taken effect. Claiming again is harmless.
 ///
 /// # Examples
 /// ```
@@ -70,7 +70,7 @@ impl<T> FencedCell<T> {
     /// nothing if the mark is there already.
     ///
     /// # Errors
-    /// [`Refused`], but for `NotClaimed`.
+    /// [`Refused`], except `NotClaimed`.
     #[track_caller]
     pub fn claim(&self, grant: &Sequencer) -> impl Future<Output = Result<(), Refused>> {
         there_and_back("claim", Some(Location::caller()), move || async move {
@@ -128,7 +128,7 @@ impl<T> FencedCell<T> {
         })
     }
 
-    /// The value, at once: for the invariant of a test.
+    /// The value, without an await: for the invariant of a test.
     #[must_use]
     pub fn value(&self) -> T
     where
@@ -138,7 +138,7 @@ impl<T> FencedCell<T> {
     }
 
     fn row(&self) -> MutexGuard<'_, Row<T>> {
-        // A panic in a clone cannot leave the row half changed.
+        // A panic while cloning cannot leave the row half changed.
         self.row.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -160,7 +160,8 @@ impl<T> Row<T> {
         }
     }
 
-    /// Whether the grant is that of the mark (equal) or above it (greater); all else is refused.
+    /// Whether the grant equals that of the mark (equal) or is above it (greater). Refuses all
+    /// others.
     fn compare(&self, grant: &Sequencer) -> Result<Ordering, Refused> {
         let Some(mark) = &self.mark else {
             return Ok(Ordering::Greater);

@@ -28,7 +28,7 @@ pub enum Refused {
         /// The token that was presented.
         presented: FencingToken,
     },
-    /// The token comes from another lock service than that of the mark.
+    /// The token comes from a lock service other than that of the mark.
     #[error("the cell takes tokens of the lock service \"{current}\", not of \"{presented}\"")]
     WrongIssuer {
         /// The issuer that was presented.

@@ -16,7 +16,7 @@ fn grant_of(issuer: &str, resource: &str, token: u64, holder: u8) -> Sequencer {
     )
 }
 
-/// The mark and the value, which a refusal must leave as they are.
+/// The mark and the value, which a refusal must not change.
 fn state(cell: &FencedCell<u32>) -> (Option<Sequencer>, u32) {
     let row = cell.row();
     (row.mark.clone(), row.value)

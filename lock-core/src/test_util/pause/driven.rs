@@ -12,10 +12,10 @@ use thiserror::Error;
 use super::place::Place;
 use crate::{Clock, test_util::ManualClock};
 
-/// A future that is polled by hand, so that it can be left where it is at any of its awaits.
+/// A future that is polled by hand, so that it can be stopped at any of its awaits.
 ///
-/// Between two polls everybody else gets a turn. If then nothing moves any more, the clock goes on
-/// to the next moment that somebody sleeps until.
+/// Between two polls everybody else gets a turn. If nothing moves any more after that, the clock
+/// advances to the next moment that somebody sleeps until.
 pub(super) struct Driven<'a, T> {
     future: LocalBoxFuture<'a, T>,
     clock: &'a ManualClock,
@@ -23,14 +23,14 @@ pub(super) struct Driven<'a, T> {
     awaits: usize,
 }
 
-/// What one poll came to.
+/// The result of one poll.
 pub(super) enum Step<T> {
     Ended(T),
-    /// At an await, and where that is if it is one of ours.
+    /// It is at an await; the place, if the await is one of ours.
     Awaits(Option<Place>),
 }
 
-/// Why a future does not come to its end.
+/// Why a future does not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum Stuck {
     #[error(
@@ -41,15 +41,15 @@ pub(super) enum Stuck {
     Endless,
 }
 
-/// After so many awaits a section is taken for one that never ends.
+/// After this many awaits a section counts as one that never ends.
 const AWAITS_MAX: usize = 10_000;
 
-/// Turns for everybody else, without effect on the future, until nothing is taken to move any more.
-/// A watchdog needs about six from a wake-up to the end of its renewal.
+/// Turns for everybody else without effect on the future, after which nothing is assumed to move
+/// any more. A watchdog needs about six from a wake-up to the end of its renewal.
 const IDLE_TURNS: usize = 100;
 
-/// So often the clock goes on, without effect on the future, until it is taken to be stuck. A live
-/// watchdog renews for ever, so something always happens.
+/// How often the clock may advance without effect on the future before the future counts as stuck.
+/// A live watchdog renews for ever, so something always happens.
 const CLOCK_STEPS_MAX: usize = 1_000;
 
 impl<'a, T> Driven<'a, T> {
@@ -62,7 +62,7 @@ impl<'a, T> Driven<'a, T> {
         }
     }
 
-    /// How many awaits there have been.
+    /// How many awaits the future has reached so far.
     pub(super) const fn awaits(&self) -> usize {
         self.awaits
     }
@@ -76,7 +76,7 @@ impl<'a, T> Driven<'a, T> {
         }
     }
 
-    /// Goes on until it has been at that many awaits, or has ended before.
+    /// Goes on until it has reached that many awaits, or has completed before.
     pub(super) async fn run_to_await(&mut self, number: usize) -> Result<Step<T>, Stuck> {
         loop {
             match self.step().await? {

@@ -8,7 +8,8 @@
 //! and checks your invariant.
 //!
 //! # A section that only locks
-//! Whoever withdraws holds the lock. That is not enough, and the test says where it goes wrong:
+//! Everybody who withdraws holds the lock. That is not enough, and the test says where it goes
+//! wrong:
 //!
 //! ```should_panic
 //! use std::cell::Cell;
@@ -52,12 +53,12 @@
 //! tests/withdraw.rs:22:33), or at await 5 of 8 (the request to write is under way,
 //! tests/withdraw.rs:23:19)
 //! ```
-//! At await 4 it has read 100 and is stopped. The rival gets the lock, takes 10 and writes 90. Then
-//! the section writes its own 90: 20 have been paid out, 10 are missing. At await 5 even a look at
-//! the lease would not have helped, since the write was on its way already.
+//! At await 4 the section has read 100 and is stopped. The rival gets the lock, takes 10 and writes
+//! a balance of 90. Then the section writes its own 90: 20 have been paid out, 10 are missing. At
+//! await 5 even a check of the lease would not have helped, since the write was already on its way.
 //!
 //! # The same section, fenced
-//! The account refuses whoever is not its latest holder, and the section passes:
+//! The account refuses everybody except its latest holder, and the section passes:
 //!
 //! ```
 //! # use std::cell::Cell;
@@ -90,16 +91,16 @@
 //! ```
 //!
 //! # What counts as an await
-//! Every time that the section gives up its turn. What completes at once does not, so what is on
-//! the network in production and a plain call in the test needs awaits of its own: the requests of
-//! a [`Process`] to its lock service and the operations of a
-//! [`FencedCell`](super::FencedCell) have one before and one after their effect, and for the rest
-//! there is [`point`]. For those the message says what was under way and at which line.
+//! Every time that the section yields. Calls that complete at once do not count, so a call that
+//! goes over the network in production and is a plain call in the test needs awaits of its own. The
+//! requests of a [`Process`] to its lock service and the operations of a
+//! [`FencedCell`](super::FencedCell) have one before and one after their effect; for everything
+//! else there is [`point`]. For these awaits the message says what was under way and at which line.
 //!
 //! # What it does not find
 //! A pause *between* two awaits, which is in the middle of code that no other process can see; two
-//! pauses in one run; what threads do to each other. Tasks that a section spawns are paused with it
-//! only if they are wrapped in [`Process::run`].
+//! pauses in one run; races between threads. Tasks that a section spawns are paused with it only if
+//! they are wrapped in [`Process::run`].
 
 #![expect(clippy::future_not_send, reason = "all of it runs on one thread")]
 
@@ -126,9 +127,9 @@ const PAUSE: Duration = Duration::from_secs(25 * 60 * 60);
 
 /// Prepares a test that pauses a section at each of its awaits; see the [module](self).
 ///
-/// `world` makes what the section and its rival act on. The section gets the world and its own
-/// process, and ends with a `Result`. An error is a fine end after a pause: a fenced section that
-/// has become stale has to end with one. Without a pause it must succeed.
+/// `world` makes the state that the section and its rival act on. The section gets the world and
+/// its own process, and ends with a `Result`. An error is a good end after a pause: a fenced
+/// section that has become stale has to end with one. Without a pause it must succeed.
 ///
 /// An `async fn(&World, &Process) -> Result<..>` can be passed by name; a closure is written
 /// `async |world, me| ..`.
@@ -169,14 +170,14 @@ impl<'t, W: 't> AtEveryAwait<'t, W> {
         self
     }
 
-    /// How long the pause is at least; it goes on until the rival has ended. Defaults to 25 h,
-    /// which is longer than any lease.
+    /// The least length of the pause; it lasts until the rival has ended. Defaults to 25 h, which
+    /// is longer than any lease.
     pub const fn pause(mut self, pause: Duration) -> Self {
         self.simulation.pause = pause;
         self
     }
 
-    /// The lock service of each run, a fresh one. Defaults to the one in memory, whose tokens begin
+    /// Makes a fresh lock service for each run. Defaults to the one in memory, whose tokens begin
     /// at 1.
     pub fn lock_service(
         mut self,
@@ -186,15 +187,15 @@ impl<'t, W: 't> AtEveryAwait<'t, W> {
         self
     }
 
-    /// Runs the test: the invariant has to hold at the end of every run. It may also panic, which
-    /// is reported together with the await.
+    /// Runs the test: the invariant has to hold at the end of every run. It may also panic; the
+    /// panic is reported together with the await.
     ///
     /// # Panics
-    /// With [`Broken`] as its message if the invariant does not hold after some pause. Also where
-    /// [`try_check`](AtEveryAwait::try_check) panics.
+    /// With [`Broken`] as its message if the invariant does not hold after some pause. Also
+    /// wherever [`try_check`](AtEveryAwait::try_check) panics.
     ///
     /// # Cancel safety
-    /// Cancel safe: the run ends where it is.
+    /// Cancel safe: the run stops where it is.
     pub async fn check(self, invariant: impl Fn(&W) -> bool) -> Passed {
         match self.try_check(invariant).await {
             Ok(passed) => passed,
@@ -210,11 +211,11 @@ impl<'t, W: 't> AtEveryAwait<'t, W> {
     /// # Panics
     /// If nothing was tested: the section never awaits; the section, the rival or the invariant
     /// fails even without a pause; or the rival fails whenever the section is paused. If one of
-    /// them waits for something that does not happen, or does not end in 10 000 awaits. Outside a
-    /// Tokio runtime of one thread.
+    /// them waits for something that does not happen, or does not end within 10 000 awaits. Outside
+    /// a single-threaded Tokio runtime.
     ///
     /// # Cancel safety
-    /// Cancel safe: the run ends where it is.
+    /// Cancel safe: the run stops where it is.
     pub async fn try_check(self, invariant: impl Fn(&W) -> bool) -> Result<Passed, Broken> {
         assert!(
             Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread,

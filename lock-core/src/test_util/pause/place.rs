@@ -7,11 +7,11 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// Where a section stands when it is paused, as far as this crate has awaits of its own there.
+/// The place at which a section is paused, if the await there is one of this crate's.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::test_util) struct Place {
     what: What,
-    /// The line of the user's code, where it is known.
+    /// The line of the user's code, if it is known.
     caller: Option<&'static Location<'static>>,
 }
 
@@ -23,15 +23,15 @@ enum What {
 }
 
 thread_local! {
-    /// The place whose await returned last. Whoever polls a section reads it right after the poll,
-    /// on the same thread, so sections cannot take each other's place.
+    /// The place whose await returned last. The poller of a section reads it right after the poll,
+    /// on the same thread, so sections cannot see each other's places.
     static REACHED: Cell<Option<Place>> = const { Cell::new(None) };
 }
 
 /// An await without effect: a place where a pause can land.
 ///
-/// For what goes over the network in production and is a plain call in your test: put one before
-/// and one after its effect. The message of a test that fails names the line.
+/// For a call that goes over the network in production and is a plain call in your test: put one
+/// point before and one after its effect. The message of a failing test names the line.
 ///
 /// # Cancel safety
 /// Cancel safe: nothing is left behind.
@@ -40,10 +40,11 @@ pub fn point() -> impl Future<Output = ()> + Send {
     Reached::new(What::Point, Some(Location::caller()))
 }
 
-/// Does something that takes a request there and a reply back: one await before, one after it.
+/// Runs something that takes a request and a reply: one await before it, one after it.
 ///
 /// # Cancel safety
-/// As in production: dropped at the first await nothing happens, afterwards it may have happened.
+/// As in production: dropped at the first await, nothing happens; dropped later, it may have
+/// happened.
 pub(in crate::test_util) async fn there_and_back<F: Future>(
     operation: &'static str,
     caller: Option<&'static Location<'static>>,
@@ -56,7 +57,7 @@ pub(in crate::test_util) async fn there_and_back<F: Future>(
 }
 
 impl Place {
-    /// The place that a poll has stopped at since this was last asked, on this thread.
+    /// The place at which a poll has stopped on this thread since the last call.
     pub(super) fn take() -> Option<Self> {
         REACHED.take()
     }
@@ -76,7 +77,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// The await at a place: pending once.
+/// The await at a place: pending exactly once.
 struct Reached {
     place: Place,
     passed: bool,
@@ -99,7 +100,7 @@ impl Future for Reached {
             return Poll::Ready(());
         }
         self.passed = true;
-        // A clean-up that a dropped guard begins is nobody's place: nobody waits for it.
+        // The clean-up that a dropped guard begins is not a place, because nobody waits for it.
         if !cx.waker().will_wake(Waker::noop()) {
             REACHED.set(Some(self.place));
         }

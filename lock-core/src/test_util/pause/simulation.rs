@@ -11,7 +11,7 @@ use crate::{
     test_util::{ManualClock, Process},
 };
 
-/// What is run again and again, each time from the beginning in a world of its own.
+/// A test that is run again and again, each time from the beginning in a world of its own.
 pub(super) struct Simulation<'t, W> {
     pub(super) world: Box<dyn Fn() -> W + 't>,
     pub(super) section: Rc<dyn Body<W> + 't>,
@@ -30,7 +30,7 @@ pub(super) trait Body<W> {
 
 pub(super) type Ending = Result<(), String>;
 
-/// The user's section, and the result that it ends with.
+/// The user's section, and the result type that it ends with.
 pub(super) struct Section<F, R> {
     body: F,
     result: PhantomData<fn() -> R>,
@@ -44,7 +44,7 @@ pub(super) struct Run {
     pub(super) holds: bool,
 }
 
-/// Which await, of how many, and where it is, as far as that is known.
+/// Which await, of how many, and its place, if that is known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PausedAt {
     pub(super) number: usize,
@@ -53,7 +53,7 @@ pub(super) struct PausedAt {
 }
 
 impl<W> Simulation<'_, W> {
-    /// The section to its end, then the rival to its end. Returns the number of awaits.
+    /// Runs the section to its end, then the rival to its end. Returns the number of awaits.
     pub(super) async fn without_pause(&self, invariant: &dyn Fn(&W) -> bool) -> usize {
         let during = During(None);
         let stage = Stage::new(self);
@@ -77,8 +77,8 @@ impl<W> Simulation<'_, W> {
         awaits
     }
 
-    /// The section to that await; the rival to its end; the section to its end. `None` if this time
-    /// the section has fewer awaits.
+    /// Runs the section to that await; the rival to its end; the section to its end. `None` if the
+    /// section has fewer awaits this time.
     pub(super) async fn paused_at(
         &self,
         number: usize,
@@ -113,7 +113,7 @@ impl<W> Simulation<'_, W> {
     }
 }
 
-/// The world of one run and who acts in it.
+/// The world of one run and the processes that act in it.
 struct Stage<'s, 't, W> {
     simulation: &'s Simulation<'t, W>,
     world: W,
@@ -184,7 +184,7 @@ impl fmt::Display for PausedAt {
     }
 }
 
-/// Says where we were when the section, the rival or the invariant panics.
+/// Says where the run was when the section, the rival or the invariant panics.
 struct During(Option<PausedAt>);
 
 impl Drop for During {

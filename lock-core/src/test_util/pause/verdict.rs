@@ -2,24 +2,24 @@ use std::fmt;
 
 use super::simulation::PausedAt;
 
-/// The invariant held, wherever the section was paused.
+/// The invariant held after every pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Passed {
-    /// The awaits of the section: it has been paused at each of them.
+    /// The number of awaits of the section: it was paused at each of them.
     pub awaits: usize,
     /// After how many of these pauses the section ended with an error, such as a refusal of the
     /// store.
     pub refused: usize,
 }
 
-/// The invariant did not hold after some pauses. Says after which.
+/// The invariant did not hold after some pauses. Says which.
 #[derive(Clone, Debug)]
 pub struct Broken {
     at: Vec<PausedAt>,
 }
 
-/// So many pauses are told of; they often have one cause.
+/// How many pauses the message shows; they often have one cause.
 const SHOWN: usize = 5;
 
 impl Passed {

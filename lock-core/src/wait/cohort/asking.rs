@@ -8,14 +8,15 @@ use crate::{AttemptRef, BoxFuture, Error, LockBackend, Operation, Released};
 /// A request for a tenure that is under way.
 pub(super) type Request = BoxFuture<'static, Reply>;
 
-/// What has come of it.
+/// The result of such a request.
 pub(super) struct Reply {
     paid: Vec<(Debt, Released)>,
     answer: Answer,
 }
 
-/// A request that is driven by the waiter at the head. When that goes away it is parked, and the
-/// next head drives it on: the process keeps its place in the queue of the service.
+/// A request that is driven by the waiter at the head. If that waiter goes away, the request is
+/// parked and the next head drives it on, so that the process keeps its place in the service's
+/// queue.
 struct Driven<'a> {
     cohort: &'a Cohort,
     tenure: &'a AttemptRef,
@@ -23,7 +24,7 @@ struct Driven<'a> {
 }
 
 impl Cohort {
-    /// Pays what is owed and asks for a tenure, or goes on with that.
+    /// Pays the debts and asks for a tenure, or goes on with a request for it that was parked.
     ///
     /// # Cancel safety
     /// Cancel safe: the next call for the same tenure goes on.
@@ -46,7 +47,7 @@ impl Cohort {
             state.lines.answered(asking, reply.answer, now);
             state.take_abandoned()
         };
-        // Outside the lock: what a request does when it is dropped is its own business.
+        // Outside the lock, because dropping a request may do anything.
         drop(abandoned);
     }
 
@@ -88,7 +89,7 @@ impl Drop for Driven<'_> {
     }
 }
 
-/// An older tenure is in the way, and could not be ended.
+/// The error if an older tenure is in the way and could not be ended.
 fn not_sent(asking: &Asking, service: &dyn LockBackend, error: Error) -> Error {
     Error::new(error.kind(), Operation::Acquire, service.kind())
         .on(&asking.request.attempt.resource)

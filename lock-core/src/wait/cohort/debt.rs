@@ -1,29 +1,29 @@
 use crate::{AttemptRef, Error, LockBackend, Moment, Released, Sequencer};
 
-/// A tenure, or a request for one, that has yet to be ended at the service.
+/// A tenure, or a request for one, that still has to be ended at the service.
 ///
-/// It is paid by the call that incurred it. If that call goes away or fails, it is paid by
-/// whichever comes next: the same call repeated, the cancel that follows it, or the next request
-/// for a tenure. Paying twice is harmless.
+/// It is paid by the call that incurred it. If that call goes away or fails, the next one pays it:
+/// the same call repeated, the cancel that follows it, or the next request for a tenure. Paying
+/// twice is harmless.
 #[derive(Clone, Debug)]
 pub(super) struct Debt {
     pub(super) tenure: AttemptRef,
-    /// Whose release it was that ended the tenure, if it was one.
+    /// The release that ended the tenure, if it was ended by one.
     pub(super) release: Option<LastRelease>,
-    /// By then the service has ended the tenure by itself.
+    /// The moment by which the service has ended the tenure by itself.
     pub(super) until: Moment,
 }
 
 /// The release of the last local holder of a tenure.
 #[derive(Clone, Debug)]
 pub(super) struct LastRelease {
-    /// What is released at the service.
+    /// The lease that is released at the service.
     pub(super) tenure: Sequencer,
-    /// What the local holder has released.
+    /// The lease that the local holder has released.
     pub(super) local: Sequencer,
 }
 
-/// What is owed to the service for one resource.
+/// The debts to the service for one resource.
 #[derive(Debug, Default)]
 pub(super) struct Debts(Vec<Owed>);
 
@@ -35,10 +35,10 @@ struct Owed {
 }
 
 impl Debt {
-    /// Ends the tenure at the service. The answer is that to its release, if it is released.
+    /// Ends the tenure at the service. Returns the answer to its release, if it is released.
     ///
-    /// A tenure that turns out not to be held is cancelled all the same: if its grant was never
-    /// confirmed before it ran out, it still has a place in line.
+    /// A tenure that turns out not to be held is cancelled nevertheless: if it ran out before its
+    /// grant was confirmed, it still has a place in line.
     ///
     /// # Cancel safety
     /// It may or may not have been ended. Paying again is harmless.
@@ -62,19 +62,20 @@ impl Debts {
         self.0.push(Owed { debt, payers: 0 });
     }
 
-    /// What nobody is paying, for a request that may never be sent.
+    /// Debts that nobody is paying, for a request that may never be sent.
     pub(super) fn unpaid(&self) -> Vec<Debt> {
         let unpaid = self.0.iter().filter(|owed| owed.payers == 0);
         unpaid.map(|owed| owed.debt.clone()).collect()
     }
 
-    /// What nobody is paying. The caller pays it from here on, until it [stops](Self::stop_paying).
+    /// Debts that nobody is paying. The caller pays them from now on, until it
+    /// [stops](Self::stop_paying).
     pub(super) fn take_up(&mut self) -> Vec<Debt> {
         let unpaid = self.0.iter_mut().filter(|owed| owed.payers == 0);
         unpaid.map(Owed::pay).collect()
     }
 
-    /// The same for what is owed because this local lease was released.
+    /// The same for the debt from the release of this local lease.
     pub(super) fn take_up_release(&mut self, lease: &Sequencer) -> Option<Debt> {
         let is_it = |owed: &&mut Owed| {
             let release = owed.debt.release.as_ref();
@@ -91,12 +92,12 @@ impl Debts {
         }
     }
 
-    /// It is paid.
+    /// Removes a debt that is paid.
     pub(super) fn settle(&mut self, debt: &Debt) {
         self.0.retain(|owed| owed.debt.tenure != debt.tenure);
     }
 
-    /// Forgets what the service has ended by itself.
+    /// Forgets tenures that the service has ended by itself.
     pub(super) fn forget_old(&mut self, now: Moment) {
         self.0.retain(|owed| owed.debt.until > now);
     }

@@ -4,20 +4,22 @@ use foldhash::HashMap;
 
 use crate::{AttemptRef, FencingToken, Holder, Moment, ResourceName};
 
-/// How long the end of a local acquisition is remembered. Its late requests come from this process.
+/// How long the end of a local acquisition is remembered. Late requests for it come from this
+/// process.
 const ENDED_TTL: Duration = Duration::from_secs(10);
 
 /// How many ends are remembered. Hand-offs inside a process are fast.
 const ENDED_MAX: usize = 16_384;
 
-/// Remembers what has ended in this process, for a time and up to a number. Forgets by itself.
+/// Remembers what has ended in this process, up to a time and a number, and then forgets it by
+/// itself.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     memory: HashMap<Key, (End, Moment)>,
     oldest_first: VecDeque<(Moment, Key)>,
 }
 
-/// A holder may have acquired several resources: what ends is its acquisition of one of them.
+/// A holder may have acquired several resources; its acquisition of each one ends separately.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Acquisition(ResourceName, Holder),
@@ -46,7 +48,7 @@ impl Ended {
         self.insert(Key::Acquisition(resource.clone(), holder), end, now);
     }
 
-    /// An attempt that is over stays so, whatever its caller does later.
+    /// An attempt that is over stays over, whatever its caller does later.
     pub(super) fn attempt(&mut self, attempt: &AttemptRef, end: End, now: Moment) {
         let key = Key::Attempt(attempt.clone());
         if self.get(&key) != Some(End::Over) {
@@ -54,7 +56,7 @@ impl Ended {
         }
     }
 
-    /// How the acquisition ended, if it did so here and is still remembered.
+    /// How the acquisition ended, if it ended here and is still remembered.
     pub(super) fn how(&self, resource: &ResourceName, holder: Holder) -> Option<End> {
         self.get(&Key::Acquisition(resource.clone(), holder))
     }
@@ -81,7 +83,7 @@ impl Ended {
             if *forget > now && self.oldest_first.len() < ENDED_MAX {
                 break;
             }
-            // It may have been remembered once more meanwhile.
+            // It may have been remembered again meanwhile.
             if let Some((_, until)) = self.memory.get(oldest)
                 && until == forget
             {

@@ -10,10 +10,10 @@ use crate::{
     Sequencer, Wait,
 };
 
-/// One resource: who waits for it here, and what the process has of it at the service.
+/// One resource: its waiters in this process, and the lease that the process has at the service.
 ///
 /// A state machine without time or tasks. Waiters act for each other: the one at the head asks the
-/// service for a tenure, and one of them watches the deadline of the tenure there is. Whoever has
+/// service for a tenure, and one of them watches the deadline of the present tenure. A waiter with
 /// something new to do is told by its bell.
 #[derive(Debug)]
 pub(super) struct Line {
@@ -21,7 +21,7 @@ pub(super) struct Line {
     service: &'static str,
     waiters: Waiters,
     phase: Phase,
-    /// Who watches the deadline of the tenure. Nobody, if nobody waits.
+    /// The waiter that watches the deadline of the tenure. Nobody, if nobody waits.
     watcher: Option<Arrival>,
     pub(super) debts: Debts,
     /// How many tenures in a row were over when their grant arrived.
@@ -41,13 +41,13 @@ enum Phase {
 pub(super) enum Duty {
     /// Nothing, until its bell rings.
     None,
-    /// To look again at this moment: the tenure may have run out.
+    /// Look again at this moment: the tenure may have run out.
     Watch(Moment),
-    /// To pay these debts, then to ask for this tenure.
+    /// Pay these debts, then ask for this tenure.
     Ask(Asking, Vec<Debt>),
 }
 
-/// How many tenures in a row may be over before their grant arrives. Then the ttl is too short.
+/// How many tenures in a row may end before their grant arrives. After that, the ttl is too short.
 const LATE_MAX: u32 = 3;
 
 impl Line {
@@ -62,12 +62,12 @@ impl Line {
         }
     }
 
-    /// Nobody waits, asks or holds here.
+    /// Whether nobody waits, asks or holds here.
     pub(super) fn is_idle(&self) -> bool {
         matches!(self.phase, Phase::Idle) && self.waiters.is_empty()
     }
 
-    /// There is nothing to remember.
+    /// Whether there is nothing to remember.
     pub(super) fn is_empty(&self) -> bool {
         self.is_idle() && self.debts.is_empty()
     }
@@ -76,7 +76,7 @@ impl Line {
         &self.waiters
     }
 
-    /// The present tenure and the task that has the lock.
+    /// The present tenure, and the task that has the lock.
     pub(super) const fn held(&self) -> Option<(&Tenure, &Local)> {
         match &self.phase {
             Phase::Held(tenure, local) => Some((tenure, local)),
@@ -96,7 +96,7 @@ impl Line {
         self.waiters.push(waiter);
     }
 
-    /// What an attempt of the present local holder is told. It relies on the lock from here on.
+    /// The answer to an attempt of the present local holder, which relies on the lock from here on.
     pub(super) fn replay(&mut self, holder: Holder, attempt: AttemptId) -> Option<Grant> {
         match &mut self.phase {
             Phase::Held(tenure, local) if local.holder == holder => {
@@ -109,9 +109,9 @@ impl Line {
         }
     }
 
-    /// What this waiter has to do. At the head it begins to ask for a tenure if there is none.
+    /// The duty of this waiter. At the head it begins to ask for a tenure if there is none.
     pub(super) fn duty(&mut self, arrival: Arrival, passes: NonZeroU32, next: Arrival) -> Duty {
-        // Its answer may be under way: then it does nothing for the line any more.
+        // Its answer may be under way; then it does nothing more for the line.
         if !self.waiters.contains(arrival) {
             return Duty::None;
         }
@@ -149,16 +149,16 @@ impl Line {
         self.ring_head_if_idle();
     }
 
-    /// The local holder has finished: passes the lock on, or ends the tenure. Then the debt is left
-    /// for the caller to pay.
+    /// The local holder has finished: passes the lock on, or ends the tenure. In the second case
+    /// the caller has to pay the debt.
     pub(super) fn release(&mut self, lease: &Sequencer, now: Moment) {
         if let Phase::Held(tenure, _) = std::mem::take(&mut self.phase) {
             self.hand_on(tenure, Some(lease), now);
         }
     }
 
-    /// An attempt of the local holder gives the lock up. When no other attempt relies on it, the
-    /// lock is passed on or the tenure ended; true if so.
+    /// An attempt of the local holder gives the lock up. If no other attempt relies on it, the lock
+    /// is passed on or the tenure is ended, and the result is true.
     pub(super) fn cancel_held(&mut self, holder: Holder, attempt: AttemptId, now: Moment) -> bool {
         match std::mem::take(&mut self.phase) {
             Phase::Held(tenure, mut local) if local.holder == holder => {
@@ -174,14 +174,15 @@ impl Line {
         false
     }
 
-    /// Takes out of the line who came then. What was asked for is abandoned if nobody is left.
+    /// Removes the waiter with this arrival. If nobody is left, the request for a tenure is
+    /// abandoned.
     pub(super) fn leave(&mut self, arrival: Arrival, now: Moment) {
         if self.waiters.remove(arrival).is_some() {
             self.has_left(arrival, now);
         }
     }
 
-    /// The same by attempt; false if it does not wait.
+    /// The same by attempt; false if the attempt is not waiting.
     pub(super) fn cancel_waiting(
         &mut self,
         holder: Holder,
@@ -195,8 +196,8 @@ impl Line {
         left.is_some()
     }
 
-    /// A renewal of a tenure was answered; when it was sent, the next to come was this one. Returns
-    /// who has lost the lock.
+    /// A renewal of a tenure was answered. Waiters before `in_line_before` were in line when it was
+    /// sent. Returns the local holder that has lost the lock, if any.
     pub(super) fn renewed(
         &mut self,
         tenure: Holder,
@@ -215,7 +216,8 @@ impl Line {
         }
     }
 
-    /// Ends the tenure if its lease has run out. Returns who has lost the lock.
+    /// Ends the tenure if its lease has run out. Returns the local holder that has lost the lock,
+    /// if any.
     pub(super) fn expire(&mut self, now: Moment) -> Option<Local> {
         let (tenure, _) = self.held()?;
         if tenure.is_over(now) {
@@ -225,7 +227,8 @@ impl Line {
         }
     }
 
-    /// The lease is gone, and with it the tokens that were left. Returns who has lost the lock.
+    /// The lease is gone, and with it the remaining tokens. Returns the local holder that has lost
+    /// it.
     pub(super) fn lose(&mut self, now: Moment) -> Option<Local> {
         match std::mem::take(&mut self.phase) {
             Phase::Held(tenure, local) => {
@@ -250,8 +253,8 @@ impl Line {
         }
     }
 
-    /// Passes the lock to the head of the line if it may have it, or ends the tenure: with the
-    /// release of this local lease, if that is what has happened.
+    /// Passes the lock to the head of the line if it may have it. Otherwise ends the tenure, with
+    /// the release of this local lease if there was one.
     fn hand_on(&mut self, mut tenure: Tenure, released: Option<&Sequencer>, now: Moment) {
         match self.pass(&mut tenure, now) {
             Some(local) => {
@@ -295,7 +298,7 @@ impl Line {
         }
     }
 
-    /// The tenure is over for us, and to be ended at the service.
+    /// The tenure is over for us and has to be ended at the service.
     fn end(&mut self, tenure: Tenure, release: Option<LastRelease>, now: Moment) {
         self.watcher = None;
         self.debts.owe(Debt {
@@ -306,7 +309,7 @@ impl Line {
         self.ring_head_if_idle();
     }
 
-    /// The service does not grant the tenure.
+    /// The service did not grant the tenure.
     fn refused(&mut self, asking: &Asking, error: Error, now: Moment) {
         if error.outcome() == Outcome::Unknown {
             self.abandon(asking, now);
@@ -316,7 +319,7 @@ impl Line {
             ErrorKind::Released => {
                 self.was_late(asking, "the lease ended before its grant arrived")
             }
-            // What is wrong are the terms of the head.
+            // The terms of the head are wrong; the others may have better ones.
             ErrorKind::InvalidInput | ErrorKind::Unsupported | ErrorKind::QueueFull => {
                 self.tell_head(asking, Err(error));
             }
@@ -362,7 +365,7 @@ impl Line {
         }
     }
 
-    /// The tail has the longest time until it is passed the lock itself.
+    /// The tail is appointed: it is the one that will be passed the lock last.
     fn appoint_watcher(&mut self) {
         if self.watcher.is_none()
             && self.held().is_some()
@@ -388,8 +391,8 @@ impl Line {
         }
     }
 
-    /// Answers all for whom the service was asked. What came of one look is told to nobody who
-    /// waits: the next head asks on its own terms.
+    /// Gives the answer to every waiter that the service was asked for. The answer to a single look
+    /// is not given to waiters that wait: the next head asks on its own terms.
     fn tell_who_asked(&mut self, asking: &Asking, answer: &Answer) {
         if asking.request.wait == Wait::Never {
             let looks = |head: &Waiter| head.request.wait == Wait::Never;

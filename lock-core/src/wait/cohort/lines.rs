@@ -15,7 +15,7 @@ use crate::{
     Moment, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Upkeep, Wait,
 };
 
-/// All that a process knows of its waiters, tenures and local holders.
+/// The waiters, tenures and local holders of a process.
 #[derive(Debug)]
 pub(super) struct Lines {
     /// The kind of lock service, which errors name.
@@ -24,15 +24,15 @@ pub(super) struct Lines {
     passes: NonZeroU32,
     lines: HashMap<ResourceName, Line>,
     ended: Ended,
-    /// The next waiter to come.
+    /// The arrival of the next waiter.
     next: Arrival,
     purge_at: usize,
 }
 
-/// What becomes of a request to acquire.
+/// The result of a request to acquire.
 #[derive(Debug)]
 pub(super) enum Entry {
-    /// It is none of the cohort's: the service is to be asked as if there were no cohort.
+    /// The cohort does not handle it: ask the service as if there were no cohort.
     Straight,
     Answered(Answer),
     InLine(Place),
@@ -42,29 +42,29 @@ pub(super) enum Entry {
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) ticket: Ticket,
-    /// The answer will arrive here.
+    /// The answer arrives here.
     pub(super) answer: oneshot::Receiver<Answer>,
     /// Rings when there may be something to do for the line.
     pub(super) bell: Arc<Notify>,
 }
 
-/// Who has a place in line.
+/// The identity of a waiter with a place in line.
 #[derive(Clone, Debug)]
 pub(super) struct Ticket {
     pub(super) attempt: AttemptRef,
     arrival: Arrival,
 }
 
-/// What becomes of a request to release.
+/// The result of a request to release.
 #[derive(Debug)]
 pub(super) enum Release {
     Straight,
     Answered(Released),
-    /// The caller has to end the tenure. What the service says to that is the answer.
+    /// The caller has to end the tenure. The service's answer to that is the answer.
     Owed(Debt),
 }
 
-/// What becomes of a request to renew.
+/// The result of a request to renew.
 #[derive(Debug)]
 pub(super) enum Renewal {
     Straight,
@@ -72,7 +72,7 @@ pub(super) enum Renewal {
     Tenure(TenureRenewal),
 }
 
-/// The renewal of a tenure in the name of its local holder.
+/// The renewal of a tenure on behalf of its local holder.
 #[derive(Clone, Debug)]
 pub(super) struct TenureRenewal {
     pub(super) request: RenewRequest,
@@ -80,8 +80,8 @@ pub(super) struct TenureRenewal {
     in_line_before: Arrival,
 }
 
-/// Resources of which nothing is left to do may be remembered until there are this many, and then
-/// until they have doubled.
+/// Idle resources are purged when this many are remembered, and then whenever their number has
+/// doubled.
 const PURGE_MIN: usize = 1024;
 
 impl Lines {
@@ -96,7 +96,8 @@ impl Lines {
         }
     }
 
-    /// Lets a request into the line, unless it can be answered or is none of the cohort's.
+    /// Lets a request into the line, unless it can be answered at once or the cohort does not
+    /// handle it.
     pub(super) fn enter(&mut self, request: &AcquireRequest, now: Moment) -> Entry {
         if !may_join(request) {
             return Entry::Straight;
@@ -116,7 +117,7 @@ impl Lines {
             }
             if request.wait == Wait::Never {
                 // The service may know of an end of the tenure that we do not know of yet. But it
-                // must not be asked for what waits here already.
+                // must not be asked for an acquisition that waits here already.
                 if !line.waiters().has(*holder) {
                     return Entry::Straight;
                 }
@@ -135,7 +136,7 @@ impl Lines {
         Entry::InLine(self.enqueue(request, now))
     }
 
-    /// What the waiter has to do for the line.
+    /// The duty of this waiter.
     pub(super) fn duty(&mut self, ticket: &Ticket, now: Moment) -> Duty {
         self.expire(&ticket.attempt.resource, now);
         match self.lines.get_mut(&ticket.attempt.resource) {
@@ -158,7 +159,7 @@ impl Lines {
         self.tidy(resource);
     }
 
-    /// A waiter gives its place up. One that has the lock already keeps it, until it is cancelled.
+    /// A waiter gives up its place. If it has the lock already, it keeps it until it is cancelled.
     pub(super) fn leave(&mut self, ticket: &Ticket, now: Moment) {
         let AttemptRef {
             resource, holder, ..
@@ -180,7 +181,7 @@ impl Lines {
         Some(tenure.lease.deadline().since(now))
     }
 
-    /// What is to become of a renewal.
+    /// Decides how to handle a renewal.
     pub(super) fn renewal(&mut self, request: &RenewRequest, now: Moment) -> Renewal {
         let local = &request.sequencer;
         self.expire(local.resource(), now);
@@ -203,7 +204,7 @@ impl Lines {
         }
     }
 
-    /// The renewal of a tenure was answered. Returns what its local holder is told, which may have
+    /// A renewal of a tenure was answered. Returns the answer for its local holder, which may have
     /// passed the lock on meanwhile.
     pub(super) fn renewed(
         &mut self,
@@ -225,7 +226,7 @@ impl Lines {
         }
     }
 
-    /// What is to become of a release.
+    /// Decides how to handle a release.
     pub(super) fn release(&mut self, lease: &Sequencer, now: Moment) -> Release {
         if let Some(line) = self.lines.get_mut(lease.resource()) {
             if line.held().is_some_and(|(_, local)| local.is(lease)) {
@@ -269,7 +270,7 @@ impl Lines {
         known
     }
 
-    /// What is owed for this resource and nobody is paying: the caller pays it from here on.
+    /// The unpaid debts for this resource: the caller pays them from here on.
     pub(super) fn take_up_debts(&mut self, resource: &ResourceName) -> Vec<Debt> {
         let line = self.lines.get_mut(resource);
         line.map(|line| line.debts.take_up()).unwrap_or_default()
@@ -282,7 +283,7 @@ impl Lines {
         }
     }
 
-    /// A debt is paid. If its tenure was gone already, its last holder had lost it.
+    /// A debt is paid. If its tenure was already gone, its last holder had lost it.
     pub(super) fn paid(&mut self, debt: &Debt, answer: Released, now: Moment) {
         if let (Some(release), Released::NotHolder) = (&debt.release, answer) {
             let lost = release.local.holder();
@@ -296,7 +297,7 @@ impl Lines {
         self.tidy(resource);
     }
 
-    /// The token by which the service knows what has this token here.
+    /// The token by which the service knows the local lease with this token.
     pub(super) fn at_service(&self, resource: &ResourceName, token: FencingToken) -> FencingToken {
         let held = self.lines.get(resource).and_then(Line::held);
         match held {
@@ -305,7 +306,7 @@ impl Lines {
         }
     }
 
-    /// The service has ended the lease with this token by force.
+    /// The service has forcibly ended the lease with this token.
     pub(super) fn forced(&mut self, resource: &ResourceName, first: FencingToken, now: Moment) {
         let Some(line) = self.lines.get_mut(resource) else {
             return;
@@ -318,8 +319,8 @@ impl Lines {
         }
     }
 
-    /// What this process knows better than the service: who has the lock of a tenure, and how many
-    /// wait for it here.
+    /// Corrects an inspection by what this process knows better than the service: who has the lock
+    /// of a tenure, and how many wait for it here.
     pub(super) fn shown(&self, resource: &ResourceName, mut seen: Inspection) -> Inspection {
         let Some(line) = self.lines.get(resource) else {
             return seen;
@@ -331,7 +332,8 @@ impl Lines {
             seen.holder = Some(local_view.metadata(local.metadata.clone()));
         }
         if let Some(at_service) = &mut seen.waiters {
-            // The service counts the line as one while its request waits, otherwise not at all.
+            // The service counts the whole line as one while its request waits, otherwise not at
+            // all.
             let counted = u64::from(line.is_asking());
             let here = u64::try_from(line.waiters().len()).unwrap_or(u64::MAX);
             *at_service = at_service.saturating_sub(counted).saturating_add(here);
@@ -388,7 +390,7 @@ impl Lines {
         }
     }
 
-    /// Forgets what has ended at the service by itself, although nobody came back for it.
+    /// Forgets tenures that ended at the service by themselves although nobody came back for them.
     fn purge(&mut self, now: Moment) {
         let ended = &mut self.ended;
         self.lines.retain(|resource, line| {
@@ -404,8 +406,8 @@ impl Lines {
 
 /// Whether a request may wait in the line of the process and be passed the lock.
 ///
-/// Not if another process may know the acquisition, or nobody of this process keeps the lease up.
-/// Nor if it asks for something that a lease shared with others does not give it.
+/// It may not if another process may know the acquisition, if nobody in this process keeps the
+/// lease up, or if it asks for something that a shared lease cannot give it.
 fn may_join(request: &AcquireRequest) -> bool {
     request.upkeep == Upkeep::Watchdog
         && request.floor.is_none()

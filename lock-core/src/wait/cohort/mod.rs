@@ -28,44 +28,45 @@ use crate::{AttemptRef, Clock, Error, Extension, LockBackend, Moment, ResourceNa
 /// themselves without asking the service.
 ///
 /// The process asks for one lease on behalf of its line, the *tenure*, and for as many tokens as
-/// there are waiters. Each of them is a holder with a token of its own; the service sees one
+/// there are waiters. Each waiter becomes a holder with a token of its own; the service sees one
 /// lease. So a whole line costs one request to acquire and one to release. The price is that
-/// waiters of other processes are passed by: up to [`passes`](Cohort::new) grants in a row stay
-/// here. Then, or after a quarter of the ttl, or when the line is empty, the tenure is released,
-/// and the process goes to the end of the queue.
+/// waiters of other processes are overtaken: up to [`passes`](Cohort::new) grants in a row stay
+/// here. After that, or after a quarter of the ttl, or when the line is empty, the tenure is
+/// released, and the process goes to the end of the service's queue.
 ///
-/// # Who joins
+/// # Which acquisitions join
 /// Acquisitions that a watchdog of this process keeps up
 /// ([`Upkeep::Watchdog`](crate::Upkeep::Watchdog)). All others go straight to the service, as they
 /// do without a cohort: those that another process may know of, such as detached leases and
-/// acquisitions with a holder of their own; those with a floor, a lock-delay or a reserve; and a
-/// look ([`Wait::Never`](crate::Wait::Never)) at what this process waits for or holds.
+/// acquisitions with a given holder; those with a floor, a lock delay or a reserve; and looks
+/// ([`Wait::Never`](crate::Wait::Never)) at a resource that this process waits for or holds.
 ///
-/// A tenure has the ttl and the note of the waiter that was at the head when it was asked for. A
-/// waiter with a shorter ttl than the time that is left is not passed the lock: the tenure ends and
-/// it asks for one of its own. `max_waiters` counts the line of the process and, for its head, the
-/// queue of the service.
+/// A tenure has the ttl and the note of the waiter that was at the head when it was asked for. The
+/// lock is not passed to a waiter whose ttl is shorter than the time left: the tenure ends and the
+/// waiter asks for one of its own. `max_waiters` counts the line of the process and, for its head,
+/// the queue of the service.
 ///
-/// With a service that cannot [reserve](Extension::Reserve) tokens everything goes straight.
+/// If the service cannot [reserve](Extension::Reserve) tokens, everything goes straight to it.
 ///
 /// # Order
 /// A token that was reserved long ago must not go to a task that began after another process was
 /// granted a greater one, which can happen when the tenure was ended by force. So the lock is
-/// passed only to who was in line before the last request of this tenure that was answered, its
+/// passed only to waiters that were already in line when the tenure's last answered request, its
 /// acquire or a renewal, was sent. A tenure that is lost takes the rest of its tokens with it.
 ///
 /// # What others see
-/// One lease: the fingerprint of the tenure, its first token, and the process once in the queue,
-/// however many wait here. In this process, inspecting and listing show the local holder instead.
-/// [`force_release`](LockBackend::force_release) of the token that is shown ends the whole tenure.
+/// One lease: the fingerprint of the tenure, its first token, and one place of the process in the
+/// queue, however many wait here. In this process, inspecting and listing show the local holder
+/// instead. [`force_release`](LockBackend::force_release) of the token shown ends the whole tenure.
 /// If another process does that, this one learns of it by its next renewal or release. Until then
-/// waiters may still be passed the lock: the store refuses their tokens, as those of anybody who
-/// has lost a lease and does not know it yet.
+/// the lock may still be passed to waiters. The store refuses their tokens, like those of any
+/// holder that has lost its lease and does not know it yet.
 pub struct Cohort {
     service: Arc<dyn LockBackend>,
     clock: Arc<dyn Clock>,
     passes: NonZeroU32,
-    /// Without tokens in reserve there is nothing to pass on: then everybody goes straight.
+    /// Whether the service can reserve tokens. Without a reserve everybody goes straight to the
+    /// service.
     reserves: bool,
     /// Never held across an await; every step under it is short.
     state: Mutex<State>,
@@ -78,11 +79,11 @@ struct State {
 }
 
 impl Cohort {
-    /// How many grants in a row may stay in a process, unless told otherwise: 32. With more there
-    /// is little to gain, and the others wait longer.
+    /// The default number of grants in a row that may stay in a process: 32. With more there is
+    /// little to gain, and the others wait longer.
     pub const PASSES: NonZeroU32 = NonZeroU32::new(32).expect("not zero");
 
-    /// Puts the waiters of this process into one line. The clock is that of the service.
+    /// Puts the waiters of this process into one line. The clock must be that of the service.
     #[must_use]
     pub fn new(service: Arc<dyn LockBackend>, clock: Arc<dyn Clock>, passes: NonZeroU32) -> Self {
         let lines = Lines::new(service.kind(), passes);
@@ -104,13 +105,14 @@ impl Cohort {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time is read when nobody else can change anything any more: it decides who has what.
+    /// The time is read under the lock, when nobody else can change anything: it decides who has
+    /// what.
     fn state_now(&self) -> (MutexGuard<'_, State>, Moment) {
         let state = self.state();
         (state, self.clock.now())
     }
 
-    /// Keeps a request for whoever is at the head next, if anybody still wants it.
+    /// Keeps a request for the next head of the line, if anybody still wants it.
     fn park(&self, tenure: &AttemptRef, request: Request) {
         let mut state = self.state();
         if state.lines.is_asking_for(tenure) {
@@ -124,11 +126,11 @@ impl Cohort {
             state.lines.leave(ticket, now);
             state.take_abandoned()
         };
-        // Outside the lock: what a request does when it is dropped is its own business.
+        // Outside the lock, because dropping a request may do anything.
         drop(abandoned);
     }
 
-    /// Pays what is owed for this resource and nobody else is paying.
+    /// Pays the debts for this resource that nobody else is paying.
     async fn settle(&self, resource: &ResourceName) -> Result<(), Error> {
         let debts = self.state().lines.take_up_debts(resource);
         let debts: Vec<_> = debts

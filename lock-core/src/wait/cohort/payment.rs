@@ -1,7 +1,7 @@
 use super::{Cohort, debt::Debt};
 use crate::{Error, Released};
 
-/// A debt that a call has taken up. Dropped, it is left to the next one.
+/// A debt that a call has taken up. If dropped, it is left to the next call.
 pub(super) struct Payment<'a> {
     cohort: &'a Cohort,
     debt: Debt,

@@ -4,7 +4,8 @@ use super::{Cohort, lines::Renewal};
 use crate::{Error, ErrorKind, Operation, RenewRequest, Renewed};
 
 impl Cohort {
-    /// Renews tenures in the name of their local holders, and what is none of ours, in one batch.
+    /// Renews, in one batch, tenures on behalf of their local holders and all leases that are not
+    /// ours.
     pub(super) async fn renew_all(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         let renewals: Vec<_> = {
             let (mut state, now) = self.state_now();

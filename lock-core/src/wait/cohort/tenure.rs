@@ -6,30 +6,30 @@ use crate::{
     Sequencer, Ttl, Wait,
 };
 
-/// The process asks the service for a tenure.
+/// A request of the process for a tenure.
 #[derive(Clone, Debug)]
 pub(super) struct Asking {
     pub(super) request: AcquireRequest,
-    /// Everybody in line who came before this one was there before the request was sent.
+    /// Every waiter before this arrival was in line before the request was sent.
     pub(super) in_line_before: Arrival,
 }
 
 /// What the process has at the service: one lease, and tokens to hand out while it lives.
 #[derive(Debug)]
 pub(super) struct Tenure {
-    /// An acquisition of the process. Its holder is a nonce that no task is told.
+    /// An acquisition by the process. Its holder is a nonce that no task is told.
     pub(super) attempt: AttemptRef,
     pub(super) ttl: Ttl,
     pub(super) first: FencingToken,
     pub(super) lease: Lease,
     /// Whether the process had to wait for it.
     waited: bool,
-    /// The next token, and how many are left with it.
+    /// The next token, and how many are left, itself included.
     rest: Option<(FencingToken, NonZeroU32)>,
-    /// Whoever came before this one was in line before the last answered request of this tenure was
+    /// Every waiter before this arrival was in line before the tenure's last answered request was
     /// sent. So it began before anybody else can have got a greater token than those left here.
     in_line_before: Arrival,
-    /// From here on other processes would wait for too long.
+    /// When other processes have waited long enough: the lock is only passed on before this moment.
     pass_before: Moment,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Local {
     pub(super) attempts: Vec<AttemptId>,
 }
 
-/// A tenure is passed on in the first quarter of its ttl.
+/// A tenure is passed on in this fraction of its ttl: the first quarter.
 const PASSING_SHARE: u32 = 4;
 
 impl Asking {
@@ -53,7 +53,7 @@ impl Asking {
         request.attempt = AttemptRef::new(request.attempt.resource, Holder::random());
         request.reserve = reserve;
         if request.wait != Wait::Never {
-            // The line waits for longer than its head.
+            // The line waits for longer than its head does.
             request.wait = Wait::Forever;
         }
         Self {
@@ -93,11 +93,11 @@ impl Tenure {
             && waiter.arrival < self.in_line_before
             && now < self.pass_before
             && !self.is_over(now)
-            // A lease that is not renewed ends within the ttl that its holder asked for.
+            // Without renewal, a lease must end within the ttl that its holder asked for.
             && self.lease.deadline() <= now + waiter.request.ttl.get()
     }
 
-    /// A grant for this waiter, with a token of the reserve that nobody has been given.
+    /// A grant for this waiter, with an unused token of the reserve.
     pub(super) fn grant_to(&mut self, waiter: &Waiter) -> Option<Grant> {
         let (token, left) = self.rest?;
         self.rest = token.next().zip(NonZeroU32::new(left.get() - 1));
@@ -109,7 +109,7 @@ impl Tenure {
         })
     }
 
-    /// A renewal was answered. When it was sent, the next to come was this one.
+    /// A renewal was answered. Waiters before `in_line_before` were in line when it was sent.
     pub(super) fn renewed(&mut self, lease: Lease, in_line_before: Arrival) {
         self.in_line_before = std::cmp::max(self.in_line_before, in_line_before);
         if lease.deadline() > self.lease.deadline() {
@@ -117,8 +117,8 @@ impl Tenure {
         }
     }
 
-    /// What renews or releases it at the service. The issuer is the one that its local holder
-    /// names.
+    /// The sequencer for renewing or releasing it at the service, with the issuer of its local
+    /// holder.
     pub(super) fn sequencer(&self, local: &Sequencer) -> Sequencer {
         let AttemptRef {
             resource, holder, ..

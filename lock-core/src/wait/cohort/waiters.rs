@@ -5,15 +5,15 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::{AcquireRequest, Attempt, AttemptId, Error, Grant, Holder};
 
-/// What an acquire is answered.
+/// The answer to an acquire.
 pub(super) type Answer = Result<Attempt<Grant>, Error>;
 
-/// The place of a waiter in the order in which all waiters of the process came. Who came before a
-/// moment has a smaller one than the next to be given out at that moment.
+/// The position of a waiter in the order of arrival in this process. Waiters that came before a
+/// certain moment have a smaller one than the next to be given out at that moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Arrival(pub(super) u64);
 
-/// The local line of one resource, first come first.
+/// The local line of one resource, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     line: VecDeque<Waiter>,
@@ -25,7 +25,7 @@ pub(super) struct Waiters {
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) arrival: Arrival,
-    /// Others had it, or were before this one, when it came.
+    /// Whether others had the lock, or were ahead, when this waiter came.
     pub(super) behind: bool,
     pub(super) request: AcquireRequest,
     /// The answer goes here.
@@ -68,12 +68,12 @@ impl Waiters {
         self.place_of(arrival).is_some()
     }
 
-    /// Takes out who came then.
+    /// Removes the waiter with this arrival.
     pub(super) fn remove(&mut self, arrival: Arrival) -> Option<Waiter> {
         self.remove_at(self.place_of(arrival)?)
     }
 
-    /// Takes out one attempt of an acquisition.
+    /// Removes one attempt of an acquisition.
     pub(super) fn remove_attempt(&mut self, holder: Holder, attempt: AttemptId) -> Option<Waiter> {
         if !self.has(holder) {
             return None;
@@ -84,7 +84,7 @@ impl Waiters {
         self.remove_at(place)
     }
 
-    /// Takes out an acquisition with all its attempts.
+    /// Removes all attempts of an acquisition.
     pub(super) fn remove_all_of(&mut self, holder: Holder) -> Vec<Waiter> {
         let attempts = self.attempts.remove(&holder).unwrap_or_default();
         let is_it = |waiter: &Waiter| waiter.holder() == holder;
@@ -95,7 +95,7 @@ impl Waiters {
         removed.take(attempts).flatten().collect()
     }
 
-    /// Takes out everybody who came before.
+    /// Removes all waiters that came before.
     pub(super) fn remove_before(&mut self, arrival: Arrival) -> Vec<Waiter> {
         let mut removed = Vec::new();
         while self.head().is_some_and(|head| head.arrival < arrival) {
@@ -128,7 +128,7 @@ impl Waiter {
         self.request.attempt.holder
     }
 
-    /// Answers, and says whether anybody was there to hear it.
+    /// Answers, and says whether anybody received the answer.
     pub(super) fn tell(self, answer: Answer) -> bool {
         self.answer.send(answer).is_ok()
     }

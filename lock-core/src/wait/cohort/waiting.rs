@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{Attempt, Clock, Error, ErrorKind, Moment, Operation, Wait};
 
-/// One acquire that is in line. Dropped, it has left.
+/// One acquire that is in line. Dropping it leaves the line.
 pub(super) struct Waiting<'a> {
     cohort: &'a Cohort,
     ticket: Ticket,
@@ -35,7 +35,7 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    /// Waits for its turn, and does what there is to do for the line meanwhile.
+    /// Waits for its turn, and meanwhile does the waiter's duties for the line.
     pub(super) async fn until_answered(mut self, wait: Wait) -> Answer {
         let deadline = match wait {
             Wait::Until(moment) => moment,
@@ -93,7 +93,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Cohort {
-    /// Does what a waiter has to do for the line. Returns when it should look again.
+    /// Does one duty of a waiter. Returns when the waiter should look again.
     async fn perform(&self, duty: Duty, bell: &Notify) {
         match duty {
             Duty::None => bell.notified().await,
@@ -105,8 +105,8 @@ impl Cohort {
         }
     }
 
-    /// The time after which the present lease ends unless it is renewed. It is no more than a hint:
-    /// when nobody knows, it is zero.
+    /// The time after which the present lease ends unless it is renewed. It is only a hint, and
+    /// zero if nobody knows.
     async fn time_left(&self, resource: &crate::ResourceName) -> Duration {
         let left = self.state().lines.time_left(resource, self.clock.now());
         if let Some(left) = left {
@@ -118,7 +118,7 @@ impl Cohort {
     }
 }
 
-/// Most waiters have no deadline, and a timer for each would tick for nothing.
+/// Most waiters have no deadline, and a timer for each of them would tick for nothing.
 async fn sleep_until(clock: &dyn Clock, moment: Moment) {
     if moment == Moment::NEVER {
         std::future::pending::<()>().await;

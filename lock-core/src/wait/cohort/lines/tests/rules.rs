@@ -1,5 +1,5 @@
-//! One story for each rule of the cohort: left out, the story ends badly. The model checker found
-//! them (`docs/models.md`).
+//! One story for each rule of the cohort. Without the rule, the story ends badly. The model checker
+//! found these stories (`docs/models.md`).
 
 use super::world::{Reply, Request, TTL, World};
 use crate::{Released, Ttl, Wait};
@@ -20,7 +20,7 @@ fn in_line(waiters: usize) -> (World, Vec<usize>) {
 }
 
 impl World {
-    /// Has the oldest request to end something run and answered.
+    /// Runs and answers the oldest request to end something.
     fn exchange_end(&mut self) {
         let is_end = |request: &Request| matches!(request, Request::End(_));
         let place = self.requests.iter().position(is_end).unwrap();
@@ -129,7 +129,7 @@ fn nobody_is_passed_the_lock_after_its_lease_ran_out() {
     let lease = TTL.get() / 8;
     world.service.lease_max = Some(lease);
     world.exchange();
-    // Whoever watches the deadline has not looked yet.
+    // The watcher of the deadline has not looked yet.
     world.now = world.now + lease;
     world.finish(tasks[0]);
     assert!(world.is_waiting(tasks[1]), "a later pass");
