@@ -1,8 +1,8 @@
 use crate::FenceError;
 
-/// Sorts an error of the database by what it means for a fenced transaction.
+/// Classifies an error of the database by its meaning for a fenced transaction.
 ///
-/// Also for errors of your own statements: `?` turns a lost serialization conflict into
+/// Also used for errors of your own statements: `?` turns a lost serialization conflict into
 /// [`FenceError::Serialization`], a killed session into [`FenceError::Terminated`].
 impl From<sqlx::Error> for FenceError {
     fn from(source: sqlx::Error) -> Self {

@@ -1,18 +1,18 @@
-//! What is worth an alert: counted for whoever collects metrics, told to whoever reads the log.
+//! Events that are worth an alert: they are counted as metrics and written to the log.
 
 use lock_core::metric::{DUPLICATE_TOKENS, FLOOR_REPAIRS, Metric, TERMINATIONS};
 use tracing::warn;
 
 use crate::FenceError;
 
-/// Lets the figures begin at nothing: of one that appears with its first event, no alert sees the
-/// increase.
+/// Makes the figures begin at zero. If a figure appeared only with its first event, no alert would
+/// see the increase.
 pub(crate) fn begin() {
     count(DUPLICATE_TOKENS, &[], 0);
     count(TERMINATIONS, &[], 0);
 }
 
-/// The same for what is counted per kind of lock service.
+/// The same for figures that are counted per kind of lock service.
 pub(crate) fn begin_repairs(backend: &'static str) {
     count(FLOOR_REPAIRS, &[("backend", backend)], 0);
 }
@@ -22,7 +22,7 @@ pub(crate) fn repair(backend: &'static str) {
     count(FLOOR_REPAIRS, &[("backend", backend)], 1);
 }
 
-/// A session of an older holder was ended.
+/// A database session of an older holder was ended.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn termination() {
     count(TERMINATIONS, &[], 1);

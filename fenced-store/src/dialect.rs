@@ -1,6 +1,6 @@
 /// A database that can hold high-water marks: Postgres, SQLite, MySQL or MariaDB. Sealed.
 ///
-/// Everything else is written once, generic over it.
+/// Everything else is written once, generic over the database.
 pub trait Dialect: sealed::Operations {}
 
 impl<DB: sealed::Operations> Dialect for DB {}
@@ -16,40 +16,41 @@ pub(crate) mod sealed {
         begin::Entering, entry::Entry, single::Statement,
     };
 
-    /// What differs between databases.
+    /// The operations that differ between databases.
     ///
     /// `claim` may leave a connection in an open transaction when its future is dropped: callers
     /// run it through [`uninterrupted`](crate::uninterrupted::uninterrupted).
     #[expect(unnameable_types, reason = "what seals `Dialect`")]
     pub trait Operations: sqlx::Database {
-        /// How administrators' orders are carried out.
+        /// Carries out administrators' orders.
         type Admin: Administer<Self>;
 
         /// A transaction that is rolled back when it is dropped.
         type Tx: DerefMut<Target = Self::Connection> + Send + 'static;
 
-        /// How transactions are begun, beyond the store rule.
+        /// Options for beginning transactions, beyond the store rule.
         type TxOptions: Clone + fmt::Debug + Default + Send + Sync + 'static;
 
-        /// How long to wait for those who have entered a resource, if the options say so.
+        /// How long to wait for others that have entered a resource, if the options set a limit.
         fn lock_timeout(_: &Self::TxOptions) -> Option<Duration> {
             None
         }
 
-        /// Applies the migrations that are missing; those of two callers do not mix.
+        /// Applies the missing migrations. Concurrent callers do not interfere with each other.
         fn migrate(pool: &Pool<Self>) -> impl Future<Output = Result<(), FenceError>> + Send;
 
-        /// What `migrate` does to a database without our tables, for the database's own client.
+        /// The work of `migrate` for a database without our tables, as a script for the database's
+        /// client.
         fn migration_script() -> String;
 
-        /// Raises the mark in a transaction of its own, or finds that it shows this grant already.
+        /// Raises the mark in a transaction of its own, or finds that it already shows this grant.
         fn claim(
             pool: &Pool<Self>,
             options: &Self::TxOptions,
             sequencer: &Sequencer,
         ) -> impl Future<Output = Result<(), FenceError>> + Send;
 
-        /// Waits until no transaction of this grant is under way, then checks the mark.
+        /// Waits until no transaction of this grant is in progress, then checks the mark.
         fn settle(
             pool: &Pool<Self>,
             options: &Self::TxOptions,
@@ -57,7 +58,7 @@ pub(crate) mod sealed {
         ) -> impl Future<Output = Result<(), FenceError>> + Send;
 
         /// Begins a transaction that has checked the marks and keeps claims out until it ends. If
-        /// the future is dropped, nothing stays open.
+        /// the future is dropped, no transaction stays open.
         fn begin(
             pool: Pool<Self>,
             options: Self::TxOptions,
@@ -74,19 +75,19 @@ pub(crate) mod sealed {
         /// Rolls back, and waits for it.
         fn rollback(tx: Self::Tx) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
-        /// Executes a statement of the user's; how many rows it affected.
+        /// Executes a statement of the user; returns how many rows it affected.
         fn run(
             connection: &mut Self::Connection,
             statement: Statement<Self>,
         ) -> impl Future<Output = Result<u64, sqlx::Error>> + Send;
 
-        /// Enters, executes a statement of the user's and commits, in as few steps as it takes.
+        /// Enters, executes a statement of the user and commits, in as few steps as possible.
         fn single(
             begin: Begin<'_, Self>,
             statement: Statement<Self>,
         ) -> impl Future<Output = Result<(u64, Receipt), FenceError>> + Send;
 
-        /// Makes the triggers of a protected table, if they are not there yet.
+        /// Creates the triggers of a protected table, if they do not exist yet.
         fn protect(
             pool: &Pool<Self>,
             protection: &Protection,
@@ -98,18 +99,18 @@ pub(crate) mod sealed {
             protection: &Protection,
         ) -> impl Future<Output = Result<(), FenceError>> + Send;
 
-        /// Executes statements whose results do not matter.
+        /// Executes statements whose results are not needed.
         fn execute(
             connection: &mut Self::Connection,
             statements: SqlStr,
         ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
         /// Called before the user gets the connection of a fenced transaction: if sqlx has ended
-        /// that transaction, no statement must get through any more. A database for which this
-        /// cannot be done at once, without waiting, does nothing.
+        /// that transaction, no further statement must get through. A database that cannot do this
+        /// at once, without waiting, does nothing.
         fn seal_if_over(connection: &mut Self::Connection);
 
-        /// Whether a call was refused because its connection is inside a transaction already.
+        /// Whether a call was refused because its connection is already inside a transaction.
         fn is_stray(error: &sqlx::Error) -> bool;
 
         /// Fails if the connection is inside a transaction.

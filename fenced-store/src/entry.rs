@@ -1,20 +1,20 @@
 use std::fmt;
 
-/// The name of one begun transaction, by which its commit knows that it is still the same one.
+/// The name of one transaction, by which its commit knows that it is still the same transaction.
 ///
-/// Random, so that nothing else can have left it behind: the token would not do, because other
-/// transactions of its holder have the same.
+/// Random, so that nothing else can have left the same name behind. The token would not do, because
+/// other transactions of its holder have the same one.
 #[derive(Clone, Copy, Debug)]
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct Entry {
     name: u64,
-    /// Whether triggers find a note of it, which its commit has to take away.
+    /// Whether there is a note of it for triggers, which its commit has to remove.
     #[cfg(feature = "sqlite")]
     is_noted: bool,
 }
 
 impl Entry {
-    /// What the names begin with.
+    /// The prefix of all names.
     pub(crate) const PREFIX: &str = "fenced_";
 
     pub(crate) fn random() -> Self {
@@ -36,7 +36,7 @@ impl Entry {
     }
 }
 
-/// Letters, digits and underscores: an identifier in every database.
+/// Letters, digits and underscores: a valid identifier in every database.
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{:016x}", Self::PREFIX, self.name)

@@ -1,15 +1,15 @@
 use lock_core::{FencingToken, Issuer, Lost, ResourceName};
 
-/// Why the store refused, or could not do, what was asked of it.
+/// Why the store refused a request, or could not carry it out.
 ///
 /// Three groups, told apart by [`is_fenced`](FenceError::is_fenced) and
 /// [`is_retryable`](FenceError::is_retryable):
-/// - *Fenced*: the grant is not, or not any more, the one that the mark shows. Final for this
-///   grant; stop, and acquire afresh if there is still something to do.
-/// - *Retryable*: nothing happened, the same call may succeed a moment later.
-/// - For the rest, each variant says what state it leaves behind.
+/// - *Fenced*: the grant is not, or no longer, the one that the mark shows. Final for this grant;
+///   stop, and acquire afresh if there is still something to do.
+/// - *Retryable*: nothing happened; the same call may succeed a moment later.
+/// - For all others, each variant says what state it leaves behind.
 ///
-/// No error holds a holder, neither the caller's nor another's.
+/// No error contains a holder, neither the caller's nor another's.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FenceError {
@@ -48,8 +48,8 @@ pub enum FenceError {
         /// The token that was presented.
         presented: FencingToken,
     },
-    /// The token was claimed, and the store has forgotten it: a failover or a restore lost the
-    /// mark. Fenced: a newer claim may have been lost too.
+    /// The token was claimed, but the store has forgotten it: a failover or a restore lost the
+    /// mark. Fenced, because a newer claim may have been lost, too.
     #[error(
         "the store lost the claim of fencing token {presented} for \"{resource}\", acquire afresh"
     )]
@@ -59,8 +59,8 @@ pub enum FenceError {
         /// The token that was presented.
         presented: FencingToken,
     },
-    /// The token comes from another lock service than the one that the store trusts. Tokens of two
-    /// services cannot be compared. Fenced, and nothing but an administrator can change it.
+    /// The token comes from a lock service that the store does not trust. Tokens of two services
+    /// cannot be compared. Fenced; only an administrator can change it.
     #[error(
         "\"{resource}\" takes tokens of the lock service \"{current}\", not of \"{presented}\": \
          connect to that one, or give this one its issuer name"
@@ -73,9 +73,9 @@ pub enum FenceError {
         /// The issuer whose tokens the store takes.
         current: Issuer,
     },
-    /// The transaction comes late: one with its number or a greater one has been committed under
-    /// the same grant, see [`Begin::seq`](crate::Begin::seq). Final for this number, not for the
-    /// grant.
+    /// The transaction comes too late: one with this number or a greater one has already been
+    /// committed under the same grant, see [`Begin::seq`](crate::Begin::seq). Final for this
+    /// number, not for the grant.
     #[error(
         "transaction {presented} of \"{resource}\" arrived after {last} was committed: \
          unless it is that same transaction, continue numbering from {last}"
@@ -94,8 +94,8 @@ pub enum FenceError {
         /// The number that was presented.
         presented: u64,
     },
-    /// The token is so great that no lock service can have issued it. Claiming it would shut out
-    /// every real holder to come. See [`Plausibility`](crate::Plausibility). Fenced.
+    /// The token is too great to have been issued by the lock service. Claiming it would shut out
+    /// every later, real holder. See [`Plausibility`](crate::Plausibility). Fenced.
     #[error(
         "fencing token {presented} for \"{resource}\" is too great to have been issued: \
          look at the clock of the lock service, or tell the store how it counts"
@@ -112,14 +112,15 @@ pub enum FenceError {
         /// The resource that was named twice.
         resource: ResourceName,
     },
-    /// The lease had ended when the transaction was to begin; the store was not asked. Fenced.
+    /// The lease had ended before the transaction began; the store was not asked. Fenced.
     #[error(transparent)]
     LeaseLost(#[from] Lost),
     /// A lock, the database file or a pooled connection did not become free in time, or the pool
     /// has too many connections that were left inside a transaction. Retryable.
     ///
-    /// With `sqlx::Error::PoolTimedOut` the database may as well be down: the pool goes on trying
-    /// to connect for the whole of its `acquire_timeout`, by default 30 s, and says no more.
+    /// With `sqlx::Error::PoolTimedOut` the database may also be down: the pool keeps trying to
+    /// connect for the whole of its `acquire_timeout`, by default 30 s, and does not say why it
+    /// failed.
     #[error("{}", why_busy(source))]
     Busy {
         /// What the database said.
@@ -132,17 +133,18 @@ pub enum FenceError {
         source: sqlx::Error,
     },
     /// The database ended the statement or the session: a timeout, an administrator, or a newer
-    /// holder that did not wait for us. Nothing was committed. See whether the lease is still held.
+    /// holder that did not wait for us. Nothing was committed. Check whether the lease is still
+    /// held.
     #[error("the database ended the transaction, see whether the lease is still held")]
     Terminated {
         /// What the database said.
         source: sqlx::Error,
     },
-    /// The commit was sent, and no answer came, or one that leaves it open (a cancel, a timeout):
+    /// The commit was sent, but no answer came, or one that leaves it open (a cancel, a timeout):
     /// it may have happened.
     #[error("it is not known whether the transaction was committed")]
     CommitUnknown {
-        /// How the answer got lost.
+        /// How the answer was lost.
         source: sqlx::Error,
     },
     /// The transaction had ended before the commit: a statement failed and its error was ignored, a
@@ -182,7 +184,7 @@ pub enum FenceError {
         /// What the database said.
         source: sqlx::Error,
     },
-    /// The migrations could not be applied. Nothing of them was, except on MySQL and MariaDB, where
+    /// The migrations could not be applied. Nothing has changed, except on MySQL and MariaDB, where
     /// a change of the schema cannot be rolled back.
     #[error("the migrations of fenced-store could not be applied")]
     Migration {
@@ -207,7 +209,7 @@ const fn why_busy(source: &sqlx::Error) -> &'static str {
 }
 
 impl FenceError {
-    /// The error of a commit in a task that did not come to its end, or as it is.
+    /// The error of a commit whose task did not finish; any other error unchanged.
     pub(crate) fn of_lost_commit(self) -> Self {
         match self {
             Self::Db {
@@ -217,7 +219,7 @@ impl FenceError {
         }
     }
 
-    /// The error of a grant that has been claimed for certain: then the store has lost the claim.
+    /// The error for a grant that is known to have been claimed: then the store has lost the claim.
     pub(crate) fn of_claimed(self) -> Self {
         match self {
             Self::NotClaimed {
@@ -231,7 +233,7 @@ impl FenceError {
         }
     }
 
-    /// Whether the store shut this grant out: stop, none of its writes will ever be accepted.
+    /// Whether the store has shut this grant out: stop, none of its writes will ever be accepted.
     #[must_use]
     pub const fn is_fenced(&self) -> bool {
         matches!(
@@ -246,7 +248,7 @@ impl FenceError {
         )
     }
 
-    /// The resource that this is about, where it is about one.
+    /// The resource that the error is about, if there is one.
     #[must_use]
     pub const fn resource(&self) -> Option<&ResourceName> {
         match self {
@@ -274,7 +276,7 @@ impl FenceError {
         }
     }
 
-    /// The same once more, if it is fenced: the answer to whoever asks again with that grant.
+    /// The same error again, if it is fenced: the answer to further requests with that grant.
     pub(crate) fn again(&self) -> Option<Self> {
         Some(match self {
             Self::Stale {

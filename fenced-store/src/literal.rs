@@ -1,5 +1,5 @@
-/// A string literal of SQL. The names of the vocabulary are ASCII and have no backslash, so it
-/// means the same in every database, whatever its settings and the client's encoding are.
+/// A string literal of SQL. The names of the vocabulary are ASCII and contain no backslash, so the
+/// literal means the same in every database, whatever its settings and the client's encoding are.
 pub(crate) fn literal(text: &str) -> String {
     debug_assert!(text.is_ascii() && !text.contains('\\'));
     format!("'{}'", text.replace('\'', "''"))
@@ -16,7 +16,7 @@ mod tests {
         assert_eq!(literal("a');drop--"), "'a'');drop--'");
     }
 
-    /// What `literal` relies on.
+    /// The property that `literal` relies on.
     #[test]
     fn a_name_has_no_backslash() {
         assert!(ResourceName::new("a\\b").is_err());

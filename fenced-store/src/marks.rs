@@ -5,10 +5,10 @@ use sqlx::{Database, Encode, Executor, FromRow, IntoArguments, Type};
 
 use crate::{FenceError, high_water::columns::undecodable, rule::Mark};
 
-/// Reads a mark as it was committed last, or as this transaction sees it.
+/// Reads the last committed mark, or the one that this transaction sees.
 pub(crate) const MARK: &str = "SELECT token, holder, issuer FROM fenced_mark WHERE resource = ?";
 
-/// The one lock service whose tokens are taken.
+/// The only lock service whose tokens are accepted.
 pub(crate) const ISSUER: &str = "SELECT name FROM fenced_issuer";
 
 /// Reads a mark by `query`, which is [`MARK`] or has its columns and its one parameter.

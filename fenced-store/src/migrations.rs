@@ -2,11 +2,11 @@ use sqlx::migrate::{Migrate, MigrateError, Migration, Migrator};
 
 use crate::FenceError;
 
-/// Applies the migrations that are missing and checks those that are there.
+/// Applies the missing migrations and checks those that were applied before.
 ///
-/// The caller keeps others out meanwhile. What `Migrator::run` does, without its lock, which
-/// outlives a failure on a pooled connection, and with a future that is `Send`. `table` is ours: in
-/// the application's own, the numbers would clash.
+/// The caller must keep others out meanwhile. This does the same as `Migrator::run`, but without
+/// its lock, which outlives a failure on a pooled connection, and with a future that is `Send`.
+/// `table` is our own: in the application's migrations table the numbers would clash.
 pub(crate) async fn apply<C: Migrate>(
     migrator: &Migrator,
     table: &str,
@@ -48,20 +48,20 @@ async fn apply_missing<C: Migrate>(
     Ok(())
 }
 
-/// What a database says differently in the script that does the same as [`apply`].
+/// The wording of a database for the script that does the same as [`apply`].
 pub(crate) struct Words<'a> {
-    /// What goes before, and what comes after.
+    /// The first and the last statements of the script.
     pub(crate) first: &'a str,
     pub(crate) last: &'static str,
-    /// The migrations table, and the types that its columns have.
+    /// The migrations table, and the types of its columns.
     pub(crate) table: &'static str,
     pub(crate) time: &'static str,
     pub(crate) bytes: &'static str,
-    /// Whether a change of the schema commits: then what is under way is told beforehand.
+    /// Whether a change of the schema commits. If so, a migration is recorded before it is applied.
     pub(crate) told_before: bool,
 }
 
-/// All migrations, with the same entries in the books that [`apply`] makes.
+/// All migrations, with the same entries in the migrations table that [`apply`] makes.
 pub(crate) fn script(migrator: &Migrator, words: &Words<'_>) -> String {
     let Words {
         first,

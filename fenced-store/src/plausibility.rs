@@ -2,11 +2,11 @@ use std::sync::Arc;
 
 use lock_core::{Clock, FencingToken, InitialToken, SystemClock};
 
-/// How great a token may be before it must be a mistake.
+/// The bound above which a token must be a mistake.
 ///
-/// One claim of 999 999 999 999 999, by a bug or by a client that makes tokens up, and no lock
-/// service can ever issue a greater one: its resource could not be written again. A token above the
-/// bound is refused instead.
+/// After one claim of 999 999 999 999 999, by a bug or by a client that invents tokens, no lock
+/// service could ever issue a greater one, and the resource could never be written again. A token
+/// above the bound is refused instead.
 #[derive(Clone, Debug)]
 pub struct Plausibility {
     bound: Bound,
@@ -38,20 +38,20 @@ impl Plausibility {
 
     /// For a lock service whose counters start at a small number: nothing above `greatest`.
     ///
-    /// Choose a number that the service will not reach in its life, and leave room above it.
+    /// Choose a number that the service will not reach in its lifetime, and leave room above it.
     #[must_use]
     pub const fn up_to(greatest: FencingToken) -> Self {
         let bound = Bound::Token(greatest);
         Self { bound }
     }
 
-    /// Takes every token: for a lock service that counts in another way, and a trusted network.
+    /// Accepts every token: for a lock service that counts in another way, and a trusted network.
     #[must_use]
     pub const fn unchecked() -> Self {
         Self::up_to(FencingToken::MAX)
     }
 
-    /// Whether a token is no greater than the bound is now.
+    /// Whether a token does not exceed the present bound.
     #[must_use]
     pub fn admits(&self, token: FencingToken) -> bool {
         token.get()

@@ -4,9 +4,9 @@ use crate::{
     Dialect, FenceError, FencedStore, dialect::sealed::Operations, uninterrupted::uninterrupted,
 };
 
-/// A table that takes no write without a fence, and which resource is written with it.
+/// A table that refuses writes without a fence, and how its rows map to resources.
 ///
-/// Names are taken as they are: no quotes, and upper and lower case as the database has them.
+/// Names are taken literally: without quotes, in the upper and lower case that the database uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a table is not protected before `FencedStore::protect` has been called"]
 pub struct Protection {
@@ -15,15 +15,15 @@ pub struct Protection {
     pub(crate) resources: Resources,
 }
 
-/// What in a table is a resource.
+/// How a table maps to resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Resources {
-    /// Each row: the prefix and what the column has, as text.
+    /// Each row is one: the prefix, followed by the value of the column as text.
     Rows {
         id_column: String,
         prefix: ResourceName,
     },
-    /// All of it.
+    /// The whole table is one.
     Table(ResourceName),
 }
 
@@ -51,8 +51,8 @@ impl Protection {
         Self::new(table, Resources::Table(resource))
     }
 
-    /// The schema of the table, which in MySQL and MariaDB is a database. Defaults to where the
-    /// connection looks for tables. SQLite knows `main` only.
+    /// The schema of the table; in MySQL and MariaDB this is a database. By default the
+    /// connection's own search for tables decides. SQLite only knows `main`.
     pub fn in_schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = Some(schema.into());
         self
@@ -67,7 +67,7 @@ impl Protection {
         }
     }
 
-    /// The name of the table as a statement has it, each part in these quotes.
+    /// The name of the table for use in a statement, each part in these quotes.
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn quoted(&self, quote: char) -> String {
         let table = quoted(&self.table, quote);
@@ -86,43 +86,43 @@ pub(crate) fn quoted(name: &str, quote: char) -> String {
 }
 
 impl<DB: Dialect> FencedStore<DB> {
-    /// Has the database refuse writes to a table which do not come through a fenced transaction of
+    /// Makes the database refuse writes to a table that do not come through a fenced transaction of
     /// the resource: from this program, an ORM, yesterday's script or a session of `psql`.
     ///
-    /// Call it as often as you like, after [`migrate`](FencedStore::migrate): what is there already
-    /// stays, and with another description the table is protected anew. It needs a role that may
-    /// create triggers on the table. Transactions that are under way when the first table is
+    /// Call it as often as you like, after [`migrate`](FencedStore::migrate): existing triggers
+    /// stay, and with another description the table is protected anew. It needs a role that may
+    /// create triggers on the table. Transactions that are in progress when the first table is
     /// protected may be refused.
     ///
-    /// A refused statement changes nothing; `?` makes [`FenceError::Unfenced`],
-    /// [`FenceError::WrongResource`] or [`FenceError::Stale`] of its error.
+    /// A refused statement changes nothing; `?` turns its error into [`FenceError::Unfenced`],
+    /// [`FenceError::WrongResource`] or [`FenceError::Stale`].
     ///
-    /// A net against bugs, NOT against malice: whoever may drop the triggers, or write the tables
-    /// of this crate, can write around them, and so can a superuser in a session with
+    /// A net against bugs, NOT against malice: anybody who may drop the triggers, or write the
+    /// tables of this crate, can write around them, and so can a superuser in a session with
     /// `session_replication_role = replica` (Postgres). NOT seen by triggers: in MySQL and MariaDB
-    /// `TRUNCATE` and what a foreign key cascades; in SQLite a row that `REPLACE` removes because
+    /// `TRUNCATE` and the cascades of foreign keys; in SQLite a row that `REPLACE` removes because
     /// of a key that is not its id; in Postgres `TRUNCATE` of a partition that is younger than the
     /// call. docs/protected-tables.md has the list.
     ///
     /// # Errors
-    /// [`FenceError::CannotProtect`] if there is no such table or column; otherwise as the database
-    /// says. In Postgres and SQLite nothing has changed then; elsewhere call again.
+    /// [`FenceError::CannotProtect`] if there is no such table or column; otherwise errors of the
+    /// database. In Postgres and SQLite nothing has changed then; elsewhere call again.
     ///
     /// # Cancel safety
-    /// Cancel safe: what was started is finished in the background, or not done at all.
+    /// Cancel safe: work that has been started is finished in the background, or not done at all.
     pub async fn protect(&self, protection: &Protection) -> Result<(), FenceError> {
         let (pool, protection) = (self.pool().clone(), protection.clone());
         uninterrupted(async move { <DB as Operations>::protect(&pool, &protection).await }).await
     }
 
-    /// Removes all that [`protect`](FencedStore::protect) has made for this table, however it was
-    /// described. Of a table that is not protected it removes nothing.
+    /// Removes everything that [`protect`](FencedStore::protect) has created for this table,
+    /// however it was described. Does nothing if the table is not protected.
     ///
     /// # Errors
     /// As [`protect`](FencedStore::protect).
     ///
     /// # Cancel safety
-    /// Cancel safe: what was started is finished in the background, or not done at all.
+    /// Cancel safe: work that has been started is finished in the background, or not done at all.
     pub async fn unprotect(&self, protection: &Protection) -> Result<(), FenceError> {
         let (pool, protection) = (self.pool().clone(), protection.clone());
         uninterrupted(async move { <DB as Operations>::unprotect(&pool, &protection).await }).await

@@ -13,7 +13,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// To be called after the commit was answered, and nowhere else.
+    /// Must only be called after a commit was answered.
     pub(crate) fn of_commit(sequencer: &Sequencer, others: &[Sequencer]) -> Self {
         let entered = |one: &Sequencer| (one.resource().clone(), one.token());
         Self {
@@ -23,20 +23,20 @@ impl Receipt {
         }
     }
 
-    /// The token that was accepted; of several, that of the first resource that was named.
+    /// The accepted token; if there are several, that of the first resource that was named.
     #[must_use]
     pub const fn token(&self) -> FencingToken {
         self.token
     }
 
-    /// The resource that was entered; of several, the first that was named.
+    /// The entered resource; if there are several, the first that was named.
     #[must_use]
     pub const fn resource(&self) -> &ResourceName {
         &self.resource
     }
 
-    /// All resources that the transaction had entered, each with the token that was accepted for
-    /// it, in the order in which they were named.
+    /// All resources that the transaction had entered, each with its accepted token, in the order
+    /// in which they were named.
     pub fn entered(&self) -> impl Iterator<Item = (&ResourceName, FencingToken)> {
         let others = self
             .others

@@ -1,5 +1,5 @@
-//! The store rule for databases that have no functions of their own to hold it. Postgres has it in
-//! SQL (`migrations/postgres`), and the same cases are run against all of them.
+//! The store rule for databases whose own functions cannot hold it. Postgres has it in SQL
+//! (`migrations/postgres`); the same test cases are run against all of them.
 
 use std::cmp::Ordering;
 
@@ -15,29 +15,29 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// From the columns `token`, `holder`, `issuer`.
+    /// Makes a mark from the columns `token`, `holder`, `issuer`.
     pub(crate) fn from_columns(row: (i64, String, String)) -> Result<Self, FenceError> {
         let (token, holder, issuer) = row;
         let high_water = HighWater::from_columns((token, issuer))?;
         Ok(Self { high_water, holder })
     }
 
-    /// What anybody may know of it.
+    /// The public part of the mark.
     pub(crate) fn high_water(self) -> HighWater {
         self.high_water
     }
 }
 
-/// What a claim that is not refused has to do.
+/// What to do for a claim that is not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
     /// Raise the mark.
     Raise,
-    /// Nothing: the mark shows this grant already.
+    /// Nothing: the mark already shows this grant.
     Replay,
 }
 
-/// Whether a write of this grant is accepted: the grant is the one that the mark shows.
+/// Whether a write of this grant is accepted: the mark must show this very grant.
 pub(crate) fn enter(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<(), FenceError> {
     match claim(mark, sequencer)? {
         Claim::Replay => Ok(()),
@@ -48,7 +48,7 @@ pub(crate) fn enter(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<(), Fe
     }
 }
 
-/// Whether this grant may claim: its token is above the mark, or the mark is its own.
+/// Whether this grant may claim: its token must be above the mark, or the mark its own.
 pub(crate) fn claim(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<Claim, FenceError> {
     let Some(mark) = mark else {
         return Ok(Claim::Raise);
@@ -87,7 +87,7 @@ pub(crate) fn in_order(
     }
 }
 
-/// Whether the token comes from the lock service whose tokens are taken.
+/// Whether the token comes from the lock service whose tokens are accepted.
 pub(crate) fn issuer(current: &Issuer, sequencer: &Sequencer) -> Result<(), FenceError> {
     if current == sequencer.issuer() {
         return Ok(());

@@ -7,15 +7,15 @@ use sqlx::{AssertSqlSafe, SqlSafeStr};
 
 use crate::{Dialect, FenceError, dialect::sealed::Operations, entry::Entry};
 
-/// A savepoint of a [`FencedTx`](crate::FencedTx): what is written after it can be undone without
-/// ending the transaction.
+/// A savepoint of a [`FencedTx`](crate::FencedTx): later writes can be undone without ending the
+/// transaction.
 ///
 /// It derefs to the connection, like the transaction, and savepoints nest.
 ///
 /// # Dropping
-/// End it by [`commit`](FencedSavepoint::commit) or [`rollback`](FencedSavepoint::rollback). One
-/// that is dropped without is undecided, and its transaction can then only be rolled back: its
-/// commit is [`FenceError::Aborted`].
+/// End it by [`commit`](FencedSavepoint::commit) or [`rollback`](FencedSavepoint::rollback). If it
+/// is dropped instead, it is undecided, and its transaction can then only be rolled back: its
+/// commit fails with [`FenceError::Aborted`].
 #[must_use = "a transaction with an undecided savepoint cannot be committed"]
 pub struct FencedSavepoint<'tx, DB: Dialect> {
     connection: &'tx mut DB::Connection,
@@ -25,8 +25,8 @@ pub struct FencedSavepoint<'tx, DB: Dialect> {
 }
 
 impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
-    /// Under a name that is never used again: one that a dropped future left behind is in nobody's
-    /// way.
+    /// Uses a name that is never used again: a savepoint that a dropped future left behind is in
+    /// nobody's way.
     pub(crate) async fn set(
         connection: &'tx mut DB::Connection,
         undecided: &'tx mut usize,
@@ -47,7 +47,7 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
     /// Sets a savepoint inside this one. As [`FencedTx::begin`](crate::FencedTx::begin).
     ///
     /// # Errors
-    /// As the database says; a transaction with a failed statement in it must be rolled back.
+    /// Errors of the database; a transaction with a failed statement in it must be rolled back.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -55,10 +55,10 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
         FencedSavepoint::set(self.connection, self.undecided).await
     }
 
-    /// Keeps what was written since. It is stored when the transaction is committed.
+    /// Keeps the writes since the savepoint. They are stored when the transaction is committed.
     ///
     /// # Errors
-    /// As the database says. The savepoint is undecided then: the transaction can only be rolled
+    /// Errors of the database. The savepoint is undecided then: the transaction can only be rolled
     /// back.
     ///
     /// # Cancel safety
@@ -70,10 +70,10 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
         Ok(())
     }
 
-    /// Undoes what was written since, also after a failed statement.
+    /// Undoes the writes since the savepoint; also works after a failed statement.
     ///
     /// # Errors
-    /// As the database says. The savepoint is undecided then: the transaction can only be rolled
+    /// Errors of the database. The savepoint is undecided then: the transaction can only be rolled
     /// back.
     ///
     /// # Cancel safety
@@ -82,7 +82,7 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
         let name = self.name;
         let undo = format!("ROLLBACK TO SAVEPOINT {name}; RELEASE SAVEPOINT {name}");
         <DB as Operations>::execute(self.connection, AssertSqlSafe(undo).into_sql_str()).await?;
-        // Those inside it are undone, too, whatever was decided about them.
+        // Nested savepoints are undone, too, whatever was decided about them.
         *self.undecided = self.undecided_before;
         Ok(())
     }

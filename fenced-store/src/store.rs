@@ -8,9 +8,9 @@ use crate::{
 
 /// A database that accepts a write only from the grant that its high-water mark shows.
 ///
-/// Per resource it remembers the greatest token that was claimed, and by whom. [`claim`] raises
-/// that mark, [`begin`] opens a transaction only for the grant that the mark shows, and the check
-/// holds until the transaction ends.
+/// For each resource it remembers the greatest token that was claimed, and by whom. [`claim`]
+/// raises that mark, [`begin`] opens a transaction only for the grant that the mark shows, and the
+/// check holds until the transaction ends.
 ///
 /// NOT guaranteed: anything about writes that do not come through a fenced transaction, and effects
 /// outside the database. Cloning is cheap. All methods need a Tokio runtime, as sqlx does.
@@ -26,7 +26,7 @@ pub struct FencedStore<DB: Dialect> {
 }
 
 impl<DB: Dialect> FencedStore<DB> {
-    /// A store over the application's own pool. Call [`migrate`](FencedStore::migrate) once.
+    /// A store that uses the application's own pool. Call [`migrate`](FencedStore::migrate) once.
     #[must_use]
     pub fn new(pool: Pool<DB>) -> Self {
         counted::begin();
@@ -41,9 +41,9 @@ impl<DB: Dialect> FencedStore<DB> {
     /// Whether every committed transaction leaves a row per resource in the audit table: when,
     /// under which grant, with which number, by which user of the database. Defaults to false.
     ///
-    /// The row is part of the transaction: it is there if and only if the commit was made, and it
-    /// costs one insert per resource. The table is `fenced.audit` (Postgres) or `fenced_audit`;
-    /// nothing in it is a secret, and nothing of it is needed again.
+    /// The row is part of the transaction: it exists if and only if the commit was made, and it
+    /// costs one insert per resource. The table is `fenced.audit` (Postgres) or `fenced_audit`.
+    /// Nothing in it is secret, and the store itself never needs it again.
     #[must_use]
     pub const fn audited(mut self, audited: bool) -> Self {
         self.audited = audited;
@@ -60,8 +60,8 @@ impl<DB: Dialect> FencedStore<DB> {
         self.audited
     }
 
-    /// How great a token may be that is claimed, and a mark that an administrator sets. Defaults
-    /// to [`Plausibility::by_the_clock`].
+    /// The bound for tokens that are claimed, and for marks that an administrator sets. Defaults to
+    /// [`Plausibility::by_the_clock`].
     ///
     /// For a lock service whose counters start at a small number choose [`Plausibility::up_to`].
     /// Claims that do not come through this method, from SQL in another language for example, are
@@ -76,7 +76,7 @@ impl<DB: Dialect> FencedStore<DB> {
         self.plausibility.admits(token)
     }
 
-    /// The pool. What is written through it directly is not fenced.
+    /// The pool. Direct writes through it are not fenced.
     #[must_use]
     pub const fn pool(&self) -> &Pool<DB> {
         &self.pool
@@ -96,19 +96,19 @@ impl<DB: Dialect> FencedStore<DB> {
     /// [`FenceError::Migration`]; in Postgres and SQLite nothing has changed then.
     ///
     /// # Cancel safety
-    /// Cancel safe: what was started is finished in the background, or not done at all.
+    /// Cancel safe: work that has been started is finished in the background, or not done at all.
     pub async fn migrate(&self) -> Result<(), FenceError> {
         let pool = self.pool.clone();
         uninterrupted(async move { DB::migrate(&pool).await }).await
     }
 
-    /// What [`migrate`](FencedStore::migrate) does to a database that has none of our tables, as a
-    /// script for the client of the database: to be read, to be applied by hand, or by whoever owns
-    /// the schema. Migrating afterwards finds nothing to do.
+    /// The work of [`migrate`](FencedStore::migrate) for a database that has none of our tables, as
+    /// a script for the client of the database: to be read, or to be applied by hand or by the
+    /// owner of the schema. Migrating afterwards finds nothing to do.
     ///
-    /// Have the client stop at the first error: `psql -v ON_ERROR_STOP=1`, `sqlite3 -bail`;
-    /// `mariadb` and `mysql` do. In a database that has our tables, it fails at once and changes
-    /// nothing.
+    /// Make the client stop at the first error: `psql -v ON_ERROR_STOP=1`, `sqlite3 -bail`;
+    /// `mariadb` and `mysql` do so anyway. In a database that has our tables, the script fails at
+    /// once and changes nothing.
     ///
     /// # Examples
     /// ```
@@ -120,16 +120,16 @@ impl<DB: Dialect> FencedStore<DB> {
         <DB as Operations>::migration_script()
     }
 
-    /// Raises the high-water mark to this grant: from here on every older holder is shut out.
+    /// Raises the high-water mark to this grant, which shuts out every older holder.
     ///
-    /// Once per acquisition, after acquiring and *before* anything is read. On return no
-    /// transaction of an older holder is under way any more. Claiming the same grant again is
-    /// allowed and changes nothing.
+    /// Call it once per acquisition, after acquiring and *before* anything is read. When it
+    /// returns, no transaction of an older holder is in progress any more. Claiming the same grant
+    /// again is allowed and changes nothing.
     ///
-    /// A transaction of the older holder that is still open is waited for, but not for ever: after
-    /// the lock timeout its session is ended (`PgTxOptions::terminate_older`, and the same of
-    /// `MySqlTxOptions`); in SQLite, and where that is switched off or not allowed, the claim is
-    /// [`FenceError::Busy`].
+    /// If an older holder's transaction is still open, the claim waits for it, but not for ever:
+    /// after the lock timeout that session is ended (`PgTxOptions::terminate_older`, and the same
+    /// in `MySqlTxOptions`). In SQLite, and where ending sessions is switched off or not allowed,
+    /// the claim fails with [`FenceError::Busy`].
     ///
     /// # Errors
     /// Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::WrongIssuer`].
@@ -151,22 +151,22 @@ impl<DB: Dialect> FencedStore<DB> {
         counted::refusal(uninterrupted(claim).await)
     }
 
-    /// Waits until no transaction of this grant is under way: what to do after a commit whose
-    /// answer was lost ([`FenceError::CommitUnknown`]), before anything is done again.
+    /// Waits until no transaction of this grant is in progress. Do this after a commit whose answer
+    /// was lost ([`FenceError::CommitUnknown`]), before anything is done again.
     ///
-    /// Until then that commit may still happen, because the server may not have got to it. On
-    /// return it has happened, or never will. Settling does *not* tell which: look, in a fenced
-    /// transaction, at what it would have changed.
+    /// Until then that commit may still happen, because the server may not have got to it. When
+    /// this returns, it has happened or never will. Settling does *not* tell which: check, in a
+    /// fenced transaction, what the commit would have changed.
     ///
     /// It is certain only for transactions whose `begin` had returned. It changes nothing, and in
     /// particular it does not claim.
     ///
     /// # Errors
-    /// [`FenceError::Stale`]: a newer holder has claimed. Nothing of this grant is under way then
-    /// either, and nothing more will be accepted. [`FenceError::MarkLost`]: the store has
-    /// forgotten the claim, so it cannot know. [`FenceError::Busy`]: a transaction is still under
-    /// way, perhaps one whose client is gone; call again. In Postgres it ends at its own timeouts
-    /// at the latest; settling ends nobody.
+    /// [`FenceError::Stale`]: a newer holder has claimed. Then, too, nothing of this grant is in
+    /// progress, and nothing more will be accepted. [`FenceError::MarkLost`]: the store has
+    /// forgotten the claim, so it cannot know. [`FenceError::Busy`]: a transaction is still in
+    /// progress, perhaps one whose client is gone; call again. In Postgres it ends at its own
+    /// timeouts at the latest; settling ends no sessions.
     ///
     /// # Cancel safety
     /// Cancel safe: it changes nothing.
@@ -179,7 +179,7 @@ impl<DB: Dialect> FencedStore<DB> {
 
     /// Prepares a transaction that begins if the mark shows this grant. It never claims.
     ///
-    /// Of several resources, [`and`](Begin::and): `store.begin(&one).and(&other).await?`.
+    /// For several resources use [`and`](Begin::and): `store.begin(&one).and(&other).await?`.
     ///
     /// # Errors
     /// Awaiting it fails as [`Begin`] does.
@@ -190,7 +190,7 @@ impl<DB: Dialect> FencedStore<DB> {
     /// Reads the high-water mark of a resource; `None` if it was never claimed.
     ///
     /// # Errors
-    /// If the database cannot be asked.
+    /// If the database cannot be queried.
     ///
     /// # Cancel safety
     /// Cancel safe.

@@ -6,12 +6,12 @@ use crate::dialect::sealed::Operations;
 /// How often a call is tried before its error is passed on.
 const ATTEMPTS: usize = 3;
 
-/// Runs a call on connections of the pool until it meets one that is not a stray: one that sits
-/// inside a transaction which nobody is going to end.
+/// Runs a call on connections of the pool until it gets one that is not a stray. A stray is a
+/// connection inside a transaction that nobody is going to end.
 ///
 /// In sqlx 0.9.0 an application leaves a stray behind when it drops the future of its own
-/// `pool.begin()`. What is written on one says `Ok` and is lost, our claims included, so a call has
-/// to refuse it, with an error that `is_stray` knows. Strays are closed here.
+/// `pool.begin()`. A write on a stray returns `Ok` and is lost, our claims included. So every call
+/// has to refuse strays, with an error that `is_stray` recognises. Strays are closed here.
 pub(crate) async fn past_strays<DB, T, F>(
     pool: &Pool<DB>,
     call: impl Fn() -> F,
@@ -29,8 +29,8 @@ where
     call().await
 }
 
-/// A connection that is given back queues behind those that are idle, so as many as there are have
-/// to be looked at. Those on their way back, ours of a moment ago among them, are not idle yet.
+/// A connection that is given back queues behind the idle ones, so all idle ones have to be looked
+/// at. Those on their way back, our own of a moment ago among them, are not idle yet.
 async fn close_strays<DB: Operations>(pool: &Pool<DB>) -> Result<(), sqlx::Error> {
     for _ in 0..=pool.size() {
         let mut connection = pool.acquire().await?;

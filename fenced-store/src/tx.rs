@@ -10,21 +10,21 @@ use crate::{
     uninterrupted::uninterrupted,
 };
 
-/// A transaction that the store let in: until it ends, no newer holder can claim a resource that it
-/// has entered.
+/// A transaction that the store has let in: until it ends, no newer holder can claim a resource
+/// that it has entered.
 ///
 /// It derefs to the connection of the database, so your own queries run on `&mut *tx`; savepoints
-/// are [`tx.begin()`](FencedTx::begin). Its reads are current: whatever an older holder wrote has
-/// been committed, and nothing of one will be.
+/// are [`tx.begin()`](FencedTx::begin). Its reads are current: everything that an older holder
+/// wrote has been committed, and no older holder will commit anything more.
 ///
 /// A statement that ends the transaction behind sqlx's back (`COMMIT`, `ROLLBACK`) gives up the
 /// fence. The commit then fails.
 ///
 /// NOT for use on that connection: sqlx's own `Connection::begin` and `Acquire::begin`. In sqlx
-/// 0.9.0 a dropped future of theirs rolls the whole transaction back, and later statements would be
-/// stored one by one, unfenced. In Postgres the session is ended when the connection is taken from
-/// here the next time; in SQLite they fail, and do no harm; in MySQL nothing stops them, and only
-/// the commit tells.
+/// 0.9.0, dropping their future rolls the whole transaction back, and later statements would be
+/// stored one by one, unfenced. In Postgres the session is ended the next time that the connection
+/// is taken from here; in SQLite these calls fail, and do no harm; in MySQL nothing stops them, and
+/// only the commit detects it.
 ///
 /// # Dropping
 /// Dropping it rolls back. The mark stays as it is.
@@ -54,52 +54,52 @@ impl<DB: Dialect> FencedTx<DB> {
         }
     }
 
-    /// The grant that this transaction is fenced by; of several, the first that was named.
+    /// The grant that fences this transaction; if there are several, the first that was named.
     #[must_use]
     pub const fn sequencer(&self) -> &Sequencer {
         &self.sequencer
     }
 
-    /// All grants that it is fenced by, in the order in which they were named.
+    /// All grants that fence it, in the order in which they were named.
     pub fn sequencers(&self) -> impl Iterator<Item = &Sequencer> {
         iter::once(&self.sequencer).chain(&self.others)
     }
 
     /// The name of this transaction: random, a plain identifier, in the column `tx` of its rows in
-    /// the audit.
+    /// the audit table.
     ///
-    /// Take it before the commit: after [`FenceError::CommitUnknown`] and
-    /// [`settle`](crate::FencedStore::settle), the audit has rows of that name if and only if the
-    /// transaction was committed.
+    /// Read it before the commit: after [`FenceError::CommitUnknown`] and
+    /// [`settle`](crate::FencedStore::settle), the audit table has rows with that name if and only
+    /// if the transaction was committed.
     #[must_use]
     pub fn name(&self) -> String {
         self.entry.to_string()
     }
 
-    /// Sets a savepoint: what is written after it can be undone by itself.
+    /// Sets a savepoint: later writes can be undone separately.
     ///
     /// # Errors
-    /// As the database says; a transaction with a failed statement in it must be rolled back.
+    /// Errors of the database; a transaction with a failed statement in it must be rolled back.
     ///
     /// # Cancel safety
-    /// Cancel safe: a savepoint that was set meanwhile is nobody's, and has no effect.
+    /// Cancel safe: a savepoint that was set meanwhile belongs to nobody and has no effect.
     pub async fn begin(&mut self) -> Result<FencedSavepoint<'_, DB>, FenceError> {
         FencedSavepoint::set(&mut *self.tx, &mut self.undecided_savepoints).await
     }
 
     /// Commits. A receipt means that everything since `begin` is committed, and was fenced.
     ///
-    /// sqlx's own `commit` says `Ok` for a transaction that a failed statement has aborted
-    /// already, although nothing is stored. This one does not.
+    /// sqlx's own `commit` returns `Ok` for a transaction that a failed statement has already
+    /// aborted, although nothing is stored. This one does not.
     ///
     /// # Errors
     /// [`FenceError::Aborted`] if a statement failed and its error was ignored, or a savepoint was
     /// neither committed nor rolled back; [`FenceError::CommitUnknown`] if no answer came, or one
-    /// that leaves it open; otherwise as the database says: then nothing was committed.
+    /// that leaves it open; otherwise errors of the database: then nothing was committed.
     ///
     /// # Cancel safety
-    /// Not cancel safe: if the future is dropped, the commit goes on in the background, and it is
-    /// not known how it ends.
+    /// Not cancel safe: if the future is dropped, the commit goes on in the background, and its
+    /// result is unknown.
     pub async fn commit(self) -> Result<Receipt, FenceError> {
         let Self {
             tx,
@@ -124,7 +124,7 @@ impl<DB: Dialect> FencedTx<DB> {
     /// If the connection broke; then the database rolls back by itself.
     ///
     /// # Cancel safety
-    /// Cancel safe: the transaction is rolled back all the same.
+    /// Cancel safe: the transaction is rolled back nevertheless.
     pub async fn rollback(self) -> Result<(), FenceError> {
         Ok(DB::rollback(self.tx).await?)
     }

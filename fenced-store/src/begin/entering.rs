@@ -6,7 +6,7 @@ use lock_core::{ResourceName, Sequencer};
 use super::{Presented, Seq};
 use crate::{FenceError, entry::Entry};
 
-/// What a transaction has to pass when it begins.
+/// The checks that a transaction has to pass when it begins.
 #[derive(Debug)]
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct Entering {
@@ -25,8 +25,9 @@ pub(crate) struct Entrant {
 }
 
 impl Entering {
-    /// Everybody enters in the order of the names: a transaction in `a` that waits for `b`, behind
-    /// a claim, while one in `b` waits for `a`, behind a claim, would be four that wait for ever.
+    /// All transactions enter in the order of the names. Otherwise a transaction in `a` that waits
+    /// for `b`, behind a claim, and one in `b` that waits for `a`, behind another claim, would make
+    /// four that wait for ever.
     pub(crate) fn of<'a>(
         presented: impl Iterator<Item = &'a Presented<'a>>,
         seq: Option<u64>,
@@ -49,30 +50,30 @@ impl Entering {
         })
     }
 
-    /// In the order of their names, each resource once.
+    /// The entrants in the order of their names, each resource once.
     pub(crate) fn entrants(&self) -> &[Entrant] {
         &self.entrants
     }
 
-    /// Whether the transaction leaves a row in the audit for each of them.
+    /// Whether the transaction leaves an audit row for each of them.
     pub(crate) const fn audited(&self) -> bool {
         self.audited
     }
 
-    /// Whether it has a number, its own or one that came with a grant.
+    /// Whether the transaction has a number, its own or one that came with a grant.
     #[cfg(feature = "postgres")]
     pub(crate) fn is_numbered(&self) -> bool {
         self.entrants.iter().any(|entrant| entrant.seq.is_some())
     }
 
-    /// By what the commit knows that this is still the transaction that entered.
+    /// Tells the commit that this is still the transaction that entered.
     pub(crate) const fn entry(&self) -> Entry {
         self.entry
     }
 }
 
 impl Entrant {
-    /// `seq` is for all of them and goes before one's own.
+    /// `seq` applies to all entrants and takes precedence over their own.
     fn of(presented: &Presented<'_>, seq: Option<u64>) -> Result<Self, FenceError> {
         Ok(Self {
             sequencer: presented.sequencer().clone(),
@@ -96,7 +97,7 @@ impl Entrant {
         self.seq
     }
 
-    /// How long the grant may be held; `None` if nobody knows.
+    /// How long the grant may be held at most; `None` if unknown.
     #[cfg(feature = "postgres")]
     pub(crate) const fn bound(&self) -> Option<Duration> {
         self.bound

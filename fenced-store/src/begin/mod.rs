@@ -1,4 +1,4 @@
-//! A transaction that is prepared, with the grants that it is to be fenced by, and then begun.
+//! Preparing a transaction, with the grants that are to fence it, and beginning it.
 
 #[cfg_attr(
     not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
@@ -25,9 +25,9 @@ use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted};
 
 /// A fenced transaction that is being prepared: `.await` it for a [`FencedTx`].
 ///
-/// It begins only if the mark of every resource that is named shows the grant that is presented for
-/// it. It never claims. The resources are entered in the order of their names, whatever the order
-/// of the calls, so that two transactions and the claims between them do not wait in a circle.
+/// It begins only if the mark of every named resource shows the grant that is presented for it. It
+/// never claims. The resources are entered in the order of their names, whatever the order of the
+/// calls, so that two transactions and the claims between them do not wait in a circle.
 ///
 /// # Errors
 /// [`FenceError::RepeatedResource`] and [`FenceError::SeqOutOfRange`], before anything is sent.
@@ -35,7 +35,7 @@ use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted};
 /// [`FenceError::WrongIssuer`], and with a guard those of
 /// [`ProtectedGuard::begin`](crate::ProtectedGuard::begin). Then [`FenceError::OutOfOrder`], if the
 /// transaction is numbered. If any grant is refused, the transaction does not begin, and
-/// [`FenceError::resource`] says whose it was. A refusal changes nothing.
+/// [`FenceError::resource`] tells whose grant it was. A refusal changes nothing.
 ///
 /// # Cancel safety
 /// Cancel safe: a transaction that was begun meanwhile is rolled back.
@@ -90,8 +90,8 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
 
     /// Enters this resource, too: one transaction that is fenced by several grants, all or none.
     ///
-    /// Each resource once. Every grant is checked against the mark of its own resource; tokens of
-    /// different resources are never compared.
+    /// Name each resource only once. Every grant is checked against the mark of its own resource;
+    /// tokens of different resources are never compared.
     pub fn and(mut self, another: impl Into<Presented<'a>>) -> Self {
         self.others.push(another.into());
         self
@@ -100,15 +100,15 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
     /// Numbers the transaction among those of its grant: it begins only if the number is greater
     /// than those of all transactions that were committed under the same grant.
     ///
-    /// So what a holder sends twice, or what overtakes, is refused, as
-    /// [`FenceError::OutOfOrder`]. From 1 to 999 999 999 999 999, with gaps as you like. The number
-    /// counts for every resource that is entered, those added later included. It is taken by the
-    /// commit: after a rollback it may be used again, and one that is under way is waited for. A
-    /// new grant begins afresh.
+    /// So a transaction that a holder sends twice, or that is overtaken, is refused with
+    /// [`FenceError::OutOfOrder`]. Numbers run from 1 to 999 999 999 999 999, with any gaps. The
+    /// number counts for every resource that is entered, including those added later. The commit
+    /// uses it up: after a rollback it may be used again. A transaction with the number that is
+    /// still in progress is waited for. A new grant begins afresh.
     ///
-    /// After a [`FenceError::CommitUnknown`] the same number tells what became of it, if nobody
-    /// else counts under this grant: `OutOfOrder` with that very number as the last means that it
-    /// was committed.
+    /// After a [`FenceError::CommitUnknown`] the same number tells the result, if nobody else
+    /// counts under this grant: `OutOfOrder` with that very number as the last means that it was
+    /// committed.
     pub const fn seq(mut self, number: u64) -> Self {
         self.seq = Some(number);
         self
@@ -123,7 +123,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
         Ok(FencedTx::new(tx, sequencer, others.collect(), entry))
     }
 
-    /// What to ask the store, if there is any point in asking.
+    /// The request to the store, unless there is no point in asking.
     pub(crate) fn entering(&self) -> Result<Entering, FenceError> {
         for presented in self.presented() {
             presented.check()?;
@@ -131,12 +131,12 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
         Entering::of(self.presented(), self.seq, self.store.is_audited())
     }
 
-    /// What the store's answer means.
+    /// Interprets the store's answer.
     pub(crate) fn answered<T>(&self, answer: Result<T, FenceError>) -> Result<T, FenceError> {
         counted::refusal(answer).map_err(|error| self.refused(error))
     }
 
-    /// Tells the guard whose grant was refused, if it was a guard's.
+    /// If the refused grant was a guard's, tells the guard.
     fn refused(&self, error: FenceError) -> FenceError {
         let is_its =
             |presented: &&Presented<'_>| error.resource() == Some(presented.sequencer().resource());
@@ -151,7 +151,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
         self.store
     }
 
-    /// The receipt of a commit: to be handed out after one that happened, and nowhere else.
+    /// The receipt of a commit. Must only be handed out after a commit that happened.
     pub(crate) fn receipt(&self) -> Receipt {
         let others: Vec<_> = self
             .others

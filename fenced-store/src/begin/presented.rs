@@ -15,7 +15,7 @@ pub struct Presented<'a> {
 }
 
 impl<'a> Presented<'a> {
-    /// With the number that the holder has given to this transaction.
+    /// A grant with the number that the holder has given to this transaction.
     #[cfg(feature = "tower")]
     pub(crate) const fn numbered(sequencer: &'a Sequencer, seq: Option<u64>) -> Self {
         Self {
@@ -34,18 +34,18 @@ impl<'a> Presented<'a> {
         self.seq
     }
 
-    /// Whether there is any point in asking the store.
+    /// Fails if there is no point in asking the store.
     pub(super) fn check(&self) -> Result<(), FenceError> {
         self.held.map_or(Ok(()), Held::check)
     }
 
-    /// How long the grant may be held; `None` if nobody knows.
+    /// How long the grant may be held at most; `None` if unknown.
     #[cfg(feature = "postgres")]
     pub(super) fn bound(&self) -> Option<Duration> {
         self.held.and_then(Held::bound)
     }
 
-    /// What the store's refusal of this grant means.
+    /// Interprets the store's refusal of this grant.
     pub(super) fn refused(&self, error: FenceError) -> FenceError {
         match self.held {
             Some(held) => held.refused(error),

@@ -16,7 +16,7 @@ impl Seq {
             .ok_or(FenceError::SeqOutOfRange { presented: number })
     }
 
-    /// As it was presented.
+    /// The number as it was presented.
     pub(crate) const fn get(self) -> u64 {
         self.0.unsigned_abs()
     }

@@ -12,25 +12,26 @@ const RETRIES: RetryPolicy = RetryPolicy::exponential(Duration::from_millis(5))
     .limit(10);
 
 impl<DB: Dialect> Begin<'_, DB> {
-    /// Begins, does the work, and commits; from the start again if others were faster.
+    /// Begins, does the work, and commits; starts again if others were faster.
     ///
-    /// What is tried again is what is [retryable](FenceError::is_retryable), wherever it comes up:
-    /// a lock that did not become free, a transaction that could not be serialized. Up to ten
-    /// times, with pauses that grow from 5 ms to 1 s, halved at random. Fenced refusals are final
-    /// at once, and so are all other errors. The work is done once per attempt, and what an attempt
-    /// has written is rolled back before the next: effects elsewhere are not.
+    /// [Retryable](FenceError::is_retryable) errors are retried, wherever they occur: a lock that
+    /// did not become free, a transaction that could not be serialized. There are up to ten
+    /// retries, with pauses that grow from 5 ms to 1 s, halved at random. Fenced refusals are final
+    /// at once, and so are all other errors. The work is done once per attempt. The writes of an
+    /// attempt are rolled back before the next one; its effects elsewhere are not.
     ///
-    /// If the commit is not answered, the store is [settled](FencedStore::settle), so that nothing
-    /// of it is under way any more. With a number ([`seq`](Begin::seq)) it is then known what
-    /// became of it, and it is made again if it never happened, provided that nobody else gives out
-    /// the numbers of this grant. Without one the error stands, and a look tells.
+    /// If the commit is not answered, the store is [settled](FencedStore::settle), so that the
+    /// commit is no longer in progress. With a number ([`seq`](Begin::seq)) its result is then
+    /// known, and the transaction is repeated if it never happened, provided that nobody else gives
+    /// out the numbers of this grant. Without a number the error is returned; look at the data to
+    /// know.
     ///
     /// # Errors
     /// Those of [`Begin`], of [`FencedTx::commit`] and of the work itself; a retryable one after
-    /// the last attempt. [`FenceError::CommitUnknown`] as said above.
+    /// the last attempt. [`FenceError::CommitUnknown`] as described above.
     ///
     /// # Cancel safety
-    /// What is under way is rolled back, unless it is being committed: see [`FencedTx::commit`].
+    /// The transaction is rolled back, unless it is being committed: see [`FencedTx::commit`].
     ///
     /// # Examples
     /// ```no_run
@@ -86,7 +87,8 @@ impl<DB: Dialect> Begin<'_, DB> {
                     debug!(%error, ?pause, "trying the transaction again");
                     tokio::time::sleep(pause).await;
                 }
-                // What was not answered may have happened, whatever this error says of itself.
+                // A commit that was not answered may have happened, whatever this error says about
+                // itself.
                 None => return Err(unanswered.map_or(error, |(.., unknown)| unknown)),
             }
         }
@@ -115,8 +117,8 @@ impl<DB: Dialect> Begin<'_, DB> {
         }
     }
 
-    /// Waits until nothing of these grants is under way. A grant that is shut out by now is
-    /// settled, too: a claim waits for the same.
+    /// Waits until nothing of these grants is in progress. A grant that is shut out by now counts
+    /// as settled: the claim that shut it out has waited for the same.
     async fn settle(&self) -> Result<(), FenceError> {
         for presented in self.presented() {
             let mut pauses = RETRIES.pauses();
@@ -143,15 +145,15 @@ impl<DB: Dialect> Begin<'_, DB> {
     }
 }
 
-/// How an attempt whose work was done came out.
+/// The result of an attempt whose work was done.
 enum Attempt<T> {
     Committed(T, Receipt),
-    /// With the receipt that it has if it happened.
+    /// With the receipt that is valid if the commit happened.
     Unanswered(T, Receipt, FenceError),
 }
 
 impl<DB: Dialect> FencedStore<DB> {
-    /// A transaction of this grant that is begun again if others were faster: [`Begin::with`].
+    /// A transaction of this grant that starts again if others were faster: [`Begin::with`].
     ///
     /// # Errors
     /// As [`Begin::with`].
@@ -171,7 +173,7 @@ impl<DB: Dialect> FencedStore<DB> {
 }
 
 impl<DB: Dialect> ProtectedGuard<DB> {
-    /// A transaction of this guard that is begun again if others were faster: [`Begin::with`].
+    /// A transaction of this guard that starts again if others were faster: [`Begin::with`].
     ///
     /// # Errors
     /// As [`Begin::with`].

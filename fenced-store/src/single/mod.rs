@@ -11,14 +11,14 @@ use sqlx::{Execute, SqlStr};
 pub(crate) use self::steps::in_three_steps;
 use crate::{Begin, Dialect, FenceError, Receipt};
 
-/// What a fenced statement did, and the proof that it is committed.
+/// The effect of a fenced statement, and the proof that it is committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Executed {
     rows_affected: u64,
     receipt: Receipt,
 }
 
-/// A statement of the user's with its arguments.
+/// A statement of the user, with its arguments.
 #[cfg_attr(
     not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
     expect(dead_code, reason = "for databases, of which there is none")
@@ -46,13 +46,13 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// A stale grant is an error and never "0 rows": the check is made whether or not the statement
     /// matches anything.
     ///
-    /// **When the answer is lost** ([`FenceError::CommitUnknown`]) the statement may not have been
-    /// executed *yet*. It may be sent again only if doing it twice does no harm, or with the
+    /// **If the answer is lost** ([`FenceError::CommitUnknown`]), the statement may not have been
+    /// executed *yet*. It may be sent again only if executing it twice does no harm, or with the
     /// [number](Begin::seq) that it had.
     ///
     /// # Errors
     /// Those of [`Begin`], when the grant is refused; then the statement had no effect. Otherwise
-    /// as the database says of the statement; then nothing was stored.
+    /// the database's errors for the statement; then nothing was stored.
     /// [`FenceError::CommitUnknown`] if no answer came.
     ///
     /// # Cancel safety
@@ -90,8 +90,8 @@ impl<DB: Dialect> Begin<'_, DB> {
 }
 
 impl Executed {
-    /// How many rows were inserted, updated or deleted. 0 means that none matched: the grant was
-    /// good.
+    /// How many rows were inserted, updated or deleted. 0 means that no row matched, although the
+    /// grant was accepted.
     #[must_use]
     pub const fn rows_affected(&self) -> u64 {
         self.rows_affected
@@ -110,7 +110,7 @@ impl Executed {
     }
 }
 
-/// Without the arguments, which are nobody else's business.
+/// Omits the arguments, which may be confidential.
 impl<DB: Dialect> fmt::Debug for Statement<DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Statement").field(&self.sql).finish()

@@ -3,7 +3,7 @@ use sqlx::{IntoArguments, database::HasStatementCache, query::Query};
 use super::Statement;
 use crate::{Begin, Dialect, FenceError, Receipt, dialect::sealed::Operations};
 
-/// Begins, executes and commits, for databases that cannot do it in one.
+/// Begins, executes and commits, for databases that cannot do it in one step.
 pub(crate) async fn in_three_steps<DB: Operations>(
     begin: Begin<'_, DB>,
     statement: Statement<DB>,
