@@ -6,7 +6,7 @@ use crate::FenceError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
-    /// The mark does not stand where the order expects it. Nothing was changed.
+    /// The mark is not where the order expects it. Nothing was changed.
     #[error(
         "the mark of \"{resource}\" is {}, not {expected}: nothing was changed, look again",
         current.map_or_else(|| "not there".to_owned(), |current| current.to_string()),
@@ -16,28 +16,27 @@ pub enum AdminError {
         resource: ResourceName,
         /// Where the order expects the mark.
         expected: FencingToken,
-        /// Where it stands; `None` if the resource was never claimed.
+        /// Where the mark is; `None` if the resource was never claimed.
         current: Option<FencingToken>,
     },
-    /// The store takes tokens of a third lock service. Nothing was changed.
+    /// The store accepts tokens of a third lock service. Nothing was changed.
     #[error("the store takes tokens of \"{current}\", not of \"{expected}\": nothing was changed")]
     OtherIssuer {
-        /// Whose tokens the order expects it to take.
+        /// The issuer whose tokens the order expects the store to accept.
         expected: Issuer,
-        /// Whose tokens it takes.
+        /// The issuer whose tokens it accepts.
         current: Issuer,
     },
-    /// Transactions that are open keep some marks from being sealed. The others are sealed; call
-    /// again.
+    /// Open transactions keep some marks from being sealed. The others are sealed; call again.
     #[error("{sealed} marks are sealed, transactions that are open keep others: seal again")]
     Unfinished {
         /// How many marks were sealed.
         sealed: u64,
-        /// What one of the others said.
+        /// The error of one of the others.
         source: FenceError,
     },
-    /// The seal is done, and there are marks of a third lock service, whose seal was never
-    /// finished: nobody can claim these.
+    /// The seal is done, but there are marks of a third lock service, whose seal was never
+    /// finished: nobody can claim them.
     #[error(
         "{sealed} marks are sealed; {marks} more are those of \"{issuer}\", which an earlier seal \
          has left: seal from \"{issuer}\", too"
@@ -45,40 +44,40 @@ pub enum AdminError {
     OthersLeft {
         /// How many marks were sealed.
         sealed: u64,
-        /// The third lock service; of several, the first by name.
+        /// The third lock service; if there are several, the first by name.
         issuer: Issuer,
-        /// How many marks there are of it.
+        /// How many marks it still has.
         marks: u64,
     },
-    /// The mark would stand above everything that a lock service can issue. Nothing was changed.
-    /// See [`FencedStore::plausibility`](crate::FencedStore::plausibility).
+    /// The mark would be above everything that a lock service can issue. Nothing was changed. See
+    /// [`FencedStore::plausibility`](crate::FencedStore::plausibility).
     #[error(
         "{to} is too great for a mark, no lock service would come above it: nothing was changed"
     )]
     Implausible {
-        /// Where the mark was to stand.
+        /// Where the mark was to be set.
         to: FencingToken,
     },
     /// A mark can only be raised to a greater token.
     #[error("{to} is not above {expected}: a mark is lowered by Reset::lower alone")]
     NotARaise {
-        /// Where the mark stands.
+        /// Where the mark is.
         expected: FencingToken,
-        /// Where it was to stand.
+        /// Where the mark was to be set.
         to: FencingToken,
     },
-    /// A mark can only be lowered to a lesser token.
+    /// A mark can only be lowered to a smaller token.
     #[error("{to} is not below {expected}: a mark is raised by Reset::raise")]
     NotALowering {
-        /// Where the mark stands.
+        /// Where the mark is.
         expected: FencingToken,
-        /// Where it was to stand.
+        /// Where the mark was to be set.
         to: FencingToken,
     },
     /// Old and new lock service have the same name.
     #[error("the old and the new lock service have the same issuer name: give one another name")]
     SameIssuer,
-    /// The database refused, or could not be asked.
+    /// The database refused, or could not be queried.
     #[error(transparent)]
     Store(#[from] FenceError),
 }

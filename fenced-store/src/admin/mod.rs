@@ -1,13 +1,12 @@
-//! What only administrators do: another lock service takes over, a mark is set by hand.
+//! Operations for administrators only: replacing the lock service, setting a mark by hand.
 //!
 //! **Nothing here is for an application.** The store rule says that a mark never falls and that
-//! tokens of one lock service alone count. These are the two ways around it, for the day when a
-//! lock service is replaced ([`Admin::hand_over`]) or a mark was poisoned. Each writes who did
-//! what, when and why into the table `administration`, in the same transaction as the change
-//! itself.
+//! only tokens of one lock service count. These are the two ways around it, for the day when a lock
+//! service is replaced ([`Admin::hand_over`]) or a mark was poisoned. Each writes who did what,
+//! when and why into the table `administration`, in the same transaction as the change itself.
 //!
 //! In Postgres they are SQL functions, `fenced.seal_issuer`, `fenced.seal_mark` and
-//! `fenced.reset_high_water`, that only their owner may call until somebody grants more: see
+//! `fenced.reset_high_water`, that only their owner may call until somebody grants more rights: see
 //! `docs/operations.md`. SQLite, MySQL and MariaDB cannot keep an application's user from its own
 //! tables.
 
@@ -42,11 +41,11 @@ pub struct Admin<'a, DB: Dialect> {
     store: &'a FencedStore<DB>,
 }
 
-/// How many marks are looked up at a time.
+/// How many marks to look up at a time.
 const BATCH: i64 = 500;
 
 impl<DB: Dialect> FencedStore<DB> {
-    /// What only administrators do. See [`admin`](crate::admin) before you use it.
+    /// The operations for administrators. Read [`admin`](crate::admin) before you use them.
     #[must_use]
     pub const fn admin(&self) -> Admin<'_, DB> {
         Admin { store: self }
@@ -54,10 +53,10 @@ impl<DB: Dialect> FencedStore<DB> {
 }
 
 impl<DB: Dialect> Admin<'_, DB> {
-    /// The lock service whose tokens the store takes; `None` before the first claim.
+    /// The lock service whose tokens the store accepts; `None` before the first claim.
     ///
     /// # Errors
-    /// If the database cannot be asked.
+    /// If the database cannot be queried.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -65,30 +64,32 @@ impl<DB: Dialect> Admin<'_, DB> {
         Ok(DB::Admin::issuer(self.store.pool()).await?)
     }
 
-    /// Hands the store over from one lock service to another; how many marks this call has sealed.
+    /// Hands the store over from one lock service to another; returns how many marks this call
+    /// sealed.
     ///
-    /// First the one issuer row is changed, behind the claims that are under way: from then on no
-    /// grant of the old service is claimed. Then each mark is sealed in a transaction of its own,
-    /// behind the transactions that have entered it: its holder is shut out, it is raised to
-    /// [`Seal`]'s `above` if it is lower, and belongs to the new service. Until its mark is sealed
-    /// a holder may go on writing, and the new service's grants of that resource are refused.
-    /// `progress` is told each resource that was sealed, and how many it were so far.
+    /// First the single issuer row is changed, after the claims that are in progress: from then on
+    /// no grant of the old service can be claimed. Then each mark is sealed in a transaction of its
+    /// own, after the transactions that have entered it: its holder is shut out, the mark is raised
+    /// to [`Seal`]'s `above` if it is lower, and it belongs to the new service. Until its mark is
+    /// sealed a holder may go on writing, and the new service's grants of that resource are
+    /// refused. `progress` is called with each resource that was sealed, and the number of them so
+    /// far.
     ///
-    /// It can be interrupted, and called again with the same order, as often as it takes: what is
-    /// sealed stays as it is. **Finish one before the next**: marks that it has left, of the old
-    /// service, are not those that a later seal of the new one is about. That one tells of them,
-    /// and an order from the old service to the latest one seals them then.
+    /// It can be interrupted, and called again with the same order, as often as necessary: sealed
+    /// marks stay sealed. **Finish one seal before the next.** A seal that was not finished leaves
+    /// marks of its old service, and a later seal, from the new service to a third, does not cover
+    /// them. The later seal reports them, and an order from the old service to the latest one then
+    /// seals them.
     ///
     /// # Errors
-    /// [`AdminError::OtherIssuer`] if the store takes tokens of neither, with nothing changed; or
-    /// if another seal goes on from here meanwhile.
-    /// [`AdminError::Implausible`], with nothing changed, if `above` is beyond the
-    /// [plausibility](FencedStore::plausibility) of the store.
-    /// [`AdminError::Unfinished`] if transactions that are open keep some marks from being sealed;
-    /// the others are. [`AdminError::OthersLeft`] if it is done, and an earlier one is not.
-    /// [`FenceError::Busy`], with nothing changed, if the claims that are under way are not over
-    /// within the store's lock timeout; claims that come later do not count, they wait.
-    /// Otherwise if the database cannot do it; what was sealed stays.
+    /// [`AdminError::OtherIssuer`] if the store accepts tokens of neither, with nothing changed; or
+    /// if another seal meanwhile continues from here. [`AdminError::Implausible`], with nothing
+    /// changed, if `above` is beyond the [plausibility](FencedStore::plausibility) of the store.
+    /// [`AdminError::Unfinished`] if open transactions keep some marks from being sealed; the
+    /// others are sealed. [`AdminError::OthersLeft`] if this seal is done, but an earlier one is
+    /// not. [`FenceError::Busy`], with nothing changed, if the claims in progress do not end within
+    /// the store's lock timeout; later claims do not count, they wait. Otherwise if the database
+    /// fails; marks that were sealed stay sealed.
     ///
     /// # Cancel safety
     /// The mark that is being sealed is sealed in the background. Call again.
@@ -131,7 +132,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         }
     }
 
-    /// Whether a lock service may ever come above a mark that is put there.
+    /// Whether any lock service can ever exceed a mark that is set there.
     fn check(&self, to: FencingToken) -> Result<(), AdminError> {
         if self.store.admits(to) {
             return Ok(());
@@ -155,18 +156,19 @@ impl<DB: Dialect> Admin<'_, DB> {
         uninterrupted(seal).await
     }
 
-    /// Sets a mark by hand, and shuts out whoever it shows: the next write needs a new claim.
+    /// Sets a mark by hand, and shuts out the holder that it shows: the next write needs a new
+    /// claim.
     ///
-    /// The mark is only touched if it stands where [`Reset`] expects it. Waits until the
-    /// transactions that have entered are over.
+    /// The mark is only changed if it is where [`Reset`] expects it. Waits until the transactions
+    /// that have entered are over.
     ///
     /// # Errors
     /// [`AdminError::NotAsExpected`] with nothing changed. [`AdminError::Implausible`] likewise, if
     /// the mark is to be raised beyond the [plausibility](FencedStore::plausibility) of the store.
-    /// Otherwise if the database cannot do it.
+    /// Otherwise if the database fails.
     ///
     /// # Cancel safety
-    /// It is finished in the background. Look at the mark to know.
+    /// It is finished in the background. Read the mark to know.
     pub async fn reset_high_water(&self, order: &Reset) -> Result<(), AdminError> {
         if order.to() > order.expected() {
             self.check(order.to())?;
@@ -178,7 +180,7 @@ impl<DB: Dialect> Admin<'_, DB> {
     }
 }
 
-/// Whether it is this mark alone that cannot be sealed now.
+/// Whether only this mark cannot be sealed now.
 const fn is_held_up(error: &FenceError) -> bool {
     error.is_retryable() || matches!(error, FenceError::Terminated { .. })
 }

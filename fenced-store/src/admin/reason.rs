@@ -1,10 +1,10 @@
 use std::fmt;
 
-/// Why an administrator does what it says in the audit: 1 to 500 characters, not all of them blank.
+/// The reason for an administrator's action, for the audit: 1 to 500 characters, not all blank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason(String);
 
-/// A reason that says nothing, or too much.
+/// A reason that is blank, or too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a reason has 1 to 500 characters: say why, for those who read the audit")]
 #[non_exhaustive]

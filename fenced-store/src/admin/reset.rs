@@ -2,10 +2,10 @@ use lock_core::{FencingToken, ResourceName};
 
 use super::{AdminError, Reason};
 
-/// The order to set a mark by hand: where it has to stand, where it shall stand, and why.
+/// The order to set a mark by hand: where it has to be now, where to set it, and why.
 ///
-/// The present mark has to be named, so an order that was written for another mark, or is carried
-/// out twice, changes nothing.
+/// The present mark has to be named, so that an order that was written for another mark, or is
+/// carried out twice, changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reset {
     resource: ResourceName,
@@ -15,9 +15,9 @@ pub struct Reset {
 }
 
 impl Reset {
-    /// Raises a mark: tokens up to `to` are refused from then on, the present holder's among them.
+    /// Raises a mark: from then on tokens up to `to` are refused, including the present holder's.
     ///
-    /// A mark that is above everything the lock service will issue locks the resource for good.
+    /// A mark above everything that the lock service will ever issue locks the resource for good.
     ///
     /// # Errors
     /// [`AdminError::NotARaise`] if `to` is not above `expected`.
@@ -38,12 +38,13 @@ impl Reset {
         })
     }
 
-    /// Lowers a mark, which is the cure for one that was poisoned with an absurd token.
+    /// Lowers a mark: the cure for one that was poisoned with an absurd token.
     ///
-    /// **This lets stale holders back in.** Whoever was ever issued a token above `to` may claim it
-    /// and write: a client that was paused for a week, a request that waits in a queue. Lower a
-    /// mark only to a number that every such client is known to be below, or known to be gone, and
-    /// as little as possible: to the greatest token that the lock service has really issued.
+    /// **This lets stale holders back in.** Any client that was ever issued a token above `to` may
+    /// claim it and write: a client that was paused for a week, a request that waits in a queue.
+    /// Lower a mark only to a number that every such client is known to be below, or known to be
+    /// gone, and as little as possible: to the greatest token that the lock service has really
+    /// issued.
     ///
     /// # Errors
     /// [`AdminError::NotALowering`] if `to` is not below `expected`.
@@ -70,19 +71,19 @@ impl Reset {
         &self.resource
     }
 
-    /// Where the mark has to stand.
+    /// Where the mark has to be now.
     #[must_use]
     pub const fn expected(&self) -> FencingToken {
         self.expected
     }
 
-    /// Where the mark shall stand.
+    /// Where to set the mark.
     #[must_use]
     pub const fn to(&self) -> FencingToken {
         self.to
     }
 
-    /// Why.
+    /// The reason.
     #[must_use]
     pub const fn reason(&self) -> &Reason {
         &self.reason

@@ -12,13 +12,13 @@ pub struct Seal {
 }
 
 impl Seal {
-    /// `above` is a number that no token of the old service is above, and every token that the new
-    /// one issues is: the store takes only tokens above it. Give the new service its floor *before*
-    /// the store is sealed, and choose the greatest mark or more.
+    /// `above` is a number such that no token of the old service is above it, and every token that
+    /// the new one issues is: the store accepts only tokens above it. Give the new service its
+    /// floor *before* the store is sealed, and choose the greatest mark or more.
     /// [`Admin::hand_over`](super::Admin::hand_over) does both.
     ///
     /// **A number that is too great** locks every resource until the new service has counted up to
-    /// it. Counters that go by the clock stand at `unix time * 100 000`.
+    /// it. Counters that go by the clock are at `unix time * 100 000`.
     ///
     /// # Errors
     /// [`AdminError::SameIssuer`] if there is nothing to hand over.
@@ -39,25 +39,25 @@ impl Seal {
         })
     }
 
-    /// Whose tokens were taken so far.
+    /// The issuer whose tokens were accepted so far.
     #[must_use]
     pub const fn from(&self) -> &Issuer {
         &self.from
     }
 
-    /// Whose tokens are taken from now on.
+    /// The issuer whose tokens are accepted from now on.
     #[must_use]
     pub const fn to(&self) -> &Issuer {
         &self.to
     }
 
-    /// What new tokens have to be above.
+    /// The number that new tokens have to exceed.
     #[must_use]
     pub const fn above(&self) -> FencingToken {
         self.above
     }
 
-    /// Why.
+    /// The reason.
     #[must_use]
     pub const fn reason(&self) -> &Reason {
         &self.reason

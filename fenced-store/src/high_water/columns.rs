@@ -4,7 +4,7 @@ use super::HighWater;
 use crate::FenceError;
 
 impl HighWater {
-    /// From the columns `token`, `issuer`.
+    /// Makes a mark from the columns `token`, `issuer`.
     pub(crate) fn from_columns((token, issuer): (i64, String)) -> Result<Self, FenceError> {
         Ok(Self {
             token: FencingToken::try_from(token).map_err(undecodable)?,
@@ -13,7 +13,7 @@ impl HighWater {
     }
 }
 
-/// The tables hold something that this crate did not write.
+/// The error when the tables contain something that this crate did not write.
 pub(crate) fn undecodable(error: impl std::error::Error + Send + Sync + 'static) -> FenceError {
     let source = sqlx::Error::Decode(error.into());
     FenceError::Db { source }

@@ -10,7 +10,8 @@ use lock_core::{FencingToken, Issuer};
 
 /// The high-water mark of a resource: the greatest token that was ever claimed for it.
 ///
-/// It is old when it arrives: good for a look and for refusing early, never for accepting a write.
+/// It is stale when it arrives: good for a look and for refusing early, never for accepting a
+/// write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HighWater {
     token: FencingToken,

@@ -11,7 +11,7 @@ use crate::{
     rule::{self, Claim, Mark},
 };
 
-/// How often older holders are waited for: others may begin while they are ended.
+/// How often older holders are waited for: others may begin while they are being ended.
 const ATTEMPTS: u32 = 3;
 
 pub(super) async fn claim(
@@ -31,14 +31,14 @@ pub(super) async fn claim(
     attempt(pool, options, sequencer).await
 }
 
-/// Waits for the older holder for as long as the options say.
+/// Waits for the older holder for as long as the options allow.
 async fn attempt(
     pool: &MySqlPool,
     options: &MySqlTxOptions,
     sequencer: &Sequencer,
 ) -> Result<(), FenceError> {
     let mut connection = pool.acquire().await?;
-    // What cannot win is refused before it queues: in the queue it would hold up others.
+    // A claim that cannot win is refused before it queues: in the queue it would hold up others.
     may_claim(&mut connection, sequencer).await?;
     let raise = AssertSqlSafe(raise(options, sequencer));
     connection
@@ -47,13 +47,13 @@ async fn attempt(
         .map_err(of_our_call)?;
     match may_claim(&mut connection, sequencer).await? {
         Claim::Replay => Ok(()),
-        // It would have been raised.
+        // Unreachable: the mark would have been raised.
         Claim::Raise => Err(FenceError::Aborted),
     }
 }
 
-/// Waits until no transaction of this grant is under way: an exclusive lock is granted when those
-/// who share it are over.
+/// Waits until no transaction of this grant is in progress: an exclusive lock is granted when all
+/// transactions that share the lock are over.
 pub(super) async fn settle(
     pool: &MySqlPool,
     options: &MySqlTxOptions,
@@ -73,7 +73,7 @@ pub(super) async fn settle(
     rule::enter(mark.as_ref(), sequencer)
 }
 
-/// Whether this grant may claim, as far as the tables show now.
+/// Whether this grant may claim, according to the present tables.
 pub(super) async fn may_claim(
     connection: &mut MySqlConnection,
     sequencer: &Sequencer,
@@ -95,12 +95,12 @@ async fn committed_mark(
 
 /// Raises the mark if the token is above it, and waits for its row in any case.
 ///
-/// One message, each statement of which is a transaction of its own: a client that is stopped while
-/// it claims keeps no lock. The first `COMMIT` is for a transaction that somebody left open on this
-/// connection, the last one for sessions that do not commit by themselves.
+/// Sends one message in which each statement is a transaction of its own: a client that is stopped
+/// while it claims keeps no lock. The first `COMMIT` is for a transaction that somebody left open
+/// on this connection, the last one for sessions that do not commit by themselves.
 ///
 /// The issuer is inserted before it is read: two first claims that both share-locked the gap where
-/// it belongs would deadlock. The share lock keeps it while the mark is raised.
+/// it belongs would deadlock. The share lock holds it in place while the mark is raised.
 fn raise(options: &MySqlTxOptions, sequencer: &Sequencer) -> String {
     let limit = options.limit();
     let resource = literal(sequencer.resource().as_str());

@@ -17,9 +17,9 @@ const MARK_SHARED: &str = concat!(
     " LOCK IN SHARE MODE"
 );
 
-/// Begins and enters. The savepoint is gone if a deadlock or a statement ends the transaction: so
-/// the commit knows. The variable is there for the triggers of protected tables, and survives the
-/// transaction: alone it lets nobody in.
+/// Begins and enters. If a deadlock or a statement ends the transaction, the savepoint is gone;
+/// this is how the commit notices. The variable is there for the triggers of protected tables, and
+/// survives the transaction: by itself it lets nobody in.
 pub(super) async fn begin(
     pool: &MySqlPool,
     options: &MySqlTxOptions,
@@ -50,13 +50,13 @@ async fn enter(
     let resource = sequencer.resource();
     let mark = marks::mark::<MySql>(connection, MARK_SHARED, resource, of_our_call).await?;
     rule::enter(mark.as_ref(), sequencer)?;
-    // It was claimed between the two looks; from the second one on it is locked.
+    // The mark was claimed between the two looks; since the second one it is locked.
     share_and_note(connection, options, sequencer, entry).await?;
     Ok(())
 }
 
-/// If the mark shows this grant, share-locks it, and notes in the transaction that it has entered:
-/// triggers look there, and a claim that has waited in vain, which ends the session.
+/// If the mark shows this grant, share-locks it, and notes in the transaction that it has entered.
+/// Triggers read this note, and so does a claim that has waited in vain, which ends the session.
 ///
 /// A locking read sees the latest committed mark at every isolation level. In one statement, so
 /// that there is no lock without a note.

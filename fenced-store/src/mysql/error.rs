@@ -5,12 +5,12 @@ use sqlx::mysql::MySqlDatabaseError;
 use crate::FenceError;
 
 const NO_SAVEPOINT: u16 = 1305;
-/// A thread id that `KILL` does not find.
+/// `KILL` found no session with this id.
 pub(super) const NO_SUCH_SESSION: u16 = 1094;
-/// `KILL` without the right to.
+/// `KILL` was refused for lack of rights.
 pub(super) const SESSION_OF_ANOTHER_USER: u16 = 1095;
 
-/// Sorts an error of MySQL or MariaDB; gives back any other.
+/// Classifies an error of MySQL or MariaDB; returns any other unchanged.
 pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
     if let Some(refusal) = refusal(&source) {
         return Ok(match refusal {
@@ -30,7 +30,7 @@ pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
     }
 }
 
-/// An error of a call of ours: what is missing are then our tables, not the user's.
+/// An error of one of our own calls: a missing table is then ours, not the user's.
 pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
     match number(&source) {
         Some(1146) => FenceError::NotMigrated { source },
@@ -38,18 +38,20 @@ pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
     }
 }
 
-/// An error of a commit: nothing was committed if it is one that comes before. Of others this is
-/// not certain: a timeout or a kill may strike after the commit, and so may the binary log.
+/// An error of a commit: nothing was committed if the error arises before the commit. For all
+/// others this is not certain: a timeout or a kill may strike after the commit, and so may the
+/// binary log.
 pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
     match number(&source) {
         Some(NO_SAVEPOINT) => FenceError::Aborted,
-        // Lock wait timeout, deadlock, record changed: while the transaction is still open.
+        // Lock wait timeout, deadlock, record changed: they arise while the transaction is still
+        // open.
         Some(1205 | 1213 | 1020) => source.into(),
         _ => FenceError::CommitUnknown { source },
     }
 }
 
-/// What a trigger of a protected table has raised.
+/// The errors that a trigger of a protected table raises.
 enum Refusal {
     Stale(FenceError),
     Unfenced,
@@ -61,7 +63,7 @@ fn refusal(error: &sqlx::Error) -> Option<Refusal> {
     match error.code()? {
         "FN010" => Some(Refusal::Unfenced),
         "FN011" => Some(Refusal::WrongResource),
-        // MySQL cuts off what is longer than 128 characters; a mark that is lower was forged.
+        // MySQL truncates texts longer than 128 characters; a mark that is lower was forged.
         "FN001" => Some(match serde_json::from_str(error.message()) {
             Ok(Stale {
                 resource,
@@ -85,7 +87,7 @@ struct Stale {
     high_water: FencingToken,
 }
 
-/// Whether the savepoint of `begin` does not exist any more.
+/// Whether the savepoint of `begin` no longer exists.
 pub(super) fn is_entry_missing(source: &sqlx::Error) -> bool {
     number(source) == Some(NO_SAVEPOINT)
 }

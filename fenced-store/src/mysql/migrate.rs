@@ -13,10 +13,10 @@ static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/mysql");
 
 const BOOKS: &str = "_fenced_migrations";
 
-/// The lock belongs to the server, so its name has the database in it.
+/// The lock belongs to the whole server, so its name contains the database.
 const LOCK: &str = "GET_LOCK(CONCAT('fenced_store:', MD5(DATABASE())), 60)";
 
-/// Applies the migrations on a connection of its own, under a lock that ends with it.
+/// Applies the migrations on a connection of its own, under a lock that ends with the connection.
 ///
 /// A transaction is no help here: a change of the schema commits it.
 pub(super) async fn migrate(pool: &MySqlPool) -> Result<(), FenceError> {
@@ -26,8 +26,8 @@ pub(super) async fn migrate(pool: &MySqlPool) -> Result<(), FenceError> {
     Ok(connection.close().await?)
 }
 
-/// sqlx's own lock asks for a timeout of -1, which MySQL takes for "for ever" and MariaDB for "not
-/// at all".
+/// sqlx's own lock passes a timeout of -1, which means "for ever" to MySQL and "not at all" to
+/// MariaDB.
 async fn lock(connection: &mut MySqlConnection) -> Result<(), FenceError> {
     let lock = AssertSqlSafe(format!("SELECT {LOCK}"));
     let granted: Option<i64> = sqlx::query_scalar(lock).fetch_one(connection).await?;
@@ -43,8 +43,8 @@ async fn lock(connection: &mut MySqlConnection) -> Result<(), FenceError> {
     })
 }
 
-/// The same as a script. The lock ends with the session; without it the second line is an error,
-/// since a number cannot be two.
+/// The same, as a script. The lock ends with the session. If the lock is not granted, the second
+/// line is an error, since a number cannot be two.
 pub(super) fn script() -> String {
     let first = format!("SELECT IF({LOCK} = 1, 1, (SELECT 1 UNION SELECT 2)) AS locked;");
     let words = Words {

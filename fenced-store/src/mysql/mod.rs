@@ -42,8 +42,8 @@ use crate::{
 /// A fenced store in MariaDB or MySQL.
 ///
 /// A statement that fails may leave the transaction open (a lock wait that took too long) or end it
-/// (a deadlock). What follows is then written without the rest, or even unfenced, and only the
-/// second makes the commit fail: roll back after an error.
+/// (a deadlock). Later statements are then stored without the failed one, or even unfenced, and
+/// only in the second case does the commit fail: roll back after any error.
 pub type MySqlFencedStore = FencedStore<MySql>;
 
 impl FencedStore<MySql> {
@@ -54,7 +54,7 @@ impl FencedStore<MySql> {
     }
 }
 
-/// Deletes the note of what the session has entered.
+/// Deletes the note of the resources that the session has entered.
 const LEAVE: &str = "DELETE FROM fenced_entered WHERE connection_id = CONNECTION_ID()";
 
 impl Operations for MySql {
@@ -101,14 +101,15 @@ impl Operations for MySql {
     }
 
     /// After a deadlock MySQL is outside the transaction, and a `COMMIT` there succeeds and commits
-    /// nothing. Releasing the savepoint fails then, and the `COMMIT` behind it is not reached.
+    /// nothing. In that case releasing the savepoint fails, and the `COMMIT` after it is not
+    /// reached.
     async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
         let commit = format!("{LEAVE}; RELEASE SAVEPOINT {entry}; COMMIT");
         let Err(error) = tx.execute(sqlx::raw_sql(AssertSqlSafe(commit))).await else {
             return Ok(());
         };
         if is_entry_missing(&error) {
-            // A statement that ended the transaction may have committed the note of it.
+            // A statement that ended the transaction may have committed its note.
             let leave = AssertSqlSafe(format!("ROLLBACK; {LEAVE}; COMMIT"));
             if let Err(error) = tx.execute(sqlx::raw_sql(leave)).await {
                 debug!(%error, "a note of a transaction that is over stays behind");
@@ -154,15 +155,15 @@ impl Operations for MySql {
             .map(drop)
     }
 
-    /// The driver waits before it sends a statement.
+    /// Does nothing: the driver waits before it sends a statement.
     fn seal_if_over(_: &mut MySqlConnection) {}
 
     fn is_stray(error: &sqlx::Error) -> bool {
         matches!(error, sqlx::Error::InvalidSavePointStatement)
     }
 
-    /// sqlx counts one that it takes for open. One that it does not know of is ended by the server
-    /// when another one begins.
+    /// sqlx counts the transactions that it knows to be open. The server ends any other one when
+    /// the next one begins.
     async fn refuse_stray(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
         if connection.is_in_transaction() {
             return Err(sqlx::Error::InvalidSavePointStatement);

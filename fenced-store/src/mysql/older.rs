@@ -1,4 +1,4 @@
-//! Ending the sessions that hold a claim up.
+//! Ending the sessions that hold up a claim.
 
 use std::collections::HashSet;
 
@@ -12,14 +12,14 @@ use super::{
 };
 use crate::{FenceError, counted, literal::literal, rule::Claim};
 
-/// Ends the sessions that are in a transaction of an older grant of this resource, and says how
-/// many it has ended. One that is stopped inside its transaction would hold a claim up without
-/// bound.
+/// Ends the sessions that are in a transaction of an older grant of this resource, and returns how
+/// many it has ended. A session that is stopped inside its transaction would hold up a claim
+/// without bound.
 pub(super) async fn terminate_older(
     connection: &mut MySqlConnection,
     sequencer: &Sequencer,
 ) -> Result<usize, FenceError> {
-    // Before the mark is read: so these have entered under that mark, or under one before it.
+    // Before the mark is read: so these have entered under that mark, or an earlier one.
     let older = under_way(connection, sequencer.resource()).await?;
     if may_claim(connection, sequencer).await? == Claim::Replay {
         return Ok(0);
@@ -42,11 +42,12 @@ struct Session {
     entry: String,
 }
 
-/// The sessions that have entered a resource and not come to the end of their transaction: what
-/// they have noted in `fenced_entered` is there, and not committed. It never should be; a statement
-/// that commits behind our back leaves it there.
+/// The sessions that have entered a resource and not ended their transaction: their note in
+/// `fenced_entered` exists and is not committed. A note should never be committed; a statement that
+/// commits behind our back leaves one there.
 ///
-/// No other look at locks is free: `information_schema.innodb_trx` needs the right `PROCESS`.
+/// There is no other way to see locks without special rights: `information_schema.innodb_trx` needs
+/// the right `PROCESS`.
 async fn under_way(
     connection: &mut MySqlConnection,
     resource: &ResourceName,
@@ -79,11 +80,12 @@ async fn under_way(
     Ok(under_way)
 }
 
-/// Whether it is gone, or soon will be: its locks go with it.
+/// Whether the session is gone, or soon will be. Its locks go with it.
 ///
-/// The server names sessions, not transactions: so it looks for the transaction once more in the
-/// same message, and gets no session to end if that one is over. A session that goes on to its next
-/// transaction between these two statements, which takes the server microseconds, loses that one.
+/// The server names sessions, not transactions. So the same message looks for the transaction
+/// again, and finds no session to end if that transaction is over. If a session goes on to its next
+/// transaction between these two statements, which takes the server microseconds, it loses that
+/// one.
 async fn end(
     connection: &mut MySqlConnection,
     session: &Session,

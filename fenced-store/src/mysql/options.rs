@@ -2,9 +2,9 @@ use std::time::Duration;
 
 /// Settings of claims and fenced transactions in MariaDB and MySQL.
 ///
-/// Nothing of them stays behind in the session. For that reason there is no timeout here for a
-/// client that sits idle in its transaction, nor for the statements in it: these databases have
-/// none that ends with the transaction. Give them to the sessions of the pool, in
+/// None of them stays behind in the session. For that reason there is no timeout here for a client
+/// that is idle in its transaction, nor for the statements in it: these databases have none that
+/// ends with the transaction. Set those for the sessions of the pool, in
 /// `PoolOptions::after_connect`: in MariaDB `SET SESSION idle_transaction_timeout = 10,
 /// max_statement_time = 30`.
 #[derive(Clone, Debug)]
@@ -16,11 +16,11 @@ pub struct MySqlTxOptions {
 
 impl MySqlTxOptions {
     /// How long a claim waits for transactions of the older holder before it ends them or gives up,
-    /// and a transaction for a claim that is under way. Defaults to 2 s; `None` leaves what the
-    /// session has, by default 50 s.
+    /// and how long a transaction waits for a claim that is in progress. Defaults to 2 s; `None`
+    /// keeps the session's setting, by default 50 s.
     ///
-    /// In whole seconds, rounded up, from 1 s to 34 years. In MariaDB only: MySQL cannot limit one
-    /// statement, and there the session's `innodb_lock_wait_timeout` counts.
+    /// In whole seconds, rounded up, from 1 s to 34 years. Applies to MariaDB only: MySQL cannot
+    /// limit a single statement, and there the session's `innodb_lock_wait_timeout` counts.
     pub const fn lock_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.lock_timeout = timeout;
         self
@@ -30,17 +30,17 @@ impl MySqlTxOptions {
     /// in a fenced transaction (`KILL CONNECTION`). Defaults to true: a client that is stopped
     /// inside a transaction would otherwise hold the claim up for as long as it is stopped.
     ///
-    /// Every user of the database may end their own sessions. Those of another user need the right
-    /// `CONNECTION ADMIN` (MySQL: `CONNECTION_ADMIN`); without it the claim is
+    /// Every user of the database may end their own sessions. Ending those of another user needs
+    /// the right `CONNECTION ADMIN` (MySQL: `CONNECTION_ADMIN`); without it the claim is
     /// [`Busy`](crate::FenceError::Busy).
     pub const fn terminate_older(mut self, terminate: bool) -> Self {
         self.terminate_older = terminate;
         self
     }
 
-    /// What limits the lock wait of the statement behind it. MySQL takes it for a comment.
+    /// The prefix that limits the lock wait of a statement. To MySQL it is a comment.
     ///
-    /// 0 would mean "do not wait", so the least is 1.
+    /// 0 would mean "do not wait", so the minimum is 1.
     pub(super) fn limit(&self) -> String {
         let Some(timeout) = self.lock_timeout else {
             return String::new();

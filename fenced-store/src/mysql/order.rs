@@ -9,7 +9,7 @@ use crate::{
     rule,
 };
 
-/// Takes the numbers that the transaction has under its grants. It has entered.
+/// Takes the numbers that the transaction has under its grants. It must have entered before.
 pub(super) async fn take(
     connection: &mut MySqlConnection,
     options: &MySqlTxOptions,
@@ -25,8 +25,8 @@ pub(super) async fn take(
     Ok(())
 }
 
-/// Written before it is read: two that both share-locked the gap of a row that is not there yet
-/// would deadlock.
+/// Written before it is read: two transactions that both share-locked the gap of a row that does
+/// not exist yet would deadlock.
 async fn replace(
     connection: &mut MySqlConnection,
     options: &MySqlTxOptions,
@@ -47,7 +47,7 @@ async fn replace(
     Ok(())
 }
 
-/// The number that is in the way; none if ours was taken.
+/// The number that is in the way; `None` if ours was taken.
 async fn last_before(
     connection: &mut MySqlConnection,
     entrant: &Entrant,

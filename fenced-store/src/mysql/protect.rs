@@ -1,5 +1,5 @@
 //! Protected tables: a trigger for each event. A change of the schema cannot be undone here, so
-//! what is missing is made before what is not wanted any more is dropped.
+//! missing triggers are created before unwanted ones are dropped.
 
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, MySqlConnection, MySqlPool};
 
@@ -10,7 +10,7 @@ use crate::{
     protection::{Protection, Resources, quoted},
 };
 
-/// What the names of our triggers begin with.
+/// The prefix of the names of our triggers.
 const GUARD: &str = "fenced_guard_";
 
 pub(super) async fn protect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {
@@ -41,8 +41,9 @@ pub(super) async fn unprotect(pool: &MySqlPool, protection: &Protection) -> Resu
     Ok(connection.close().await?)
 }
 
-/// A connection of its own: a trigger keeps the mode of the session that has made it, and this one
-/// is strict whatever the application's are. An id that is no name of a resource is then an error.
+/// Opens a connection of its own: a trigger keeps the mode of the session that created it, and this
+/// session is strict, whatever the application's are. An id that cannot be the name of a resource
+/// is then an error.
 async fn connect(pool: &MySqlPool) -> Result<MySqlConnection, FenceError> {
     let mut connection = pool.connect_options().as_ref().clone().connect().await?;
     connection
@@ -92,7 +93,8 @@ fn cannot(reason: String) -> Result<(), FenceError> {
     Err(FenceError::CannotProtect { reason })
 }
 
-/// What comes before the names of our tables: a trigger looks for them where its table is.
+/// The prefix of the names of our tables: a trigger looks for them in the database of its own
+/// table.
 async fn our_tables(
     connection: &mut MySqlConnection,
     protection: &Protection,
@@ -106,7 +108,7 @@ async fn our_tables(
     Ok(quoted(&database, '`') + ".")
 }
 
-/// A trigger that we have made.
+/// One of our triggers.
 #[derive(Debug, PartialEq, Eq, sqlx::FromRow)]
 struct Guard {
     name: String,
@@ -153,7 +155,7 @@ async fn create(
     event: &str,
     body: &str,
 ) -> Result<(), FenceError> {
-    // The names of triggers are those of the whole database, and short.
+    // The names of triggers are unique in the whole database, and short.
     let name = format!("{GUARD}{:016x}", rand::random::<u64>());
     let create = format!(
         "CREATE TRIGGER {} AFTER {event} ON {} FOR EACH ROW {body}",
@@ -172,8 +174,8 @@ fn beside(protection: &Protection, name: &str) -> String {
     }
 }
 
-/// The variable comes first: a locking look, as all are in a trigger, for what is not there would
-/// hold up others for as long as the transaction of a refused write stays open.
+/// The variable comes first. All looks in a trigger are locking, and one for a note that does not
+/// exist would hold up others for as long as the transaction of a refused write stays open.
 ///
 /// After the event, when the id that the database has given to a new row is known.
 fn bodies(ours: &str, protection: &Protection) -> [(&'static str, String); 3] {

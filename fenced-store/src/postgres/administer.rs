@@ -1,4 +1,4 @@
-//! The administrator's orders, which are functions in SQL.
+//! The administrator's orders, which are SQL functions.
 
 use std::time::Duration;
 
@@ -21,8 +21,9 @@ use crate::{
     strays::past_strays,
 };
 
-/// Begins a transaction of ours that is not fenced. Statements in it are not prepared for good, and
-/// those outside of one not at all: a pooler in transaction mode could not follow.
+/// Begins one of our transactions, which is not fenced. Statements in it are not prepared
+/// permanently, and statements outside of one are not prepared at all: a pooler in transaction mode
+/// could not follow.
 pub(super) async fn begin_unfenced(
     pool: &PgPool,
 ) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
@@ -31,7 +32,7 @@ pub(super) async fn begin_unfenced(
     past_strays(pool, || pool.begin_with(begin.clone())).await
 }
 
-/// By its functions.
+/// Carries out orders by calling the SQL functions.
 #[derive(Clone, Copy, Debug)]
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct ByFunctions;
@@ -160,7 +161,7 @@ impl Administer<Postgres> for ByFunctions {
     }
 }
 
-/// What the functions raise.
+/// Translates the errors that the functions raise.
 fn refusal(source: sqlx::Error) -> AdminError {
     if let Some(Mark {
         resource,

@@ -11,12 +11,12 @@ use super::{
 };
 use crate::{FenceError, counted, strays::past_strays};
 
-/// How often a claim gets in line, the first time included. After the first time, whoever was
-/// paused in its way is gone. While it was not in line, more transactions of an older holder may
-/// have come; if all of them are paused, too, the second time ends them.
+/// How often a claim gets in line, the first time included. After the first time, any holder that
+/// was paused in its way is gone. While the claim was not in line, more transactions of an older
+/// holder may have come; if all of them are paused, too, the second time ends them.
 const ATTEMPTS: u32 = 3;
 
-/// Raises the mark. If older holders keep it from that for a whole lock timeout, ends them.
+/// Raises the mark. Ends the sessions of older holders that block it for a whole lock timeout.
 pub(super) async fn claim(
     pool: &PgPool,
     options: &PgTxOptions,
@@ -50,7 +50,7 @@ async fn execute(pool: &PgPool, statement: &SqlStr) -> Result<(), sqlx::Error> {
         .map(drop)
 }
 
-/// The database looks at the mark again first: a claim that has become stale ends nobody.
+/// The database checks the mark again first: a claim that has become stale ends nobody's session.
 async fn terminate_older(pool: &PgPool, sequencer: &Sequencer) -> Result<(), FenceError> {
     let terminate = statement::terminate_older(sequencer);
     let row = past_strays(pool, || sqlx::raw_sql(terminate.clone()).fetch_one(pool))

@@ -5,7 +5,7 @@ use sqlx::postgres::PgDatabaseError;
 use super::statement::IN_A_TRANSACTION;
 use crate::{FenceError, entry::Entry};
 
-/// Sorts an error of Postgres; gives back any other.
+/// Classifies an error of Postgres; returns any other unchanged.
 pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
     let Some(error) = database_error(&source) else {
         return Err(source);
@@ -25,7 +25,7 @@ pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
     }
 }
 
-/// An error of a call of ours: what is missing are then our functions and tables, not the user's.
+/// An error of one of our own calls: a missing function or table is then ours, not the user's.
 pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
     match database_error(&source).map(PgDatabaseError::code) {
         // No such schema, function or table.
@@ -35,7 +35,7 @@ pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
     }
 }
 
-/// Whether a prepared statement was not there any more: nothing was executed.
+/// Whether a prepared statement did not exist any more: nothing was executed.
 pub(super) fn is_statement_gone(error: &sqlx::Error) -> bool {
     database_error(error).is_some_and(|error| error.code() == "26000")
 }
@@ -57,7 +57,7 @@ pub(super) fn is_lock_timeout(error: &sqlx::Error) -> bool {
     database_error(error).is_some_and(|error| error.code() == "55P03")
 }
 
-/// An error of the user's statement inside of ours: what is missing may be theirs.
+/// An error of the user's statement inside ours: a missing object may be the user's.
 pub(super) fn of_fused(source: sqlx::Error) -> FenceError {
     match database_error(&source).map(|error| (error.code(), error.message())) {
         Some(("3F000" | "42883" | "42704", text)) if text.contains("fenced") => {
@@ -68,15 +68,15 @@ pub(super) fn of_fused(source: sqlx::Error) -> FenceError {
     }
 }
 
-/// Whether the server said so. All others leave open what it has done.
+/// Whether the server reported the error. With any other error its effect is unknown.
 pub(super) fn is_of_the_server(source: &sqlx::Error) -> bool {
     database_error(source).is_some()
 }
 
-/// Whether a call was refused because its session is inside a transaction already.
+/// Whether a call was refused because its session is already inside a transaction.
 pub(super) fn is_stray(error: &sqlx::Error) -> bool {
-    // sqlx counts one. Otherwise the server says so: our own checks; SET TRANSACTION, which comes
-    // too late; any statement in an aborted transaction.
+    // sqlx counts an open transaction. Otherwise the server reports it: our own checks; SET
+    // TRANSACTION, which comes too late; any statement in an aborted transaction.
     matches!(error, sqlx::Error::InvalidSavePointStatement)
         || database_error(error).is_some_and(|error| match error.code() {
             "22P02" => error.message().contains(IN_A_TRANSACTION),
@@ -85,8 +85,9 @@ pub(super) fn is_stray(error: &sqlx::Error) -> bool {
         })
 }
 
-/// An error of a commit: nothing was committed if it is one that comes before. Of others this is
-/// not certain, whatever their severity: a cancel (57014) may strike after the commit.
+/// An error of a commit: nothing was committed if the error arises before the commit. For all
+/// others this is not certain, whatever their severity: a cancel (57014) may strike after the
+/// commit.
 pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
     match database_error(&source) {
         Some(error) if is_entry_missing(error) || is_aborted(error) => FenceError::Aborted,
@@ -95,19 +96,19 @@ pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
     }
 }
 
-/// `COMMIT AND CHAIN` outside a transaction (25P01); the cursor of the entry is not there.
+/// `COMMIT AND CHAIN` outside a transaction (25P01), or the cursor of the entry does not exist.
 fn is_entry_missing(error: &PgDatabaseError) -> bool {
     error.code() == "25P01" || (error.code() == "34000" && error.message().contains(Entry::PREFIX))
 }
 
-/// A statement has failed before. Only of a commit this is `Aborted`, whose text speaks of writes
-/// that went past the fence: of a later statement it is certain that nothing was written.
+/// A statement has failed before. Only for a commit is this `Aborted`, whose text speaks of writes
+/// that went past the fence: a later statement has certainly written nothing.
 fn is_aborted(error: &PgDatabaseError) -> bool {
     error.code() == "25P02"
 }
 
-/// A serialization failure or a deadlock; a deferred constraint; a refusal of ours, by a deferred
-/// trigger of the application.
+/// A serialization failure or a deadlock; a deferred constraint; one of our refusals, raised by a
+/// deferred trigger of the application.
 fn is_before_commit(code: &str) -> bool {
     matches!(code, "40001" | "40P01") || code.starts_with("23") || code.starts_with("FN")
 }

@@ -11,7 +11,7 @@ use crate::{
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/postgres");
 
-/// Serializes the callers. Any number will do that is not the one sqlx takes for the application's.
+/// Serializes the callers. Any number that differs from sqlx's lock for the application will do.
 const LOCK: i64 = 0x7061_6c69_7361_6465;
 
 const BOOKS: &str = "fenced._migrations";
@@ -27,11 +27,11 @@ pub(super) async fn migrate(pool: &PgPool) -> Result<(), FenceError> {
         .await
         .map_err(|source| FenceError::Migration { source })?;
     migrations::apply(&MIGRATIONS, BOOKS, &mut *tx).await?;
-    // All statements before it succeeded, so sqlx's own commit does not lie here.
+    // All earlier statements succeeded, so sqlx's own commit can be trusted here.
     tx.commit().await.map_err(of_commit)
 }
 
-/// The same as a script.
+/// The same, as a script.
 pub(super) fn script() -> String {
     let first = format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED;\nSELECT pg_advisory_xact_lock({LOCK});\n\

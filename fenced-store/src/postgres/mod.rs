@@ -89,8 +89,8 @@ impl Operations for Postgres {
         Ok((tx, entering.entry()))
     }
 
-    /// Leaves it to the drop of `tx` to roll back the empty transaction that `AND CHAIN` began:
-    /// sqlx counts one as open, and that happens off the caller's path.
+    /// `AND CHAIN` begins an empty transaction, which the drop of `tx` rolls back: sqlx counts one
+    /// as open, and the rollback happens off the caller's path.
     async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
         let commit = sqlx::raw_sql(statement::commit(entry));
         tx.execute(commit).await.map_err(of_commit)?;
@@ -109,9 +109,9 @@ impl Operations for Postgres {
         Ok(executed.rows_affected())
     }
 
-    /// In one message, unless it takes more: the isolation level cannot be set in it, and a
-    /// statement that waited for the number before its own has to look again, which only another
-    /// statement does.
+    /// In one message, with two exceptions: the isolation level cannot be set in it, and a
+    /// statement that waited for the preceding number has to look again, which only another
+    /// statement can do.
     async fn single(
         begin: Begin<'_, Self>,
         statement: Statement<Self>,
@@ -141,7 +141,7 @@ impl Operations for Postgres {
             .map(drop)
     }
 
-    /// Ends the session, in a transaction that keeps everything else out if the role may not.
+    /// Ends the session, or, if the role may not do that, blocks it with a transaction.
     ///
     /// In sqlx 0.9.0 `begin_with` queues its message before it waits for anything, so one poll is
     /// enough; nobody needs to see the answer.

@@ -2,11 +2,11 @@ use std::time::Duration;
 
 /// Settings of claims and fenced transactions in PostgreSQL.
 ///
-/// The timeouts bound how long a client that was stopped inside a transaction holds up the claim
-/// of the next holder. `None` leaves what the session has, which by default is without bound. If
-/// the end of a guard's lease is known, because it is not renewed or has a `max_hold`, they are no
-/// longer than what is left of it when the transaction begins. Durations count in whole
-/// milliseconds, rounded up, from 1 ms to 24 days.
+/// The timeouts bound how long a client that is stopped inside a transaction holds up the claim of
+/// the next holder. `None` keeps the session's setting, which by default is no bound. If the end of
+/// a guard's lease is known, because it is not renewed or has a `max_hold`, the timeouts are at
+/// most the time left when the transaction begins. Durations count in whole milliseconds, rounded
+/// up, from 1 ms to 24 days.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until a store gets them"]
 pub struct PgTxOptions {
@@ -21,9 +21,9 @@ pub struct PgTxOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "Postgres has no others")]
 pub enum Isolation {
-    /// Each statement sees what was committed before it.
+    /// Each statement sees everything that was committed before it.
     ReadCommitted,
-    /// All statements see what was committed before the first.
+    /// All statements see what was committed before the first one.
     RepeatableRead,
     /// As if the transactions ran one after the other.
     Serializable,
@@ -37,9 +37,9 @@ impl PgTxOptions {
     }
 
     /// How long a claim waits for transactions of the older holder, and a transaction for a claim
-    /// that is under way. Defaults to 2 s. Statements inside the transaction are not affected.
+    /// that is in progress. Defaults to 2 s. Statements inside the transaction are not affected.
     ///
-    /// A claim waits so long up to three times: see [`terminate_older`](Self::terminate_older).
+    /// A claim waits this long up to three times: see [`terminate_older`](Self::terminate_older).
     pub const fn lock_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.lock_timeout = timeout;
         self
@@ -64,13 +64,13 @@ impl PgTxOptions {
     ///
     /// Nothing else bounds how long a holder that is paused inside a transaction holds up the next
     /// one: a client that sends a statement now and then, or has stopped in the middle of a large
-    /// result, runs into none of the timeouts here. What it has written is rolled back, and it is
-    /// told by [`FenceError::Terminated`](crate::FenceError::Terminated).
+    /// result, runs into none of the timeouts here. Its writes are rolled back, and it is told by
+    /// [`FenceError::Terminated`](crate::FenceError::Terminated).
     ///
     /// Only transactions of the claimed resource that entered under an older grant are ended; if
-    /// the claim itself is stale by then, none. Sessions of another role need rights, which
-    /// docs/operations.md tells; a prepared transaction cannot be ended this way. Then the claim is
-    /// [`FenceError::Busy`](crate::FenceError::Busy), and its source says so.
+    /// the claim itself is stale by then, none. Ending sessions of another role needs rights, see
+    /// docs/operations.md; a prepared transaction cannot be ended this way. In both cases the claim
+    /// is [`FenceError::Busy`](crate::FenceError::Busy), and its source says so.
     pub const fn terminate_older(mut self, terminate: bool) -> Self {
         self.terminate_older = terminate;
         self

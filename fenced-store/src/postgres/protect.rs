@@ -1,5 +1,5 @@
-//! Triggers are made by functions in `migrations/postgres`, which any client may call. Nothing is
-//! prepared for good, so that it works behind a pooler.
+//! Triggers are made by functions in `migrations/postgres`, which any client may call. No statement
+//! is prepared permanently, so that this works behind a pooler.
 
 use sqlx::PgPool;
 

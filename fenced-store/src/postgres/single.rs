@@ -1,4 +1,4 @@
-//! One statement of the user's, entered, executed and committed in one round trip.
+//! A single statement of the user, entered, executed and committed in one round trip.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{FenceError, begin::Entering, single::Statement, strays::past_strays};
 
-/// How many rows the statement affected. The transaction is the message's own.
+/// Returns how many rows the statement affected. The message is a transaction of its own.
 pub(super) async fn execute(
     pool: &PgPool,
     lock_timeout: Option<Duration>,
@@ -40,8 +40,8 @@ pub(super) async fn execute(
         .map_err(of_commit)
 }
 
-/// The outer error says that nothing was committed, the inner one comes from the commit, or from
-/// nowhere: there was no answer.
+/// The outer error means that nothing was committed. The inner one comes from the commit, or means
+/// that there was no answer.
 async fn send(
     pool: &PgPool,
     sql: SqlStr,
@@ -54,8 +54,8 @@ async fn send(
     }
     let query = || sqlx::query_with(sql.clone(), arguments.clone()).persistent(persistent);
     match write(&mut connection, query()).await {
-        // A statement that is not persistent has no name, and there is one such per connection. In
-        // sqlx 0.9.0 its place is taken when a type in it is looked up, which is done only once.
+        // A statement that is not persistent has no name, and a connection has only one such
+        // statement. In sqlx 0.9.0 a look-up of a type in it replaces it, which happens only once.
         Err(error) if is_statement_gone(&error) => write(&mut connection, query()).await,
         result => result,
     }
@@ -67,7 +67,7 @@ async fn write(
 ) -> Result<Result<u64, sqlx::Error>, sqlx::Error> {
     let mut results = connection.fetch_many(query);
     let (mut only_row, mut completed): (Option<PgRow>, bool) = (None, false);
-    // To its very end: a deferred constraint fails after the statement is complete.
+    // Reads to the very end: a deferred constraint fails after the statement is complete.
     loop {
         match results.try_next().await {
             Ok(Some(Either::Left(_))) => completed = true,
@@ -87,15 +87,15 @@ fn rows_affected(row: Option<PgRow>) -> Result<u64, sqlx::Error> {
     Ok(count.unsigned_abs())
 }
 
-/// The name of the column with the number of rows.
+/// The name of the column with the number of affected rows.
 const ROWS_AFFECTED: &str = "rows_affected";
 
-/// The user's statement inside of ours. Their placeholders keep their numbers, ours come after.
+/// The user's statement inside ours. Its placeholders keep their numbers; ours come after them.
 ///
-/// Columns are computed from left to right, so the checks come first, and come in any case: whether
-/// there are rows is only asked afterwards. That Postgres does not promise this order does no harm:
-/// a check that fails later takes the write with it, and in between no claim gets past the locks of
-/// one that has passed. The line break ends a comment of the user's.
+/// Columns are computed from left to right, so the checks come first. They run in any case: whether
+/// there are rows is only asked afterwards. Postgres does not promise this order, but that does no
+/// harm: a check that fails later takes the write with it, and in between no claim gets past the
+/// locks of a check that has passed. The line break ends a comment in the user's statement.
 fn fused(
     statement: &str,
     arguments: usize,
@@ -124,7 +124,7 @@ fn fused(
     .into_sql_str()
 }
 
-/// In the order of the placeholders.
+/// Binds the arguments in the order of the placeholders.
 fn bind(arguments: &mut PgArguments, entering: &Entering) -> Result<(), BoxDynError> {
     arguments.add(Autocommit)?;
     if entering.audited() {
@@ -140,10 +140,10 @@ fn bind(arguments: &mut PgArguments, entering: &Entering) -> Result<(), BoxDynEr
     Ok(())
 }
 
-/// `true` of the type `fenced.autocommit`, whose values exist outside of transactions only.
+/// `true` of the type `fenced.autocommit`, whose values only exist outside of transactions.
 struct Autocommit;
 
-/// Left to the server to infer, which saves asking it for the number of the type.
+/// The server infers the type, which saves asking it for the type's number.
 impl Type<Postgres> for Autocommit {
     fn type_info() -> PgTypeInfo {
         PgTypeInfo::with_oid(Oid(0))

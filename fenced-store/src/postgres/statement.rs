@@ -1,5 +1,5 @@
-//! The messages that are sent, each in one round trip by the simple protocol, which has no
-//! parameters: values are literals.
+//! The messages that are sent, each in one round trip by the simple protocol. That protocol has no
+//! parameters, so values are literals.
 
 use std::time::Duration;
 
@@ -21,24 +21,24 @@ pub(super) fn high_water(resource: &ResourceName) -> SqlStr {
     ))
 }
 
-/// Fails if the session is inside a transaction: that one began earlier than the message came.
+/// Fails if the session is inside a transaction, that is, one which began before the message came.
 /// Otherwise the message is a transaction of its own. (Times count in microseconds, and messages
 /// take longer.)
 ///
-/// What fails is a cast, which needs nothing but the catalog. Its value is in the error's message.
+/// The failure is that of a cast, which only needs the catalog. The cast value is in the error
+/// text.
 pub(super) const REFUSE_STRAY: &str = "SELECT CASE WHEN pg_catalog.transaction_timestamp() \
     OPERATOR(pg_catalog.<>) pg_catalog.statement_timestamp() \
     THEN CAST(pg_catalog.concat('in a transaction since ', \
     pg_catalog.transaction_timestamp()) AS boolean) END";
 
-/// What the error of `REFUSE_STRAY` says.
+/// A part of the text of the error of `REFUSE_STRAY`.
 pub(super) const IN_A_TRANSACTION: &str = "in a transaction since";
 
-/// A claim, in a transaction of its own: inside one that somebody left open, nobody would commit
-/// it.
+/// A claim, in a transaction of its own: nobody would commit it inside one that was left open.
 ///
-/// At read committed whatever the session's default is: an older snapshot would not show the mark
-/// as it is after the wait.
+/// Read committed, whatever the session's default is: an older snapshot would not show the mark as
+/// it is after the wait.
 pub(super) fn claim(sequencer: &Sequencer, options: &PgTxOptions) -> SqlStr {
     sql(format!(
         "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_STRAY}, fenced.claim({}, {})",
@@ -56,7 +56,7 @@ pub(super) fn settle(sequencer: &Sequencer, options: &PgTxOptions) -> SqlStr {
     ))
 }
 
-/// Ends the sessions of older holders, and says which, as `terminated`.
+/// Ends the sessions of older holders, and returns which, as `terminated`.
 pub(super) fn terminate_older(sequencer: &Sequencer) -> SqlStr {
     sql(format!(
         "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; \
@@ -70,9 +70,10 @@ pub(super) fn terminate_older(sequencer: &Sequencer) -> SqlStr {
 /// Enters and begins.
 ///
 /// `BEGIN` comes last and turns the transaction in which the message runs into one that stays open.
-/// If entering raises, it is never reached and the session is idle again; the other way round, the
-/// connection would go back to the pool inside an aborted transaction and stay there. A transaction
-/// that somebody left open is refused: its commit would store their leftovers, too.
+/// If entering raises an error, `BEGIN` is never reached and the session is idle again. In the
+/// other order, the connection would go back to the pool inside an aborted transaction and stay
+/// there. A transaction that somebody left open is refused: its commit would store the leftovers,
+/// too.
 ///
 /// Several resources are entered in the order of their names: a list of outputs is computed from
 /// left to right. `CALL` comes first, because it refuses a transaction that somebody left open.
@@ -102,7 +103,7 @@ pub(super) fn begin(entering: &Entering, options: &PgTxOptions) -> SqlStr {
     ))
 }
 
-/// What lets an entrant in. When its lease is over, it has no business to go on.
+/// The arguments for letting an entrant in. Its timeouts do not go beyond its lease.
 fn enter(entrant: &Entrant, options: &PgTxOptions) -> String {
     let tighter = |timeout: Option<Duration>| timeout.into_iter().chain(entrant.bound()).min();
     format!(
@@ -127,7 +128,7 @@ fn in_order(entrant: &Entrant, options: &PgTxOptions) -> Option<String> {
     ))
 }
 
-/// Leaves a row in the audit.
+/// Leaves an audit row.
 fn record(entrant: &Entrant, entry: Entry) -> String {
     let seq = entrant
         .seq()
@@ -139,11 +140,12 @@ fn record(entrant: &Entrant, entry: Entry) -> String {
 /// Commits, or fails.
 ///
 /// PostgreSQL answers `COMMIT` of an aborted transaction with the tag `ROLLBACK` and no error, and
-/// sqlx does not look at the tag. `CLOSE` fails in an aborted transaction, and in one that is not
-/// the one that entered, because a cursor is gone with its transaction; then `COMMIT` is not
-/// reached. It needs no plan, and no right, which would be out of reach after `SET LOCAL ROLE`.
+/// sqlx does not look at the tag. `CLOSE` fails in an aborted transaction. It also fails in any
+/// transaction other than the one that entered, because a cursor is gone with its transaction. In
+/// both cases `COMMIT` is not reached. `CLOSE` needs no plan, and no right, which would be out of
+/// reach after `SET LOCAL ROLE`.
 ///
-/// `AND CHAIN` fails outside a transaction, and keeps one open for sqlx, which counts.
+/// `AND CHAIN` fails outside a transaction, and keeps one open for sqlx, which counts them.
 pub(super) fn commit(entry: Entry) -> SqlStr {
     sql(format!("CLOSE {entry}; COMMIT AND CHAIN"))
 }
@@ -152,7 +154,7 @@ fn sql(statement: String) -> SqlStr {
     AssertSqlSafe(statement).into_sql_str()
 }
 
-/// The arguments that make up a grant. A server may log them: the holder goes as its digest.
+/// The arguments that make up a grant. A server may log them, so the holder is sent as its digest.
 fn grant(sequencer: &Sequencer) -> String {
     format!(
         "{}, {}, {}, {}",
@@ -163,7 +165,7 @@ fn grant(sequencer: &Sequencer) -> String {
     )
 }
 
-/// 0 would mean "without bound" to the server, so the least is 1.
+/// 0 would mean "without bound" to the server, so the minimum is 1.
 pub(super) fn milliseconds(timeout: Option<Duration>) -> String {
     timeout.map_or_else(
         || "NULL".to_owned(),

@@ -26,7 +26,7 @@ pub struct AcquireProtected<'a, DB: Dialect> {
     wait: Option<Duration>,
 }
 
-/// How often is tried again, the first time included, when the lock service is behind the store or
+/// How many attempts are made, including the first, when the lock service is behind the store or
 /// the claim outlasts the lease.
 pub(super) const ATTEMPTS: u32 = 3;
 
@@ -40,15 +40,16 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
         }
     }
 
-    /// The length of the lease. Defaults to 10 s. It is renewed all the same.
+    /// The ttl of the lease. Defaults to 10 s. Setting it does not switch off renewal.
     pub fn ttl(mut self, ttl: Ttl) -> Self {
         self.lease = self.lease.ttl(ttl);
         self
     }
 
-    /// How long to wait for the lease while somebody else holds it. Defaults to: without bound.
+    /// How long to wait for the lease while somebody else holds it. Defaults to no bound.
     ///
-    /// The claim in the store comes on top; it waits as long as the store is set to.
+    /// The claim in the store takes additional time; it waits as long as the store's settings
+    /// allow.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
@@ -66,7 +67,7 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
         self
     }
 
-    /// A note with the lease, as [`Acquire::metadata`].
+    /// A note for the lease, as [`Acquire::metadata`].
     pub fn metadata<M>(mut self, metadata: M) -> Self
     where
         M: TryInto<Metadata>,
@@ -78,29 +79,29 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
 
     /// A delay after a lease that ran out, as [`Acquire::lock_delay`].
     ///
-    /// The store needs none. It is for what the section does elsewhere.
+    /// The store does not need it. It protects effects of the section elsewhere.
     pub fn lock_delay(mut self, delay: Duration) -> Self {
         self.lease = self.lease.lock_delay(delay);
         self
     }
 
-    /// How many may wait at most, as [`Acquire::max_waiters`].
+    /// The greatest number of waiters, as [`Acquire::max_waiters`].
     pub fn max_waiters(mut self, max_waiters: u32) -> Self {
         self.lease = self.lease.max_waiters(max_waiters);
         self
     }
 
-    /// Acquires as this owner, as [`Acquire::owner`]. All its guards are one writer to the store.
+    /// Acquires as this owner, as [`Acquire::owner`]. To the store, all its guards are one writer.
     pub fn owner(mut self, owner: &Owner) -> Self {
         self.lease = self.lease.owner(owner);
         self
     }
 
-    /// Takes one look and does not wait for the lease. The claim of one that was granted waits for
-    /// the transactions of older holders, as long as the store is set to.
+    /// Takes one look and does not wait for the lease. If it is granted, the claim waits for the
+    /// transactions of older holders, as long as the store's settings allow.
     ///
     /// # Errors
-    /// As [`AcquireProtected`], but for a lease that is held: that is [`Attempt::Held`].
+    /// As [`AcquireProtected`], except that a held lease is no error but [`Attempt::Held`].
     ///
     /// # Cancel safety
     /// As [`AcquireProtected`].
@@ -115,9 +116,9 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
         }
     }
 
-    /// Locks, claims, and repairs a lock service whose tokens are behind the store's mark: then the
-    /// lease is given back and acquired afresh with a token above the mark. Safety does not depend
-    /// on it, for the store refuses those tokens anyway.
+    /// Locks and claims. If the lock service's tokens are behind the store's mark, this repairs the
+    /// lock service: the lease is given back and acquired afresh with a token above the mark.
+    /// Safety does not depend on it, because the store refuses the old tokens anyway.
     async fn lock_and_claim(self) -> Result<ProtectedGuard<DB>, ProtectedError> {
         let started = self.protected.locks.clock().now();
         let mut floor = None;
@@ -129,7 +130,7 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
                 (Ok(()), Ok(_)) => {
                     return Ok(ProtectedGuard::new(lease, self.protected.store.clone()));
                 }
-                // The claim took longer than the lease: a guard would be of no use.
+                // The claim took longer than the lease: a guard would be useless.
                 (Ok(()), Err(lost)) => {
                     give_back(lease).await;
                     if attempt == ATTEMPTS {
@@ -138,7 +139,7 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
                 }
                 (Err(error), held) => {
                     give_back(lease).await;
-                    // If the lease is lost, a refusal is nothing to repair: somebody else has it.
+                    // If the lease is lost, a refusal needs no repair: somebody else has it.
                     let repair = token_above(&error).filter(|_| attempt < ATTEMPTS && held.is_ok());
                     let Some(above) = repair else {
                         return Err(error.into());
@@ -151,7 +152,7 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
         }
     }
 
-    /// Acquires the lease in what is left of the wait.
+    /// Acquires the lease in the rest of the wait.
     async fn lock(
         &self,
         floor: Option<FencingToken>,
@@ -178,7 +179,7 @@ impl<'a, DB: Dialect> IntoFuture for AcquireProtected<'a, DB> {
     }
 }
 
-/// The least token that the store would take, if it refused ours as not new.
+/// The least token that the store would accept, if it refused ours as not new.
 pub(super) fn token_above(error: &FenceError) -> Option<FencingToken> {
     match error {
         FenceError::Stale { high_water, .. } => high_water.next(),
@@ -187,7 +188,7 @@ pub(super) fn token_above(error: &FenceError) -> Option<FencingToken> {
     }
 }
 
-/// The watchdog goes on trying if this fails, so there is nobody to tell.
+/// If this fails, the watchdog goes on trying, so the error is not reported.
 async fn give_back(lease: LeaseGuard) {
     if let Err(error) = lease.release().await {
         debug!(%error, "a lease whose claim failed is not released yet");

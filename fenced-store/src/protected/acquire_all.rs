@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{Dialect, FenceError};
 
-/// An acquisition of several resources that is being prepared: `.await` it for
-/// [`ProtectedGuards`], which are all of them or none.
+/// An acquisition of several resources that is being prepared: `.await` it for [`ProtectedGuards`].
+/// It gets either all of them or none.
 ///
 /// # Errors
 /// Awaiting it fails as [`AcquireSeveral`] does, and as
@@ -48,16 +48,17 @@ impl<'a, DB: Dialect> AcquireAllProtected<'a, DB> {
         }
     }
 
-    /// The length of each lease. Defaults to 10 s. They are renewed all the same.
+    /// The ttl of each lease. Defaults to 10 s. Setting it does not switch off renewal.
     pub fn ttl(mut self, ttl: Ttl) -> Self {
         self.leases = self.leases.ttl(ttl);
         self
     }
 
-    /// How long to wait for all of the leases while others hold some of them. There is no default:
-    /// it needs an end.
+    /// How long to wait for all of the leases while others hold some of them. Required: there is no
+    /// default.
     ///
-    /// The claims in the store come on top; each waits as long as the store is set to.
+    /// The claims in the store take additional time; each waits as long as the store's settings
+    /// allow.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
@@ -77,7 +78,7 @@ impl<'a, DB: Dialect> AcquireAllProtected<'a, DB> {
         self
     }
 
-    /// A note with each lease, as [`Acquire::metadata`].
+    /// A note for each lease, as [`Acquire::metadata`].
     ///
     /// [`Acquire::metadata`]: lock_core::Acquire::metadata
     pub fn metadata<M>(mut self, metadata: M) -> Self
@@ -97,10 +98,11 @@ impl<'a, DB: Dialect> AcquireAllProtected<'a, DB> {
         self
     }
 
-    /// Locks all and then claims all, so that nothing is claimed by whoever does not get them.
+    /// Locks all and then claims all, so that nothing is claimed by a caller that does not get them
+    /// all.
     ///
-    /// Where the lock service is behind the store, all leases are given back first: to wait for a
-    /// greater token while holding others could go on in a circle.
+    /// If the lock service is behind the store, all leases are given back first: waiting for a
+    /// greater token while holding the others could deadlock.
     async fn lock_and_claim(self) -> Result<ProtectedGuards<DB>, ProtectedError> {
         let started = self.protected.locks.clock().now();
         let mut repaired = Vec::new();
@@ -111,7 +113,7 @@ impl<'a, DB: Dialect> AcquireAllProtected<'a, DB> {
                 (Ok(()), Ok(_)) => {
                     return Ok(ProtectedGuards::new(leases, &self.protected.store));
                 }
-                // The claims took longer than a lease: guards would be of no use.
+                // The claims took longer than a lease: guards would be useless.
                 (Ok(()), Err(lost)) => {
                     give_back(leases).await;
                     late += 1;
@@ -134,7 +136,7 @@ impl<'a, DB: Dialect> AcquireAllProtected<'a, DB> {
         }
     }
 
-    /// Acquires the leases in what is left of the wait.
+    /// Acquires the leases in the rest of the wait.
     async fn lock(&self, started: Moment) -> Result<LeaseGuards, lock_core::Error> {
         match self.left(started) {
             Some(wait) => self.leases.clone().wait(wait).await,
@@ -145,7 +147,7 @@ impl<'a, DB: Dialect> AcquireAllProtected<'a, DB> {
     async fn claim(&self, leases: &LeaseGuards) -> Result<(), Refused> {
         for lease in leases {
             if let Err(error) = self.protected.store.claim(lease.sequencer()).await {
-                // If the lease is lost, a refusal is nothing to repair: somebody else has it.
+                // If the lease is lost, a refusal needs no repair: somebody else has it.
                 let above = token_above(&error).filter(|_| lease.remaining().is_ok());
                 return Err(Refused {
                     resource: lease.resource().clone(),
@@ -157,7 +159,7 @@ impl<'a, DB: Dialect> AcquireAllProtected<'a, DB> {
         Ok(())
     }
 
-    /// Lets the lock service draw a token of this resource that the store has not seen.
+    /// Makes the lock service draw a token for this resource that the store has not seen.
     async fn lift(
         &self,
         resource: &ResourceName,
@@ -171,7 +173,7 @@ impl<'a, DB: Dialect> AcquireAllProtected<'a, DB> {
         acquire.await?.release().await.map(drop)
     }
 
-    /// What is left of the wait.
+    /// The rest of the wait.
     fn left(&self, started: Moment) -> Option<Duration> {
         let waited = self.protected.locks.clock().now().since(started);
         Some(self.wait?.saturating_sub(waited))
@@ -187,7 +189,7 @@ impl<'a, DB: Dialect> IntoFuture for AcquireAllProtected<'a, DB> {
     }
 }
 
-/// The watchdog goes on trying if this fails, so there is nobody to tell.
+/// If this fails, the watchdog goes on trying, so the error is not reported.
 async fn give_back(leases: LeaseGuards) {
     if let Err(error) = leases.release_all().await {
         debug!(%error, "leases whose claim failed are not released yet");

@@ -2,7 +2,7 @@ use lock_core::{ErrorKind, Lost, ResourceName};
 
 use crate::FenceError;
 
-/// What can go wrong with a protected resource: the lock service's side, or the store's.
+/// An error of a protected resource: from the lock service, or from the store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtectedError {
@@ -15,7 +15,7 @@ pub enum ProtectedError {
 }
 
 impl ProtectedError {
-    /// Whether this grant is over: the store shut it out, or the lock service says that it has
+    /// Whether this grant is over: the store has shut it out, or the lock service says that it has
     /// ended. Stop, none of its writes will ever be accepted; acquire afresh.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
@@ -34,7 +34,7 @@ impl ProtectedError {
         }
     }
 
-    /// The resource that this is about, where it is about one.
+    /// The resource that the error is about, if there is one.
     #[must_use]
     pub const fn resource(&self) -> Option<&ResourceName> {
         match self {
@@ -44,14 +44,14 @@ impl ProtectedError {
     }
 }
 
-/// So that `guard.lost()` can end a function that returns this error.
+/// Lets a function that returns this error return the result of `guard.lost()`.
 impl From<Lost> for ProtectedError {
     fn from(lost: Lost) -> Self {
         Self::Store(lost.into())
     }
 }
 
-/// So that `?` works on your own statements.
+/// Makes `?` work on your own statements.
 impl From<sqlx::Error> for ProtectedError {
     fn from(source: sqlx::Error) -> Self {
         Self::Store(source.into())

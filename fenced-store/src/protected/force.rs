@@ -4,26 +4,26 @@ use tracing::debug;
 use super::{Protected, ProtectedError};
 use crate::{Dialect, FenceError};
 
-/// How often the store is asked to shut the former holder out, the first time included.
+/// How often the store is asked to shut the former holder out, including the first time.
 const ATTEMPTS: u32 = 3;
 
 /// For operators.
 impl<DB: Dialect> Protected<DB> {
-    /// Ends the lease of whoever holds a resource now, and shuts that holder out of the store at
-    /// once, whether or not anybody acquires the resource next.
+    /// Ends the lease of the present holder of a resource, and shuts that holder out of the store
+    /// at once, whether or not anybody acquires the resource next.
     ///
-    /// First the lease is ended, as [`LockManager::force_release`](lock_core::LockManager) does,
-    /// which yields a token between that lease's and whatever is granted next. Then that token is
+    /// First the lease is ended, as by [`LockManager::force_release`](lock_core::LockManager),
+    /// which yields a token between that lease's and the next one granted. Then that token is
     /// claimed in the store for nobody. In between the holder may still commit, as before; once
     /// this has returned, nothing that it sends is accepted. The next holder is not shut out: its
-    /// token is greater, and if it has claimed it already, there is nothing left to do.
+    /// token is greater, and if it has already claimed it, there is nothing left to do.
     ///
     /// # Errors
     /// Those of [`LockManager::force_release`](lock_core::LockManager), with the store untouched;
     /// then those of [`FencedStore::claim`](crate::FencedStore::claim), with the lease ended and
-    /// the store perhaps not told of it: a transaction that the holder left open may be in the way.
-    /// Sent again it finds no holder and says [`ForceReleased::NotHeld`]: acquire the resource
-    /// instead, which shuts out all before.
+    /// the store perhaps not told: an open transaction of the holder may be in the way. A second
+    /// call then finds no holder and returns [`ForceReleased::NotHeld`]: acquire the resource
+    /// instead, which shuts out all earlier holders.
     ///
     /// # Cancel safety
     /// The lease may or may not have ended, and the store may or may not have been told.
@@ -33,7 +33,7 @@ impl<DB: Dialect> Protected<DB> {
     ) -> Result<ForceReleased, ProtectedError> {
         let forced = self.locks.force_release(resource).await?;
         if let ForceReleased::Ended { revocation, .. } = &forced {
-            // Its holder is known to nobody: it shuts out those before and lets nobody in.
+            // Nobody knows this holder: its claim shuts out earlier holders and lets nobody in.
             let (issuer, nobody) = (self.locks.issuer().clone(), Holder::random());
             let revocation = Sequencer::new(issuer, resource.clone(), *revocation, nobody);
             self.revoke(&revocation).await?;
@@ -45,8 +45,8 @@ impl<DB: Dialect> Protected<DB> {
         let mut attempt = 1;
         loop {
             match self.store.claim(revocation).await {
-                // Somebody who came later has claimed, or the lock service is behind the store:
-                // then the former holder is shut out already.
+                // A later holder has claimed, or the lock service is behind the store: either way
+                // the former holder is already shut out.
                 Ok(()) | Err(FenceError::Stale { .. }) => return Ok(()),
                 Err(error) if error.is_retryable() && attempt < ATTEMPTS => {
                     debug!(%error, "the holder is not shut out yet, trying again");

@@ -5,7 +5,7 @@ use lock_core::{DetachedLease, FencingToken, LeaseGuard, Lost, Released, Resourc
 use super::Held;
 use crate::{Begin, Dialect, FencedStore};
 
-/// A lease whose token the store knows: whoever held the resource before is shut out.
+/// A lease whose token is claimed in the store: all earlier holders of the resource are shut out.
 ///
 /// # Dropping
 /// As [`LeaseGuard`]: the release follows shortly.
@@ -26,13 +26,13 @@ impl<DB: Dialect> ProtectedGuard<DB> {
 
     /// Prepares a fenced transaction. It never claims again.
     ///
-    /// Of several guards, [`and`](Begin::and): `one.begin().and(&other).await?`.
+    /// For several guards use [`and`](Begin::and): `one.begin().and(&other).await?`.
     ///
     /// # Errors
     /// Awaiting it fails as [`Begin`] does. [`FenceError::LeaseLost`] from the lease's deadline on,
-    /// without asking the store; [`FenceError::MarkLost`] if the store has forgotten the claim.
-    /// A guard that was refused once stays fenced: it gets the same answer, and the store is not
-    /// asked again.
+    /// without asking the store; [`FenceError::MarkLost`] if the store has forgotten the claim. A
+    /// guard that was refused once stays fenced: it always gets the same answer, and the store is
+    /// not asked again.
     ///
     /// [`FenceError::LeaseLost`]: crate::FenceError::LeaseLost
     /// [`FenceError::MarkLost`]: crate::FenceError::MarkLost
@@ -50,13 +50,13 @@ impl<DB: Dialect> ProtectedGuard<DB> {
         self.held.lease.token()
     }
 
-    /// What to send along with writes that others carry out.
+    /// Send this along with writes that others carry out.
     #[must_use]
     pub fn sequencer(&self) -> &Sequencer {
         self.held.lease.sequencer()
     }
 
-    /// What is held.
+    /// The resource that is held.
     #[must_use]
     pub fn resource(&self) -> &ResourceName {
         self.held.lease.resource()
@@ -78,7 +78,7 @@ impl<DB: Dialect> ProtectedGuard<DB> {
         self.held.lease.lost().await
     }
 
-    /// Gives up the guard and keeps the lease, as [`LeaseGuard::detach`] does. Its token is
+    /// Gives up the guard and keeps the lease, as [`LeaseGuard::detach`] does. Its token stays
     /// claimed.
     #[must_use = "nothing renews or releases the lease any more"]
     pub fn detach(self) -> DetachedLease {

@@ -10,10 +10,10 @@ use crate::{Begin, Dialect, FencedStore};
 /// token of each.
 ///
 /// Each is a lease of its own with a token of its own. Losing one does not end the others, but a
-/// transaction that enters all of them is refused from then on.
+/// transaction that enters all of them is then refused.
 ///
 /// # Dropping
-/// As [`LeaseGuard`](lock_core::LeaseGuard), for each of them.
+/// As [`LeaseGuard`](lock_core::LeaseGuard), for each guard.
 #[must_use = "dropping the guards releases the leases"]
 #[clippy::has_significant_drop]
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct ProtectedGuards<DB: Dialect> {
 }
 
 impl<DB: Dialect> ProtectedGuards<DB> {
-    /// The caller has claimed the token of each.
+    /// The caller must have claimed the token of each lease.
     pub(super) fn new(leases: LeaseGuards, store: &FencedStore<DB>) -> Self {
         let guard = |lease| ProtectedGuard::new(lease, store.clone());
         Self {
@@ -38,26 +38,26 @@ impl<DB: Dialect> ProtectedGuards<DB> {
     /// Awaiting it fails as [`ProtectedGuard::begin`] does, and as soon as one of them is refused.
     ///
     /// # Panics
-    /// Never: there is one guard at least.
+    /// Never: there is at least one guard.
     pub fn begin(&self) -> Begin<'_, DB> {
         let begin = self.store.begin(&self.guards[0]);
         self.guards.iter().skip(1).fold(begin, Begin::and)
     }
 
-    /// The guard of a resource, if it is one of these.
+    /// The guard of this resource, if it is among them.
     #[must_use]
     pub fn get(&self, resource: &str) -> Option<&ProtectedGuard<DB>> {
         self.iter()
             .find(|guard| guard.resource().as_str() == resource)
     }
 
-    /// How many they are.
+    /// The number of guards.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.guards.len()
     }
 
-    /// Whether there is none, which cannot be: one resource at least was named.
+    /// Always `false`: at least one resource was named. Here for clippy's `len_without_is_empty`.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.guards.is_empty()
@@ -68,10 +68,10 @@ impl<DB: Dialect> ProtectedGuards<DB> {
         self.guards.iter()
     }
 
-    /// The time until the first of their deadlines, by the local clock.
+    /// The time until the earliest of their deadlines, by the local clock.
     ///
     /// # Errors
-    /// [`Lost`] as soon as one of them is.
+    /// [`Lost`] as soon as one of the leases is lost.
     pub fn remaining(&self) -> Result<Duration, Lost> {
         let mut least = Duration::MAX;
         for guard in self {
@@ -107,7 +107,7 @@ impl<DB: Dialect> ProtectedGuards<DB> {
     }
 }
 
-/// The guard of the resource that was named at this place.
+/// The guard of the resource that was named at this position.
 ///
 /// # Panics
 /// If fewer were named.

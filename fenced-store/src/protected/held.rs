@@ -10,7 +10,7 @@ use crate::FenceError;
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(super) lease: LeaseGuard,
-    /// Once refused, refused for ever: no later grant can lower the mark.
+    /// Once refused, always refused: no later grant can lower the mark.
     refusal: OnceLock<FenceError>,
 }
 
@@ -20,7 +20,8 @@ impl Held {
         Self { lease, refusal }
     }
 
-    /// Fails if the store need not be asked: it has refused this grant, or the lease has ended.
+    /// Fails if there is no need to ask the store: it has refused this grant, or the lease has
+    /// ended.
     pub(crate) fn check(&self) -> Result<(), FenceError> {
         match self.refusal.get().and_then(FenceError::again) {
             Some(refusal) => Err(refusal),
@@ -28,14 +29,14 @@ impl Held {
         }
     }
 
-    /// How long the lease may last; `None` if nobody knows.
+    /// How long the lease may last at most; `None` if unknown.
     #[cfg(feature = "postgres")]
     pub(crate) fn bound(&self) -> Option<Duration> {
         self.lease.remaining_at_most().ok().flatten()
     }
 
-    /// Remembers a fenced refusal. This grant was claimed, so a store that knows nothing of it has
-    /// forgotten it.
+    /// Remembers a fenced refusal. This grant was claimed, so a store that does not know it has
+    /// forgotten the claim.
     pub(crate) fn refused(&self, error: FenceError) -> FenceError {
         let error = error.of_claimed();
         if let Some(refusal) = error.again() {

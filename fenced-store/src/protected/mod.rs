@@ -1,4 +1,4 @@
-//! A lock service and a fenced store, put together.
+//! A lock service combined with a fenced store.
 
 mod acquire;
 mod acquire_all;
@@ -25,8 +25,8 @@ use crate::{Dialect, FenceError, FencedStore, counted};
 
 /// Resources that are locked in a lock service and written in a fenced store.
 ///
-/// Acquiring one locks it *and* claims it in the store, so that from then on no older holder's
-/// write is accepted, whether or not the new one has written anything yet. Cloning is cheap.
+/// Acquiring a resource locks it *and* claims it in the store, so that no older holder's write is
+/// accepted from then on, whether or not the new holder has written anything yet. Cloning is cheap.
 ///
 /// NOT guaranteed: that there is only one holder at a time, and anything about effects outside the
 /// store.
@@ -70,7 +70,7 @@ pub struct Protected<DB: Dialect> {
 }
 
 impl<DB: Dialect> Protected<DB> {
-    /// Puts a lock service and a store together.
+    /// Combines a lock service and a store.
     #[must_use]
     pub fn new(locks: LockManager, store: FencedStore<DB>) -> Self {
         counted::begin_repairs(locks.backend_kind());
@@ -81,8 +81,7 @@ impl<DB: Dialect> Protected<DB> {
         }
     }
 
-    /// Locks and claims a resource: a builder that is awaited. Waits without bound unless told
-    /// otherwise.
+    /// Locks and claims a resource: await the builder. Waits without bound unless told otherwise.
     pub fn acquire<N>(&self, resource: N) -> AcquireProtected<'_, DB>
     where
         N: TryInto<ResourceName>,
@@ -91,7 +90,7 @@ impl<DB: Dialect> Protected<DB> {
         AcquireProtected::new(self, self.locks.acquire(resource))
     }
 
-    /// Locks and claims several resources, all or none: a builder that is awaited. It needs a
+    /// Locks and claims several resources, all or none: await the builder. It needs a
     /// [`wait`](AcquireAllProtected::wait).
     ///
     /// The leases are acquired as [`LockManager::acquire_all`] does, sorted by name, so that any
@@ -146,14 +145,14 @@ impl<DB: Dialect> Protected<DB> {
         &self.store
     }
 
-    /// How often the lock service issued a token that the store had already seen, and was lifted
-    /// above it. Anything but 0 means that the lock service lost its state: worth an alert.
+    /// How often the lock service issued a token that the store had already seen, and was raised
+    /// above it. Anything but 0 means that the lock service has lost its state: worth an alert.
     #[must_use]
     pub fn floor_repairs(&self) -> u64 {
         self.floor_repairs.load(Ordering::Relaxed)
     }
 
-    /// The store refused a fresh token, and the lock service is lifted above what it has seen.
+    /// The store refused a fresh token, so the lock service is raised above the mark.
     fn note_repair(&self, error: &FenceError, above: FencingToken) {
         warn!(%error, %above, "the lock service is behind the store: acquiring afresh");
         self.floor_repairs.fetch_add(1, Ordering::Relaxed);

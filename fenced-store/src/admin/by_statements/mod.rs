@@ -1,5 +1,5 @@
-//! The administrator's orders for databases that have no functions of their own to hold them. Each
-//! is a transaction of the database, and the statements in it are the same for all.
+//! The administrator's orders for databases whose own functions cannot hold them. Each order is a
+//! transaction of the database; its statements are the same for all databases.
 
 mod orders;
 
@@ -21,36 +21,36 @@ use crate::{
     strays::past_strays,
 };
 
-/// How such databases carry out an order.
+/// Carries out orders by such transactions.
 #[derive(Clone, Copy, Debug)]
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct ByStatements;
 
-/// What they say differently.
+/// The wording that differs between these databases.
 pub(crate) trait Wording: Operations {
     /// Begins a transaction that may write.
     const BEGIN: &'static str;
 
-    /// Whoever has logged in.
+    /// The user who has logged in.
     const WHO: &'static str;
 
-    /// The present, as a claim writes it.
+    /// The present time, in the form that a claim writes.
     const NOW: &'static str;
 
-    /// What locks the rows that a statement only looks at, if there can be other writers.
+    /// Locks the rows that a statement only reads, if there can be other writers.
     const SHARED: &'static str;
 
-    /// What limits how long the statement behind it waits, if the database has such a thing.
+    /// Limits how long the following statement waits, if the database has such a limit.
     fn limit(lock_timeout: Option<Duration>) -> String;
 
-    /// An error of a call of ours.
+    /// An error of one of our own calls.
     fn of_our_call(source: sqlx::Error) -> FenceError;
 
-    /// An error of a commit of ours.
+    /// An error of one of our own commits.
     fn of_commit(source: sqlx::Error) -> FenceError;
 }
 
-/// Begins a transaction of ours that is not fenced.
+/// Begins one of our transactions, which is not fenced.
 pub(crate) async fn begin_unfenced<DB: Wording>(
     pool: &Pool<DB>,
 ) -> Result<Transaction<'static, DB>, FenceError> {
@@ -151,7 +151,7 @@ where
         if sealed.map_err(DB::of_our_call)? {
             return commit(tx).await;
         }
-        // It is sealed already, or another seal has gone on from here.
+        // It is sealed already, or another seal has continued from here.
         match issuer::<DB>(&mut tx, ISSUER, DB::of_our_call).await? {
             Some(current) if current == *seal.to() => Ok(()),
             _ => Err(other_issuer(tx, seal.to()).await?),
@@ -178,7 +178,7 @@ where
     }
 }
 
-/// Ends a transaction that has changed nothing, because the store takes tokens of another service.
+/// Ends a transaction that has changed nothing, because the store accepts another service's tokens.
 async fn other_issuer<DB>(
     mut tx: Transaction<'static, DB>,
     expected: &Issuer,

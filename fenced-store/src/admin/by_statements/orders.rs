@@ -1,5 +1,5 @@
-//! The statements. The first one on a mark changes it, whatever comes of it: that locks its row
-//! against those who share it, and against claims. It alone has to wait.
+//! The statements. The first one on a mark always changes it, whatever the result: that locks its
+//! row against transactions that share it, and against claims. Only this statement has to wait.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use sqlx::{Arguments, AssertSqlSafe, Encode, SqlSafeStr, Type};
 
 use super::{Reset, Seal, Statement, Wording};
 
-/// What a placeholder stands for.
+/// The value of a placeholder.
 #[derive(Clone, Copy)]
 enum Value<'a> {
     Text(&'a str),
@@ -16,7 +16,7 @@ enum Value<'a> {
 }
 use Value::{Number, Text};
 
-/// Whether the issuer is changed, or was already.
+/// Returns whether the issuer is changed, or already was.
 pub(crate) async fn change_issuer<DB>(
     connection: &mut DB::Connection,
     lock_timeout: Option<Duration>,
@@ -46,7 +46,7 @@ where
     Ok(true)
 }
 
-/// Whether the mark was sealed now.
+/// Returns whether the mark was sealed by this call.
 pub(crate) async fn seal_mark<DB>(
     connection: &mut DB::Connection,
     lock_timeout: Option<Duration>,
@@ -61,7 +61,8 @@ where
     let (from, to) = (Text(seal.from().as_str()), Text(seal.to().as_str()));
     let (above, resource) = (Number(seal.above().into()), Text(resource.as_str()));
     let nobody = Holder::random().digest();
-    // Only for the service that the store takes tokens of: another seal may have gone on from here.
+    // Only for the service whose tokens the store accepts: another seal may have continued from
+    // here.
     let shut_out = format!(
         "{}UPDATE fenced_mark SET holder = ? WHERE resource = ? AND issuer = ? \
          AND EXISTS (SELECT 1 FROM fenced_issuer WHERE name = ? {})",
@@ -90,7 +91,7 @@ where
     Ok(true)
 }
 
-/// Whether the mark stood where it was expected, and now stands where it shall.
+/// Returns whether the mark was where it was expected, and now is where it should be.
 pub(crate) async fn reset<DB>(
     connection: &mut DB::Connection,
     lock_timeout: Option<Duration>,
@@ -125,7 +126,7 @@ where
     Ok(true)
 }
 
-/// How many rows were changed, or were right already.
+/// Returns how many rows were changed, or were already right.
 async fn run<DB>(
     connection: &mut DB::Connection,
     sql: &str,

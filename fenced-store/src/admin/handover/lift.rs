@@ -13,26 +13,26 @@ use crate::{
 pub enum Lifted {
     /// The service as a whole: no token of any resource is below the floor.
     Service,
-    /// It has no floor for all. Each resource that has a mark was acquired above the floor.
+    /// The service has no common floor. Each resource that has a mark was acquired above the floor.
     Resources {
-        /// For how many that was done.
+        /// For how many resources that was done.
         lifted: u64,
-        /// How many somebody held. If their tokens are below the floor the store refuses them, and
-        /// `Protected` has the service lifted then.
+        /// How many resources somebody held. If their tokens are below the floor the store refuses
+        /// them, and then `Protected` makes the service raise its tokens.
         held: u64,
     },
 }
 
-/// So many resources at a time.
+/// How many resources to lift at a time.
 const AT_A_TIME: usize = 16;
 
-/// Of a lease that only lifts a token and is given back: there may be services where leases have to
-/// be short, and nobody waits for long if it cannot be given back.
+/// The ttl of a lease that only lifts a token and is given back. It is short because some services
+/// may require short leases, and so that nobody waits long if it cannot be given back.
 const LIFTING: Ttl = Ttl::secs(2);
 
 impl<DB: Dialect> Admin<'_, DB> {
-    /// Acquires and gives back one resource of the new service, above the floor, so that one that
-    /// cannot grant is told of while the old one still does. A service that is retired refuses,
+    /// Acquires one resource of the new service above the floor, and gives it back, so that a
+    /// service that cannot grant is noticed while the old one still can. A retired service refuses,
     /// as it should.
     pub(super) async fn probe(
         &self,
@@ -64,7 +64,7 @@ impl<DB: Dialect> Admin<'_, DB> {
             return Ok(Lifted::Service);
         }
         let (mut lifted, mut held) = (0, 0);
-        // Those of the new service are sealed already.
+        // The marks of the new service are sealed already.
         for issuer in [order.from(), order.to()] {
             let mut after = String::new();
             loop {

@@ -1,4 +1,4 @@
-//! Another lock service takes the place of the one in front of a store.
+//! Replacing the lock service in front of a store by another one.
 
 mod error;
 mod lift;
@@ -15,33 +15,33 @@ use self::{order::Old, plan::supported};
 use super::{Admin, Seal};
 use crate::Dialect;
 
-/// The resource that a handover acquires of the new service, and gives back, before it changes
+/// The resource that a handover acquires from the new service, and gives back, before it changes
 /// anything.
 pub const PROBE: &str = "palisade-handover-probe";
 
-/// What a handover has done so far.
+/// The steps of a handover, as they are done.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum HandoverStep<'a> {
-    /// The old lock service grants no more; `None` if it cannot be told so, and goes on granting
-    /// what the store is not going to take.
+    /// The old lock service grants no more; `None` if it cannot be retired, and goes on granting
+    /// leases that the store is not going to accept.
     Retired(Option<Standing>),
     /// The floor was chosen.
     Floor(FencingToken),
-    /// The new lock service was lifted for one resource more; so many by now.
+    /// One more resource of the new lock service was lifted; and the count so far.
     Lifted(&'a ResourceName, u64),
     /// The new lock service is in service above the floor.
     InService,
-    /// One mark more is sealed; so many by this call.
+    /// One more mark is sealed; and the count of this call so far.
     Sealed(&'a ResourceName, u64),
 }
 
-/// What became of a handover.
+/// The result of a handover.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct HandedOver {
-    /// Whether the old lock service is retired. If not, it goes on granting, and the store takes
-    /// none of that: stop its clients.
+    /// Whether the old lock service is retired. If not, it goes on granting, and the store accepts
+    /// none of its tokens: stop its clients.
     pub retired: bool,
     /// The least token of the new lock service.
     pub floor: FencingToken,
@@ -52,45 +52,45 @@ pub struct HandedOver {
 }
 
 impl<DB: Dialect> Admin<'_, DB> {
-    /// Has one lock service take the place of another: from then on the store takes tokens of the
-    /// new one, above all that either has issued before, and nothing of the old one.
+    /// Replaces one lock service by another. From then on the store accepts tokens of the new one,
+    /// above all that either has issued before, and none of the old one.
     ///
-    /// In this order, which decision 19 argues and a model has checked:
+    /// The order of steps is justified in decision 19 and was checked by a model:
     ///
-    /// 1. The old service is retired: it grants no more, and names the last token that it issued.
+    /// 1. The old service is retired: it grants no more, and reports the last token that it issued.
     /// 2. A floor is chosen above that, above all that the new one has issued, and above all marks.
     /// 3. The new service is lifted: it issues nothing below the floor.
-    /// 4. The store is [sealed](Admin::seal): it takes tokens of the new service only, and of those
-    ///    none below the floor. Whoever holds a lease of the old one is shut out.
+    /// 4. The store is [sealed](Admin::seal): it accepts tokens of the new service only, and of
+    ///    those none below the floor. Holders of leases of the old service are shut out.
     ///
-    /// From the first step on nobody is granted a lease that the store would take, until the mark
-    /// of its resource is sealed; so be quick to go on after an error. Holders go on writing until
+    /// From the first step on, nobody is granted a lease that the store would accept until the mark
+    /// of its resource is sealed; so continue quickly after an error. Holders go on writing until
     /// their mark is sealed.
     ///
-    /// It can be interrupted at any point, and called again with the same order, as often as it
-    /// takes; when there is nothing left to do it only lifts the new service a little. To turn
+    /// It can be interrupted at any point, and called again with the same order, as often as
+    /// necessary; when there is nothing left to do it only lifts the new service a little. To turn
     /// back, half way or years later, hand over in the other direction.
     ///
-    /// A service that does not have [`Extension::Retire`](lock_core::Extension::Retire) is not
+    /// A service that does not support [`Extension::Retire`](lock_core::Extension::Retire) is not
     /// retired: stop its clients. If it is the new one, it is lifted for each resource that has a
-    /// mark, one after the other. In both cases what was issued is taken to be below the clock.
-    ///
+    /// mark, one after the other. In both cases the tokens it has issued are assumed to be below
+    /// the clock.
     /// # Errors
-    /// [`HandoverError::OtherIssuer`], [`HandoverError::Implausible`], or if one of the three
-    /// fails; the [phase](HandoverPhase) says whether anything was changed by then. What can be
-    /// known before is: the new service is asked for a lease of [`PROBE`] above the floor, and gets
-    /// it back, before the old one is retired.
-    /// [`AdminError::Unfinished`](crate::admin::AdminError::Unfinished) as the source says that
-    /// transactions that are open keep some marks from being sealed: all the others are in service.
+    /// [`HandoverError::OtherIssuer`], [`HandoverError::Implausible`], or an error of one of the
+    /// three parts; the [phase](HandoverPhase) says whether anything was changed by then. Problems
+    /// that can be detected early are: before the old service is retired, the new one is asked for
+    /// a lease of [`PROBE`] above the floor, which is given back.
+    /// [`AdminError::Unfinished`](crate::admin::AdminError::Unfinished) as the source means that
+    /// open transactions keep some marks from being sealed: all the others are in service.
     ///
     /// # Cancel safety
-    /// What was done stays. Call again.
+    /// Completed steps stay done. Call again.
     pub async fn hand_over(
         &self,
         order: &Handover,
         mut progress: impl FnMut(HandoverStep<'_>) + Send,
     ) -> Result<HandedOver, HandoverError> {
-        // Whatever cannot be is refused before anything is changed.
+        // Everything that can be refused is refused before anything is changed.
         let plan = self.plan_handover(order).await?;
         self.probe(order, plan.floor).await?;
 

@@ -3,7 +3,7 @@ use lock_core::{Issuer, LockManager};
 use super::HandoverError;
 use crate::admin::Reason;
 
-/// The order to have one lock service take the place of another in front of a store, and why.
+/// The order to replace one lock service in front of a store by another, and why.
 #[derive(Clone, Debug)]
 pub struct Handover {
     pub(super) old: Old,
@@ -14,7 +14,7 @@ pub struct Handover {
 #[derive(Clone, Debug)]
 pub(super) enum Old {
     There(LockManager),
-    /// Nobody can ask it anything any more.
+    /// A service that cannot be asked anything any more.
     Lost(Issuer),
 }
 
@@ -23,7 +23,7 @@ impl Handover {
     ///
     /// # Errors
     /// [`HandoverError::SameIssuer`] if the store could not tell them apart: name one of them with
-    /// [`LockManagerBuilder::issuer`](lock_core::LockManagerBuilder::issuer), and have all its
+    /// [`LockManagerBuilder::issuer`](lock_core::LockManagerBuilder::issuer), and make all its
     /// clients do the same.
     pub fn new(
         old: &LockManager,
@@ -33,11 +33,11 @@ impl Handover {
         Self::of(Old::There(old.clone()), new, reason)
     }
 
-    /// From a lock service that is gone for good, and of which nothing is left but its name.
+    /// From a lock service that is gone for good, leaving nothing but its name.
     ///
-    /// What it has issued is then taken to be below the clock (see
-    /// [`InitialToken::Clock`](lock_core::InitialToken::Clock)). **Should it come back**, it grants
-    /// leases of which the store takes none; do not hand over to it without having retired it.
+    /// The tokens that it has issued are then assumed to be below the clock (see
+    /// [`InitialToken::Clock`](lock_core::InitialToken::Clock)). **If it comes back**, it grants
+    /// leases that the store does not accept; do not hand over to it without having retired it.
     ///
     /// # Errors
     /// [`HandoverError::SameIssuer`].
@@ -61,7 +61,7 @@ impl Handover {
         Ok(order)
     }
 
-    /// Whose tokens the store has taken so far.
+    /// The issuer whose tokens the store has accepted so far.
     #[must_use]
     pub fn from(&self) -> &Issuer {
         match &self.old {
@@ -70,7 +70,7 @@ impl Handover {
         }
     }
 
-    /// Whose tokens it takes from then on.
+    /// The issuer whose tokens it accepts from then on.
     #[must_use]
     pub fn to(&self) -> &Issuer {
         self.new.issuer()

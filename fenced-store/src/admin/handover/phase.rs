@@ -2,23 +2,23 @@ use std::fmt;
 
 use lock_core::Issuer;
 
-/// What a handover had done when it failed. As text, that and what to do next.
+/// How far a handover had got when it failed. The text says that, and what to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HandoverPhase {
-    /// Nothing was changed, but for a lease of the [probe](super::PROBE).
+    /// Nothing was changed, except for a lease of the [probe](super::PROBE).
     Before,
     /// The old lock service was being retired: parts of it may grant no more.
     Retiring,
-    /// The old lock service is retired. The new one may be lifted, and the store be sealed in part.
+    /// The old lock service is retired. The new one may be lifted, and the store partly sealed.
     Retired,
-    /// The same, but for the old lock service: it is lost, or cannot be retired.
+    /// The same, but the old lock service is not retired: it is lost, or cannot be retired.
     NotRetired,
 }
 
 impl HandoverPhase {
-    /// What to do if the store belongs to a third lock service, which neither this handover nor the
-    /// one in the other direction begins from.
+    /// What to do if the store belongs to a third lock service, from which neither this handover
+    /// nor the one in the other direction starts.
     pub(super) fn how_to_leave(self, current: &Issuer) -> String {
         let done = match self {
             Self::Before => return "nothing was changed".to_owned(),

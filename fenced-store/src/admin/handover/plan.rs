@@ -10,25 +10,26 @@ use crate::{
     admin::{Admin, AdminError, dialect::Administer},
 };
 
-/// Where everything stands before a handover, and what it is going to do.
+/// The state of everything before a handover, and what the handover is going to do.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HandoverPlan {
-    /// Whose tokens the store takes now; `None` before the first claim.
+    /// The issuer whose tokens the store accepts now; `None` before the first claim.
     pub issuer: Option<Issuer>,
     /// How many marks belong to the old lock service, and are going to be sealed.
     pub marks: u64,
-    /// The old lock service; `None` if it cannot be asked, and so not be retired.
+    /// The standing of the old lock service; `None` if it cannot be asked, and so cannot be
+    /// retired.
     pub old: Option<Standing>,
-    /// The new one; `None` if it cannot be asked, and so is lifted resource by resource.
+    /// The standing of the new one; `None` if it cannot be asked, and so is lifted per resource.
     pub new: Option<Standing>,
-    /// What marks are raised to: nothing that either service has issued is above it, and no mark.
+    /// The token that marks are raised to: no mark and no token of either service is above it.
     pub above: FencingToken,
     /// The least token of the new service afterwards.
     pub floor: FencingToken,
 }
 
-/// By how much clocks may differ where nothing but the clock tells what a service has issued.
+/// By how much clocks may differ, if only the clock tells which tokens a service has issued.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 
 impl<DB: Dialect> Admin<'_, DB> {
@@ -51,7 +52,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         self.plan(order, old, HandoverPhase::Before).await
     }
 
-    /// The same, after the old service was asked.
+    /// The same, after asking the old service.
     pub(super) async fn plan(
         &self,
         order: &Handover,
@@ -106,12 +107,12 @@ impl<DB: Dialect> Admin<'_, DB> {
     }
 }
 
-/// How a service stands, if it has that to tell.
+/// The standing of a service, if it supports that.
 async fn standing(locks: &LockManager) -> Result<Option<Standing>, lock_core::Error> {
     supported(locks.standing().await)
 }
 
-/// `None` for what a service does not have.
+/// `None` for an operation that the service does not support.
 pub(super) fn supported<T>(
     answer: Result<T, lock_core::Error>,
 ) -> Result<Option<T>, lock_core::Error> {
@@ -122,7 +123,7 @@ pub(super) fn supported<T>(
     }
 }
 
-/// Counters stand below the clock, if they are those of a service that counts as ours do.
+/// Counters are below the clock, if the service counts as ours do.
 fn clock_token(locks: &LockManager) -> Option<FencingToken> {
     let now = locks.clock().unix_time().saturating_add(CLOCKS_DIFFER);
     FencingToken::new(InitialToken::clock_token(now)).ok()
