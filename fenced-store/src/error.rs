@@ -1,3 +1,5 @@
+mod refusals;
+
 use lock_core::{FencingToken, Issuer, Lost, ResourceName};
 
 /// Why the store refused a request, or could not carry it out.
@@ -18,6 +20,7 @@ pub enum FenceError {
         "stale fencing token {presented} for \"{resource}\": \
          the store has seen {high_water}, acquire afresh"
     )]
+    #[non_exhaustive]
     Stale {
         /// The protected resource.
         resource: ResourceName,
@@ -31,6 +34,7 @@ pub enum FenceError {
         "fencing token {presented} for \"{resource}\" was claimed by another holder: \
          the lock service issued it twice, acquire afresh"
     )]
+    #[non_exhaustive]
     DuplicateToken {
         /// The protected resource.
         resource: ResourceName,
@@ -42,6 +46,7 @@ pub enum FenceError {
         "fencing token {presented} for \"{resource}\" is not claimed: \
          claim it once, right after acquiring"
     )]
+    #[non_exhaustive]
     NotClaimed {
         /// The protected resource.
         resource: ResourceName,
@@ -53,6 +58,7 @@ pub enum FenceError {
     #[error(
         "the store lost the claim of fencing token {presented} for \"{resource}\", acquire afresh"
     )]
+    #[non_exhaustive]
     MarkLost {
         /// The protected resource.
         resource: ResourceName,
@@ -65,6 +71,7 @@ pub enum FenceError {
         "\"{resource}\" takes tokens of the lock service \"{current}\", not of \"{presented}\": \
          connect to that one, or give this one its issuer name"
     )]
+    #[non_exhaustive]
     WrongIssuer {
         /// The protected resource.
         resource: ResourceName,
@@ -80,6 +87,7 @@ pub enum FenceError {
         "transaction {presented} of \"{resource}\" arrived after {last} was committed: \
          unless it is that same transaction, continue numbering from {last}"
     )]
+    #[non_exhaustive]
     OutOfOrder {
         /// The protected resource.
         resource: ResourceName,
@@ -100,6 +108,7 @@ pub enum FenceError {
         "fencing token {presented} for \"{resource}\" is too great to have been issued: \
          look at the clock of the lock service, or tell the store how it counts"
     )]
+    #[non_exhaustive]
     Implausible {
         /// The protected resource.
         resource: ResourceName,

@@ -89,11 +89,11 @@ impl Service<Request<()>> for Leaf {
 }
 
 fn stale() -> FenceError {
-    FenceError::Stale {
-        resource: ResourceName::new("account:42").unwrap(),
-        presented: FencingToken::new(33).unwrap(),
-        high_water: FencingToken::new(34).unwrap(),
-    }
+    FenceError::stale(
+        ResourceName::new("account:42").unwrap(),
+        FencingToken::new(33).unwrap(),
+        FencingToken::new(34).unwrap(),
+    )
 }
 
 fn issuer() -> Issuer {

@@ -86,40 +86,23 @@ fn refusals() -> [Expected; 5] {
     let (a, b) = (Issuer::new("a").unwrap(), Issuer::new("b").unwrap());
     [
         (
-            FenceError::Stale {
-                resource: resource.clone(),
-                presented,
-                high_water: token(34),
-            },
+            FenceError::stale(resource.clone(), presented, token(34)),
             (412, "fencing-token-stale", None),
         ),
         (
-            FenceError::DuplicateToken {
-                resource: resource.clone(),
-                presented,
-            },
+            FenceError::duplicate_token(resource.clone(), presented),
             (409, "fencing-token-holder-conflict", None),
         ),
         (
-            FenceError::NotClaimed {
-                resource: resource.clone(),
-                presented,
-            },
+            FenceError::not_claimed(resource.clone(), presented),
             (412, "fencing-token-not-claimed", None),
         ),
         (
-            FenceError::MarkLost {
-                resource: resource.clone(),
-                presented,
-            },
+            FenceError::mark_lost(resource.clone(), presented),
             (412, "fencing-mark-lost", None),
         ),
         (
-            FenceError::WrongIssuer {
-                resource,
-                presented: a,
-                current: b,
-            },
+            FenceError::wrong_issuer(resource, a, b),
             (403, "fencing-token-wrong-issuer", None),
         ),
     ]
@@ -177,11 +160,7 @@ fn every_error_of_the_store_has_its_status() {
 /// The client's own fault, and its token is as good as before.
 #[test]
 fn a_write_out_of_order_names_both_numbers() {
-    let error = FenceError::OutOfOrder {
-        resource: resource(),
-        presented: 7,
-        last: 8,
-    };
+    let error = FenceError::out_of_order(resource(), 7, 8);
     let (response, problem) = respond(&error);
     assert_eq!(response.status(), 412);
     assert!(!response.headers().contains_key("retry-after"));
@@ -262,11 +241,7 @@ fn retry_after_is_never_earlier_than_it_was_meant() {
 #[test]
 fn a_stale_token_is_told_what_to_do() {
     let (presented, high_water) = (token(33), token(34));
-    let (_, problem) = respond(&FenceError::Stale {
-        resource: resource(),
-        presented,
-        high_water,
-    });
+    let (_, problem) = respond(&FenceError::stale(resource(), presented, high_water));
     assert_eq!(
         problem,
         json!({

@@ -317,10 +317,7 @@ async fn a_postponed_request_takes_effect_when_it_arrives() {
 async fn late_copies_of_a_renewal_and_a_release_touch_nobody_elses_lease() {
     let (world, holder) = (world(), Holder::random());
     let lease = sequencer(holder, world.acquire(holder).await.token);
-    let renewal = RenewRequest {
-        sequencer: lease.clone(),
-        ttl: Ttl::MAX,
-    };
+    let renewal = RenewRequest::new(lease.clone(), Ttl::MAX);
     world.chaos.next(Operation::Renew, Fault::Duplicate);
     world.chaos.next(Operation::Release, Fault::Duplicate);
     let renewed = world.chaos.renew(&[renewal]).await.pop().unwrap().unwrap();
@@ -343,10 +340,7 @@ async fn late_copies_of_a_renewal_and_a_release_touch_nobody_elses_lease() {
 async fn a_late_renewal_after_the_release_creates_nothing() {
     let (world, holder) = (world(), Holder::random());
     let lease = sequencer(holder, world.acquire(holder).await.token);
-    let renewal = RenewRequest {
-        sequencer: lease.clone(),
-        ttl: TTL,
-    };
+    let renewal = RenewRequest::new(lease.clone(), TTL);
     world.chaos.next(Operation::Renew, Fault::Postpone);
     let answer = world.chaos.renew(&[renewal]).await.pop().unwrap();
     assert_eq!(answer.unwrap_err().outcome(), Outcome::Unknown);

@@ -155,12 +155,7 @@ async fn attempts_of_one_acquisition_get_one_token() {
     look.attempt = AttemptRef::new(one.attempt.resource.clone(), one.attempt.holder);
     look.wait = Wait::Never;
     let seen = world.cohort.acquire(&look).await.unwrap();
-    assert_eq!(
-        seen,
-        Attempt::Held {
-            retry_after: TTL.get()
-        }
-    );
+    assert_eq!(seen, Attempt::held(TTL.get()));
     world.cohort.release(&lease(&first, token)).await.unwrap();
     let mut tokens = Vec::new();
     for waiter in line {

@@ -177,7 +177,7 @@ async fn contention_is_a_value_or_a_timeout_by_choice() {
     let world = world();
     let _guard = world.acquire().await;
     let attempt = world.rival.try_acquire("r").await.unwrap();
-    assert!(matches!(attempt, Attempt::Held { retry_after } if retry_after == TTL.get()));
+    assert!(matches!(attempt, Attempt::Held { retry_after, .. } if retry_after == TTL.get()));
 
     let mut waiting = pin!(
         world

@@ -518,10 +518,7 @@ async fn one_wrong_key_does_not_keep_the_others_from_being_renewed() {
         } = request.attempt;
         let issuer = Issuer::new("redis").unwrap();
         let sequencer = Sequencer::new(issuer, resource, grant.token, holder);
-        renewals.push(lock_core::RenewRequest {
-            sequencer,
-            ttl: Ttl::secs(60),
-        });
+        renewals.push(lock_core::RenewRequest::new(sequencer, Ttl::secs(60)));
     }
     let wrong = world.keys("*:lease:a").await.remove(0);
     let mut commands = world.commands.clone();

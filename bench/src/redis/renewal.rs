@@ -54,10 +54,7 @@ impl Renewals {
             let Attempt::Granted(lease) = lease.detached().await? else {
                 return Err("a lease of a fresh server is held".into());
             };
-            requests.push(RenewRequest {
-                sequencer: lease.sequencer,
-                ttl: TTL,
-            });
+            requests.push(RenewRequest::new(lease.sequencer, TTL));
             plain_keys.set(format!("plain:{number}"), "").ignore();
         }
         let mut connection = server.connect().await?;

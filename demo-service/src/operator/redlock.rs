@@ -74,7 +74,7 @@ async fn heal(args: HealArgs) -> Result<(), Failure> {
 /// A line on stderr: what is done of making a node whole, and what it waits for.
 fn show(progress: HealProgress, as_json: bool) {
     let (words, object) = match progress {
-        HealProgress::Counters { seen, made } => (
+        HealProgress::Counters { seen, made, .. } => (
             format!("{seen} counters looked at, {made} made anew"),
             json!({ "counters_seen": seen, "counters_made": made }),
         ),

@@ -11,6 +11,7 @@ pub enum AdminError {
         "the mark of \"{resource}\" is {}, not {expected}: nothing was changed, look again",
         current.map_or_else(|| "not there".to_owned(), |current| current.to_string()),
     )]
+    #[non_exhaustive]
     NotAsExpected {
         /// The resource.
         resource: ResourceName,
@@ -21,6 +22,7 @@ pub enum AdminError {
     },
     /// The store accepts tokens of a third lock service. Nothing was changed.
     #[error("the store takes tokens of \"{current}\", not of \"{expected}\": nothing was changed")]
+    #[non_exhaustive]
     OtherIssuer {
         /// The issuer whose tokens the order expects the store to accept.
         expected: Issuer,
@@ -29,6 +31,7 @@ pub enum AdminError {
     },
     /// Open transactions keep some marks from being sealed. The others are sealed; call again.
     #[error("{sealed} marks are sealed, transactions that are open keep others: seal again")]
+    #[non_exhaustive]
     Unfinished {
         /// How many marks were sealed.
         sealed: u64,
@@ -41,6 +44,7 @@ pub enum AdminError {
         "{sealed} marks are sealed; {marks} more are those of \"{issuer}\", which an earlier seal \
          has left: seal from \"{issuer}\", too"
     )]
+    #[non_exhaustive]
     OthersLeft {
         /// How many marks were sealed.
         sealed: u64,
@@ -54,12 +58,14 @@ pub enum AdminError {
     #[error(
         "{to} is too great for a mark, no lock service would come above it: nothing was changed"
     )]
+    #[non_exhaustive]
     Implausible {
         /// Where the mark was to be set.
         to: FencingToken,
     },
     /// A mark can only be raised to a greater token.
     #[error("{to} is not above {expected}: a mark is lowered by Reset::lower alone")]
+    #[non_exhaustive]
     NotARaise {
         /// Where the mark is.
         expected: FencingToken,
@@ -68,6 +74,7 @@ pub enum AdminError {
     },
     /// A mark can only be lowered to a smaller token.
     #[error("{to} is not below {expected}: a mark is raised by Reset::raise")]
+    #[non_exhaustive]
     NotALowering {
         /// Where the mark is.
         expected: FencingToken,

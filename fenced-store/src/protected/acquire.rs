@@ -110,7 +110,7 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
             Ok(guard) => Ok(Attempt::Granted(guard)),
             Err(ProtectedError::Lock(error)) if error.kind() == ErrorKind::WaitTimeout => {
                 let retry_after = error.try_again_after().unwrap_or_default();
-                Ok(Attempt::Held { retry_after })
+                Ok(Attempt::held(retry_after))
             }
             Err(error) => Err(error),
         }

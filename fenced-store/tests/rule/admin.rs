@@ -108,7 +108,9 @@ pub(crate) async fn seal_of_a_third_service_is_refused<H: Harness>() {
     world.store().claim(&ours).await.unwrap();
     let before = (world.dump().await, world.administration().await);
     match seal::<H>(world.store(), 1000).await.unwrap_err() {
-        AdminError::OtherIssuer { expected, current } => {
+        AdminError::OtherIssuer {
+            expected, current, ..
+        } => {
             assert_eq!(
                 (expected.as_str(), current.as_str()),
                 ("redis", "zookeeper")
@@ -256,7 +258,9 @@ pub(crate) async fn a_seal_that_another_has_overtaken_stops<H: Harness>() {
         .seal(&seal_above(1000), progress)
         .await;
     match overtaken.unwrap_err() {
-        AdminError::OtherIssuer { expected, current } => {
+        AdminError::OtherIssuer {
+            expected, current, ..
+        } => {
             assert_eq!((expected.as_str(), current.as_str()), ("etcd", "zookeeper"));
         }
         other => panic!("{other:?}"),
@@ -293,7 +297,7 @@ pub(crate) async fn a_mark_is_not_put_out_of_reach_by_mistake<H: Harness>() {
     ];
     for refused in refused {
         match refused.unwrap_err() {
-            AdminError::Implausible { to } => assert_eq!(to.get(), ABSURD),
+            AdminError::Implausible { to, .. } => assert_eq!(to.get(), ABSURD),
             other => panic!("{other:?}"),
         }
     }

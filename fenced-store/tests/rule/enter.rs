@@ -17,6 +17,7 @@ pub(crate) async fn stale_holder_cannot_begin<H: Harness>() {
             resource,
             presented,
             high_water,
+            ..
         } => {
             assert_eq!(resource.as_str(), "account:42");
             assert_eq!((presented.get(), high_water.get()), (33, 34));
@@ -51,6 +52,7 @@ pub(crate) async fn duplicate_token_is_refused<H: Harness>() {
             FenceError::DuplicateToken {
                 resource,
                 presented,
+                ..
             } => {
                 assert_eq!((resource.as_str(), presented.get()), ("account:42", 33));
             }

@@ -257,6 +257,7 @@ pub(crate) async fn a_handover_goes_on_past_what_is_held_up<H: Harness>() {
         HandoverError::Store {
             phase: HandoverPhase::Retired,
             source,
+            ..
         } => match source {
             AdminError::Unfinished { sealed: 1, .. } => {
                 writes(&world, &new).await;
@@ -336,6 +337,7 @@ pub(crate) async fn a_new_service_that_cannot_grant_is_told_of_before_the_old_on
             HandoverError::New {
                 phase: HandoverPhase::Before,
                 source,
+                ..
             } => assert_eq!(source.kind(), ErrorKind::FloorImplausible),
             other => panic!("{other}"),
         }
@@ -376,11 +378,10 @@ pub(crate) async fn an_error_after_the_beginning_does_not_say_that_nothing_was_c
     writes(&world, &old).await;
     let refused = tried(world.store(), &order(&old, &new)).await.unwrap_err();
     let text = refused.to_string();
-    let third = HandoverError::OtherIssuer {
-        phase: HandoverPhase::Retired,
-        current: Issuer::new("third").unwrap(),
+    let HandoverError::OtherIssuer { phase, current, .. } = refused else {
+        panic!("{text}");
     };
-    assert_eq!(text, third.to_string());
+    assert_eq!((phase, current.as_str()), (HandoverPhase::Retired, "third"));
     for part in ["the old one grants no more", "hand over from \"third\""] {
         assert!(text.contains(part), "{text}");
     }

@@ -36,6 +36,7 @@ fn assert_out_of_order(refused: Result<(), FenceError>, of: &Sequencer, seq: u64
             resource,
             presented,
             last,
+            ..
         } => assert_eq!((&resource, presented, last), (of.resource(), seq, after)),
         error => panic!("{error:?}"),
     }

@@ -157,6 +157,7 @@ pub(crate) async fn a_number_that_came_with_the_grant_counts_for_every_kind_of_w
             resource,
             presented,
             last,
+            ..
         } => assert_eq!(
             (&resource, presented, last),
             (of.resource(), number, number)

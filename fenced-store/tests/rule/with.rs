@@ -56,11 +56,11 @@ pub(crate) async fn what_is_final_is_not_done_again<H: Harness>() {
     assert_eq!(attempts.load(Ordering::SeqCst), 1);
     let fenced = async |_: &mut FencedTx<H::Db>| -> Result<(), FenceError> {
         attempts.fetch_add(1, Ordering::SeqCst);
-        Err(FenceError::Stale {
-            resource: old.resource().clone(),
-            presented: old.token(),
-            high_water: new.token(),
-        })
+        Err(FenceError::stale(
+            old.resource().clone(),
+            old.token(),
+            new.token(),
+        ))
     };
     let stale = world.store().with(&old, fenced).await.unwrap_err();
     assert!(matches!(stale, FenceError::Stale { .. }), "{stale:?}");

@@ -12,7 +12,8 @@ use crate::{FencingToken, Holder, Lease, Metadata, ResourceName};
 pub enum Attempt<T> {
     /// The lease is ours.
     Granted(T),
-    /// Somebody else holds it.
+    /// Somebody else holds it. [`Attempt::held`] makes one.
+    #[non_exhaustive]
     Held {
         /// The time after which the present lease ends unless it is renewed.
         retry_after: Duration,
@@ -20,6 +21,11 @@ pub enum Attempt<T> {
 }
 
 impl<T> Attempt<T> {
+    /// Somebody else holds it; the present lease ends after this time unless it is renewed.
+    pub const fn held(retry_after: Duration) -> Self {
+        Self::Held { retry_after }
+    }
+
     /// The grant, if there is one.
     #[must_use]
     pub fn granted(self) -> Option<T> {
@@ -104,7 +110,7 @@ impl Inspection {
 
 /// Whether a lock service as a whole grants, and which tokens it has issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "a state and a number, no more")]
+#[non_exhaustive]
 pub struct Standing {
     /// Whether it was retired: then it grants nothing until it is reinstated.
     pub retired: bool,
@@ -112,17 +118,43 @@ pub struct Standing {
     pub last: Option<FencingToken>,
 }
 
+impl Standing {
+    /// The standing of a service that grants and has issued no greater token than `last`.
+    #[must_use]
+    pub const fn new(last: Option<FencingToken>) -> Self {
+        Self {
+            retired: false,
+            last,
+        }
+    }
+
+    /// Says whether it was taken out of service.
+    #[must_use]
+    pub const fn retired(mut self, retired: bool) -> Self {
+        self.retired = retired;
+        self
+    }
+}
+
 /// One entry of a list of what is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "a name and what it shows, no more"
-)]
+#[non_exhaustive]
 pub struct Listed {
     /// A resource that is held or waited for.
     pub resource: ResourceName,
     /// What an inspection of it would show.
     pub inspection: Inspection,
+}
+
+impl Listed {
+    /// A resource and what it shows.
+    #[must_use]
+    pub const fn new(resource: ResourceName, inspection: Inspection) -> Self {
+        Self {
+            resource,
+            inspection,
+        }
+    }
 }
 
 /// The part of a holder's state that others may see.

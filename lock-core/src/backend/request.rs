@@ -122,10 +122,18 @@ pub enum Upkeep {
 
 /// A request to renew one lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "a lease and a length, no more")]
+#[non_exhaustive]
 pub struct RenewRequest {
     /// The lease.
     pub sequencer: Sequencer,
     /// Its new length, counted from now.
     pub ttl: Ttl,
+}
+
+impl RenewRequest {
+    /// A request to renew this lease to this length.
+    #[must_use]
+    pub const fn new(sequencer: Sequencer, ttl: Ttl) -> Self {
+        Self { sequencer, ttl }
+    }
 }

@@ -135,10 +135,7 @@ pub async fn expiry(harness: &impl Harness) {
     let first = request(&resource, harness.short());
     let lease = grant(&*backend, &first).await;
     harness.pass(harness.short().get() / 2).await;
-    let renewal = RenewRequest {
-        sequencer: sequencer(&first, lease),
-        ttl: harness.short(),
-    };
+    let renewal = RenewRequest::new(sequencer(&first, lease), harness.short());
     let renewed = backend
         .renew(std::slice::from_ref(&renewal))
         .await

@@ -24,10 +24,7 @@ pub async fn renew_never_creates(harness: &impl Harness) {
     let first = request(&resource, harness.short());
     let lease = sequencer(&first, grant(&*backend, &first).await);
     let renewals = |leases: &[Sequencer]| -> Vec<RenewRequest> {
-        let renewal = |lease: &Sequencer| RenewRequest {
-            sequencer: lease.clone(),
-            ttl: LONG,
-        };
+        let renewal = |lease: &Sequencer| RenewRequest::new(lease.clone(), LONG);
         leases.iter().map(renewal).collect()
     };
     for answer in backend.renew(&renewals(&impostors(&lease))).await {

@@ -153,7 +153,7 @@ async fn give_back(
 
 async fn renew(backend: &dyn LockBackend, lease: &Sequencer, ttl: Ttl) -> Renewed {
     let sequencer = lease.clone();
-    let answer = backend.renew(&[RenewRequest { sequencer, ttl }]).await;
+    let answer = backend.renew(&[RenewRequest::new(sequencer, ttl)]).await;
     let only = answer.into_iter().next().expect("one answer per lease");
     only.expect("the service answers")
 }

@@ -37,10 +37,7 @@ pub async fn force_release_revokes(harness: &impl Harness) {
     assert!(revocation > lease.token);
     assert!(!is_held(&*backend, &resource).await);
     let ended = sequencer(&first, lease);
-    let renewal = RenewRequest {
-        sequencer: ended.clone(),
-        ttl: LONG,
-    };
+    let renewal = RenewRequest::new(ended.clone(), LONG);
     let late = backend.renew(&[renewal]).await.remove(0);
     assert_eq!(late.expect("the service answers"), Renewed::NotHolder);
     let late = backend.release(&ended).await.expect("the service answers");

@@ -68,10 +68,7 @@ pub async fn lock_delay_follows_expiry(harness: &impl Harness) {
         !is_held(&*backend, &resource).await,
         "the delay is no lease"
     );
-    let renewal = RenewRequest {
-        sequencer: lease.clone(),
-        ttl: LONG,
-    };
+    let renewal = RenewRequest::new(lease.clone(), LONG);
     let late = backend.renew(&[renewal]).await.remove(0);
     assert_eq!(late.expect("the service answers"), Renewed::NotHolder);
     let late = backend.release(&lease).await.expect("the service answers");

@@ -35,10 +35,7 @@ pub async fn a_retired_service_grants_nothing(harness: &impl Harness) {
     );
 
     assert_eq!(grant(&*backend, &held).await.token, lease.token, "a replay");
-    let renewal = RenewRequest {
-        sequencer: sequencer(&held, lease),
-        ttl: LONG,
-    };
+    let renewal = RenewRequest::new(sequencer(&held, lease), LONG);
     let renewed = backend.renew(&[renewal]).await.remove(0);
     assert!(matches!(renewed, Ok(Renewed::Renewed(_))), "{renewed:?}");
     release(&*backend, &held, lease).await;

@@ -184,10 +184,7 @@ impl LockManager {
     /// # Cancel safety
     /// It may or may not have been renewed. Renewing again is harmless.
     pub async fn renew(&self, lease: &Sequencer, ttl: Ttl) -> Result<Renewed, Error> {
-        let request = RenewRequest {
-            sequencer: lease.clone(),
-            ttl,
-        };
+        let request = RenewRequest::new(lease.clone(), ttl);
         let answer = self
             .inner
             .backend

@@ -35,7 +35,7 @@ async fn a_lease_that_ran_out_keeps_others_out_for_the_delay() {
     world.clock.advance(TTL.get());
     assert!(guard.remaining().is_err(), "the holder gains nothing");
     let look = world.theirs.locks().try_acquire("r").await.unwrap();
-    assert!(matches!(look, Attempt::Held { retry_after } if retry_after == delay));
+    assert!(matches!(look, Attempt::Held { retry_after, .. } if retry_after == delay));
     world.clock.advance(delay);
     let next = world.theirs.locks().try_acquire("r").await.unwrap();
     assert!(next.granted().unwrap().token() > guard.token());

@@ -162,10 +162,7 @@ async fn an_attempt_that_found_it_held_leaves_its_lease_to_the_next_attempt() {
             left.contains("already expired")
         })
         .await;
-        let renewal = RenewRequest {
-            sequencer: sequencer(&late, token),
-            ttl: TTL,
-        };
+        let renewal = RenewRequest::new(sequencer(&late, token), TTL);
         let renewed = backend.renew(&[renewal]).await.remove(0);
         assert!(matches!(renewed, Ok(Renewed::Renewed(_))), "{renewed:?}");
         release(&backend, &late, token).await;

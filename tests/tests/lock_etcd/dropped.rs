@@ -113,10 +113,7 @@ async fn a_short_renewal_by_another_process_leaves_the_memory_as_long_as_the_lea
     let lease = lease.granted().unwrap().sequencer;
     let other = backend(&server.url(), &prefix).await;
     let ttl = Ttl::secs(1);
-    let renewal = RenewRequest {
-        sequencer: lease.clone(),
-        ttl,
-    };
+    let renewal = RenewRequest::new(lease.clone(), ttl);
     let renewed = other.renew(&[renewal]).await.remove(0);
     assert!(matches!(renewed, Ok(Renewed::Renewed(_))), "{renewed:?}");
     let mark = format!("{prefix}/mark/");

@@ -47,7 +47,7 @@ async fn a_late_request_to_retire(old: Service, mark: &str) {
     let held = proxy.at_request(mark, Fault::HoldRequests);
     let behind = world.old.locks_at(&proxy).await;
     match cut_off(&world, &behind, &world.new.locks().await).await {
-        HandoverError::Old { phase, source } => {
+        HandoverError::Old { phase, source, .. } => {
             assert_eq!(phase, HandoverPhase::Retiring);
             assert_eq!(source.kind(), ErrorKind::Unavailable, "{source}");
         }

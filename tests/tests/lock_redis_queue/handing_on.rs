@@ -60,10 +60,7 @@ async fn the_first_renewal_of_a_pushed_lease_gives_its_place_up() {
     let waiter = client.waits(&request);
     holder.until_waiting("r", 1).await;
     holder.release(&held, first).await;
-    let renewal = RenewRequest {
-        sequencer: sequencer(&request, granted(waiter).await),
-        ttl: LONG,
-    };
+    let renewal = RenewRequest::new(sequencer(&request, granted(waiter).await), LONG);
     let renewed = client.0.renew(&[renewal]).await.pop().unwrap();
     assert!(matches!(renewed, Ok(Renewed::Renewed(_))), "{renewed:?}");
     assert_eq!(world.observer.keys(&world.key("waiters:r")).await, [""; 0]);

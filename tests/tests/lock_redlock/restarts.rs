@@ -109,7 +109,7 @@ impl Held {
     async fn renewed_by(&self, backend: &RedlockBackend) -> Result<Renewed, lock_core::Error> {
         let sequencer = self.sequencer();
         let ttl = Ttl::secs(30);
-        let renewal = RenewRequest { sequencer, ttl };
+        let renewal = RenewRequest::new(sequencer, ttl);
         LockBackend::renew(backend, &[renewal]).await.remove(0)
     }
 }

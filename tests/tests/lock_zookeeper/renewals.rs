@@ -20,10 +20,7 @@ async fn renewals_at_once_promise_no_more_than_the_node_shows() {
         let mut held = request("r", Wait::Never);
         held.ttl = SHORTER;
         let lease = granted(&backend, &held).await;
-        let renewals = ttls.map(|ttl| RenewRequest {
-            sequencer: lease.clone(),
-            ttl,
-        });
+        let renewals = ttls.map(|ttl| RenewRequest::new(lease.clone(), ttl));
         // All are sent before the first is answered.
         let mut latest = Moment::default();
         for renewed in backend.renew(&renewals).await {

@@ -73,7 +73,9 @@ async fn a_seal_is_held_up(world: &PostgresServer, store: &PgFencedStore) -> Fen
     let reason = Reason::new("moved").unwrap();
     let order = Seal::new(issuer("redis"), issuer("etcd"), token(1000), reason).unwrap();
     let source = match store.admin().seal(&order, |_, _| ()).await.unwrap_err() {
-        AdminError::Unfinished { sealed: 1, source } => source,
+        AdminError::Unfinished {
+            sealed: 1, source, ..
+        } => source,
         other => panic!("{other:?}"),
     };
     assert_eq!(high_water(world, "account:1").await, Some(33));

@@ -16,6 +16,7 @@ pub enum HandoverError {
         "the store takes tokens of \"{current}\", and not of one of these lock services: {}",
         phase.how_to_leave(current),
     )]
+    #[non_exhaustive]
     OtherIssuer {
         /// How far the handover had got.
         phase: HandoverPhase,
@@ -32,6 +33,7 @@ pub enum HandoverError {
             |resource| format!("the mark of \"{resource}\""),
         ),
     )]
+    #[non_exhaustive]
     Implausible {
         /// How far the handover had got.
         phase: HandoverPhase,
@@ -42,6 +44,7 @@ pub enum HandoverError {
     },
     /// The old lock service failed.
     #[error("the old lock service failed: {phase}")]
+    #[non_exhaustive]
     Old {
         /// How far the handover had got.
         phase: HandoverPhase,
@@ -50,6 +53,7 @@ pub enum HandoverError {
     },
     /// The new lock service failed.
     #[error("the new lock service failed: {phase}")]
+    #[non_exhaustive]
     New {
         /// How far the handover had got.
         phase: HandoverPhase,
@@ -58,6 +62,7 @@ pub enum HandoverError {
     },
     /// The store refused, or failed.
     #[error("the store failed: {phase}")]
+    #[non_exhaustive]
     Store {
         /// How far the handover had got.
         phase: HandoverPhase,

@@ -56,29 +56,16 @@ impl Reference {
     pub(super) fn enter(&self, grant: &Sequencer) -> Result<(), FenceError> {
         let (resource, presented) = (grant.resource().clone(), grant.token());
         let Some(mark) = self.current(resource.as_str()) else {
-            return Err(FenceError::NotClaimed {
-                resource,
-                presented,
-            });
+            return Err(FenceError::not_claimed(resource, presented));
         };
         if mark.issuer() != grant.issuer() {
             return Err(wrong_issuer(grant));
         }
         match presented.cmp(&mark.token()) {
-            Ordering::Greater => Err(FenceError::NotClaimed {
-                resource,
-                presented,
-            }),
-            Ordering::Less => Err(FenceError::Stale {
-                resource,
-                presented,
-                high_water: mark.token(),
-            }),
+            Ordering::Greater => Err(FenceError::not_claimed(resource, presented)),
+            Ordering::Less => Err(FenceError::stale(resource, presented, mark.token())),
             Ordering::Equal if mark == grant => Ok(()),
-            Ordering::Equal => Err(FenceError::DuplicateToken {
-                resource,
-                presented,
-            }),
+            Ordering::Equal => Err(FenceError::duplicate_token(resource, presented)),
         }
     }
 
@@ -88,10 +75,8 @@ impl Reference {
             FenceError::NotClaimed {
                 resource,
                 presented,
-            } => FenceError::MarkLost {
-                resource,
-                presented,
-            },
+                ..
+            } => FenceError::mark_lost(resource, presented),
             error => error,
         })
     }
@@ -125,13 +110,9 @@ impl Reference {
 
     fn in_order(&self, grant: &Sequencer, seq: Option<u64>) -> Result<(), FenceError> {
         match (self.numbers.get(grant.resource().as_str()), seq) {
-            (Some((of, last)), Some(presented)) if of == grant && *last >= presented => {
-                Err(FenceError::OutOfOrder {
-                    resource: grant.resource().clone(),
-                    presented,
-                    last: *last,
-                })
-            }
+            (Some((of, last)), Some(presented)) if of == grant && *last >= presented => Err(
+                FenceError::out_of_order(grant.resource().clone(), presented, *last),
+            ),
             _ => Ok(()),
         }
     }
@@ -149,9 +130,6 @@ impl Reference {
 }
 
 fn wrong_issuer(grant: &Sequencer) -> FenceError {
-    FenceError::WrongIssuer {
-        resource: grant.resource().clone(),
-        presented: grant.issuer().clone(),
-        current: Issuer::new("redis").unwrap(),
-    }
+    let current = Issuer::new("redis").unwrap();
+    FenceError::wrong_issuer(grant.resource().clone(), grant.issuer().clone(), current)
 }

@@ -39,6 +39,7 @@ const PAGE: usize = 500;
 pub enum HealProgress {
     /// So many counters of others were looked at, and so many of them made anew. A counter that
     /// several others have is looked at several times.
+    #[non_exhaustive]
     Counters {
         /// How many were looked at.
         seen: u64,

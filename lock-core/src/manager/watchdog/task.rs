@@ -189,10 +189,7 @@ async fn renew(backend: Arc<dyn LockBackend>, mut leases: Vec<Scheduled>) -> Vec
     }
     let requests: Vec<_> = leases
         .iter()
-        .map(|(_, lease)| RenewRequest {
-            sequencer: lease.sequencer().clone(),
-            ttl: lease.ttl(),
-        })
+        .map(|(_, lease)| RenewRequest::new(lease.sequencer().clone(), lease.ttl()))
         .collect();
     let mut answers = backend.renew(&requests).await.into_iter();
     let answered = leases.into_iter().map(|(key, lease)| {

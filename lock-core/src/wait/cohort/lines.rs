@@ -190,10 +190,7 @@ impl Lines {
             && holder.is(local)
         {
             return Renewal::Tenure(TenureRenewal {
-                request: RenewRequest {
-                    sequencer: tenure.sequencer(local),
-                    ttl: request.ttl,
-                },
+                request: RenewRequest::new(tenure.sequencer(local), request.ttl),
                 local: local.clone(),
                 in_line_before: self.next,
             });

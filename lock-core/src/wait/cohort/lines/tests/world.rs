@@ -162,7 +162,7 @@ impl World {
         let ttl = self.tasks[task].ttl;
         let renewal = self
             .lines
-            .renewal(&RenewRequest { sequencer, ttl }, self.now);
+            .renewal(&RenewRequest::new(sequencer, ttl), self.now);
         self.settle();
         match renewal {
             Renewal::Tenure(renewal) => {
