@@ -1,4 +1,4 @@
-//! The command line: what can be asked for, and how the help explains it.
+//! The command line: its commands, and how the help explains them.
 
 mod admin_token;
 mod config_file;
@@ -50,9 +50,9 @@ Exit codes:
 
 /// Shows what happens when a lock holder is paused past its lease, without fencing and with it.
 ///
-/// Two real processes deposit money into one account under a distributed lock. The first is
-/// stopped (SIGSTOP) between its check of the lease and its write, for longer than the lease; the
-/// second acquires the lock and writes; the first is resumed (SIGCONT) and writes what it had
+/// Two real processes deposit money into one account under a distributed lock. The first is stopped
+/// (SIGSTOP) between its check of the lease and its write, for longer than the lease; the second
+/// acquires the lock and writes; the first is resumed (SIGCONT) and writes the balance that it had
 /// computed. Without fencing the second deposit is lost. With fencing tokens the late write is
 /// refused with 412, and nothing is lost.
 ///
@@ -65,8 +65,8 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// What the program was asked to do, from the command line, the environment and the file of
-    /// settings. Mistakes in the first two end the program, as does a request for help.
+    /// Reads the command from the command line, the environment and the file of settings. Mistakes
+    /// in the first two end the program, as does a request for help.
     ///
     /// # Errors
     /// [`Failure::Usage`] for a mistake in the file.
@@ -88,67 +88,69 @@ pub(crate) enum Command {
     Scenario(ScenarioArgs),
     /// Serve the lock gateway and the account API over HTTP.
     ///
-    /// Clients in any language acquire leases from it, and read and write accounts that are
-    /// guarded by their fencing tokens. /openapi.json describes all of it, /docs shows that to
-    /// people, and / plays the pause scenario.
+    /// Clients in any language acquire leases from it, and read and write accounts that are guarded
+    /// by their fencing tokens. /openapi.json describes the whole API, /docs shows it as a web
+    /// page, and / plays the pause scenario.
     #[command(after_help = serve::NOTES)]
     Serve(ServeArgs),
     /// List everything that is held or waited for.
     List(ListArgs),
-    /// Tell who holds a resource, and how many wait for it. No secret is shown.
+    /// Show who holds a resource, and how many wait for it. No secret is shown.
     Inspect(InspectArgs),
-    /// End the lease of whoever holds a resource, and shut that holder out of the store at once.
+    /// End the lease of the holder of a resource, and shut that holder out of the store at once.
     ForceRelease(ForceReleaseArgs),
-    /// Set a high-water mark by hand: for operators, written down in the store's audit.
+    /// Set a high-water mark by hand: for operators, recorded in the store's audit.
     ///
-    /// A mark that was poisoned with an absurd token locks its resource for good; lowering it is
-    /// the cure, and lets in whoever was ever issued a token above the new mark. Exit code 1 if
-    /// the mark does not stand where it is expected.
+    /// A mark that was poisoned with an absurd token locks its resource for good. Lowering it is
+    /// the cure, but lets in every client that was ever issued a token above the new mark. Exit
+    /// code 1 if the mark is not where it is expected.
     ResetHighWater(ResetArgs),
-    /// Hand a store over from one lock service to another: for operators, written down there.
+    /// Hand a store over from one lock service to another: for operators, recorded in the store.
     ///
     /// Give the new service its floor first. May be interrupted, and repeated until it is done.
-    /// Exit code 1 if the store takes tokens of neither, or if marks are left that a transaction
-    /// keeps open or an earlier seal has left behind: what to do is said.
+    /// Exit code 1 if the store accepts tokens of neither, or if there are marks left that an open
+    /// transaction or an earlier seal holds up; the message says what to do.
     Seal(SealArgs),
-    /// Have one lock service take the place of another, without a moment in which both count.
+    /// Replace one lock service by another, without a moment in which both count.
     ///
     /// Retires the old service, lifts the new one above everything that was issued or accepted, and
-    /// seals the store: it takes tokens of the new service from then on, and of no grant that was
-    /// made before. May be interrupted, and repeated until it is done; the other way round it turns
-    /// back. The whole store moves, for there is one issuer. Exit code 1 if the store takes tokens
-    /// of neither, or if a transaction that is open keeps a mark: what to do is said.
+    /// seals the store: from then on it accepts tokens of the new service only, and of no grant
+    /// that was made before. May be interrupted, and repeated until it is done; run it in the other
+    /// direction to turn back. The whole store moves, because it has only one issuer. Exit code 1
+    /// if the store accepts tokens of neither, or if an open transaction holds up a mark; the
+    /// message says what to do.
     #[command(after_help = operator::MIGRATE)]
     Migrate(MigrateArgs),
     /// The nodes of a Redlock lock service: bring them into service, and take them out.
     #[command(subcommand)]
     Redlock(Redlock),
-    /// Draw what `scenario --record` or the live page has saved: both acts, as SVG on stdout.
+    /// Draw a recording of `scenario --record` or of the live page: both acts, as SVG on stdout.
     Draw {
         /// The file
         #[arg(value_name = "RECORDING.json")]
         recording: PathBuf,
     },
-    /// The tables of a store, as SQL.
+    /// Print the tables of a store, as SQL.
     #[command(subcommand)]
     Migrations(Migrations),
-    /// Print what `serve` can be asked and what it answers, as an OpenAPI 3.1 document.
+    /// Print the API of `serve` as an OpenAPI 3.1 document.
     Openapi,
     /// Print a new line for a file of signing keys.
     SigningKey {
-        /// What tokens call the key: a letter and up to 31 letters, digits, `-`, `_` or `.`
+        /// The name of the key in tokens: a letter and up to 31 letters, digits, `-`, `_` or `.`
         #[arg(default_value = "k1")]
         id: String,
-        /// A pair of keys: who checks with its public half, which is printed, too, cannot sign
+        /// Make a pair of keys: the public half, which is printed, too, can check tokens but not
+        /// sign them
         #[arg(long)]
         ed25519: bool,
     },
-    /// One client of the scenario: started, stopped and resumed by it.
+    /// One client of the scenario, which starts, stops and resumes it.
     #[command(hide = true)]
     Worker(WorkerArgs),
 }
 
-/// Where the lock service is.
+/// The address of the lock service.
 #[derive(Args, Debug)]
 pub(crate) struct Lock {
     /// Lock service: `memory:`, `redis://[user:password@]HOST[:PORT][/DB]`,
@@ -160,11 +162,11 @@ pub(crate) struct Lock {
     pub(crate) address: Address,
 }
 
-/// Where the store is.
+/// The address of the store.
 #[derive(Args, Debug)]
 pub(crate) struct Store {
     /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE` (MySQL and
-    /// MariaDB are for the commands of operators)
+    /// MariaDB are only for the operators' commands)
     #[arg(id = "store", long, value_name = "URL")]
     #[arg(env = "PALISADE_STORE", hide_env_values = true)]
     pub(crate) address: Address,
@@ -190,35 +192,35 @@ pub(crate) struct ScenarioArgs {
     /// Length of a lease, such as 1.5s or 800ms (100ms to 60s)
     #[arg(long, default_value = "1.5s", value_parser = ttl, value_name = "DURATION")]
     pub(crate) ttl: Duration,
-    /// Least time that client 1 stays stopped [default: the ttl and 1 s]
+    /// How long client 1 stays stopped at least [default: the ttl and 1 s]
     #[arg(long, value_parser = pause, value_name = "DURATION")]
     pub(crate) pause: Option<Duration>,
-    /// Print one JSON object on stdout and nothing else there; progress goes to stderr
+    /// Print one JSON object and nothing else on stdout; progress goes to stderr
     #[arg(long)]
     pub(crate) json: bool,
     /// Where to write the HTML report
     /// [default: a new file in the temporary folder; with --json: none]
     #[arg(long, value_name = "PATH")]
     pub(crate) report: Option<PathBuf>,
-    /// Write the picture of both acts alone, as SVG
+    /// Write only the picture of both acts, as SVG
     #[arg(long, value_name = "PATH")]
     pub(crate) svg: Option<PathBuf>,
-    /// Write what was recorded, as JSON; `demo-service draw` makes a picture of it
+    /// Write the recording, as JSON; `demo-service draw` makes a picture of it
     #[arg(long, value_name = "PATH")]
     pub(crate) record: Option<PathBuf>,
-    /// No progress and no time line, only the verdicts
+    /// Print only the verdicts, without progress and time line
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
 
 impl ScenarioArgs {
-    /// The time that client 1 stays stopped at least.
+    /// How long client 1 stays stopped at least.
     pub(crate) fn pause(&self) -> Duration {
         self.pause.unwrap_or(self.ttl + Duration::from_secs(1))
     }
 }
 
-/// The same as no arguments at all.
+/// The same as without any arguments.
 impl Default for ScenarioArgs {
     fn default() -> Self {
         #[derive(Parser)]
@@ -241,24 +243,24 @@ pub(crate) struct WorkerArgs {
     /// What it does
     #[arg(long)]
     pub(crate) part: Part,
-    /// Which endpoint it writes to
+    /// Which endpoint to write to
     #[arg(long)]
     pub(crate) act: Act,
     /// The account to deposit into
     #[arg(long)]
     pub(crate) account: String,
-    /// How much
+    /// The amount to deposit
     #[arg(long)]
     pub(crate) deposit: i64,
-    /// Length of its lease
+    /// Length of the lease
     #[arg(long, value_parser = duration)]
     pub(crate) ttl: Duration,
-    /// The `Fencing-Token` that another client has lent to it
+    /// The `Fencing-Token` that another client has lent to this one
     #[arg(long, env = WORKER_TOKEN, hide_env_values = true)]
     pub(crate) token: Option<String>,
 }
 
-/// How a client of the scenario gets the token of another one.
+/// The variable in which a client of the scenario gets another client's token.
 pub(crate) const WORKER_TOKEN: &str = "PALISADE_WORKER_TOKEN";
 
 fn ttl(text: &str) -> Result<Duration, String> {

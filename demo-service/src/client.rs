@@ -1,4 +1,4 @@
-//! What a client of the gateway does, over HTTP and nothing else.
+//! A client of the gateway, which uses HTTP only.
 
 use std::{error::Error as _, time::Duration};
 
@@ -26,12 +26,12 @@ pub(crate) struct GatewayClient {
     name: Option<ClientName>,
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WriteAnswer {
     /// It is in the store. `fenced` only if the store says that it compared the token.
     Accepted { status: u16, fenced: bool },
-    /// It was not taken: the token is not good (any more).
+    /// It was not accepted: the token is not good (any more).
     Refused { status: u16, problem: String },
 }
 
@@ -41,10 +41,10 @@ pub(crate) enum ClientError {
     /// The gateway did not answer.
     #[error("no answer from the gateway: {0}")]
     Transport(String),
-    /// It answered with something else than what was asked for.
+    /// It answered with something unexpected.
     #[error("the gateway answered {status}: {detail}")]
     Unexpected { status: u16, detail: String },
-    /// What is to be shown cannot be a token.
+    /// The text that was to be presented cannot be a token.
     #[error("no fencing token: {0}")]
     NoToken(#[from] Malformed),
 }
@@ -53,18 +53,18 @@ impl GatewayClient {
     /// A client without a name is not recorded.
     ///
     /// # Errors
-    /// If the operating system refuses what an HTTP client needs.
+    /// If the operating system refuses something that an HTTP client needs.
     pub(crate) fn new(base: String, name: Option<ClientName>) -> Result<Self, ClientError> {
-        // The gateway is on this machine: a proxy in the environment has no business here.
+        // The gateway is on this machine, so a proxy in the environment must not be used.
         let http = reqwest::Client::builder()
             .no_proxy()
-            // Clients are stopped for a while, and the gateway closes connections that are idle.
+            // Clients are stopped for some time, and the gateway closes idle connections.
             .pool_max_idle_per_host(0);
         let http = Sender::new(http)?;
         Ok(Self { http, base, name })
     }
 
-    /// A client for whoever directs the scenario: its requests are not part of the story.
+    /// A client for the director of the scenario: its requests are not part of the story.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -111,7 +111,7 @@ impl GatewayClient {
             .await
     }
 
-    /// Reads a balance. `token` fences the read where the endpoint knows fencing.
+    /// Reads a balance. `token` fences the read if the endpoint supports fencing.
     pub(crate) async fn balance(
         &self,
         act: Act,
@@ -200,7 +200,7 @@ impl TryFrom<Secret<'_>> for HeaderValue {
 }
 
 impl ClientError {
-    /// Whether a server behind the gateway is down, rather than that something is wrong with us.
+    /// Whether a server behind the gateway is down, rather than something being wrong on our side.
     pub(crate) const fn server_lost(&self) -> bool {
         matches!(
             self,
@@ -212,7 +212,7 @@ impl ClientError {
     }
 }
 
-/// The text of the whole chain: the outermost error alone says only "error sending request".
+/// The text of the whole chain: the outermost error alone only says "error sending request".
 impl From<reqwest::Error> for ClientError {
     fn from(error: reqwest::Error) -> Self {
         let mut text = error.to_string();
@@ -225,7 +225,7 @@ impl From<reqwest::Error> for ClientError {
     }
 }
 
-/// What became of a write that showed no token.
+/// The result of a write that presented no token.
 async fn unfenced(answer: Response) -> Result<WriteAnswer, ClientError> {
     match answer.status() {
         status if status.is_success() => Ok(accepted(status, false)),
@@ -238,7 +238,7 @@ const fn accepted(status: StatusCode, fenced: bool) -> WriteAnswer {
     WriteAnswer::Accepted { status, fenced }
 }
 
-/// A refusal of the token is an answer; any other is no usable one.
+/// A refusal of the token is an answer; any other refusal is not a usable one.
 fn refused(refusal: &Refusal) -> Result<WriteAnswer, ClientError> {
     let status = refusal.status().as_u16();
     if !matches!(status, 403 | 409 | 412) {

@@ -1,9 +1,9 @@
-//! The live page: the scenario, played where everybody can watch it, and be its director.
+//! The live page: the scenario, played where everybody can watch and direct it.
 //!
 //! The page is drawn by the same code as the report: it asks for a picture of the record up to some
-//! moment and shows it. What happens is told by server-sent events that say no more than "look
-//! again", so none that gets lost does any harm. Beside it, the page shows each request as it was
-//! on the wire, and the lock service as it is.
+//! moment and shows it. Server-sent events announce changes. They say nothing but "look again", so
+//! a lost one does no harm. The page also shows each request as it was on the wire, and the present
+//! state of the lock service.
 
 mod assets;
 mod locks;

@@ -1,4 +1,4 @@
-//! What operators do to a store, and to a lock service.
+//! The operators' commands for a store and a lock service.
 
 mod consent;
 mod locks;
@@ -85,7 +85,7 @@ pub(crate) async fn seal(args: SealArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints what creates the tables of a store.
+/// Prints the SQL that creates the tables of a store.
 pub(crate) fn print_migrations(dialect: DatabaseKind) {
     let script = match dialect {
         DatabaseKind::Postgres => PgFencedStore::migration_script(),
@@ -102,7 +102,7 @@ fn plausibility(even_if_implausible: bool) -> Plausibility {
     Plausibility::by_the_clock()
 }
 
-/// The store stands elsewhere than the order says, or it failed.
+/// Translates an error: the store is not as the order expects, or it failed.
 fn refused(error: AdminError) -> Failure {
     match error {
         AdminError::Implausible { .. } => Failure::Usage(format!(

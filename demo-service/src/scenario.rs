@@ -24,7 +24,7 @@ use crate::{
     report::{self, Scene, Summary},
 };
 
-/// Plays the scenario and tells what it came to.
+/// Plays the scenario and prints its result.
 ///
 /// # Errors
 /// [`Failure::NotAsTold`] if it was played to its end and came out differently; any other failure
@@ -92,7 +92,7 @@ fn tell(args: &ScenarioArgs, scenes: &[Scene]) {
     }
 }
 
-/// Writes what was asked for, and returns the place of the report.
+/// Writes the requested files, and returns the path of the report.
 fn write_files(
     args: &ScenarioArgs,
     recording: &Recording,

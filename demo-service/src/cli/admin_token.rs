@@ -2,7 +2,7 @@ use std::{convert::Infallible, fmt, str::FromStr, sync::Arc};
 
 use crate::failure::Failure;
 
-/// What an operator has to show. A secret: `Debug` hides it and nothing else prints it.
+/// The token of an operator. A secret: `Debug` hides it and nothing else prints it.
 #[derive(Clone)]
 pub(crate) struct AdminToken(Arc<str>);
 
@@ -12,10 +12,10 @@ impl AdminToken {
         &self.0
     }
 
-    /// Refuses what is too easy to guess or cannot be sent in a header.
+    /// Refuses a token that is too easy to guess or cannot be sent in a header.
     ///
     /// # Errors
-    /// [`Failure::Usage`], which does not repeat it.
+    /// [`Failure::Usage`], which does not repeat the token.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         if self.0.len() >= 16 && self.0.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Ok(());
@@ -34,7 +34,7 @@ impl fmt::Debug for AdminToken {
     }
 }
 
-/// Any text is taken, so that no message of the argument parser can quote it.
+/// Accepts any text, so that no message of the argument parser can quote it.
 impl FromStr for AdminToken {
     type Err = Infallible;
 

@@ -18,12 +18,12 @@ pub(super) struct ConfigFile {
 /// A line of the file.
 pub(super) struct Setting {
     pub(super) key: String,
-    /// As it would stand on the command line.
+    /// As it would be on the command line.
     pub(super) value: String,
     line: usize,
 }
 
-/// What is wrong with a file of settings. No message repeats a value: some are secrets.
+/// A mistake in a file of settings. No message repeats a value: some are secrets.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConfigError {
     #[error("--config {}: {source}", path.display())]
@@ -68,17 +68,17 @@ impl From<ConfigError> for Failure {
 }
 
 impl ConfigFile {
-    /// Reads a file with these settings and no others.
+    /// Reads a file that may contain these settings and no others.
     ///
     /// # Errors
-    /// [`ConfigError`], all but `WrongValue`.
+    /// [`ConfigError`], except `WrongValue`.
     pub(super) fn read(path: &Path, known: &[String]) -> Result<Self, ConfigError> {
         let unreadable = |source| ConfigError::Unreadable {
             path: path.to_owned(),
             source,
         };
         let text = fs::read_to_string(path).map_err(unreadable)?;
-        // Some editors begin a file with a mark that says nothing.
+        // Some editors begin a file with a byte order mark, which has no meaning here.
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let line_of = |at: usize| {
             text.get(..at)
@@ -120,12 +120,12 @@ impl ConfigFile {
         &self.settings
     }
 
-    /// What it says of one setting, if it does.
+    /// The setting with this name, if the file has one.
     pub(super) fn get(&self, key: &str) -> Option<&Setting> {
         self.settings.iter().find(|setting| setting.key == key)
     }
 
-    /// The error for a value that the parser of the command line does not take.
+    /// The error for a value that the parser of the command line rejects.
     pub(super) fn wrong_value(&self, error: &clap::Error) -> ConfigError {
         let message = error.to_string();
         let message = message.lines().next().unwrap_or_default();
@@ -133,7 +133,7 @@ impl ConfigFile {
         let named = self.settings.iter().find(|setting| {
             let flag = format!("'--{}", setting.key.replace('_', "-"));
             let rest = message.split_once(&flag).map(|(_, rest)| rest);
-            // Else it is the beginning of a longer name: `--log` is not `--log-format`.
+            // Otherwise it is the beginning of a longer name: `--log` is not `--log-format`.
             let ends =
                 |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '-');
             rest.is_some_and(ends)
@@ -145,7 +145,7 @@ impl ConfigFile {
         }
     }
 
-    /// Whether it says something that is nobody else's business.
+    /// Whether the file contains secrets.
     pub(super) fn holds_secrets(&self) -> bool {
         let is_secret =
             |setting: &Setting| setting.key == "admin_token" || setting.value.contains('@');

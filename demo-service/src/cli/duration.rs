@@ -3,7 +3,7 @@ use std::time::Duration;
 /// Reads `250ms`, `1.5s` or `2m`, to whole milliseconds.
 ///
 /// # Errors
-/// What is wrong, for the command line to print.
+/// A description of the mistake, for the command line to print.
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
     const HINT: &str = "write a number and a unit, such as 800ms, 1.5s or 2m";
     let digits = text
@@ -21,7 +21,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_millis(millis(exact)))
 }
 
-/// A time in whole milliseconds, for the wire and for people; rounded to the nearest.
+/// A time in whole milliseconds, for messages and for people; rounded to the nearest.
 pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from((time.as_micros() + 500) / 1000).unwrap_or(u64::MAX)
 }

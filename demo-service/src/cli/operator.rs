@@ -4,29 +4,29 @@ use lock_core::{FencingToken, Issuer, ResourceName};
 
 use crate::address::Address;
 
-/// Where a lock service is that others use, too: one in this process would have nothing to tell.
+/// A lock service that others use, too: one in this process would have nothing to show.
 #[derive(Args, Debug)]
 pub(crate) struct OperatedLock {
     /// Lock service: `redis://[user:password@]HOST[:PORT][/DB]`,
     /// `redis+sentinel://HOST:PORT,../NAME`, `redis+cluster://HOST:PORT,..`,
     /// `etcd://[user:password@]HOST[:PORT],..` or `zookeeper://HOST:PORT,..[/CHROOT]`; `inspect`
-    /// takes `redlock+redis://HOST:PORT,HOST:PORT,HOST:PORT`, too
+    /// also accepts `redlock+redis://HOST:PORT,HOST:PORT,HOST:PORT`
     #[arg(id = "lock", long, value_name = "URL")]
     #[arg(env = "PALISADE_LOCK", hide_env_values = true)]
     pub(crate) address: Address,
 }
 
-/// Where a store is that has its tables already.
+/// A store that already has its tables.
 #[derive(Args, Debug)]
 pub(crate) struct OperatedStore {
-    /// Store: `sqlite:FILE`, `postgres://[user[:password]@]HOST[:PORT]/DATABASE` or
-    /// `mariadb://..`, with its tables: none are made here
+    /// Store: `sqlite:FILE`, `postgres://[user[:password]@]HOST[:PORT]/DATABASE` or `mariadb://..`;
+    /// its tables must exist, none are created here
     #[arg(id = "store", long, value_name = "URL")]
     #[arg(env = "PALISADE_STORE", hide_env_values = true)]
     pub(crate) address: Address,
 }
 
-/// What has to be said before something happens that cannot be taken back.
+/// The consent to an action that cannot be undone.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Consent {
     /// Do it without asking: for scripts. At a terminal you are asked to type the name
@@ -34,17 +34,17 @@ pub(crate) struct Consent {
     pub(crate) yes: bool,
 }
 
-/// What can be asked about the tables of a store.
+/// Commands about the tables of a store.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Migrations {
-    /// Print what creates the tables of a store, for the database's own client.
+    /// Print the SQL that creates the tables of a store, for the database's own client.
     ///
-    /// It is what a service does by itself when it starts, for those who read before they run:
-    /// apply it by hand, and the service finds nothing to do. For a database that has none of the
-    /// tables yet: in one that has, it fails and changes nothing.
+    /// A service does the same by itself when it starts. If you want to read it first, apply it by
+    /// hand: the service then finds nothing to do. For a database that has none of the tables yet:
+    /// in one that has, it fails and changes nothing.
     #[command(after_help = APPLY)]
     Print {
-        /// For which database
+        /// The kind of database
         #[arg(long, value_name = "DATABASE")]
         dialect: DatabaseKind,
     },
@@ -75,7 +75,7 @@ pub(crate) enum DatabaseKind {
     Sqlite,
 }
 
-/// What tells everything that is held.
+/// Arguments for listing everything that is held.
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
     #[command(flatten)]
@@ -85,7 +85,7 @@ pub(crate) struct ListArgs {
     pub(crate) json: bool,
 }
 
-/// What tells who holds a resource.
+/// Arguments for inspecting a resource.
 #[derive(Args, Debug)]
 pub(crate) struct InspectArgs {
     #[command(flatten)]
@@ -97,11 +97,11 @@ pub(crate) struct InspectArgs {
     pub(crate) json: bool,
 }
 
-/// What the store calls a lock service.
+/// The store's name for a lock service.
 #[derive(Args, Debug)]
 pub(crate) struct IssuerName {
-    /// What the store calls the lock service: give each of several of a kind a name of its own
-    /// [default: its kind, such as redis]
+    /// The store's name for the lock service: if there are several of a kind, give each its own
+    /// name [default: its kind, such as redis]
     #[arg(
         id = "issuer",
         long = "issuer",
@@ -111,7 +111,7 @@ pub(crate) struct IssuerName {
     pub(crate) name: Option<Issuer>,
 }
 
-/// What ends the lease of a holder that hangs.
+/// Arguments for ending the lease of a holder that hangs.
 #[derive(Args, Debug)]
 pub(crate) struct ForceReleaseArgs {
     #[command(flatten)]
@@ -129,14 +129,14 @@ pub(crate) struct ForceReleaseArgs {
     pub(crate) json: bool,
 }
 
-/// What sets a mark by hand.
+/// Arguments for setting a mark by hand.
 #[derive(Args, Debug)]
 pub(crate) struct ResetArgs {
     #[command(flatten)]
     pub(crate) store: OperatedStore,
     /// The resource whose mark is set
     pub(crate) resource: ResourceName,
-    /// Where the mark stands now; if it stands elsewhere, nothing is changed
+    /// Where the mark is now; if it is elsewhere, nothing is changed
     #[arg(long, value_name = "TOKEN")]
     pub(crate) expected: FencingToken,
     /// Raise it to this token: its holder is shut out
@@ -146,7 +146,7 @@ pub(crate) struct ResetArgs {
     /// Lower it to this token: WHOEVER WAS EVER ISSUED A GREATER ONE MAY CLAIM AND WRITE AGAIN
     #[arg(long, value_name = "TOKEN")]
     pub(crate) lower_to: Option<FencingToken>,
-    /// Why, for those who read the audit
+    /// The reason, for readers of the audit
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Reason,
     /// Raise it even if no lock service could ever issue a greater token
@@ -159,24 +159,24 @@ pub(crate) struct ResetArgs {
     pub(crate) json: bool,
 }
 
-/// What hands a store over to another lock service.
+/// Arguments for handing a store over to another lock service.
 #[derive(Args, Debug)]
 pub(crate) struct SealArgs {
     #[command(flatten)]
     pub(crate) store: OperatedStore,
-    /// Whose tokens were taken so far
+    /// The issuer whose tokens were accepted so far
     #[arg(long, value_name = "ISSUER")]
     pub(crate) from: Issuer,
-    /// Whose tokens are taken from now on
+    /// The issuer whose tokens are accepted from now on
     #[arg(long, value_name = "ISSUER")]
     pub(crate) to: Issuer,
-    /// What its tokens have to be above: no token of the old service may be greater
+    /// The number that its tokens must exceed: no token of the old service may be greater
     #[arg(long, value_name = "TOKEN")]
     pub(crate) above: FencingToken,
-    /// Why, for those who read the audit
+    /// The reason, for readers of the audit
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Reason,
-    /// Take `--above` even if no lock service could ever issue a greater token
+    /// Accept `--above` even if no lock service could ever issue a greater token
     #[arg(long)]
     pub(crate) even_if_implausible: bool,
     #[command(flatten)]
@@ -197,38 +197,38 @@ The names are those under which the services are used: `serve --issuer`, and in 
 `LockManagerBuilder::issuer`. Lock services of different kinds are told apart without.
 docs/operations.md has the whole story.";
 
-/// What has one lock service take the place of another.
+/// Arguments for replacing one lock service by another.
 #[derive(Args, Debug)]
 pub(crate) struct MigrateArgs {
-    /// The lock service that is in place: a URL as --lock of `list` takes it
+    /// The present lock service: a URL as for --lock of `list`
     #[arg(long, value_name = "URL", hide_env_values = true)]
     #[arg(
         required_unless_present = "from_is_gone",
         conflicts_with = "from_is_gone"
     )]
     pub(crate) from: Option<Address>,
-    /// What the store calls it [default: its kind, such as redis]
+    /// The store's name for it [default: its kind, such as redis]
     #[arg(long, value_name = "NAME")]
     pub(crate) from_issuer: Option<Issuer>,
-    /// It is gone for good, so that it can neither be asked nor be retired
+    /// It is gone for good, so that it can neither be asked nor retired
     #[arg(long, requires = "from_issuer")]
     pub(crate) from_is_gone: bool,
-    /// The lock service that takes its place
+    /// The lock service that replaces it
     #[arg(long, value_name = "URL", hide_env_values = true)]
     pub(crate) to: Address,
-    /// What the store is to call it [default: its kind, such as redis]
+    /// The store's name for the new one [default: its kind, such as redis]
     #[arg(long, value_name = "NAME")]
     pub(crate) to_issuer: Option<Issuer>,
     #[command(flatten)]
     pub(crate) store: OperatedStore,
-    /// Why, for those who read the audit
+    /// The reason, for readers of the audit
     #[arg(
         long,
         value_name = "TEXT",
         default_value = "another lock service takes its place"
     )]
     pub(crate) reason: Reason,
-    /// Tell what would be done, and change nothing
+    /// Say what would be done, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]

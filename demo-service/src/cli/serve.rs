@@ -44,28 +44,29 @@ pub(crate) struct ServeArgs {
     pub(crate) issuer: IssuerName,
     #[command(flatten)]
     pub(crate) signing: SigningArgs,
-    /// Address to listen on; loopback unless you say otherwise, port 0 picks a free one
+    /// Address to listen on; loopback unless you say otherwise; port 0 picks a free port
     #[arg(long, value_name = "IP:PORT", env = "PALISADE_ADDR")]
     #[arg(default_value = "127.0.0.1:8080")]
     pub(crate) addr: SocketAddr,
-    /// How long a request may take to arrive, and again to be served, beyond the wait for a lease
-    /// (100ms to 5m); a write that takes longer is answered with 504 and comes to its end
+    /// How long a request may take to arrive, and again to be served, not counting the wait for a
+    /// lease (100ms to 5m); a write that takes longer is answered with 504 and still runs to its
+    /// end
     #[arg(long, value_name = "DURATION", env = "PALISADE_REQUEST_TIMEOUT")]
     #[arg(default_value = "15s", value_parser = request_timeout)]
     pub(crate) request_timeout: Duration,
-    /// How many requests may wait for a lease at the same time; one more is answered with 503
+    /// How many requests may wait for a lease at the same time; any more are answered with 503
     #[arg(long, value_name = "N", env = "PALISADE_MAX_WAITING")]
     #[arg(default_value_t = Limits::default().waiting)]
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(0..=100_000))]
     pub(crate) max_waiting: usize,
-    /// How many connections may be open at the same time; one more waits until another is closed,
-    /// and those without a request are closed after 15 s
+    /// How many connections may be open at the same time; any more wait until another is closed;
+    /// those without a request are closed after 15 s
     #[arg(long, value_name = "N", env = "PALISADE_MAX_CONNECTIONS")]
     #[arg(default_value_t = Limits::default().connections)]
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     pub(crate) max_connections: usize,
-    /// What operators send as `Authorization: Bearer TOKEN` to /v1/admin, 16 bytes at least
-    /// [default: there is nothing at /v1/admin]
+    /// The token that operators send as `Authorization: Bearer TOKEN` to /v1/admin, at least 16
+    /// bytes [default: there is nothing at /v1/admin]
     #[arg(
         long,
         value_name = "TOKEN",
@@ -73,37 +74,37 @@ pub(crate) struct ServeArgs {
         hide_env_values = true
     )]
     pub(crate) admin_token: Option<AdminToken>,
-    /// What is logged, on stderr: a level, or levels per module, such as `info,sqlx=debug`
+    /// What to log, on stderr: a level, or levels per module, such as `info,sqlx=debug`
     #[arg(long, value_name = "FILTER", env = "RUST_LOG")]
     #[arg(default_value = "info,sqlx=warn")]
     pub(crate) log: String,
-    /// How it is logged: for people, or one JSON object per line
+    /// Format of the log: for people, or one JSON object per line
     #[arg(long, value_name = "FORMAT", env = "PALISADE_LOG_FORMAT")]
     #[arg(default_value = "text")]
     pub(crate) log_format: LogFormat,
     /// File of settings, in TOML
     #[arg(long, value_name = "FILE", env = "PALISADE_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// Print the settings that are in force and where each is from, and end; no secret is shown
+    /// Print the effective settings and where each comes from, and exit; no secret is shown
     #[arg(long)]
     pub(crate) print_config: bool,
-    /// What all of it has come to.
+    /// The effective settings.
     #[arg(skip)]
     pub(crate) effective: Effective,
 }
 
-/// How tokens are signed.
+/// Arguments for the signing of tokens.
 #[derive(Args, Debug)]
 pub(crate) struct SigningArgs {
     /// File of keys that sign tokens, one `ID SECRET` per line; the first one signs, all are
     /// accepted; SIGHUP has it read again [default: a key that ends with the process]
     #[arg(long, value_name = "FILE", env = "PALISADE_SIGNING_KEYS")]
     pub(crate) signing_keys: Option<PathBuf>,
-    /// The service that tokens are for; those of another one are not accepted
+    /// The service that tokens are for; tokens for another service are not accepted
     #[arg(long, value_name = "NAME", env = "PALISADE_AUDIENCE")]
     #[arg(default_value = "palisade")]
     pub(crate) audience: Audience,
-    /// Neither sign tokens nor ask for signatures: for clients that are trusted
+    /// Neither sign tokens nor require signatures: for trusted clients
     #[arg(long, env = "PALISADE_UNSIGNED", action = ArgAction::Set)]
     #[arg(num_args = 0..=1, require_equals = true, value_name = "BOOL")]
     #[arg(

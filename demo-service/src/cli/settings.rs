@@ -1,7 +1,7 @@
 //! Settings of `serve` from four places: flags, then the environment, then the file, then defaults.
 //!
-//! There is one definition of each, the flag. What the file says is put under it as its default, so
-//! that the parser of the command line settles the precedence and checks every value alike.
+//! There is one definition of each, the flag. A value in the file becomes the default of its flag,
+//! so that the parser of the command line settles the precedence and checks every value alike.
 
 use std::path::PathBuf;
 
@@ -14,16 +14,16 @@ use crate::{address::Address, failure::Failure};
 
 const SERVE: &str = "serve";
 
-/// What the four places have come to.
+/// The effective settings from the four places.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effective {
-    /// The settings as lines of a file of settings, each with the place that it is from.
+    /// The settings as lines of a file of settings, each with the place that it comes from.
     pub(crate) lines: String,
     /// The file, if there are secrets in it.
     pub(crate) secret_file: Option<PathBuf>,
 }
 
-/// Flags that are no settings.
+/// Flags that are not settings.
 const NO_SETTINGS: [&str; 4] = ["config", "print-config", "help", "version"];
 
 /// Never shown.
@@ -34,13 +34,13 @@ const ADDRESSES: [&str; 2] = ["lock", "store"];
 
 /// Reads the command line, the environment and, for `serve`, the file that they name.
 ///
-/// What is wrong with the command line ends the program, as does a request for help.
+/// A mistake on the command line ends the program, as does a request for help.
 ///
 /// # Errors
-/// [`Failure::Usage`] for what is wrong with the file.
+/// [`Failure::Usage`] for a mistake in the file.
 pub(super) fn read() -> Result<Command, Failure> {
     let definition = Cli::command();
-    // Whatever the file may say in its place is not asked for yet.
+    // Settings that may be in the file are not required yet.
     let found = in_serve(definition.clone(), &|serve| {
         serve.mut_args(|arg| arg.required(false))
     })
@@ -60,7 +60,7 @@ pub(super) fn read() -> Result<Command, Failure> {
             })
         })
     });
-    // A mistake of the command line or of the environment would have been found before.
+    // Mistakes of the command line or the environment would have been found before.
     let matches = with_file
         .clone()
         .try_get_matches_from(std::env::args_os())
@@ -84,7 +84,7 @@ fn chosen(matches: &ArgMatches, file: Option<&ConfigFile>, definition: &Definiti
     command
 }
 
-/// The settings as lines of a file of settings, each with the place that it is from.
+/// The settings as lines of a file of settings, each with the place that it comes from.
 fn lines(definition: &Definition, matches: &ArgMatches, file: Option<&ConfigFile>) -> String {
     let mut lines = Vec::new();
     if let Some(file) = file {
@@ -121,7 +121,7 @@ fn lines(definition: &Definition, matches: &ArgMatches, file: Option<&ConfigFile
     lines.join("\n")
 }
 
-/// As TOML.
+/// The value, as TOML.
 fn shown(key: &str, raw: &str) -> String {
     if ADDRESSES.contains(&key) {
         let address = raw.parse::<Address>().map(|address| address.to_string());
@@ -138,14 +138,14 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The settings that there are.
+/// The names of all settings.
 fn keys(definition: &Definition) -> Vec<String> {
     let serve = definition.find_subcommand(SERVE);
     let args = serve.into_iter().flat_map(Definition::get_arguments);
     args.filter_map(key).collect()
 }
 
-/// What the setting of a flag is called in a file.
+/// The name of a flag's setting in a file.
 fn key(arg: &clap::Arg) -> Option<String> {
     let long = arg.get_long()?;
     (!NO_SETTINGS.contains(&long)).then(|| long.replace('-', "_"))

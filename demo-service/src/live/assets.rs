@@ -8,7 +8,7 @@ use axum::{
     routing::get,
 };
 
-/// Pictures bring a style element of their own; nothing else comes from anywhere else.
+/// Pictures bring a style element of their own; everything else must come from this server.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
                       connect-src 'self'; img-src 'self' data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";

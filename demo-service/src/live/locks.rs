@@ -12,15 +12,15 @@ use crate::{
     gateway::{Traffic, TrafficCounts, lease_view, wire::InspectBody},
 };
 
-/// So many resources are shown: more than anybody reads, and few enough to be sent every second.
+/// How many resources are shown: more than anybody reads, and few enough to be sent every second.
 const SHOWN_MAX: usize = 100;
 
-/// How long the lock service may take to list what it has.
+/// How long the lock service may take to list its resources.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Looks at the lock service for all who watch, at most once a second.
+/// Looks at the lock service for all visitors, at most once a second.
 ///
-/// Cloning is cheap and shares what was seen.
+/// Cloning is cheap; clones share the last look.
 #[derive(Clone, Debug)]
 pub(super) struct LockWatch {
     locks: LockManager,
@@ -37,14 +37,14 @@ struct Seen {
     snapshot: Arc<str>,
 }
 
-/// The lock service at a moment.
+/// The state of the lock service at one moment.
 #[derive(Debug, Serialize)]
 struct Snapshot {
     at_ms: u64,
     kind: &'static str,
     counts: TrafficCounts,
     resources: Vec<InspectBody>,
-    /// How many there are that are not shown.
+    /// How many more there are that are not shown.
     more: usize,
     /// Why nothing can be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,13 +64,13 @@ impl LockWatch {
         }
     }
 
-    /// What there is to see, as JSON. Who comes while somebody else looks gets the same.
+    /// The present state, as JSON. Visitors who come while somebody else looks get the same.
     ///
     /// # Cancel safety
     /// Safe.
     pub(super) async fn look(&self) -> Arc<str> {
         let mut seen = self.seen.lock().await;
-        // Less than the pace, so that nobody is told the same thing twice.
+        // Less than the pace, so that nobody gets the same state twice.
         let fresh = Self::PACE / 2;
         if let Some(last) = seen.as_ref().filter(|last| last.at.elapsed() < fresh) {
             return Arc::clone(&last.snapshot);

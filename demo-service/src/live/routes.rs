@@ -39,7 +39,7 @@ use crate::{
 const TTL_MS: std::ops::RangeInclusive<u64> = 300..=10_000;
 const PAUSE_MS_MAX: u64 = 30_000;
 
-/// What the page is about.
+/// The parts of the program that the page shows.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     pub(crate) studio: Studio,
@@ -56,9 +56,9 @@ struct Live {
     is_closing: watch::Receiver<bool>,
 }
 
-/// The page and what it asks for. Only for those who came to `addr` by its own name, so that no
-/// page of somebody else's can have processes started here: `Host` keeps out names that were made
-/// to point here, the origin those who send a form.
+/// The page and its data. Only for visitors who came to `addr` by its own name, so that no foreign
+/// page can have processes started here: the check of `Host` keeps out names that were made to
+/// point here, the check of the origin keeps out forms on other pages.
 pub(crate) fn router(page: Page, addr: SocketAddr, is_closing: watch::Receiver<bool>) -> Router {
     let live = Live {
         studio: page.studio,
@@ -83,7 +83,7 @@ pub(crate) fn router(page: Page, addr: SocketAddr, is_closing: watch::Receiver<b
 async fn own_name(State(addr): State<SocketAddr>, request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST);
     let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
-    // Browsers leave out the port that everybody knows.
+    // Browsers leave out the default port.
     let host = host.strip_suffix(":80").unwrap_or(host);
     let own = [addr.to_string(), format!("localhost:{}", addr.port())];
     if own
@@ -102,7 +102,7 @@ async fn view(State(live): State<Live>) -> Json<View> {
     Json(View::of(&live.studio))
 }
 
-/// `POST`: 202, or 409 while a run is under way.
+/// `POST`: 202, or 409 while a run is in progress.
 async fn play(State(live): State<Live>, Json(settings): Json<Settings>) -> Response {
     if !TTL_MS.contains(&settings.ttl_ms) || settings.pause_ms > PAUSE_MS_MAX {
         let detail = format!(
@@ -150,12 +150,12 @@ async fn changes(State(live): State<Live>) -> Sse<impl Stream<Item = Result<Even
     Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(10)))
 }
 
-/// What of the record is drawn, and for what.
+/// The part of the record to draw, and the use of the picture.
 #[derive(Deserialize)]
 struct Wanted {
-    /// Milliseconds from the start of the run. Default: all that there is, or up to now.
+    /// Milliseconds from the start of the run. Default: the whole record, or up to now.
     until_ms: Option<u64>,
-    /// With all that the page says around the picture.
+    /// Whether the picture stands alone, with all texts that the page otherwise shows around it.
     #[serde(default)]
     alone: bool,
 }
@@ -166,7 +166,7 @@ async fn picture(
     Query(Wanted { until_ms, alone }): Query<Wanted>,
 ) -> Response {
     let (events, now_ms) = live.studio.record();
-    // Never the future, of which there is too much to draw.
+    // Never the future, which would be too much to draw.
     let until_ms = match until_ms {
         Some(until_ms) => Some(std::cmp::min(until_ms, now_ms)),
         None => live.studio.status().playing.then_some(now_ms),
@@ -188,7 +188,7 @@ async fn picture(
     }
 }
 
-/// Everything that is needed to draw the run again: `demo-service draw` does.
+/// Everything that is needed to draw the run again, as `demo-service draw` does.
 async fn recording(State(live): State<Live>) -> Response {
     let status = live.studio.status();
     let Some(settings) = status.settings else {
@@ -197,7 +197,7 @@ async fn recording(State(live): State<Live>) -> Response {
     let disposition = "attachment; filename=\"recording.json\"";
     let [lock, store] = live.kinds.map(str::to_owned);
     let mut events = live.studio.record().0;
-    // It is the only one of its recording, whatever was played before.
+    // In its own recording it is the only run, whatever was played before.
     events.iter_mut().for_each(|event| event.run = 1);
     let recording = Recording {
         lock,
@@ -215,7 +215,7 @@ async fn recording(State(live): State<Live>) -> Response {
 async fn wire(State(live): State<Live>, Path(exchange): Path<ExchangeId>) -> Response {
     match live.studio.exchange(exchange) {
         Some(exchange) => {
-            // There are tokens in it.
+            // It contains tokens.
             let headers = [(header::CACHE_CONTROL, "no-store")];
             (headers, Json(WireView::of(&exchange, live.studio.url()))).into_response()
         }
@@ -225,7 +225,7 @@ async fn wire(State(live): State<Live>, Path(exchange): Path<ExchangeId>) -> Res
     }
 }
 
-/// The lock service as it is, once a second, until the gateway closes.
+/// The state of the lock service, once a second, until the gateway closes.
 async fn locks(State(live): State<Live>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let ticks = interval_at(Instant::now(), LockWatch::PACE);
     let events = stream::unfold(

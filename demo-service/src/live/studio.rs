@@ -17,9 +17,9 @@ use crate::{
     scenario::{Cue, Director, Hand, Story},
 };
 
-/// Plays the scenario when a visitor of the page says so, one run at a time.
+/// Plays the scenario when a visitor of the page asks for it, one run at a time.
 ///
-/// Cloning is cheap and shares it. The client processes end with the last clone.
+/// Cloning is cheap; clones share one studio. The client processes end with the last clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Studio {
     gateway: String,
@@ -36,7 +36,7 @@ pub(super) struct Settings {
     pub(super) story: Story,
     pub(super) ttl_ms: u64,
     pub(super) pause_ms: u64,
-    /// Whether the visitor stops and resumes client 1, instead of the clock.
+    /// Whether the visitor, not the clock, stops and resumes client 1.
     #[serde(default)]
     pub(super) by_hand: bool,
 }
@@ -46,14 +46,14 @@ pub(super) struct Settings {
 struct Stage {
     run: u32,
     settings: Option<Settings>,
-    /// One for each act that is being played.
+    /// One sender for each act that is being played.
     cues: Vec<mpsc::Sender<Cue>>,
     failure: Option<String>,
     acts: JoinSet<()>,
     playing: usize,
 }
 
-/// What the page shows beside the record.
+/// The state that the page shows besides the record.
 #[derive(Clone, Debug)]
 pub(super) struct Status {
     pub(super) run: u32,
@@ -77,12 +77,12 @@ impl Studio {
         }
     }
 
-    /// Where the gateway is.
+    /// The URL of the gateway.
     pub(super) fn url(&self) -> &str {
         &self.gateway
     }
 
-    /// What the gateway has to record with.
+    /// The recorder that the gateway has to use.
     pub(crate) fn recorder(&self) -> Recorder {
         self.recorder.clone()
     }
@@ -92,10 +92,10 @@ impl Studio {
         self.changes.subscribe()
     }
 
-    /// Begins to play both acts at the same time. False if a run is under way.
+    /// Begins to play both acts at the same time. False if a run is in progress.
     ///
     /// # Errors
-    /// If this machine cannot make what a run needs.
+    /// If this machine cannot provide something that a run needs.
     pub(super) fn play(&self, settings: Settings) -> Result<bool, Failure> {
         let director = Arc::new(Director {
             gateway: self.gateway.clone(),
@@ -140,10 +140,10 @@ impl Studio {
         Ok(true)
     }
 
-    /// Tells both acts what the visitor wants. What makes no sense at the moment is forgotten.
+    /// Passes the visitor's wish to both acts. A wish that makes no sense at the moment is ignored.
     pub(super) fn cue(&self, cue: Cue) {
         for act in &self.stage().cues {
-            // A full channel belongs to a visitor who clicks faster than anything happens.
+            // The channel is full only if a visitor clicks faster than anything happens.
             let _told = act.try_send(cue).is_ok();
         }
     }
@@ -163,7 +163,7 @@ impl Studio {
         self.recorder.exchange(id)
     }
 
-    /// The events of the run so far, with times that count from its start; and the time now.
+    /// The events of the run so far, with times that count from its start; and the present time.
     pub(super) fn record(&self) -> (Vec<Event>, u64) {
         let mut events = self.recorder.events();
         let start_ms = events.first().map_or(0, |event| event.at_ms);

@@ -6,7 +6,7 @@ use crate::{
     report::{self, Scene},
 };
 
-/// What the page needs to know to show a run.
+/// The state of a run that the page needs.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct View {
     run: u32,
@@ -24,7 +24,7 @@ struct ActView {
     act: Act,
     title: &'static str,
     client_1: ClientState,
-    /// Good or bad, and why; nothing while it is being played.
+    /// Good or bad, and why; `None` while the act is being played.
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<Verdict>,
     events: Vec<Told>,
@@ -102,7 +102,7 @@ fn state_of_client_1(events: &[&Event], playing: bool) -> ClientState {
         .iter()
         .filter(|event| event.client == Some(ClientName::One));
     let is_gone = !playing || own.clone().count() == 0;
-    // Others may do something about its lease while it stands still.
+    // Others may change its lease while it stands still.
     let last = own.rev().find_map(|event| match event.what {
         What::Paused { .. } => Some(ClientState::Stopped),
         What::Resumed { .. } => Some(ClientState::Running),

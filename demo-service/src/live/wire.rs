@@ -6,7 +6,7 @@ use crate::events::{Exchange, Message};
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct WireView {
     request: MessageView,
-    /// None while it is under way, or if nobody was there any more to be answered.
+    /// `None` while it is in progress, or if nobody was left to be answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     response: Option<MessageView>,
     /// The same request for a shell.
@@ -21,7 +21,7 @@ struct MessageView {
 }
 
 impl WireView {
-    /// For the gateway at this URL.
+    /// Formats an exchange with the gateway at this URL.
     pub(super) fn of(exchange: &Exchange, gateway: &str) -> Self {
         Self {
             request: MessageView::of(&exchange.request),
@@ -46,8 +46,8 @@ impl MessageView {
     }
 }
 
-/// A command that sends the request once more. Headers that are about the connection are curl's own
-/// business, and the name of the client is left out: what a visitor does is no part of the story.
+/// A command that sends the request again. Headers about the connection are left to curl, and the
+/// name of the client is left out: the visitor's requests are not part of the story.
 fn curl(request: &Message, gateway: &str) -> String {
     let mut words = request.start.split(' ');
     let (method, path) = (words.next().unwrap_or("GET"), words.next().unwrap_or("/"));
@@ -69,7 +69,7 @@ fn curl(request: &Message, gateway: &str) -> String {
     lines.join(" \\\n  ")
 }
 
-/// One word for any POSIX shell.
+/// Quotes the text as one word for any POSIX shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -2,8 +2,8 @@ use std::io::{self, IsTerminal};
 
 use crate::{cli::Consent, console::Console, failure::Failure};
 
-/// Asks whoever sits at the terminal to type a name before something is done that cannot be taken
-/// back. A script says `--yes`.
+/// Asks the person at the terminal to type a name before an action that cannot be undone. A script
+/// says `--yes`.
 ///
 /// # Errors
 /// [`Failure::Usage`] if something else is typed, or there is nobody to ask.

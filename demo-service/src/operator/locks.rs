@@ -1,4 +1,4 @@
-//! What operators ask of a lock service, and do to a holder that hangs.
+//! Commands to look at a lock service, and to end the lease of a holder that hangs.
 
 use fenced_store::{Dialect, FencedStore, Protected, ProtectedError};
 use lock_core::{
@@ -41,7 +41,7 @@ pub(super) async fn connect(
     .await
 }
 
-/// Tells everything that is held or waited for.
+/// Prints everything that is held or waited for.
 pub(crate) async fn list(args: ListArgs) -> Result<(), Failure> {
     let locks = connect("lock", &args.lock.address, None).await?;
     let listed = locks.list().await.map_err(|error| lost(&error))?;
@@ -61,7 +61,7 @@ pub(crate) async fn list(args: ListArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tells who holds one resource.
+/// Prints who holds one resource.
 pub(crate) async fn inspect(args: InspectArgs) -> Result<(), Failure> {
     let locks = connect("lock", &args.lock.address, None).await?;
     let inspection = locks.inspect(&args.resource).await;
@@ -73,7 +73,7 @@ pub(crate) async fn inspect(args: InspectArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Ends the lease of whoever holds a resource, and shuts that holder out of the store.
+/// Ends the lease of the holder of a resource, and shuts that holder out of the store.
 pub(crate) async fn force_release(args: ForceReleaseArgs) -> Result<(), Failure> {
     let resource = args.resource;
     let address = &args.store.address;
@@ -149,7 +149,7 @@ fn in_words(resource: &ResourceName, inspection: &Inspection) -> String {
 
 fn lost(error: &lock_core::Error) -> Failure {
     match error.kind() {
-        // It is there, and does not have that.
+        // The service is there, but does not support that.
         ErrorKind::Unsupported => Failure::Usage(error.to_string()),
         _ => Failure::ServerLost(error.to_string()),
     }

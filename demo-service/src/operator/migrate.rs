@@ -1,4 +1,4 @@
-//! One lock service takes the place of another.
+//! Replacing one lock service by another.
 
 use fenced_store::{
     Dialect, FencedStore,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{cli::MigrateArgs, console::Console, failure::Failure, interrupt::Interrupts};
 
-/// Has one lock service take the place of another, or tells what that would be.
+/// Replaces one lock service by another, or says what that would do.
 pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), Failure> {
     let mut interrupts = Interrupts::listen()?;
     let work = run(&args);
@@ -190,7 +190,7 @@ fn done_in_words(order: &Handover, done: &HandedOver) -> String {
     )
 }
 
-/// With what is underneath: it says what to do about it.
+/// Includes the source of the error, which says what to do about it.
 fn failed(error: HandoverError) -> Failure {
     let told = match std::error::Error::source(&error) {
         Some(source) => format!("{error}: {source}"),

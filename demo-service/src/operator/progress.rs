@@ -4,7 +4,7 @@ use lock_core::ResourceName;
 
 use crate::console::Console;
 
-/// Tells how far something long is: with its first step, and then once a second at most.
+/// Reports the progress of a long operation: its first step, and then at most once a second.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     told: Option<Instant>,

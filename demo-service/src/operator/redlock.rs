@@ -1,4 +1,4 @@
-//! What operators do to the nodes of a Redlock lock service.
+//! The operators' commands for the nodes of a Redlock lock service.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     failure::Failure,
 };
 
-/// Does what was asked for, and tells what the nodes are then.
+/// Carries out the command, and prints the state of the nodes afterwards.
 pub(crate) async fn redlock(command: Redlock) -> Result<(), Failure> {
     match command {
         Redlock::Status(args) => {
@@ -71,7 +71,7 @@ async fn heal(args: HealArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A line on stderr: what is done of making a node whole, and what it waits for.
+/// Prints a line on stderr: the progress of making a node whole, and what it waits for.
 fn show(progress: HealProgress, as_json: bool) {
     let (words, object) = match progress {
         HealProgress::Counters { seen, made, .. } => (
@@ -102,7 +102,7 @@ fn open(args: &RedlockNodesArgs) -> Result<RedlockNodes, Failure> {
     RedlockNodes::new(args.address.secret(), options, Arc::new(SystemClock)).map_err(failed)
 }
 
-/// How many serve, and how many there are.
+/// Prints the state of the nodes. Returns how many serve, and how many there are.
 async fn tell(nodes: &RedlockNodes, as_json: bool) -> (usize, usize) {
     let status = nodes.status().await;
     let serving = status.iter().filter(|node| node.state.serves()).count();

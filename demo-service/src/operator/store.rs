@@ -7,7 +7,7 @@ use crate::{
     ledger::{connect, parse, postgres, sqlite_file},
 };
 
-/// A store that operators work on. It has its tables already.
+/// A store that operators work on. It already has its tables.
 pub(super) enum Operated {
     Postgres(PgFencedStore),
     Sqlite(SqliteFencedStore),
@@ -26,12 +26,12 @@ macro_rules! on_any {
 }
 pub(super) use on_any;
 
-/// Opens the store that the address names, and creates nothing there: a role of operators may not,
-/// and a database whose name is misspelt has no marks.
+/// Opens the store at the address, and creates nothing there: a role of operators may not, and a
+/// database whose name is misspelt has no marks.
 ///
 /// # Errors
 /// [`Failure::Usage`] if the address is invalid, [`Failure::Missing`] if there is no such file,
-/// [`Failure::Unreachable`] if nobody answers there or we are not let in.
+/// [`Failure::Unreachable`] if no server answers there or it refuses us.
 pub(super) async fn open(address: &Address) -> Result<Operated, Failure> {
     const ASK: &str = "SELECT 1";
     match address.scheme() {

@@ -19,7 +19,7 @@ pub(super) const DEPOSIT_OF_CLIENT_2: i64 = 50;
 /// How long a client may take for a step, beyond three leases.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// What all acts have in common.
+/// The director: what all acts have in common.
 #[derive(Debug)]
 pub(crate) struct Director {
     pub(crate) gateway: String,
@@ -45,7 +45,7 @@ impl Director {
     /// Plays one act and takes down its verdict.
     ///
     /// # Errors
-    /// If it cannot be played to its end. That it did not go as told is no error here.
+    /// If it cannot be played to its end. A different outcome than expected is not an error here.
     pub(crate) async fn play(
         &self,
         run: u32,
@@ -133,7 +133,7 @@ impl Scene<'_> {
             ttl,
             token,
         };
-        // Far more than any step takes: it only keeps a scenario gone wrong from waiting for ever.
+        // Far more than any step takes: it only keeps a broken scenario from waiting for ever.
         ClientProcess::start(&args, ttl * 3 + PATIENCE)
     }
 
@@ -145,7 +145,7 @@ impl Scene<'_> {
 
     pub(super) fn resume(&self, one: &ClientProcess, stopped: Instant) -> Result<(), Failure> {
         let paused_ms = millis(stopped.elapsed());
-        // Taken down first: what the client does next must come after it.
+        // Recorded first: whatever the client does next must come after it.
         self.note(
             Some(ClientName::One),
             What::Resumed {
@@ -163,7 +163,7 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Whether the deposit was acknowledged by the endpoint that this act is about.
+    /// Whether the deposit was acknowledged by the endpoint of this act.
     pub(super) fn acknowledge(&mut self, answer: &Step, deposit: i64) -> bool {
         let accepted = match answer {
             Step::Written { fenced, .. } => *fenced || self.act == Act::Unfenced,

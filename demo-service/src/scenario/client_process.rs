@@ -60,10 +60,10 @@ impl ClientProcess {
         start().map_err(Failure::machine("starting a client process"))
     }
 
-    /// Reads steps until one is what is waited for.
+    /// Reads steps until one is the expected one.
     ///
     /// # Errors
-    /// If the process fails, ends or falls silent before.
+    /// If the process fails, ends or falls silent before that.
     pub(super) async fn until<T>(
         &mut self,
         wanted: impl Fn(Step) -> Option<T>,
@@ -76,7 +76,7 @@ impl ClientProcess {
         }
     }
 
-    /// Lets it do its write. May be said while it is stopped: the word waits in the pipe.
+    /// Lets it do its write. May be called while it is stopped: the word waits in the pipe.
     ///
     /// # Errors
     /// If the process is gone.
@@ -85,13 +85,13 @@ impl ClientProcess {
         said.map_err(Failure::machine("talking to a client process"))
     }
 
-    /// Stops the process and returns when it really stands still.
+    /// Stops the process and returns when it has really stopped.
     ///
     /// # Errors
     /// If it is gone, or does not stop.
     pub(super) async fn stop(&self) -> Result<(), Failure> {
         let doing = "stopping a client process";
-        // Listening begins before the signal is sent, so that its answer cannot be missed.
+        // Listening begins before the signal is sent, so that its effect cannot be missed.
         let mut changes = signal(SignalKind::child()).map_err(Failure::machine(doing))?;
         self.signal(Signal::STOP).map_err(Failure::machine(doing))?;
         let stopped = async {
@@ -124,10 +124,10 @@ impl ClientProcess {
         killed.map_err(Failure::machine("killing a client process"))
     }
 
-    /// Waits for the process to end well.
+    /// Waits for the process to end successfully.
     ///
     /// # Errors
-    /// If it does not, or not in time.
+    /// If it fails, or does not end in time.
     pub(super) async fn finish(mut self) -> Result<(), Failure> {
         while let Some(step) = self.next_step().await? {
             self.check(step)?;
@@ -190,7 +190,7 @@ impl ClientProcess {
     }
 
     fn is_stopped(&self) -> io::Result<bool> {
-        // The kernel's own word: SIGSTOP takes effect some time after kill() has returned. NOWAIT
+        // Asks the kernel itself: SIGSTOP takes effect some time after kill() has returned. NOWAIT
         // leaves the exit status to the runtime.
         let events = WaitIdOptions::STOPPED | WaitIdOptions::EXITED;
         let look = events | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -213,7 +213,7 @@ fn command(args: &WorkerArgs) -> io::Result<Command> {
         .args(["--account", &args.account])
         .args(["--deposit", &args.deposit.to_string()])
         .args(["--ttl", &format!("{}ms", args.ttl.as_millis())])
-        // The addresses of the servers, and the passwords in them, are none of its business.
+        // It must not learn the addresses of the servers, nor the passwords in them.
         .env_remove("PALISADE_LOCK")
         .env_remove("PALISADE_STORE")
         .env_remove("PALISADE_ADMIN_TOKEN")

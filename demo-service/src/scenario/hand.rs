@@ -6,16 +6,16 @@ use tokio::{
     time::{sleep_until, timeout},
 };
 
-/// Who stops client 1, and lets it go on.
+/// Who stops client 1, and resumes it.
 #[derive(Debug)]
 pub(crate) enum Hand {
-    /// The scenario: stopped as soon as it is about to write, and for so long at least.
+    /// The scenario: client 1 is stopped as soon as it is about to write, for at least this time.
     Clock(Duration),
     /// A visitor of the live page, at any time.
     Visitor(mpsc::Receiver<Cue>),
 }
 
-/// What a visitor wants to happen to client 1.
+/// A visitor's wish for client 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Cue {
@@ -24,7 +24,7 @@ pub(crate) enum Cue {
     Kill,
 }
 
-/// A visitor who went away lets the story go on, after this.
+/// If a visitor goes away, the story goes on after this time.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Hand {
@@ -36,8 +36,8 @@ impl Hand {
         }
     }
 
-    /// Returns when client 1, which was stopped then, is to go on or to be killed, and says which.
-    /// The clock lets the other client come to its end first.
+    /// Returns when client 1, which was stopped at that moment, is to go on or to be killed, and
+    /// says which. The clock lets the other client finish first.
     pub(super) async fn resumes(
         &mut self,
         stopped: Instant,
@@ -53,13 +53,13 @@ impl Hand {
         }
     }
 
-    /// Whether the story is bound to go as it is told.
+    /// Whether the story has a fixed course.
     pub(super) const fn is_told(&self) -> bool {
         matches!(self, Self::Clock(_))
     }
 }
 
-/// What comes first: this cue, or the end of client 1.
+/// Returns whichever comes first: this cue, or the order to kill client 1.
 async fn either(usual: Cue, cues: &mut mpsc::Receiver<Cue>) -> Cue {
     let told = async {
         while let Some(cue) = cues.recv().await {

@@ -8,13 +8,13 @@ use crate::{
     report::{DIM, HEADING},
 };
 
-/// Tells what happens while it happens.
+/// Prints the events while they happen.
 #[derive(Debug)]
 pub(super) struct Progress {
     console: Console,
-    /// Of several runs only the verdicts are told.
+    /// With several runs only the verdicts are printed.
     verdicts_only: bool,
-    /// What was told last, to know when a new act begins.
+    /// What was printed last, to know when a new act begins.
     told: Mutex<Option<(u32, Act)>>,
 }
 
@@ -27,7 +27,7 @@ impl Progress {
         }
     }
 
-    /// Tells one event.
+    /// Prints one event.
     pub(super) fn tell(&self, event: &Event) {
         if self.verdicts_only {
             if let What::Verdict { .. } = event.what {
@@ -48,7 +48,7 @@ impl Progress {
     }
 }
 
-/// Tells what is going to be played on what.
+/// Prints what is going to be played, and on which servers.
 pub(super) fn announce(args: &ScenarioArgs, stage: &Stage) {
     console(args).line(format!(
         "Lock service: {}; store: {}; lease of {}, client 1 is stopped for {} at least.",

@@ -16,10 +16,10 @@ use crate::{
     signing,
 };
 
-/// Where the counter of an in-process lock service starts: the tokens of the well-known figure.
+/// The first token of an in-process lock service: the tokens of the well-known figure.
 const FIRST_TOKEN: u64 = 33;
 
-/// A gateway of our own on a free port of this machine, and a folder that is gone afterwards.
+/// A gateway of our own on a free port of this machine, and a folder that is deleted afterwards.
 #[derive(Debug)]
 pub(super) struct Stage {
     addr: SocketAddr,
@@ -63,8 +63,8 @@ impl Stage {
         let (lock_kind, store_kind) = (gateway.lock_kind(), gateway.store_kind());
         let (stop, stopped) = oneshot::channel();
         let mut serving = JoinSet::new();
-        // A stage that is dropped stops its gateway too: then this ends with an error, which is
-        // as good.
+        // Dropping a stage stops its gateway, too: then this ends with an error, which is just as
+        // good.
         serving.spawn(gateway.serve(listener, async { drop(stopped.await) }));
         Ok(Self {
             addr,
@@ -93,12 +93,12 @@ impl Stage {
         self.store_kind
     }
 
-    /// Ends the gateway in good order and removes the folder.
+    /// Shuts the gateway down in good order and removes the folder.
     ///
     /// # Errors
     /// If requests do not end, or the folder cannot be removed.
     pub(super) async fn strike(mut self) -> Result<(), Failure> {
-        // Nobody there to hear it means that it has ended, and then there is a reason to return.
+        // If nobody receives it, the gateway has already ended, and there is a result to return.
         let _ended = self.stop.send(()).is_err();
         while let Some(served) = self.serving.join_next().await {
             served.map_err(|panic| Failure::Machine {
@@ -113,7 +113,7 @@ impl Stage {
 }
 
 /// Real servers count as they always do. A fresh in-process lock service gets small numbers, which
-/// are easier on the eye.
+/// are easier to read.
 fn initial_token(lock: &Address) -> InitialToken {
     match FencingToken::new(FIRST_TOKEN) {
         Ok(first) if lock.scheme() == "memory" => InitialToken::At(first),
@@ -121,10 +121,10 @@ fn initial_token(lock: &Address) -> InitialToken {
     }
 }
 
-/// A new file for a report, in the temporary folder of this machine, that stays.
+/// A new, permanent file for a report, in the temporary folder of this machine.
 ///
 /// # Errors
-/// If it cannot be made.
+/// If it cannot be created.
 pub(super) fn new_report_file() -> Result<PathBuf, Failure> {
     let folder = std::env::temp_dir();
     let cannot = |source| Failure::CannotWrite {

@@ -24,16 +24,16 @@ pub(crate) enum Story {
     Race,
     /// Two processes use one lease and one token, and write at the same time.
     SharedToken,
-    /// Client 2 does not ask for a lease: it makes tokens up.
+    /// Client 2 does not ask for a lease: it invents tokens.
     Forgery,
 }
 
-/// How a story went, before its verdict.
+/// The course of a story, before its verdict.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Course {
-    /// Whether every step was answered as it is told.
+    /// Whether every step was answered as expected.
     pub(super) went: bool,
-    /// Whether an update has to be lost without fencing. None if that is up to the visitor.
+    /// Whether an update has to be lost without fencing. `None` if that is up to the visitor.
     pub(super) loses: Option<bool>,
 }
 
@@ -54,7 +54,7 @@ impl Story {
 }
 
 impl Course {
-    /// Whether this is how the act should come out.
+    /// Whether this is the expected result of the act.
     pub(super) fn as_told(self, act: Act, lost_update: bool) -> bool {
         self.went
             && match act {

@@ -6,8 +6,8 @@ use crate::{
     worker::{Part, Step},
 };
 
-/// Client 1 makes its deposit. Then client 2 empties the account, with whatever token it can think
-/// of: it has a genuine one, for an account of its own.
+/// Client 1 makes its deposit. Then client 2 empties the account, with any token it can think of:
+/// it has a genuine one, for an account of its own.
 pub(super) async fn play(scene: &mut Scene<'_>) -> Result<Course, Failure> {
     let mut one = scene.start(ClientName::One, Part::Deposit)?;
     one.until(ready).await?;
@@ -24,7 +24,8 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> Result<Course, Failure> {
         let answer = two.until(answer).await?;
         went &= match scene.act {
             Act::Unfenced => matches!(answer, Step::Written { .. }),
-            // By its signature; where nothing is signed, because the store has not heard of it.
+            // Refused for its signature or, if nothing is signed, because the store has not heard of
+            // it.
             Act::Fenced => {
                 is_refusal(&answer, 403, "token-not-accepted")
                     || is_refusal(&answer, 412, "token-not-claimed")

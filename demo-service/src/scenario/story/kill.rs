@@ -15,7 +15,7 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> Result<Course, Failure> {
     go_on(scene, one).await
 }
 
-/// Client 1 dies here and now, and nobody gives its lease back. Client 2 waits for its end.
+/// Client 1 dies at this point, and nobody gives its lease back. Client 2 waits for its end.
 pub(super) async fn go_on(scene: &mut Scene<'_>, one: ClientProcess) -> Result<Course, Failure> {
     scene.kill(one).await?;
     let mut two = scene.start(ClientName::Two, Part::Deposit)?;

@@ -21,7 +21,7 @@ pub(super) async fn play(scene: &mut Scene<'_>, mut hand: Hand) -> Result<Course
         return kill::go_on(scene, one).await;
     }
     let stopped = scene.pause(&one).await?;
-    // It does not hear that yet.
+    // It does not receive that yet.
     one.go().await?;
     // Its request waits in the lock service until the lease of the stopped client has ended.
     let mut two = scene.start(ClientName::Two, Part::Deposit)?;
@@ -52,7 +52,7 @@ pub(super) async fn play(scene: &mut Scene<'_>, mut hand: Hand) -> Result<Course
     })
 }
 
-/// What comes of client 1 when it goes on; nothing if it is killed instead.
+/// The result of the late write of client 1 when it goes on; nothing if it is killed instead.
 async fn late_write(
     scene: &Scene<'_>,
     mut one: ClientProcess,
@@ -69,8 +69,8 @@ async fn late_write(
     Ok(Some((one, answer)))
 }
 
-/// Lets client 1 come to its end after the answer to its late write, and says whether that was the
-/// answer that is told.
+/// Lets client 1 finish after the answer to its late write, and says whether that was the expected
+/// answer.
 pub(super) async fn settle(
     scene: &mut Scene<'_>,
     mut one: ClientProcess,
@@ -79,7 +79,7 @@ pub(super) async fn settle(
     let accepted = scene.acknowledge(late, DEPOSIT_OF_CLIENT_1);
     let inert = accepted || scene.balance().await? == scene.acknowledged;
     if !accepted {
-        // A refusal is no dead end: a fresh lease, a fresh read, and the deposit arrives.
+        // A refusal is not a dead end: a fresh lease, a fresh read, and the deposit arrives.
         one.until(ready).await?;
         one.go().await?;
         scene.acknowledge(&one.until(answer).await?, DEPOSIT_OF_CLIENT_1);

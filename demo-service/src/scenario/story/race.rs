@@ -6,8 +6,8 @@ use crate::{
     worker::Part,
 };
 
-/// Who comes first is for the operating system to say; that one of the two deposits is lost without
-/// fencing, and that it is the old holder who is refused with it, is not.
+/// The operating system decides who comes first. But one of the two deposits is always lost without
+/// fencing, and with it, it is always the old holder who is refused.
 pub(super) async fn play(scene: &mut Scene<'_>) -> Result<Course, Failure> {
     let mut one = scene.start(ClientName::One, Part::Deposit)?;
     one.until(ready).await?;

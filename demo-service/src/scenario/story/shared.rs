@@ -9,8 +9,8 @@ use crate::{
     worker::{Part, Step},
 };
 
-/// A fence tells holders apart, not two processes of one holder. What tells them apart is a number
-/// that each write has: the second write with the same number is refused.
+/// A fence tells holders apart, but not two processes of the same holder. For that, each write has
+/// a number: the second write with the same number is refused.
 pub(super) async fn play(scene: &mut Scene<'_>) -> Result<Course, Failure> {
     let mut one = scene.start(ClientName::One, Part::Lend)?;
     let (token, header) = one.until(acquired).await?;
@@ -19,7 +19,7 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> Result<Course, Failure> {
     let mut two = scene.start_with_token(ClientName::Two, Part::Share, header)?;
     two.until(ready).await?;
     let (first, second) = tokio::try_join!(deposit(&mut one), deposit(&mut two))?;
-    // Only now it gives the lease back.
+    // Only now does it give the lease back.
     one.go().await?;
     two.finish().await?;
     one.finish().await?;
