@@ -1,13 +1,13 @@
-//! Running a model: either nothing is wrong with it, or here is the shortest way to what is.
+//! Running a model: it either finds no fault, or shows the shortest story that leads to one.
 
 use std::{collections::BTreeSet, fmt::Debug, hash::Hash, time::Instant};
 
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
 
-/// Looks at every state.
+/// Checks every state.
 ///
 /// # Panics
-/// If an `always` property does not hold in one of them, or a `sometimes` property in none.
+/// If an `always` property fails in any state, or a `sometimes` property holds in none.
 pub fn assert_holds<M>(name: &str, model: M)
 where
     M: Model + Send + Sync + 'static,
@@ -37,7 +37,7 @@ where
 {
     let mut story = breaking_story(&model, property, usize::MAX)
         .unwrap_or_else(|| panic!("{name}: nothing breaks \"{property}\""));
-    // The checker stops soon after the first story, and keeps the last one that it came across.
+    // The checker stops soon after the first story, and keeps the last one that it found.
     while let Some(shorter) = breaking_story(&model, property, story.len() + 1) {
         story = shorter;
     }
@@ -47,11 +47,10 @@ where
     }
 }
 
-/// Looks at every state, and finds that the `always` properties of these names, and no others, do
-/// not hold.
+/// Checks every state, and finds that exactly the `always` properties of these names do not hold.
 ///
 /// # Panics
-/// If another one does not hold, one of these does, or a `sometimes` property is not reached.
+/// If another one does not hold, one of these holds, or a `sometimes` property is not reached.
 pub fn assert_breaks_only<M>(name: &str, broken: &[&'static str], model: M)
 where
     M: Model + Send + Sync + 'static,
@@ -97,7 +96,7 @@ where
     Some(checker.discovery(property)?.into_actions())
 }
 
-/// Lets a story happen from some beginning, step by step, and finds that it breaks the property of
+/// Plays a story step by step from some initial state, and finds that it breaks the property of
 /// this name.
 ///
 /// # Panics
@@ -118,8 +117,7 @@ where
     );
 }
 
-/// Lets a story happen from each beginning, step by step, and finds that it gets no further than to
-/// this step.
+/// Plays a story step by step from each initial state, and finds that it gets exactly to this step.
 ///
 /// # Panics
 /// If it gets further.
@@ -135,7 +133,7 @@ where
     );
 }
 
-/// From each beginning, the last state of a story, or the number of the step that cannot happen.
+/// For each initial state, the last state of a story, or the number of the step that cannot happen.
 fn told<M: Model>(model: &M, story: &[&str]) -> Vec<Result<M::State, usize>>
 where
     M::Action: Debug,

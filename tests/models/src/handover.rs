@@ -1,11 +1,11 @@
-//! One lock service takes the place of another in front of a store, and back again. What are the
-//! steps, in which order, while everybody goes on?
+//! One lock service replaces another in front of a store, and is replaced again. Which steps does
+//! this take, in which order, while everybody goes on working?
 //!
-//! One resource, two services that count by themselves. Acquisitions are granted by either of them,
-//! as long as it is in service, and claim in the store when they get round to it, which may be much
-//! later. The store takes the claims of one service, the issuer, above the mark. Whoever hands over
-//! may be killed at any step and starts anew, or turns back. What it has asked a service then may
-//! arrive much later.
+//! There is one resource and two services that count independently. Each acquisition is granted by
+//! one of them, as long as that service is in service, and claims in the store later, perhaps much
+//! later. The store accepts the claims of one service, the issuer, above the mark. The operator who
+//! hands over may be killed at any step and start anew, or turn back. Requests that the operator
+//! has already sent to a service may then arrive much later.
 
 mod actions;
 
@@ -18,7 +18,7 @@ const ACQUISITIONS: usize = 4;
 
 type Token = u8;
 
-/// What a handover does, one after the other. Each step may be made again.
+/// The steps of a handover, in order. Each step may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Step {
@@ -30,13 +30,13 @@ pub enum Step {
     LookAtTheMark,
     /// The new service goes on above the floor, and is in service.
     Reinstate,
-    /// The store takes claims of the new service and of no other.
+    /// The store accepts claims of the new service only.
     ChangeIssuer,
     /// The mark is raised below the floor, belongs to the new service, and to no holder.
     SealMark,
 }
 
-/// The model: the steps in their order, and how many handovers there are at most.
+/// The model: the order of steps, and the greatest number of handovers.
 #[derive(Clone, Debug)]
 pub struct Handover {
     steps: Vec<Step>,
@@ -45,22 +45,22 @@ pub struct Handover {
     late: Late,
 }
 
-/// What becomes of a request to retire or reinstate whose sender was killed before it arrived.
+/// What happens to a request to retire or reinstate whose sender was killed before it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Late {
-    /// There is none.
+    /// There are no late requests.
     Never,
-    /// It does nothing if the service has done what another one says since it was sent: a number
-    /// of these goes with it.
+    /// It does nothing if the service has meanwhile followed another request: each request carries
+    /// the number of those followed when it was sent.
     Compared,
-    /// The same, but what says what is so already is not counted.
+    /// The same, but requests that change nothing are not counted.
     ComparedToChanges,
-    /// It does what it says.
+    /// It is obeyed.
     Obeyed,
 }
 
-/// Everything there is at one moment.
+/// The whole state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     services: [Service; 2],
@@ -69,19 +69,19 @@ pub struct State {
     acquisitions: [Acquisition; ACQUISITIONS],
     /// How many grants there were.
     grants: u8,
-    /// The one that is under way, or else the last.
+    /// The target of the present handover, or else of the last one.
     to: usize,
     /// Its next step.
     next: usize,
     floor: Token,
     handovers: u8,
     restarts: u8,
-    /// One that is under way, and how often there may be another.
+    /// A request under way, and how many more there may be.
     request: Option<Request>,
     requests: u8,
     /// A claim went through after that of a later grant.
     late_claim: bool,
-    /// The latest grant was refused, though no handover was under way since before it.
+    /// The latest grant was refused, although no handover was in progress since before it.
     locked_out: bool,
     /// The first service issued a token after it was reinstated.
     came_back: bool,
@@ -91,17 +91,17 @@ pub struct State {
 struct Service {
     last: Token,
     retired: bool,
-    /// How many requests it has followed, if they are compared.
+    /// How many requests it has followed, if requests are compared.
     changes: u8,
 }
 
-/// A request to retire, or to be in service above a floor.
+/// A request to retire, or to go into service above a floor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Request {
     service: usize,
-    /// None to retire.
+    /// `None` to retire.
     floor: Option<Token>,
-    /// How many were followed when it was sent.
+    /// How many requests the service had followed when it was sent.
     seen: u8,
 }
 
@@ -120,7 +120,7 @@ enum Acquisition {
         by: usize,
         token: Token,
         order: u8,
-        /// After how many handovers, if it is by the service that was in place then.
+        /// The number of handovers before it, if its service was the one in place then.
         in_place: Option<u8>,
     },
     Claimed {
@@ -141,7 +141,7 @@ impl Late {
 }
 
 impl Handover {
-    /// As it is built, there and back.
+    /// As built, there and back.
     #[must_use]
     pub fn there_and_back() -> Self {
         Self {
@@ -158,7 +158,7 @@ impl Handover {
         }
     }
 
-    /// With one request that arrives late, and a restart less.
+    /// With one request that arrives late, and one restart fewer.
     #[must_use]
     pub fn with_a_late_request(self, late: Late) -> Self {
         Self {
@@ -188,7 +188,7 @@ impl Handover {
         state.next == self.steps.len()
     }
 
-    /// A handover has come to its end, and is the last so far.
+    /// A handover is complete, and it is the last one so far.
     fn is_in_place(&self, state: &State) -> bool {
         state.handovers > 0 && self.is_done(state)
     }

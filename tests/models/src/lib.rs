@@ -1,9 +1,9 @@
-//! Models of the protocols that the backends of `lock-core` speak, small enough to look at every
-//! state that they can reach. `docs/models.md` says what they leave out and what came of them.
+//! Models of the protocols that the backends of `lock-core` speak, small enough to check every
+//! reachable state. `docs/models.md` says what they leave out, and what they have found.
 //!
-//! A model is the protocol as it is to be, plus a list of flaws: the same protocol with one rule
-//! left out. The protocol must hold and every flaw must be found, otherwise the model could not
-//! have found anything.
+//! A model is the intended protocol plus a list of flaws: the same protocol with one rule left out.
+//! The protocol must hold and every flaw must be found; otherwise the model could not have found
+//! anything.
 #![forbid(unsafe_code)]
 
 pub mod checking;

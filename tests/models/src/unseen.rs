@@ -4,8 +4,7 @@ use std::{
     hash::{Hash, Hasher},
 };
 
-/// Something that a state carries for whoever reads the story: two states that differ in nothing
-/// else are the same.
+/// A note in a state for readers of the story. States that only differ in such notes are equal.
 #[derive(Clone, Copy)]
 pub(crate) struct Unseen<T>(pub(crate) T);
 

@@ -1,4 +1,4 @@
-//! In which order one lock service takes the place of another; and every step is needed.
+//! The order of steps in which one lock service replaces another; and every step is needed.
 #![forbid(unsafe_code)]
 
 use models::{
@@ -27,7 +27,7 @@ fn as_built() {
     assert_holds("as built", Handover::there_and_back());
 }
 
-/// Nobody is turned away in the meantime but by the store: that is all the difference.
+/// Meanwhile nobody is refused except by the store: that is the whole difference.
 #[test]
 fn the_floor_comes_last() {
     let steps = [Retire, Look, ChangeIssuer, SealMark, Reinstate];
@@ -85,8 +85,8 @@ fn a_late_request_is_compared() {
     assert_holds("a late request", compared);
 }
 
-/// Whoever turned back has the old service retired again behind its back; and a service that was
-/// retired comes back.
+/// An operator who turned back has the old service retired again by a late request; and a service
+/// that was retired comes back.
 #[test]
 fn a_late_request_is_obeyed() {
     for property in [IN_PLACE, NOT_IN_PLACE] {
@@ -95,7 +95,7 @@ fn a_late_request_is_obeyed() {
     }
 }
 
-/// What the service was told by whoever turned back was so already.
+/// The request of the operator who turned back changed nothing, and so was not counted.
 #[test]
 fn a_late_request_is_compared_to_changes_alone() {
     let compared = Handover::there_and_back().with_a_late_request(Late::ComparedToChanges);

@@ -71,7 +71,7 @@ fn three_nodes_one_of_which_is_replaced() {
     assert_holds("a node is replaced", tokens);
 }
 
-/// What the other scenarios forget does not hide anything.
+/// What the other scenarios forget does not hide any fault.
 #[test]
 fn nothing_is_forgotten() {
     let tokens = three(2).forgetting_nothing();

@@ -1,4 +1,4 @@
-//! Who takes a node of a Redlock in deletes nothing of its new life; and every rule is needed.
+//! Taking in a node of a Redlock deletes nothing of its new life; and every rule is needed.
 #![forbid(unsafe_code)]
 
 use models::{

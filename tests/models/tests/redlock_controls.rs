@@ -123,8 +123,8 @@ fn a_seed_of_an_earlier_loss() {
     assert_breaks("a seed names no loss", "order", tokens);
 }
 
-/// The search for this one takes half a minute, so it is told. There are never two nodes without
-/// state at once.
+/// The search for this one takes half a minute, so its story is given. There are never two nodes
+/// without state at once.
 #[test]
 fn a_raise_of_before_a_loss() {
     let story = [

@@ -1,4 +1,4 @@
-//! What the store has to look at: each row of the table in `docs/models.md`, with its verdicts.
+//! What the store has to check: each row of the table in `docs/models.md`, with its verdicts.
 #![forbid(unsafe_code)]
 
 use models::{

@@ -1,4 +1,4 @@
-//! What may happen next, and what then is.
+//! The actions that are possible, and their effects.
 
 use super::{
     Cohort, Flaw, PROCESSES, Process, TASKS, Task, process_of,
@@ -6,7 +6,7 @@ use super::{
     state::{Phase, State, Tenure},
 };
 
-/// One step of somebody.
+/// One step of a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(private_interfaces, reason = "only its `Debug` is of use outside")]
 #[non_exhaustive]
@@ -17,17 +17,17 @@ pub enum Action {
     Leave(Task),
     /// The local holder has finished.
     Finish(Task),
-    /// A release by a holder that has passed the lock on comes to the server.
+    /// The server receives a release by a holder that has already passed the lock on.
     Stray(Task),
     /// A process asks again for the tenure that it wants.
     Ask(Process),
     /// A process renews its lease.
     Renew(Process),
-    /// An operator looks at the lease and sends what ends it.
+    /// An operator looks at the lease and sends a request to end it.
     Force,
     /// The server runs a request.
     Run(Request),
-    /// The server runs a request, which is going to come in once more.
+    /// The server runs a request, which will arrive a second time.
     RunFirstOfTwo(Request),
     /// A process receives an answer.
     Receive(Answer),
@@ -36,7 +36,7 @@ pub enum Action {
 }
 
 impl Cohort {
-    /// Everything that may happen in a state.
+    /// All actions that are possible in a state.
     pub(crate) fn possible(&self, state: &State, actions: &mut Vec<Action>) {
         for task in 0..TASKS {
             self.possible_for(state, task, actions);

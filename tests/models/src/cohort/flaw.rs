@@ -1,25 +1,25 @@
-/// One rule of the cohort left out. Each of them must be found.
+/// One rule of the cohort is left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// The lock is passed to whoever is first in the line.
+    /// The lock is passed to the first in the line, whoever that is.
     PassesToAnybody,
-    /// Who was in line when the answer to an acquire or renewal came in may be passed to.
+    /// Waiters in line when the answer to an acquire or renewal arrived may be passed the lock.
     CountsFromAnswer,
-    /// Who was in line when a renewal was sent may be passed to before it is answered.
+    /// Waiters in line when a renewal was sent may be passed the lock before it is answered.
     CountsUnanswered,
     /// The lock is passed on without a look at the clock.
     PassesAfterDeadline,
-    /// The lock is passed on when the reserved tokens are used up.
+    /// The lock is still passed on when the reserved tokens are used up.
     PassesBeyondReserve,
     /// An acquire that finds its own tenure is told as many tokens as it asks for now.
     ReplayTellsWish,
-    /// A local holder's nonce is the tenure's.
+    /// A local holder has the same nonce as the tenure.
     NonceIsShared,
-    /// Release compares the process.
+    /// A release only compares the process.
     ReleaseComparesProcess,
-    /// Renew compares the process.
+    /// A renewal only compares the process.
     RenewComparesProcess,
-    /// A release by force ends the lease that it finds.
+    /// A forced release ends whatever lease it finds.
     ForceIsNotCompared,
 }

@@ -1,9 +1,9 @@
 //! The cohort: a process has one place in the queue and one lease for all its local waiters, and
 //! passes the lock on between them without asking the server.
 //!
-//! The queue is left out: whoever asks while the lease is free gets it. Requests and answers come
-//! in any order, or never; a request may come in twice. A lease may run out, an operator may end it
-//! by force, a waiter may leave the line, at any time.
+//! The queue is left out: whoever asks while the lease is free gets it. Requests and answers arrive
+//! in any order, or never; a request may arrive twice. At any time a lease may run out, an operator
+//! may end it by force, or a waiter may leave the line.
 
 mod actions;
 mod flaw;
@@ -30,16 +30,16 @@ pub(crate) const LOCAL: usize = 3;
 pub(crate) const TASKS: usize = LOCAL + 1;
 pub(crate) const PROCESSES: usize = 2;
 
-/// The model: how much may go wrong, and which rule is left out.
+/// The model: how many faults may happen, and which rule is left out.
 #[derive(Clone, Debug)]
 pub struct Cohort {
-    /// How many tokens a grant reserves at most.
+    /// The greatest number of tokens that a grant reserves.
     pub(crate) reserve: u8,
     /// How many leases may run out.
     pub(crate) expiries: u8,
     /// How many times an operator ends a lease by force.
     pub(crate) forced: u8,
-    /// How many requests come in twice.
+    /// How many requests arrive twice.
     pub(crate) duplicates: u8,
     /// How many waiters leave the line.
     pub(crate) leaves: u8,
@@ -47,7 +47,7 @@ pub struct Cohort {
 }
 
 impl Cohort {
-    /// An operator ends a lease by force, and a request comes in twice.
+    /// An operator ends a lease by force, and a request arrives twice.
     #[must_use]
     pub const fn revoked() -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Cohort {
         }
     }
 
-    /// A lease runs out, and a request comes in twice.
+    /// A lease runs out, and a request arrives twice.
     #[must_use]
     pub const fn slow() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What a process does: asks for its tasks, and passes the lock on between them.
+//! The behaviour of a process: it asks for its tasks, and passes the lock on between them.
 
 use super::{
     Cohort, Flaw, Process, Task, process_of,
@@ -22,7 +22,7 @@ impl Cohort {
         state.tasks[task] = Phase::Gone;
         let side = &mut state.processes[process];
         side.line.retain(|other| *other != task);
-        // The tenure may have been granted already, or be granted by a request that is under way.
+        // The tenure may have been granted already, or a request under way may still be granted.
         if side.line.is_empty()
             && let Some(tenure) = side.asking.take()
         {
@@ -118,8 +118,8 @@ impl Cohort {
         }
     }
 
-    /// The tenure lived when the server ran the request. Who was in line before it was sent began
-    /// before anybody else can have got a greater token.
+    /// The tenure lived when the server ran the request. Waiters that were in line before it was
+    /// sent began before anybody else can have got a greater token.
     fn answered(&self, state: &mut State, process: Process, id: usize, in_line: Set) {
         let now = state.in_line(process);
         let present = state.processes[process].tenure.as_mut();
@@ -131,7 +131,7 @@ impl Cohort {
         }
     }
 
-    /// Passes the lock to the next in the line who may have it, or gives the lease back.
+    /// Passes the lock to the next eligible waiter in the line, or gives the lease back.
     fn hand_on(&self, state: &mut State, process: Process) {
         let Some(tenure) = state.processes[process].tenure else {
             return;
@@ -166,7 +166,7 @@ impl Cohort {
         state.tasks[task] = Phase::Holding;
     }
 
-    /// The lease is gone, and with it the tokens that were left. The local holder is told.
+    /// The lease is gone, and with it the remaining tokens. The local holder is told.
     fn lose(&self, state: &mut State, process: Process) {
         let lost = state.processes[process].tenure.take();
         if let Some(Tenure {

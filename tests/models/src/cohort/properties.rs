@@ -1,4 +1,4 @@
-//! What must hold in every state, and what must be seen in some.
+//! The properties that must hold in every state, and those that must be seen in some.
 
 use stateright::Property;
 
@@ -22,7 +22,7 @@ fn promises() -> Vec<Property<Cohort>> {
         // G1. A token is greater than every token that was returned before its task began.
         Property::always("order", |_, state| never(state, Fault::OutOfOrder)),
         Property::always("unique", |_, state| never(state, Fault::Duplicate)),
-        // Renew, release and release by force touch no lease but that of the tenure they name.
+        // Renew, release and forced release only touch the lease of the tenure they name.
         Property::always("own tenure only", |_, state| {
             never(state, Fault::StrangerTouched)
         }),

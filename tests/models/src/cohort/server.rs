@@ -1,4 +1,4 @@
-//! What the server keeps of one resource, and its scripts.
+//! The server's state for one resource, and its scripts.
 
 use super::{
     Cohort, Flaw, Process, TenureId, Token,
@@ -22,8 +22,8 @@ pub(crate) struct Lease {
     reserved: u8,
 }
 
-/// What a process asks. With acquire and renew travels who was in line when it was sent: the answer
-/// to that request, and to no other, brings it back.
+/// A request of a process. Acquire and renew record who was in line when they were sent: only the
+/// answer to that request brings it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Request {
     Acquire {
@@ -45,14 +45,14 @@ pub(crate) enum Request {
     Force {
         tenure: TenureId,
     },
-    /// A holder's own release comes to the server, late and from elsewhere, after the lock was
-    /// passed on. It names the nonce of the holder.
+    /// A holder's own release arrives late and by another way, after the lock was passed on. It
+    /// names the nonce of the holder.
     Stray {
         nonce: Option<TenureId>,
     },
 }
 
-/// What the server says.
+/// The server's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Answer {
     Granted {

@@ -4,7 +4,7 @@ use super::{
 };
 use crate::set::Set;
 
-/// Everything there is at one moment.
+/// The whole state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     pub(crate) server: Server,
@@ -24,7 +24,7 @@ pub struct State {
     pub(crate) watch: Watch,
 }
 
-/// What a process knows.
+/// The knowledge of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Side {
     /// Local waiters in the order in which they came.
@@ -34,7 +34,7 @@ pub(crate) struct Side {
     pub(crate) tenure: Option<Tenure>,
 }
 
-/// A lease that a process has, as far as it knows.
+/// A lease that a process believes to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tenure {
     pub(crate) id: TenureId,
@@ -43,11 +43,11 @@ pub(crate) struct Tenure {
     pub(crate) next: Token,
     /// The first token that is not reserved any more.
     pub(crate) end: Token,
-    /// Who was in line before the last answered request of this tenure was sent.
+    /// The waiters that were in line before the last answered request of this tenure was sent.
     pub(crate) eligible: Set,
 }
 
-/// What a task has come to.
+/// How far a task has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
     Idle,
@@ -59,13 +59,13 @@ pub(crate) enum Phase {
     Gone,
 }
 
-/// What an onlooker who sees everything remembers.
+/// What an observer who sees everything remembers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Watch {
     pub(crate) returned: [Option<Token>; TASKS],
-    /// For each waiting task the greatest token that was returned before it began.
+    /// For each waiting task, the greatest token that was returned before it began.
     pub(crate) floors: [Token; TASKS],
-    /// What has been wrong about a step, as numbers of [`Fault`].
+    /// The faults of past steps, as numbers of [`Fault`].
     faults: Set,
 }
 
@@ -105,7 +105,7 @@ impl State {
         self.processes[process].line.iter().copied().collect()
     }
 
-    /// Keeps states equal that differ only in the order of things that have none.
+    /// Keeps states equal that only differ in the order of unordered things.
     pub(crate) fn send(&mut self, request: Request) {
         if let Err(position) = self.requests.binary_search(&request) {
             self.requests.insert(position, request);
@@ -127,7 +127,7 @@ impl State {
         })
     }
 
-    /// Forgets the answers that change nothing any more.
+    /// Forgets answers that would change nothing any more.
     pub(crate) fn forget_deaf(&mut self) {
         let processes = &self.processes;
         self.answers.retain(|answer| {

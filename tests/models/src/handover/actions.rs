@@ -1,6 +1,6 @@
 use super::{Acquisition, Handover, Mark, Request, State, Step, Token};
 
-/// One step of an acquisition, or of whoever hands over.
+/// One step of an acquisition, or of the operator who hands over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
@@ -8,13 +8,13 @@ pub enum Action {
     Grant(usize, usize),
     /// The token is claimed in the store.
     Claim(usize),
-    /// Somebody begins to hand over to this service.
+    /// An operator begins to hand over to this service.
     Begin(usize),
     /// The next step of the handover.
     Go(Step),
-    /// Whoever hands over was killed, and begins again.
+    /// The operator was killed, and begins again.
     BeginAgain,
-    /// The next step of the handover is asked for, and whoever asks is killed before it arrives.
+    /// The next step of the handover is requested, and the operator is killed before it arrives.
     Ask(Step),
     /// It arrives.
     Arrive,
@@ -36,7 +36,7 @@ impl Handover {
                 Acquisition::Claimed { .. } | Acquisition::Refused => {}
             }
         }
-        // Who turns back does not finish what was begun.
+        // An operator who turns back does not finish what was begun.
         if state.handovers < self.handovers {
             actions.push(Action::Begin(1 - state.to));
         }
@@ -151,7 +151,7 @@ impl Handover {
         }
     }
 
-    /// What a service does.
+    /// The behaviour of a service.
     fn arrive(&self, state: &mut State, request: Request) {
         let service = &mut state.services[request.service];
         if self.late.is_compared() && service.changes != request.seen {
@@ -165,7 +165,7 @@ impl Handover {
     }
 }
 
-/// What a step asks of a service.
+/// The request that a step sends to a service.
 fn request(state: &State, step: Step) -> Option<Request> {
     let (service, floor) = match step {
         Step::Retire => (1 - state.to, None),

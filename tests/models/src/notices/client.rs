@@ -1,4 +1,4 @@
-//! A client, and what it makes of what it was told.
+//! A client, and its conclusions from what it was told.
 
 use super::{
     Flaw, Notices, State,
@@ -10,18 +10,18 @@ use super::{
 pub(super) struct Client {
     phase: Phase,
     known: Option<Known>,
-    /// What it has not read yet, the oldest first.
+    /// The notices that it has not read yet, the oldest first.
     unread: Vec<Told>,
     /// The connection was lost since its watches were set.
     is_broken: bool,
 }
 
-/// What it remembers of the resource.
+/// What it remembers about the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Known {
     floor: u8,
     written: u8,
-    /// It was told that it is not so any more.
+    /// It was told that this is no longer true.
     is_old: bool,
     /// The number of the next node, if nobody is in line and nobody comes.
     next: Option<u8>,
@@ -42,11 +42,12 @@ enum Phase {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Ahead {
-    /// It takes a look to know.
+    /// Unknown: it has to look.
     Unknown,
-    /// Watched, the last two of them and its own.
+    /// Watched: the last two of these nodes, and its own.
     Watched(Vec<u8>),
-    /// The last but one of them is gone. The line is being looked at, while this one was the last.
+    /// The last but one of them is gone. It has asked for the line, of which this node was the
+    /// last.
     Asked { next: u8, is_gone: bool },
 }
 
@@ -71,13 +72,13 @@ impl Client {
         matches!(self.phase, Phase::Holds(..))
     }
 
-    /// Answers that are lost with a connection are another matter: they are asked for again.
+    /// Answers that are lost with a connection are left out: they are asked for again.
     pub(super) fn may_lose_its_connection(&self) -> bool {
         let is_notice = |told: &Told| matches!(told, Told::Written | Told::Gone(_));
         self.unread.iter().all(is_notice)
     }
 
-    /// What it was not told yet it is told on the next connection, in another order.
+    /// Notices that it has not received yet arrive on the next connection, in another order.
     pub(super) fn reconnect(&mut self) {
         self.unread.reverse();
         self.is_broken = true;
@@ -238,7 +239,7 @@ impl State {
         }
     }
 
-    /// By what it was told it is the first, if that was told in its order.
+    /// According to its notices it is the first, if they came in order.
     fn turn(&mut self, number: usize, node: Node, floor: u8, model: &Notices) {
         let client = &mut self.clients[number];
         if client.is_broken && !model.lacks(Flaw::ConnectionIsForgotten) {
@@ -267,8 +268,8 @@ impl State {
         }
     }
 
-    /// It takes itself for the first. If the floor may be another one, it binds its node to that
-    /// one, in one step with a look whether the node is there.
+    /// It considers itself the first. If the floor may have changed, it binds its node to the new
+    /// one, in one step that also checks whether the node exists.
     fn grant(&mut self, number: usize, node: Node, floor: u8) {
         let client = &mut self.clients[number];
         let Some(known) = client.known else {

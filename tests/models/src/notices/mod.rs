@@ -1,12 +1,12 @@
 //! What a client of ZooKeeper may conclude from what it is told, without a look: that it is the
-//! first in line, and that the floor is what it was.
+//! first in line, and that the floor has not changed.
 //!
-//! A server tells a client of changes that it watches and answers it, in the order in which things
-//! happened. When a connection is lost, its watches tell on the next one what happened meanwhile,
-//! in any order. Clients that are slow have not read yet what they were told.
+//! A server answers a client, and notifies it of changes that it watches, in the order in which
+//! things happened. When a connection is lost, the watches report on the next one what happened
+//! meanwhile, in any order. A slow client may not have read its notices yet.
 //!
 //! Numbers of transactions and of nodes are small here, and nobody looks at a clock: a lease may
-//! run out at any time, which is when somebody else deletes its node.
+//! run out at any time, and then somebody else deletes its node.
 
 mod client;
 mod server;
@@ -15,13 +15,13 @@ use stateright::{Model, Property};
 
 use self::{client::Client, server::Server};
 
-/// One rule left out. Each of them must be found.
+/// One rule is left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flaw {
     /// Ending a lease by force deletes its node before it writes the lock directory.
     DeletesFirst,
-    /// A notice is gone by although the connection was lost since the watches were set.
+    /// A notice is trusted although the connection was lost since the watches were set.
     ConnectionIsForgotten,
     /// The lock directory is not watched.
     DirectoryIsNotWatched,
@@ -29,22 +29,22 @@ pub enum Flaw {
     OwnIsNotWatched,
     /// The number that is expected next outlives the lock directory.
     NumberOutlivesDirectory,
-    /// Who was the last to release takes itself for the first, whatever its number is.
+    /// The client that released last considers itself the first, whatever its number is.
     NumberIsNotCompared,
-    /// A waiter is first when the next one before it is gone, whoever else was there.
+    /// A waiter is first when the one before it is gone, whoever else was there.
     NextIsEnough,
-    /// A waiter that looks at the line, and whose next one goes meanwhile, does not wait for the
-    /// answer.
+    /// A waiter that is looking at the line does not wait for the answer when the one before it
+    /// goes meanwhile.
     AnswerIsNotAwaited,
-    /// It does not matter what the answer shows, if it is behind somebody.
+    /// A waiter ignores the answer to its look, which may show somebody before it.
     AnswerIsNotRead,
 }
 
-/// The model: how much of each trouble there is, and which rule is left out.
+/// The model: how many faults of each kind there are, and which rule is left out.
 #[derive(Clone, Debug)]
 pub struct Notices {
     clients: usize,
-    /// All of them have read the floor.
+    /// All clients have read the floor at the start.
     have_read: bool,
     /// How many nodes are created.
     nodes: u8,
@@ -65,15 +65,15 @@ pub struct State {
     server: Server,
     clients: Vec<Client>,
     left: Left,
-    /// What was issued: the node's number of creation, twice, and one more for a revocation.
+    /// The issued tokens: twice the number of the node's creation, and one more for a revocation.
     issued: Vec<(u8, u8)>,
-    /// Somebody was granted without having been the first.
+    /// Somebody was granted the resource without having been the first.
     passed_others: bool,
     by_number: bool,
     by_notice: bool,
 }
 
-/// How much trouble is to come.
+/// What may still happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Left {
     nodes: u8,
@@ -83,7 +83,7 @@ struct Left {
     lost: u8,
 }
 
-/// What may happen.
+/// The possible actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
@@ -91,24 +91,24 @@ pub enum Action {
     Read(usize),
     /// It stands in line.
     Create(usize),
-    /// It sets its watches, or looks at the line once more.
+    /// It sets its watches, or looks at the line again.
     Look(usize),
-    /// It reads what it was told next.
+    /// It reads its next notice.
     Hear(usize),
     /// It deletes its node.
     Release(usize),
-    /// The node of whoever is at this place in line is deleted.
+    /// The node at this place in line is deleted.
     Delete(usize),
     /// The first one's lease is ended by force.
     Force,
-    /// The lock directory is deleted, which is empty, and made again.
+    /// The lock directory, which is empty, is deleted and made again.
     MakeAgain,
     /// A client loses its connection, and has another one.
     Reconnect(usize),
 }
 
 impl Notices {
-    /// As it is built.
+    /// As built.
     #[must_use]
     pub const fn as_built() -> Self {
         Self {
@@ -134,8 +134,8 @@ impl Notices {
         }
     }
 
-    /// Four in line, and any two of them may go out of turn: to find what breaks. Its states are
-    /// too many to see all of them.
+    /// Four in line, any two of which may go out of turn: to find what breaks. There are too many
+    /// states to check all of them.
     #[must_use]
     pub const fn of_four() -> Self {
         Self {

@@ -12,7 +12,7 @@ pub(super) struct Node {
     pub(super) owner: usize,
 }
 
-/// What a client is told.
+/// A notice to a client, or an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Told {
     /// The lock directory was written, or deleted and made again.
@@ -23,11 +23,11 @@ pub(super) enum Told {
     Floor(u8, u8),
     /// The answer to a creation: the node, and the nodes before it.
     Created(Node, Vec<u8>),
-    /// The answer to a look: the nodes before one's own. `None`: that is gone.
+    /// The answer to a look: the nodes before its own. `None`: its own is gone.
     Line(Option<Vec<u8>>),
 }
 
-/// What a client has to be told.
+/// A notice, and the client that gets it.
 pub(super) type Notice = (usize, Told);
 
 /// See the module.
@@ -39,9 +39,9 @@ pub(super) struct Server {
     line: Vec<Node>,
     floor: u8,
     written: u8,
-    /// Who is told when the directory is written.
+    /// The clients that are told when the directory is written.
     of_directory: BTreeSet<usize>,
-    /// Who is told when a node is gone.
+    /// The clients that are told when a node is gone.
     of_nodes: BTreeSet<(usize, u8)>,
     /// The nodes that were the first at some time.
     firsts: BTreeSet<u8>,
@@ -60,7 +60,7 @@ impl Server {
         self.firsts.contains(&created)
     }
 
-    /// The floor, and from now on the client is told of changes.
+    /// The floor; from now on the client is told of changes.
     pub(super) fn read(&mut self, client: usize, is_watched: bool) -> Told {
         if is_watched {
             self.of_directory.insert(client);
@@ -82,15 +82,15 @@ impl Server {
         Told::Created(node, before)
     }
 
-    /// Who is before a node.
+    /// The nodes before a node.
     pub(super) fn list(&self, own: u8) -> Told {
         let place = self.line.iter().position(|node| node.created == own);
         let before = |place: usize| self.line[..place].iter().map(|node| node.created).collect();
         Told::Line(place.map(before))
     }
 
-    /// Who is before a node. Its owner is told from now on when one of the last two of them is
-    /// gone, or its own.
+    /// The nodes before a node. From now on its owner is told when one of the last two of them, or
+    /// its own, is gone.
     pub(super) fn look(&mut self, client: usize, own: u8, is_own_watched: bool) -> Told {
         let told = self.list(own);
         if let Told::Line(Some(before)) = &told {
@@ -127,7 +127,7 @@ impl Server {
         self.write()
     }
 
-    /// Deletes the directory, which nobody is in, and makes it again: numbers begin again.
+    /// Deletes the directory, which is empty, and makes it again: numbers begin anew.
     pub(super) fn make_again(&mut self) -> Vec<Notice> {
         self.next_number = 0;
         self.write()

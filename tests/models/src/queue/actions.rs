@@ -1,4 +1,4 @@
-//! What may happen next, and what then is.
+//! The actions that are possible, and their effects.
 
 use super::{
     Attempt, Client, Flaw, Queue, State,
@@ -8,7 +8,7 @@ use super::{
     watch::Ran,
 };
 
-/// One step of somebody.
+/// One step of a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(private_interfaces, reason = "only its `Debug` is of use outside")]
 #[non_exhaustive]
@@ -17,7 +17,7 @@ pub enum Action {
     Begin(Attempt),
     /// Only with [`Flaw::RegistersLate`]: pushes find the attempt from now on.
     Register(Attempt),
-    /// A client sends, or sends again, what is due: a poll, a confirm, an end.
+    /// A client sends, or sends again, the request that is due: a poll, a confirm, an end.
     Send(Attempt),
     /// The caller drops the future of an attempt that has returned nothing yet.
     GiveUp(Attempt),
@@ -37,7 +37,7 @@ pub enum Action {
     Cut {
         /// Whose connection.
         client: Client,
-        /// Whether the server sees it.
+        /// Whether the server notices.
         noticed: bool,
     },
     /// A client has a new connection and has subscribed again.
@@ -45,7 +45,7 @@ pub enum Action {
 }
 
 impl Queue {
-    /// Everything that may happen in a state.
+    /// All actions that are possible in a state.
     pub(crate) fn possible(&self, state: &State, actions: &mut Vec<Action>) {
         for attempt in 0..self.attempts.len() {
             self.possible_for(state, attempt, actions);
@@ -108,7 +108,7 @@ impl Queue {
         turn && self.attempts[attempt].after.is_none_or(given_up)
     }
 
-    /// Whether there is something to send that is not on its way already. It may have been sent
+    /// Whether there is a request to send that is not already on its way. It may have been sent
     /// before: its answer may be slow or lost.
     pub(crate) fn may_send(&self, state: &State, attempt: Attempt) -> bool {
         let Some(due) = state.due(self, attempt) else {

@@ -1,4 +1,4 @@
-//! What a client does with what it hears.
+//! How a client reacts to messages.
 
 use super::{
     Attempt, Flaw, Queue, State, Token,
@@ -25,7 +25,7 @@ impl Queue {
         }
     }
 
-    /// Gives an attempt up, whatever has become of it.
+    /// Gives an attempt up, whatever its state.
     pub(crate) fn cancel(&self, state: &mut State, attempt: Attempt) {
         state.phases[attempt] = Phase::Cancelling;
         self.send_due(state, attempt);
@@ -69,7 +69,7 @@ impl Queue {
                 };
             }
             (Answer::NotConfirmed(to, token), Phase::Confirming(due)) if due == token => {
-                // Nobody has been told of the token: the place in the queue is still there.
+                // Nobody has been told of the token: the place in the queue still exists.
                 state.phases[to] = Phase::Waiting;
                 self.send_due(state, to);
             }
@@ -115,7 +115,7 @@ impl Queue {
         }
     }
 
-    /// The push found nobody.
+    /// A push found nobody.
     fn nobody_waits(&self, state: &mut State, to: Attempt, token: Token) {
         match state.phases[to] {
             Phase::Ended if self.is(Flaw::UnknownPushIsReleased) => {
@@ -127,8 +127,8 @@ impl Queue {
         }
     }
 
-    /// Whether the caller was told of this grant before its confirm. That is remembered until such
-    /// a lease must have run out: what is then left of it has been confirmed.
+    /// Whether the caller was told of this grant before its confirm. This is remembered until such
+    /// a lease must have run out: a lease that then still lives has been confirmed.
     fn remembers(&self, state: &State, to: Attempt, token: Token) -> bool {
         let told = match state.phases[to] {
             Phase::Holding { token, .. } | Phase::Releasing(token) => token,
@@ -139,7 +139,7 @@ impl Queue {
         lasts && token <= told && !self.is(Flaw::UnconfirmedIsForgotten)
     }
 
-    /// Hears of a grant, by push or by answer, perhaps for the second time, perhaps too late.
+    /// Receives a grant, by push or by answer, perhaps for the second time, perhaps too late.
     fn granted(&self, state: &mut State, to: Attempt, token: Token, provisional: bool) {
         match state.phases[to] {
             Phase::Waiting if provisional && self.confirms_first(to) => {
@@ -154,7 +154,7 @@ impl Queue {
                 state.phases[to] = Phase::Waiting;
                 self.granted(state, to, token, provisional);
             }
-            // What was handed over has run out, and the queue has granted anew.
+            // The returned lease has run out, and the queue has granted anew.
             Phase::Holding { token: held, .. } if token > held => self.lost(state, to),
             _ => {}
         }
@@ -166,8 +166,8 @@ impl Queue {
         state.phases[to] = Phase::Holding { token, confirmed };
     }
 
-    /// The lease that the caller was told of has ended. Whatever else the server has of this
-    /// attempt, a place in the queue or a later grant, has to go too.
+    /// The lease that the caller was told of has ended. Anything else that the server has for this
+    /// attempt, a place in the queue or a later grant, has to go, too.
     fn lost(&self, state: &mut State, attempt: Attempt) {
         if self.is(Flaw::LossIsNotCancelled) {
             state.phases[attempt] = Phase::Ended;

@@ -1,8 +1,8 @@
-/// One rule of the protocol left out. Each of them must be found.
+/// One rule of the protocol is left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// Release and cancel leave nothing that refuses a late acquire.
+    /// Release and cancel leave no tombstone that refuses a late acquire.
     NoTombstone,
     /// Cancel first leaves the queue, and gives the lease back only if there was no entry.
     CancelInTwoSteps,
@@ -14,17 +14,17 @@ pub enum Flaw {
     ReplayExtends,
     /// An acquire that finds its own lease draws a new token.
     ReplayIncrements,
-    /// A push draws the next token without using it up; its confirm does that.
+    /// A push uses the next token without drawing it; its confirm draws it.
     ConfirmIncrements,
-    /// A release ends the lease that it finds.
+    /// A release ends whatever lease it finds.
     ReleaseIsNotCompared,
-    /// Whoever finds the lease free gets it, and not the head of the queue.
+    /// Any caller that finds the lease free gets it, instead of the head of the queue.
     GrantsToCaller,
     /// A pushed lease has its full length at once.
     PushIsFull,
-    /// An entry leaves the queue when it is granted, and not when the grant is confirmed.
+    /// An entry leaves the queue when it is granted, not when the grant is confirmed.
     EntryLeavesAtGrant,
-    /// A poll clears the mark of its client before it looks whose provisional lease ran out.
+    /// A poll clears the mark of its client before it checks whose provisional lease ran out.
     PollClearsTooEarly,
     /// The caller of an acquire is passed over if its client was set aside in the same script.
     CallerIsNotExempt,
@@ -34,13 +34,13 @@ pub enum Flaw {
     RegistersLate,
     /// A push for an attempt that nobody waits for is answered with a release of the lease.
     UnknownPushIsReleased,
-    /// A push is given to any attempt of its acquisition.
+    /// A push is accepted by any attempt of its acquisition.
     PushMatchesHolder,
-    /// A push for an attempt that waits no longer is answered with a cancel, whatever it holds.
+    /// A push for an attempt that no longer waits is answered with a cancel, whatever it holds.
     LatePushCancels,
     /// A lease that was returned before its confirm is not remembered where pushes look.
     UnconfirmedIsForgotten,
-    /// A waiter that is in the queue only waits for its push.
+    /// A waiter in the queue only waits for its push.
     NeverPolls,
     /// An acquisition with attempts in two processes returns before its confirm.
     DetachedReturnsEarly,

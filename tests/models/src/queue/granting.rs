@@ -46,7 +46,7 @@ impl Script<'_> {
         None
     }
 
-    /// The answer to an acquire is a full lease: nothing is left to be confirmed.
+    /// The answer to an acquire is a full lease: no confirm is needed.
     fn grant_to_caller(&mut self, entry: Entry, by: Attempt) -> Answer {
         let token = self.grant(entry, false);
         self.server.remove_entry(entry.acquisition);
@@ -57,7 +57,7 @@ impl Script<'_> {
         }
     }
 
-    /// Pushes a provisional lease to a place in the queue. Whether anybody was there to receive it.
+    /// Pushes a provisional lease to a place in the queue. Returns whether anybody received it.
     fn push_grant(&mut self, place: usize) -> bool {
         let entry = self.server.queue[place];
         let client = entry.client(self.queue);

@@ -1,10 +1,10 @@
-//! From any state, if nothing more goes wrong, a client that goes on gets what it wants.
+//! From any state, if no more faults happen, a client that goes on gets what it wants.
 
 use super::{Action, Attempt, Client, Queue, State, messages::Answer, state::Phase};
 
 impl Queue {
-    /// Whether the clients among `alive` get all their attempts to an end, while the others say
-    /// nothing more, ever. Holders release, waiters poll, leases of silent clients run out.
+    /// Whether the clients among `alive` finish all their attempts while the others stay silent for
+    /// ever. Holders release, waiters poll, leases of silent clients run out.
     pub(crate) fn can_finish(&self, state: &State, alive: &[Client]) -> bool {
         let mut state = state.clone();
         state.answers.clear();
@@ -31,7 +31,7 @@ impl Queue {
         })
     }
 
-    /// The next thing that one of these clients does. Each waiter polls once.
+    /// The next action of one of these clients. Each waiter polls once.
     fn pending(
         &self,
         state: &State,

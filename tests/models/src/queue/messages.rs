@@ -1,6 +1,6 @@
 use super::{Attempt, Token};
 
-/// What a client asks. Every request names the attempt that sends it.
+/// A request of a client. Every request names the attempt that sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Request {
     /// Grant me the lease or queue me. Sent again it is a poll.
@@ -9,7 +9,7 @@ pub(crate) enum Request {
     Confirm(Attempt, Token),
     /// End the acquisition.
     Release(Attempt, Token),
-    /// End this attempt, whatever has become of it.
+    /// End this attempt, whatever its state.
     Cancel(Attempt),
     /// Nobody waits for this grant: end the attempt, unless the acquisition has another lease, or
     /// this one was confirmed.
@@ -34,7 +34,7 @@ impl Request {
     }
 }
 
-/// What the server says, to an attempt.
+/// A message from the server to an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Answer {
     /// The lease was granted while the attempt was in the queue. Always provisional.

@@ -1,9 +1,9 @@
 //! The fair queue with direct grant: one resource on a Redis that does not lose its data.
 //!
 //! Scripts are atomic. Everything else may happen at any time: a lease runs out, a caller gives up,
-//! a message is slow, a push or an answer is lost, a connection breaks and its requests come in
-//! after all, much later or never. A paused client is one that does nothing, which every client
-//! may do at any time.
+//! a message is slow, a push or an answer is lost, a connection breaks and its requests arrive
+//! after all, much later or never. A paused client is one that does nothing, which every client may
+//! do at any time.
 
 mod actions;
 mod client;
@@ -34,7 +34,7 @@ pub(crate) type Client = usize;
 /// A fencing token.
 pub(crate) type Token = u8;
 
-/// The model: who wants what, how much may go wrong, and which rule is left out.
+/// The model: who wants what, how many faults may happen, and which rule is left out.
 #[derive(Clone, Debug)]
 pub struct Queue {
     pub(crate) attempts: Vec<Plan>,
@@ -48,7 +48,7 @@ pub struct Queue {
     pub(crate) expiries: u8,
     /// Whether a client kills its old connection before it uses a new one.
     pub(crate) kills: bool,
-    /// Whether a push may come after its client heard of the grant otherwise.
+    /// Whether a push may arrive after its client has learned of the grant otherwise.
     pub(crate) late_pushes: bool,
     /// Steps that must be possible.
     pub(crate) shows: &'static [Note],

@@ -1,4 +1,4 @@
-//! What must hold in every state, and what must be seen in some.
+//! The properties that must hold in every state, and those that must be seen in some.
 
 use stateright::Property;
 
@@ -9,7 +9,7 @@ use super::{
 
 type Condition = fn(&Queue, &State) -> bool;
 
-/// What must hold in every state, by name.
+/// The properties that must hold in every state, by name.
 const PROMISES: &[(&str, Condition)] = &[
     // G1. A token that is returned is greater than every token that was returned to another
     // acquisition before this attempt began.
@@ -32,28 +32,28 @@ const PROMISES: &[(&str, Condition)] = &[
     ("no loss for nothing", |_, state| {
         never(state, Fault::EndedUnderHolder)
     }),
-    // G7. A grant goes to the first in the line, but for clients that could not be reached or let a
-    // provisional lease run out and have not polled since.
+    // G7. A grant goes to the first in the line, except for clients that could not be reached or
+    // let a provisional lease run out and have not polled since.
     ("fifo", |_, state| never(state, Fault::Overtaken)),
-    // G7. A client that says nothing delays the others by one provisional lease, however many of
-    // its acquisitions are in the line.
+    // G7. A silent client delays the others by one provisional lease, however many of its
+    // acquisitions are in the line.
     ("a pause is cheap", |_, state| {
         never(state, Fault::PauseIsDear)
     }),
-    // Nobody is told that its attempt has ended unless it was cancelled, or its acquisition was
-    // released or ran out.
+    // Nobody is told that its attempt has ended unless the attempt was cancelled, or its
+    // acquisition was released or ran out.
     ("no refusal for nothing", |_, state| {
         never(state, Fault::RefusedForNothing)
     }),
     // After an acquire the lease is never free: the caller has it, or somebody before it.
     ("a poll is enough", |_, state| never(state, Fault::LeftFree)),
     // When nobody wants anything any more and no request is under way, neither a lease nor an entry
-    // is left. Not by waiting: the lease of a client that is there ends with its release or cancel.
+    // is left. This needs no waiting: the lease of a live client ends with its release or cancel.
     ("no ghost", |_, state| {
         !state.is_over() || (state.server.lease.is_none() && state.server.queue.is_empty())
     }),
-    // When no request is under way, every client can get to the end of all its attempts: alone, if
-    // the others never say a word again, and all of them together.
+    // When no request is under way, every client can finish all its attempts: alone, if the others
+    // stay silent for ever, and all of them together.
     ("no lost waiter", |queue, state| {
         let together: Vec<_> = (0..queue.clients()).collect();
         let alone = || together.chunks(1).all(|one| queue.can_finish(state, one));
@@ -61,7 +61,7 @@ const PROMISES: &[(&str, Condition)] = &[
     }),
 ];
 
-/// Steps that must be seen, in the scenarios that are there to show them.
+/// Steps that must be seen, in the scenarios that exist to show them.
 const SIGHTINGS: &[(&str, Note, Condition)] = &[
     ("a poll finds a grant", Note::PollFoundGrant, |_, state| {
         state.watch.note == Some(Note::PollFoundGrant)
@@ -97,7 +97,7 @@ impl Queue {
         expected
     }
 
-    /// Whether this scenario is there to show such a step.
+    /// Whether this scenario exists to show such a step.
     pub(crate) fn shows(&self, note: Note) -> bool {
         self.shows.contains(&note)
     }

@@ -5,7 +5,7 @@ use super::{Attempt, Client, Flaw, Queue, watch::Note};
 pub(crate) struct Plan {
     pub(crate) acquisition: usize,
     pub(crate) client: Client,
-    /// It may have attempts in other processes, and confirms before it returns.
+    /// Whether it may have attempts in other processes; then it confirms before it returns.
     pub(crate) detached: bool,
     /// It begins after this attempt of the same acquisition was given up.
     pub(crate) after: Option<Attempt>,
@@ -54,7 +54,7 @@ impl Queue {
         }
     }
 
-    /// One acquisition attempted by two clients at the same time, while a third has the lease.
+    /// One acquisition, attempted by two clients at the same time while a third has the lease.
     #[must_use]
     pub fn two_gateways() -> Self {
         let mut queue = Self::new(&[(0, 0), (0, 1), (1, 2)]).expiries(1);
@@ -66,8 +66,8 @@ impl Queue {
         queue
     }
 
-    /// One acquisition attempted by a client and, when it has given up, attempted again; and two
-    /// rivals.
+    /// One acquisition, attempted by a client and, after that was given up, attempted again; and
+    /// two rivals.
     #[must_use]
     pub fn second_attempt() -> Self {
         let mut queue = Self::new(&[(0, 0), (0, 0), (1, 1), (2, 1)]);
@@ -106,7 +106,7 @@ impl Queue {
         Self { expiries, ..self }
     }
 
-    /// For each attempt the acquisition that it belongs to, and the client that makes it.
+    /// The acquisition that each attempt belongs to, and the client that makes it.
     fn new(attempts: &[(usize, Client)]) -> Self {
         let plan = |&(acquisition, client): &(usize, Client)| Plan {
             acquisition,

@@ -1,4 +1,4 @@
-//! The scripts. Every call of [`execute`] is one of them: nothing comes between its parts.
+//! The scripts. Each call of [`execute`] is one of them: nothing happens between its parts.
 
 use super::{
     Attempt, Flaw, Queue, Token,
@@ -7,10 +7,10 @@ use super::{
 };
 use crate::set::Set;
 
-/// What a script says, and to whom.
+/// The messages of a script.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// To the caller. A waiter that has to go on waiting is not told so.
+    /// To the caller. A waiter that has to go on waiting gets none.
     pub(crate) reply: Option<Answer>,
     /// To the waiter that was granted.
     pub(crate) push: Option<Answer>,
@@ -69,7 +69,7 @@ impl Script<'_> {
         self.grant_to_head(Some(by))
     }
 
-    /// The caller's acquisition has the lease: the same grant, with what is left of it.
+    /// The caller's acquisition has the lease: the same grant, with the time left.
     fn replay(&mut self, by: Attempt) -> Option<Answer> {
         if self.server.entry_of(self.queue.acquisition(by)).is_some() {
             self.enqueue(by);
@@ -92,7 +92,7 @@ impl Script<'_> {
         })
     }
 
-    /// Gives the caller a place, or notes in the one it has that this attempt asked last.
+    /// Gives the caller a place, or notes in its present place that this attempt asked last.
     fn enqueue(&mut self, by: Attempt) {
         let acquisition = self.queue.acquisition(by);
         let only_latest = self.queue.is(Flaw::OnlyLatestAttempt);
@@ -152,8 +152,8 @@ impl Script<'_> {
         Answer::Cancelled(by)
     }
 
-    /// A grant that an attempt was told by an answer is not one that nobody waits for, although its
-    /// push found nobody.
+    /// If an attempt was told of a grant by an answer, somebody does wait for it, although its push
+    /// found nobody.
     fn send_back(&mut self, by: Attempt, token: Token) {
         let lease = self.server.lease_of(self.queue.acquisition(by));
         if lease.is_none_or(|lease| lease.token == token && lease.provisional) {

@@ -1,9 +1,9 @@
-//! What the server keeps of one resource.
+//! The server's state for one resource.
 
 use super::{Attempt, Client, Flaw, Queue, Token};
 use crate::set::Set;
 
-/// What the keys of one resource hold.
+/// The contents of the keys of one resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Server {
     pub(crate) counter: Token,
@@ -37,9 +37,9 @@ pub(crate) struct Entry {
     pub(crate) acquisition: usize,
     /// The attempts that asked and were not cancelled.
     pub(crate) attempts: Set,
-    /// The one among them that asked last. A push goes to this one.
+    /// The attempt among them that asked last. A push goes to this one.
     pub(crate) latest: Attempt,
-    /// Has been granted, and neither confirmed nor ended since.
+    /// Whether it has been granted, and neither confirmed nor ended since.
     pub(crate) granted: bool,
 }
 
@@ -61,7 +61,8 @@ impl Server {
         let Some(lease) = self.lease.take() else {
             return;
         };
-        // In Redis the key outlives its logical end, so that whoever overwrites it leaves the mark.
+        // In Redis the key outlives its logical end, so that the script that overwrites it leaves
+        // the mark.
         if !lease.provisional && !queue.is(Flaw::ExpiryIsForgotten) {
             self.ended_acquisitions.insert(lease.acquisition);
         }

@@ -7,11 +7,11 @@ use super::{
 };
 use crate::set::Set;
 
-/// Everything there is at one moment.
+/// The whole state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     pub(crate) server: Server,
-    /// What each attempt has come to.
+    /// The state of each attempt.
     pub(crate) phases: [Phase; MOST_ATTEMPTS],
     /// Clients with a connection.
     pub(crate) connected: Set,
@@ -20,14 +20,14 @@ pub struct State {
     pub(crate) requests: Vec<Request>,
     /// Requests on connections that their clients have given up: in any order, or never.
     pub(crate) late: Vec<Request>,
-    /// Answers and pushes under way: in any order, or never. One that got lost stays here.
+    /// Answers and pushes under way: in any order, or never. Lost ones stay here.
     pub(crate) answers: Vec<Answer>,
     pub(crate) cuts_left: u8,
     pub(crate) expiries_left: u8,
     pub(crate) watch: Watch,
 }
 
-/// What an attempt has come to, as its client sees it.
+/// The state of an attempt, as its client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
     /// Not begun.
@@ -91,7 +91,7 @@ impl State {
     }
 
     /// Puts a request on the connection of its client, unless it is there already. Without a
-    /// connection it is not sent; it will be, because the phase asks for it.
+    /// connection it is not sent now; it will be, because the phase asks for it.
     pub(crate) fn send(&mut self, queue: &Queue, request: Request) {
         let client = queue.client(request.by());
         if self.connected.contains(client) && !self.requests.contains(&request) {
@@ -109,8 +109,8 @@ impl State {
         }
     }
 
-    /// Forgets the answers that change nothing any more. A push that tells a holder what it knows
-    /// must change nothing, which is looked at where there are few states.
+    /// Forgets answers that would change nothing any more. A push that tells a holder what it
+    /// already knows must change nothing; this is checked in models with few states.
     pub(crate) fn forget_deaf(&mut self, queue: &Queue) {
         let phases = &self.phases;
         self.answers.retain(|answer| match phases[answer.to()] {
@@ -157,7 +157,7 @@ impl State {
     }
 }
 
-/// Keeps states equal that differ only in the order of things that have none.
+/// Keeps states equal that only differ in the order of unordered things.
 pub(crate) fn insert_sorted<T: Ord>(items: &mut Vec<T>, item: T) {
     let position = items.partition_point(|other| *other < item);
     items.insert(position, item);

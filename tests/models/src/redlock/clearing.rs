@@ -1,22 +1,23 @@
-//! How a node that lost its state, or its end, is taken in: what it still has is deleted first.
+//! Taking in a node that lost its state, or the end of it: its old data is deleted first.
 //!
-//! Who heals it *looks*, *marks* it as being cleared, with a number that the node draws, *deletes*
-//! and then takes it *in*, in a new life. Two do so at the same time, either may be killed, and
-//! what was sent comes in late. Marks compare the marker that was seen, deletes that of their own
-//! clearing. In its new life the node is given counters, which nobody may delete.
+//! A healer *looks* at the node, *marks* it as being cleared, with a number that the node draws,
+//! *deletes* its data and then takes it *in*, in a new life. Two healers do so at the same time,
+//! either may be killed, and their requests may arrive late. A mark compares the marker that was
+//! seen; a delete compares the number of its own clearing. In its new life the node is given
+//! counters, which nobody may delete.
 
 use stateright::{Model, Property};
 
 /// How many heal the node at the same time.
 const HEALERS: usize = 2;
 
-/// One rule of taking in left out. Each of them must be found.
+/// One rule of taking a node in is left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// A delete does not say which clearing it is of.
+    /// A delete does not say which clearing it belongs to.
     DeleteNamesNoClearing,
-    /// The node is taken in before what it had is known to be deleted.
+    /// The node is taken in before its old data is known to be deleted.
     DeleteIsNotAwaited,
 }
 
@@ -46,7 +47,7 @@ pub struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Marker {
     Nothing,
-    /// Its server was started again, and may have lost the end of what it knew.
+    /// Its server was started again, and may have lost the end of its data.
     Restarted,
     Clearing(u8),
     Serves(u8),
@@ -61,23 +62,23 @@ enum Healer {
         number: u8,
         deleted: bool,
     },
-    /// It is done, was killed or refused. A delete of this clearing may be under way.
+    /// It is done, was killed or refused. A delete of this clearing may still be under way.
     Over(Option<u8>),
 }
 
-/// One step of one who heals, or at the node.
+/// One step of a healer, or at the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
     /// Looks at the node.
     Look(usize),
-    /// Marks it as being cleared, if it is what was seen.
+    /// Marks it as being cleared, if it is unchanged since the look.
     Mark(usize),
-    /// A delete comes in and is answered.
+    /// A delete arrives and is answered.
     Delete(usize),
-    /// Somebody who heals is killed.
+    /// A healer is killed.
     Kill(usize),
-    /// A delete comes in when nobody waits for the answer any more.
+    /// A delete arrives when nobody waits for the answer any more.
     DeleteLate(usize),
     /// The node is taken in.
     TakeIn(usize),
@@ -110,7 +111,7 @@ impl Clearing {
         self.flaw == Some(flaw)
     }
 
-    /// Whether it was let through.
+    /// Returns whether the delete was let through.
     fn delete(&self, state: &mut State, number: u8) -> bool {
         let lets_through =
             state.marker == Marker::Clearing(number) || self.is(Flaw::DeleteNamesNoClearing);

@@ -1,12 +1,12 @@
-//! How nodes come into service. A node without state is new, or has lost its state, and cannot tell
-//! which: it must never begin at the base again.
+//! How nodes come into service. A node without state is either new or has lost its state, and
+//! cannot tell which: it must never begin at the base again.
 //!
-//! Provisioning takes three rounds. *Prepare* gives a node that has nothing a number that the node
-//! draws itself. When all nodes have answered that, and none that it serves, they are all *looked*
-//! at once more. If still none serves, *commit* begins, at a node that has that number. Requests
-//! come in late, in any order, or never; a prepare may come in twice.
+//! Provisioning takes three rounds. *Prepare* gives an empty node a number that the node draws
+//! itself. When all nodes have answered, and none of them serves, all of them are *looked* at
+//! again. If still none serves, *commit* makes each node that still has its number begin. Requests
+//! arrive late, in any order, or never; a prepare may arrive twice.
 //!
-//! A node may begin twice if it had no part in a token before: no token is returned before a
+//! A node may begin twice if it had no part in any token before: no token is returned before a
 //! majority serves.
 
 use stateright::{Model, Property};
@@ -18,19 +18,20 @@ const NODES: usize = 3;
 /// How many clients provision at the same time.
 const CLIENTS: usize = 2;
 
-/// One rule of provisioning left out. Each of them must be found.
+/// One rule of provisioning is left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// There is one round: a node that has nothing begins when all of them have answered so.
+    /// There is only one round: an empty node begins when all nodes have answered that they are
+    /// empty.
     OneRound,
-    /// A commit names no number: it is for any node that was prepared.
+    /// A commit names no number: it applies to any node that was prepared.
     CommitNamesNoNumber,
-    /// Nodes are not looked at once more.
+    /// Nodes are not looked at again.
     NoSecondLook,
 }
 
-/// The model: how many nodes lose their state, how many prepares come in twice, and which rule is
+/// The model: how many nodes lose their state, how many prepares arrive twice, and which rule is
 /// left out.
 #[derive(Clone, Debug)]
 pub struct Provision {
@@ -39,7 +40,7 @@ pub struct Provision {
     flaw: Option<Flaw>,
 }
 
-/// Everything there is at one moment.
+/// The whole state at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct State {
     nodes: [Node; NODES],
@@ -54,9 +55,9 @@ pub struct State {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Node {
     marker: Marker,
-    /// It has served once, which nobody can know but us.
+    /// It has served before, which only the observer can know.
     has_served: bool,
-    /// It has served when a majority had, so it may have had part in a token.
+    /// It has served when a majority had, so it may have had a part in a token.
     had_part: bool,
 }
 
@@ -72,11 +73,11 @@ enum Marker {
 struct Client {
     /// What each node has answered to the prepare.
     answers: [Option<Marker>; NODES],
-    /// The nodes that it has looked at once more.
+    /// The nodes that it has looked at again.
     looked: Set,
-    /// Some nodes serve already, and it is for somebody else to say what became of the others.
+    /// Some nodes serve already, so another command has to deal with the others.
     stopped: bool,
-    /// The nodes that its commit has come in at.
+    /// The nodes at which its commit has arrived.
     committed: Set,
 }
 
@@ -84,20 +85,20 @@ struct Client {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
-    /// A client's prepare comes in at a node, and is answered.
+    /// A client's prepare arrives at a node, and is answered.
     Prepare(usize, usize),
-    /// It comes in once more.
+    /// It arrives again.
     PrepareAgain(usize, usize),
     /// A client that has prepared all nodes looks at one.
     Look(usize, usize),
-    /// A client's commit comes in at a node.
+    /// A client's commit arrives at a node.
     Commit(usize, usize),
     /// A node loses its state.
     Lose(usize),
 }
 
 impl Provision {
-    /// A node loses its state, and a prepare comes in twice.
+    /// A node loses its state, and a prepare arrives twice.
     #[must_use]
     pub const fn two_at_once() -> Self {
         Self {

@@ -28,7 +28,7 @@ impl Store {
     pub(crate) fn claim(&self, state: &mut State, index: usize) {
         let token = state.acquisitions[index].token;
         let raises = match self.check {
-            // A claim moves the mark, so what it is checked against is not the mark alone.
+            // A claim moves the mark, so a greater token passes, too.
             Check::Claimed => self.passes(Check::GreaterOrOwn, state, index, token),
             check => self.passes(check, state, index, token),
         };
@@ -58,7 +58,7 @@ impl Store {
         this.phase = Phase::HasRead;
     }
 
-    /// Checks and writes in one transaction. Says whether it was let through.
+    /// Checks and writes in one transaction. Returns whether the write was let through.
     pub(crate) fn write(&self, state: &mut State, index: usize, write: Write) -> bool {
         if !self.passes(self.check, state, index, write.token) {
             return false;

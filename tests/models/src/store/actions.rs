@@ -1,4 +1,4 @@
-//! What may happen next, and what then is.
+//! The actions that are possible, and their effects.
 
 use super::{
     Floor, Store,
@@ -16,11 +16,11 @@ pub enum Action {
     Claim(usize),
     /// The value is read.
     Read(usize),
-    /// The value is written, and the writer told how that went.
+    /// The value is written, and the writer is told the result.
     Write(usize),
-    /// A write is sent, and given up before it comes in.
+    /// A write is sent, and given up before it arrives.
     GiveUp(usize),
-    /// It comes in.
+    /// It arrives.
     Arrive(usize, Write),
     /// The counter is raised above the mark that refused it.
     Floor(usize, Side),
@@ -31,7 +31,7 @@ pub enum Action {
 }
 
 impl Store {
-    /// Everything that may happen in a state.
+    /// All actions that are possible in a state.
     pub(crate) fn possible(&self, state: &State, actions: &mut Vec<Action>) {
         for acquisition in 0..self.acquisitions {
             self.possible_for(state, acquisition, actions);

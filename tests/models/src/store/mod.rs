@@ -1,9 +1,9 @@
-//! One lock service that fails over, and a fenced store: what the store has to look at so that no
-//! update is lost, and so that whoever holds the lease gets in.
+//! One lock service that fails over, and a fenced store: what the store has to check so that no
+//! update is lost, and so that the holder of the lease gets in.
 //!
 //! The lock service is one primary with a replica that lags behind. It may fail over to the
-//! replica, and the old primary may serve on. Leases end at any moment. Each acquisition reads the
-//! value of one resource and writes it back with its own update added. The store is one
+//! replica, and the old primary may go on serving. Leases end at any moment. Each acquisition reads
+//! the value of one resource and writes it back with its own update added. The store is one
 //! linearizable primary.
 
 mod acquisition;
@@ -26,7 +26,7 @@ pub(crate) type Token = u8;
 /// Acquisitions that there is room for.
 pub(crate) const ACQUISITIONS: usize = 3;
 
-/// The model: what the store looks at, what its clients do, and what may go wrong.
+/// The model: what the store checks, how its clients behave, and which faults may happen.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) acquisitions: usize,
@@ -35,17 +35,17 @@ pub struct Store {
     /// The token is claimed in the store before acquire returns.
     pub(crate) claims: bool,
     pub(crate) floor: Floor,
-    /// How many times an acquisition may ask for one.
+    /// How many times an acquisition may ask for a floor.
     pub(crate) floors: u8,
-    /// What a holder's own delayed write is told by.
+    /// How a holder's own delayed write is detected.
     pub(crate) fix: Option<Fix>,
-    /// Whoever was let in by a floor writes what it computed from its earlier read.
+    /// A holder that was let in by a floor writes what it computed from its earlier read.
     pub(crate) keeps_read: bool,
     /// The holder id names the process, and all acquisitions are those of one process.
     pub(crate) shares_holder: bool,
     /// The lock service may fail over.
     pub(crate) fails_over: bool,
-    /// The old primary serves on after that.
+    /// The old primary goes on serving after that.
     pub(crate) splits: bool,
     /// The first write of an acquisition may be late: it is given up, and a second one is made.
     pub(crate) delays_write: bool,

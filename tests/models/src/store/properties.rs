@@ -1,4 +1,4 @@
-//! What must hold in every state, and what must be seen in some.
+//! The properties that must hold in every state, and those that must be seen in some.
 
 use stateright::Property;
 
@@ -13,15 +13,16 @@ impl Store {
             Property::always("no lost update", |_, state: &State| {
                 state.value.contains_all(state.acknowledged)
             }),
-            // Nobody writes who was granted before somebody whose acquire has returned.
+            // Nobody writes whose grant came before that of somebody whose acquire has returned.
             Property::always("no late write", |_, state: &State| {
                 !state.has_seen(Fault::LateWrite)
             }),
-            // Nobody writes under a token that is not greater than what another has claimed.
+            // Nobody writes under a token that is not greater than the one that another has
+            // claimed.
             Property::always("claim order", |_, state: &State| {
                 !state.has_seen(Fault::OutOfClaimOrder)
             }),
-            // Whoever holds the lease at the present primary can still write.
+            // The holder of the lease at the present primary can still write.
             Property::always("the holder gets in", |store: &Self, state: &State| {
                 let holder = state.current().1.holder;
                 holder.is_none_or(|holder| store.gets_in(state, holder))
@@ -32,10 +33,10 @@ impl Store {
         ]
     }
 
-    /// Whether this acquisition can write, or has, if it is left alone from now on.
+    /// Whether this acquisition can write, or has, if it is undisturbed from now on.
     fn gets_in(&self, state: &State, index: usize) -> bool {
         let this = &state.acquisitions[index];
-        // Whoever claims first needs no more of the mark than its claim does.
+        // With claims, an acquisition only has to pass the check of its claim.
         let check = match self.check {
             Check::Claimed => Check::GreaterOrOwn,
             check => check,
@@ -48,7 +49,7 @@ impl Store {
             return false;
         }
         let mut state = state.clone();
-        // It is refused, and learns what by.
+        // It is refused, and learns the mark that refused it.
         let mark = state.mark.token;
         self.grant(&mut state, index, side, mark);
         let token = state.acquisitions[index].token;

@@ -1,6 +1,6 @@
 use super::Store;
 
-/// What a write is checked against.
+/// The check of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Check {
@@ -10,11 +10,11 @@ pub enum Check {
     NotLess,
     /// A greater token passes, and an equal one of the same holder; it becomes the mark.
     GreaterOrOwn,
-    /// Only the token and the holder of the mark pass. Nothing but a claim moves the mark.
+    /// Only the token and the holder of the mark pass. Only a claim moves the mark.
     Claimed,
 }
 
-/// What a read is checked against.
+/// The check of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Read {
@@ -34,22 +34,23 @@ pub enum Floor {
     Never,
     /// If it still holds the lease.
     IfHeld,
-    /// Always, and gets the lease with it.
+    /// Always, and it gets the lease with it.
     Always,
 }
 
-/// What tells a holder's own write that comes in late.
+/// How a holder's own late write is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fix {
-    /// Writes under one token are numbered, and a number is not taken after a greater one.
+    /// Writes under one token are numbered, and a smaller number is not accepted after a greater
+    /// one.
     Numbered,
     /// A write names the version that it was computed from.
     Versioned,
 }
 
 impl Store {
-    /// So many acquisitions, nothing fenced, and a lock service that does not fail.
+    /// This many acquisitions, nothing fenced, and a lock service that does not fail.
     #[must_use]
     pub const fn unfenced(acquisitions: usize) -> Self {
         Self {
@@ -95,7 +96,7 @@ impl Store {
         Self { floor, ..self }
     }
 
-    /// Each acquisition asks for so many floors at most.
+    /// Each acquisition asks for at most this many floors.
     #[must_use]
     pub const fn at_most(self, floors: u8) -> Self {
         Self { floors, ..self }

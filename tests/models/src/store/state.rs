@@ -1,12 +1,12 @@
 use super::{ACQUISITIONS, Token};
 use crate::set::Set;
 
-/// Everything there is at one moment.
+/// The whole state at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct State {
     /// The primary of the lock service before a failover.
     pub(crate) old: Primary,
-    /// What its replica has.
+    /// The data of its replica.
     pub(crate) replica: Primary,
     /// The primary after the failover.
     pub(crate) new: Option<Primary>,
@@ -16,7 +16,7 @@ pub struct State {
     pub(crate) acquisitions: [Acquisition; ACQUISITIONS],
     /// How many grants there were.
     pub(crate) grants: u8,
-    /// The updates whose writers were told that they are in.
+    /// The updates whose writers were told that they were stored.
     pub(crate) acknowledged: Set,
     pub(crate) faults: Set,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Acquisition {
     pub(crate) token: Token,
     /// Its place among all grants.
     pub(crate) granted: u8,
-    /// The mark that it was refused by.
+    /// The mark that refused it.
     pub(crate) refused_by: Token,
     /// How many times it had the counter raised.
     pub(crate) floors: u8,
@@ -58,7 +58,7 @@ pub(crate) struct Acquisition {
     pub(crate) base: Option<Set>,
     /// How many writes it has made.
     pub(crate) writes: u8,
-    /// A write that it does not wait for any more.
+    /// A write that it no longer waits for.
     pub(crate) late: Option<Write>,
     /// The greatest token that it has claimed.
     pub(crate) claimed: Option<Token>,
@@ -76,7 +76,7 @@ pub(crate) enum Phase {
     Refused,
 }
 
-/// What a write says.
+/// The content of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Write {
     pub(crate) token: Token,
@@ -93,7 +93,7 @@ pub(crate) enum Fault {
 }
 
 impl State {
-    /// The primary that clients are to go to.
+    /// The primary that clients should use.
     pub(crate) fn current(&self) -> (Side, Primary) {
         self.new
             .map_or((Side::Old, self.old), |new| (Side::New, new))

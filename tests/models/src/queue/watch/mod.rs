@@ -1,5 +1,5 @@
-//! What an onlooker who sees everything remembers, to tell whether a step was right. Nothing in
-//! the protocol reads it.
+//! What an observer who sees everything remembers, in order to judge each step. Nothing in the
+//! protocol reads it.
 
 mod scripts;
 
@@ -17,9 +17,9 @@ pub(crate) struct Watch {
     /// Clients that let a provisional lease run out, or could not be reached, since they last
     /// polled.
     silent: Set,
-    /// The lease was pushed, and nothing has come from its client since.
+    /// The lease was pushed, and its client has not been heard of since.
     unheard: bool,
-    /// What has been wrong about a step, as numbers of [`Fault`].
+    /// The faults of past steps, as numbers of [`Fault`].
     faults: Set,
     /// What was remarkable about the last step.
     pub(crate) note: Option<Note>,
@@ -42,7 +42,7 @@ pub(crate) enum Fault {
     LeftFree,
 }
 
-/// A step that a scenario must be able to take, or it is too small to show anything.
+/// A step that a scenario must be able to take; otherwise it is too small to show anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Note {
     /// A poll told a waiter what a push should have told it.
@@ -51,7 +51,7 @@ pub(crate) enum Note {
     SetAside,
     /// A waiter that had been set aside was granted at its old place.
     BackInLine,
-    /// A late acquire came in after the end and was refused.
+    /// A late acquire arrived after the end and was refused.
     LateRefused,
 }
 

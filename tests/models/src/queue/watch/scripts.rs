@@ -1,4 +1,4 @@
-//! What the onlooker checks after each script.
+//! The observer's checks after each script.
 
 use super::{Fault, Note};
 use crate::queue::{
@@ -14,7 +14,7 @@ pub(crate) struct Ran {
     /// What the server kept before it.
     pub(crate) before: Server,
     pub(crate) reply: Option<Answer>,
-    /// Its connection had been given up.
+    /// Whether its connection had been given up.
     pub(crate) late: bool,
 }
 
@@ -40,7 +40,8 @@ impl State {
         self.take_note(queue, ran);
     }
 
-    /// An acquire that finds its own lease leaves it as it is, and none leaves the lease free.
+    /// An acquire that finds its own lease leaves it unchanged, and no acquire leaves the lease
+    /// free.
     fn watch_acquire(&mut self, queue: &Queue, ran: &Ran) {
         let own = ran.before.lease_of(ran.acquisition(queue));
         if own.is_some() {
@@ -82,7 +83,7 @@ impl State {
         self.watch.blame(Fault::OtherAttemptEnded, ended);
     }
 
-    /// What ends an attempt does not end a lease that a caller has been told of and holds.
+    /// The end of an attempt does not end a lease that a caller has been told of and holds.
     fn watch_holders(&mut self, queue: &Queue, ran: &Ran) {
         let (Request::Cancel(by) | Request::SendBack(by, _)) = ran.request else {
             return;

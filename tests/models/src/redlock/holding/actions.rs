@@ -1,4 +1,4 @@
-//! What may happen next, and what then is.
+//! The actions that are possible, and their effects.
 
 use super::{
     ATTEMPTS, Flaw, Holding, RETRY,
@@ -9,20 +9,19 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
-    /// An acquire comes in at a node, and is granted.
+    /// An acquire arrives at a node, and is granted.
     Grant(usize, usize),
     /// An attempt has enough grants.
     Return(usize),
-    /// An attempt sends its undos: it gives up or releases, or its own clock says that its time is
-    /// over.
+    /// An attempt sends its undos: it gives up or releases, or its time is over by its own clock.
     End(usize),
-    /// The first one was given up, and its client tries once more.
+    /// The first attempt was given up, and its client tries again.
     Retry,
-    /// An undo comes in at a node.
+    /// An undo arrives at a node.
     Undo(usize, usize),
     /// A holder sends its renewals.
     Renew(usize),
-    /// A renewal comes in at a node.
+    /// A renewal arrives at a node.
     Extend(usize, usize),
     /// A holder has enough answers to its renewals.
     Renewed(usize),

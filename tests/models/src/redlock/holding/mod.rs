@@ -1,9 +1,9 @@
-//! Whether two hold the lock at once. Leases end on time here, so that it can be asked at all.
+//! Whether two can hold the lock at once. Leases end on time here, or the question is pointless.
 //!
-//! Time is told in terms. The first term of an attempt runs from before it sent its acquires, the
-//! second from before it sent its renewals. Its own clock tells an attempt when a term is over, and
-//! no node ends a lease before that. Requests come in late, in any order, or never. Counters and
-//! raises are left out: they only refuse more.
+//! Time is counted in terms. The first term of an attempt runs from before it sent its acquires,
+//! the second from before it sent its renewals. An attempt's own clock tells it when a term is
+//! over, and no node ends a lease before that. Requests arrive late, in any order, or never.
+//! Counters and raises are left out: they only refuse more.
 
 mod actions;
 mod node;
@@ -14,35 +14,35 @@ use stateright::{Model, Property};
 
 pub use self::{actions::Action, state::State};
 
-/// Attempts that there is room for. The first two are those of one client, one after the other.
+/// The greatest number of attempts. The first two are those of one client, one after the other.
 pub(crate) const ATTEMPTS: usize = 3;
 
 /// The attempt that begins only when the first was given up.
 pub(crate) const RETRY: usize = 1;
 
-/// One rule left out. Each of them must be found.
+/// One rule is left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flaw {
     /// Another attempt of the same acquisition has the same nonce.
     NonceIsReused,
-    /// An undo ends the lease that it finds.
+    /// An undo ends whatever lease it finds.
     UndoIsNotCompared,
-    /// A renewal extends the lease that it finds.
+    /// A renewal extends whatever lease it finds.
     RenewIsNotCompared,
     /// One node less than a majority is enough to acquire.
     MinorityAcquires,
     /// One node less than a majority is enough to renew.
     MinorityRenews,
-    /// An attempt counts its time from the answers on.
+    /// An attempt counts its time from the answers.
     TimeFromAnswer,
     /// A node that lost its state grants leases at once.
     LostServesAtOnce,
-    /// A node that is quiet may be said to be whole, and whole nodes are not quiet.
+    /// A silent node may be declared whole, and whole nodes are not silent.
     WholeWhileQuiet,
 }
 
-/// The model: how much may go wrong, and which rule is left out.
+/// The model: how many faults may happen, and which rule is left out.
 #[derive(Clone, Debug)]
 pub struct Holding<const N: usize> {
     pub(crate) attempts: &'static [usize],
@@ -65,7 +65,7 @@ impl<const N: usize> Holding<N> {
         }
     }
 
-    /// Two rivals, one of which may try once more.
+    /// Two rivals, one of which may try again.
     #[must_use]
     pub const fn retry() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What a node does with a request.
+//! How a node handles a request.
 
 use super::{
     Flaw, Holding,
@@ -12,7 +12,7 @@ impl Node {
         self.granted.insert(attempt);
     }
 
-    /// The lease is gone, and with it the silence that it was kept for.
+    /// The lease is gone, and with it the silence that was kept for it.
     pub(crate) fn end(&mut self) {
         self.lease = None;
         self.is_silent = false;
@@ -33,7 +33,7 @@ impl<const N: usize> Holding<N> {
                 if *phase == Phase::Ended && !self.is(Flaw::RenewIsNotCompared) {
                     node.renewals.remove(attempt);
                 }
-                // By the rules it ends a lease that may run out by now anyway.
+                // By the rules, the lease that it ends may have run out by now anyway.
                 let may_hurt = self.is(Flaw::UndoIsNotCompared) || self.is(Flaw::NonceIsReused);
                 if !may_hurt {
                     node.undos.remove(attempt);

@@ -1,7 +1,7 @@
 use super::ATTEMPTS;
 use crate::{set::Set, unseen::Unseen};
 
-/// Everything there is at one moment.
+/// The whole state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State<const N: usize> {
     pub(crate) nodes: [Node; N],
@@ -34,7 +34,7 @@ pub(crate) struct Lease {
     pub(crate) term: u8,
 }
 
-/// How far an attempt is.
+/// How far an attempt has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
     Idle,
@@ -44,7 +44,7 @@ pub(crate) enum Phase {
     FirstTerm {
         renews: bool,
     },
-    /// The lock was renewed; `first_is_over` is for the leases that were not.
+    /// The lock was renewed; `first_is_over` is about the leases that were not.
     SecondTerm {
         first_is_over: bool,
     },

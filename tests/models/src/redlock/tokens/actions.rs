@@ -1,4 +1,4 @@
-//! What may happen next, and what then is.
+//! The actions that are possible, and their effects.
 
 use super::{
     Flaw, HEALINGS, Tokens,
@@ -6,17 +6,17 @@ use super::{
 };
 use crate::set::Set;
 
-/// One step. Attempts and nodes go by the names that they had in the beginning.
+/// One step. Attempts and nodes keep the names that they had in the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(private_interfaces, reason = "only its `Debug` is of use outside")]
 #[expect(missing_docs, reason = "the names of the fields say it")]
 #[non_exhaustive]
 pub enum Action {
-    /// A node grants an acquire. The first of an attempt is where it begins.
+    /// A node grants an acquire. An attempt begins with its first grant.
     Grant { attempt: u8, node: u8, of_new: bool },
-    /// An acquire comes in once more; the attempt hears the answer to this one, or not.
+    /// An acquire arrives again; the attempt may or may not receive the answer to this one.
     GrantAgain { attempt: u8, node: u8, heard: bool },
-    /// An attempt fixes which nodes count, asks them to be raised, and this one is.
+    /// An attempt fixes which nodes count and asks them for a raise, and this one is raised.
     FixAndRaise { attempt: u8, counted: Set, node: u8 },
     /// A node is raised.
     Raise { attempt: u8, node: u8 },
@@ -28,15 +28,15 @@ pub enum Action {
     Restart { node: u8 },
     /// The old node is taken out of service.
     Retire { node: u8 },
-    /// Somebody begins to make the counter of a node anew: they count up another one, and read it.
+    /// Somebody begins to rebuild the counter of a node: they count up another node, and read it.
     Heal {
         healing: usize,
         patient: u8,
         node: u8,
     },
-    /// They count up one more, and read it.
+    /// They count up one more node, and read it.
     Read { healing: usize, node: u8 },
-    /// What they have read comes in at the node that they heal.
+    /// The value that they have read arrives at the node that they heal.
     Seed { healing: usize, node: u8 },
     /// Somebody begins to make a node whole: they list the counters of another one.
     Complete {
@@ -44,14 +44,14 @@ pub enum Action {
         patient: u8,
         node: u8,
     },
-    /// They list those of one more.
+    /// They list the counters of one more node.
     List { healing: usize, node: u8 },
-    /// They say that the node is whole.
+    /// They declare the node whole.
     Whole { healing: usize, node: u8 },
 }
 
 impl<const N: usize> Tokens<N> {
-    /// Everything that may happen in a state.
+    /// All actions that are possible in a state.
     pub(crate) fn possible(&self, state: &State<N>, actions: &mut Vec<Action>) {
         if !self.somebody_may_return(state) {
             return;
@@ -80,7 +80,7 @@ impl<const N: usize> Tokens<N> {
         let this = state.attempts[index];
         let attempt = this.name.0;
         if this.phase == Phase::Idle {
-            // Those that have not begun are alike: the first of them begins.
+            // Attempts that have not begun are alike: the first of them begins.
             if index == 0 || state.attempts[index - 1].phase != Phase::Idle {
                 self.possible_beginnings(state, attempt, actions);
             }
@@ -126,8 +126,8 @@ impl<const N: usize> Tokens<N> {
         }
     }
 
-    /// The first grant of an attempt. Whatever was returned before the attempt sent it was returned
-    /// before this too.
+    /// The first grant of an attempt. Everything that was returned before the attempt sent its
+    /// acquire was also returned before this grant.
     fn possible_beginnings(&self, state: &State<N>, attempt: u8, actions: &mut Vec<Action>) {
         for of_new in [false, true] {
             // The new node is given to clients when the old one is out of service.

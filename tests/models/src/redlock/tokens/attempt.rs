@@ -1,4 +1,4 @@
-//! What an attempt and the nodes do for it: grant, fix, raise.
+//! An attempt, and what the nodes do for it: grant, fix, raise.
 
 use super::{
     Flaw, Token, Tokens,
@@ -38,7 +38,7 @@ impl<const N: usize> Tokens<N> {
         }
     }
 
-    /// An acquire comes in that has been answered before. The lease may have ended since, so it is
+    /// An acquire arrives that has been answered before. The lease may have ended since, so it is
     /// granted as if it were new.
     pub(crate) fn grant_again(
         &self,
@@ -112,7 +112,8 @@ impl<const N: usize> Tokens<N> {
         sent && has_token && self.raises(node, attempt)
     }
 
-    /// The rule of the raise: the lease is still this attempt's, and nothing was counted since.
+    /// The rule of the raise: the lease is still this attempt's, and the node has not counted
+    /// since.
     pub(crate) fn raises(&self, node: &Node, attempt: usize) -> bool {
         let (Slot::Granted(count) | Slot::Raising(count)) = node.slots[attempt] else {
             return false;

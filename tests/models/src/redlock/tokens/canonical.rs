@@ -1,4 +1,4 @@
-//! Keeps states equal that cannot be told apart by anything that happens later.
+//! Makes states equal that no later event can tell apart.
 
 use super::{
     ATTEMPTS, Flaw, HEALINGS, Tokens,
@@ -16,7 +16,7 @@ const ORDERS: [[usize; ATTEMPTS]; 6] = [
 ];
 
 impl<const N: usize> Tokens<N> {
-    /// Forgets what can no longer matter.
+    /// Forgets everything that can no longer matter.
     pub(crate) fn forget(&self, state: &mut State<N>) {
         for attempt in 0..ATTEMPTS {
             self.forget_raises(state, attempt);
@@ -29,7 +29,7 @@ impl<const N: usize> Tokens<N> {
         }
     }
 
-    /// Whether anything may still be wrong about what happens.
+    /// Whether anything can still go wrong.
     pub(crate) fn somebody_may_return(&self, state: &State<N>) -> bool {
         let may = |phase| matches!(phase, Phase::Idle | Phase::Collecting { .. });
         let may = |phase| may(phase) || matches!(phase, Phase::Raising { .. });
@@ -37,7 +37,7 @@ impl<const N: usize> Tokens<N> {
         attempts.iter().any(|attempt| may(attempt.phase))
     }
 
-    /// Raises that are going to be refused whenever they come in, or that change nothing.
+    /// Raises that will be refused whenever they arrive, or that change nothing.
     fn forget_raises(&self, state: &mut State<N>, attempt: usize) {
         let settled = match state.attempts[attempt].phase {
             Phase::Settled { token } => Some(token),
@@ -57,8 +57,8 @@ impl<const N: usize> Tokens<N> {
         }
     }
 
-    /// Whether a raise that would be refused now may be let through later. By the rules none is:
-    /// a count that was passed is never reached again but by a loss of state, and a raise says
+    /// Whether a raise that would be refused now may be let through later. By the rules there is
+    /// none: a count that was passed is only reached again after a loss of state, and a raise says
     /// before which loss its count was granted.
     fn may_be_revived(&self, state: &State<N>, node: &Node, attempt: usize) -> bool {
         let resent = state.resent_left > 0;
@@ -70,7 +70,7 @@ impl<const N: usize> Tokens<N> {
         }
     }
 
-    /// An attempt that cannot return any more only has raises under way, if that.
+    /// An attempt that cannot return any more has at most raises under way.
     fn settle(&self, state: &mut State<N>, attempt: usize) {
         let raising = |node: &&Node| matches!(node.slots[attempt], Slot::Raising(_));
         let left = state.nodes.iter().filter(raising).count();
@@ -87,7 +87,7 @@ impl<const N: usize> Tokens<N> {
         }
     }
 
-    /// A holder matters for as long as its raise may find the lease.
+    /// A holder matters as long as its raise may find the lease.
     fn forget_holders(&self, state: &mut State<N>) {
         for node in &mut state.nodes {
             let slot = node.holder.map(|holder| node.slots[usize::from(holder)]);
@@ -104,7 +104,7 @@ impl<const N: usize> Tokens<N> {
         }
     }
 
-    /// Healings whose seed is going to be refused.
+    /// Healings whose seed will be refused.
     fn forget_healings(&self, state: &mut State<N>) {
         for healing in 0..HEALINGS {
             let may_lose = self.is(Flaw::SeedNamesNoLoss) && state.losses_left > 0;
@@ -126,7 +126,7 @@ impl<const N: usize> Tokens<N> {
 }
 
 impl<const N: usize> State<N> {
-    /// All is over. What stays is for whoever asks whether it was reached.
+    /// All is over. Only what the `sometimes` properties ask for is kept.
     fn forget_all(&mut self) {
         for node in &mut self.nodes {
             node.counter = node.counter.map(|_| 0);
@@ -139,7 +139,7 @@ impl<const N: usize> State<N> {
         (0..HEALINGS).for_each(|healing| self.drop_healing(healing));
     }
 
-    /// Nodes are alike, and so are attempts: of all the ways to order them one stands for all.
+    /// Nodes are alike, and so are attempts: of all ways to order them one represents all.
     pub(crate) fn make_canonical(&mut self) {
         let mut best: Option<([Node; N], [usize; ATTEMPTS])> = None;
         for order in ORDERS {

@@ -1,18 +1,18 @@
-/// One rule of the token left out. Each of them must be found.
+/// One rule of the tokens is left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flaw {
     /// The greatest count of a majority is returned; no counter is raised.
     NaiveMaximum,
-    /// A majority of the nodes that granted is to be raised, and not a majority of all.
+    /// A majority of the nodes that granted is raised, not a majority of all nodes.
     MajorityOfTheGranting,
-    /// A raise looks at nothing.
+    /// A raise compares nothing.
     UnconditionalRaise,
-    /// A raise looks at the lease, and not at the counter.
+    /// A raise compares the lease, but not the counter.
     RaiseIgnoresCounter,
-    /// A raise looks at the counter, and not at the lease.
+    /// A raise compares the counter, but not the lease.
     RaiseIgnoresLease,
-    /// A grant that came after the token was fixed is raised and counted too.
+    /// A grant that arrived after the token was fixed is raised and counted, too.
     LateGrantIsRaised,
     /// Nothing is raised if all nodes granted the same count.
     EqualCountsAreNotRaised,
@@ -20,26 +20,27 @@ pub enum Flaw {
     ResentDoesNotCount,
     /// A node that lost its state starts at its base.
     LostStartsAtBase,
-    /// A node that lost its state starts at its base, but only when every attempt has ended.
+    /// A node that lost its state starts at its base, but only after every attempt has ended.
     DelayedRestart,
     /// Healing reads the other counters without counting them up.
     HealingOnlyReads,
-    /// Healing reads one node less than a majority.
+    /// Healing reads one node fewer than a majority.
     HealingReadsTooFew,
-    /// A seed replaces a counter that there is.
+    /// A seed replaces an existing counter.
     SeedReplaces,
     /// A seed does not say which loss of state it is for.
     SeedNamesNoLoss,
     /// A raise does not say before which loss of state the count was granted.
     RaiseNamesNoLoss,
-    /// Who makes a node whole lists one node less than a majority.
+    /// Making a node whole lists one node fewer than a majority.
     CompletingListsTooFew,
-    /// Who makes a node whole lists nodes that have gaps themselves, or lost their state meanwhile.
+    /// Making a node whole lists nodes that have gaps themselves, or have lost their state
+    /// meanwhile.
     CompletingListsAnyNode,
-    /// Who makes a node whole leaves out what was listed.
+    /// Making a node whole leaves out the counters that were listed.
     CompletingSeedsNothing,
-    /// That a node is whole is said of whatever life it is in.
+    /// A node is declared whole without saying in which life.
     CompletingNamesNoLife,
-    /// A new node is brought in while some still ask the old one.
+    /// A new node is brought in while some clients still ask the old one.
     OldNodeServesOn,
 }

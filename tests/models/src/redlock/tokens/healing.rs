@@ -1,4 +1,4 @@
-//! Nodes that lose their state, and how their counters are made anew.
+//! Nodes that lose their state, and how their counters are rebuilt.
 
 use super::{
     Action, Flaw, Tokens,
@@ -123,7 +123,7 @@ impl<const N: usize> Tokens<N> {
         *most = std::cmp::max(*most, counter);
     }
 
-    /// Makes the counter, if there is none.
+    /// Creates the counter, if there is none.
     pub(crate) fn seed(&self, state: &mut State<N>, healing: usize, node: usize) {
         state.nodes[node].counter = Some(state.healings[healing].most);
         state.nodes[node].holder = None;
@@ -149,7 +149,7 @@ impl<const N: usize> Tokens<N> {
         }
     }
 
-    /// Whether enough nodes were listed. If not, says which may be.
+    /// Whether enough nodes were listed. If not, adds the actions that list more.
     fn all_is_listed(&self, state: &State<N>, healing: usize, actions: &mut Vec<Action>) -> bool {
         let patient = |node: &&Node| node.is_patient_of(healing);
         let patient = state.nodes.iter().find(patient).map(|node| node.name.0);
@@ -164,7 +164,7 @@ impl<const N: usize> Tokens<N> {
         false
     }
 
-    /// Nodes that know of all that they have had part in.
+    /// Nodes that know of every token that they had a part in.
     fn listable(&self, state: &State<N>, healing: usize) -> impl Iterator<Item = u8> {
         let any = self.is(Flaw::CompletingListsAnyNode);
         let may = move |node: &&Node| (node.is_whole || any) && !node.listed_by.contains(healing);
@@ -173,14 +173,14 @@ impl<const N: usize> Tokens<N> {
 }
 
 impl Node {
-    /// Whether this healing is to bring it back, in time or not.
+    /// Whether this healing is meant to bring the node back, in time or not.
     pub(crate) fn is_patient_of(&self, healing: usize) -> bool {
         self.healed_by.contains(healing) || self.outdated.contains(healing)
     }
 }
 
 impl<const N: usize> State<N> {
-    /// A healing that is over leaves no trace.
+    /// A finished healing leaves no trace.
     pub(crate) fn drop_healing(&mut self, healing: usize) {
         let began = self.healings[healing].began;
         self.healings[healing] = Healing {
@@ -195,7 +195,7 @@ impl<const N: usize> State<N> {
         }
     }
 
-    /// Lists the counters of a node. One that is begun meanwhile may be missed.
+    /// Lists the counters of a node. A counter that is begun meanwhile may be missed.
     pub(crate) fn list(&mut self, healing: usize, node: usize) {
         self.nodes[node].listed_by.insert(healing);
         self.healings[healing].found |= self.nodes[node].counter.is_some();

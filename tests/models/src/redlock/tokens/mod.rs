@@ -1,10 +1,10 @@
 //! The tokens of Redlock: each node grants a lease and counts up; the greatest count of a majority
-//! becomes the token, but only when a majority was raised to it.
+//! becomes the token, but only after a majority was raised to it.
 //!
-//! Requests come in at any time, in any order, or never. A lease may end at any moment: it runs
-//! out, a clock jumps, a late undo comes in. So an acquire may always be granted, and a raise that
-//! is refused is the same as one that never comes in. A node may lose its state; somebody who reads
-//! a majority of the others makes its counter anew.
+//! Requests arrive at any time, in any order, or never. A lease may end at any moment: it runs out,
+//! a clock jumps, a late undo arrives. So an acquire may always be granted, and a raise that is
+//! refused is the same as one that never arrives. A node may lose its state; then somebody reads a
+//! majority of the others and rebuilds its counter.
 
 mod actions;
 mod attempt;
@@ -29,25 +29,25 @@ pub(crate) const ATTEMPTS: usize = 3;
 /// Healings that there is room for.
 pub(crate) const HEALINGS: usize = 2;
 
-/// The model: how many attempts, how much may go wrong, and which rule is left out.
+/// The model: how many attempts, how many faults, and which rule is left out.
 #[derive(Clone, Debug)]
 pub struct Tokens<const N: usize> {
     pub(crate) attempts: usize,
-    /// Counters start at 0 to this: what happened before has left them uneven.
+    /// Counters start at 0 up to this: earlier events have left them uneven.
     pub(crate) uneven: Token,
-    /// How many acquires come in once more.
+    /// How many acquires arrive again.
     pub(crate) resent: u8,
     /// How many times a node loses its state.
     pub(crate) losses: u8,
-    /// How many times somebody begins to make a counter anew.
+    /// How many times somebody begins to rebuild a counter.
     pub(crate) healings: usize,
-    /// What the last attempt asks for at least.
+    /// The least token that the last attempt asks for.
     pub(crate) at_least: Option<Token>,
     /// One of the nodes takes the place of another.
     pub(crate) replaces: bool,
     /// Counters may be missing in the beginning, and nodes that were healed are made whole.
     pub(crate) completes: bool,
-    /// States keep what can no longer matter.
+    /// States keep everything that can no longer matter.
     pub(crate) forgets_nothing: bool,
     pub(crate) flaw: Option<Flaw>,
 }

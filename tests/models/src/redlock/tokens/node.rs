@@ -1,5 +1,5 @@
-//! Nodes are compared, sorted and hashed more often than anything else: all of them that matters is
-//! put into one number first.
+//! Nodes are compared, sorted and hashed more often than anything else, so everything that matters
+//! about a node is first put into one number.
 
 use std::{
     cmp::Ordering,
@@ -13,7 +13,7 @@ use super::{
 use crate::set::Set;
 
 impl Node {
-    /// Whether it can count up: it has the counter, or may begin it.
+    /// Whether it can count up: it has the counter, or may create it.
     pub(crate) const fn counts(&self) -> bool {
         self.counter.is_some() || self.is_whole
     }

@@ -1,4 +1,4 @@
-//! What must hold in every state, and what must be seen in some.
+//! The properties that must hold in every state, and those that must be seen in some.
 
 use stateright::Property;
 

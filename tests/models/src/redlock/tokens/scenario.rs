@@ -18,19 +18,19 @@ impl<const N: usize> Tokens<N> {
         }
     }
 
-    /// The counters start at 0 to this.
+    /// The counters start at 0 up to this.
     #[must_use]
     pub const fn uneven(self, uneven: u8) -> Self {
         Self { uneven, ..self }
     }
 
-    /// So many acquires come in once more.
+    /// This many acquires arrive again.
     #[must_use]
     pub const fn resent(self, resent: u8) -> Self {
         Self { resent, ..self }
     }
 
-    /// Nodes lose their state so many times, and somebody begins to heal them so many times.
+    /// Nodes lose their state this many times, and somebody begins to heal them this many times.
     ///
     /// # Panics
     /// If there is no room for so many healings.
@@ -63,8 +63,7 @@ impl<const N: usize> Tokens<N> {
         }
     }
 
-    /// Nobody has asked for the resource before, or not everywhere; and nodes that were healed are
-    /// made whole.
+    /// The resource is new, at least to some nodes; and nodes that were healed are made whole.
     #[must_use]
     pub const fn completing(self) -> Self {
         Self {
@@ -73,7 +72,7 @@ impl<const N: usize> Tokens<N> {
         }
     }
 
-    /// States keep what can no longer matter: a check of what is otherwise forgotten.
+    /// States keep what can no longer matter: this checks that forgetting it hides nothing.
     #[must_use]
     pub const fn forgetting_nothing(self) -> Self {
         Self {
@@ -82,7 +81,7 @@ impl<const N: usize> Tokens<N> {
         }
     }
 
-    /// Every way in which the counters may start.
+    /// All ways in which the counters may start.
     pub(crate) fn beginnings(&self) -> Vec<State<N>> {
         let mut counters: Vec<[Token; N]> = vec![[0; N]];
         for node in 0..N {

@@ -1,7 +1,7 @@
 use super::{ATTEMPTS, HEALINGS, Token, Tokens};
 use crate::{set::Set, unseen::Unseen};
 
-/// Everything there is at one moment.
+/// The whole state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State<const N: usize> {
     pub(crate) nodes: [Node; N],
@@ -11,28 +11,28 @@ pub struct State<const N: usize> {
     pub(crate) losses_left: u8,
     /// The tokens that were returned.
     pub(crate) returned: Set,
-    /// What has been wrong about a return, as numbers of [`Fault`].
+    /// The faults of past returns, as numbers of [`Fault`].
     pub(crate) faults: Set,
 }
 
-/// A node, as far as one resource goes.
+/// A node, as far as the one resource is concerned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
-    /// `None`: the node lost its state, and the counter has not been made anew.
+    /// `None`: the node lost its state, and the counter has not been rebuilt.
     pub(crate) counter: Option<Token>,
     /// The attempt that was granted last. Its lease may have ended.
     pub(crate) holder: Option<u8>,
     /// Which clients know the node.
     pub(crate) site: Site,
-    /// What each attempt and this node have under way.
+    /// The messages under way between each attempt and this node.
     pub(crate) slots: [Slot; ATTEMPTS],
     /// The healings that are to bring this node back.
     pub(crate) healed_by: Set,
-    /// Healings of this node that began before it lost its state once more.
+    /// Healings of this node that began before it lost its state again.
     pub(crate) outdated: Set,
     /// The healings that have read this node.
     pub(crate) read_by: Set,
-    /// It has no gaps: a counter that is missing begins at the base.
+    /// It has no gaps: a missing counter begins at the base.
     pub(crate) is_whole: bool,
     /// The healings that have listed the counters of this node.
     pub(crate) listed_by: Set,
@@ -49,18 +49,18 @@ pub(crate) enum Site {
     Retired,
 }
 
-/// One attempt and one node.
+/// The messages between one attempt and one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Slot {
     /// Nothing is under way, or nothing that could still matter.
     Nothing,
-    /// The acquire has not come in.
+    /// The acquire has not arrived.
     Asked,
     /// The node granted this count, and the attempt may still count it in.
     Granted(Token),
     /// The same, but the node has lost its state since, and will refuse the raise.
     GrantedBefore(Token),
-    /// The node granted this count and was counted in; the raise has not come in.
+    /// The node granted this count and was counted in; the raise has not arrived.
     Raising(Token),
 }
 
@@ -68,12 +68,12 @@ pub(crate) enum Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Attempt {
     pub(crate) phase: Phase,
-    /// Whom it asks: the new node and not the old one.
+    /// Whether it asks the new node and not the old one.
     pub(crate) is_new: bool,
     pub(crate) name: Unseen<u8>,
 }
 
-/// How far an attempt is. Those that have not begun come last.
+/// How far an attempt has got. Attempts that have not begun come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Phase {
     /// It waits for grants; `floor` is the greatest token that was returned before it began.
@@ -90,12 +90,12 @@ pub(crate) enum Phase {
     Settled {
         token: Token,
     },
-    /// Nothing of it can matter any more, but late acquires.
+    /// Nothing of it can matter any more, except late acquires.
     Over,
     Idle,
 }
 
-/// Somebody makes the counter of a node that lost its state anew.
+/// Somebody rebuilds the counter of a node that lost its state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Healing {
     pub(crate) began: bool,
@@ -165,13 +165,13 @@ impl<const N: usize> State<N> {
         self.faults.contains(fault as usize)
     }
 
-    /// Where the node of this name stands now.
+    /// The present position of the node with this name.
     pub(crate) fn node(&self, name: u8) -> usize {
         let position = self.nodes.iter().position(|node| node.name.0 == name);
         position.unwrap_or_else(|| panic!("no node is called {name}"))
     }
 
-    /// Where the attempt of this name stands now.
+    /// The present position of the attempt with this name.
     pub(crate) fn attempt(&self, name: u8) -> usize {
         let position = self.attempts.iter().position(|one| one.name.0 == name);
         position.unwrap_or_else(|| panic!("no attempt is called {name}"))
