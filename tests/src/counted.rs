@@ -1,12 +1,12 @@
-//! What the crates have counted, as an alarm would learn it.
+//! The metrics of the crates, as an alarm would see them.
 
 use lock_core::metric::Metric;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
-/// How often something was counted, whatever its labels.
+/// How often something was counted, with any labels.
 ///
 /// # Panics
-/// If it was never counted, not even as none.
+/// If it was never exported, not even as zero.
 #[must_use]
 pub fn times(recorder: &DebuggingRecorder, metric: &Metric) -> u64 {
     let exported = recorder.snapshotter().snapshot().into_vec();

@@ -1,11 +1,11 @@
-//! The databases' own clients, which know nothing of this project.
+//! The databases' own clients, which know nothing about this project.
 
 use std::process::Stdio;
 
 use sqlx::mysql::MySqlConnectOptions;
 use tokio::{io::AsyncWriteExt, process::Command};
 
-/// Runs a script in `psql`, to its first error: whether it was content, and what it printed.
+/// Runs a script in `psql`, up to its first error. Returns whether it succeeded, and its output.
 ///
 /// # Panics
 /// If it cannot be started.
@@ -28,7 +28,7 @@ pub async fn pg_dump(url: &str, arguments: &[&str]) -> String {
     dump
 }
 
-/// Runs a script in `mariadb`, to its first error: whether it was content, and what it printed.
+/// Runs a script in `mariadb`, up to its first error. Returns whether it succeeded, and its output.
 ///
 /// # Panics
 /// If it cannot be started, or the URL has no user, password or database.
@@ -54,7 +54,7 @@ pub async fn mariadb(url: &str, script: &str) -> (bool, String) {
     answers(client, script).await
 }
 
-/// Runs a script in `sqlite3`, to its first error: whether it was content, and what it printed.
+/// Runs a script in `sqlite3`, up to its first error. Returns whether it succeeded, and its output.
 ///
 /// # Panics
 /// If it cannot be started.
@@ -64,7 +64,7 @@ pub async fn sqlite3(file: &std::path::Path, script: &str) -> (bool, String) {
     answers(client, script).await
 }
 
-/// Without the parameters that only sqlx knows.
+/// The URL without the parameters that only sqlx knows.
 fn for_libpq(url: &str) -> &str {
     url.split_once('?').map_or(url, |(url, _)| url)
 }

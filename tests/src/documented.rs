@@ -1,13 +1,13 @@
-//! Examples in the documentation, which tests run as they stand there.
+//! Examples in the documentation, which tests run exactly as printed.
 
 use std::fs;
 
 use crate::project::root;
 
-/// The example in `docs/protected-tables.md` that is for this client.
+/// The example for this client in `docs/protected-tables.md`.
 ///
 /// # Panics
-/// If there is none: the text and its test have grown apart.
+/// If there is none: the text and its test no longer match.
 #[must_use]
 pub fn example_for(client: &str) -> String {
     let path = root().join("docs/protected-tables.md");

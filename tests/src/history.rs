@@ -1,8 +1,8 @@
-//! What happened in a run of many tasks, and whether it may have happened.
+//! The events of a run of many tasks, and checks whether they can all have happened.
 //!
-//! Every record has the moment at which something was asked for and the moment of its answer. Two
-//! records whose times overlap may have happened in either order; the checks say nothing then, so
-//! what they find is a fault and never bad luck. Tokens make the order known: nothing is searched.
+//! Every record has the moment of a request and the moment of its answer. Two records whose times
+//! overlap may have happened in either order. The checks ignore such pairs, so whatever they report
+//! is a fault and never bad luck. Tokens define the order: nothing is searched.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,11 +11,11 @@ use std::{
 
 use lock_core::{Clock, Moment, Sequencer, SystemClock};
 
-/// A grant, or something that was done with one, and when.
+/// A grant, or an action under one, with its times.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Event {
-    /// Whose grant.
+    /// The grant.
     pub grant: Sequencer,
     /// A moment before it happened.
     pub asked: Moment,
@@ -24,7 +24,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Something that was asked for at `asked`, and answered now.
+    /// An event that was requested at `asked`, and is answered now.
     #[must_use]
     pub fn answered(grant: &Sequencer, asked: Moment) -> Self {
         Self {
@@ -39,13 +39,13 @@ impl Event {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Violation {
-    /// The one that was over before the other one was asked for; or the first of two equals.
+    /// The one that was over before the other was requested; or the first of two equals.
     pub earlier: Event,
     /// The other one, whose token should be greater.
     pub later: Event,
 }
 
-/// The record of a run. Only what was answered is in it: a lost answer proves nothing.
+/// The record of a run. It only contains answered requests: a lost answer proves nothing.
 #[derive(Debug, Default)]
 pub struct History {
     grants: Mutex<Vec<Event>>,
@@ -75,8 +75,8 @@ impl History {
         lock(&self.grants).len()
     }
 
-    /// Grants that were asked for after a grant of the same resource with a token that is not
-    /// smaller had been returned: breaks of G1.
+    /// Grants that were requested after another grant of the same resource, whose token is not
+    /// smaller, had been returned: violations of G1.
     #[must_use]
     pub fn out_of_order(&self) -> Vec<Violation> {
         let grants = lock(&self.grants);
@@ -105,7 +105,7 @@ impl History {
     }
 
     /// Writes that were accepted although a claim with a greater token had been accepted before
-    /// they were asked for: breaks of G4.
+    /// they were requested: violations of G4.
     #[must_use]
     pub fn accepted_though_stale(&self) -> Vec<Violation> {
         overtaken(&lock(&self.claims), &lock(&self.writes))
@@ -114,7 +114,7 @@ impl History {
     /// Checks all of the above.
     ///
     /// # Panics
-    /// If something happened that must not have, and says what.
+    /// If something happened that must not happen; the message says what.
     pub fn assert_sound(&self) {
         let checks = [
             ("the order of tokens is broken", self.out_of_order()),
@@ -132,8 +132,8 @@ impl History {
     }
 }
 
-/// Pairs of one resource and different acquisitions of which the first was over before the second
-/// was asked for, and has no smaller token. At most one pair per second event.
+/// Pairs of events of one resource and different acquisitions, of which the first was over before
+/// the second was requested, but has no smaller token. At most one pair per second event.
 fn overtaken(first: &[Event], second: &[Event]) -> Vec<Violation> {
     let resources: BTreeSet<_> = second.iter().map(|event| event.grant.resource()).collect();
     let mut found = Vec::new();
@@ -168,7 +168,7 @@ fn overtaken(first: &[Event], second: &[Event]) -> Vec<Violation> {
     found
 }
 
-/// The event that was answered first, and the first one of another acquisition than its.
+/// The event that was answered first, and the first one of any other acquisition.
 #[derive(Default)]
 struct Soonest {
     first: Option<Event>,

@@ -9,10 +9,11 @@ use lock_core::{Clock, LeaseGuard, Sequencer, SystemClock, test_util::FencedCell
 
 use crate::history::{Event, History};
 
-/// One protected resource: a list of numbers, each section adds one to what it has read.
+/// One protected resource: a list of numbers. Each section adds one number to the list that it
+/// read.
 ///
-/// The twin is read and written by the same sections at the same moments, but by no rule: it is the
-/// control. If a run with a fault loses nothing from the twin, the fault has tested nothing.
+/// The twin is read and written by the same sections at the same moments, but without any rule: it
+/// is the control. If a run with a fault loses nothing from the twin, the fault has tested nothing.
 #[derive(Debug, Default)]
 pub struct Ledger {
     fenced: FencedCell<Vec<u64>>,
@@ -21,7 +22,7 @@ pub struct Ledger {
     written_to_twin: Mutex<Vec<u64>>,
 }
 
-/// What a section has read, and is going to write back with one number more.
+/// The list that a section has read, and is going to write back with one more number.
 #[derive(Debug)]
 pub struct Section<'a> {
     ledger: &'a Ledger,
@@ -32,8 +33,8 @@ pub struct Section<'a> {
 }
 
 impl Ledger {
-    /// Claims the ledger for a grant and reads it. A claim that is refused as stale is the end of
-    /// the fenced half.
+    /// Claims the ledger for a grant and reads it. If the claim is refused as stale, the fenced
+    /// half ends.
     ///
     /// # Cancel safety
     /// It may be claimed. Nothing is written.
@@ -56,13 +57,13 @@ impl Ledger {
         }
     }
 
-    /// How many writes were accepted and are not there any more.
+    /// How many accepted writes are missing.
     #[must_use]
     pub fn lost(&self) -> usize {
         missing(&self.accepted, &self.fenced.value())
     }
 
-    /// The same of the twin.
+    /// The same for the twin.
     #[must_use]
     pub fn lost_from_twin(&self) -> usize {
         missing(&self.written_to_twin, &self.twin.value())
@@ -79,11 +80,11 @@ impl Ledger {
 }
 
 impl Section<'_> {
-    /// Writes back what was read and one number more, which nobody else adds. False if the store
+    /// Writes back the list with one more number, which nobody else adds. False if the store
     /// refused.
     ///
     /// # Cancel safety
-    /// It may be written, and then nobody knows: it counts as neither accepted nor lost.
+    /// It may be written, but nobody knows: it counts as neither accepted nor lost.
     pub async fn add(mut self, number: u64) -> bool {
         self.twin.push(number);
         self.ledger.twin.write_unfenced(self.twin).await;

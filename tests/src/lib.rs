@@ -2,18 +2,19 @@
 //!
 //! - [`python`]: programs in Python, with what they need from PyPI.
 //! - [`servers`]: Redis, Postgres and MariaDB as child processes on free loopback ports.
-//! - [`counted`]: what is exported for alarms.
+//! - [`counted`]: the metrics that are exported for alarms.
 //! - [`database_client`]: `psql`, `mariadb` and `sqlite3`, as people use them.
-//! - [`documented`]: the examples of the documentation, as they stand there.
-//! - [`history`]: what happened in a run of many tasks, and whether it may have happened.
+//! - [`documented`]: the examples of the documentation, exactly as printed.
+//! - [`history`]: the events of a run of many tasks, and whether they can all have happened.
 //! - [`ledger`]: a value that many tasks add to under a lock, and its twin that nothing protects.
-//! - [`observer`]: a look at a Redis server past the locks.
+//! - [`observer`]: looks at a Redis server directly, without the lock API.
 //! - [`port`]: ports that nobody listens on.
-//! - [`process`]: the workspace's own programs as child processes that a test can stop in mid-air.
+//! - [`process`]: the workspace's own programs as child processes that a test can stop at any
+//!   moment.
 //! - [`project`]: the files and packages of the workspace, for the tests that check those.
-//! - [`proxy`]: what can go wrong between a client and its server.
+//! - [`proxy`]: network faults between a client and its server.
 //! - [`wall_clock`]: the time of day as one server sees it.
-//! - [`warden`]: what outlives a killed test for long enough to clean up after it.
+//! - [`warden`]: the process that outlives a killed test for long enough to clean up after it.
 #![forbid(unsafe_code)]
 
 pub mod counted;

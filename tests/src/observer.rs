@@ -1,14 +1,14 @@
-//! A look at a Redis server past the locks: what they leave behind.
+//! A direct look at a Redis server: what the locks leave behind.
 
 use std::time::Duration;
 
 use lock_core::{Clock, SystemClock};
 use redis::{Client, Cmd, FromRedisValue, aio::MultiplexedConnection};
 
-/// How long something that must come may take. Far longer than it does.
+/// How long to wait for something that must happen. It takes far less time.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A client of its own that looks at keys, channels and statistics.
+/// A separate client that looks at keys, channels and statistics.
 #[derive(Clone, Debug)]
 pub struct Observer {
     commands: MultiplexedConnection,
@@ -27,7 +27,7 @@ impl Observer {
         }
     }
 
-    /// The keys that match.
+    /// The keys that match a pattern.
     ///
     /// # Panics
     /// If the server does not answer.
@@ -35,10 +35,10 @@ impl Observer {
         self.ask(redis::cmd("KEYS").arg(pattern)).await
     }
 
-    /// All keys that do not stay for ever, with the time that each has left.
+    /// All keys that have a time to live, with the time that each has left.
     ///
     /// # Panics
-    /// If the server does not answer, or if a key stays for ever that is no counter or
+    /// If the server does not answer, or if a key without a time to live is neither a counter nor a
     /// configuration.
     pub async fn passing_keys(&self) -> Vec<(String, Duration)> {
         let mut passing = Vec::new();
@@ -46,7 +46,7 @@ impl Observer {
             let left: i64 = self.ask(redis::cmd("PTTL").arg(&key)).await;
             let permanent = key.ends_with(":counter") || key.ends_with(":config");
             assert_eq!(permanent, left == -1, "{key} lives for {left} ms");
-            // -2: it has ended meanwhile.
+            // -2: it has meanwhile expired.
             if let Ok(left) = u64::try_from(left) {
                 passing.push((key, Duration::from_millis(left)));
             }
@@ -70,7 +70,7 @@ impl Observer {
         self.ask(redis::cmd("STRLEN").arg(key)).await
     }
 
-    /// The channels that somebody has subscribed to, those of shards among them.
+    /// The channels that have subscribers, including shard channels.
     ///
     /// # Panics
     /// If the server does not answer.
@@ -83,7 +83,7 @@ impl Observer {
         channels
     }
 
-    /// How many clients are connected, this one included.
+    /// How many clients are connected, including this one.
     ///
     /// # Panics
     /// If the server does not answer.
@@ -98,7 +98,7 @@ impl Observer {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 ///
 /// # Panics
 /// If it takes too long.

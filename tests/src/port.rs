@@ -14,14 +14,14 @@ const RANGE: std::ops::Range<u16> = 15_000..32_000;
 
 const ATTEMPTS: u32 = 100;
 
-/// What this process was given already: a server that needs several is refused the same one twice.
+/// The ports that were already given out in this process, so that no two servers get the same one.
 static GIVEN: LazyLock<Mutex<HashSet<u16>>> = LazyLock::new(Mutex::default);
 
-/// A loopback port that nobody listens on, and never the same twice. Somebody else may still take
+/// A loopback port that nobody listens on, and never the same twice. Another process may still take
 /// it before the server does.
 ///
 /// # Errors
-/// If all that were tried are taken.
+/// If all ports that were tried are taken.
 pub fn free() -> io::Result<u16> {
     let mut last = None;
     for _ in 0..ATTEMPTS {

@@ -24,9 +24,9 @@ use crate::{signal, warden::workspace_binary};
 
 /// A running program of this workspace.
 ///
-/// It leads a process group, and dropping it kills the whole group, stopped or not. Should the test
-/// itself be killed, the kernel kills this process with it (on Linux; elsewhere, and what it has
-/// started, has to end at the end of its standard input).
+/// It leads a process group, and dropping it kills the whole group, stopped or not. If the test
+/// itself is killed, the kernel kills this process, too (on Linux; elsewhere this process, and
+/// everywhere the processes that it has started, must end when their standard input ends).
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -39,7 +39,7 @@ pub struct Process {
 impl Process {
     /// Starts a program with piped input and output; its errors go where the test's go.
     ///
-    /// Wait for its first line before you pause it: until then it may not have come to its `main`.
+    /// Wait for its first line before you pause it: until then it may not have reached its `main`.
     ///
     /// # Panics
     /// If the program was not built or cannot be started.
@@ -49,7 +49,7 @@ impl Process {
             .unwrap_or_else(|error| panic!("cannot start {name}: {error}"))
     }
 
-    /// The same, with its errors in a file, where its log can be read.
+    /// The same, with its standard error in a file, so that its log can be read.
     ///
     /// # Panics
     /// If the program was not built or cannot be started, or if the file cannot be written.
@@ -112,7 +112,7 @@ impl Process {
     /// The next line that it prints, read as JSON.
     ///
     /// # Panics
-    /// If the output is at its end, or if the line is something else.
+    /// If the output has ended, or if the line is something else.
     ///
     /// # Cancel safety
     /// Cancel safe: no line is lost.
@@ -150,7 +150,7 @@ impl Process {
     /// If it has ended.
     ///
     /// # Cancel safety
-    /// It may or may not stop.
+    /// It may or may not be stopped.
     pub async fn pause(&self) {
         let pid = self.pid;
         let stopped = tokio::task::spawn_blocking(move || signal::pause(pid)).await;
@@ -169,7 +169,7 @@ impl Process {
             .unwrap_or_else(|error| panic!("cannot resume {}: {error}", self.name));
     }
 
-    /// Kills it, and what it has started, with SIGKILL and returns when it is gone.
+    /// Kills it and the processes that it has started with SIGKILL, and returns when it is gone.
     ///
     /// # Panics
     /// If the system refuses.
@@ -190,7 +190,7 @@ impl Process {
     }
 
     fn kill_group(&self) {
-        // Once the child has been waited for, its number may belong to a stranger.
+        // Once the child has been waited for, its pid may belong to another process.
         if self.child.id().is_none() {
             return;
         }

@@ -19,14 +19,14 @@ pub fn root() -> &'static Path {
 pub struct SourceFile {
     /// Its path below the root.
     pub path: PathBuf,
-    /// What it says.
+    /// Its content.
     pub text: String,
 }
 
-/// All text files that git tracks, those of one extension or all.
+/// All text files that git tracks, either of one extension or all.
 ///
 /// # Panics
-/// If this is no git checkout.
+/// If this is not a git checkout.
 #[must_use]
 pub fn tracked_files(extension: Option<&str>) -> Vec<SourceFile> {
     let listed = run(Command::new("git").arg("ls-files").current_dir(root()));
@@ -35,14 +35,15 @@ pub fn tracked_files(extension: Option<&str>) -> Vec<SourceFile> {
         .map(PathBuf::from)
         .filter(|path| extension.is_none_or(|wanted| path.extension().is_some_and(|e| e == wanted)))
         .filter_map(|path| {
-            // Pictures are no text; links and files deleted but not committed yet cannot be read.
+            // Pictures are not text; links and files that are deleted but not yet committed cannot
+            // be read.
             let text = fs::read_to_string(root().join(&path)).ok()?;
             Some(SourceFile { path, text })
         })
         .collect()
 }
 
-/// The text of all files in a folder that have this extension, by name; folders in it are left out.
+/// The text of all files in a folder that have this extension, by name, without subfolders.
 ///
 /// # Panics
 /// If there is no such folder, or a file in it cannot be read.
@@ -65,7 +66,7 @@ fn read_folder(folder: &Path, extension: &str) -> io::Result<Vec<SourceFile>> {
     Ok(files)
 }
 
-/// What cargo says.
+/// The output of cargo.
 ///
 /// # Panics
 /// If it fails.

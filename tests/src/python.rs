@@ -1,4 +1,4 @@
-//! Programs in Python, with packages from PyPI that are pinned.
+//! Programs in Python, with pinned packages from PyPI.
 
 use std::{
     ffi::OsStr,
@@ -7,11 +7,11 @@ use std::{
     process::Command,
 };
 
-/// A virtual environment below `scratch` with what a list of requirements names. Made once, and
-/// again when the list has changed.
+/// A virtual environment below `scratch` with the packages of a list of requirements. Created once,
+/// and again whenever the list changes.
 ///
 /// # Panics
-/// If it cannot be made, for instance because PyPI cannot be reached.
+/// If it cannot be created, for instance because PyPI cannot be reached.
 #[must_use]
 pub fn environment(scratch: &Path, list: &Path) -> PathBuf {
     let wanted = fs::read_to_string(list)

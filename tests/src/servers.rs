@@ -1,12 +1,12 @@
 //! Real servers as child processes, each on a free loopback port with a directory of its own.
 //!
-//! They are gone with the test, even if its process is killed: see [`warden`](crate::warden).
+//! They end with the test, even if its process is killed: see [`warden`](crate::warden).
 //!
 //! A server that is not installed fails the test; `scripts/test` installs what is missing. To test
-//! against servers that run already, set `PALISADE_TEST_REDIS_URL`, `PALISADE_TEST_POSTGRES_URL`
-//! (a role that may create databases) and `PALISADE_TEST_MARIADB_URL` (a user with all rights). A
-//! [`Redis`] is always a server of its own, because a test that asks for one is about to stop or
-//! kill it.
+//! against servers that are already running, set `PALISADE_TEST_REDIS_URL`,
+//! `PALISADE_TEST_POSTGRES_URL` (a role that may create databases) and `PALISADE_TEST_MARIADB_URL`
+//! (a user with all rights). A [`Redis`] is always a separate server, because a test that asks for
+//! one is going to stop or kill it.
 
 mod browser;
 mod certificates;
@@ -46,7 +46,7 @@ use std::{io, time::Duration};
 
 use crate::warden::{ServerKind, Warden};
 
-/// Starts a server off the runtime's threads.
+/// Starts a server without blocking the threads of the runtime.
 async fn start(kind: ServerKind, arguments: Vec<String>) -> Warden {
     blocking(move || Warden::start_with(kind, &arguments))
         .await
@@ -59,10 +59,10 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await?
 }
 
-/// Looks until something is so.
+/// Polls until a condition holds.
 ///
 /// # Panics
-/// If it is not after 60 s.
+/// If it does not within 60 s.
 pub async fn until<F>(what: &str, is_so: impl Fn() -> F + Send + Sync)
 where
     F: Future<Output = bool> + Send,

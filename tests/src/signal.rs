@@ -1,6 +1,6 @@
 //! Stopping, continuing and killing child processes.
 //!
-//! Only the parent may do this: it alone can know that a pid is still its child's.
+//! Only the parent may do this: only it can know that a pid still belongs to its child.
 
 use std::{fs, io};
 
@@ -12,8 +12,8 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 /// If there is no such child, or if it ended instead of stopping.
 pub fn pause(child: Pid) -> io::Result<()> {
     kill_process(child, Signal::STOP)?;
-    // The kernel reports a stop once the last thread has stopped; /proc shows only the first one.
-    // NOWAIT leaves the exit status to whoever owns the child.
+    // The kernel reports a stop once the last thread has stopped; /proc only shows the first
+    // thread. NOWAIT leaves the exit status to the owner of the child.
     let events = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     match waitid(WaitId::Pid(child), events)? {
         Some(status) if status.stopped() => Ok(()),
@@ -33,7 +33,7 @@ pub fn resume(child: Pid) -> io::Result<()> {
 
 /// The children of a child of ours.
 ///
-/// Their numbers stay theirs for as long as it is stopped.
+/// Their pids remain theirs for as long as it is stopped.
 ///
 /// # Errors
 /// If processes cannot be listed.
@@ -52,10 +52,10 @@ pub fn children(of: Pid) -> io::Result<Vec<Pid>> {
         .collect())
 }
 
-/// The pid of a child, in the form that the functions above want.
+/// The pid of a child, in the form that the functions above take.
 ///
 /// # Errors
-/// If `id` is no pid.
+/// If `id` is not a pid.
 pub fn pid(id: u32) -> io::Result<Pid> {
     i32::try_from(id)
         .ok()
@@ -63,7 +63,7 @@ pub fn pid(id: u32) -> io::Result<Pid> {
         .ok_or_else(|| io::Error::other(format!("{id} is no process id")))
 }
 
-/// What a process does at this moment, as Linux's /proc tells it: `T` stopped, `Z` dead but not yet
+/// The present state of a process, according to Linux's /proc: `T` stopped, `Z` dead but not yet
 /// waited for; `None` if there is no such process.
 #[must_use]
 pub fn state(process: Pid) -> Option<char> {

@@ -1,4 +1,4 @@
-//! The wall clock of a server that a test may move: see the package `clock-shim`.
+//! The wall clock of a server, if a test may move it: see the package `clock-shim`.
 
 use std::{
     env,
@@ -9,11 +9,11 @@ use std::{
     process::Command,
 };
 
-/// The file, in the directory of its server, that says how far the clock is ahead.
+/// The file in the directory of a server that says how far its clock is ahead.
 const FILE: &str = "clock-offset";
 
-/// Makes a server's clock one that can be moved. It starts as the right one; a server that is
-/// started again in the same directory goes on with the time that it had.
+/// Makes a server's clock movable. Initially it is right; a server that is started again in the
+/// same directory keeps its offset.
 ///
 /// # Errors
 /// If the library was not built, or the directory cannot be written to.
@@ -31,14 +31,14 @@ pub fn make_movable(server: &mut Command, dir: &Path) -> io::Result<()> {
 /// Sets how many nanoseconds the clock of the server in `dir` is ahead, from this moment on.
 ///
 /// # Errors
-/// If no server with a clock of its own lives there.
+/// If there is no server with a movable clock.
 pub fn set_ahead(dir: &Path, nanos: i64) -> io::Result<()> {
-    // In place: the server has the file mapped.
+    // Written in place: the server has the file mapped.
     let file = File::options().write(true).open(dir.join(FILE))?;
     file.write_all_at(&nanos.to_ne_bytes(), 0)
 }
 
-/// The library lies where cargo puts what this package depends on.
+/// Cargo puts the library next to the other dependencies of this package.
 fn library() -> io::Result<PathBuf> {
     let program = env::current_exe()?;
     let near = program.ancestors().skip(1);

@@ -1,9 +1,9 @@
 //! The warden: a small process between a test and one server.
 //!
-//! A test may end in a panic, an abort or a SIGKILL, and then no `Drop` runs. The kernel closes
-//! the dead process's pipes all the same, so the warden (`e2e-warden`, the server's parent) waits
-//! on its standard input: every line is an [`Order`], and the end of input means that the test is
-//! gone. It then ends the server and removes its directory.
+//! A test may end in a panic, an abort or a SIGKILL, and then no `Drop` runs. But the kernel always
+//! closes the dead process's pipes, so the warden (`e2e-warden`, the server's parent) waits on its
+//! standard input: every line is an [`Order`], and the end of input means that the test is gone. It
+//! then ends the server and removes its directory.
 
 use std::{
     env, io,
@@ -21,26 +21,26 @@ use serde::{Deserialize, Serialize};
 pub enum ServerKind {
     /// `redis-server`, without persistence.
     Redis,
-    /// The same, with a wall clock that [`wall_clock`](crate::wall_clock) moves.
+    /// The same, with a wall clock that [`wall_clock`](crate::wall_clock) can move.
     RedisWithOwnClock,
-    /// `redis-server` that speaks TLS only, with the certificates that its arguments name.
+    /// `redis-server` that only speaks TLS, with the certificates in its arguments.
     RedisTls,
-    /// `redis-server` as a sentinel that watches over nothing yet.
+    /// `redis-server` as a sentinel that does not watch over anything yet.
     RedisSentinel,
-    /// `postgres`, a cluster of its own. Its arguments are those of the server, after
-    /// `--copy-of=URL` to begin as a base backup of another one, or `--standby-of=URL` to go on as
-    /// its replica, too.
+    /// `postgres`, with a cluster of its own. Its arguments are those of the server, after
+    /// `--copy-of=URL` to begin as a base backup of another one, or `--standby-of=URL` to replicate
+    /// it afterwards, too.
     Postgres,
-    /// `mariadbd`, a data directory of its own.
+    /// `mariadbd`, with a data directory of its own.
     MariaDb,
-    /// `pgbouncer` in front of the database and in the mode that its arguments name.
+    /// `pgbouncer`, in front of the database and in the mode that its arguments give.
     PgBouncer,
     /// `chromedriver`, which starts browsers.
     ChromeDriver,
-    /// `etcd`, alone or as a part of a cluster that its arguments name. It speaks TLS only if they
-    /// have `--cert-file`.
+    /// `etcd`, alone or as part of a cluster that its arguments describe. It only speaks TLS if
+    /// they contain `--cert-file`.
     Etcd,
-    /// ZooKeeper, alone or as a part of an ensemble. Its arguments are lines of its configuration,
+    /// ZooKeeper, alone or as part of an ensemble. Its arguments are lines of its configuration,
     /// `myid=N`, and properties of the Java machine, `-D..`.
     ZooKeeper,
 }
@@ -83,7 +83,7 @@ impl ServerKind {
     }
 }
 
-/// What a test may ask of a warden; each order is answered by one [`Reply`].
+/// A test's order to a warden; each order is answered by one [`Reply`].
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -94,25 +94,25 @@ pub enum Order {
     Resume,
     /// SIGKILL to the server and all its children, answered when they are gone.
     Kill,
-    /// The same for a server with nothing to lose but what is in memory: the quickest end that it
-    /// has of its own. For Postgres this is an immediate shutdown, for the others SIGKILL.
+    /// The same for a server that has nothing to lose but its memory: the quickest end that it
+    /// supports. For Postgres this is an immediate shutdown, for the others SIGKILL.
     Stop,
-    /// Starts a server again that was killed or stopped, on the same port.
+    /// Starts a server that was killed or stopped, on the same port.
     Start,
 }
 
-/// A warden's answer. The first one comes unasked, when the server accepts connections.
+/// A warden's answer. The first one comes without an order, when the server accepts connections.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Reply {
-    /// The order was carried out; this is the server now.
+    /// The order was carried out; this is the present server.
     Done(Running),
-    /// It was not, and why.
+    /// The order was not carried out, and why.
     Failed(String),
 }
 
-/// Where a server is to be found.
+/// Where to find a server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Running {
@@ -120,12 +120,12 @@ pub struct Running {
     pub pid: u32,
     /// The URL to connect to.
     pub url: String,
-    /// All the files it has.
+    /// The directory with all its files.
     pub dir: PathBuf,
 }
 
 impl Running {
-    /// The file in [`dir`](Self::dir) with all that the server has printed.
+    /// The file in [`dir`](Self::dir) with all output of the server.
     pub const LOG: &'static str = "server.log";
 
     /// Puts the description of a server together.
@@ -137,8 +137,8 @@ impl Running {
 
 /// The test's end of the pipes to a warden. Dropping it ends the server and waits until it is gone.
 ///
-/// Everything here blocks, and belongs to no async runtime: a server that several tests share
-/// outlives the runtime of the test that happened to start it.
+/// Everything here blocks, and does not belong to an async runtime: a server that several tests
+/// share outlives the runtime of the test that happened to start it.
 #[derive(Debug)]
 pub struct Warden {
     child: Child,

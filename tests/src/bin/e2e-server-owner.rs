@@ -1,4 +1,5 @@
-//! A stand-in for a test process: starts one of everything, says what, and waits to be killed.
+//! A stand-in for a test process: starts one server of each kind, reports them, and waits to be
+//! killed.
 //!
 //! With the argument `idle` it does nothing at all, and does not even look at its standard input.
 #![forbid(unsafe_code)]

@@ -87,7 +87,7 @@ fn a_write_after_a_greater_claim_is_found() {
     assert_eq!(found.len(), 1, "{found:?}");
 }
 
-/// The scan against the definition, on histories of all sorts.
+/// Compares the scan with the definition, on all sorts of histories.
 #[test]
 fn the_scan_finds_what_the_definition_says() {
     let mut seed = 1_u64;

@@ -34,13 +34,13 @@ pub(super) struct Connection {
     number: usize,
     flow: watch::Sender<Flow>,
     traps: Arc<Traps>,
-    /// One entry per request that was sent on and has no reply yet: the trap at that reply.
+    /// One entry for each forwarded request that has no reply yet: the trap at that reply.
     unanswered: Mutex<VecDeque<Option<Arc<Snare>>>>,
     dropped: AtomicUsize,
     ended: AtomicBool,
 }
 
-/// A message under way, and when it came in; no message is the end of the stream.
+/// A message in transit, and when it arrived; no message means the end of the stream.
 type InTransit = (Instant, Option<Vec<u8>>);
 
 /// A kind of message on its way.
@@ -103,7 +103,7 @@ impl Connection {
             Some(Break::Cut) => cut(client, server).await,
             None => Ok(()),
         };
-        // Whoever has gone before needs not be told.
+        // If one side has gone already, it need not be told.
         ended.ok();
         self.ended.store(true, Ordering::Release);
     }
@@ -119,7 +119,8 @@ impl Connection {
         }
     }
 
-    /// Delivers one direction. What has come in is delivered even if its sender has gone away.
+    /// Delivers one direction. Messages that have arrived are delivered even if their sender is
+    /// gone.
     async fn send_on(
         &self,
         mut messages: UnboundedReceiver<InTransit>,
@@ -187,15 +188,15 @@ impl Connection {
     }
 }
 
-/// Takes in what one end sends, without delay: it waits in the network, not in its sender.
+/// Reads the messages of one end without delay: they wait in the network, not in their sender.
 async fn take_in(mut from: ReadHalf<'_>, messages: UnboundedSender<InTransit>) {
     let mut frames = Frames::default();
     let mut buffer = [0; 4096];
-    // A connection that fails has come to its end as well.
+    // A connection that fails has ended, too.
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         frames.extend(&buffer[..read]);
         while let Some(message) = frames.next() {
-            // Nobody takes it any more once the connection is over.
+            // Nobody receives it any more once the connection is over.
             messages.send((Instant::now(), Some(message))).ok();
         }
     }
@@ -213,7 +214,7 @@ fn reset(client: TcpStream, server: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Closes towards both ends, and reads on: closing with something unread would be a reset.
+/// Closes towards both ends, and reads on: closing with unread data would cause a reset.
 async fn cut(mut client: TcpStream, mut server: TcpStream) -> io::Result<()> {
     client.shutdown().await?;
     server.shutdown().await?;

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-/// What may go wrong with a connection.
+/// The faults of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Nothing: for a trap that is to tell that its message went by.
+    /// Nothing: for a trap that only reports that its message went by.
     Nothing,
     /// Requests wait in the network, even if their client goes away. Replies pass.
     HoldRequests,
@@ -26,7 +26,7 @@ pub enum Fault {
     Reset,
 }
 
-/// What becomes of the messages of a connection.
+/// How the messages of a connection are handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flow {
     pub(super) requests: Passage,
@@ -36,7 +36,7 @@ pub(super) struct Flow {
     pub(super) broken: Option<Break>,
 }
 
-/// What becomes of the messages of one kind.
+/// How the messages of one kind are handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Passage {
     #[default]
@@ -79,7 +79,7 @@ impl Flow {
         }
     }
 
-    /// Ends what can end: what was lost, and what is broken, stays so.
+    /// Ends the faults that can end: lost messages stay lost, and broken connections stay broken.
     pub(super) fn heal(&mut self) {
         self.delay = Duration::ZERO;
         for passage in [&mut self.requests, &mut self.replies] {
@@ -87,7 +87,7 @@ impl Flow {
                 *passage = Passage::Pass;
             }
         }
-        // A push may be lost alone, unless whole replies were.
+        // A push may be lost by itself, unless whole replies were lost.
         if self.replies == Passage::Pass {
             self.pushes = Passage::Pass;
         }
@@ -95,7 +95,8 @@ impl Flow {
 }
 
 impl Passage {
-    /// A direction that has lost something stays dead: what follows would answer another request.
+    /// A direction that has lost something stays dead: later replies would answer the wrong
+    /// requests.
     fn becomes(&mut self, worse: Self) {
         if *self != Self::Drop {
             *self = worse;

@@ -1,13 +1,13 @@
-/// What a message from a server is.
+/// The kind of a message from a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It answers the oldest request that has no answer yet.
     Reply,
-    /// It comes by itself.
+    /// It was not requested.
     Push,
 }
 
-/// Cuts what comes in from one end into messages of RESP.
+/// Splits the data from one end into messages of RESP.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     buffer: Vec<u8>,
@@ -25,13 +25,13 @@ impl Frames {
         Some(std::mem::replace(&mut self.buffer, rest))
     }
 
-    /// What is left when nothing more comes in: half a message.
+    /// The rest when no more data comes: half a message.
     pub(super) fn rest(self) -> Vec<u8> {
         self.buffer
     }
 }
 
-/// Words by which a message of RESP 2 that comes by itself begins; in RESP 3 it has a type.
+/// The first words of messages that come unrequested in RESP 2; in RESP 3 these have a type.
 const PUSHED: [&str; 9] = [
     "message",
     "pmessage",
@@ -44,7 +44,7 @@ const PUSHED: [&str; 9] = [
     "sunsubscribe",
 ];
 
-/// What a message from a server is.
+/// The kind of a message from a server.
 pub(super) fn kind(message: &[u8]) -> Kind {
     let pushed = match message.first() {
         Some(b'>') => true,

@@ -1,5 +1,5 @@
-//! A proxy that skips single requests of scripts, so that a node misses them, or answers them with
-//! an error although they were run, or lets them come in late. The connection lives on.
+//! A proxy that drops single script requests, so that a node misses them, or answers them with an
+//! error although they were run, or delays them. The connection lives on.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -18,32 +18,32 @@ pub struct LossyProxy {
     _tasks: JoinSet<()>,
 }
 
-/// The parts of all requests that are lost, from 0 to 1.
+/// The shares of all requests that suffer each fault, from 0 to 1.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::exhaustive_structs,
     reason = "a request gets lost on its way or on its way back"
 )]
 pub struct Losses {
-    /// They never come in.
+    /// They never arrive.
     pub requests: f64,
-    /// They are run, and their answers are lost.
+    /// They are run, but their answers are lost.
     pub answers: f64,
-    /// They come in up to 8 ms late, and what was sent behind them later still.
+    /// They arrive up to 8 ms late, and requests that were sent after them even later.
     pub late: f64,
 }
 
-/// By how much a request is late at most.
+/// The greatest delay of a request.
 const LATE_MAX: Duration = Duration::from_millis(8);
 
-/// What a request that was lost is answered: nothing that says whether it was run.
+/// The answer to a lost request: it does not say whether the request was run.
 const LOST: &[u8] = b"-BUSY lost\r\n";
 
 impl LossyProxy {
     /// Starts a proxy in front of the server at `address`, such as `127.0.0.1:6379`.
     ///
     /// # Panics
-    /// If it is no address, or no port is free.
+    /// If it is not an address, or no port is free.
     pub async fn start(address: &str, losses: Losses) -> Self {
         let target: SocketAddr = address.parse().expect("an address and a port");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -68,7 +68,7 @@ impl LossyProxy {
     }
 }
 
-/// One request and its answer after the other.
+/// Carries requests and their answers, one after the other.
 async fn carry(mut client: TcpStream, target: SocketAddr, losses: Losses) -> io::Result<()> {
     let mut server = TcpStream::connect(target).await?;
     client.set_nodelay(true)?;

@@ -1,8 +1,8 @@
-//! A TCP proxy that lets a test come between a client and its server.
+//! A TCP proxy by which a test can interfere between a client and its server.
 //!
-//! A [`Fault`] is inflicted on connections: on all that there are, on one, on those to come. Or it
-//! lies in wait as a [`Trap`] for a certain request, reply or push, and hits the connection that it
-//! is on at exactly that message:
+//! A [`Fault`] is inflicted on connections: on all existing ones, on a single one, or on future
+//! ones. Or it waits as a [`Trap`] for a certain request, reply or push, and hits the connection of
+//! exactly that message:
 //!
 //! ```no_run
 //! # async fn f(locks: lock_core::LockManager) -> Result<(), lock_core::Error> {
@@ -15,13 +15,14 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Faults are those that a network has. It loses no message from the middle of a connection: once
-//! a request or a reply was dropped, so is every later one in that direction, for good. A push may
-//! be lost alone, because a server publishes to whoever listens at that moment.
+//! The faults are those of a network. The proxy does not lose a message from the middle of a
+//! connection: once a request or a reply was dropped, all later ones in that direction are dropped,
+//! too, for good. A push may be lost by itself, because a server publishes to whoever listens at
+//! that moment.
 //!
-//! Messages are told apart by the grammar of RESP, 2 and 3. Those of other protocols pass in pieces
-//! as they come. A trap for a request makes sense there too, if its text is sent in one piece and
-//! nothing is sent ahead of its answer; a trap for a reply or a push does not.
+//! Messages are separated by the grammar of RESP, 2 and 3. Those of other protocols pass in the
+//! pieces in which they arrive. A trap for a request works there, too, if its text is sent in one
+//! piece and nothing is sent before its answer; a trap for a reply or a push does not.
 
 mod connection;
 mod fault;
@@ -61,15 +62,15 @@ pub struct Proxy {
 #[derive(Debug)]
 struct Shared {
     target: SocketAddr,
-    /// All that were ever made, so that their numbers stay.
+    /// All connections ever made, so that their numbers stay the same.
     connections: Mutex<Vec<Arc<Connection>>>,
-    /// What those that come later begin with.
+    /// The initial state of later connections.
     new: Mutex<Flow>,
     traps: Arc<Traps>,
 }
 
 impl Proxy {
-    /// Starts a proxy in front of the server that a URL names by host and port.
+    /// Starts a proxy in front of the server whose host and port are in the URL.
     ///
     /// # Panics
     /// If the URL has no host and port, or no port is free.
@@ -92,13 +93,13 @@ impl Proxy {
         }
     }
 
-    /// The URL of the proxy, for `redis://` and the like.
+    /// The URL of the proxy, for schemes such as `redis`.
     #[must_use]
     pub fn url(&self, scheme: &str) -> String {
         format!("{scheme}://{}", self.address)
     }
 
-    /// Hits every connection that there is.
+    /// Hits every existing connection.
     pub fn inflict(&self, fault: Fault) {
         for connection in lock(&self.shared.connections).iter() {
             connection.suffer(fault);
@@ -113,14 +114,14 @@ impl Proxy {
         lock(&self.shared.connections)[connection].suffer(fault);
     }
 
-    /// Hits every connection that is made from here on, until [`let_go`](Self::let_go).
+    /// Hits every connection that is made from now on, until [`let_go`](Self::let_go).
     pub fn inflict_on_new(&self, fault: Fault) {
         lock(&self.shared.new).suffer(fault);
     }
 
-    /// Delivers what was held, and lets everything pass, at once.
+    /// Delivers held messages at once, and lets everything pass from now on.
     ///
-    /// A connection that is broken, or that has lost something, stays so.
+    /// A connection that is broken, or that has lost something, remains so.
     pub fn let_go(&self) {
         *lock(&self.shared.new) = Flow::default();
         for connection in lock(&self.shared.connections).iter() {
@@ -128,22 +129,22 @@ impl Proxy {
         }
     }
 
-    /// Hits the connection on which the next request that contains `text` comes in, before that
-    /// request is sent on.
+    /// Hits the connection on which the next request that contains `text` arrives, before that
+    /// request is forwarded.
     #[must_use = "only a trap that has sprung shows that there was a fault"]
     pub fn at_request(&self, text: &str, fault: Fault) -> Trap {
         self.shared.traps.set(Place::Request, text, fault)
     }
 
     /// Lets the next request that contains `text` pass, and hits its connection when the reply to
-    /// it comes in, before that reply is sent on.
+    /// it arrives, before that reply is forwarded.
     #[must_use = "only a trap that has sprung shows that there was a fault"]
     pub fn at_reply_to(&self, text: &str, fault: Fault) -> Trap {
         self.shared.traps.set(Place::ReplyTo, text, fault)
     }
 
-    /// Hits the connection on which the next push that contains `text` comes in, before that push
-    /// is sent on.
+    /// Hits the connection on which the next push that contains `text` arrives, before that push is
+    /// forwarded.
     #[must_use = "only a trap that has sprung shows that there was a fault"]
     pub fn at_push(&self, text: &str, fault: Fault) -> Trap {
         self.shared.traps.set(Place::Push, text, fault)
@@ -155,7 +156,7 @@ impl Proxy {
         lock(&self.shared.connections).len()
     }
 
-    /// Whether a connection is over at both ends, and what was under way has arrived or is lost.
+    /// Whether a connection is over at both ends, and its messages have been delivered or lost.
     ///
     /// # Panics
     /// If it was never made.
@@ -179,7 +180,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut tasks = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
-        // A client that is refused by the server is refused by the proxy: dropped at once.
+        // If the server refuses a client, the proxy does, too: the connection is dropped at once.
         let Ok(server) = TcpStream::connect(shared.target).await else {
             continue;
         };

@@ -5,7 +5,7 @@ use std::sync::{
 
 use super::{Fault, lock};
 
-/// A fault that waits for its message. It springs once, and no more when this value is dropped.
+/// A fault that waits for its message. It springs once, and not after this value is dropped.
 #[derive(Debug)]
 pub struct Trap {
     snare: Arc<Snare>,
@@ -31,7 +31,7 @@ impl Drop for Trap {
     }
 }
 
-/// Which messages a trap looks at.
+/// The messages that a trap looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Request,
@@ -51,7 +51,7 @@ pub(super) struct Snare {
 }
 
 impl Snare {
-    /// Springs, and tells what happens to the connection.
+    /// Springs, and returns the fault for the connection.
     pub(super) fn spring(&self, connection: usize) -> Fault {
         self.sprung_on.get_or_init(|| connection);
         self.fault

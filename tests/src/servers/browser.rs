@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::start;
 use crate::warden::{ServerKind, Warden};
 
-/// A real Chromium without a window, as a user's hand moves it: through WebDriver.
+/// A real Chromium without a window, operated through WebDriver as a user would.
 ///
 /// The protocol is a handful of requests with JSON bodies; a library would bring more than it
 /// saves.
@@ -15,7 +15,7 @@ pub struct Browser {
     _driver: Warden,
 }
 
-/// What kind of screen it has.
+/// The kind of its screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Screen {
@@ -25,7 +25,7 @@ pub enum Screen {
     Phone,
 }
 
-/// Which colours its user prefers.
+/// The colours that its user prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Colours {
@@ -36,7 +36,7 @@ pub enum Colours {
 }
 
 impl Browser {
-    /// Starts one.
+    /// Starts a browser.
     ///
     /// # Panics
     /// If `chromedriver` or `chromium` is not installed.
@@ -64,14 +64,14 @@ impl Browser {
         self.post("url", json!({ "url": url })).await;
     }
 
-    /// Gives it another screen of so many pixels, with which the page has been laid out on return.
+    /// Sets the size of the screen in pixels. When this returns, the page has been laid out for it.
     pub async fn resize(&self, width: u32, height: u32) {
         let screen = json!({
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false,
         });
         let command = json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": screen });
         self.post("goog/cdp/execute", command).await;
-        // Observers of sizes are told before a frame is painted: the next one comes after that.
+        // Size observers run before a frame is painted, so this waits for the frame after that.
         let painted = "const painted = arguments[arguments.length - 1]; \
                        requestAnimationFrame(() => requestAnimationFrame(() => painted(true)));";
         let script = json!({ "script": painted, "args": [] });
@@ -80,21 +80,21 @@ impl Browser {
         self.until(&is_there).await;
     }
 
-    /// Clicks in the middle of an element, as it is on the screen.
+    /// Clicks in the middle of an element, where it is on the screen.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such element.
     pub async fn click(&self, selector: &str) {
         let query = json!({ "using": "css selector", "value": selector });
         let found = self.post("element", query).await;
-        // The key that the standard has for references to elements.
+        // The standard's key for references to elements.
         let element = found["element-6066-11e4-a52e-4f735466cecf"].as_str();
         let element = element.unwrap_or_else(|| panic!("no {selector}: {found}"));
         self.post(&format!("element/{element}/click"), json!({}))
             .await;
     }
 
-    /// What a script in the page returns.
+    /// Runs a script in the page and returns its result.
     pub async fn script(&self, script: &str) -> Value {
         let script = json!({ "script": script, "args": [] });
         self.post("execute/sync", script).await
@@ -108,7 +108,7 @@ impl Browser {
         super::until(script, async || self.script(script).await == true).await;
     }
 
-    /// What the page has logged, or the browser about it: errors above all.
+    /// The log of the page and of the browser: mostly errors.
     pub async fn console(&self) -> Vec<String> {
         let log = self.post("se/log", json!({ "type": "browser" })).await;
         let entries = log.as_array().cloned().unwrap_or_default();
@@ -123,7 +123,7 @@ impl Browser {
         self.post("actions", json!({ "actions": [keyboard] })).await;
     }
 
-    /// The whole page as it looks, also what would have to be scrolled to, as base64 of a PNG.
+    /// A picture of the whole page, including the parts below the window, as base64 of a PNG.
     pub async fn screenshot(&self) -> String {
         let size = "return [innerWidth, document.documentElement.scrollHeight]";
         let size = self.script(size).await;
@@ -161,7 +161,7 @@ fn options(screen: Screen, colours: Colours) -> Value {
     options
 }
 
-/// One command, and its answer.
+/// Sends one command, and returns its answer.
 async fn ask(http: &Client, method: Method, url: &str, body: &Value) -> Value {
     let mut request = http.request(method, url);
     if !body.is_null() {

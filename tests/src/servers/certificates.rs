@@ -4,16 +4,16 @@ use tempfile::TempDir;
 
 use super::blocking;
 
-/// Certificates of an authority of one test: for a server at 127.0.0.1, and for a client.
+/// Certificates of an authority for one test: for a server at 127.0.0.1, and for a client.
 ///
-/// The files are gone with this value.
+/// The files are deleted with this value.
 #[derive(Debug)]
 pub struct Certificates {
     dir: TempDir,
 }
 
 impl Certificates {
-    /// Makes them with `openssl`.
+    /// Creates them with `openssl`.
     ///
     /// # Panics
     /// If it is not installed.
@@ -29,7 +29,8 @@ impl Certificates {
                 let signed = [
                     "-x509", "-CA", "ca.pem", "-CAkey", "ca.key", "-subj", "/CN=e2e",
                 ];
-                // An authority by default, which nobody accepts as anything else.
+                // By default a certificate is that of an authority, which nobody accepts as
+                // anything else.
                 let end = [
                     "-addext",
                     "basicConstraints=critical,CA:false",

@@ -19,16 +19,16 @@ impl RedisCluster {
     /// Starts three primaries and no replica.
     ///
     /// # Panics
-    /// If one cannot be started, or they do not come together.
+    /// If one cannot be started, or they do not form a cluster.
     pub async fn start() -> Self {
         Self::start_nodes(0, &[]).await
     }
 
-    /// Starts three primaries, each with a replica that takes over within seconds, and arguments
-    /// for all of them.
+    /// Starts three primaries, each with a replica that takes over within seconds, and with
+    /// arguments for all of them.
     ///
     /// # Panics
-    /// If one cannot be started, or they do not come together.
+    /// If one cannot be started, or they do not form a cluster.
     pub async fn start_with_replicas(arguments: &[&str]) -> Self {
         Self::start_nodes(SLOTS.len(), arguments).await
     }
@@ -37,7 +37,7 @@ impl RedisCluster {
         let cluster = [
             ["--cluster-enabled", "yes"],
             ["--cluster-node-timeout", "1000"],
-            // A replica that was cut off takes over all the same.
+            // A replica that was cut off takes over nevertheless.
             ["--cluster-replica-validity-factor", "0"],
             ["--repl-diskless-sync-delay", "0"],
         ];
@@ -56,7 +56,7 @@ impl RedisCluster {
         cluster
     }
 
-    /// `redis+cluster://..`, with all nodes of the start.
+    /// `redis+cluster://..`, with all initial nodes.
     #[must_use]
     pub fn url(&self) -> String {
         let nodes: Vec<_> = self.nodes().map(Redis::address).collect();
@@ -89,7 +89,7 @@ impl RedisCluster {
         (owner, Replicated::new(&self.primaries[owner], replicas))
     }
 
-    /// Waits until the cluster serves all slots, as all of these nodes see it.
+    /// Waits until the cluster serves all slots, according to all of these nodes.
     ///
     /// # Panics
     /// If that takes longer than 60 s.
@@ -105,9 +105,9 @@ impl RedisCluster {
         .await;
     }
 
-    /// Moves the slot of a key to another primary, as an operator does who rebalances. It stops
-    /// for `pause` when half of the keys have moved, and again when all have but the slot has not.
-    /// Returns the number of the slot.
+    /// Moves the slot of a key to another primary, as an operator does when rebalancing. It stops
+    /// for `pause` when half of the keys have moved, and again when all keys have moved but not the
+    /// slot. Returns the number of the slot.
     ///
     /// # Panics
     /// If a node refuses.
@@ -151,7 +151,7 @@ impl RedisCluster {
         self.primaries.iter().chain(&self.replicas)
     }
 
-    /// Deals the slots out and lets every node meet every other.
+    /// Distributes the slots and introduces every node to every other.
     async fn introduce(&self) {
         for (epoch, node) in self.nodes().enumerate() {
             let epoch = (epoch + 1).to_string();
@@ -191,7 +191,7 @@ impl RedisCluster {
             })
             .await;
         }
-        // A failover needs the votes of primaries that know whose replica asks.
+        // A failover needs the votes of primaries that know which primary the replica belongs to.
         for primary in &self.primaries {
             until("every primary knows all replicas", || async {
                 let nodes: String = primary.command(&["CLUSTER", "NODES"]).await;

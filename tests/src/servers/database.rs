@@ -9,16 +9,16 @@ use sqlx::{ConnectOptions, Connection};
 use super::start;
 use crate::warden::{ServerKind, Warden};
 
-/// A kind of server that has databases: one is shared by the tests of a process, each of which
-/// gets a database of its own.
+/// A kind of server with databases: the tests of a process share one server, and each gets a
+/// database of its own.
 pub trait Databases: sqlx::Database {
-    /// What a warden starts.
+    /// The kind of server that a warden starts.
     const KIND: ServerKind;
 
     /// The variable that names a server to use instead.
     const URL_VARIABLE: &'static str;
 
-    /// The same server, but this database.
+    /// The same server, but with this database.
     fn database(options: &Options<Self>, name: &str) -> Options<Self>;
 
     /// The statement that drops a database.
@@ -33,11 +33,11 @@ pub trait Databases: sqlx::Database {
 
 type Options<DB> = <<DB as sqlx::Database>::Connection as Connection>::Options;
 
-/// An empty database of one test. Close your connections before it is dropped.
+/// An empty database for one test. Close your connections before it is dropped.
 #[derive(Debug)]
 pub struct TestDatabase<DB: Databases> {
     url: String,
-    /// Set if the server is not ours: then the database has to be dropped by hand.
+    /// Set if the server is not ours: then the database has to be dropped explicitly.
     borrowed: Option<Borrowed<DB>>,
 }
 
@@ -60,7 +60,7 @@ impl<DB: Databases> Drop for TestDatabase<DB> {
 #[derive(Debug)]
 pub(super) struct Server<DB: Databases> {
     options: Options<DB>,
-    /// Never dropped, like everything static: its warden notices when the process ends.
+    /// Never dropped, like all statics: its warden notices when the process ends.
     own: Option<Warden>,
 }
 
@@ -98,7 +98,7 @@ impl<DB: Databases> Server<DB> {
     }
 }
 
-/// A database on a server that goes on when the tests are over.
+/// A database on a server that goes on running after the tests.
 #[derive(Debug)]
 struct Borrowed<DB: Databases> {
     options: Options<DB>,

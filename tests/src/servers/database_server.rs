@@ -6,7 +6,7 @@ use std::{
 use super::{blocking, start};
 use crate::warden::{Order, Running, ServerKind, Warden};
 
-/// A database server of one test, which may kill it.
+/// A database server for one test, which may kill it.
 ///
 /// Dropping it ends the server and returns when it is gone.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct DatabaseServer {
 }
 
 impl DatabaseServer {
-    /// Starts a Postgres; it accepts connections when this returns. The settings are such as
+    /// Starts a Postgres; it accepts connections when this returns. Settings look like
     /// `log_statement=all`.
     ///
     /// # Panics
@@ -33,7 +33,7 @@ impl DatabaseServer {
         Self::start(ServerKind::MariaDb, None, &[]).await
     }
 
-    /// A second Postgres that begins with all that this one has now.
+    /// A second Postgres that begins with all the present data of this one.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -42,7 +42,7 @@ impl DatabaseServer {
         Self::start(ServerKind::Postgres, Some(origin), &[]).await
     }
 
-    /// A Postgres that follows this one, and can be read.
+    /// A Postgres that replicates this one, and can be read.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -61,14 +61,13 @@ impl DatabaseServer {
         }
     }
 
-    /// The URL of a database in it, by a user who may do everything. It stays the same across
-    /// restarts.
+    /// The URL of a database in it, by a user with all rights. It stays the same across restarts.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// All that the server has printed so far.
+    /// All output of the server so far.
     ///
     /// # Panics
     /// If that cannot be read.
@@ -82,7 +81,7 @@ impl DatabaseServer {
         String::from_utf8_lossy(&read).into_owned()
     }
 
-    /// SIGKILL to all its processes.
+    /// Sends SIGKILL to all its processes.
     ///
     /// # Panics
     /// If that fails.
@@ -90,7 +89,7 @@ impl DatabaseServer {
         self.order(Order::Kill).await;
     }
 
-    /// An immediate shutdown: it forgets what is not in its log.
+    /// An immediate shutdown: it loses everything that is not in its write-ahead log.
     ///
     /// # Panics
     /// If that fails.
@@ -98,7 +97,7 @@ impl DatabaseServer {
         self.order(Order::Stop).await;
     }
 
-    /// Starts it again after it was killed or stopped, with all that it had stored.
+    /// Starts it again after it was killed or stopped, with all its stored data.
     ///
     /// # Panics
     /// If that fails.

@@ -14,7 +14,7 @@ use crate::{
     warden::{Order, Running, ServerKind, Warden},
 };
 
-/// The etcd server that the tests of this process share. Keep to keys of your own.
+/// The etcd server that the tests of this process share. Use only keys of your own.
 ///
 /// # Panics
 /// If it cannot be started.
@@ -23,32 +23,32 @@ pub async fn etcd() -> &'static Etcd {
     SHARED.get_or_init(Etcd::start).await
 }
 
-/// A node of etcd, or a cluster of three, of one test.
+/// A node of etcd, or a cluster of three, for one test.
 ///
 /// Dropping it ends the nodes and returns when they are gone.
 #[derive(Debug)]
 pub struct Etcd {
     nodes: Vec<Arc<Mutex<Warden>>>,
-    /// What each node's URL was when it started, which stays the same.
+    /// The initial URLs of the nodes, which stay the same.
     urls: Vec<String>,
-    /// What `etcdctl` needs in order to be let in.
+    /// The arguments with which `etcdctl` gets access.
     access: Vec<String>,
 }
 
-/// A user of a server that asks for one.
+/// A user of a server that requires a login.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EtcdUser {
-    /// His name.
+    /// The user's name.
     pub name: &'static str,
-    /// His password.
+    /// The user's password.
     pub password: &'static str,
 }
 
-/// What a node without others can afford.
+/// Timings that a node without others can afford.
 const QUICK: [&str; 4] = ["--heartbeat-interval", "50", "--election-timeout", "500"];
 
-/// Who may do everything.
+/// The user with all rights.
 const ROOT: EtcdUser = EtcdUser {
     name: "root",
     password: "open sesame",
@@ -71,7 +71,7 @@ impl Etcd {
         Self::started(3, &[], Vec::new()).await
     }
 
-    /// Starts one node that speaks TLS only and asks for a certificate of its clients.
+    /// Starts one node that only speaks TLS and requires client certificates.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -119,7 +119,7 @@ impl Etcd {
             let arguments = own.concat().into_iter().chain(arguments.iter().copied());
             start(ServerKind::Etcd, arguments.map(String::from).collect())
         });
-        // At once: none of a cluster is ready before there are two.
+        // All at once: none of a cluster is ready before there are two.
         let nodes = join_all(nodes).await;
         Self {
             urls: nodes
@@ -141,7 +141,7 @@ impl Etcd {
         format!("{scheme}://{}", self.addresses().join(","))
     }
 
-    /// The same for a user.
+    /// The same, for a user.
     #[must_use]
     pub fn url_of(&self, user: &EtcdUser) -> String {
         let password = user.password.replace(' ', "%20");
@@ -156,7 +156,7 @@ impl Etcd {
         self.urls.iter().map(|url| &url[address(url)..]).collect()
     }
 
-    /// Runs `etcdctl` and returns what it has printed.
+    /// Runs `etcdctl` and returns its output.
     ///
     /// # Panics
     /// If it fails.
@@ -175,7 +175,7 @@ impl Etcd {
         self.command(arguments).output().await
     }
 
-    /// `etcdctl`, which is killed when its process is dropped.
+    /// An `etcdctl` that is killed when its process is dropped.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
         let scheme = if self.urls[0].starts_with("etcds") {
@@ -199,8 +199,8 @@ impl Etcd {
         command
     }
 
-    /// Has every client give a name and a password from now on. The user may do what he likes with
-    /// keys that begin so.
+    /// From now on requires every client to give a name and a password. The user has all rights on
+    /// keys with this prefix.
     ///
     /// # Panics
     /// If that fails.
@@ -291,7 +291,7 @@ impl Etcd {
         self.order(node, Order::Start).await;
     }
 
-    /// Stops a node with SIGSTOP: connections stay open, and nothing is answered.
+    /// Stops a node with SIGSTOP: connections stay open, but nothing is answered.
     ///
     /// # Panics
     /// If that fails.

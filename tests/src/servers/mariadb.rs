@@ -8,7 +8,7 @@ use crate::warden::ServerKind;
 
 /// The variable that names a MariaDB server to use instead of starting one.
 ///
-/// Its user must be allowed to do everything: tests create users and end sessions, too.
+/// Its user must have all rights: tests create users and end sessions, too.
 pub const MARIADB_URL_VARIABLE: &str = "PALISADE_TEST_MARIADB_URL";
 
 /// An empty database on a MariaDB server.
@@ -17,8 +17,8 @@ pub type MariaDbDatabase = TestDatabase<MySql>;
 /// Makes an empty database on a real server that the tests of this process share.
 ///
 /// # Panics
-/// If there is no server: `mariadbd` is not installed, or the one that `PALISADE_TEST_MARIADB_URL`
-/// names does not let us in.
+/// If there is no server: `mariadbd` is not installed, or the server in `PALISADE_TEST_MARIADB_URL`
+/// refuses us.
 pub async fn mariadb_database() -> MariaDbDatabase {
     static SHARED: OnceCell<Server<MySql>> = OnceCell::const_new();
     let server = SHARED.get_or_init(Server::new).await;

@@ -3,7 +3,7 @@ use sqlx::{ConnectOptions, postgres::PgConnectOptions};
 use super::{PostgresDatabase, start};
 use crate::warden::{ServerKind, Warden};
 
-/// A PgBouncer of its own in front of the Postgres server of a database.
+/// A separate PgBouncer in front of the Postgres server of a database.
 #[derive(Debug)]
 pub struct PgBouncer {
     warden: Warden,
@@ -20,7 +20,7 @@ pub enum PoolMode {
 }
 
 impl PgBouncer {
-    /// Starts one that has all databases of this one's server.
+    /// Starts one for all databases of this database's server.
     ///
     /// # Panics
     /// If `pgbouncer` is not installed.
@@ -34,10 +34,10 @@ impl PgBouncer {
         Self { warden }
     }
 
-    /// The URL of a database by way of this PgBouncer.
+    /// The URL of a database through this PgBouncer.
     ///
     /// # Panics
-    /// If the URL of the database is none.
+    /// If the URL of the database is invalid.
     #[must_use]
     pub fn url(&self, database: &PostgresDatabase) -> String {
         let parse = |url: &str| {

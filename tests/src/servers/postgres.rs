@@ -17,8 +17,8 @@ pub type PostgresDatabase = TestDatabase<Postgres>;
 /// Makes an empty database on a real server that the tests of this process share.
 ///
 /// # Panics
-/// If there is no server: `postgres` is not installed, or the one that
-/// `PALISADE_TEST_POSTGRES_URL` names does not let us in.
+/// If there is no server: `postgres` is not installed, or the server in
+/// `PALISADE_TEST_POSTGRES_URL` refuses us.
 pub async fn postgres_database() -> PostgresDatabase {
     static SHARED: OnceCell<Server<Postgres>> = OnceCell::const_new();
     let server = SHARED.get_or_init(Server::new).await;

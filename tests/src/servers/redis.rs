@@ -16,7 +16,7 @@ use crate::{
 /// The variable that names a Redis server to use for [`redis()`] instead of starting one.
 pub const REDIS_URL_VARIABLE: &str = "PALISADE_TEST_REDIS_URL";
 
-/// The Redis server that the tests of this process share. Keep to keys of your own.
+/// The Redis server that the tests of this process share. Use only keys of your own.
 ///
 /// # Panics
 /// If it cannot be started.
@@ -29,7 +29,7 @@ pub async fn redis() -> &'static SharedRedis {
 #[derive(Debug)]
 pub struct SharedRedis {
     url: String,
-    /// Never dropped, like everything static: its warden notices when the process ends.
+    /// Never dropped, like all statics: its warden notices when the process ends.
     _own: Option<Redis>,
 }
 
@@ -52,7 +52,7 @@ impl SharedRedis {
     }
 }
 
-/// How a server's wall clock differs from the right time.
+/// How far a server's wall clock is off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "there is no third direction")]
 pub enum ClockOffset {
@@ -62,7 +62,7 @@ pub enum ClockOffset {
     Behind(Duration),
 }
 
-/// A Redis server of one test, without persistence, that may be stopped and killed.
+/// A Redis server for one test, without persistence, that may be stopped and killed.
 ///
 /// Dropping it ends the server and returns when it is gone.
 #[derive(Debug)]
@@ -88,8 +88,8 @@ impl Redis {
         Self::start_as(ServerKind::Redis, arguments).await
     }
 
-    /// A server that speaks TLS only, with more arguments on its command line. Its certificate is
-    /// good for 127.0.0.1, and it asks for one of the client.
+    /// A server that only speaks TLS, with more arguments on its command line. Its certificate is
+    /// valid for 127.0.0.1, and it requires one from the client.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -109,7 +109,7 @@ impl Redis {
         Self::start_as(ServerKind::RedisTls, &arguments).await
     }
 
-    /// A sentinel that watches over nothing yet.
+    /// A sentinel that does not watch over anything yet.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -155,14 +155,14 @@ impl Redis {
     /// Sends one command, on a connection of its own.
     ///
     /// # Panics
-    /// If it is refused, not answered within 10 s, or answered by something else.
+    /// If it is refused, not answered within 10 s, or has an answer of another type.
     pub async fn command<T: FromRedisValue>(&self, words: &[&str]) -> T {
         self.try_command(words)
             .await
             .unwrap_or_else(|error| panic!("{words:?} to {}: {error}", self.url))
     }
 
-    /// The same for a server that may refuse.
+    /// The same, for a server that may refuse.
     ///
     /// # Errors
     /// Those of the server, and of the connection.
@@ -177,7 +177,7 @@ impl Redis {
         Cmd::new().arg(words).query_async(&mut connection).await
     }
 
-    /// Whether it takes itself for a primary, as far as it answers.
+    /// Whether it considers itself a primary; false if it does not answer.
     pub async fn is_primary(&self) -> bool {
         let role: RedisResult<Vec<Value>> = self.try_command(&["ROLE"]).await;
         role.is_ok_and(|role| role.first() == Some(&Value::BulkString(b"master".to_vec())))
@@ -190,7 +190,7 @@ impl Redis {
         warden.running().clone()
     }
 
-    /// Kills the server with SIGKILL. All it knew is lost, and every connection breaks.
+    /// Kills the server with SIGKILL. All its data is lost, and every connection breaks.
     ///
     /// # Panics
     /// If that fails.
@@ -206,7 +206,7 @@ impl Redis {
         self.restart().await;
     }
 
-    /// Starts the server again on the same port, with what its files have: nothing, unless its
+    /// Starts the server again on the same port, with the data in its files: none, unless its
     /// arguments say so. Kills it first if it still runs.
     ///
     /// # Panics
@@ -216,7 +216,7 @@ impl Redis {
         self.order(Order::Start).await;
     }
 
-    /// Stops the server with SIGSTOP: connections stay open, and nothing is answered.
+    /// Stops the server with SIGSTOP: connections stay open, but nothing is answered.
     ///
     /// # Panics
     /// If that fails.
@@ -224,7 +224,7 @@ impl Redis {
         self.order(Order::Pause).await;
     }
 
-    /// Lets a stopped server go on. It answers everything that was sent meanwhile.
+    /// Lets a stopped server go on. It then answers everything that was sent meanwhile.
     ///
     /// # Panics
     /// If that fails.
@@ -232,7 +232,7 @@ impl Redis {
         self.order(Order::Resume).await;
     }
 
-    /// Makes the server's wall clock jump: it differs from the right time by that much.
+    /// Makes the server's wall clock jump, so that it is off by this much.
     ///
     /// # Panics
     /// If the server has no clock of its own.

@@ -8,14 +8,14 @@ use lock_core::{
 
 use super::Redis;
 
-/// Independent Redis servers, as Redlock has them.
+/// Independent Redis servers, as Redlock uses them.
 #[derive(Debug)]
 pub struct RedlockServers {
     nodes: Vec<Redis>,
 }
 
 impl RedlockServers {
-    /// Starts so many, all of them empty.
+    /// Starts this many servers, all of them empty.
     ///
     /// # Panics
     /// If one cannot be started.
@@ -25,7 +25,7 @@ impl RedlockServers {
         }
     }
 
-    /// The same, with more arguments on the command line of each.
+    /// The same, with more arguments on the command line of each server.
     ///
     /// # Panics
     /// If one cannot be started.
@@ -45,7 +45,7 @@ impl RedlockServers {
         }
     }
 
-    /// The URL of all of them.
+    /// The URL of all servers.
     #[must_use]
     pub fn url(&self) -> String {
         url_of(&self.nodes)
@@ -57,7 +57,7 @@ impl RedlockServers {
         &self.nodes
     }
 
-    /// Brings all of them into service, for leases of at most so long.
+    /// Brings all of them into service, for leases of at most this length.
     ///
     /// # Errors
     /// If one of them is not new.

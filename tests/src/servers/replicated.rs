@@ -2,7 +2,7 @@ use redis::Value;
 
 use super::{Redis, until};
 
-/// A primary and its replicas, whoever it is that fails them over.
+/// A primary and its replicas, whichever service fails them over.
 #[derive(Clone, Copy, Debug)]
 pub struct Replicated<'a> {
     primary: &'a Redis,
@@ -14,19 +14,19 @@ impl<'a> Replicated<'a> {
         Self { primary, replicas }
     }
 
-    /// The primary of the start.
+    /// The initial primary.
     #[must_use]
     pub const fn primary(&self) -> &'a Redis {
         self.primary
     }
 
-    /// The replicas of the start.
+    /// The initial replicas.
     #[must_use]
     pub const fn replicas(&self) -> &'a [Redis] {
         self.replicas
     }
 
-    /// Waits until the replicas have everything that the primary has written.
+    /// Waits until the replicas have all writes of the primary.
     ///
     /// # Panics
     /// If that takes longer than 60 s.
@@ -43,8 +43,8 @@ impl<'a> Replicated<'a> {
         .await;
     }
 
-    /// Stops the replicas in mid-air and cuts their links: what the primary writes from here on is
-    /// lost when it dies.
+    /// Stops the replicas and cuts their links: writes of the primary from now on are lost when it
+    /// dies.
     ///
     /// # Panics
     /// If a server does not answer.
@@ -60,7 +60,7 @@ impl<'a> Replicated<'a> {
         assert_eq!(cut, self.replicas.len(), "a replica had no link");
     }
 
-    /// Kills the primary and lets the replicas go on, one of which takes its place in time.
+    /// Kills the primary and lets the replicas go on; after some time one of them takes its place.
     ///
     /// # Panics
     /// If a server cannot be killed.
@@ -88,7 +88,7 @@ impl<'a> Replicated<'a> {
     }
 }
 
-/// How far a primary has written, or a replica has read.
+/// How much a primary has written, or a replica has read.
 async fn offset(server: &Redis) -> i64 {
     let role: Vec<Value> = server.command(&["ROLE"]).await;
     match &role[..] {

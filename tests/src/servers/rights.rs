@@ -1,7 +1,7 @@
 use super::Redis;
 use crate::project::files_in;
 
-/// The words after `ACL SETUSER locks` in the documentation of `lock_core::redis`, with a password.
+/// The words after `ACL SETUSER locks` in the documentation of `lock_core::redis`, and a password.
 ///
 /// # Panics
 /// If they are not there.
@@ -21,7 +21,7 @@ pub fn documented_rights() -> Vec<String> {
 }
 
 impl Redis {
-    /// Makes a user who may do what is documented, with changes such as `-info`. Returns its URL.
+    /// Creates a user with the documented rights, plus changes such as `-info`. Returns its URL.
     ///
     /// # Panics
     /// If the server refuses.

@@ -1,7 +1,7 @@
 use redis::RedisResult;
 
 use super::{Redis, Replicated, until};
-/// What the sentinels call the primary.
+/// The sentinels' name for the primary.
 const NAME: &str = "locks";
 
 /// A primary, two replicas of it, and three sentinels that agree on a failover by two votes.
@@ -75,7 +75,7 @@ impl RedisWithSentinels {
         format!("redis+sentinel://{}/{NAME}", sentinels.join(","))
     }
 
-    /// The servers, as they were at the start.
+    /// The servers in their initial roles.
     #[must_use]
     pub fn servers(&self) -> Replicated<'_> {
         Replicated::new(&self.servers[0], &self.servers[1..])
@@ -88,8 +88,8 @@ impl RedisWithSentinels {
     }
 
     /// Fails over without losing anything, as an operator does before maintenance: writes wait
-    /// until the replicas have all of them and the sentinels have promoted one, and then everybody
-    /// is sent away.
+    /// until the replicas have received all of them and the sentinels have promoted one; then all
+    /// clients are disconnected.
     ///
     /// # Panics
     /// If that takes longer than 60 s.
@@ -110,14 +110,14 @@ impl RedisWithSentinels {
     /// The server that the first sentinel names.
     ///
     /// # Panics
-    /// If it does not answer, or names a stranger.
+    /// If it does not answer, or names an unknown server.
     pub async fn primary(&self) -> &Redis {
         let port = self.named_by(&self.sentinels[0]).await;
         let primary = self.servers.iter().find(|server| server.port() == port);
         primary.unwrap_or_else(|| panic!("nobody listens at port {port}"))
     }
 
-    /// Waits until most sentinels name another primary than that of the start.
+    /// Waits until most sentinels name a primary other than the initial one.
     ///
     /// # Panics
     /// If that takes longer than 60 s.

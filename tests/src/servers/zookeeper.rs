@@ -18,7 +18,7 @@ use crate::{
     warden::{Order, ServerKind, Warden},
 };
 
-/// The ZooKeeper server that the tests of this process share. Keep to a directory of your own.
+/// The ZooKeeper server that the tests of this process share. Use only a directory of your own.
 ///
 /// # Panics
 /// If it cannot be started.
@@ -27,7 +27,7 @@ pub async fn zookeeper() -> &'static ZooKeeper {
     SHARED.get_or_init(ZooKeeper::start).await
 }
 
-/// A ZooKeeper server, or an ensemble of three, of one test. Its ticks are 100 ms.
+/// A ZooKeeper server, or an ensemble of three, for one test. Its ticks are 100 ms.
 ///
 /// Dropping it ends the servers and returns when they are gone.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl ZooKeeper {
     }
 
     async fn started(arguments: Vec<Vec<String>>) -> Self {
-        // At once: none of an ensemble is ready before there are two.
+        // All at once: none of an ensemble is ready before there are two.
         let servers = arguments
             .into_iter()
             .map(|arguments| start(ServerKind::ZooKeeper, arguments));
@@ -97,13 +97,13 @@ impl ZooKeeper {
         format!("zookeeper://{}", self.servers())
     }
 
-    /// Hosts and ports with commas between.
+    /// Hosts and ports, separated by commas.
     #[must_use]
     pub fn servers(&self) -> String {
         self.addresses.join(",")
     }
 
-    /// Host and port of each.
+    /// Host and port of each server.
     #[must_use]
     pub fn addresses(&self) -> &[String] {
         &self.addresses
@@ -157,7 +157,7 @@ impl ZooKeeper {
         self.order(number, Order::Kill).await;
     }
 
-    /// Starts a killed server again, with what it knew. It needs another one to serve, unless it is
+    /// Starts a killed server again, with its data. It needs another one to serve, unless it is
     /// alone.
     ///
     /// # Panics
@@ -166,7 +166,7 @@ impl ZooKeeper {
         self.order(number, Order::Start).await;
     }
 
-    /// Stops a server with SIGSTOP: connections stay open, and nothing is answered.
+    /// Stops a server with SIGSTOP: connections stay open, but nothing is answered.
     ///
     /// # Panics
     /// If that fails.
@@ -201,7 +201,7 @@ async fn mode(address: &str) -> Option<String> {
     Some(mode.to_owned())
 }
 
-/// What a server tells about itself.
+/// A server's report about itself.
 async fn told(address: &str) -> Option<String> {
     let ask = async {
         let mut connection = TcpStream::connect(address).await?;

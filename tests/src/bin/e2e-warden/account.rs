@@ -15,7 +15,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// None if we are not root: then `dir`, which we have just made, belongs to somebody else.
+    /// `None` if we are not root: then `dir`, which we have just made, needs no other owner.
     pub(crate) fn to_run_under(name: &str, dir: &Path) -> io::Result<Option<Self>> {
         if fs::metadata(dir)?.uid() != 0 {
             return Ok(None);
@@ -30,7 +30,7 @@ impl Account {
         })
     }
 
-    /// Hands files to the account.
+    /// Gives files to the account.
     pub(crate) fn own(&self, paths: &[&Path]) -> io::Result<()> {
         for path in paths {
             chown(path, Some(self.uid), Some(self.gid))?;
@@ -38,7 +38,7 @@ impl Account {
         Ok(())
     }
 
-    /// Has a program run under the account.
+    /// Makes a program run under the account.
     pub(crate) fn run(&self, program: &mut Command) {
         program.uid(self.uid).gid(self.gid);
     }

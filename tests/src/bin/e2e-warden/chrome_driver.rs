@@ -1,6 +1,6 @@
 use std::{path::Path, process::Command};
 
-/// What starts browsers. They stay in its process group.
+/// The server that starts browsers. They stay in its process group.
 pub(crate) struct ChromeDriver;
 
 impl ChromeDriver {
@@ -8,7 +8,7 @@ impl ChromeDriver {
         let mut command = Command::new("chromedriver");
         command
             .arg(format!("--port={port}"))
-            // Profiles of browsers go where they are removed with everything else.
+            // Puts the profiles of browsers into a folder that is removed with everything else.
             .env("TMPDIR", dir)
             .env("HOME", dir);
         command

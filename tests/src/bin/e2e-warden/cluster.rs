@@ -31,7 +31,7 @@ enum Origin<'a> {
 }
 
 impl Cluster {
-    /// Makes a cluster below `dir`, which it hands to the account that the server runs under.
+    /// Makes a cluster below `dir`, which it gives to the account that the server runs under.
     pub(crate) fn create(dir: &Path, mut arguments: Vec<OsString>) -> io::Result<Self> {
         let first = arguments.first().and_then(|first| first.to_str());
         let first = first.unwrap_or_default().to_owned();
@@ -93,7 +93,7 @@ impl Cluster {
         run(initdb)
     }
 
-    /// A copy of all that another server has, as it is now.
+    /// Makes a copy of all the present data of another server.
     fn base_backup(&self, url: &str) -> Command {
         let mut base_backup = self.program("pg_basebackup");
         base_backup
@@ -103,7 +103,8 @@ impl Cluster {
         base_backup
     }
 
-    /// The server. Nothing it writes has to outlive the machine, so nothing is synced.
+    /// The command of the server. Nothing that it writes has to outlive the machine, so it never
+    /// syncs.
     pub(crate) fn command(&self, port: u16) -> Command {
         let mut command = self.program("postgres");
         command

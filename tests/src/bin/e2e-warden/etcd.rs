@@ -2,7 +2,7 @@ use std::{ffi::OsString, path::Path, process::Command};
 
 /// A node of etcd, alone or in a cluster.
 pub(crate) struct Etcd {
-    /// Its name, what it says to the others and who they are, and whatever the test adds.
+    /// Its name, its addresses for the others, the others' addresses, and the test's own arguments.
     arguments: Vec<OsString>,
 }
 

@@ -10,8 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What servers print once they accept connections; then a sentinel, MariaDB, PgBouncer,
-/// chromedriver, ZooKeeper and etcd.
+/// The lines that servers print once they accept connections; then those of a sentinel, MariaDB,
+/// PgBouncer, chromedriver, ZooKeeper and etcd.
 const READY: [&str; 8] = [
     "eady to accept connections",
     "ready to accept read-only connections",
@@ -26,20 +26,20 @@ const READY: [&str; 8] = [
 /// Lines kept for an error message.
 const TAIL: usize = 20;
 
-/// Reads what a server prints. The log says when the server is ready, and its end says that the
-/// server *and all its children* have gone, because each of them holds the pipe open.
+/// Reads the output of a server. The log tells when the server is ready, and its end tells that the
+/// server *and all its children* are gone, because each of them holds the pipe open.
 pub(crate) struct Log {
     ready: Receiver<()>,
     tail: Arc<Mutex<VecDeque<String>>>,
 }
 
 impl Log {
-    /// Follows it, and copies it to a file.
+    /// Follows the output, and copies it to a file.
     pub(crate) fn follow(output: PipeReader, copy: File) -> Self {
         let (announce, ready) = mpsc::channel();
         let tail = Arc::new(Mutex::new(VecDeque::new()));
         let lines = Arc::clone(&tail);
-        // Ends with the log; whether it could read to the end makes no difference to anybody.
+        // Ends with the log; whether it could read to the end does not matter.
         thread::spawn(move || read(output, copy, &announce, &lines));
         Self { ready, tail }
     }
@@ -55,7 +55,7 @@ impl Log {
         })
     }
 
-    /// Waits until nobody can print any more; false if it takes longer than `bound`.
+    /// Waits until nobody can write to the log any more; false if that takes longer than `bound`.
     pub(crate) fn wait_end(&self, bound: Duration) -> bool {
         let started = Instant::now();
         loop {

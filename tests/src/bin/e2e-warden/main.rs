@@ -1,8 +1,8 @@
 //! Runs one server for one test, and outlives the test for long enough to clean up after it.
 //!
 //! Usage: `e2e-warden KIND [ARGUMENT..]`, where `e2e::warden::ServerKind` names the kinds. The
-//! harness starts it; the protocol is `e2e::warden`.
-//! And `e2e-warden exec PARENT PROGRAM [ARGUMENT..]`: see [`exec`].
+//! harness starts it; the protocol is `e2e::warden`. There is also `e2e-warden exec PARENT PROGRAM
+//! [ARGUMENT..]`: see [`exec`].
 #![forbid(unsafe_code)]
 
 mod account;
@@ -56,7 +56,8 @@ fn guard(kind: ServerKind, arguments: Vec<OsString>) -> io::Result<()> {
         Ok(server) => server,
         Err(error) => return reply(&Reply::Failed(error.to_string())),
     };
-    // Whether the orders end or the answers cannot be delivered: the test is gone, and so are we.
+    // Whether the orders end or the answers cannot be delivered: the test is gone, and so should we
+    // be.
     let served = serve(&mut server);
     server.close()?;
     match served {

@@ -6,14 +6,14 @@ use std::{
 
 use crate::account::Account;
 
-/// The account that Debian's package makes for the server.
+/// The account that Debian's package creates for the server.
 const ACCOUNT: &str = "mysql";
 
 /// The user of the servers made here, who may do everything.
 const USER: &str = "e2e";
 
-/// Small files, which are written quickly, and nothing has to outlive the machine: no syncs. The
-/// installation needs to know, too, because it is what creates them.
+/// Small files, which are written quickly, and no syncs, because nothing has to outlive the
+/// machine. The installation needs these settings, too, because it creates the files.
 const SMALL: [&str; 4] = [
     "--innodb-buffer-pool-size=32M",
     "--innodb-log-file-size=16M",
@@ -29,7 +29,7 @@ pub(crate) struct MariaDb {
 }
 
 impl MariaDb {
-    /// Installs the system tables below `dir`, which it hands to the account that the server runs
+    /// Installs the system tables below `dir`, which it gives to the account that the server runs
     /// under.
     pub(crate) fn create(dir: &Path) -> io::Result<Self> {
         let server = Self {
@@ -75,7 +75,7 @@ impl MariaDb {
         )))
     }
 
-    /// The server. Its settings are MariaDB's own but for sizes and syncs.
+    /// The command of the server. Its settings are MariaDB's defaults, except for sizes and syncs.
     pub(crate) fn command(&self, port: u16) -> Command {
         let mut command = self.program("mariadbd");
         command
@@ -102,14 +102,16 @@ impl MariaDb {
         format!("--datadir={}", self.dir.join("data").display())
     }
 
-    /// What the server executes whenever it starts: the installation cannot make users.
+    /// The statements that the server executes whenever it starts: the installation cannot create
+    /// users.
     fn init_file(&self) -> PathBuf {
         self.dir.join("user.sql")
     }
 
     fn program(&self, name: &str) -> Command {
         let mut command = Command::new(name);
-        // A server that starts deletes the temporary tables that it finds, of others too.
+        // A server that starts deletes all temporary tables that it finds, even those of other
+        // servers.
         command.current_dir(&self.dir).env("TMPDIR", &self.dir);
         if let Some(account) = &self.account {
             account.run(&mut command);

@@ -12,10 +12,10 @@ use crate::account::Account;
 /// The account that Debian's package runs it under.
 const ACCOUNT: &str = "postgres";
 
-/// Where Debian keeps it, which is not on everybody's path.
+/// Where Debian keeps it, which is not on every user's path.
 const DEBIAN: &str = "/usr/sbin/pgbouncer";
 
-/// A PgBouncer in front of a Postgres server, for all its databases.
+/// A PgBouncer in front of a Postgres server, for all of its databases.
 pub(crate) struct PgBouncer {
     dir: PathBuf,
     account: Option<Account>,
@@ -24,8 +24,8 @@ pub(crate) struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// The arguments are the URL of a database, whose user and password are those of the clients
-    /// too, and the pooling mode.
+    /// The arguments are the pooling mode and the URL of a database, whose user and password are
+    /// also those of the clients.
     pub(crate) fn prepare(arguments: Vec<OsString>, dir: &Path) -> io::Result<Self> {
         let [url, mode] = <[OsString; 2]>::try_from(arguments)
             .map_err(|_| io::Error::other("say which database, and the pooling mode"))?
@@ -57,7 +57,8 @@ impl PgBouncer {
         Ok(command)
     }
 
-    /// What docs/operations.md asks for, and little enough connections that clients share them.
+    /// The settings that docs/operations.md asks for, with so few connections that clients share
+    /// them.
     fn settings(&self, port: u16, users: &Path) -> String {
         format!(
             "[databases]\n\

@@ -2,13 +2,13 @@ use std::{ffi::OsString, fs, io, path::Path, process::Command};
 
 use e2e::{wall_clock, warden::ServerKind};
 
-/// What a sentinel keeps its state in. It refuses to start without one.
+/// The state file of a sentinel. A sentinel refuses to start without one.
 const SENTINEL_FILE: &str = "sentinel.conf";
 
 /// How one of the kinds of `redis-server` is started and addressed.
 pub(crate) struct RedisServer {
     kind: ServerKind,
-    /// What the test adds to the command line.
+    /// The arguments that the test adds to the command line.
     arguments: Vec<OsString>,
 }
 

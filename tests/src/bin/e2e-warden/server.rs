@@ -22,9 +22,9 @@ use crate::{
 
 /// Two cores under full load start a Postgres within two seconds.
 const START: Duration = Duration::from_secs(60);
-/// Then SIGKILL.
+/// After this time it is killed with SIGKILL.
 const STOP: Duration = Duration::from_secs(10);
-/// The port may be taken between our look and the server's.
+/// Another process may take the port between our check and the server's start.
 const START_ATTEMPTS: u32 = 5;
 
 /// One server, its files, and its place in the process tree.
@@ -71,12 +71,12 @@ impl Server {
         signal::resume(self.pid()?)
     }
 
-    /// SIGKILL; nothing to do if it has been killed already.
+    /// Kills it with SIGKILL; does nothing if it has already been killed.
     pub(crate) fn kill(&mut self) -> io::Result<()> {
         self.process.take().map_or(Ok(()), ServerProcess::kill)
     }
 
-    /// As it ends when its warden does; nothing to do if it has been killed already.
+    /// Ends it as it ends with its warden; does nothing if it has already been killed.
     pub(crate) fn stop(&mut self) -> io::Result<()> {
         let stop = self.recipe.stop_signal();
         self.process
@@ -166,8 +166,8 @@ impl Recipe {
         }
     }
 
-    /// What is killed outright has nothing to save. Postgres would leave shared memory behind:
-    /// SIGQUIT is its immediate shutdown.
+    /// A server that is simply killed has nothing to save. Postgres would leave shared memory
+    /// behind: SIGQUIT is its immediate shutdown.
     const fn stop_signal(&self) -> Signal {
         match self {
             Self::Postgres(_) => Signal::QUIT,
@@ -183,7 +183,7 @@ struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// What it prints is also written to a file.
+    /// Starts the server; its output is also written to a file.
     fn spawn(mut command: Command, log: &Path) -> io::Result<Self> {
         let copy = File::options().append(true).create(true).open(log)?;
         let (output, ours) = io::pipe()?;
@@ -191,8 +191,8 @@ impl ServerProcess {
             .stdin(Stdio::null())
             .stdout(ours.try_clone()?)
             .stderr(ours)
-            // When a test dies, the kernel hangs up on the warden's process group if a stopped
-            // process is in it: a paused server must not be.
+            // When a test dies, the kernel sends SIGHUP to the warden's process group if a stopped
+            // process is in it: a paused server must not be in that group.
             .process_group(0)
             .spawn()
             .map_err(|error| not_started(&command, &error))?;
@@ -226,13 +226,13 @@ impl ServerProcess {
     }
 
     fn kill(self) -> io::Result<()> {
-        // While it is stopped, it cannot wait for its children: their numbers stay theirs.
+        // While it is stopped, it cannot wait for its children, so their pids remain theirs.
         if signal::pause(self.pid()?).is_ok() {
             for child in signal::children(self.pid()?)? {
                 kill_process(child, Signal::KILL)?;
             }
         }
-        // With those of its group: a browser is no child of what has started it.
+        // Includes its process group: a browser is not a child of the process that started it.
         kill_process_group(self.pid()?, Signal::KILL)?;
         let ended = self.log.wait_end(STOP);
         self.wait()?;

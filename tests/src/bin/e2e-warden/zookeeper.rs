@@ -1,9 +1,9 @@
 use std::{ffi::OsString, fs, io, path::Path, process::Command};
 
-/// Where Debian keeps the server, and what makes it print its log.
+/// Where Debian keeps the server, and the setting that makes it print its log.
 const CLASSES: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
 
-/// Its configuration, and what names it to the others of an ensemble.
+/// Its configuration file, and the file that tells its number in an ensemble.
 const CONFIGURATION: &str = "zoo.cfg";
 const DATA: &str = "data";
 
@@ -49,7 +49,8 @@ impl ZooKeeper {
         let mut command = Command::new("java");
         command
             .current_dir(dir)
-            // Small, quick to start, and with nothing to save: a killed server keeps what it wrote.
+            // Small and quick to start; there is nothing to save: a killed server keeps what it
+            // wrote.
             .args(["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
             .args([
                 "-Dzookeeper.jmx.log4j.disable=true",
@@ -62,7 +63,7 @@ impl ZooKeeper {
         Ok(command)
     }
 
-    /// Ticks that are short, so that sessions may be, and sessions that may be long.
+    /// Short ticks, so that sessions may be short, and a high limit, so that sessions may be long.
     fn configuration(&self, port: u16, dir: &Path) -> String {
         format!(
             "tickTime=100\n\

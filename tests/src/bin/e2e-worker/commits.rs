@@ -14,12 +14,12 @@ pub(crate) struct Commits {
     /// URL of an SQLite database, which has `journal(number)`.
     #[arg(long)]
     store: String,
-    /// What the lock service would have granted.
+    /// The token that the lock service would have granted.
     #[arg(long)]
     token: u64,
 }
 
-/// Claims, and commits until it is killed. Says what it was told by the database.
+/// Claims, and commits until it is killed. Reports what the database answers.
 pub(crate) async fn run(commits: &Commits) -> Result<(), Box<dyn Error>> {
     let options: SqliteConnectOptions = commits.store.parse()?;
     let options = SqliteFencedStore::recommended(options);

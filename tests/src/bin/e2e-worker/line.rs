@@ -7,18 +7,18 @@ use tokio::task::JoinSet;
 
 use crate::{Lock, Talk, say};
 
-/// Acquisitions of one resource, all by one manager.
+/// Acquisitions of one resource, all by the same manager.
 #[derive(Args)]
 pub(crate) struct Line {
     #[command(flatten)]
     lock: Lock,
-    /// How long each holds.
+    /// How long each acquisition holds.
     #[arg(long)]
     hold_ms: u64,
 }
 
-/// Starts one more acquisition for each line that comes in, and ends with the last of them once
-/// the input has ended. They are numbered from 0.
+/// Starts one more acquisition for each input line, and ends when the input and the last
+/// acquisition have ended. They are numbered from 0.
 pub(crate) async fn run(line: Line, mut talk: Talk) -> Result<(), Box<dyn Error>> {
     let locks = line.lock.connect().await?;
     say(&json!({ "ready": true }))?;
@@ -52,7 +52,7 @@ async fn turn(
     Ok(())
 }
 
-/// By a clock that all processes of the machine share.
+/// The time by a clock that all processes of the machine share.
 fn now_ns() -> u128 {
     SystemClock.now().since_origin().as_nanos()
 }

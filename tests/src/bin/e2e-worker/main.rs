@@ -1,6 +1,6 @@
 //! A process with a lock, for tests that stop or kill it.
 //!
-//! It prints a line of JSON for every step and takes each next step when a line comes in. At the
+//! It prints a line of JSON for every step and takes each next step when it reads a line. At the
 //! end of its input it exits.
 #![forbid(unsafe_code)]
 
@@ -39,7 +39,7 @@ struct Lock {
     /// Prefix of its keys.
     #[arg(long)]
     prefix: String,
-    /// What to lock.
+    /// The resource to lock.
     #[arg(long)]
     resource: String,
     /// Length of the lease; the watchdog renews it.
@@ -74,7 +74,7 @@ impl Talk {
     }
 }
 
-/// Tells the test.
+/// Sends an event to the test.
 fn say(event: &Value) -> std::io::Result<()> {
     let mut output = std::io::stdout().lock();
     writeln!(output, "{event}")?;

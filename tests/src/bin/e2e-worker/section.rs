@@ -8,7 +8,7 @@ use sqlx::{ColumnIndex, Decode, Encode, Executor, IntoArguments, PgPool, SqliteP
 
 use crate::{Lock, Talk, say};
 
-/// A read, a pause, and a write of what was read plus something: what a lock is taken for.
+/// A read, a pause, and a write of the value read plus something: the typical use of a lock.
 #[derive(Args)]
 pub(crate) struct Section {
     #[command(flatten)]
@@ -19,7 +19,7 @@ pub(crate) struct Section {
     /// Whether the store checks the token.
     #[arg(long)]
     mode: Mode,
-    /// What is added to the balance.
+    /// The amount that is added to the balance.
     #[arg(long)]
     add: i64,
 }
@@ -33,7 +33,7 @@ enum Mode {
 const READ: &str = "SELECT balance FROM account WHERE id = 1";
 const WRITE: &str = "UPDATE account SET balance = $1 WHERE id = 1";
 
-/// Acquires, reads, says what it has read, and writes when told to.
+/// Acquires, reads, reports the balance, and writes when told to.
 pub(crate) async fn run(section: &Section, mut talk: Talk) -> Result<(), Box<dyn Error>> {
     let guard = {
         let locks = section.lock.connect().await?;

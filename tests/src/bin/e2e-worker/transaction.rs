@@ -15,13 +15,13 @@ pub(crate) struct Transaction {
     /// URL of the database, which has `accounts(id, balance)` with a row of id 42.
     #[arg(long)]
     store: String,
-    /// What to claim.
+    /// The resource to claim.
     #[arg(long)]
     resource: String,
     /// The token to claim it with.
     #[arg(long)]
     token: u64,
-    /// What goes on in the transaction.
+    /// The activity inside the transaction.
     #[arg(long)]
     state: State,
 }
@@ -34,7 +34,7 @@ enum State {
     Slow,
     /// A short statement now and then.
     Chatty,
-    /// A result of 8 GB comes in.
+    /// Receiving a result of 8 GB.
     Receiving,
 }
 
@@ -43,7 +43,7 @@ const SLOW: &str = "SELECT pg_sleep(600)";
 const CHATTY: &str = "SELECT 'still here'";
 const LARGE: &str = "SELECT repeat('x', 8192), generate_series(1, 1000000)";
 
-/// Claims, begins, writes, and says in which session; commits when told to, if it gets that far.
+/// Claims, begins, writes, and reports its session; commits when told to, if it gets that far.
 pub(crate) async fn run(transaction: &Transaction, mut talk: Talk) -> Result<(), Box<dyn Error>> {
     let grant = Sequencer::new(
         Issuer::new("redis")?,
@@ -75,7 +75,7 @@ pub(crate) async fn run(transaction: &Transaction, mut talk: Talk) -> Result<(),
     Ok(())
 }
 
-/// Ends when told to, or with the statement.
+/// Ends when told to, or when the statement ends.
 async fn stay(
     tx: &mut FencedTx<Postgres>,
     state: State,
