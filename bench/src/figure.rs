@@ -1,4 +1,4 @@
-//! A figure: what is compared, and what it has to be.
+//! A figure: what is compared, and its target.
 
 use std::{fmt, pin::Pin};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::pinning::Pinning;
 
-/// What goes wrong in a bench is told to a person, not handled.
+/// Errors of a bench are reported to a person, not handled.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Measures one figure in one pinning.
@@ -15,26 +15,27 @@ pub(crate) type Measure = fn(Setting) -> Pin<Box<dyn Future<Output = Result<Meas
 /// One row of the table.
 pub(crate) struct Figure {
     pub(crate) name: &'static str,
-    /// What is divided by what.
+    /// Which quantity is divided by which.
     pub(crate) what: &'static str,
     pub(crate) target: Target,
     /// The pinning that the target is for.
     pub(crate) pinning: Pinning,
-    /// Whether the other pinning says something too.
+    /// Whether the other pinning is measured, too.
     pub(crate) both_pinnings: bool,
     pub(crate) measure: Measure,
 }
 
-/// What a figure has to be.
+/// The target of a figure.
 #[derive(Clone, Copy)]
 pub(crate) enum Target {
     /// The greatest ratio.
     AtMost(f64),
     /// The least ratio.
     AtLeast(f64),
-    /// The greatest difference, in nanoseconds: where a ratio would say more about the other.
+    /// The greatest difference, in nanoseconds: used if a ratio would say more about the other
+    /// variant.
     AddsAtMost(f64),
-    /// Whatever it is: a floor, to which others are compared.
+    /// No target: a floor, to which others are compared.
     Reported,
 }
 
@@ -45,7 +46,7 @@ pub(crate) struct Setting {
     pub(crate) rounds: u32,
 }
 
-/// What came out.
+/// The result of a measurement.
 pub(crate) struct Measured {
     pub(crate) ratio: f64,
     pub(crate) ours: f64,
@@ -53,7 +54,7 @@ pub(crate) struct Measured {
     pub(crate) unit: Unit,
 }
 
-/// What ours and the other were measured in.
+/// The unit of both measurements.
 #[derive(Clone, Copy, Serialize)]
 pub(crate) enum Unit {
     #[serde(rename = "ns")]
@@ -73,14 +74,14 @@ pub(crate) enum Unit {
     One,
 }
 
-/// A figure in the pinning of its target, and in the other one where that says something.
+/// A figure in the pinning of its target, and in the other one if that is measured, too.
 pub(crate) struct Outcome {
     pub(crate) targeted: Measured,
     pub(crate) other_pinning: Option<(Pinning, Measured)>,
 }
 
 impl Figure {
-    /// Measures the figure, in both pinnings if it is for both.
+    /// Measures the figure, in both pinnings if it asks for both.
     pub(crate) fn measure(&self, rounds: u32, progress: &str) -> Result<Outcome, BoxError> {
         let other = Pinning::BOTH
             .into_iter()
@@ -111,7 +112,7 @@ impl Figure {
 }
 
 impl Measured {
-    /// How much longer ours takes, if it was measured in nanoseconds.
+    /// How much longer our variant takes, if it was measured in nanoseconds.
     pub(crate) fn added_ns(&self) -> Option<f64> {
         matches!(self.unit, Unit::Nanos).then_some(self.ours - self.other)
     }

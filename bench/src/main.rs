@@ -1,8 +1,8 @@
-//! Ratios against floors and peers, measured in one run.
+//! Ratios of our code to floors and peers, measured in one run.
 //!
 //! Absolute times say little on a shared machine: a round trip takes five times as long when it
-//! wakes another core. So every figure is a ratio of medians of two things that took turns, and
-//! most are measured in both pinnings.
+//! wakes another core. So every figure is a ratio of the medians of two variants that took turns,
+//! and most are measured in both pinnings.
 #![forbid(unsafe_code)]
 
 mod consensus;
@@ -55,10 +55,10 @@ struct Options {
     /// One JSON object per figure and line, instead of a table.
     #[arg(long)]
     json: bool,
-    /// How often the variants take turns. Contests, which are long, take an eighth of that.
+    /// How often the variants take turns. Contests, which are long, take an eighth of these turns.
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Only these figures: names, separated by commas, or the option several times.
+    /// Only these figures: names, separated by commas, or the option given several times.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
     /// Fail if a target is missed.
@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures and prints. False if a figure failed, or missed its target when that counts.
+/// Measures and prints. False if a figure failed, or missed its target with `--check`.
 fn measure(figures: &[Figure], options: &Options) -> Result<bool, BoxError> {
     if cfg!(debug_assertions) {
         eprintln!("this is a debug build: build with --release for figures that mean something");

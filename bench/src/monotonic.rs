@@ -1,4 +1,4 @@
-//! Moments that can be compared between processes.
+//! Times that can be compared between processes.
 
 use rustix::time::{ClockId, clock_gettime};
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::figure::{BoxError, Measured, Unit};
 
-/// What was measured of one variant, over all turns.
+/// The measurements of one variant, over all turns.
 #[derive(Default)]
 pub(crate) struct Samples(Vec<f64>);
 
@@ -15,7 +15,7 @@ pub(crate) struct Medians {
 }
 
 impl Samples {
-    /// Runs it and keeps the time, in microseconds.
+    /// Runs the work and records its time, in microseconds.
     pub(crate) async fn time<T>(&mut self, work: impl Future<Output = T>) -> T {
         let started = Instant::now();
         let result = work.await;
@@ -23,8 +23,8 @@ impl Samples {
         result
     }
 
-    /// Does this to many inputs, and keeps the time that each has taken on average, in
-    /// nanoseconds. What comes out is dropped afterwards: that is not what is compared.
+    /// Applies the work to many inputs, and records the average time of each, in nanoseconds. The
+    /// results are dropped afterwards, so that this is not measured.
     pub(crate) fn time_each<I, T>(&mut self, inputs: Vec<I>, work: impl FnMut(I) -> T) {
         let count = f64::from(u32::try_from(inputs.len()).unwrap_or(u32::MAX));
         let mut results = Vec::with_capacity(inputs.len());
@@ -44,7 +44,7 @@ impl Samples {
 }
 
 impl Medians {
-    /// Ours divided by the other's: what is better when it is small.
+    /// Ours divided by the other's: for quantities that should be small.
     pub(crate) fn ours_by_other(&self, unit: Unit) -> Measured {
         Measured {
             ratio: self.ours / self.other,
@@ -54,7 +54,7 @@ impl Medians {
         }
     }
 
-    /// The other's divided by ours: how many times better we are.
+    /// The other's divided by ours: how many times better ours is.
     pub(crate) fn other_by_ours(&self, unit: Unit) -> Measured {
         Measured {
             ratio: self.other / self.ours,
@@ -62,7 +62,7 @@ impl Medians {
         }
     }
 
-    /// The smaller one, where both have to be great enough.
+    /// The smaller one, for quantities that must both be great enough.
     pub(crate) fn lesser(&self, unit: Unit) -> Measured {
         Measured {
             ratio: f64::min(self.ours, self.other),
@@ -70,7 +70,7 @@ impl Medians {
         }
     }
 
-    /// Ours as it is. The other is what it would be without the load, or with another setting.
+    /// Ours alone. The other is the same without the load, or with another setting.
     pub(crate) fn ours_alone(&self, unit: Unit) -> Measured {
         Measured {
             ratio: self.ours,
@@ -79,7 +79,7 @@ impl Medians {
     }
 }
 
-/// Lets two variants take turns, each first as often as the other.
+/// Makes two variants take turns, each going first as often as the other.
 pub(crate) async fn take_turns(
     rounds: u32,
     mut ours: impl AsyncFnMut(&mut Samples) -> Result<(), BoxError>,

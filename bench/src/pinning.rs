@@ -1,4 +1,4 @@
-//! Which core serves and which one asks.
+//! Which core runs the server and which one the clients.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,9 @@ use crate::figure::BoxError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Pinning {
-    /// On one core: what is measured is work, not waking up.
+    /// On one core: this measures work, without the wake-up of another core.
     SameCore,
-    /// On two: every message wakes the other core, as it would another machine.
+    /// On two cores: every message wakes the other core, as it would wake another machine.
     CrossCore,
 }
 
@@ -25,12 +25,12 @@ impl Pinning {
         }
     }
 
-    /// Pins this thread to the core of the server, for a process that it starts then.
+    /// Pins this thread to the core of the server, before it starts the server's process.
     pub(crate) fn pin_for_server(self) -> Result<(), BoxError> {
         pin(0)
     }
 
-    /// Pins this thread, and all that it starts from now on, to the core of the clients.
+    /// Pins this thread, and everything that it starts from now on, to the core of the clients.
     pub(crate) fn pin_for_clients(self) -> Result<(), BoxError> {
         pin(match self {
             Self::SameCore => 0,
@@ -39,7 +39,7 @@ impl Pinning {
     }
 }
 
-/// Pins this thread to one of the first two cores that the process was given.
+/// Pins this thread to one of the first two cores that are available to the process.
 fn pin(which: usize) -> Result<(), BoxError> {
     let mut one = CpuSet::new();
     one.set(allowed()?[which]);
@@ -47,7 +47,7 @@ fn pin(which: usize) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// The first two cores that the process may run on, asked before anything was pinned.
+/// The first two cores available to the process, determined before anything was pinned.
 fn allowed() -> Result<[usize; 2], BoxError> {
     static ALLOWED: std::sync::OnceLock<Option<[usize; 2]>> = std::sync::OnceLock::new();
     let find = || {

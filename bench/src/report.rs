@@ -16,7 +16,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Prints figures as they come, and remembers how they were.
+/// Prints figures as they come, and remembers the results.
 pub(crate) struct Report {
     format: Format,
     failed: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Report {
 #[derive(Serialize)]
 struct Line {
     name: &'static str,
-    /// In the pinning that the target is for.
+    /// In the pinning of the target.
     ratio: f64,
     pinning: Pinning,
     at_most: Option<f64>,

@@ -1,4 +1,4 @@
-//! Lock services that ask a majority, against what the same client could do at best.
+//! Lock services that ask a majority, compared with the best that the same client could do.
 
 mod etcd;
 mod redlock;

@@ -1,4 +1,4 @@
-//! Redlock on three servers: acquire asks all, raises all and releases all.
+//! Redlock on three servers: acquire asks all, raises all; release releases all.
 
 use std::sync::{Arc, LazyLock};
 
@@ -20,7 +20,7 @@ const CYCLES_PER_TURN: u32 = 100;
 
 static NOTHING: LazyLock<Script> = LazyLock::new(|| Script::new("return 1"));
 
-/// Acquire and release, against as many rounds that do nothing.
+/// Acquire and release, compared with the same number of rounds that do nothing.
 pub(super) async fn cycle_vs_floor(setting: Setting) -> Result<Measured, BoxError> {
     let mut servers = Vec::new();
     let mut floor = Vec::new();
@@ -58,7 +58,7 @@ pub(super) async fn cycle_vs_floor(setting: Setting) -> Result<Measured, BoxErro
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
-/// As many round trips to all of them as acquire, which takes two, and release need.
+/// As many round trips to all servers as acquire, which takes two, and release need.
 async fn three_rounds(connections: &mut [MultiplexedConnection]) -> RedisResult<()> {
     for _ in 0..3 {
         let nothing = connections.iter_mut().map(async |connection| {

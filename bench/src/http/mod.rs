@@ -1,4 +1,4 @@
-//! What the edge costs: around a handler, and for one token.
+//! The cost of the edge: around a handler, and for a single token.
 
 mod peer;
 mod request;

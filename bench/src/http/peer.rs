@@ -1,4 +1,4 @@
-//! The same claims as a JSON Web Token, signed by HMAC-SHA256 too.
+//! The same claims as a JSON Web Token, also signed by HMAC-SHA256.
 
 use std::hint::black_box;
 
@@ -17,7 +17,7 @@ use sha2::Sha256;
 use super::token::{AUDIENCE, EXPIRY};
 use crate::figure::BoxError;
 
-/// A token of jsonwebtoken, and what is needed to check it.
+/// A token of jsonwebtoken, and everything needed to check it.
 pub(super) struct Jwt {
     text: String,
     key: DecodingKey,
@@ -36,7 +36,7 @@ struct Claims {
 
 impl Jwt {
     pub(super) fn new(sequencer: &Sequencer) -> Result<Self, BoxError> {
-        // The second time it is there already.
+        // It fails the second time, because the provider is already there.
         let _same = PROVIDER.install_default();
         let claims = Claims {
             iss: sequencer.issuer().to_string(),
@@ -65,7 +65,8 @@ impl Jwt {
 }
 
 /// The MAC is the one that we use ourselves, so that the formats are compared and not the MACs, and
-/// so that no library in C has to be built. It is keyed anew for every token, as the two
+/// so that no C library has to be built. It is keyed anew for every token, as in the two
+/// implementations that come with jsonwebtoken.
 /// implementations are that jsonwebtoken comes with.
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: |_, key| Ok(Box::new(Hs256::new(key.as_bytes())?)),

@@ -1,4 +1,4 @@
-//! One request through a router, with the fence and without.
+//! One request through a router, with and without the fence.
 
 use std::hint::black_box;
 
@@ -17,7 +17,7 @@ use crate::{
 /// How many requests are sent in one sample.
 const BATCH: usize = 256;
 
-/// How many samples a turn is made of.
+/// How many samples make up a turn.
 const SAMPLES_PER_TURN: usize = 20;
 
 const ROUTE: &str = "/accounts/{id}";
@@ -46,13 +46,13 @@ fn scope() -> Scope {
     Scope::path("/accounts/", "account:")
 }
 
-/// The same request, header and all, through this router and through one without a fence.
+/// The same request, including its header, through this router and through one without a fence.
 async fn added(
     fenced: Router,
     value: &HeaderValue,
     setting: Setting,
 ) -> Result<Measured, BoxError> {
-    // With the state, as a server does it: else the layers are put around anew for every request.
+    // With the state, as in a server: otherwise the layers are applied anew for every request.
     let fenced = fenced.with_state(());
     let bare = Router::new().route(ROUTE, put(async || "written"));
     let bare = bare.with_state(());
@@ -65,7 +65,7 @@ async fn added(
     Ok(medians.ours_by_other(Unit::Nanos))
 }
 
-/// A request that is refused would be quicker, so it must not be.
+/// A refused request would be quicker, so it must not be refused.
 fn sample(samples: &mut Samples, router: &Router, value: &HeaderValue) -> Result<(), BoxError> {
     let mut router = router.clone();
     for _ in 0..SAMPLES_PER_TURN {

@@ -1,4 +1,4 @@
-//! One token, without any HTTP around it.
+//! A single token, without any HTTP around it.
 
 use std::hint::black_box;
 
@@ -20,26 +20,26 @@ use crate::{
 /// The service that the tokens are for.
 pub(super) const AUDIENCE: &str = "accounts";
 
-/// The resource that they are for.
+/// The resource that the tokens are for.
 pub(super) const RESOURCE: &str = "account:42";
 
 /// When their leases end, in unix seconds: in the year 2100.
 pub(super) const EXPIRY: u64 = 4_102_444_800;
 
-/// How many tokens are looked at in one sample.
+/// How many tokens are checked in one sample.
 const BATCH: usize = 512;
 
-/// How many samples a turn is made of.
+/// How many samples make up a turn.
 const SAMPLES_PER_TURN: usize = 20;
 
-/// A grant as a lock service whose counters start at the clock makes it.
+/// A grant like those of a lock service whose counters start at the clock.
 pub(super) fn sequencer() -> Result<Sequencer, BoxError> {
     let (issuer, resource) = (Issuer::new("redis")?, ResourceName::new(RESOURCE)?);
     let token = FencingToken::new(179_000_000_000_034)?;
     Ok(Sequencer::new(issuer, resource, token, Holder::random()))
 }
 
-/// A ring of one key.
+/// A key ring with one key.
 pub(super) fn ring() -> Result<KeyRing, BoxError> {
     let audience = Audience::new(AUDIENCE)?;
     Ok(KeyRing::new([SigningKey::new(
@@ -49,7 +49,7 @@ pub(super) fn ring() -> Result<KeyRing, BoxError> {
     )?])?)
 }
 
-/// What the ring signs.
+/// A header value that the ring has signed.
 pub(super) fn signed(ring: &KeyRing) -> Result<HeaderValue, BoxError> {
     let sequencer = sequencer()?;
     let header = FencingHeader::new(&sequencer).expires_at(EXPIRY)?;
@@ -94,7 +94,7 @@ pub(super) async fn jwt_vs_ours(setting: Setting) -> Result<Measured, BoxError> 
     Ok(medians.other_by_ours(Unit::Nanos))
 }
 
-/// Does the same check again and again. One that fails would be quicker, so it must not.
+/// Repeats the same check. A failing check would be quicker, so it must not fail.
 fn sample(samples: &mut Samples, is_right: impl Fn() -> bool) {
     for _ in 0..SAMPLES_PER_TURN {
         samples.time_each(vec![(); BATCH], |()| {
@@ -103,12 +103,12 @@ fn sample(samples: &mut Samples, is_right: impl Fn() -> bool) {
     }
 }
 
-/// What a service does with the value of a header.
+/// The check that a service applies to a header value.
 fn is_accepted(ring: &KeyRing, value: &HeaderValue) -> bool {
     FencingHeader::parse(value.as_bytes()).is_ok_and(|header| ring.verify(&header).is_ok())
 }
 
-/// The MAC that our verifier computes, and nothing else.
+/// Only the MAC that our verifier computes.
 struct BareMac {
     keyed: Hmac<Sha256>,
     message: Vec<u8>,
@@ -116,8 +116,7 @@ struct BareMac {
 }
 
 impl BareMac {
-    /// Over as many bytes as are signed of a token, in one piece and without the zeros that fill
-    /// them up.
+    /// Over as many bytes as are signed for a token, in one piece and without the padding zeros.
     fn new() -> Self {
         let texts = AUDIENCE.len() + "k2".len() + "redis".len() + RESOURCE.len();
         let signed = "fencing-token 1\0".len() + 4 * 2 + texts + 8 + 16 + 8;

@@ -1,8 +1,8 @@
-//! What clients have asked of a server, by its own count.
+//! The commands that clients have sent to a server, by its own count.
 
 use redis::{RedisResult, aio::MultiplexedConnection};
 
-/// Commands that scripts cannot call, so that each was sent by a client.
+/// Commands that scripts cannot call, so each of them was sent by a client.
 const OF_CLIENTS: [&str; 8] = [
     "eval",
     "evalsha",

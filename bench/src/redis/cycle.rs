@@ -1,4 +1,4 @@
-//! A lock that nobody else wants: what acquiring and giving back costs.
+//! An uncontended lock: the cost of acquiring and releasing it.
 
 use lock_core::LockManager;
 
@@ -10,7 +10,7 @@ use crate::{
 
 const CYCLES_PER_TURN: u32 = 200;
 
-/// Acquire and release, against as many round trips that do nothing.
+/// Acquire and release, compared with the same number of round trips that do nothing.
 pub(super) async fn vs_floor(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
     let locks = LockManager::connect(server.url()).await?;
@@ -63,7 +63,7 @@ pub(super) async fn dropped_vs_floor(setting: Setting) -> Result<Measured, BoxEr
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
-/// Acquire and release, against a peer's.
+/// Acquire and release, compared with a peer's.
 pub(super) async fn vs_rslock(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
     let locks = LockManager::connect(server.url()).await?;

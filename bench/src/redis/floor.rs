@@ -1,4 +1,4 @@
-//! What the same client library can do at best.
+//! The best that the same client library can do.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::server::{Server, connect};
 use crate::figure::BoxError;
 
-/// A script that does nothing. Its name and one key and two arguments have to be sent all the same.
+/// A script that does nothing. Its name, one key and two arguments have to be sent nevertheless.
 static NOTHING: LazyLock<Script> = LazyLock::new(|| Script::new("return 1"));
 
 static PUBLISH: LazyLock<Script> =
@@ -30,7 +30,7 @@ pub(super) async fn two_round_trips(connection: &mut MultiplexedConnection) -> R
     Ok(())
 }
 
-/// The way of a hand-off with nothing else to it: a script publishes, and a push comes in.
+/// The bare minimum of a hand-off: a script publishes, and a push arrives.
 pub(super) struct Hop {
     connection: MultiplexedConnection,
     arrived: Arc<Notify>,
@@ -56,7 +56,7 @@ impl Hop {
         })
     }
 
-    /// One hop: microseconds from sending the script to the push, as its receiver sees it.
+    /// One hop: microseconds from sending the script until its receiver gets the push.
     pub(super) async fn time(&mut self) -> Result<f64, BoxError> {
         let started = Instant::now();
         let arrived = async {

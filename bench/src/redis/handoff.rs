@@ -1,4 +1,4 @@
-//! A lock that everybody wants: how it gets from one holder to the next.
+//! A contended lock: how it gets from one holder to the next.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     paired::{Medians, Samples, take_turns},
 };
 
-/// A contest is long, so it takes so many times fewer turns than a cycle.
+/// A contest is long, so it is run this many times less often than a cycle.
 const ROUNDS_PER_CONTEST: u32 = 8;
 
 const HOPS_PER_TURN: u32 = 1000;
@@ -32,7 +32,7 @@ fn contests(setting: Setting) -> u32 {
     std::cmp::max(setting.rounds / ROUNDS_PER_CONTEST, 1)
 }
 
-/// Two contests that take turns, and one number of each.
+/// Two contests that take turns, and one number from each.
 async fn compare(
     setting: Setting,
     (ours, other): (Contest, Contest),
@@ -51,7 +51,7 @@ async fn compare(
     .await
 }
 
-/// Several contests of one kind, and the median of one number of them.
+/// Several contests of one kind, and the median of one number from them.
 async fn repeat(
     setting: Setting,
     contest: Contest,
@@ -65,8 +65,9 @@ async fn repeat(
     Ok(samples.median())
 }
 
-/// How long nobody has the lock although somebody wants it. Waiters think after they have held it,
-/// or with a peer that polls the one that gives it back would be the only one to get it again.
+/// How long nobody has the lock although somebody wants it. Waiters pause after they have held it;
+/// otherwise, with a polling peer, only the waiter that gives the lock back would ever get it
+/// again.
 pub(super) async fn idle_gap_vs_rslock(setting: Setting) -> Result<Measured, BoxError> {
     let with = |strategy| Contest {
         hold: Duration::from_millis(1),
@@ -120,7 +121,7 @@ pub(super) async fn vs_fair_list(setting: Setting) -> Result<Measured, BoxError>
     Ok(medians.other_by_ours(Unit::Micros))
 }
 
-/// Two is the least: one to get in line, one to give the lock on.
+/// Two is the minimum: one to get in line, one to pass the lock on.
 pub(super) async fn commands(setting: Setting) -> Result<Measured, BoxError> {
     let ours = contest(Strategy::Direct, 4, 16);
     let commands = repeat(setting, ours, |verdict| verdict.commands_per_hold).await?;
@@ -141,7 +142,7 @@ pub(super) async fn many_vs_few(setting: Setting) -> Result<Measured, BoxError> 
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
-/// What passing the lock on within a process is worth.
+/// The gain from passing the lock on within a process.
 pub(super) async fn cohort_vs_direct(setting: Setting) -> Result<Measured, BoxError> {
     let both = (
         contest(Strategy::Cohort, 4, 16),
@@ -151,7 +152,7 @@ pub(super) async fn cohort_vs_direct(setting: Setting) -> Result<Measured, BoxEr
     Ok(medians.ours_by_other(Unit::PerSecond))
 }
 
-/// The less fair of the two. Everybody's turns are counted, so there have to be many.
+/// The less fair of the two. The turns of each waiter are counted, so there have to be many.
 pub(super) async fn fairness(setting: Setting) -> Result<Measured, BoxError> {
     let with = |strategy| Contest {
         watched: Duration::from_secs(1),

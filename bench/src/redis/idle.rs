@@ -1,4 +1,4 @@
-//! What is left on the server of resources that nobody holds.
+//! The memory on the server that resources take when nobody holds them.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use crate::figure::{BoxError, Measured, Setting, Unit};
 
 const RESOURCES: u32 = 10_000;
 
-/// So many of them are waited for too, so that there are queues.
+/// This many of them are also waited for, so that there are queues.
 const WAITED_FOR: u32 = 100;
 
-/// By then everything that has a time to live is gone.
+/// After this time everything that has a time to live is gone.
 const FORGOTTEN_MAX: Duration = Duration::from_secs(180);
 
-/// Acquires and releases many resources, and waits until the server has forgotten what it forgets.
+/// Acquires and releases many resources, and waits until the server has dropped what expires.
 pub(super) async fn bytes_per_resource(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
     let locks = LockManager::connect(server.url()).await?;
@@ -47,7 +47,7 @@ pub(super) async fn bytes_per_resource(setting: Setting) -> Result<Measured, Box
     })
 }
 
-/// The bytes per resource once they are none, or those that are left in the end.
+/// The bytes per resource once they are zero, or those that are left at the end of the wait.
 async fn until_forgotten(connection: &mut MultiplexedConnection) -> Result<f64, BoxError> {
     let started = Instant::now();
     loop {
@@ -60,7 +60,7 @@ async fn until_forgotten(connection: &mut MultiplexedConnection) -> Result<f64, 
     }
 }
 
-/// The memory of all keys but the counters and the configuration, per resource.
+/// The memory per resource of all keys except the counters and the configuration.
 async fn bytes_per_key(connection: &mut MultiplexedConnection) -> RedisResult<f64> {
     let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(connection).await?;
     let per_resource = |key: &&String| !key.ends_with(":counter") && !key.ends_with(":config");

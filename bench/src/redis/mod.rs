@@ -1,4 +1,4 @@
-//! The Redis lock service against floors, peers and itself.
+//! The Redis lock service compared with floors, peers and itself.
 
 mod commands;
 mod contest;

@@ -26,13 +26,13 @@ use crate::{
 
 const LEASES: usize = 10_000;
 
-/// As many as the watchdog puts into one request, and as many requests as it has under way.
+/// The watchdog's number of leases per request, and its number of concurrent requests.
 const BATCH: usize = 100;
 const BATCHES_AT_ONCE: usize = 3;
 
 const PIPELINE: usize = 1000;
 
-/// Long enough for the whole figure.
+/// Lasts for the whole figure.
 const TTL: Ttl = Ttl::secs(600);
 
 /// Held leases, and as many plain keys.
@@ -85,7 +85,7 @@ impl Renewals {
     }
 }
 
-/// Against what renews whatever is there.
+/// Compared with renewals that check nothing.
 pub(super) async fn vs_pexpire(setting: Setting) -> Result<Measured, BoxError> {
     let renewals = Renewals::prepare(setting).await?;
     let mut connection = renewals.connection.clone();
@@ -119,7 +119,7 @@ pub(super) async fn vs_pexpire(setting: Setting) -> Result<Measured, BoxError> {
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
-/// What another client notices of it.
+/// The effect on another client.
 pub(super) async fn stall(setting: Setting) -> Result<Measured, BoxError> {
     let renewals = Renewals::prepare(setting).await?;
     let started = Instant::now();
@@ -144,7 +144,7 @@ pub(super) async fn stall(setting: Setting) -> Result<Measured, BoxError> {
     Ok(medians.ours_alone(Unit::Millis))
 }
 
-/// Another client: asks, and asks again as soon as it is answered.
+/// Another client: it sends the next request as soon as the last one is answered.
 struct Pinger {
     over: Arc<AtomicBool>,
     worst: JoinHandle<std::io::Result<Duration>>,

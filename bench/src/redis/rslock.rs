@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rslock::{Lock, LockError, LockManager};
 
-/// The same length as ours has by default.
+/// The same ttl as our default.
 const TTL: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
@@ -16,7 +16,7 @@ impl Rslock {
         Self(LockManager::new(vec![url]))
     }
 
-    /// Waits as long as it takes.
+    /// Waits as long as necessary.
     pub(super) async fn acquire(&self, resource: &str) -> Result<Lock, LockError> {
         self.0.acquire_no_guard(resource.as_bytes(), TTL).await
     }

@@ -1,4 +1,4 @@
-//! A server of one figure.
+//! The server for one figure.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 
 use crate::{figure::BoxError, pinning::Pinning};
 
-/// A `redis-server` on the core of the server, without persistence. Killed when it is dropped.
+/// A `redis-server` on the core of the server, without persistence. Killed when dropped.
 pub(crate) struct Server {
     url: String,
     process: Child,
@@ -50,7 +50,7 @@ impl Server {
         &self.url
     }
 
-    /// A connection with nothing on it that costs time.
+    /// A connection without any option that costs time.
     pub(crate) async fn connect(&self) -> RedisResult<MultiplexedConnection> {
         connect(&self.url, None::<fn(PushInfo) -> Result<(), SendError>>).await
     }
@@ -71,14 +71,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It can only fail if the server has ended by itself.
+        // This can only fail if the server has already ended by itself.
         self.process.kill().ok();
         self.process.wait().ok();
     }
 }
 
-/// Connects without Nagle's algorithm and without a timer per answer. With something that takes
-/// pushes the connection speaks RESP3.
+/// Connects without Nagle's algorithm and without a timer per answer. If there is a receiver of
+/// pushes, the connection uses RESP3.
 pub(super) async fn connect(
     url: &str,
     pushes: Option<impl Fn(PushInfo) -> Result<(), SendError> + Send + Sync + 'static>,

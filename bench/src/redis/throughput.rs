@@ -1,4 +1,4 @@
-//! Many locks that nobody fights for, over one connection.
+//! Many uncontended locks, over one connection.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::{
 const TASKS: u32 = 64;
 const CYCLES_PER_TASK: u32 = 25;
 
-/// Cycles per second, against as many round trips that do nothing.
+/// Cycles per second, compared with the same number of round trips that do nothing.
 pub(super) async fn vs_floor(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
     let locks = LockManager::connect(server.url()).await?;
@@ -43,7 +43,7 @@ pub(super) async fn vs_floor(setting: Setting) -> Result<Measured, BoxError> {
     Ok(medians.ours_by_other(Unit::PerSecond))
 }
 
-/// Cycles per second, against a peer's.
+/// Cycles per second, compared with a peer's.
 pub(super) async fn vs_rslock(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
     let locks = LockManager::connect(server.url()).await?;
@@ -81,7 +81,7 @@ async fn ours(locks: LockManager, task: u32) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Lets all tasks go through their cycles at once.
+/// Runs the cycles of all tasks concurrently.
 async fn cycles_per_second<F>(task: impl Fn(u32) -> F) -> Result<f64, BoxError>
 where
     F: Future<Output = Result<(), BoxError>> + Send + 'static,

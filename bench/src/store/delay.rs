@@ -1,4 +1,4 @@
-//! A network in which a message takes its time.
+//! A network in which messages are delayed.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -15,7 +15,7 @@ use tokio::{
 
 use crate::figure::BoxError;
 
-/// A proxy whose requests arrive late, and whose answers do not: a round trip is longer by that.
+/// A proxy that delays requests, but not answers: round trips become longer by the delay.
 pub(super) struct Delay {
     address: SocketAddr,
     _tasks: JoinSet<()>,
@@ -30,7 +30,7 @@ impl Delay {
             let mut connections = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
                 connections.spawn(async move {
-                    // The bench sees a broken connection by itself.
+                    // The bench notices a broken connection by itself.
                     carry(client, server, delay).await.ok();
                 });
             }

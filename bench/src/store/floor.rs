@@ -1,6 +1,5 @@
-//! What a fence would cost if it did nothing but look: the mark is read, and nobody compares it,
-//! holds a lock, or sees to it that this very transaction is committed. A check that the server
-//! makes cannot cost less.
+//! The cost of a fence that only reads the mark: nobody compares it, holds a lock, or ensures that
+//! this very transaction is committed. A check on the server cannot cost less.
 
 use fenced_store::PgFencedStore;
 use sqlx::{Postgres, postgres::PgQueryResult};
@@ -19,7 +18,7 @@ const MARK: &str = "SELECT token FROM fenced.mark WHERE resource = $1";
 const UPDATE_BY_MARK: &str = "UPDATE accounts SET balance = balance + 1 \
     WHERE id = $1 AND EXISTS (SELECT FROM fenced.mark WHERE resource = $2)";
 
-/// Begin, the mark, one update and commit, against the same without the mark.
+/// Begin, read the mark, one update and commit, compared with the same without the mark.
 pub(super) async fn tx_with_mark_vs_plain(
     store: PgFencedStore,
     load: Load,
@@ -50,7 +49,7 @@ pub(super) async fn tx_with_mark_vs_plain(
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
-/// One update that finds a row only if there is a mark, against the same without the mark.
+/// One update that only finds a row if there is a mark, compared with the same without the mark.
 pub(super) async fn single_with_mark_vs_plain(
     store: PgFencedStore,
     load: Load,
@@ -79,7 +78,7 @@ pub(super) async fn single_with_mark_vs_plain(
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
-/// What finds no row costs less, so it must not.
+/// An update that finds no row costs less, so it must find one.
 async fn written(
     update: impl Future<Output = sqlx::Result<PgQueryResult>>,
 ) -> Result<(), BoxError> {

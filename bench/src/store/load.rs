@@ -1,4 +1,4 @@
-//! Clients that go through one transaction after the other, all at once.
+//! Clients that run one transaction after the other, concurrently.
 
 use std::time::Instant;
 
@@ -9,18 +9,19 @@ use sqlx::{Encode, Executor, IntoArguments, Type};
 
 use crate::{figure::BoxError, paired::Samples};
 
-/// How many clients there are, and what they have in common.
+/// The number of clients, and their common settings.
 #[derive(Clone, Copy)]
 pub(super) struct Load {
     pub(super) clients: u32,
-    /// Of each client, in one turn.
+    /// The number of transactions of each client in one turn.
     pub(super) transactions: u32,
-    /// One resource for all clients, whose rows are their own all the same; or one for each.
+    /// Whether there is one resource for all clients, whose rows are still separate, or one for
+    /// each.
     pub(super) shared_resource: bool,
 }
 
 impl Load {
-    /// Claims for every client what it is going to write under.
+    /// Claims, for every client, the grant under which it is going to write.
     pub(super) async fn claim<DB: Dialect>(
         self,
         store: &FencedStore<DB>,
@@ -45,7 +46,7 @@ impl Load {
         Ok(grants)
     }
 
-    /// Lets every client go through its transactions, and takes the time of each.
+    /// Runs the transactions of every client, and records the time of each.
     #[expect(
         clippy::future_not_send,
         reason = "the clients of a bench share one thread"
@@ -75,7 +76,7 @@ impl Load {
     }
 }
 
-/// Adds one to the balance of the client's account, which only that client does.
+/// Adds one to the balance of the client's account, which no other client changes.
 pub(super) async fn add<DB>(
     connection: &mut DB::Connection,
     update: &'static str,

@@ -1,4 +1,4 @@
-//! What the fence costs on MariaDB.
+//! The cost of the fence on MariaDB.
 
 use fenced_store::FencedStore;
 use sqlx::{Executor, mysql::MySqlPoolOptions};

@@ -1,4 +1,4 @@
-//! Fenced transactions against the same transactions without a fence.
+//! Fenced transactions compared with the same transactions without a fence.
 
 mod delay;
 mod floor;

@@ -1,4 +1,4 @@
-//! What the fence costs on Postgres.
+//! The cost of the fence on Postgres.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -38,14 +38,14 @@ const MANY_CLIENTS: Load = Load {
     shared_resource: false,
 };
 
-/// One statement of one client.
+/// One statement by one client.
 pub(super) async fn single(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::postgres(setting.pinning).await?;
     let store = store(server.url().parse()?, ONE_CLIENT).await?;
     single::fenced_vs_plain(store, ONE_CLIENT, setting.rounds).await
 }
 
-/// One statement of each of 32 clients.
+/// One statement by each of 32 clients.
 pub(super) async fn single_of_many(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::postgres(setting.pinning).await?;
     let store = store(server.url().parse()?, MANY_CLIENTS).await?;
@@ -70,14 +70,14 @@ pub(super) async fn tx_on_hot_resource(setting: Setting) -> Result<Measured, Box
     fenced_vs_plain(store, STATEMENTS, load, setting.rounds).await
 }
 
-/// What is left of `tx_on_loopback` if the mark is read and nothing else is done.
+/// The same as `tx_on_loopback`, but with a fence that only reads the mark.
 pub(super) async fn tx_with_mark(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::postgres(setting.pinning).await?;
     let store = store(server.url().parse()?, MANY_CLIENTS).await?;
     floor::tx_with_mark_vs_plain(store, MANY_CLIENTS, setting.rounds).await
 }
 
-/// What is left of `single_of_many` if the mark is read and nothing else is done.
+/// The same as `single_of_many`, but with a fence that only reads the mark.
 pub(super) async fn single_with_mark(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::postgres(setting.pinning).await?;
     let store = store(server.url().parse()?, MANY_CLIENTS).await?;
@@ -98,7 +98,7 @@ pub(super) async fn tx_over_network(setting: Setting) -> Result<Measured, BoxErr
     fenced_vs_plain(store, STATEMENTS, load, setting.rounds).await
 }
 
-/// A store with a connection for each client, and an account too.
+/// A store with a connection and an account for each client.
 pub(super) async fn store(
     options: PgConnectOptions,
     load: Load,
@@ -119,7 +119,7 @@ pub(super) async fn store(
     Ok(store)
 }
 
-/// A server listens a moment before it lets anybody in.
+/// A server listens a moment before it accepts clients.
 async fn until_ready(pool: PgPoolOptions, options: PgConnectOptions) -> sqlx::Result<PgPool> {
     let starting = |error: &sqlx::Error| {
         let error = error.as_database_error();

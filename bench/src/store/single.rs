@@ -1,4 +1,4 @@
-//! A fenced statement against the same one without the fence, one round trip each.
+//! A fenced statement compared with the same one without the fence, one round trip each.
 
 use fenced_store::PgFencedStore;
 

@@ -1,4 +1,4 @@
-//! What the fence costs on SQLite.
+//! The cost of the fence on SQLite.
 
 use fenced_store::{FencedStore, SqliteFencedStore};
 use sqlx::{
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::figure::{BoxError, Measured, Setting};
 
-/// Every transaction is on the disk when it is committed: the settings that we recommend.
+/// Every transaction is on disk when it is committed: these are the settings that we recommend.
 pub(super) async fn tx_vs_plain(setting: Setting) -> Result<Measured, BoxError> {
     let directory = tempfile::tempdir()?;
     let file = SqliteConnectOptions::new()

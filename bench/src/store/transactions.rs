@@ -1,4 +1,4 @@
-//! A fenced transaction against the same one without the fence.
+//! A fenced transaction compared with the same one without the fence.
 
 use fenced_store::{Dialect, FencedStore};
 use sqlx::{Encode, Executor, IntoArguments, Type};
@@ -9,7 +9,7 @@ use crate::{
     paired::take_turns,
 };
 
-/// What differs between databases.
+/// The statements that differ between databases.
 #[derive(Clone, Copy)]
 pub(super) struct Statements {
     /// Begins a transaction that may write.
@@ -18,7 +18,7 @@ pub(super) struct Statements {
     pub(super) update: &'static str,
 }
 
-/// Begin, one update, commit. On the same connections.
+/// Begin, one update, commit; on the same connections.
 pub(super) async fn fenced_vs_plain<DB>(
     store: FencedStore<DB>,
     statements: Statements,

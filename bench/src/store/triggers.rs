@@ -1,4 +1,4 @@
-//! What the triggers of a protected table cost a statement.
+//! The cost that the triggers of a protected table add to a statement.
 
 use fenced_store::Protection;
 use sqlx::{Executor, PgConnection};
@@ -12,11 +12,11 @@ use crate::{
     paired::{Samples, take_turns},
 };
 
-/// Of one turn, in one transaction.
+/// The number in one turn, in one transaction.
 const UPDATES: u32 = 50;
 
-/// Updates of one row inside a fenced transaction: of a table each row of which is a resource of
-/// its own, and of the same table without triggers.
+/// Updates of one row inside a fenced transaction: in a table where each row is a resource of its
+/// own, and in the same table without triggers.
 pub(super) async fn row_vs_bare(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::postgres(setting.pinning).await?;
     let store = postgres::store(server.url().parse()?, ONE_CLIENT).await?;

@@ -1,4 +1,4 @@
-//! What a transaction adds to the write-ahead log of Postgres.
+//! How much a transaction adds to the write-ahead log of Postgres.
 
 use sqlx::{PgPool, Postgres};
 
@@ -12,9 +12,9 @@ use crate::{
     paired::{Samples, take_turns},
 };
 
-/// In one turn.
+/// The number in one turn.
 const TRANSACTIONS: u32 = 50;
-/// As many as there are resources, one row each, which lie on different pages of the table.
+/// One row for each resource; the rows are on different pages of the table.
 const ROWS: u32 = 200;
 const BETWEEN_ROWS: u32 = ACCOUNTS / ROWS;
 
@@ -60,7 +60,7 @@ async fn written(pool: &PgPool) -> sqlx::Result<f64> {
     sqlx::query_scalar(written).fetch_one(pool).await
 }
 
-/// Keeps what a transaction of this turn has written.
+/// Records how much a transaction of this turn has written.
 async fn since(pool: &PgPool, before: f64, samples: &mut Samples) -> Result<(), BoxError> {
     samples.push((written(pool).await? - before) / f64::from(TRANSACTIONS));
     Ok(())

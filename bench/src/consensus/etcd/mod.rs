@@ -1,4 +1,4 @@
-//! etcd, against what a client of it could do at best.
+//! etcd, compared with the best that a client of it could do.
 
 mod raw;
 mod server;
@@ -18,12 +18,12 @@ use crate::{
 const TTL: Ttl = Ttl::secs(60);
 const CYCLES_PER_TURN: u32 = 20;
 const WAITERS: usize = 8;
-/// For the watches of those who are in line.
+/// For the watches of the waiters.
 const SETTLE: Duration = Duration::from_millis(20);
 const LINES_PER_TURN: usize = 4;
 
-/// Acquire and release, against the least that such a lock asks of etcd: a lease, a key that hangs
-/// on it, and the end of the key.
+/// Acquire and release, compared with the minimum that such a lock needs from etcd: a lease, a key
+/// attached to it, and the deletion of the key.
 pub(super) async fn cycle_vs_floor(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
     let locks = LockManager::connect(&server.url()).await?;
@@ -53,8 +53,8 @@ async fn cycle(locks: &LockManager) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// From the moment a release is sent until the next of eight waiters has the lock, against a
-/// deletion and the news of it.
+/// From the moment a release is sent until the next of eight waiters has the lock, compared with a
+/// deletion and its notification.
 pub(super) async fn handoff_vs_watch(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
     let locks = LockManager::connect(&server.url()).await?;
@@ -94,7 +94,7 @@ async fn hand_on(locks: &LockManager, samples: &mut Samples) -> Result<(), BoxEr
         Ok::<_, BoxError>(())
     });
     let start = async {
-        // So that all of them are in line before it moves, and watch.
+        // Wait until all of them are in line and watch, before the line moves.
         let resource = ResourceName::new("r")?;
         while locks.inspect(&resource).await?.waiters != Some(WAITERS as u64) {}
         tokio::time::sleep(SETTLE).await;

@@ -1,4 +1,4 @@
-//! A client of etcd that does what it is told and no more, on the same library as ours.
+//! A minimal client of etcd, on the same library as ours.
 
 use std::time::Instant;
 
@@ -54,7 +54,7 @@ struct Watch {
     create: Option<Delete>,
 }
 
-/// An answer of which only the events of a watch are looked at.
+/// An answer of which only the watch events are used.
 #[derive(Clone, PartialEq, Message)]
 struct Answer {
     #[prost(message, repeated, tag = "11")]
@@ -67,12 +67,12 @@ struct Event {
     kind: i32,
 }
 
-/// An event that tells of a deletion.
+/// The type of an event that reports a deletion.
 const DELETED: i32 = 1;
 
 pub(super) struct Raw {
     grpc: Grpc<Channel>,
-    /// Of a watch on the one key that it writes, once there is one.
+    /// The events of its watch, once there is one.
     news: Option<Streaming<Answer>>,
 }
 
@@ -134,7 +134,7 @@ impl Raw {
         delete.await.map(drop)
     }
 
-    /// A lease, a key that hangs on it, and the end of the key.
+    /// A lease, a key attached to it, and the deletion of the key.
     pub(super) async fn cycle(&mut self, ttl: Ttl) -> Result<(), BoxError> {
         let ttl = i64::try_from(ttl.get().as_secs())?;
         let grant = Grant { ttl, id: 0 };
@@ -143,7 +143,7 @@ impl Raw {
         self.delete().await
     }
 
-    /// How long after a deletion was sent the watch tells of it, in microseconds.
+    /// The time from sending a deletion until the watch reports it, in microseconds.
     pub(super) async fn deletion_to_news(&mut self) -> Result<f64, BoxError> {
         self.put(0).await?;
         let sent = Instant::now();

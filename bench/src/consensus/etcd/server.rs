@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::{figure::BoxError, pinning::Pinning};
 
-/// An `etcd` on the core of the server. Killed when it is dropped.
+/// An `etcd` on the core of the server. Killed when dropped.
 pub(super) struct Server {
     address: String,
     process: Child,
@@ -75,7 +75,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It can only fail if the server has ended by itself.
+        // This can only fail if the server has already ended by itself.
         self.process.kill().ok();
         self.process.wait().ok();
     }

@@ -1,4 +1,4 @@
-//! ZooKeeper: what a lock costs beside what its nodes cost.
+//! ZooKeeper: the cost of a lock compared with the cost of its nodes.
 
 mod server;
 
@@ -19,10 +19,10 @@ const CYCLES_PER_TURN: u32 = 100;
 const LINES_PER_TURN: usize = 8;
 const WAITERS: usize = 8;
 
-/// For the watches of those who are in line.
+/// For the watches of the waiters.
 const SETTLE: Duration = Duration::from_millis(20);
 
-/// A server that has just started is slow: Java compiles what is used often.
+/// A server that has just started is slow: Java only compiles code that is used often.
 const WARM_UP: u32 = 2000;
 
 const TTL: Ttl = Ttl::secs(10);
@@ -31,7 +31,7 @@ const fn node(mode: CreateMode) -> CreateOptions<'static> {
     mode.with_acls(Acls::anyone_all())
 }
 
-/// Acquire and release, against the creation and the deletion of such a node.
+/// Acquire and release, compared with the creation and the deletion of such a node.
 pub(crate) async fn cycle_vs_floor(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
     let locks = LockManager::connect(&server.url()).await?;
@@ -60,7 +60,7 @@ pub(crate) async fn cycle_vs_floor(setting: Setting) -> Result<Measured, BoxErro
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
-/// From the release of one to the grant of the next, against a deletion and its notification.
+/// From the release of one to the grant of the next, compared with a deletion and its notification.
 pub(crate) async fn handoff_vs_watch(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
     let locks = LockManager::connect(&server.url()).await?;
@@ -108,7 +108,7 @@ async fn line(locks: &LockManager, samples: &mut Samples) -> Result<(), BoxError
         Ok::<_, BoxError>(())
     });
     let start = async {
-        // All of them are in line before it moves, and watch.
+        // All of them are in line and watch before the line moves.
         let resource = ResourceName::new("r")?;
         while locks.inspect(&resource).await?.waiters != Some(WAITERS as u64) {}
         tokio::time::sleep(SETTLE).await;
@@ -123,7 +123,7 @@ async fn line(locks: &LockManager, samples: &mut Samples) -> Result<(), BoxError
     Ok(())
 }
 
-/// What the same client library can do at best.
+/// The best that the same client library can do.
 struct Floor {
     client: Client,
 }
@@ -148,7 +148,7 @@ impl Floor {
         Ok(self.client.delete(&path, None).await?)
     }
 
-    /// One deletion, until its watch tells of it.
+    /// One deletion, until its watch reports it.
     async fn notification(&self, samples: &mut Samples) -> Result<(), BoxError> {
         let path = self.create().await?;
         let (.., watch) = self.client.get_and_watch_data(&path).await?;

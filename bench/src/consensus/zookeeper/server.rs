@@ -1,4 +1,4 @@
-//! A server of one figure.
+//! The server for one figure.
 
 use std::{
     fs, io,
@@ -18,8 +18,7 @@ use crate::{figure::BoxError, pinning::Pinning};
 /// Where Debian keeps the server.
 const CLASSES: &str = "/usr/share/java/zookeeper.jar";
 
-/// A ZooKeeper server on the core of the server, which forces nothing to the disk. Killed when it
-/// is dropped.
+/// A ZooKeeper server on the core of the server; it forces nothing to disk. Killed when dropped.
 pub(super) struct Server {
     pub(super) address: String,
     process: Child,
@@ -89,7 +88,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It can only fail if the server has ended by itself.
+        // This can only fail if the server has already ended by itself.
         self.process.kill().ok();
         self.process.wait().ok();
     }

@@ -1,8 +1,8 @@
-//! What a strategy has to offer.
+//! The interface of a strategy.
 
 use crate::figure::BoxError;
 
-/// A way to fight for one resource, shared by all waiters of a process.
+/// A way to compete for one resource, shared by all waiters of a process.
 pub(super) trait Contender: Sized + Send + Sync + 'static {
     /// What a waiter has while it holds the resource.
     type Lease: Send;
@@ -10,7 +10,7 @@ pub(super) trait Contender: Sized + Send + Sync + 'static {
     /// Acquires for this waiter, however long it takes.
     fn acquire(&self, waiter: u32) -> impl Future<Output = Result<Self::Lease, BoxError>> + Send;
 
-    /// What orders this hold among all others; 0 if nothing does.
+    /// The number that orders this hold among all others; 0 if there is none.
     fn token(lease: &Self::Lease) -> u64;
 
     /// Gives the resource back.

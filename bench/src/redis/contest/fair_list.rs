@@ -1,4 +1,4 @@
-//! A fair queue as it is often built: a list of waiters, and a sorted set of their deadlines.
+//! A common way to build a fair queue: a list of waiters, and a sorted set of their deadlines.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -19,9 +19,9 @@ const TTL_MS: &str = "10000";
 /// How long a waiter that does not come back keeps its place at the head.
 const WAIT_MS: &str = "5000";
 
-/// What Redisson's fair lock and its translations do, with a token, and without what remembers a
-/// release that is sent again: the head is told when it may try, and comes back with another
-/// round trip. Clients say what time it is.
+/// The algorithm of Redisson's fair lock and its translations, with a token, but without
+/// remembering releases in case they are sent again: the head is told when it may try, and comes
+/// back with another round trip. Clients tell the time.
 pub(super) struct FairList {
     wire: Wire,
     process: u32,
@@ -32,7 +32,7 @@ impl FairList {
     pub(super) async fn connect(job: &Job) -> Result<Self, BoxError> {
         let key = |what: &str| format!("{{{}}}:{what}", job.resource);
         let channel = format!("{}:{}", key("free"), job.process);
-        // One place more for who keeps the others waiting at the start.
+        // One more place, for the one that keeps the others waiting at the start.
         let wire = Wire::connect(&job.url, &channel, job.waiters + 1).await?;
         Ok(Self {
             wire,

@@ -1,4 +1,4 @@
-//! Waiters in several processes that fight for one resource.
+//! Waiters in several processes that compete for one resource.
 
 mod contender;
 mod fair_list;
@@ -30,10 +30,10 @@ use self::verdict::{Hold, judge};
 use super::{commands, server::Server};
 use crate::{figure::BoxError, monotonic::now_ns};
 
-/// How a resource is fought for.
+/// The strategy of the waiters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Strategy {
-    /// Ours, first come first served.
+    /// Ours: first come, first served.
     Direct,
     /// Ours, with the waiters of a process passing the lock on among themselves.
     Cohort,
@@ -45,22 +45,22 @@ pub(super) enum Strategy {
     Rslock,
 }
 
-/// Who fights, and how.
+/// The participants, and their strategy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Contest {
     pub(super) strategy: Strategy,
     pub(super) processes: u32,
-    /// In each process.
+    /// The number of waiters in each process.
     pub(super) waiters: u32,
-    /// How long the resource is kept.
+    /// How long a waiter holds the resource.
     pub(super) hold: Duration,
     /// How long a waiter does something else before it asks again.
     pub(super) think: Duration,
-    /// How long it is watched, after everybody is in line.
+    /// How long the contest is measured, after everybody is in line.
     pub(super) watched: Duration,
 }
 
-/// What one process is told.
+/// The instructions for one process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Job {
     url: String,
@@ -72,17 +72,17 @@ struct Job {
     think: Duration,
 }
 
-/// Everybody is in line by then, or something is wrong.
+/// If not everybody is in line after this time, something is wrong.
 const LINING_UP_MAX: Duration = Duration::from_secs(60);
 
-/// The part of the time that does not count: the first hand-offs are those of cold caches.
+/// The part of the time that is not measured: the first hand-offs are slowed down by cold caches.
 const WARM_UP: f64 = 0.15;
 
 impl Contest {
-    /// Runs it once, on a fresh resource.
+    /// Runs the contest once, on a fresh resource.
     ///
-    /// The first process takes the resource before anybody asks, and gives it back when everybody
-    /// is in line.
+    /// The first process takes the resource before anybody else asks, and gives it back when
+    /// everybody is in line.
     pub(super) async fn run(&self, server: &Server) -> Result<Verdict, BoxError> {
         let mut admin = server.connect().await?;
         let resource = fresh_resource();
@@ -156,10 +156,11 @@ impl Contest {
         self.processes * self.waiters
     }
 
-    /// How many requests show that everybody is in line.
+    /// The number of requests by which everybody is in line.
     const fn first_requests(&self) -> u32 {
         match self.strategy {
-            // One for all waiters of a process, and none where the resource is held meanwhile.
+            // One for all waiters of a process, and none in the process that holds the resource
+            // meanwhile.
             Strategy::Cohort => self.processes - 1,
             _ => self.everybody(),
         }
@@ -171,7 +172,7 @@ fn fresh_resource() -> String {
     format!("contest:{}", CONTESTS.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Our waiters ask once before they subscribe to what wakes them, and get in line then.
+/// Our waiters ask once before they subscribe to their wake-ups, and get in line after that.
 async fn until_all_wait(server: &Server, resource: &str, waiters: u64) -> Result<(), BoxError> {
     let locks = LockManager::connect(server.url()).await?;
     let resource = ResourceName::new(resource)?;
@@ -186,7 +187,7 @@ async fn until_all_wait(server: &Server, resource: &str, waiters: u64) -> Result
 }
 
 impl Strategy {
-    /// The command by which a waiter asks for the first time.
+    /// The command with which a waiter asks for the first time.
     const fn asks_with(self) -> &'static str {
         match self {
             Self::Direct | Self::Cohort => "fcall",
@@ -196,7 +197,7 @@ impl Strategy {
     }
 }
 
-/// A process that takes part. It is told to go on by lines, and to end by the end of them.
+/// A participating process. Each line on its input tells it to go on, and the end of input to end.
 struct Player {
     commands: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,

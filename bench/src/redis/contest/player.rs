@@ -19,10 +19,10 @@ use super::{
 };
 use crate::{figure::BoxError, monotonic::now_ns};
 
-/// What a process says when it is connected.
+/// The line that a process prints when it is connected.
 pub(super) const READY: &str = "ready";
 
-/// Plays the part of one process, and prints what it has seen.
+/// Runs one process of a contest, and prints its observations.
 pub(crate) fn play(job: &str) -> Result<(), BoxError> {
     let job: Job = serde_json::from_str(job)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -79,7 +79,7 @@ async fn until_the_end(commands: &mut Lines<BufReader<Stdin>>) -> io::Result<()>
     Ok(())
 }
 
-/// One waiter: asks again as soon as it has given the resource back, until it is over.
+/// One waiter: it asks again as soon as it has given the resource back, until the contest is over.
 async fn take_turns<C: Contender>(
     contender: Arc<C>,
     waiter: u32,

@@ -15,7 +15,7 @@ static RELEASE: LazyLock<Script> =
 
 const TTL_MS: &str = "10000";
 
-/// What Redisson's plain lock does, without its reentrancy, and with a token.
+/// The algorithm of Redisson's plain lock, without reentrancy, but with a token.
 pub(super) struct Retry {
     wire: Wire,
     process: u32,
@@ -37,7 +37,7 @@ impl Retry {
     }
 }
 
-/// A token, and who has it.
+/// A token, and its holder.
 pub(super) struct Lease {
     token: u64,
     holder: String,

@@ -1,4 +1,4 @@
-//! What a contest shows.
+//! The results of a contest.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -18,16 +18,16 @@ pub(super) struct Hold {
     pub(super) waiter: u32,
 }
 
-/// What a contest shows.
+/// The results of a contest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Verdict {
-    /// Median time from the call of release to the next waiter's return from acquire. A waiter
-    /// that follows itself is no hand-off.
+    /// The median time from one waiter's call of release to the next waiter's return from acquire.
+    /// A waiter that follows itself is not a hand-off.
     pub(crate) handoff_us: f64,
-    /// The same, whoever the next holder is: the time for which nobody has the resource.
+    /// The same for any next holder: the time for which nobody has the resource.
     pub(crate) gap_us: f64,
     pub(crate) handoffs_per_second: f64,
-    /// Jain's index of holds per waiter: 1 if all have had it equally often.
+    /// Jain's index of holds per waiter: 1 if all of them held it equally often.
     pub(crate) jain: f64,
     /// Commands of clients per hold, from lining up to the end.
     pub(crate) commands_per_hold: f64,
@@ -35,7 +35,7 @@ pub(crate) struct Verdict {
 
 /// Judges the holds that were acquired within the window. Commands are those of the whole contest.
 ///
-/// A lock that two had at once, or a token that was given twice, has no figures.
+/// There are no figures for a lock that two held at once, or a token that was given out twice.
 pub(super) fn judge(
     mut holds: Vec<Hold>,
     window: Range<u64>,
@@ -78,7 +78,7 @@ pub(super) fn judge(
     })
 }
 
-/// Jain's fairness index of `all` shares, of which those that are not listed are zero.
+/// Jain's fairness index of `all` shares, of which those not listed are zero.
 fn jain(shares: impl Iterator<Item = u32>, all: u32) -> f64 {
     let (sum, squares) = shares
         .map(f64::from)

@@ -1,4 +1,4 @@
-//! A connection that commands go out on and wake-ups come in on.
+//! A connection for outgoing commands and incoming wake-ups.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use tokio::sync::Notify;
 
 use crate::redis::server::connect;
 
-/// One connection, and one place per waiter at which it is woken.
+/// One connection, and for each waiter one place at which it is woken.
 ///
-/// The same transport as ours, so that what is compared is the protocol.
+/// It uses the same transport as ours, so that only the protocols are compared.
 pub(super) struct Wire {
     connection: MultiplexedConnection,
     places: Arc<[Notify]>,
@@ -51,7 +51,7 @@ impl Wire {
         invocation.invoke_async(&mut self.connection.clone()).await
     }
 
-    /// Completes when this place was woken, also if that was before.
+    /// Completes when this place is woken, or has been woken before.
     pub(super) async fn woken(&self, place: usize) {
         self.places[place].notified().await;
     }

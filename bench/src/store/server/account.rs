@@ -15,7 +15,8 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// None if we are not root: then the directory, which we have just made, is somebody else's.
+    /// `None` if we are not root: then the directory, which we have just made, needs no other
+    /// owner.
     pub(super) fn for_server(name: &str, directory: &Path) -> io::Result<Option<Self>> {
         if fs::metadata(directory)?.uid() != 0 {
             return Ok(None);
@@ -31,7 +32,7 @@ impl Account {
         chown(path, Some(self.uid), Some(self.gid))
     }
 
-    /// The program, to be run under this account if there is one, in this directory.
+    /// The program, to be run in this directory, and under this account if there is one.
     pub(super) fn command(account: Option<&Self>, program: &Path, directory: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(directory);

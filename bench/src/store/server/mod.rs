@@ -1,4 +1,4 @@
-//! Database servers of one figure, as durable as they are by default.
+//! Database servers for one figure, with their default durability.
 
 mod account;
 mod mariadb;
@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use self::account::Account;
 use crate::{figure::BoxError, pinning::Pinning};
 
-/// A server on the core of the server, which ends when it is dropped.
+/// A server on the core of the server, which ends when dropped.
 pub(super) struct Server {
     url: String,
     process: Child,
@@ -26,12 +26,12 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// The URL of a database in it, by a user who may do everything.
+    /// The URL of a database in it, by a user with all rights.
     pub(super) fn url(&self) -> &str {
         &self.url
     }
 
-    /// Runs it until it listens.
+    /// Starts the server and waits until it listens.
     async fn run(
         mut command: Command,
         port: u16,
@@ -62,7 +62,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Not SIGKILL, after which Postgres would leave shared memory behind: at once all the same.
+        // Not SIGKILL, after which Postgres would leave shared memory behind; this is just as
+        // immediate.
         let pid = i32::try_from(self.process.id())
             .ok()
             .and_then(Pid::from_raw);
@@ -78,7 +79,7 @@ fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// Runs a program to its end.
+/// Runs a program and waits for its end.
 fn install(command: &mut Command) -> Result<(), BoxError> {
     let output = command
         .output()

@@ -13,7 +13,7 @@ impl Server {
         let programs = programs()?;
         let program =
             |name: &str| Account::command(account.as_ref(), &programs.join(name), directory.path());
-        // Anybody may connect to a loopback port, and a superuser runs programs.
+        // Anybody may connect to a loopback port, and a superuser can run programs.
         let password = Holder::random().expose();
         fs::write(directory.path().join("password"), &password)?;
         if let Some(account) = &account {
@@ -34,7 +34,7 @@ impl Server {
             "listen_addresses=127.0.0.1",
             "unix_socket_directories=",
             "max_connections=200",
-            // A page is longer in the log when it comes for the first time after a checkpoint.
+            // A page takes more space in the log when it is first changed after a checkpoint.
             "checkpoint_timeout=1h",
         ] {
             command.args(["-c", setting]);
