@@ -24,8 +24,8 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> Result<Course, Failure> {
         let answer = two.until(answer).await?;
         went &= match scene.act {
             Act::Unfenced => matches!(answer, Step::Written { .. }),
-            // Refused for its signature or, if nothing is signed, because the store has not heard of
-            // it.
+            // Refused for its signature. If nothing is signed, it is refused because the store has
+            // not heard of it.
             Act::Fenced => {
                 is_refusal(&answer, 403, "token-not-accepted")
                     || is_refusal(&answer, 412, "token-not-claimed")
