@@ -2,7 +2,7 @@ use std::{convert::Infallible, fmt, path::Path, str::FromStr};
 
 use url::Url;
 
-/// The URL of a server as it was given. What is printed of it never holds a password.
+/// The URL of a server as it was given. Its printed form never contains a password.
 #[derive(Clone)]
 pub(crate) struct Address(String);
 
@@ -12,7 +12,7 @@ impl Address {
         Self(format!("sqlite:{}", path.display()))
     }
 
-    /// The whole text, password included: only for connecting.
+    /// The whole text, including the password: only for connecting.
     pub(crate) fn secret(&self) -> &str {
         &self.0
     }
@@ -31,13 +31,13 @@ impl Address {
         (servers.contains(',') && servers.split(',').all(is_plain)).then_some((scheme, servers))
     }
 
-    /// What stands before the first colon.
+    /// The text before the first colon.
     pub(crate) fn scheme(&self) -> &str {
         self.0.split(':').next().unwrap_or_default()
     }
 }
 
-/// Any text is taken, so that no message of the argument parser can quote a password.
+/// Accepts any text, so that no message of the argument parser can quote a password.
 impl FromStr for Address {
     type Err = Infallible;
 
@@ -46,7 +46,8 @@ impl FromStr for Address {
     }
 }
 
-/// Scheme, host, port and path. User, password and query are left out; so is all that is no URL.
+/// Prints scheme, host, port and path, without user, password and query; nothing of a text that is
+/// not a URL.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Ok(url) = Url::parse(&self.0) else {

@@ -1,6 +1,6 @@
 use std::{fmt, io::Write};
 
-/// Where lines for people go.
+/// The destination of lines for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Console {
     Stdout,
@@ -11,8 +11,8 @@ pub(crate) enum Console {
 impl Console {
     /// Writes a line, with colours if the stream is a terminal and `NO_COLOR` is not set.
     ///
-    /// A reader that has gone away (`| head`) is no reason to end: then the lines are lost, and
-    /// what the program came for is done all the same.
+    /// If the reader has gone away (`| head`), the program goes on: the lines are lost, but its
+    /// work is done nevertheless.
     pub(crate) fn line(self, text: impl fmt::Display) {
         let written = match self {
             Self::Stdout => writeln!(anstream::stdout(), "{text}"),

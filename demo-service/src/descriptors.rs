@@ -1,12 +1,12 @@
-//! Open files: every connection of the gateway is two.
+//! Open files: every connection of the gateway needs two.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// For everything that is no connection of a client: databases, the lock service, the page.
+/// For everything that is not a connection of a client: databases, the lock service, the page.
 const OTHERS: u64 = 256;
 
 /// Asks the operating system for enough open files, and returns how many connections that allows:
-/// as many as are wanted, or fewer where an administrator has set a limit.
+/// as many as wanted, or fewer if an administrator has set a limit.
 pub(crate) fn for_connections(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let needed = 2 * u64::try_from(wanted).unwrap_or(u64::MAX / 4) + OTHERS;

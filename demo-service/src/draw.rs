@@ -1,13 +1,13 @@
-//! `draw`: the picture of a record that was saved.
+//! `draw`: the picture of a saved record.
 
 use std::{fs, path::Path};
 
 use crate::{console::Console, events::Recording, failure::Failure, report};
 
-/// Prints the picture as SVG. It is the one that the page and the report show.
+/// Prints the picture as SVG. It is the same as on the page and in the report.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a file that cannot be read or holds something else.
+/// [`Failure::Usage`] for a file that cannot be read or contains something else.
 pub(crate) fn run(path: &Path) -> Result<(), Failure> {
     let wrong = |what: String| Failure::Usage(format!("{}: {what}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What happened, in a form that is printed, drawn, saved and loaded again.
+//! The events of a scenario, in a form that can be printed, drawn, saved and loaded.
 
 mod event;
 mod exchange;

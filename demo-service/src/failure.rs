@@ -2,13 +2,13 @@ use std::{io, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use crate::{address::Address, interrupt::Interrupt};
 
-/// Why the program ends without having done what it was asked. One line, and it says what to do.
+/// Why the program ends without having done its task. One line, which says what to do.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// Something that the arguments ask for and that cannot be.
+    /// The arguments ask for something impossible.
     #[error("{0}")]
     Usage(String),
-    /// No answer, or not the one we need, from the lock service or the store.
+    /// No answer, or not the expected one, from the lock service or the store.
     #[error(
         "cannot use the {role} at {address}: {why}; check that {}--{option} is right",
         running(address)
@@ -19,7 +19,7 @@ pub(crate) enum Failure {
         address: Address,
         why: String,
     },
-    /// A file to work on, or its folder, that is not there.
+    /// A file to work on, or its folder, does not exist.
     #[error("cannot use the store at {address}: {what} does not exist; {then}, or check --store")]
     Missing {
         address: Address,
@@ -29,7 +29,7 @@ pub(crate) enum Failure {
     /// A server that was there at the start has gone.
     #[error("{0}; is the lock service or the store down?")]
     ServerLost(String),
-    /// The address to listen on is in use, or is not ours.
+    /// The address to listen on is in use, or is not an address of this machine.
     #[error("cannot listen on {addr}: {source}; choose another address with --addr")]
     CannotListen { addr: SocketAddr, source: io::Error },
     /// A file that cannot be written.
@@ -44,7 +44,7 @@ pub(crate) enum Failure {
     /// The scenario came out differently.
     #[error("{0}")]
     NotAsTold(String),
-    /// Somebody asked us to stop something that can be taken up again.
+    /// Somebody asked us to stop something that can be continued later.
     #[error("{interrupt}: {then}")]
     Stopped {
         interrupt: Interrupt,

@@ -13,7 +13,7 @@ pub(crate) enum Interrupt {
 }
 
 impl Interrupt {
-    /// 128 and the number of the signal, as shells have it.
+    /// 128 plus the number of the signal, as in shells.
     pub(crate) const fn exit_code(self) -> u8 {
         match self {
             Self::HangUp => 129,
@@ -33,7 +33,7 @@ impl fmt::Display for Interrupt {
     }
 }
 
-/// Listens for all of them. From its making on none of them ends the process by itself.
+/// Listens for all of them. Once this exists, none of them ends the process by itself.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     int: Signal,
@@ -58,7 +58,7 @@ impl Interrupts {
     /// Waits for the next one.
     ///
     /// # Cancel safety
-    /// Safe: a signal that arrives later is seen by the next call.
+    /// Safe: the next call returns a signal that arrives later.
     pub(crate) async fn next(&mut self) -> Interrupt {
         tokio::select! {
             _ = self.int.recv() => Interrupt::CtrlC,

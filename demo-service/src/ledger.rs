@@ -13,22 +13,22 @@ pub(crate) use self::{
     refusal::was_refused,
 };
 
-/// Reads `None` if there is no such account.
+/// The result is `None` if there is no such account.
 const BALANCE: &str = "SELECT balance FROM demo_accounts WHERE id = $1";
 
 /// Opens the account if there is none.
 const SET_BALANCE: &str = "INSERT INTO demo_accounts (id, balance) VALUES ($1, $2) \
                            ON CONFLICT (id) DO UPDATE SET balance = excluded.balance";
 
-/// Compares and writes in one statement, for those who write without a fence.
+/// Compares and writes in one statement, for clients that write without a fence.
 const REPLACE_BALANCE: &str =
     "UPDATE demo_accounts SET balance = $3 WHERE id = $1 AND balance = $2";
 
-/// Returns nothing if there is no such account, or the sum is none that an account can have.
+/// Returns nothing if there is no such account, or if no account can have the sum.
 const ADD: &str = "UPDATE demo_accounts SET balance = balance + $2 \
                    WHERE id = $1 AND balance + $2 BETWEEN 0 AND 999999999999999 RETURNING balance";
 
-/// Keeps what the key was used for first, and reads it.
+/// Remembers what the key was first used for, and reads it.
 const FIRST_REQUEST: &str = "INSERT INTO demo_idempotency_keys (id, request, used_at) \
                              VALUES ($1, $2, $3) \
                              ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at \
@@ -38,7 +38,7 @@ const FORGET_REQUESTS: &str = "DELETE FROM demo_idempotency_keys WHERE used_at <
 
 /// A database that keeps accounts beside its high-water marks.
 pub(crate) trait Ledger: Dialect {
-    /// Creates the table if it is not there, also when two gateways start at once.
+    /// Creates the table if it does not exist, even if two gateways start at once.
     const CREATE: &'static str;
 
     /// Reads a balance.
@@ -54,7 +54,7 @@ pub(crate) trait Ledger: Dialect {
         balance: i64,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
-    /// Writes a balance if it is `before` now, and says whether it was.
+    /// Writes a balance if it is `before` now; returns whether it was.
     fn replace_balance(
         connection: &mut Self::Connection,
         id: &str,
@@ -62,7 +62,7 @@ pub(crate) trait Ledger: Dialect {
         balance: i64,
     ) -> impl Future<Output = Result<bool, sqlx::Error>> + Send;
 
-    /// Adds to a balance and reads it; `None` if there is no such account, or if an account cannot
+    /// Adds to a balance and reads it; `None` if there is no such account, or if no account can
     /// have so much, or so little.
     fn add(
         connection: &mut Self::Connection,
@@ -70,7 +70,7 @@ pub(crate) trait Ledger: Dialect {
         amount: i64,
     ) -> impl Future<Output = Result<Option<i64>, sqlx::Error>> + Send;
 
-    /// What an idempotency key was used for first, which is this unless it was used before. `now`
+    /// What an idempotency key was first used for: this request, unless it was used before. `now`
     /// is in seconds since 1970.
     fn first_request(
         connection: &mut Self::Connection,
@@ -79,14 +79,14 @@ pub(crate) trait Ledger: Dialect {
         now: i64,
     ) -> impl Future<Output = Result<String, sqlx::Error>> + Send;
 
-    /// Forgets the keys that were used last before this time.
+    /// Forgets the keys whose last use was before this time.
     fn forget_requests(
         connection: &mut Self::Connection,
         before: i64,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 }
 
-/// Written once for each database: generic over them, the bounds would be longer than the code.
+/// A macro, because generic code would have bounds longer than the code itself.
 macro_rules! ledger {
     ($database:ty, $create:expr) => {
         impl Ledger for $database {

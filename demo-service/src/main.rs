@@ -83,13 +83,13 @@ fn run(command: Command) -> ExitCode {
     }
 }
 
-/// Runs to the end, with a log of errors only unless the environment asks for more.
+/// Runs to the end, logging only errors unless the environment asks for more.
 fn quietly<T>(main: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let filter = std::env::var("RUST_LOG").unwrap_or_else(|_| "error".to_owned());
     block_on(&filter, LogFormat::Text, main)
 }
 
-/// Runs to the end. What still blocks a thread then, such as a read of stdin, is not waited for.
+/// Runs to the end. Does not wait for threads that are still blocked, such as in a read of stdin.
 fn block_on<T>(
     filter: &str,
     format: LogFormat,

@@ -1,4 +1,4 @@
-//! What a scenario came to: as JSON, in the terminal, as a picture and as a page.
+//! The results of a scenario: as JSON, in the terminal, as a picture and as a page.
 
 mod chosen;
 mod html;

@@ -10,11 +10,11 @@ use tokio::sync::watch;
 
 use crate::{cli::SigningArgs, console::Console, failure::Failure, private_file};
 
-/// A ring of keys, and the file that it is read from again when somebody says so.
+/// A ring of keys, and the file from which it can be read again.
 #[derive(Debug)]
 pub(crate) struct Signing {
     ring: KeyRing,
-    /// Of the key that signs.
+    /// The secret of the key that signs.
     secret: watch::Sender<Secret>,
     audience: Audience,
     file: Option<PathBuf>,
@@ -30,19 +30,19 @@ struct Key {
 /// How a key signs.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Whoever checks could sign, too.
+    /// Everybody who checks could sign, too.
     Shared,
-    /// Whoever checks has the public half only.
+    /// The checker only has the public half.
     Pair,
 }
 
 impl Signing {
-    /// The keys that the arguments name; none if tokens are not to be signed.
+    /// The keys that the arguments name; `None` if tokens are not to be signed.
     ///
-    /// Without a file there is one key, which nobody else has and which ends with this process.
+    /// Without a file there is one key, which nobody else has and which is lost with this process.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for a file that cannot be read or holds something else.
+    /// [`Failure::Usage`] for a file that cannot be read or contains something else.
     pub(crate) fn of(args: &SigningArgs) -> Result<Option<Self>, Failure> {
         match &args.signing_keys {
             Some(path) if args.unsigned => {
@@ -70,12 +70,12 @@ impl Signing {
         }))
     }
 
-    /// The keys, as they are at any time.
+    /// The present keys.
     pub(crate) fn ring(&self) -> KeyRing {
         self.ring.clone()
     }
 
-    /// A secret that gateways with the same keys share, as it is at any time.
+    /// The present secret, shared by gateways with the same keys.
     pub(crate) fn secret(&self) -> watch::Receiver<Secret> {
         self.secret.subscribe()
     }
@@ -110,7 +110,7 @@ impl Signing {
 }
 
 impl Key {
-    /// One that nobody else has.
+    /// A key that nobody else has.
     fn ephemeral() -> Self {
         Self {
             id: "ephemeral".to_owned(),
@@ -143,7 +143,7 @@ impl Key {
 /// A ring of one key that nobody else has.
 ///
 /// # Errors
-/// If the audience is no name for one.
+/// If the audience is not valid for a ring.
 pub(crate) fn ephemeral(audience: &str) -> Result<KeyRing, Failure> {
     let ring = Audience::new(audience).and_then(|audience| {
         let key = Key::ephemeral().for_audience(audience)?;
@@ -155,7 +155,7 @@ pub(crate) fn ephemeral(audience: &str) -> Result<KeyRing, Failure> {
 /// Prints a line for a file of keys, and the public half of a pair in a comment.
 ///
 /// # Errors
-/// If keys cannot be called so.
+/// If the name is not valid for a key.
 pub(crate) fn print_new_key(id: &str, is_pair: bool) -> Result<(), Failure> {
     let kind = if is_pair { PAIR } else { "" };
     let line = format!("{id} {kind}{}", *Secret::random().expose());
@@ -168,7 +168,7 @@ pub(crate) fn print_new_key(id: &str, is_pair: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What stands before the secret of a pair.
+/// The prefix of the secret of a pair.
 const PAIR: &str = "ed25519 ";
 
 /// Lines of a key id and a secret; empty ones and those that begin with `#` are skipped.
@@ -190,7 +190,7 @@ fn read(path: &Path) -> Result<Vec<Key>, Failure> {
     .collect()
 }
 
-/// That of the key that signs.
+/// The secret of the key that signs.
 fn secret(keys: &[Key]) -> Result<Secret, InvalidKey> {
     let first = keys.first().ok_or(InvalidKey::NoKey)?;
     Ok(first.secret.clone())

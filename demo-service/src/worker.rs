@@ -1,11 +1,11 @@
 //! One client of the scenario: a process of its own that deposits into an account under a lease.
 //!
-//! It does what a careful client does. It waits for the lease in the lock service, renews it in
-//! the background every third of its length, reads, computes, and makes sure that the lease is
-//! still its own right before it writes. None of this helps when the process is stopped between
-//! that check and the write: only the store can find out.
+//! It behaves like a careful client. It waits for the lease in the lock service, renews it in the
+//! background every third of its length, reads, computes, and makes sure that the lease is still
+//! its own right before it writes. None of this helps if the process is stopped between that check
+//! and the write: only the store can detect that.
 //!
-//! It tells each step on stdout as a line of JSON and waits for a line on stdin before it writes,
+//! It reports each step on stdout as a line of JSON and waits for a line on stdin before it writes,
 //! so that it can be stopped exactly there. It ends when stdin closes: it never outlives its
 //! parent.
 
@@ -62,8 +62,8 @@ async fn pass_on_orders(order: mpsc::Sender<()>) {
     }
 }
 
-/// A stopped process cannot notice that stdin closed. POSIX wakes an orphaned process group, but
-/// not in every container; Linux can be asked directly. (It watches the parent's *thread* that
+/// A stopped process cannot notice that stdin was closed. POSIX wakes an orphaned process group,
+/// but not in every container; Linux can be asked directly. (It watches the parent's *thread* that
 /// started us: the scenario starts clients on its main thread.)
 fn die_with_parent() {
     #[cfg(target_os = "linux")]

@@ -5,21 +5,21 @@ use serde::{Deserialize, Serialize};
 
 use super::ExchangeId;
 
-/// One thing that happened. Times are milliseconds on one clock, that of the gateway's process.
+/// One event. Times are milliseconds on one clock, that of the gateway's process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Event {
-    /// Which repetition, from 1.
+    /// The number of the repetition, from 1.
     pub(crate) run: u32,
     pub(crate) act: Act,
     /// Since the recording began.
     pub(crate) at_ms: u64,
     /// Where it happened.
     pub(crate) lane: Lane,
-    /// Whose doing it was, or whose lease it is about.
+    /// The client that caused it, or whose lease it is about.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) client: Option<ClientName>,
     /// The request in which it shows, see [`Exchange`](super::Exchange). Not part of a recording:
-    /// requests hold tokens, which are secrets.
+    /// requests contain tokens, which are secrets.
     #[serde(skip)]
     pub(crate) exchange: Option<ExchangeId>,
     #[serde(flatten)]
@@ -61,7 +61,7 @@ pub(crate) enum ClientName {
     Two,
 }
 
-/// Where an event is drawn, top to bottom.
+/// The lane in which an event is drawn, top to bottom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Lane {
     #[serde(rename = "client-1")]
@@ -78,7 +78,7 @@ pub(crate) enum Lane {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum What {
-    /// A client asks for the lease and is ready to wait so long.
+    /// A client asks for the lease and is ready to wait this long.
     AcquireRequested { wait_ms: u64 },
     /// The wait was over and somebody else still held the lease.
     Held { retry_after_ms: u64 },
@@ -102,11 +102,11 @@ pub(crate) enum What {
     Resumed { pid: u32, paused_ms: u64 },
     /// The process was killed.
     Killed { pid: u32 },
-    /// The client makes up a token that it was never granted.
+    /// The client invents a token that it was never granted.
     Forged { forgery: Forgery },
-    /// The client got the token of the other one, who goes on using it.
+    /// The client got the token of the other one, which goes on using it.
     Shared { token: FencingToken },
-    /// The balance was written. `high_water` only where the store looked at the token.
+    /// The balance was written. `high_water` only if the store compared the token.
     WriteAccepted {
         token: Option<FencingToken>,
         status: u16,
@@ -114,8 +114,8 @@ pub(crate) enum What {
         before: Option<i64>,
         after: i64,
     },
-    /// The balance stayed as it was. The token is that of the request, right or wrong; `problem`
-    /// says why, in a word.
+    /// The balance was not changed. The token is that of the request, right or wrong; `problem`
+    /// gives the reason in one word.
     WriteRefused {
         token: Option<FencingToken>,
         status: u16,
@@ -124,7 +124,7 @@ pub(crate) enum What {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         problem: String,
     },
-    /// What the act came to.
+    /// The result of the act.
     Verdict {
         expected: i64,
         found: i64,
@@ -133,7 +133,7 @@ pub(crate) enum What {
     },
 }
 
-/// What a forger does to a token.
+/// How a forger makes a token.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
 )]
@@ -141,9 +141,9 @@ pub(crate) enum What {
 pub(crate) enum Forgery {
     /// A greater number, and no signature.
     Unsigned,
-    /// A greater number under the signature of a token that is good elsewhere.
+    /// A greater number under a signature that is valid for another token.
     Altered,
-    /// A signature out of thin air.
+    /// An invented signature.
     Invented,
 }
 
@@ -186,14 +186,14 @@ impl Event {
         self
     }
 
-    /// Without fencing nobody looks at the mark: that it was raised is no part of the story.
+    /// Without fencing nobody looks at the mark: raising it is not part of the story.
     pub(crate) fn is_behind_the_scenes(&self) -> bool {
         self.act == Act::Unfenced && matches!(self.what, What::Claimed { .. })
     }
 }
 
 impl What {
-    /// Whether it happens in a client, and nobody else sees it.
+    /// Whether it happens inside a client, where nobody else sees it.
     const fn is_of_client(&self) -> bool {
         matches!(
             self,
@@ -260,7 +260,7 @@ impl ClientName {
         }
     }
 
-    /// As in a sentence.
+    /// In the form used in a sentence.
     pub(crate) const fn for_people(self) -> &'static str {
         match self {
             Self::One => "client 1",

@@ -94,7 +94,7 @@ impl Event {
     }
 }
 
-/// What the forger does, as the end of a sentence.
+/// The forger's action, as the end of a sentence.
 impl fmt::Display for Forgery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -19,17 +19,17 @@ pub(crate) struct Recording {
     /// The kind of store.
     pub(crate) store: String,
     pub(crate) ttl_ms: u64,
-    /// The least time that client 1 was stopped.
+    /// How long client 1 was stopped at least.
     pub(crate) pause_ms: u64,
     pub(crate) runs: u32,
     /// In the order of their times.
     pub(crate) events: Vec<Event>,
 }
 
-/// Takes down what the gateway sees and what the scenario does, on one clock.
+/// Records what the gateway sees and what the scenario does, on one clock.
 ///
-/// Only resources that were put on stage are recorded, so a gateway that serves others as well
-/// keeps them out of the picture. Cloning is cheap and shares the record.
+/// Only resources that were put on stage are recorded, so a gateway that serves other resources,
+/// too, keeps them out of the picture. Cloning is cheap; clones share the record.
 #[derive(Clone)]
 pub(crate) struct Recorder(Arc<Shared>);
 
@@ -44,24 +44,24 @@ struct State {
     events: Vec<Event>,
     stages: HashMap<ResourceName, Stage>,
     exchanges: Vec<Exchange>,
-    /// The number of the first of them: none is given twice, whatever was forgotten meanwhile.
+    /// The number of the first of them. No number is given twice, even if requests were forgotten.
     first_exchange: ExchangeId,
 }
 
-/// So many requests of one run are kept. A run takes some dozens, and a client that means ill is
-/// not to fill the memory.
+/// How many requests of one run are kept. A run takes a few dozen, and a malicious client must not
+/// fill the memory.
 const EXCHANGES_MAX: usize = 2000;
 
-/// So many events of one act that requests have brought about, for the same reason.
+/// How many events of one act that requests have caused are kept, for the same reason.
 const SEEN_MAX: usize = 5000;
 
-/// The longest head of a request that is kept, in bytes. Those of a run have some hundred.
+/// The longest head of a request that is kept, in bytes. Those of a run have a few hundred.
 const HEAD_LEN_MAX: usize = 16 * 1024;
 
 struct Stage {
     scene: (u32, Act),
     lease: Option<SeenLease>,
-    /// How many events requests have brought about.
+    /// How many events were caused by requests.
     seen: usize,
 }
 
@@ -81,7 +81,7 @@ impl Recording {
 }
 
 impl Recorder {
-    /// Starts the clock. Each event is handed to `listener` as it is taken down.
+    /// Starts the clock. Each event is passed to `listener` when it is recorded.
     pub(crate) fn new(listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         Self(Arc::new(Shared {
             started: Instant::now(),
@@ -90,7 +90,7 @@ impl Recorder {
         }))
     }
 
-    /// From now on what happens to `resource` belongs to this act of this run.
+    /// From now on, events of `resource` belong to this act of this run.
     pub(crate) fn stage(&self, resource: ResourceName, run: u32, act: Act) {
         let stage = Stage {
             scene: (run, act),
@@ -100,13 +100,13 @@ impl Recorder {
         self.state().stages.insert(resource, stage);
     }
 
-    /// Takes down one event that no request has brought about.
+    /// Records one event that was not caused by a request.
     pub(crate) fn note(&self, resource: &ResourceName, client: Option<ClientName>, what: What) {
         self.take_down(resource, client, what, |event| event);
     }
 
-    /// Takes down one event that a request of this client has brought about, and which request it
-    /// was, if that was taken down; nothing if there are too many already.
+    /// Records one event that was caused by a request of this client, and which request it was, if
+    /// that was recorded; does nothing if there are too many already.
     pub(crate) fn note_seen(
         &self,
         resource: &ResourceName,
@@ -146,17 +146,17 @@ impl Recorder {
         let first_new = events.len();
         events.extend(stage.follow(client, &what, now_ms));
         events.push(finish(Event::new(stage.scene, now_ms, client, what)));
-        // Under the lock, so that the listener hears of events in their order.
+        // Under the lock, so that the listener receives events in their order.
         events[first_new..].iter().for_each(&self.0.listener);
     }
 
-    /// Whether what happens to `resource` belongs to a run.
+    /// Whether events of `resource` belong to a run.
     pub(crate) fn is_on_stage(&self, resource: &ResourceName) -> bool {
         self.state().stages.contains_key(resource)
     }
 
-    /// Takes down a request about a resource; nothing if that is not on stage, if there are too
-    /// many already, or if it has more headers than any of a run.
+    /// Records a request about a resource; does nothing if the resource is not on stage, if there
+    /// are too many already, or if the request has more headers than any of a run.
     pub(crate) fn begin_exchange(
         &self,
         resource: &ResourceName,
@@ -175,7 +175,7 @@ impl Recorder {
         Some(state.first_exchange + ExchangeId::try_from(seen).ok()?)
     }
 
-    /// Takes down the answer to a request, and what of the request had not arrived before.
+    /// Records the answer to a request, and the rest of the request that had not arrived before.
     pub(crate) fn end_exchange(&self, id: ExchangeId, request_body: String, response: Message) {
         let mut state = self.state();
         if let Some(exchange) = state.exchange(id) {
@@ -184,12 +184,12 @@ impl Recorder {
         }
     }
 
-    /// A request that was taken down.
+    /// A recorded request.
     pub(crate) fn exchange(&self, id: ExchangeId) -> Option<Exchange> {
         self.state().exchange(id).cloned()
     }
 
-    /// Forgets what was taken down, and what is on stage. The clock goes on.
+    /// Forgets all records, and what is on stage. The clock goes on.
     pub(crate) fn clear(&self) {
         let mut state = self.state();
         let seen = ExchangeId::try_from(state.exchanges.len()).unwrap_or(ExchangeId::MAX);
@@ -199,7 +199,7 @@ impl Recorder {
         };
     }
 
-    /// What was taken down so far, in the order of the times.
+    /// The recorded events so far, in the order of their times.
     pub(crate) fn events(&self) -> Vec<Event> {
         let mut events = self.state().events.clone();
         events.sort_by_key(|event| event.at_ms);
@@ -225,8 +225,8 @@ impl State {
 }
 
 impl Stage {
-    /// Follows the lease. A lock service does not announce an expiry; that a lease has expired
-    /// shows when somebody else is granted the next one, and when it did follows from its ttl.
+    /// Follows the lease. A lock service does not announce an expiry. It shows when somebody else
+    /// is granted the next lease; the time of the expiry follows from the ttl.
     fn follow(&mut self, client: Option<ClientName>, what: &What, now_ms: u64) -> Option<Event> {
         match (what, client) {
             (&What::Granted { token, ttl_ms }, Some(client)) => {
@@ -331,7 +331,7 @@ mod tests {
             recorder.note_seen(&accounts[0], ClientName::One, None, read());
         }
         assert_eq!(recorder.events().len(), SEEN_MAX);
-        // Neither the director nor the other act is short of room.
+        // Neither the director nor the other act is limited by this.
         recorder.note(&accounts[0], Some(ClientName::One), read());
         recorder.note_seen(&accounts[1], ClientName::One, None, read());
         assert_eq!(recorder.events().len(), SEEN_MAX + 2);

@@ -13,7 +13,7 @@ pub(crate) struct Tally {
     pub(crate) stale_writes_accepted: u32,
     /// Writes with a token older than one already granted that were refused.
     pub(crate) stale_writes_rejected: u32,
-    /// Runs that went as told.
+    /// Runs that went as expected.
     pub(crate) runs_as_told: u32,
     /// All tokens granted, in the order of the grants.
     pub(crate) tokens: Vec<FencingToken>,
@@ -51,7 +51,7 @@ impl Tally {
         }
     }
 
-    /// Whether each run went as told.
+    /// Whether every run went as expected.
     pub(crate) const fn all_as_told(&self) -> bool {
         self.runs > 0 && self.runs_as_told == self.runs
     }

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::{Ledger, sqlite_file};
 use crate::{address::Address, failure::Failure};
 
-/// How long a database may take to answer, at the start and for a connection of the pool.
+/// How long a database may take to answer, at the start and for each connection of the pool.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A store whose database was chosen at run time.
@@ -20,7 +20,7 @@ pub(crate) enum AnyStore {
 }
 
 impl AnyStore {
-    /// What it is called in reports.
+    /// Its name in reports.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Postgres(_) => "postgres",
@@ -29,11 +29,11 @@ impl AnyStore {
     }
 }
 
-/// Opens the store that the address names, with its tables.
+/// Opens the store at the address, and creates its tables if necessary.
 ///
 /// # Errors
-/// [`Failure::Usage`] if the address is invalid, [`Failure::Missing`] if the folder of a file is
-/// not there, [`Failure::Unreachable`] if nobody answers there or we are not let in.
+/// [`Failure::Usage`] if the address is invalid, [`Failure::Missing`] if the folder of a file does
+/// not exist, [`Failure::Unreachable`] if no server answers there or it refuses us.
 pub(crate) async fn open(address: &Address) -> Result<AnyStore, Failure> {
     match address.scheme() {
         "postgres" | "postgresql" => Ok(AnyStore::Postgres(
@@ -60,7 +60,7 @@ pub(crate) fn postgres(address: &Address) -> Result<PgConnectOptions, Failure> {
     Ok(parse::<PgConnectOptions>(address)?.options([lock_timeout]))
 }
 
-/// What sqlx says about a URL may quote it, password and all; so it is not passed on.
+/// sqlx's message about a URL may quote it, including the password, so it is not passed on.
 pub(crate) fn parse<O: FromStr>(address: &Address) -> Result<O, Failure> {
     let text = address.secret();
     match text.parse() {
@@ -90,7 +90,7 @@ where
     Ok(store)
 }
 
-/// A store whose database is there: it has answered to this statement.
+/// A store whose database has been reached: it has answered this statement.
 pub(crate) async fn connect<DB, O>(
     options: O,
     address: &Address,
@@ -102,8 +102,8 @@ where
     for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
     O: ConnectOptions<Connection = DB::Connection>,
 {
-    // A single connection first: a pool would try again until its time is up and then say only
-    // that it was too late.
+    // A single connection first: a pool would retry until its time is up and then only say that it
+    // was too late.
     let first = async {
         let mut connection = options.connect().await?;
         connection.execute(sqlx::raw_sql(first)).await?;
@@ -123,8 +123,8 @@ where
     Ok(FencedStore::new(pool))
 }
 
-/// An error in the words of the database, if it is the database's: sqlx adds the line in the
-/// sources of Postgres where it was raised, which reads as one of ours.
+/// An error in the database's own words, if it comes from the database: sqlx adds the line in the
+/// sources of Postgres where it was raised, which looks like one of ours.
 fn told(error: &(dyn Error + 'static)) -> String {
     let mut causes = iter::successors(Some(error), |&error| error.source());
     let of_database = causes.find_map(|error| {

@@ -3,18 +3,18 @@ use sqlx::{
     postgres::{PgDatabaseError, PgSeverity},
 };
 
-/// Out of memory, interrupted, input or output: SQLite says them before a commit and after.
+/// Out of memory, interrupted, input or output: SQLite may report these before or after a commit.
 const SQLITE_UNDECIDED: [i32; 3] = [7, 9, 10];
 
-/// Whether the database said that it did not do what it was asked, and went on.
+/// Whether the database reported that it did nothing, and goes on.
 ///
-/// Anything else, such as a broken connection, leaves it open.
+/// With any other error, such as a broken connection, this is unknown.
 pub(crate) fn was_refused(error: &sqlx::Error) -> bool {
     let Some(error) = error.as_database_error() else {
         return false;
     };
     match error.try_downcast_ref::<PgDatabaseError>() {
-        // A session that is ended (`FATAL`) may have committed before.
+        // A session that was ended (`FATAL`) may have committed before.
         Some(error) => error.severity() == PgSeverity::Error,
         None => !SQLITE_UNDECIDED.contains(&primary_code(error)),
     }

@@ -1,4 +1,4 @@
-//! SQLite says no more of a file that is not there than that it cannot open it.
+//! Better errors for missing files: SQLite only says that it cannot open the file.
 
 use std::path::Path;
 
@@ -6,16 +6,16 @@ use sqlx::sqlite::SqliteConnectOptions;
 
 use crate::{address::Address, failure::Failure};
 
-/// For whoever creates the file, but no folder.
+/// For callers that create the file, but no folder.
 ///
 /// # Errors
-/// [`Failure::Missing`] if the file could be nowhere.
+/// [`Failure::Missing`] if the folder of the file does not exist.
 pub(crate) fn folder_exists(
     options: &SqliteConnectOptions,
     address: &Address,
 ) -> Result<(), Failure> {
     let folder = options.get_filename().parent().unwrap_or(Path::new(""));
-    // A file without a folder is where we are.
+    // A file name without a folder is in the current folder.
     if folder == Path::new("") || folder.is_dir() {
         return Ok(());
     }
@@ -26,7 +26,7 @@ pub(crate) fn folder_exists(
     })
 }
 
-/// For whoever creates nothing.
+/// For callers that create nothing.
 ///
 /// # Errors
 /// [`Failure::Missing`] if there is no file.

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::Scene;
 use crate::events::{Act, Recording};
 
-/// The scenes of the run that is drawn: the first that did not go as told, otherwise the first.
+/// The scenes of the run to draw: the first that did not go as expected, otherwise the first.
 pub(crate) fn chosen(recording: &Recording) -> Vec<Scene> {
     let runs: BTreeSet<_> = recording.events.iter().map(|event| event.run).collect();
     let runs = runs.into_iter().map(|run| {

@@ -1,4 +1,4 @@
-//! A page that needs nothing but itself: no script, no font, no network.
+//! A self-contained page: no script, no font, no network.
 
 use super::{Scene, Summary, svg::inline_picture};
 use crate::events::{Act, Event, Recording, Tally, seconds};
@@ -7,7 +7,7 @@ use crate::events::{Act, Event, Recording, Tally, seconds};
 pub(crate) fn page(recording: &Recording, summary: &Summary, scenes: &[Scene]) -> String {
     let acts: String = scenes.iter().map(act).collect();
     let events: String = scenes.iter().map(|scene| table(recording, scene)).collect();
-    // In this order: what is filled in later is not searched for placeholders any more.
+    // In this order: text that is filled in later is not searched for placeholders any more.
     include_str!("html/page.html")
         .replace("<!--style-->", include_str!("html/style.css"))
         .replace("<!--facts-->", &facts(recording, scenes))
@@ -88,7 +88,7 @@ fn runs(summary: &Summary) -> String {
     )
 }
 
-/// The events of an act in words: the same as the picture, for those who would rather read.
+/// The events of an act in words: the same content as the picture, for those who prefer to read.
 fn table(recording: &Recording, scene: &Scene) -> String {
     let events = recording.scene(scene.run, scene.act);
     let rows = events

@@ -1,4 +1,4 @@
-//! The colours of the terminal. Whether they are shown is for the stream to say.
+//! The colours of the terminal. The stream decides whether they are shown.
 
 use anstyle::{AnsiColor, Style};
 

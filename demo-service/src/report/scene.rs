@@ -2,28 +2,29 @@ use lock_core::FencingToken;
 
 use crate::events::{Act, ClientName, Event, ExchangeId, What};
 
-/// One act as it is drawn: spans and points on one line of time, in milliseconds from its start.
+/// One act as drawn: spans and points on one time line, in milliseconds from its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Scene {
     pub(super) run: u32,
     pub(super) act: Act,
     pub(super) length_ms: u64,
     pub(super) waits: Vec<Span>,
-    /// From the grant to the answer to the write: as long as the client believes in its lease.
+    /// From the grant to the answer to the write: the time in which the client believes in its
+    /// lease.
     pub(super) sections: Vec<Span>,
     pub(super) pauses: Vec<Span>,
-    /// Who was killed, and when.
+    /// The clients that were killed, and when.
     pub(super) kills: Vec<(ClientName, u64)>,
-    /// Who was handed the token of somebody else, and when.
+    /// The clients that were given another client's token, and when.
     pub(super) loans: Vec<(ClientName, u64)>,
     pub(super) leases: Vec<LeaseBar>,
     pub(super) accesses: Vec<Access>,
-    /// The store's mark from a time on. Empty where nobody looks at it.
+    /// The store's mark from each time on. Empty if nobody looks at it.
     pub(super) high_water: Vec<(u64, FencingToken)>,
     pub(super) verdict: Option<Verdict>,
 }
 
-/// Something that a client is in for a while.
+/// A period in the life of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) client: ClientName,
@@ -47,7 +48,7 @@ pub(super) struct Access {
     pub(super) at_ms: u64,
     pub(super) balance: i64,
     pub(super) kind: AccessKind,
-    /// The request, for those who want to see it.
+    /// The request, for readers who want to see it.
     pub(super) exchange: Option<ExchangeId>,
 }
 
@@ -57,7 +58,7 @@ pub(super) enum AccessKind {
     Accepted {
         token: Option<FencingToken>,
         status: u16,
-        /// What is wrong with that, if anything is.
+        /// The fault, if there is one.
         wrong: Option<Wrong>,
     },
     Refused {
@@ -71,7 +72,7 @@ pub(super) enum AccessKind {
 /// A write that should not have been accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
-    /// Its lease was over, or somebody else had written since its client had looked.
+    /// Its lease was over, or somebody else had written since its client had read.
     Overwrote(Option<i64>),
     /// Nobody was ever granted its token.
     Forged,
@@ -104,8 +105,8 @@ impl Scene {
         Self::of_act(first.act, events, None)
     }
 
-    /// The same, up to a moment on the clock of the events: what has not ended by then lasts. The
-    /// moment may lie behind the last event, while the story goes on.
+    /// The same, up to a moment on the clock of the events: anything that has not ended by then
+    /// goes on. The moment may be after the last event, while the story goes on.
     pub(crate) fn of_act<'e>(
         act: Act,
         events: impl IntoIterator<Item = &'e Event>,
@@ -136,7 +137,7 @@ impl Scene {
                 None => scene.conclude(&event.what),
             }
         }
-        // What has no end in the record lasts to the end of it.
+        // Anything without an end in the record lasts to the end of the record.
         let end_ms = scene.length_ms;
         let open = [&mut scene.waits, &mut scene.sections, &mut scene.pauses];
         let leases = scene.leases.iter_mut().map(|lease| &mut lease.span);
@@ -146,7 +147,7 @@ impl Scene {
         Some(scene)
     }
 
-    /// Whether it was played to its end and went as told.
+    /// Whether it was played to its end and went as expected.
     pub(crate) fn as_told(&self) -> bool {
         self.verdict.is_some_and(|verdict| verdict.as_told)
     }
@@ -255,7 +256,7 @@ impl Scene {
         });
     }
 
-    /// What is wrong with a write that was accepted. Only what was recorded counts.
+    /// The fault of a write that was accepted. Only recorded events count.
     fn wrong(
         &self,
         client: ClientName,
@@ -298,8 +299,8 @@ impl Scene {
         self.leases.iter().map(|lease| lease.token).max()
     }
 
-    /// Tokens as they fit into a picture. A counter that starts at the clock has 15 digits, and
-    /// those of one scenario differ in the last few.
+    /// Tokens in a form that fits into a picture. A counter that starts at the clock has 15 digits,
+    /// and the tokens of one scenario differ in the last few.
     pub(super) fn short(&self, token: FencingToken) -> String {
         const DIGITS: usize = 6;
         let digits = token.to_string();
@@ -332,8 +333,8 @@ impl Span {
     }
 }
 
-/// Whether the client is through with its lease. One whose write had a number that was used before
-/// counts on.
+/// Whether the client has finished with its lease. A client whose write had a used number goes on
+/// counting.
 const fn is_settled(kind: AccessKind) -> bool {
     match kind {
         AccessKind::Read => false,

@@ -1,6 +1,6 @@
 use super::scene::{AccessKind, Refusal, Scene, Verdict, Wrong};
 
-/// What an act came to, in a sentence or two. They fit into a line of the picture.
+/// The result of an act in one or two sentences, which fit into a line of the picture.
 pub(crate) fn sentence(scene: &Scene) -> String {
     let Some(Verdict {
         expected,
@@ -24,7 +24,7 @@ pub(crate) fn sentence(scene: &Scene) -> String {
     format!("{told}{}", if as_told { "" } else { " Not as told!" })
 }
 
-/// What went wrong, as far as the record shows it.
+/// The fault, as far as the record shows it.
 fn loss(scene: &Scene) -> &'static str {
     let is_forged = scene.accesses.iter().any(|access| {
         let wrong = Some(Wrong::Forged);

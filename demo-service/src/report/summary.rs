@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use crate::events::{Act, Recording, Tally};
 
-/// The sums of a scenario: what `--json` prints.
+/// The sums of a scenario, as printed by `--json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Summary {
     pub(crate) as_told: bool,

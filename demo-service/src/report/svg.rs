@@ -1,8 +1,8 @@
-//! Swimlanes in the manner of the figures in papers on locking: time runs to the right, requests
-//! go up and down.
+//! Swimlanes as in the figures of papers on locking: time runs to the right, requests go up and
+//! down.
 //!
-//! The picture brings its own background and colours for light and dark, so it can stand in any
-//! page. Nothing is told by colour alone: every mark has a glyph and a text.
+//! The picture brings its own background and colours for light and dark, so it fits into any page.
+//! Colour alone never carries meaning: every mark has a glyph and a text.
 
 mod access;
 mod act;
@@ -42,13 +42,13 @@ pub(crate) fn bare_picture(scene: &Scene) -> String {
     document(std::slice::from_ref(scene), Around::HeadingAndVerdict).to_string()
 }
 
-/// What is said around the picture, and so not in it.
+/// What the page says around the picture, and what is therefore left out of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Around {
     Nothing,
-    /// Which act it shows.
+    /// The title of the act.
     Heading,
-    /// And what that came to.
+    /// The title and the verdict.
     HeadingAndVerdict,
 }
 
@@ -80,7 +80,7 @@ fn document(scenes: &[Scene], around: Around) -> Document {
     drawn.into_iter().fold(document, Document::add)
 }
 
-/// What the picture shows, for those who cannot see it.
+/// A description of the picture, for readers who cannot see it.
 fn description(scenes: &[Scene]) -> String {
     let mut told = Vec::new();
     if let Some(scene) = scenes.first() {
@@ -104,7 +104,7 @@ fn description(scenes: &[Scene]) -> String {
     told.join(" ")
 }
 
-/// What happens to the clients, as far as it shows.
+/// The story of the clients, as far as it shows.
 fn story(scene: &Scene) -> String {
     let forged = scene.accesses.iter().any(|access| {
         use super::scene::{AccessKind, Refusal, Wrong};

@@ -15,7 +15,7 @@ const WIDTH: usize = 60;
 /// Columns of the names.
 const NAMES: usize = 15;
 
-/// What the marks mean, lane by lane.
+/// The meaning of the marks, lane by lane.
 const LEGEND: [(&str, &str); 3] = [
     (
         "clients",
@@ -28,13 +28,13 @@ const LEGEND: [(&str, &str); 3] = [
     ),
 ];
 
-/// What the marks mean, below the time lines.
+/// The meaning of the marks, below the time lines.
 pub(crate) fn legend() -> String {
     let lines = LEGEND.map(|(name, marks)| format!("{DIM}{name:>NAMES$} {marks}{DIM:#}\n"));
     lines.concat()
 }
 
-/// One act as a picture of characters.
+/// One act, drawn in characters.
 pub(crate) fn timeline(scene: &Scene) -> String {
     let mut lanes = vec![
         ("", ticks(scene)),
@@ -96,7 +96,7 @@ impl Lane {
         self.cells[column] = to;
     }
 
-    /// Writes a word where it ends inside the lane; what stands there is overwritten.
+    /// Writes a word so that it ends inside the lane; existing characters are overwritten.
     fn write(&mut self, column: usize, word: &str) {
         let from = std::cmp::min(column, WIDTH.saturating_sub(word.chars().count()));
         for (cell, letter) in self.cells[from..].iter_mut().zip(word.chars()) {
@@ -181,7 +181,7 @@ fn leases(scene: &Scene) -> Lane {
             lane.column(lease.span.to_ms),
         );
         lane.write(from, &format!("[{}", scene.short(lease.token)));
-        // One column early: where it ends the next one may begin.
+        // One column early: where one lease ends the next one may begin.
         lane.cells[to.saturating_sub(1)] = if lease.expired { '×' } else { ']' };
     }
     lane

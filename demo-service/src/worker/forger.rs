@@ -8,13 +8,13 @@ use crate::{
     gateway::account_resource,
 };
 
-/// What it wants the account to be.
+/// The balance that it wants the account to have.
 const LOOT: i64 = 0;
 
 /// Tries every forgery on the account, one for each order.
 ///
 /// # Errors
-/// When the gateway does not answer, or not as it should.
+/// When the gateway does not answer, or not as expected.
 pub(super) async fn forge(
     args: WorkerArgs,
     mut orders: mpsc::Receiver<()>,
@@ -38,13 +38,13 @@ pub(super) async fn forge(
         let answer = client.write(args.act, &args.account, LOOT, Some(&token));
         tell(&answer.await?.into());
     }
-    // False when it has run out meanwhile.
+    // False if it has meanwhile run out.
     let _held = client.release(&lease).await?;
     Ok(())
 }
 
-/// A header for the target, made of one that is good for something else: with a greater number, for
-/// a small one would only be stale.
+/// A header for the target, made from one that is valid for something else. Its number is greater,
+/// because a small one would only be stale.
 fn forged(forgery: Forgery, genuine: &str, (own, target): (&str, &str)) -> String {
     const ZEROS: &str = "AAAAAAAAAAAAAAAAAAAAAA==";
     let (number, rest) = genuine.split_once(';').unwrap_or((genuine, ""));
@@ -58,7 +58,7 @@ fn forged(forgery: Forgery, genuine: &str, (own, target): (&str, &str)) -> Strin
     match (forgery, signature, key) {
         (Forgery::Altered, Some(signature), _) => format!("{number};{claims};kid={signature}"),
         (Forgery::Invented, _, Some(key)) => format!("{number};{claims};kid={key};sig=:{ZEROS}:"),
-        // Where nothing is signed there is nothing to make up but the number.
+        // If nothing is signed, there is nothing to invent but the number.
         _ => format!("{number};{claims}"),
     }
 }

@@ -9,7 +9,7 @@ use tokio::{sync::watch, time::sleep};
 use super::step::{Step, tell};
 use crate::{client::GatewayClient, gateway::wire::LeaseBody};
 
-/// What a client knows of its own lease, without asking anybody.
+/// A client's knowledge of its own lease, without asking anybody.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Knowledge {
     pub(super) deadline: Instant,
@@ -18,8 +18,8 @@ pub(super) struct Knowledge {
 }
 
 impl Knowledge {
-    /// The time that the answer was under way makes this deadline late: the request was waiting in
-    /// line, so it cannot be counted from its start. The first renewal puts that right.
+    /// This deadline is late by the time that the answer was on its way: the request was waiting in
+    /// line, so the lease cannot be counted from its start. The first renewal corrects that.
     pub(super) fn on_arrival(lease: &LeaseBody) -> Self {
         let left = Duration::from_millis(lease.remaining_ms);
         Self {

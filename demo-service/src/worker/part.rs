@@ -2,17 +2,17 @@ use clap::ValueEnum;
 
 use crate::events::Act;
 
-/// What a client of the scenario does.
+/// The part of a client in the scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
     /// Makes a deposit under a lease of its own.
     Deposit,
-    /// The same, and another process uses its token meanwhile: it keeps the lease until it is told
-    /// to release it.
+    /// The same, while another process uses its token: it keeps the lease until it is told to
+    /// release it.
     Lend,
     /// Makes a deposit with a token that was lent to it.
     Share,
-    /// Writes with tokens that it makes up.
+    /// Writes with invented tokens.
     Forge,
 }
 
@@ -27,7 +27,7 @@ impl Part {
         }
     }
 
-    /// Whether its writes have numbers: where there is a fence to look at them, and somebody else
+    /// Whether its writes have numbers: only if there is a fence to check them, and somebody else
     /// who writes under the same token.
     pub(super) fn is_numbered(self, act: Act) -> bool {
         matches!(self, Self::Lend | Self::Share) && act == Act::Fenced

@@ -13,7 +13,7 @@ use crate::{
     gateway::{account_resource, wire::LeaseBody},
 };
 
-/// How long one request for the lease waits in the lock service; then it is asked for again.
+/// How long one request for the lease waits in the lock service; after that the client asks again.
 pub(super) const LONG_POLL: Duration = Duration::from_secs(20);
 
 /// A client that makes one deposit.
@@ -26,15 +26,15 @@ pub(super) struct Worker {
 /// How one pass through the critical section ended.
 enum Pass {
     Done,
-    /// Refused, or the lease was lost in time: begin again with a fresh lease and a fresh read.
+    /// Refused, or the lease was lost early: begin again with a fresh lease and a fresh read.
     Again,
 }
 
 impl Worker {
-    /// Makes the deposit, with as many leases as it takes.
+    /// Makes the deposit, with as many leases as necessary.
     ///
     /// # Errors
-    /// When the gateway does not answer, or not as it should.
+    /// When the gateway does not answer, or not as expected.
     pub(super) async fn deposit(
         args: WorkerArgs,
         orders: mpsc::Receiver<()>,
@@ -46,7 +46,7 @@ impl Worker {
             orders,
         };
         if let Some(token) = worker.args.token.clone() {
-            // Somebody else has the lease and renews it; refused means that there is no more to do.
+            // Somebody else has the lease and renews it; if refused, there is nothing more to do.
             let _settled = worker.section(&token, None).await?;
             return Ok(());
         }
@@ -63,7 +63,7 @@ impl Worker {
                 never = keep(&client, &lease, &knowledge) => match never {},
             };
             if let Pass::Done = pass {
-                // False when the lease had ended meanwhile: there is nothing left to give back.
+                // False if the lease had already ended: there is nothing left to give back.
                 let _held = client.release(&lease).await?;
                 return Ok(());
             }
@@ -83,7 +83,7 @@ impl Worker {
         }
     }
 
-    /// What is to be done while the lease lives. `known` is what is known of it, if it is its own.
+    /// The work under the lease. `known` is the knowledge of the lease, if it is the client's own.
     async fn section(
         &mut self,
         token: &str,
@@ -112,14 +112,14 @@ impl Worker {
             if self.orders.recv().await.is_none() {
                 return Ok(Pass::Done);
             }
-            // The check above and this write are two steps. Whatever happens between them, happens.
+            // The check above and this write are two steps. Anything may happen between them.
             let header = numbered(token, number);
             let answer = self.client.write(act, account, balance, Some(&header));
             let answer = answer.await?;
             tell(&answer.clone().into());
             match (answer, &mut number) {
                 (WriteAnswer::Accepted { .. }, _) => break,
-                // Another process was faster with this number: look again, and count on.
+                // Another process was faster with this number: read again, and go on counting.
                 (WriteAnswer::Refused { problem, .. }, Some(number))
                     if problem.ends_with("sequence-stale") =>
                 {
@@ -135,7 +135,7 @@ impl Worker {
     }
 }
 
-/// A computation that takes until the lease has been renewed once, or is lost.
+/// A computation that lasts until the lease has been renewed once, or is lost.
 async fn take_time(known: &mut watch::Receiver<Knowledge>) {
     // The sender lives as long as this future: an error cannot happen and would end the wait.
     let _ended = known
@@ -144,7 +144,7 @@ async fn take_time(known: &mut watch::Receiver<Knowledge>) {
         .is_err();
 }
 
-/// The token as it goes with a write of this number.
+/// The token in the form sent with a write of this number.
 fn numbered(token: &str, number: Option<u64>) -> String {
     match number {
         Some(number) => format!("{token};seq={number}"),

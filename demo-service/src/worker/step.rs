@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{client::WriteAnswer, events::Forgery};
 
-/// What a worker tells its parent: one line of JSON per step.
+/// A worker's report to its parent: one line of JSON per step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub(crate) enum Step {
@@ -19,11 +19,11 @@ pub(crate) enum Step {
     /// It has computed the new balance, has just seen that its lease is live, and writes as soon as
     /// it is told to.
     Ready { balance: i64 },
-    /// It has made up a token, and writes with it as soon as it is told to.
+    /// It has invented a token, and writes with it as soon as it is told to.
     Forged { forgery: Forgery },
     /// It has noticed that its lease ended.
     LeaseLost,
-    /// The store took the write.
+    /// The store accepted the write.
     Written { status: u16, fenced: bool },
     /// The write was refused. A depositor starts afresh.
     Refused { status: u16, problem: String },
@@ -40,7 +40,7 @@ impl From<WriteAnswer> for Step {
     }
 }
 
-/// Writes one step to stdout at once.
+/// Writes one step to stdout immediately.
 pub(super) fn tell(step: &Step) {
     let line = serde_json::to_string(step).unwrap_or_default();
     let mut stdout = io::stdout().lock();

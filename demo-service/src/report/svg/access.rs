@@ -11,7 +11,7 @@ use super::{
 };
 use crate::report::scene::{Access, AccessKind, Refusal, Scene, Span, Wrong};
 
-/// Two requests of one moment are drawn this far apart.
+/// The distance between two requests of the same moment.
 const APART: f64 = 18.0;
 
 /// Height of a row of labels with two lines each.
@@ -31,7 +31,7 @@ pub(super) fn draw(scene: &Scene, axis: TimeAxis) -> (Group, usize) {
     }
     let rows = labels.rows();
     let labels = labels.into_placed();
-    // All leaders before all words: a word that is in the way of a line interrupts it.
+    // All leaders before all words: a word that crosses a line interrupts it.
     let group = labels.iter().filter_map(leader).fold(group, Group::add);
     (labels.iter().map(words).fold(group, Group::add), rows)
 }
@@ -49,7 +49,7 @@ fn place(scene: &Scene, access: &Access, axis: TimeAxis) -> f64 {
     }
 }
 
-/// Whether the client believes that it holds the lease: then its arrow begins at a bar.
+/// Whether the client believes that it holds the lease. If so, its arrow begins at a bar.
 fn is_believed(scene: &Scene, access: &Access) -> bool {
     let time = access.at_ms;
     let around = |section: &Span| (section.from_ms..=section.to_ms).contains(&time);

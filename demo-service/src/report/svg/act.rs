@@ -25,13 +25,13 @@ const HEADING: f64 = 36.0;
 /// Height of the lane with the high-water mark.
 const MARKS: f64 = 46.0;
 
-/// One act, drawn, and how much room it takes.
+/// A drawn act, and its height.
 pub(super) struct Drawn {
     pub(super) group: Group,
     pub(super) height: f64,
 }
 
-/// Draws an act so many units from the top of the picture.
+/// Draws an act this many units below the top of the picture.
 pub(super) fn draw(scene: &Scene, top: f64, around: Around) -> Drawn {
     // Without a heading everything moves up into its place.
     let headroom = match around {

@@ -12,7 +12,7 @@ use crate::{
     report::scene::{LeaseBar, Scene, Span},
 };
 
-/// Half the height of what lies on a lane.
+/// Half the height of the bars on a lane.
 const SECTION: f64 = 9.0;
 const PAUSE: f64 = 13.0;
 const LEASE: f64 = 12.0;
@@ -93,7 +93,7 @@ fn waiting(wait: &Span, axis: TimeAxis) -> Group {
     );
     let group = Group::new().set("class", colours(wait.client));
     if to - from < 12.0 {
-        // No wait to speak of: the arrow of the grant says it all.
+        // The wait is too short to show: the arrow of the grant is enough.
         return group;
     }
     let lock_edge = if y < LOCK { LOCK - LEASE } else { LOCK + LEASE };

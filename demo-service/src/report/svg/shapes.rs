@@ -4,7 +4,7 @@ use svg::node::element::{Circle, Group, Line, Path, Polygon, Rectangle, Text};
 
 use crate::events::ClientName;
 
-/// How a line of text stands to its point.
+/// How a text is aligned to its point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -41,7 +41,7 @@ pub(super) fn text(x: f64, y: f64, anchor: Anchor, class: &str, content: &str) -
         .set("class", class)
 }
 
-/// About how wide a text of the small size gets, measured in one of the wider usual fonts.
+/// The approximate width of a text of the small size, measured in one of the wider usual fonts.
 pub(super) fn text_width(content: &str) -> f64 {
     let width = |c: char| match c {
         '0'..='9' => 7.7,
@@ -90,7 +90,7 @@ pub(super) fn arrow(x: f64, from_y: f64, to_y: f64, class: &str) -> Group {
         .add(Polygon::new().set("points", points).set("class", "head"))
 }
 
-/// A dot with a glyph in it, drawn and not written: no font is needed to have it.
+/// A dot with a glyph in it. The glyph is drawn, not written, so that no font is needed.
 pub(super) fn dot(x: f64, y: f64, class: &str, glyph: Glyph) -> Group {
     let strokes = match glyph {
         Glyph::Check => "M -4 0 l 3 3 l 5 -6",

@@ -6,7 +6,7 @@ use super::shapes::{Anchor, line, text};
 const LEFT: f64 = 152.0;
 const RIGHT: f64 = 896.0;
 
-/// From milliseconds to places.
+/// Converts milliseconds to positions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimeAxis {
     length_ms: u64,
@@ -23,14 +23,14 @@ impl TimeAxis {
         LEFT + (RIGHT - LEFT) * at_ms as f64 / self.length_ms as f64
     }
 
-    /// The line of a lane, all along.
+    /// The line of a lane, over the whole width.
     pub(super) fn lane(self, y: f64, name: &str) -> Group {
         Group::new()
             .add(text(16.0, y + 4.5, Anchor::Start, "lane", name))
             .add(line((LEFT, y), (RIGHT, y), "rule"))
     }
 
-    /// Ticks and numbers, at most some ten of them.
+    /// Ticks and numbers, at most about ten.
     pub(super) fn ticks(self, y: f64) -> Group {
         const STEPS_MS: [u64; 8] = [100, 200, 500, 1000, 2000, 5000, 10_000, 60_000];
         let few = |step_ms: &u64| self.length_ms / step_ms <= 9;
