@@ -1,7 +1,7 @@
 //! The lock gateway and the account API: HTTP in front of a lock service and a fenced store.
 //!
-//! It keeps nothing to itself: all state is in the lock service and in the store, so several
-//! gateways over the same two are one service.
+//! It has no state of its own: all state is in the lock service and in the store, so several
+//! gateways in front of the same two form one service.
 
 mod accounts;
 mod app;

@@ -167,8 +167,8 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     /// Acquires several resources at once, each with a token of its own, or none of them. Looks
     /// once, takes no place in line, and ignores `wait`.
     ///
-    /// All requests have the same holder and attempt, and resources that differ. The grants are in
-    /// the order of the requests.
+    /// All requests must have the same holder and attempt, and different resources. The grants are
+    /// in the order of the requests.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] before anything is sent if the resources cannot be acquired at
@@ -181,35 +181,35 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         unsupported(self.kind(), Operation::Acquire, resource)
     }
 
-    /// Whether the service grants, and what it has issued. Changes nothing.
+    /// Whether the service grants, and which tokens it has issued. Changes nothing.
     fn standing(&self) -> BoxFuture<'_, Result<Standing, Error>> {
         unsupported(self.kind(), Operation::Standing, None)
     }
 
     /// Takes the whole service out of service, for all its clients and until it is reinstated.
     ///
-    /// Leases end as they would. Where the service is of several parts they are retired one after
-    /// the other: after an error some may be, and it is to be sent again.
+    /// Leases end as usual. If the service consists of several parts, they are retired one after
+    /// the other: after an error some of them may be retired, and the request has to be sent again.
     fn retire(&self) -> BoxFuture<'_, Result<Standing, Error>> {
         unsupported(self.kind(), Operation::Retire, None)
     }
 
-    /// Puts the whole service into service: tokens of every resource are at least `floor` from then
-    /// on. A service that was never retired is only lifted.
+    /// Puts the whole service into service: from then on the tokens of every resource are at least
+    /// `floor`. In a service that was never retired only the tokens are raised.
     ///
-    /// Where the service is of several parts they are reinstated one after the other: after an
-    /// error some may be, and it is to be sent again.
+    /// If the service consists of several parts, they are reinstated one after the other: after an
+    /// error some of them may be reinstated, and the request has to be sent again.
     ///
     /// # Errors
-    /// [`ErrorKind::FloorImplausible`] with nothing changed in the part that says so.
+    /// [`ErrorKind::FloorImplausible`], with nothing changed in the part that reports it.
     fn reinstate(&self, floor: FencingToken) -> BoxFuture<'_, Result<Standing, Error>> {
         let _ = floor;
         unsupported(self.kind(), Operation::Reinstate, None)
     }
 
-    /// A number of the part of the service that keeps this resource.
+    /// The number of the part of the service that keeps this resource.
     ///
-    /// Parts fail independently: what is sent in one batch should be of one part.
+    /// Parts fail independently: a batch should only contain resources of one part.
     fn part_of(&self, resource: &ResourceName) -> u16 {
         let _ = resource;
         0

@@ -22,8 +22,8 @@ impl Lease {
         }
     }
 
-    /// The same lease, but its first renewal is due already after `part` of the time left: the
-    /// service that granted it waits for that renewal as a sign of life.
+    /// The same lease, but its first renewal is due already after one `part`-th of the time left:
+    /// the service that granted it waits for that renewal as a sign of life.
     #[cfg(feature = "redis")]
     #[must_use]
     pub(crate) fn to_be_confirmed(self, now: Moment, part: u32) -> Self {

@@ -1,10 +1,10 @@
-//! Fencing over HTTP: the `Fencing-Token` header, a tower layer that checks it, and what a client
-//! is answered.
+//! Fencing over HTTP: the `Fencing-Token` header, a tower layer that checks it, and the answers
+//! that clients get.
 //!
-//! A client acquires a lock and gets a [`Sequencer`](lock_core::Sequencer). It sends it along with
+//! A client acquires a lock, gets a [`Sequencer`](lock_core::Sequencer), and sends it along with
 //! every write. The layer refuses requests whose token is missing, malformed, not authentic or for
-//! another resource; the store refuses, in the transaction of the write, those whose token is
-//! *stale*. **The layer cannot do the second part**: between its look and the write a later holder
+//! another resource. The store refuses, in the transaction of the write, those whose token is
+//! *stale*. **The layer cannot do the second part**: between its check and the write a later holder
 //! may take over. A handler that ignores the token is not fenced, whatever layers are around it.
 //!
 #![cfg_attr(all(feature = "axum", feature = "sqlite"), doc = "```")]
@@ -38,25 +38,25 @@
 //!
 //! # The tour
 //! 1. [`FencingHeader`]: the grammar of the header, its parser and its writer.
-//! 2. [`TokenVerifier`]: is the token authentic? The key ring of `http::signed` says so, with the
-//!    feature `signed`; [`Unsigned`] says what can be said without keys.
-//! 3. [`Scope`]: which resource is the request about? **Give one.** Without it a client that holds
-//!    the lock of one account may write another, unless the handler takes what it writes from the
-//!    sequencer, as above, or compares.
-//! 4. [`FencingLayer`] makes a [`Fencing`] service of any other. It looks at all methods but GET,
-//!    HEAD, OPTIONS and TRACE, and leaves those alone. It boxes nothing and keeps the error type: a
-//!    refusal is a response. Put it on the route with `MethodRouter::route_layer`, before
-//!    `.get(..)`: then what is 404 or 405 stays so.
-//! 5. [`Fenced`] is what the handler gets, and hands to the store: the grant, and the number of
-//!    the write if the client counts. A route without a layer has it from
+//! 2. [`TokenVerifier`]: is the token authentic? The key ring of `http::signed` decides, with the
+//!    feature `signed`; [`Unsigned`] checks what can be checked without keys.
+//! 3. [`Scope`]: which resource is the request about? **Set one.** Without it a client that holds
+//!    the lock of one account may write another, unless the handler takes the resource that it
+//!    writes from the sequencer, as above, or compares the two.
+//! 4. [`FencingLayer`] turns any service into a [`Fencing`] service. It checks all methods except
+//!    GET, HEAD, OPTIONS and TRACE. It boxes nothing and keeps the error type: a refusal is a
+//!    response. Add it to the route with `MethodRouter::route_layer`, before `.get(..)`: then 404
+//!    and 405 remain as they are.
+//! 5. [`Fenced`] is what the handler gets, and passes to the store: the grant, and the number of
+//!    the write if the client numbers its writes. A route without a layer gets it from
 //!    `FencedFromState`, any other kind of service from [`Fenced::from_headers`].
-//! 6. `FencedTx::commit` gives a [`Receipt`](crate::Receipt), and only a receipt sets
-//!    [`FENCING_ACCEPTED`]: where the layer looks, it takes the header off a response that no
-//!    receipt is part of. So it does not go around a service that passes on the answers of another
-//!    fenced one. A server that does not know the header ignores it, so **a client must
+//! 6. `FencedTx::commit` returns a [`Receipt`](crate::Receipt), and only a receipt sets
+//!    [`FENCING_ACCEPTED`]: for the methods that it checks, the layer removes the header from a
+//!    response without a receipt. So do not put it around a service that forwards the answers of
+//!    another fenced service. A server that does not know the header ignores it, so **a client must
 //!    treat a 2xx without `Fencing-Accepted` as a write that was not fenced**: see [`client`].
 //!
-//! # What a client is answered
+//! # The answers that a client gets
 //! Every refusal is a [`Problem`] (RFC 9457) with a stable `type`, see [`ProblemType`].
 //!
 //! | case | status | `type`, after `urn:palisade:problem:` | send it again? |
@@ -85,19 +85,19 @@
 //! [`LeaseLost`]: crate::FenceError::LeaseLost
 //! [`CommitUnknown`]: crate::FenceError::CommitUnknown
 //!
-//! 412 and not 409 for a stale token, because 409 invites to read again, merge and resubmit, which
-//! is what a holder that lost its lease must not do. 504 carries `"outcome": "unknown"`. In no
-//! response is there a holder; the high-water mark is sent as [`Disclose`] says.
+//! A stale token gets 412 and not 409, because 409 invites the client to read again, merge and
+//! resubmit, which a holder that lost its lease must not do. 504 carries `"outcome": "unknown"`. No
+//! response contains a holder; [`Disclose`] decides whether the high-water mark is sent.
 //!
 //! # Browsers
-//! To scripts of another origin a browser shows no header of its own accord. Allow
-//! [`FENCING_TOKEN`] in `Access-Control-Allow-Headers`, expose [`FENCING_ACCEPTED`] and
-//! [`FENCING_HIGH_WATER`] in `Access-Control-Expose-Headers`, and put the CORS layer outside of
-//! this one, so that refusals have those headers too.
+//! By default a browser hides these headers from scripts of another origin. Allow [`FENCING_TOKEN`]
+//! in `Access-Control-Allow-Headers`, expose [`FENCING_ACCEPTED`] and [`FENCING_HIGH_WATER`] in
+//! `Access-Control-Expose-Headers`, and put the CORS layer outside of this one, so that refusals
+//! have those headers, too.
 //!
 //! # Logs
-//! The header holds a secret. Values written by [`FencingHeader`] are marked sensitive, and so is
-//! what the layer passes on. Layers *outside* of it that print request headers need
+//! The header contains a secret. Values written by [`FencingHeader`] are marked as sensitive, and
+//! so are those that the layer passes on. Layers *outside* of it that print request headers need
 //! `SetSensitiveRequestHeadersLayer` of tower-http around them.
 
 mod accepted;

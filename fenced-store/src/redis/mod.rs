@@ -1,4 +1,4 @@
-//! Values in Redis that only the grant which the mark shows may change.
+//! Values in Redis that only the grant of the present mark may change.
 
 mod answer;
 mod keys;

@@ -1,5 +1,5 @@
-//! SQLite: `BEGIN IMMEDIATE` makes a transaction the one writer of the file, so a plain read of the
-//! mark in it is a check that holds until the transaction ends.
+//! SQLite: `BEGIN IMMEDIATE` makes a transaction the only writer of the file, so a plain read of
+//! the mark in it is a check that holds until the transaction ends.
 
 mod administer;
 mod audit;

@@ -103,8 +103,8 @@ impl<'a> Acquire<'a> {
 
     /// How long to wait for a resource that is held. Defaults to: without bound.
     ///
-    /// The wait covers other holders only. How long a lock service that does not answer is waited
-    /// for is said in its own documentation.
+    /// This is the wait for other holders only. How long to wait for a lock service that does not
+    /// answer is a matter of that service: see its documentation.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.settings.wait = Some(wait);
         self

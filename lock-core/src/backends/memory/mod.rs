@@ -1,7 +1,8 @@
-//! The in-process lock service: the reference that the contract is read against.
+//! The in-process lock service, with the URL `memory:`; the reference implementation of the
+//! contract.
 //!
-//! It lives as long as its [`MemoryBackend`]; a clone of the handle is the same service. Waiters
-//! are served first come, first served, and a release hands the lease straight to the next one.
+//! It lives as long as its [`MemoryBackend`]; clones of the handle are the same service. Waiters
+//! are served first come, first served, and a release hands the lease directly to the next one.
 
 mod table;
 

@@ -1,8 +1,21 @@
 //! Redis 7.0 or newer: one server, Sentinel or Cluster.
 //!
-//! # Keys
-//! All keys begin with the prefix (`palisade`) and, but for the configuration, with the number `n`
-//! of a shard: the hash of the resource's name, or of its `{tag}`, modulo the shard count (64).
+//! # Use it
+//! The URL says which servers are used and how, see [Servers](#servers). [`RedisOptions`] has the
+//! other settings, among them the number of replicas that must have a grant before it is returned.
+//!
+//! Redis replicates asynchronously and its clock may jump, so neither the order of tokens nor the
+//! length of leases is guaranteed in every case (see [Tokens](#tokens)): use a store that checks
+//! tokens. See [Failover](#failover) for the settings of the servers, and [Rights](#rights) for
+//! those of the user. An `allkeys-*` eviction policy would evict counters: a server with one is
+//! refused, and so are a replica and a version before 7.0.
+//!
+#![doc = include_str!("servers.md")]
+//!
+//! # How it works
+//! ## Keys
+//! All keys begin with the prefix (`palisade`) and, except for the configuration, with the number
+//! `n` of a shard: the hash of the resource's name, or of its `{tag}`, modulo the shard count (64).
 //!
 //! | key | type | time to live | what |
 //! |---|---|---|---|
@@ -16,70 +29,68 @@
 //! | `palisade:{n}:released:HOLDER:NAME` | string | [`ENDED_TTL`] | tombstone of releases: tokens |
 //! | `palisade:{n}:ended:HOLDER:ATTEMPT` | string | [`ENDED_TTL`] | tombstone of an attempt |
 //!
-//! HOLDER is a digest: the secret itself is never sent. A line's keys are gone with its last
-//! waiter. On the channel `palisade:{n}:grants:CLIENT` a client, which is a
-//! [`RedisBackend`], takes the grants of a shard. Of an idle resource nothing remains after
-//! [`QUEUE_TTL`]. What is in the values stands in `lua/shared.lua` and `lua/queue.lua`.
+//! HOLDER is a digest: the secret itself is never sent. The keys of a line are gone with its last
+//! waiter. A client, which is a [`RedisBackend`], receives the grants of a shard on the channel
+//! `palisade:{n}:grants:CLIENT`. Nothing of an idle resource remains after [`QUEUE_TTL`]. The
+//! formats of the values are described in `lua/shared.lua` and `lua/queue.lua`.
 //!
-//! # Tokens
-//! `INCR` of the shard's counter, inside the script that grants. A missing counter starts at the
-//! server's clock in units of 10 µs, and the first acquire of a shard on every connection lifts the
-//! counter to that clock: so tokens rise across a failover or a server that came back empty, below
-//! 100 000 tokens a second and shard and as long as clocks differ by less than the outage. NOT
-//! guaranteed is the order across a lost tail of writes within that time, and the length of leases
-//! when the server's clock jumps: the store refuses such tokens, and the floor repairs them.
+//! ## Tokens
+//! A token is the result of `INCR` on the shard's counter, inside the script that grants. A missing
+//! counter starts at the server's clock in units of 10 µs, and the first acquire of a shard on
+//! every connection lifts the counter to that clock. So tokens rise across a failover or a server
+//! that came back empty, below 100 000 tokens a second and shard, and as long as clocks differ by
+//! less than the outage. NOT guaranteed are the order across a lost tail of writes within that
+//! time, and the length of leases when the server's clock jumps: the store refuses such tokens, and
+//! the floor repairs them.
 //!
-//! # Waiting
-//! First come, first served, across all clients. Whoever ends a lease grants to the head of the
-//! line in the same script and pushes the grant to that client's channel: the waiter holds the
-//! lock when the push arrives. Such a grant is *provisional*: its lease is [`PROVISIONAL`] long, or
-//! the ttl if that is shorter, until its holder confirms it, which the watchdog does with the first
+//! ## Waiting
+//! First come, first served, across all clients. The script that ends a lease also grants to the
+//! head of the line and pushes the grant to that client's channel: the waiter holds the lock when
+//! the push arrives. Such a grant is *provisional*: its lease is [`PROVISIONAL`] long, or the ttl
+//! if that is shorter, until its holder confirms it, which the watchdog does with the first
 //! renewal. So a client that is paused or gone costs the line one provisional lease, not one ttl
 //! for each of its waiters: its waiters are put aside, keep their tickets, and are back in line
 //! when they ask again. The same goes for a client whose channel has no subscriber. A waiter that
 //! does not ask for [`QUEUE_TTL`] is forgotten.
 //!
-//! What gets lost is found by asking: the first in line ask again every 300 ms and when the present
+//! Lost messages are found by asking. The first in line ask again every 300 ms and when the present
 //! lease must have run out, those behind them less often, up to 15 s. Requests are repeated after a
 //! lost answer, which is safe because they carry the identity of the acquisition. A server that
 //! does not answer is asked again for 10 s, or until the wait is over. Late requests find
 //! tombstones. Without pub/sub, as under an ACL that denies it, waiters poll, and there is no
 //! order.
 //!
-//! # Connections
-//! Three: one for commands and one for renewals, which are replaced when an answer is late or
-//! unreadable, and one for grants, which is made when somebody waits. Nothing but subscriptions is
-//! ever sent on that one, one channel at a time (see decision 0004).
+//! ## Connections
+//! There are three: one for commands and one for renewals, which are replaced when an answer is
+//! late or unreadable, and one for grants, which is made when somebody waits. Only subscriptions
+//! are ever sent on the last one, one channel at a time (see decision 0004).
 //!
-//! # Scripts
-//! They are functions of one library, and scripts of their own where a server has no functions or
-//! denies them (decision 0016). Each begins with a header that says what it takes, answers and
-//! promises. They read the time from the server, write counters before leases because an error does
-//! not roll back, and can be sent again. A script that would have to put aside more than 64 waiters
-//! stops and asks to be run again. Clients of two versions may share a prefix as long as `version`
-//! is the same: it changes with every change of a value's format, and then all clients have to be
-//! stopped first.
+//! ## Scripts
+//! The scripts are functions of one library, and scripts of their own where a server has no
+//! functions or denies them (decision 0016). Each begins with a header that says what it takes,
+//! answers and promises. They read the time from the server, write counters before leases because
+//! an error does not roll back, and can be sent again. A script that would have to put aside more
+//! than 64 waiters stops and asks to be run again. Clients of two versions may share a prefix as
+//! long as `version` is the same: it changes with every change of a value's format, and then all
+//! clients have to be stopped first.
 //!
-//! # Attempts
+//! ## Attempts
 //! A lease remembers the attempts that rely on it: each hold of an [`Owner`](crate::Owner), and
 //! each request that was repeated as a new one. 128 of them are told apart. With more, giving back
 //! or cancelling single ones does not end the lease any more: it ends when it is released as a
 //! whole, or when nobody renews it.
 //!
-//! # Out of service
-//! Of a service that was [retired](crate::LockBackend::retire) the counters hold `retired:LAST`,
-//! which no command counts up, so that nobody is granted anything, clients of older versions
-//! neither (to them the counter is broken). Waiters learn of it when it would be their turn. Where
-//! counters follow the clock, LAST is no less than the clock was, so it covers what a failover may
-//! have lost. A request to retire or reinstate that arrives late, behind another one, does nothing:
-//! each shard counts them. NOT guaranteed is that a service stays retired over a loss of its state:
-//! it grants again then, and the store takes none of that.
+//! ## Out of service
+//! The counters of a [retired](crate::LockBackend::retire) service hold `retired:LAST`, which no
+//! command counts up, so that nobody is granted anything, not even clients of older versions (to
+//! them the counter is broken). Waiters learn of it when it would be their turn. If counters follow
+//! the clock, LAST is no less than the clock was, so it covers tokens that a failover may have
+//! lost. A request to retire or reinstate that arrives late, after another one, does nothing: each
+//! shard counts these requests. NOT guaranteed is that a service stays retired over a loss of its
+//! state: it grants again then, and the store accepts none of those grants.
 //!
-//! # Memory
+//! ## Memory
 //! Renew, release and cancel run when the server is out of memory (`noeviction`), acquire does not.
-//! An `allkeys-*` eviction policy would evict counters: a server with one is refused, and so are a
-//! replica and a version before 7.0.
-#![doc = include_str!("servers.md")]
 
 mod acquire;
 pub(super) mod address;

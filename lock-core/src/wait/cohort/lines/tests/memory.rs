@@ -1,4 +1,4 @@
-//! What is remembered of resources that nobody comes back for.
+//! What is remembered about resources that nobody comes back for.
 
 use super::{
     super::{Duty, Entry, Lines},

@@ -62,7 +62,7 @@ fn who_began_after_the_request_was_sent_is_not_passed_the_lock() {
     world.leave(tasks[1]);
     world.hear(reply);
     assert!(world.token(tasks[0]).is_some());
-    // A token is left, and it is smaller than what the rival got before `late` began.
+    // A token is left, but it is smaller than the one that the rival got before `late` began.
     world.finish(tasks[0]);
     assert!(world.is_waiting(late));
 }
@@ -235,7 +235,7 @@ fn when_the_line_empties_while_asking_the_tenure_is_given_back() {
     world.leave(tasks[0]);
     world.exchange_end();
     assert!(world.is_free());
-    // The answer comes in after that.
+    // The answer arrives after that.
     let reply = world.replies.pop().unwrap();
     world.hear(reply);
     assert_eq!(world.local_holder(), None);

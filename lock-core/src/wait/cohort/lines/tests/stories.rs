@@ -1,4 +1,4 @@
-//! Stories that nobody has thought of: what the model promises holds in each of them.
+//! Random stories: the promises of the model hold in each of them.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use proptest::prelude::*;
 
 use super::world::World;
 
-/// Something that happens. A number picks who or which it happens to.
+/// An event. A number selects the task or the message that it happens to.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Begin,
     Leave(usize),
     Finish(usize),
-    /// A release, a renewal and a cancel by one that has finished already.
+    /// A release, a renewal and a cancel by a task that has finished already.
     ComeLate(usize),
     Renew(usize),
     Run(usize),
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// Does it with the n-th task that it can be done with.
+    /// Applies the event to the n-th task for which it is possible.
     fn with(&mut self, n: usize, can: fn(&Self, usize) -> bool, act: fn(&mut Self, usize)) {
         let able: Vec<_> = (0..self.tasks.len())
             .filter(|task| can(self, *task))
@@ -105,7 +105,7 @@ impl World {
         task.got.is_some() && task.finished
     }
 
-    /// It has no lock any more, so it must not touch what others have.
+    /// It no longer has the lock, so it must not affect what others have.
     fn come_late(&mut self, task: usize) {
         let before = self.local_holder();
         self.finish(task);
@@ -133,7 +133,7 @@ impl World {
                 }
             }
             self.deliver_all();
-            // What a rival has runs out, and what got lost is asked again.
+            // The rival's lease runs out, and lost requests are sent again.
             self.pass(Duration::from_millis(100));
             self.ask_again();
         }

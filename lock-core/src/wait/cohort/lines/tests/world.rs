@@ -12,8 +12,8 @@ use crate::{
 
 pub(super) const TTL: Ttl = Ttl::millis(400);
 
-/// A process with its lines, a service that knows one resource, and what is under way between them.
-/// Nothing happens by itself, but for those whose bell rings: they do their duty.
+/// A process with its lines, a service with one resource, and the messages between them. Nothing
+/// happens by itself, except that a waiter does its duty when its bell rings.
 pub(super) struct World {
     pub(super) lines: Lines,
     pub(super) now: Moment,
@@ -57,9 +57,9 @@ pub(super) struct Service {
     pub(super) lease: Option<Held>,
     counter: u64,
     ended: HashSet<Holder>,
-    /// A reserve that is asked for is cut to this.
+    /// A larger reserve is cut to this.
     pub(super) reserve_max: Option<u32>,
-    /// And so is the lease, as if it had yet to be confirmed.
+    /// A longer lease is cut to this, as if it had yet to be confirmed.
     pub(super) lease_max: Option<Duration>,
 }
 
@@ -105,7 +105,7 @@ impl World {
         let Entry::InLine(place) = self.lines.enter(&request, self.now) else {
             panic!("it joins, and it is new");
         };
-        // Who enters looks once what there is to do.
+        // A task that enters first checks what there is to do.
         place.bell.notify_one();
         self.tasks.push(Task {
             place: Some(place),
@@ -147,14 +147,14 @@ impl World {
                 None
             }
             Release::Answered(answer) => Some(answer),
-            // So long ago that it is not remembered.
+            // It was released so long ago that this is not remembered.
             Release::Straight => Some(Released::NotHolder),
         };
         self.settle();
         answer
     }
 
-    /// A task renews what it has or had; false if it is told at once that it has not got it.
+    /// A task renews the lease that it has or had; false if it is told at once that it has lost it.
     pub(super) fn renew(&mut self, task: usize) -> bool {
         let Some(sequencer) = self.sequencer(task) else {
             return false;
@@ -205,7 +205,7 @@ impl World {
         self.replies.extend(reply);
     }
 
-    /// The process hears of it.
+    /// The process receives it.
     pub(super) fn hear(&mut self, reply: Reply) {
         match reply {
             Reply::Acquired(asking, answer) => {
@@ -229,7 +229,7 @@ impl World {
         }
     }
 
-    /// Asks once more for what has not been answered.
+    /// Repeats the requests that were not answered.
     pub(super) fn ask_again(&mut self) {
         let open = |asking: &&Asking| self.lines.is_asking_for(&asking.request.attempt);
         let open = self.asked.iter().filter(open).cloned();
@@ -237,7 +237,7 @@ impl World {
         self.requests.extend(again);
     }
 
-    /// Runs the oldest request and hears of it.
+    /// Runs the oldest request, and receives the reply.
     pub(super) fn exchange(&mut self) {
         let request = self.requests.remove(0);
         self.run(request);
@@ -270,7 +270,7 @@ impl World {
         self.tasks[task].place.is_some()
     }
 
-    /// Who has the lock by what the process knows.
+    /// The holder of the lock, according to the process.
     pub(super) fn local_holder(&mut self) -> Option<Holder> {
         self.lines.expire(&resource(), self.now);
         let line = self.lines.lines.get(&resource())?;
@@ -343,7 +343,7 @@ impl World {
 }
 
 impl Service {
-    /// None while another one holds the lease, unless that is all that is asked.
+    /// `None` while another one holds the lease, unless the request is a single look.
     fn answer(&mut self, request: &AcquireRequest, sent: Moment, now: Moment) -> Option<Answer> {
         if self.ended.contains(&request.attempt.holder) {
             let error = Error::new(ErrorKind::Released, Operation::Acquire, "test");
