@@ -1,7 +1,7 @@
-//! What the gateway can be asked and what it answers, as an OpenAPI 3.1 document.
+//! The API of the gateway, requests and answers, as an OpenAPI 3.1 document.
 //!
-//! The problems of each endpoint are named by the same constants that the handlers answer with. The
-//! tests compare every answer that they get with the document.
+//! The problems of each endpoint are named by the same constants that the handlers use. The tests
+//! compare every answer that they get with the document.
 
 mod accounts;
 mod leases;

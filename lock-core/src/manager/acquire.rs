@@ -101,7 +101,7 @@ impl<'a> Acquire<'a> {
         self
     }
 
-    /// How long to wait for a resource that is held. Defaults to: without bound.
+    /// How long to wait for a resource that is held. Defaults to no bound.
     ///
     /// This is the wait for other holders only. How long to wait for a lock service that does not
     /// answer is a matter of that service: see its documentation.

@@ -80,7 +80,7 @@ impl LockManagerBuilder {
     /// |---|---|---|
     /// | `memory:` | `memory` | in this process, shared by this manager and its clones only |
     /// | `redis://SERVER` | `redis` | one Redis server, 7.0 or newer |
-    /// | `redis+sentinel://SENTINELS/NAME` | `redis` | the primary, which they know as `NAME` |
+    /// | `redis+sentinel://SENTINELS/NAME` | `redis` | the primary that they call `NAME` |
     /// | `redis+cluster://NODES` | `redis` | a Redis Cluster; list some of its nodes |
     /// | `redlock+redis://SERVER,SERVER,SERVER` | `redlock` | independent Redis servers |
     /// | `rediss`, `rediss+sentinel`, .. `redlock+rediss` | `redis-tls` | the same over TLS |

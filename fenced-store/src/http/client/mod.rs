@@ -1,7 +1,7 @@
-//! The other side: what a client sends along, and what it makes of the answer.
+//! The client's side: what it sends along with a write, and how it interprets the answer.
 //!
-//! A [`Credential`] is the value of a header and [`Refusal::new`] takes what any HTTP client gives.
-//! [`FencedWriteLayer`] is for clients that are tower services; with the feature `reqwest`,
+//! A [`Credential`] is the value of the header, and [`Refusal::new`] takes the answer of any HTTP
+//! client. [`FencedWriteLayer`] is for clients that are tower services; with the feature `reqwest`,
 //! `Sender` is a client that does all of it.
 //!
 #![cfg_attr(all(feature = "axum", feature = "reqwest"), doc = "```")]

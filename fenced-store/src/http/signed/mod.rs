@@ -1,8 +1,8 @@
-//! Signed tokens: a client cannot make one up, nor take one to another resource or service.
+//! Signed tokens: a client can neither invent one nor use one for another resource or service.
 //!
-//! They are of use where the one who signs is not the client: a lock gateway signs what it grants,
-//! and the services check it. A client that talks to the lock service or the database itself needs
-//! no token of the gateway, and can do without.
+//! They are useful if the signer is not the client: a lock gateway signs what it grants, and the
+//! services check it. A client that talks to the lock service or the database itself needs no token
+//! of the gateway, and can do without signatures.
 //!
 //! ```
 //! use fenced_store::http::{
@@ -33,9 +33,10 @@
 //! # }
 //! ```
 //!
-//! # Whoever checks can sign
-//! A service with the secret of its audience can forge tokens for itself. One that must not be able
-//! to gets a public key instead, with the feature `ed25519`; it takes longer to check.
+//! # Checking services that cannot sign
+//! A service with the secret of its audience can forge tokens for itself. A service that must not
+//! be able to do so gets a public key instead, with the feature `ed25519`; checking then takes
+//! longer.
 //!
 #![cfg_attr(feature = "ed25519", doc = "```")]
 #![cfg_attr(not(feature = "ed25519"), doc = "```ignore")]

@@ -1,11 +1,11 @@
-//! The grants that come in without being asked for: who waits in this process, and the task that
+//! Grants that arrive without being asked for: the waiters in this process, and the task that
 //! listens for them.
 //!
-//! A client has one channel per shard, subscribed to when somebody first waits there and kept for
-//! as long as the backend lives. A push names its attempt. One for an attempt that waits no longer
-//! is sent back, so that the line goes on at once. That does nothing if the attempt was told of the
-//! grant all the same, by the answer to a poll that overtook the push: either the lease is
-//! confirmed by then, which the server sees, or it is one that [`Waiting`] remembers.
+//! A client has one channel per shard. It subscribes when somebody first waits there, and keeps the
+//! subscription for as long as the backend lives. A push names its attempt. A push for an attempt
+//! that no longer waits is sent back, so that the line goes on at once. That has no effect if the
+//! attempt was told of the grant after all, by the answer to a poll that overtook the push: by then
+//! either the lease is confirmed, which the server sees, or it is one that [`Waiting`] remembers.
 
 mod listener;
 mod message;
