@@ -319,9 +319,9 @@ impl Line {
             ErrorKind::Released => {
                 self.was_late(asking, "the lease ended before its grant arrived")
             }
-            // The terms of the head are wrong; the others may have better ones.
+            // The terms of the asker are wrong; the others may have better ones.
             ErrorKind::InvalidInput | ErrorKind::Unsupported | ErrorKind::QueueFull => {
-                self.tell_head(asking, Err(error));
+                self.tell_asker(asking, Err(error));
             }
             _ => self.tell_who_asked(asking, &Err(error)),
         }
@@ -334,7 +334,7 @@ impl Line {
             let error = Error::new(ErrorKind::Unavailable, Operation::Acquire, self.service)
                 .on(&asking.request.attempt.resource)
                 .because(format!("{why}; ask for a longer ttl"));
-            self.tell_head(asking, Err(error));
+            self.tell_asker(asking, Err(error));
         }
     }
 
@@ -382,9 +382,14 @@ impl Line {
         }
     }
 
-    fn tell_head(&mut self, asking: &Asking, answer: Answer) {
-        let asked = |head: &Waiter| head.arrival < asking.in_line_before;
-        if self.waiters.head().is_some_and(asked)
+    /// Gives the answer to the waiter on whose terms the service was asked. If that one has left
+    /// the line, nobody gets the answer: the next head asks on its own terms.
+    fn tell_asker(&mut self, asking: &Asking, answer: Answer) {
+        self.tell_head_if(|head| head.arrival == asking.asker, answer);
+    }
+
+    fn tell_head_if(&mut self, is_meant: impl Fn(&Waiter) -> bool, answer: Answer) {
+        if self.waiters.head().is_some_and(is_meant)
             && let Some(head) = self.waiters.pop()
         {
             head.tell(answer);
@@ -395,10 +400,10 @@ impl Line {
     /// is not given to waiters that wait: the next head asks on its own terms.
     fn tell_who_asked(&mut self, asking: &Asking, answer: &Answer) {
         if asking.request.wait == Wait::Never {
-            let looks = |head: &Waiter| head.request.wait == Wait::Never;
-            if self.waiters.head().is_some_and(looks) {
-                self.tell_head(asking, answer.clone());
-            }
+            let looks = |head: &Waiter| {
+                head.request.wait == Wait::Never && head.arrival < asking.in_line_before
+            };
+            self.tell_head_if(looks, answer.clone());
             return;
         }
         for waiter in self.waiters.remove_before(asking.in_line_before) {

@@ -10,6 +10,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct Asking {
     pub(super) request: AcquireRequest,
+    /// The waiter whose terms it has. It may have left the line since.
+    pub(super) asker: Arrival,
     /// Every waiter before this arrival was in line before the request was sent.
     pub(super) in_line_before: Arrival,
 }
@@ -58,6 +60,7 @@ impl Asking {
         }
         Self {
             request,
+            asker: head.arrival,
             in_line_before,
         }
     }

@@ -2,7 +2,7 @@
 //! found these stories (`docs/models.md`).
 
 use super::world::{Reply, Request, TTL, World};
-use crate::{Released, Ttl, Wait};
+use crate::{Error, ErrorKind, Operation, Released, Ttl, Wait};
 
 /// A world in which this many tasks wait, and the request for their tenure is under way.
 ///
@@ -28,6 +28,19 @@ impl World {
         self.run(request);
         let reply = self.replies.pop().unwrap();
         self.hear(reply);
+    }
+
+    /// Has the oldest request refused.
+    fn refuse(&mut self, kind: ErrorKind) {
+        let Request::Acquire(asking, _) = self.requests.remove(0) else {
+            panic!("a tenure is asked for");
+        };
+        // Whoever has come to the head drives the same request on.
+        self.requests.retain(|request| {
+            !matches!(request, Request::Acquire(other, _) if other.tenure() == asking.tenure())
+        });
+        let error = Error::new(kind, Operation::Acquire, "test");
+        self.hear(Reply::Acquired(asking, Err(error)));
     }
 
     fn is_free(&self) -> bool {
@@ -292,6 +305,27 @@ fn what_one_look_came_to_is_told_to_nobody_who_waits() {
     world.force();
     world.exchange();
     assert!(world.token(patient).is_some());
+}
+
+/// The service was asked on the terms of one who has left since.
+#[test]
+fn a_refusal_of_ones_own_terms_is_told_to_nobody_else() {
+    for kind in [
+        ErrorKind::QueueFull,
+        ErrorKind::InvalidInput,
+        ErrorKind::Unsupported,
+    ] {
+        let (mut world, tasks) = in_line(2);
+        world.leave(tasks[0]);
+        world.refuse(kind);
+        assert!(world.is_waiting(tasks[1]), "{kind}");
+        world.exchange();
+        assert!(world.token(tasks[1]).is_some(), "it asks on its own terms");
+    }
+    let (mut world, tasks) = in_line(2);
+    world.refuse(ErrorKind::QueueFull);
+    assert!(!world.is_waiting(tasks[0]) && world.token(tasks[0]).is_none());
+    assert!(world.is_waiting(tasks[1]));
 }
 
 #[test]
