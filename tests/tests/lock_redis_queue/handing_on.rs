@@ -7,7 +7,7 @@ use e2e::{
     proxy::{Fault, Proxy},
     servers::{Redis, redis},
 };
-use lock_core::{LockBackend, RenewRequest, Renewed, ResourceName, Ttl, Upkeep};
+use lock_core::{AttemptRef, LockBackend, RenewRequest, Renewed, ResourceName, Ttl, Upkeep};
 
 use crate::world::{Client, LONG, Waiter, World, granted, request, sequencer, waiting};
 
@@ -64,6 +64,31 @@ async fn the_first_renewal_of_a_pushed_lease_gives_its_place_up() {
     let renewed = client.0.renew(&[renewal]).await.pop().unwrap();
     assert!(matches!(renewed, Ok(Renewed::Renewed(_))), "{renewed:?}");
     assert_eq!(world.observer.keys(&world.key("waiters:r")).await, [""; 0]);
+}
+
+/// Several resources at once settle what ran out as one acquire does: the client that did not
+/// confirm its grant is not the first to get the next one.
+#[tokio::test]
+async fn several_at_once_put_aside_who_did_not_confirm() {
+    let (world, url) = (World::counting().await, redis().await.url());
+    let holder = world.client().await;
+    let (held, first) = holder.holds("r").await;
+    let silent = Mute::in_line(&world, url, &holder, 1).await;
+    let next = Mute::in_line(&world, url, &holder, 2).await;
+    holder.release(&held, first).await;
+    let unconfirmed = granted(silent.waiter).await;
+    until_ended(&holder).await;
+
+    let (one, mut other) = (request("r"), request("other"));
+    other.attempt = AttemptRef::new(other.attempt.resource, one.attempt.holder);
+    other.attempt.id = one.attempt.id;
+    let both = [one.clone(), other];
+    let grants = holder.0.acquire_together(&both).await.unwrap();
+    let grants = grants.granted().expect("both are free");
+    assert!(grants[0].token > unconfirmed.token);
+    holder.release(&one, grants[0]).await;
+    let after_both = grants[1].token.next();
+    assert_eq!(Some(granted(next.waiter).await.token), after_both);
 }
 
 #[tokio::test]

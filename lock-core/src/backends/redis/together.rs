@@ -154,11 +154,13 @@ impl<'a> Named<'a> {
         }
     }
 
-    fn keys<'k>(&'k self, keys: &'k Keys) -> [Key<'k>; 4] {
+    fn keys<'k>(&'k self, keys: &'k Keys) -> [Key<'k>; 6] {
         let keys = keys.of(&self.request.attempt.resource);
         [
             keys.lease(),
+            keys.line(),
             keys.aside(),
+            keys.waiters(),
             keys.tombstone(&self.digest),
             keys.tombstone_of_attempt(&self.digest, &self.attempt),
         ]

@@ -25,8 +25,7 @@ local function waiter(holder)
   if not packed then return nil end
   local askers, ttl, floor, delay, reserve, ticket, asked, metadata =
     packed:match("^([%x/,]+):(%d+):(%d*):(%d+):(%d+):(%d+):(%d+):(.*)$")
-  -- An asker has 33 digits at most.
-  local client, latest = askers:match("(%x*)/(%x+)$", -33)
+  local client, latest = latest_of(askers)
   return {askers = askers, ttl = ttl, floor = floor, delay = delay, reserve = reserve,
     ticket = ticket, asked = asked, metadata = metadata, client = client, latest = latest}
 end
@@ -65,11 +64,6 @@ local function leave(holder)
   if redis.call("EXISTS", KEYS[3], KEYS[4]) == 0 then redis.call("DEL", KEYS[5]) end
 end
 
-local function put_aside(member)
-  redis.call("ZADD", KEYS[4], now, member)
-  redis.call("PEXPIRE", KEYS[4], QUEUE_TEXT)
-end
-
 -- Who could not be reached for QUEUE_MS has not asked either: forgets a few of them.
 local function forget_the_unreachable()
   local over = text(now - QUEUE_MS)
@@ -79,26 +73,11 @@ local function forget_the_unreachable()
   end
 end
 
--- A lease is over, and nobody stands in the way any more. A full one leaves a mark, so that its
--- acquisition is never granted again. A provisional one was pushed to a client that is not there,
--- or too slow: the line goes on without that client until it asks.
-local function settle()
-  if lease.state == "f" then
-    mark_ended(KEYS[4], lease.holder)
-  else
-    local entry = waiter(lease.holder)
-    if entry then
-      redis.call("ZREM", KEYS[3], lease.holder)
-      put_aside(lease.holder)
-      if entry.client ~= "" then put_aside("!" .. entry.client) end
-    end
-  end
+local function settle_what_is_over()
+  if not lease or lease.blocked > 0 then return end
+  settle(lease, KEYS[3], KEYS[4], KEYS[5])
   redis.call("DEL", KEYS[2])
   lease = nil
-end
-
-local function settle_what_is_over()
-  if lease and lease.blocked <= 0 then settle() end
 end
 
 -- A cancel of one attempt: the place in line goes with the last of them.
@@ -152,7 +131,7 @@ local function hand_on(caller, start)
       redis.call("ZREM", KEYS[3], holder)
     elseif redis.call("ZSCORE", KEYS[4], "!" .. entry.client) then
       redis.call("ZREM", KEYS[3], holder)
-      put_aside(holder)
+      put_aside(KEYS[4], holder)
     else
       local counter, wrong = counter_before(entry.floor, entry.reserve, start)
       local kept = math.min(entry.ttl, PROVISIONAL_MS)
@@ -165,8 +144,8 @@ local function hand_on(caller, start)
       end
       if wrong and not asks_too_much(wrong) then return "stuck" end
       redis.call("ZREM", KEYS[3], holder)
-      put_aside(holder)
-      if counter and entry.client ~= "" then put_aside("!" .. entry.client) end
+      put_aside(KEYS[4], holder)
+      if counter and entry.client ~= "" then put_aside(KEYS[4], "!" .. entry.client) end
     end
   end
   return "more"

@@ -89,3 +89,24 @@ local function mark_ended(aside, holder)
   redis.call("ZADD", aside, now, "=" .. holder)
   redis.call("PEXPIRE", aside, QUEUE_TEXT)
 end
+
+local function put_aside(aside, member)
+  redis.call("ZADD", aside, now, member)
+  redis.call("PEXPIRE", aside, QUEUE_TEXT)
+end
+
+-- Who asked last of a waiter's askers: its client and its attempt. An asker has 33 digits at most.
+local function latest_of(askers) return askers:match("(%x*)/(%x+)$", -33) end
+
+-- A lease is over, and nobody stands in the way any more. A full one leaves a mark, so that its
+-- acquisition is never granted again. A provisional one was pushed to a client that is not there,
+-- or too slow: the line goes on without that client until it asks.
+local function settle(lease, line, aside, details)
+  if lease.state == "f" then return mark_ended(aside, lease.holder) end
+  local entry = redis.call("HGET", details, lease.holder)
+  if not entry then return end
+  redis.call("ZREM", line, lease.holder)
+  put_aside(aside, lease.holder)
+  local client = latest_of(entry:match("^[^:]+"))
+  if client ~= "" then put_aside(aside, "!" .. client) end
+end

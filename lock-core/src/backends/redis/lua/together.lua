@@ -5,9 +5,11 @@
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the first resource
--- KEYS[3] what is aside of it
--- KEYS[4] tombstone of its holder
--- KEYS[5] tombstone of its holder and attempt, and four keys more for every further resource
+-- KEYS[3] line of waiters for it
+-- KEYS[4] what is aside of it
+-- KEYS[5] details of the waiters
+-- KEYS[6] tombstone of its holder
+-- KEYS[7] tombstone of its holder and attempt, and six keys more for every further resource
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
 -- ARGV[2] start: "1" if a missing counter may start now
 -- ARGV[3] holder of the first resource
@@ -21,26 +23,27 @@
 --       | {"held", left_ms} | {"ended"} | {"missing"} | {"implausible", greatest} | {"exhausted"}
 --       | {"retired"} | {"broken_counter", why} | {"broken_lease"}
 --
--- Idempotent: what this holder has already keeps its token, its end and its state. Does not look at
--- the lines of waiters: a resource that is free although somebody waits has only waiters out of
--- reach. Atomic, but an error does not roll back.
+-- Idempotent: what this holder has already keeps its token, its end and its state. Passes waiters
+-- by: a resource that is free although somebody waits has only waiters out of reach. Atomic, but an
+-- error does not roll back.
 
 local function together()
   look_at_the_clock()
   local resources, floor, blocked = {}, "", 0
   for i = 1, (#ARGV - 2) / 6 do
-    local k, a = 4 * i - 2, 6 * i - 3
+    local k, a = 6 * i - 4, 6 * i - 3
     local lease, foreign = load(KEYS[k])
     if foreign then return {"broken_lease"} end
-    if redis.call("EXISTS", KEYS[k + 2], KEYS[k + 3]) > 0 then return {"ended"} end
-    if redis.call("ZSCORE", KEYS[k + 1], "=" .. ARGV[a]) then return {"ended"} end
+    if redis.call("EXISTS", KEYS[k + 4], KEYS[k + 5]) > 0 then return {"ended"} end
+    if redis.call("ZSCORE", KEYS[k + 2], "=" .. ARGV[a]) then return {"ended"} end
     local ours = lease and lease.holder == ARGV[a]
     if ours and lease.left <= 0 then return {"ended"} end
     if lease and not ours then blocked = math.max(blocked, lease.blocked) end
     if (tonumber(ARGV[a + 3]) or 0) > (tonumber(floor) or 0) then floor = ARGV[a + 3] end
-    resources[i] = {key = KEYS[k], aside = KEYS[k + 1], lease = ours and lease,
-      former = not ours and lease, holder = ARGV[a], attempt = ARGV[a + 1],
-      ttl = ARGV[a + 2], delay = ARGV[a + 4], metadata = ARGV[a + 5]}
+    resources[i] = {key = KEYS[k], line = KEYS[k + 1], aside = KEYS[k + 2],
+      details = KEYS[k + 3], lease = ours and lease, former = not ours and lease,
+      holder = ARGV[a], attempt = ARGV[a + 1], ttl = ARGV[a + 2], delay = ARGV[a + 4],
+      metadata = ARGV[a + 5]}
   end
   if blocked > 0 then return {"held", text(blocked)} end
 
@@ -55,8 +58,7 @@ local function together()
       lease.attempts = with_attempt(lease.attempts, one.attempt)
       save(one.key, lease)
     else
-      local former = one.former
-      if former and former.state == "f" then mark_ended(one.aside, former.holder) end
+      if one.former then settle(one.former, one.line, one.aside, one.details) end
       lease = {token = text(token + i - 1), holder = one.holder, attempts = one.attempt,
         delay = one.delay, state = "f", reserved = "1", metadata = one.metadata}
       extend(one.key, lease, one.ttl)
