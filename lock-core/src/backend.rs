@@ -35,10 +35,10 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// 5. **Expiry** (`expiry`, `waits_until_expiry`, `waits_by_the_present_lease`). A lease that is
 ///    not renewed ends within its ttl, and the next acquire is granted without anybody's help. The
 ///    backend wakes the waiters.
-/// 6. **Renew never creates** (`renew_never_creates`). A renewal extends a living lease of that
-///    holder and token to a full ttl from now; otherwise it is [`Renewed::NotHolder`] and nothing
-///    changes. It never brings the end of a lease nearer: another hold with a longer ttl may rely
-///    on it.
+/// 6. **Renew never creates** (`renew_never_creates`, `a_renewal_shortens_nothing`). A renewal
+///    extends a living lease of that holder and token to a full ttl from now; otherwise it is
+///    [`Renewed::NotHolder`] and nothing changes. It never brings the end of a lease nearer than
+///    the grant or another renewal has promised: others may rely on a longer ttl.
 /// 7. **Release is compared** (`release_only_own`). A release ends the lease of that holder and
 ///    token and no other. Sent again, it says [`Released::Released`] again.
 /// 8. **Waiting** (`waits_until_release`, `wait_deadline`). Waiting happens inside `acquire`. A

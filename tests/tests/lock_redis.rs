@@ -437,7 +437,7 @@ async fn another_layout_under_the_same_prefix_is_refused() {
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConfigMismatch);
     assert!(
-        error.to_string().contains("3:64 there and 3:32 here"),
+        error.to_string().contains("4:64 there and 4:32 here"),
         "{error}"
     );
 }
@@ -460,7 +460,7 @@ async fn after_a_flush_the_layout_is_compared_before_a_counter_starts() {
         .await
         .unwrap();
     let () = commands
-        .set(format!("{}:config", world.prefix), "3:32")
+        .set(format!("{}:config", world.prefix), "4:32")
         .await
         .unwrap();
     let error = world.locks.acquire("r").await.unwrap_err();

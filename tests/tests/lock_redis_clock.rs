@@ -21,7 +21,9 @@ use e2e::{
     servers::{ClockOffset, Redis},
 };
 use futures_util::future::join_all;
-use lock_core::{Clock, HolderView, LockManager, Released, ResourceName, SystemClock, Ttl};
+use lock_core::{
+    Clock, HolderView, LockManager, Released, Renewed, ResourceName, Sequencer, SystemClock, Ttl,
+};
 use tokio::time::timeout;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -36,6 +38,12 @@ const LONG: Ttl = Ttl::secs(600);
 async fn holder(locks: &LockManager) -> Option<HolderView> {
     let resource = ResourceName::new("r").unwrap();
     locks.inspect(&resource).await.unwrap().holder
+}
+
+/// Renews a lease to this length, as another process may that knows of it.
+async fn renew(locks: &LockManager, lease: &Sequencer, ttl: Ttl) {
+    let renewed = locks.renew(lease, ttl).await.unwrap();
+    assert!(matches!(renewed, Renewed::Renewed(_)), "{renewed:?}");
 }
 
 /// Tasks that add to two ledgers until they are told to stop.
@@ -166,4 +174,24 @@ async fn after_a_jump_back_a_renewal_mends_the_lease_and_a_release_is_passed_on(
     assert!(left <= ttl.get(), "{left:?}");
     next.release().await.unwrap();
     assert!(holder(&locks).await.is_none());
+}
+
+/// What is left of a lease beyond the longest promise comes of the clock; what was promised stays.
+#[tokio::test]
+async fn after_a_jump_back_a_renewal_leaves_the_longest_promise_and_no_more() {
+    let server = Redis::start_with_own_clock().await;
+    let locks = LockManager::connect(server.url()).await.unwrap();
+    let lease = locks.acquire("r").ttl(LONG).detached().await.unwrap();
+    let lease = lease.granted().unwrap().sequencer;
+    let remaining = async || holder(&locks).await.unwrap().remaining;
+    for ttl in [30, 300, 30].map(Ttl::secs) {
+        renew(&locks, &lease, ttl).await;
+        assert!(remaining().await > LONG.get() - PATIENCE, "shortened");
+    }
+    server.set_clock(BEHIND);
+    assert!(remaining().await > HOUR, "the clock has not jumped");
+    renew(&locks, &lease, Ttl::secs(30)).await;
+    let left = remaining().await;
+    assert!(left <= LONG.get(), "not mended: {left:?}");
+    assert!(left > LONG.get() - PATIENCE, "shortened: {left:?}");
 }

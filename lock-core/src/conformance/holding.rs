@@ -1,5 +1,8 @@
 use super::{Harness, LONG, grant, is_held, release, request, resource, sequencer};
-use crate::{FencingToken, Holder, Released, RenewRequest, Renewed, Sequencer};
+use crate::{
+    AcquireRequest, FencingToken, Grant, Holder, LockBackend, Moment, Released, RenewRequest,
+    Renewed, Sequencer, Ttl,
+};
 
 /// The same sequencer with another token, and with another holder.
 fn impostors(lease: &Sequencer) -> [Sequencer; 2] {
@@ -44,6 +47,54 @@ pub async fn renew_never_creates(harness: &impl Harness) {
         !is_held(&*backend, &resource).await,
         "a late renewal has made a lease"
     );
+}
+
+/// Clause 6: a renewal to a shorter ttl takes nothing away of what the grant, or another renewal,
+/// has promised.
+pub async fn a_renewal_shortens_nothing(harness: &impl Harness) {
+    let backend = harness.backend();
+    let of_grant = Promised::by(&*backend, LONG, &[harness.short()]).await;
+    // A backend that keeps to the length of the grant tells so, and has not promised more.
+    let lengths = [LONG, harness.short()];
+    let of_renewal = Promised::by(&*backend, harness.short(), &lengths).await;
+    harness.pass(harness.past_short()).await;
+    let now = harness.clock().now();
+    assert!(now < of_grant.until, "it was granted for long");
+    for promised in [of_grant, of_renewal] {
+        if now < promised.until {
+            let resource = &promised.request.attempt.resource;
+            assert!(is_held(&*backend, resource).await, "{resource}: shortened");
+            release(&*backend, &promised.request, promised.grant).await;
+        }
+    }
+}
+
+/// A lease, and until when somebody was told that it lives.
+struct Promised {
+    request: AcquireRequest,
+    grant: Grant,
+    until: Moment,
+}
+
+impl Promised {
+    /// A lease that was granted for this ttl, then renewed to others.
+    async fn by(backend: &dyn LockBackend, ttl: Ttl, renewals: &[Ttl]) -> Self {
+        let request = request(&resource("promised"), ttl);
+        let grant = grant(backend, &request).await;
+        let mut until = grant.lease.deadline();
+        for ttl in renewals {
+            let renewal = RenewRequest::new(sequencer(&request, grant), *ttl);
+            match backend.renew(&[renewal]).await.remove(0) {
+                Ok(Renewed::Renewed(lease)) => until = std::cmp::max(until, lease.deadline()),
+                answer => panic!("it is held, and yet: {answer:?}"),
+            }
+        }
+        Self {
+            request,
+            grant,
+            until,
+        }
+    }
 }
 
 /// Clause 7: a release ends its own lease and no other, and may be sent again.

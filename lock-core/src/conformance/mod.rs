@@ -53,7 +53,10 @@ pub use self::{
     },
     cancelling::{cancel_is_per_attempt, cancel_leaves_nothing, cancelled_at_every_await},
     floors::{floor, implausible_floor, refused_input_leaves_nothing},
-    holding::{inspection_shows_no_secret, release_only_own, renew_never_creates},
+    holding::{
+        a_renewal_shortens_nothing, inspection_shows_no_secret, release_only_own,
+        renew_never_creates,
+    },
     holds::{
         a_hold_is_compared, a_renewal_shortens_no_hold, holds_are_given_back_one_by_one,
         holds_are_lost_together,
@@ -119,8 +122,8 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!(@cases $module, $harness,
             order exclusion replay ended_acquisition_stays_ended
             a_holder_may_acquire_other_resources expiry
-            deadline_counts_from_request renew_never_creates release_only_own
-            inspection_shows_no_secret waits_until_release waits_until_expiry
+            deadline_counts_from_request renew_never_creates a_renewal_shortens_nothing
+            release_only_own inspection_shows_no_secret waits_until_release waits_until_expiry
             waits_by_the_present_lease wait_deadline
             fairness_as_claimed cancel_leaves_nothing cancel_is_per_attempt
             cancelled_at_every_await floor implausible_floor refused_input_leaves_nothing

@@ -13,6 +13,7 @@ pub mod line;
 pub mod notices;
 pub mod queue;
 pub mod redlock;
+pub mod renewal;
 mod set;
 pub mod store;
 mod unseen;

@@ -78,11 +78,12 @@ impl<'a> Looking<'a> {
         let attempt = request.attempt.id.to_string();
         let metadata = request.metadata.as_ref().map_or("", Metadata::as_str);
         let (delay, reserve) = (millis(request.lock_delay), request.reserve);
+        let ttl = request.ttl.as_millis();
         Self {
             service,
             request,
             keys: service.keys.of(&request.attempt.resource),
-            lease: format!(":{digest}:f:{delay}:{reserve}:{attempt}:{metadata}"),
+            lease: format!(":{digest}:f:{delay}:{reserve}:{ttl}:{attempt}:{metadata}"),
             digest,
             attempt,
             first_sent: None,

@@ -11,7 +11,7 @@
 -- KEYS[6] tombstone of this holder: the acquisition was released
 -- KEYS[7] tombstone of this holder and attempt: the attempt was cancelled
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
--- ARGV[2] what follows the token in the lease: ":holder:f:delay:reserved:attempt:metadata"
+-- ARGV[2] what follows the token in the lease: ":holder:f:delay:reserved:ttl:attempt:metadata"
 -- ARGV[3] how long the key of the lease stays in ms
 -- ARGV[4] asker, as the details of waiters have it; without one no place in line is taken
 -- ARGV[5] how many tokens are reserved, if not one
@@ -33,13 +33,13 @@
 -- back.
 
 -- What is asked for.
-local holder, delay, reserve, attempt, metadata, ttl, asker, floor, start, waits
+local holder, delay, reserve, ttl, attempt, metadata, asker, floor, start, waits
 -- Somebody or something is aside, or there is a tombstone.
 local marked
 
 local function look_at_what_is_asked_for()
-  holder, delay, reserve, attempt, metadata = ARGV[2]:match("^:(%x+):f:(%d+):(%d+):(%x+):(.*)$")
-  ttl = ARGV[3] - 1 - delay - ENDED_MS
+  holder, delay, reserve, ttl, attempt, metadata =
+    ARGV[2]:match("^:(%x+):f:(%d+):(%d+):(%d+):(%x+):(.*)$")
   asker, floor, start = ARGV[4] or "", ARGV[6] or "", ARGV[7] == "1"
   waits = asker ~= ""
   -- One call for what is hardly ever there.
@@ -51,7 +51,7 @@ local function grant()
   if not counter then return wrong end
   local token = draw(counter, reserve)
   redis.call("SET", KEYS[2], token .. ARGV[2], "PX", ARGV[3])
-  return {"granted", token, text(ttl), "f", reserve}
+  return {"granted", token, ttl, "f", reserve}
 end
 
 -- The last ticket is in the hash too, and whoever has not confirmed its grant.
@@ -79,7 +79,7 @@ local function queue()
     entry = {ticket = text(redis.call("HINCRBY", KEYS[5], "#", 1))}
   end
   entry.askers = with_asker(entry.askers, asker)
-  entry.ttl, entry.floor = text(ttl), floor
+  entry.ttl, entry.floor = ttl, floor
   entry.delay, entry.reserve, entry.metadata = delay, reserve, metadata
   entry.asked = now
   write_waiter(holder, entry)

@@ -44,7 +44,7 @@ local function hand_over()
   if type(receivers) ~= "number" or receivers == 0 then return nil end
   redis.call("SET", KEYS[6], ARGV[2], "PX", ENDED_TEXT)
   redis.call("SET", KEYS[2], token .. ":" .. head .. ":p:" .. delay .. ":" .. reserve .. ":"
-    .. attempt .. ":" .. metadata, "PX", ("%d"):format(ttl + 1 + delay + ENDED_MS))
+    .. ttl .. ":" .. attempt .. ":" .. metadata, "PX", ("%d"):format(ttl + 1 + delay + ENDED_MS))
   if state == "p:0:" then
     redis.call("ZREM", KEYS[3], ARGV[3])
     redis.call("HDEL", KEYS[5], ARGV[3])

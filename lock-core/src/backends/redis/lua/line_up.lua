@@ -17,7 +17,8 @@ local function line_up()
   -- Two are the lease and, if there is a line, nothing else.
   if not there or there > 2 then return nil end
   if there == 2 and redis.call("EXISTS", KEYS[3]) == 0 then return nil end
-  local holder, delay, reserve, metadata = ARGV[2]:match("^:(%x+):f:(%d+):(%d+):%x+:(.*)$")
+  local holder, delay, reserve, ttl, metadata =
+    ARGV[2]:match("^:(%x+):f:(%d+):(%d+):(%d+):%x+:(.*)$")
   local left = blocked_by_another(holder)
   if not left then return nil end
   local asker = ARGV[4] or ""
@@ -33,7 +34,6 @@ local function line_up()
   end
   local time = redis.call("TIME")
   local now = time[1] .. ("000000" .. time[2]):sub(-6, -4)
-  local ttl = ("%d"):format(ARGV[3] - 1 - delay - ENDED_MS)
   redis.call("HSET", KEYS[5], holder, asker .. ":" .. ttl .. "::" .. delay .. ":" .. reserve .. ":"
     .. ticket .. ":" .. now .. ":" .. metadata)
   redis.call("ZADD", KEYS[3], ticket, holder)

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Begins with shared.lua.
 --
--- Renews leases, each to its full ttl. Never creates one, and never makes one shorter that several
--- attempts rely on.
+-- Renews leases, each to its full ttl. Never creates one, and never makes one shorter than it was
+-- promised to be.
 --
 -- KEYS[1] first lease, and one key more for every further lease
 -- ARGV[1] ttl in ms
@@ -14,13 +14,13 @@
 -- Idempotent, and inert for a lease that has ended, and for a provisional one, which has to be
 -- confirmed. Atomic per lease; a key of a wrong type does not keep the others from being renewed.
 
--- How long the key of a plain lease stays.
-local stay
+-- What a plain lease goes on with, and how long its key stays.
+local rest, stay
 
--- Most leases are full, without a delay, of one token and one attempt, which has 16 digits: they
--- need nothing but a longer time to live.
+-- Most leases are full, without a delay, of one token, always renewed to the same length, and of
+-- one attempt, which has 16 digits: they need nothing but another time to live.
 local function is_plain(key, ours)
-  local packed, plain = redis.pcall("GET", key), ours .. "f:0:1:"
+  local packed, plain = redis.pcall("GET", key), ours .. rest
   return type(packed) == "string" and packed:sub(1, #plain) == plain
     and packed:sub(#plain + 17, #plain + 17) == ":"
 end
@@ -42,7 +42,7 @@ local function renew_one(key, ours)
 end
 
 local function renew()
-  stay = text(ARGV[1] + 1 + ENDED_MS)
+  rest, stay = "f:0:1:" .. ARGV[1] .. ":", text(ARGV[1] + 1 + ENDED_MS)
   local letters = {}
   for i = 1, #KEYS do
     letters[i] = renew_one(KEYS[i], ARGV[i + 1])

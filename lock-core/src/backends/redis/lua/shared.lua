@@ -1,10 +1,11 @@
 -- What the scripts share; each begins with it.
 --
--- A lease is "token:holder:state:delay:reserved:attempts:metadata":
+-- A lease is "token:holder:state:delay:reserved:longest:attempts:metadata":
 --   token     first token of the grant; `reserved` of them are the holder's
 --   holder    digest of the acquisition's secret, 32 hex digits
 --   state     "f" full, or "p" provisional: pushed to a waiter that has not confirmed it
 --   delay     ms after its end in which nobody else is granted
+--   longest   ms: nobody was ever promised more of it than this, from when it was asked for
 --   attempts  the attempts that rely on it, joined by ","; after 128 of them "0", for all others
 -- Its key stays for its delay and ENDED_MS after its end, until another is granted, so that a late
 -- request of its holder is not taken for a new one. So the time to live of the key tells the end,
@@ -29,12 +30,13 @@ local function load(key)
   local packed = redis.pcall("GET", key)
   if not packed then return nil, false end
   if type(packed) == "table" then return nil, true end
-  local token, holder, state, delay, reserved, attempts, metadata =
-    packed:match("^(%d+):(%x+):(%l):(%d+):(%d+):([%x,]+):(.*)$")
+  local token, holder, state, delay, reserved, longest, attempts, metadata =
+    packed:match("^(%d+):(%x+):(%l):(%d+):(%d+):(%d+):([%x,]+):(.*)$")
   if not token then return nil, true end
   -- A table that is made with all its fields has the right size at once.
   local lease = {token = token, holder = holder, state = state, delay = delay,
-    reserved = reserved, attempts = attempts, metadata = metadata, left = 0, blocked = 0}
+    reserved = reserved, longest = longest, attempts = attempts, metadata = metadata, left = 0,
+    blocked = 0}
   lease.left = redis.call("PTTL", key) - lease.delay - ENDED_MS
   -- Until then nobody else is granted. A provisional lease has no delay: its holder may be gone.
   lease.blocked = lease.left + (lease.state == "f" and lease.delay or 0)
@@ -43,7 +45,7 @@ end
 
 local function pack(lease)
   return lease.token .. ":" .. lease.holder .. ":" .. lease.state .. ":" .. lease.delay .. ":"
-    .. lease.reserved .. ":" .. lease.attempts .. ":" .. lease.metadata
+    .. lease.reserved .. ":" .. lease.longest .. ":" .. lease.attempts .. ":" .. lease.metadata
 end
 
 -- Writes a lease that ends when it did before.
@@ -51,11 +53,11 @@ local function save(key, lease)
   redis.call("SET", key, pack(lease), "KEEPTTL")
 end
 
--- Writes a lease that lasts for so long from now. If several attempts rely on it, it never gets
--- shorter; otherwise it does, if the clock was set back.
+-- Writes a lease that lasts for so long from now, and never shorter than anybody relies on. More
+-- than the longest promise is left of it only if the clock was set back: nobody relies on that.
 local function extend(key, lease, ttl)
-  local several = lease.left and lease.attempts:find(",", 1, true)
-  lease.left = math.max(several and lease.left or 0, ttl + 1)
+  lease.longest = text(math.max(lease.longest or 0, ttl))
+  lease.left = math.max(ttl + 1, math.min(lease.left or 0, lease.longest + 1))
   redis.call("SET", key, pack(lease), "PX", text(lease.left + lease.delay + ENDED_MS))
 end
 

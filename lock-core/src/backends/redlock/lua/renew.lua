@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
 -- Begins with serving.lua, lease.lua.
 --
--- Renews leases, each to its full ttl. Never creates one, and never makes one shorter that several
--- attempts rely on.
+-- Renews leases, each to its full ttl. Never creates one, and never makes one shorter than it was
+-- promised to be. What is left beyond the longest promise comes of a clock that was set back, and
+-- nobody relies on it: that is mended.
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] first lease, and one key more for every further lease
@@ -22,16 +23,19 @@ if not life then
   return wrong
 end
 
+-- The longest ttl that has this drift, which is a hundredth of it and 2 ms more.
+local function longest_of(drift) return (drift - 2) * 100 + 99 end
+
 local function renew_one(key, ttl, drift, whose)
   local lease, letter = load(key, redis.call("GET", key)), "n"
   local is_theirs = lease and lease.raised and lease.left > 0
     and lease.holder .. ":" .. lease.token == whose
   if is_theirs then letter = tonumber(ttl) > tonumber(longest) and "l" or "r" end
   if letter == "r" then
-    local rest = ttl + drift
-    if lease.attempts:find(",", 1, true) then rest = math.max(rest, lease.left + lease.drift) end
-    lease.drift = drift
-    redis.call("SET", key, pack(lease), "PX", text(rest + lease.delay + ENDED_MS))
+    local widest = math.max(drift, lease.drift)
+    local left = math.max(ttl, math.min(lease.left, longest_of(widest)))
+    lease.drift = text(widest)
+    redis.call("SET", key, pack(lease), "PX", text(left + widest + lease.delay + ENDED_MS))
   end
   return letter
 end
