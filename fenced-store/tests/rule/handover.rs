@@ -1,6 +1,6 @@
 //! One lock service takes the place of another in front of the store.
 
-use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
+use std::sync::Arc;
 
 use fenced_store::{
     Dialect, FenceError, FencedStore, Protected,
@@ -15,7 +15,7 @@ use lock_core::{
     Renewed, ResourceName, Sequencer, Standing, SystemClock, memory::MemoryBackend,
 };
 
-use super::{Harness, balance, fenced_add, fresh, grant_by, high_water, trusting};
+use super::{Harness, balance, fenced_add, fresh, grant_by, high_water, poll_and_drop, trusting};
 
 const RESOURCE: &str = "account:42";
 
@@ -143,20 +143,6 @@ pub(crate) async fn a_handover_goes_back<H: Harness>() {
     assert!(first < between && between < last);
     assert!(is_retired(&two).await && !is_retired(&one).await);
     assert_eq!(balance(&world).await, 103);
-}
-
-/// Polls a future that often and drops it. Whether it came to its end.
-async fn poll_and_drop(future: impl Future, polls: usize) -> bool {
-    let mut left = polls;
-    let mut future = pin!(future);
-    poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(false);
-        }
-        left -= 1;
-        future.as_mut().poll(context).map(|_| true)
-    })
-    .await
 }
 
 /// Each time it goes the other way, and every other time it turns back half way.

@@ -4,6 +4,7 @@
 //! tests mount this module too, for the databases that need a server.
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
+mod acquire_all;
 mod admin;
 mod audit;
 mod claim;
@@ -19,13 +20,19 @@ mod several;
 mod single;
 mod with;
 
+use std::{
+    future::{IntoFuture, poll_fn},
+    pin::pin,
+    task::Poll,
+};
+
 use fenced_store::{Dialect, Executed, FenceError, FencedStore, FencedTx, Plausibility};
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
 pub(crate) use self::{
-    admin::*, audit::*, claim::*, enter::*, errors::*, handover::*, migrate::*, model::*, order::*,
-    protect::*, settle::*, several::*, single::*, with::*,
+    acquire_all::*, admin::*, audit::*, claim::*, enter::*, errors::*, handover::*, migrate::*,
+    model::*, order::*, protect::*, settle::*, several::*, single::*, with::*,
 };
 
 /// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.
@@ -156,6 +163,20 @@ pub(crate) fn token(number: u64) -> FencingToken {
     FencingToken::new(number).unwrap()
 }
 
+/// Polls a future that often and drops it. Whether it came to its end.
+pub(crate) async fn poll_and_drop(future: impl IntoFuture, polls: usize) -> bool {
+    let mut left = polls;
+    let mut future = pin!(future.into_future());
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(false);
+        }
+        left -= 1;
+        future.as_mut().poll(context).map(|_| true)
+    })
+    .await
+}
+
 /// An application's first migration; it has the number that ours has, too.
 pub(crate) fn app_migrator() -> Migrator {
     let sql = sqlx::SqlSafeStr::into_sql_str("CREATE TABLE of_the_application (id INTEGER)");
@@ -201,6 +222,13 @@ macro_rules! rule_cases {
             the_same_resource_twice_is_refused_unsent,
             resources_are_entered_in_the_order_of_their_names,
             either_order_of_names_goes_with_claims,
+            several_are_locked_and_claimed_and_entered_by_one_transaction,
+            what_is_not_had_whole_is_not_claimed,
+            a_lock_service_behind_the_store_is_lifted_for_each_of_several,
+            a_claim_that_is_refused_gives_all_of_several_back,
+            one_stale_grant_among_several_guards_refuses_all,
+            in_either_order_of_names_several_are_had_in_turn,
+            an_acquisition_of_several_that_is_dropped_at_any_await_leaves_nothing,
             single_write_is_stored_and_has_a_receipt,
             single_write_of_a_stale_holder_is_refused,
             single_write_of_other_grants_is_refused,

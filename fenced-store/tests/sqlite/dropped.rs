@@ -1,7 +1,7 @@
 //! Futures and transactions that are dropped. Each time the pool has one connection, whose next
 //! user finds what was left behind.
 
-use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
+use std::time::Duration;
 
 use fenced_store::{FencedStore, SqliteFencedStore};
 use futures_util::FutureExt;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::{
     file::SqliteFile,
-    rule::{Harness, balance, fresh, grant},
+    rule::{Harness, balance, fresh, grant, poll_and_drop},
 };
 
 async fn claimed() -> (SqliteFile, SqliteFencedStore, Sequencer) {
@@ -23,20 +23,6 @@ async fn claimed() -> (SqliteFile, SqliteFencedStore, Sequencer) {
     world.store().claim(&grant).await.unwrap();
     let store = FencedStore::new(world.pool_of_one().await);
     (world, store, grant)
-}
-
-/// Polls a future that often and drops it. Whether it came to its end.
-pub(crate) async fn poll_and_drop(future: impl IntoFuture, polls: usize) -> bool {
-    let mut left = polls;
-    let mut future = pin!(future.into_future());
-    poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(false);
-        }
-        left -= 1;
-        future.as_mut().poll(context).map(|_| true)
-    })
-    .await
 }
 
 /// A write through the pool is stored at once: its connection is not inside a transaction.

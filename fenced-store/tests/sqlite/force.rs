@@ -11,9 +11,8 @@ use lock_core::{
 use sqlx::Sqlite;
 
 use crate::{
-    dropped::poll_and_drop,
     file::SqliteFile,
-    rule::{Harness, balance, fenced_add, fresh, high_water},
+    rule::{Harness, balance, fenced_add, fresh, high_water, poll_and_drop},
 };
 
 const NAME: &str = "account:42";

@@ -12,7 +12,6 @@ mod protect;
 mod protected;
 #[path = "../rule/mod.rs"]
 mod rule;
-mod several;
 mod times;
 mod traps;
 

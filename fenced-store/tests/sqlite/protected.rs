@@ -4,42 +4,21 @@ use std::{sync::Arc, time::Duration};
 
 use fenced_store::{FenceError, Protected, ProtectedError};
 use lock_core::{
-    Attempt, ErrorKind, FencingToken, InitialToken, Issuer, LockManager, LostReason, Owner, Ttl,
+    Attempt, ErrorKind, FencingToken, Issuer, LockManager, LostReason, Owner, Ttl,
     test_util::ManualClock,
 };
-use sqlx::Sqlite;
 
 use crate::{
     file::SqliteFile,
-    rule::{Harness, balance, fenced_add, fresh, grant_by, high_water, token, trusting},
+    rule::{
+        Harness, balance, fenced_add, forgetful, high_water, is_free, memory_grant, protected_by,
+        token, trusting,
+    },
 };
-
-/// A lock service that begins at token 1, as if it had lost its counter.
-pub(crate) async fn forgetful() -> LockManager {
-    let builder = LockManager::builder().initial_token(InitialToken::At(FencingToken::MIN));
-    builder.connect("memory:").await.unwrap()
-}
-
-pub(crate) async fn protected_by(locks: LockManager) -> (SqliteFile, Protected<Sqlite>) {
-    let world: SqliteFile = fresh().await;
-    let protected = Protected::new(locks, world.store().clone());
-    (world, protected)
-}
-
-pub(crate) fn memory_grant(resource: &str, number: u64) -> lock_core::Sequencer {
-    grant_by("memory", resource, number)
-}
-
-pub(crate) async fn is_free(locks: &LockManager, resource: &str) -> bool {
-    matches!(
-        locks.try_acquire(resource).await.unwrap(),
-        Attempt::Granted(_)
-    )
-}
 
 #[tokio::test]
 async fn acquiring_shuts_out_the_older_holder_before_anything_is_written() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+    let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
     let old = accounts.acquire("account:42").await.unwrap();
     let stale = old.sequencer().clone();
     old.begin().await.unwrap().commit().await.unwrap();
@@ -59,7 +38,7 @@ async fn acquiring_shuts_out_the_older_holder_before_anything_is_written() {
 
 #[tokio::test]
 async fn a_lock_service_that_lost_its_counter_is_lifted_above_the_mark() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+    let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
     let before = memory_grant("account:42", 1000);
     world.store().claim(&before).await.unwrap();
 
@@ -77,7 +56,7 @@ async fn a_lock_service_that_lost_its_counter_is_lifted_above_the_mark() {
 /// It issues the very number again that another holder has claimed.
 #[tokio::test]
 async fn a_token_that_was_issued_twice_is_replaced() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+    let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
     world
         .store()
         .claim(&memory_grant("account:42", 1))
@@ -92,7 +71,7 @@ async fn a_token_that_was_issued_twice_is_replaced() {
 /// A mark so high that it must be a mistake does not drag the lock service's counter along.
 #[tokio::test]
 async fn a_poisoned_mark_is_refused_and_harms_no_other_resource() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+    let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
     let poisoned = memory_grant("account:42", FencingToken::MAX.get() - 1);
     trusting(&world).claim(&poisoned).await.unwrap();
     match accounts.acquire("account:42").await.unwrap_err() {
@@ -108,7 +87,7 @@ async fn a_poisoned_mark_is_refused_and_harms_no_other_resource() {
 /// There is no token above the greatest.
 #[tokio::test]
 async fn a_mark_at_the_cap_is_final() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+    let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
     let last = memory_grant("account:42", FencingToken::MAX.get());
     trusting(&world).claim(&last).await.unwrap();
     let error = accounts.acquire("account:42").await.unwrap_err();
@@ -124,7 +103,8 @@ async fn a_mark_at_the_cap_is_final() {
 #[tokio::test]
 async fn a_refused_claim_gives_the_lease_back() {
     let builder = LockManager::builder().issuer(Issuer::new("other").unwrap());
-    let (world, accounts) = protected_by(builder.connect("memory:").await.unwrap()).await;
+    let (world, accounts) =
+        protected_by::<SqliteFile>(builder.connect("memory:").await.unwrap()).await;
     world
         .store()
         .claim(&memory_grant("account:42", 1))
@@ -141,7 +121,7 @@ async fn a_refused_claim_gives_the_lease_back() {
 
 #[tokio::test]
 async fn waiting_ends_and_says_so() {
-    let (_world, accounts) = protected_by(forgetful().await).await;
+    let (_world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
     let _held = accounts.acquire("account:42").await.unwrap();
     let wait = Duration::from_millis(50);
     match accounts.acquire("account:42").wait(wait).await.unwrap_err() {
@@ -153,7 +133,7 @@ async fn waiting_ends_and_says_so() {
 /// What is held by others is no error of the one look.
 #[tokio::test]
 async fn one_look_does_not_wait_and_claims_what_it_gets() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+    let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
     let held = accounts.acquire("account:42").await.unwrap();
     let before = high_water(&world, "account:42").await;
     match accounts.acquire("account:42").try_now().await.unwrap() {
@@ -175,7 +155,7 @@ async fn one_look_does_not_wait_and_claims_what_it_gets() {
 
 #[tokio::test]
 async fn an_error_of_either_side_says_what_to_do() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+    let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
     let held = accounts.acquire("account:42").await.unwrap();
     let timeout = accounts.acquire("account:42").wait(Duration::ZERO).await;
     let timeout = timeout.unwrap_err();
@@ -199,7 +179,8 @@ async fn an_error_of_either_side_says_what_to_do() {
 async fn a_lost_lease_begins_nothing() {
     let clock = ManualClock::new();
     let builder = LockManager::builder().clock(Arc::new(clock.clone()));
-    let (_world, accounts) = protected_by(builder.connect("memory:").await.unwrap()).await;
+    let (_world, accounts) =
+        protected_by::<SqliteFile>(builder.connect("memory:").await.unwrap()).await;
     let acquire = accounts.acquire("account:42").ttl(Ttl::secs(10));
     let guard = acquire.renew(false).await.unwrap();
     guard.begin().await.unwrap().rollback().await.unwrap();
@@ -215,7 +196,7 @@ async fn a_lost_lease_begins_nothing() {
 /// one may be lost, too.
 #[tokio::test]
 async fn a_mark_that_the_store_forgot_is_lost() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+    let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
     let guard = accounts.acquire("account:42").await.unwrap();
     world.delete_mark(guard.resource()).await;
     let error = guard.begin().await.unwrap_err();
@@ -231,7 +212,7 @@ async fn a_mark_that_the_store_forgot_is_lost() {
 /// The store is not asked a second time: its pool is closed.
 #[tokio::test]
 async fn after_a_fenced_refusal_the_guard_stays_fenced() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+    let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
     let other = accounts.acquire("account:43").await.unwrap();
     let guard = accounts.acquire("account:42").await.unwrap();
     let newer = memory_grant("account:42", 1000);
@@ -251,7 +232,7 @@ async fn after_a_fenced_refusal_the_guard_stays_fenced() {
 /// What may be different the next time is asked again.
 #[tokio::test]
 async fn after_a_busy_store_the_guard_asks_again() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+    let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
     let impatient = Protected::new(accounts.locks().clone(), world.impatient().await);
     let (one, two) = (
         impatient.acquire("account:42").await.unwrap(),
@@ -272,7 +253,8 @@ async fn after_a_busy_store_the_guard_asks_again() {
 async fn a_lost_lease_among_several_begins_nothing() {
     let clock = ManualClock::new();
     let builder = LockManager::builder().clock(Arc::new(clock.clone()));
-    let (_world, accounts) = protected_by(builder.connect("memory:").await.unwrap()).await;
+    let (_world, accounts) =
+        protected_by::<SqliteFile>(builder.connect("memory:").await.unwrap()).await;
     let held = accounts.acquire("account:42").await.unwrap();
     let acquire = accounts.acquire("account:43").ttl(Ttl::secs(5));
     let lost = acquire.renew(false).await.unwrap();
@@ -284,7 +266,7 @@ async fn a_lost_lease_among_several_begins_nothing() {
 
 #[tokio::test]
 async fn an_acquisition_that_is_dropped_gives_the_lease_back() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+    let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
     let old = accounts.acquire("account:42").await.unwrap();
     let open = old.begin().await.unwrap();
     // The lease is free, but the claim waits for the open transaction.
@@ -302,7 +284,7 @@ async fn an_acquisition_that_is_dropped_gives_the_lease_back() {
 /// What a lease can have, a protected one can have. To the store an owner is one writer.
 #[tokio::test]
 async fn an_owner_holds_a_protected_resource_several_times_over() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+    let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
     let owner = Owner::new();
     let acquire = || accounts.acquire("account:42").owner(&owner);
     let outer = acquire().metadata("node 7").await.unwrap();

@@ -1,14 +1,12 @@
 //! Futures that are dropped. Each time the pool has one connection, whose next user finds what was
 //! left behind.
 
-use std::{future::poll_fn, pin::pin, task::Poll};
-
 use fenced_store::{FencedStore, MySqlFencedStore};
 use lock_core::Sequencer;
 use sqlx::{Connection, Executor, MySqlPool};
 
 use crate::{
-    rule::{Harness, balance, fresh, grant},
+    rule::{Harness, balance, fresh, grant, poll_and_drop},
     server::MariaDbServer,
 };
 
@@ -18,20 +16,6 @@ async fn claimed() -> (MariaDbServer, MySqlFencedStore, Sequencer) {
     world.store().claim(&grant).await.unwrap();
     let store = FencedStore::new(world.pool_of_one().await);
     (world, store, grant)
-}
-
-/// Polls a future that often and drops it. Whether it came to its end.
-async fn poll_and_drop(future: impl Future, polls: usize) -> bool {
-    let mut left = polls;
-    let mut future = pin!(future);
-    poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(false);
-        }
-        left -= 1;
-        future.as_mut().poll(context).map(|_| true)
-    })
-    .await
 }
 
 async fn add_unfenced(pool: &MySqlPool) {

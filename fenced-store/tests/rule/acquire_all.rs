@@ -2,24 +2,41 @@
 
 use std::time::Duration;
 
-use fenced_store::{FenceError, ProtectedError};
-use lock_core::{ErrorKind, FencingToken};
+use fenced_store::{FenceError, Protected, ProtectedError};
+use lock_core::{Attempt, ErrorKind, FencingToken, InitialToken, LockManager, Sequencer};
 
-use crate::{
-    dropped::poll_and_drop,
-    file::SqliteFile,
-    protected::{forgetful, is_free, memory_grant, protected_by},
-    rule::{Harness, balance, high_water, trusting},
-};
+use super::{Harness, balance, fresh, grant_by, high_water, poll_and_drop, trusting};
 
 /// For what nobody is in the way of.
 const WAIT: Duration = Duration::from_secs(30);
 
 const BOTH: [&str; 2] = ["account:43", "account:42"];
 
-#[tokio::test]
-async fn several_are_locked_and_claimed_and_entered_by_one_transaction() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+/// A lock service that begins at token 1, as if it had lost its counter.
+pub(crate) async fn forgetful() -> LockManager {
+    let builder = LockManager::builder().initial_token(InitialToken::At(FencingToken::MIN));
+    builder.connect("memory:").await.unwrap()
+}
+
+pub(crate) async fn protected_by<H: Harness>(locks: LockManager) -> (H, Protected<H::Db>) {
+    let world: H = fresh().await;
+    let protected = Protected::new(locks, world.store().clone());
+    (world, protected)
+}
+
+pub(crate) fn memory_grant(resource: &str, number: u64) -> Sequencer {
+    grant_by("memory", resource, number)
+}
+
+pub(crate) async fn is_free(locks: &LockManager, resource: &str) -> bool {
+    matches!(
+        locks.try_acquire(resource).await.unwrap(),
+        Attempt::Granted(_)
+    )
+}
+
+pub(crate) async fn several_are_locked_and_claimed_and_entered_by_one_transaction<H: Harness>() {
+    let (world, accounts) = protected_by::<H>(forgetful().await).await;
     let old = accounts.acquire_all(BOTH).wait(WAIT).await.unwrap();
     let stale: Vec<_> = old.iter().map(|guard| guard.sequencer().clone()).collect();
     old.release_all().await.unwrap();
@@ -36,7 +53,7 @@ async fn several_are_locked_and_claimed_and_entered_by_one_transaction() {
         assert!(world.store().begin(grant).await.unwrap_err().is_fenced());
     }
     let mut tx = guards.begin().await.unwrap();
-    SqliteFile::add(&mut tx, 1).await.unwrap();
+    H::add(&mut tx, 1).await.unwrap();
     let receipt = tx.commit().await.unwrap();
     let entered: Vec<_> = receipt.entered().map(|(name, _)| name.as_str()).collect();
     assert_eq!(entered, BOTH);
@@ -49,9 +66,8 @@ async fn several_are_locked_and_claimed_and_entered_by_one_transaction() {
 }
 
 /// Who does not get all of them has shut out nobody.
-#[tokio::test]
-async fn what_is_not_had_whole_is_not_claimed() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+pub(crate) async fn what_is_not_had_whole_is_not_claimed<H: Harness>() {
+    let (world, accounts) = protected_by::<H>(forgetful().await).await;
     let held = accounts.locks().acquire("account:43").await.unwrap();
     let timeout = accounts.acquire_all(BOTH).wait(Duration::ZERO).await;
     let timeout = timeout.unwrap_err();
@@ -68,9 +84,8 @@ async fn what_is_not_had_whole_is_not_claimed() {
     }
 }
 
-#[tokio::test]
-async fn a_lock_service_behind_the_store_is_lifted_for_each_of_several() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+pub(crate) async fn a_lock_service_behind_the_store_is_lifted_for_each_of_several<H: Harness>() {
+    let (world, accounts) = protected_by::<H>(forgetful().await).await;
     for (name, mark) in BOTH.into_iter().zip([1000, 2000]) {
         let before = memory_grant(name, mark);
         world.store().claim(&before).await.unwrap();
@@ -81,9 +96,8 @@ async fn a_lock_service_behind_the_store_is_lifted_for_each_of_several() {
     guards.begin().await.unwrap().commit().await.unwrap();
 }
 
-#[tokio::test]
-async fn a_claim_that_is_refused_gives_all_of_several_back() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+pub(crate) async fn a_claim_that_is_refused_gives_all_of_several_back<H: Harness>() {
+    let (world, accounts) = protected_by::<H>(forgetful().await).await;
     let last = memory_grant("account:42", FencingToken::MAX.get());
     trusting(&world).claim(&last).await.unwrap();
     let refused = accounts.acquire_all(BOTH).wait(WAIT).await.unwrap_err();
@@ -96,9 +110,8 @@ async fn a_claim_that_is_refused_gives_all_of_several_back() {
 }
 
 /// One that is shut out refuses the transaction of all.
-#[tokio::test]
-async fn one_stale_grant_among_several_guards_refuses_all() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+pub(crate) async fn one_stale_grant_among_several_guards_refuses_all<H: Harness>() {
+    let (world, accounts) = protected_by::<H>(forgetful().await).await;
     let guards = accounts.acquire_all(BOTH).wait(WAIT).await.unwrap();
     let newer = memory_grant("account:42", 1000);
     world.store().claim(&newer).await.unwrap();
@@ -108,14 +121,13 @@ async fn one_stale_grant_among_several_guards_refuses_all() {
     guards[0].begin().await.unwrap().commit().await.unwrap();
 }
 
-#[tokio::test]
-async fn in_either_order_of_names_several_are_had_in_turn() {
-    let (world, accounts) = protected_by(forgetful().await).await;
+pub(crate) async fn in_either_order_of_names_several_are_had_in_turn<H: Harness>() {
+    let (world, accounts) = protected_by::<H>(forgetful().await).await;
     let turns = async |names: [&str; 2]| {
         for _ in 0..10 {
             let guards = accounts.acquire_all(names).wait(WAIT).await.unwrap();
             let mut tx = guards.begin().await.unwrap();
-            SqliteFile::add(&mut tx, 1).await.unwrap();
+            H::add(&mut tx, 1).await.unwrap();
             tx.commit().await.unwrap();
             guards.release_all().await.unwrap();
         }
@@ -124,9 +136,10 @@ async fn in_either_order_of_names_several_are_had_in_turn() {
     assert_eq!(balance(&world).await, 120);
 }
 
-#[tokio::test]
-async fn an_acquisition_of_several_that_is_dropped_at_any_await_leaves_nothing() {
-    let (_world, accounts) = protected_by(forgetful().await).await;
+pub(crate) async fn an_acquisition_of_several_that_is_dropped_at_any_await_leaves_nothing<
+    H: Harness,
+>() {
+    let (_world, accounts) = protected_by::<H>(forgetful().await).await;
     let mut polls = 0;
     loop {
         let acquire = accounts.acquire_all(BOTH).wait(WAIT);
