@@ -218,16 +218,6 @@ const fn why_busy(source: &sqlx::Error) -> &'static str {
 }
 
 impl FenceError {
-    /// The error of a commit whose task did not finish; any other error unchanged.
-    pub(crate) fn of_lost_commit(self) -> Self {
-        match self {
-            Self::Db {
-                source: source @ sqlx::Error::Io(_),
-            } => Self::CommitUnknown { source },
-            error => error,
-        }
-    }
-
     /// The error for a grant that is known to have been claimed: then the store has lost the claim.
     pub(crate) fn of_claimed(self) -> Self {
         match self {

@@ -112,9 +112,7 @@ impl<DB: Dialect> FencedTx<DB> {
             DB::rollback(tx).await?;
             return Err(FenceError::Aborted);
         }
-        uninterrupted(async move { DB::commit(tx, entry).await })
-            .await
-            .map_err(FenceError::of_lost_commit)?;
+        uninterrupted(async move { DB::commit(tx, entry).await }).await?;
         Ok(Receipt::of_commit(&sequencer, &others))
     }
 
