@@ -30,7 +30,10 @@ pub(super) async fn enter(
         .map_err(of_our_call)?;
     let mut is_noted = check(first_mark, first)?;
     for sequencer in entrants {
-        is_noted |= check(mark(&mut tx, sequencer).await?, sequencer)?;
+        is_noted |= check(
+            tx.mark(sequencer.resource()).await.map_err(of_our_call)?,
+            sequencer,
+        )?;
     }
     if is_noted {
         note(&mut tx, entering).await?;
@@ -47,14 +50,6 @@ fn check(row: Option<MarkRow>, sequencer: &Sequencer) -> Result<bool, FenceError
     let mark = Mark::from_columns((token, holder, issuer))?;
     rule::enter(Some(&mark), sequencer)?;
     Ok(is_protected)
-}
-
-async fn mark(
-    connection: &mut SqliteConnection,
-    sequencer: &Sequencer,
-) -> Result<Option<MarkRow>, FenceError> {
-    let mark = sqlx::query_as(include_str!("sql/mark.sql")).bind(sequencer.resource().as_str());
-    mark.fetch_optional(connection).await.map_err(of_our_call)
 }
 
 async fn note(connection: &mut SqliteConnection, entering: &Entering) -> Result<(), FenceError> {

@@ -5,7 +5,6 @@ use std::{
     task::{Context, Waker},
 };
 
-use futures_util::TryStreamExt;
 use lock_core::ResourceName;
 use sqlx::{Connection, Executor, Sqlite, SqliteConnection, SqlitePool, pool::PoolConnection};
 use tokio::runtime::Handle;
@@ -35,19 +34,15 @@ const BEGIN: &str = concat!(
     include_str!("sql/mark.sql")
 );
 
-/// Of how many statements it is. The first fails if the savepoint is gone; then `COMMIT` is not
-/// executed.
-const COMMIT: (&str, usize) = ("RELEASE fenced_entry; COMMIT", 2);
+/// The first statement fails if the savepoint is gone; then `COMMIT` is not executed.
+const COMMIT: &str = "RELEASE fenced_entry; COMMIT";
 
 /// The savepoint comes first here, too: without it nothing has the file for itself any more, so to
 /// delete the note may fail because somebody else has, which is not why this transaction is over.
-const LEAVE_AND_COMMIT: (&str, usize) = (
-    concat!(
-        "RELEASE fenced_entry; ",
-        include_str!("sql/leave.sql"),
-        "; COMMIT"
-    ),
-    3,
+const LEAVE_AND_COMMIT: &str = concat!(
+    "RELEASE fenced_entry; ",
+    include_str!("sql/leave.sql"),
+    "; COMMIT"
 );
 
 impl SqliteTx {
@@ -64,33 +59,50 @@ impl SqliteTx {
             connection: Some(connection),
             is_open: true,
         };
-        let mark = sqlx::query_as(BEGIN).bind(resource.as_str());
-        let mut mark = mark.fetch_optional(&mut *tx).await;
-        if let Ok(None) = mark {
-            // So says the driver, too, if its thread is gone.
-            mark = tx.ping().await.map(|()| None);
-        }
+        let mark = tx.row(BEGIN, resource).await;
         // One that somebody has left open is not ours.
         tx.is_open = !mark.as_ref().is_err_and(is_stray);
         Ok((tx, mark?))
     }
 
+    /// Reads another mark.
+    pub(super) async fn mark(
+        &mut self,
+        resource: &ResourceName,
+    ) -> Result<Option<MarkRow>, sqlx::Error> {
+        self.row(include_str!("sql/mark.sql"), resource).await
+    }
+
+    async fn row(
+        &mut self,
+        query: &'static str,
+        resource: &ResourceName,
+    ) -> Result<Option<MarkRow>, sqlx::Error> {
+        let query = sqlx::query_as(query).bind(resource.as_str());
+        let row = query.fetch_optional(&mut **self).await?;
+        if row.is_none() {
+            // So says the driver, too, if its thread is gone.
+            self.ping().await?;
+        }
+        Ok(row)
+    }
+
     /// Commits if this is still the transaction that began.
     ///
-    /// Counts the answers and does not wait for the driver to end them, which is another step, and
-    /// which it does without an error, too, if its thread is gone.
+    /// The statements of a query are answered one by one, and to be woken for the first answer
+    /// while the disk works on the second costs more than to parse both. What sqlx takes for the
+    /// begin of a transaction is executed as a whole and answered once. See decision 22.
     pub(super) async fn commit(&mut self, is_noted: bool) -> Result<(), sqlx::Error> {
-        let (commit, statements) = if is_noted { LEAVE_AND_COMMIT } else { COMMIT };
-        let mut answers = self.fetch_many(sqlx::query(commit));
-        for _ in 0..statements {
-            answers
-                .try_next()
-                .await?
-                .ok_or(sqlx::Error::WorkerCrashed)?;
+        let commit = if is_noted { LEAVE_AND_COMMIT } else { COMMIT };
+        match self.begin_with(commit).await.map(drop) {
+            // Everything was executed, and after that there is no transaction: so says this error.
+            Err(sqlx::Error::BeginFailed) => {
+                self.is_open = false;
+                Ok(())
+            }
+            Err(error) => Err(error),
+            Ok(()) => Err(sqlx::Error::Protocol("a commit has begun".to_owned())),
         }
-        drop(answers);
-        self.is_open = false;
-        Ok(())
     }
 
     pub(super) async fn rollback(mut self) -> Result<(), sqlx::Error> {
