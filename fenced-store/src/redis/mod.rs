@@ -175,6 +175,9 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
     /// sends the request again by itself. Then it may be set later still, until a newer grant is
     /// claimed.
     ///
+    /// With such a connection a fenced refusal, too, may be the answer to the second time: then the
+    /// first may have set the value, before the newer grant was claimed. Nothing of it comes later.
+    ///
     /// # Cancel safety
     /// Not cancel safe: it may be set, or be set later.
     pub async fn set(

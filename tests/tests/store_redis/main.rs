@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
+mod sent_again;
+
 use std::time::Duration;
 
 use e2e::{
