@@ -114,6 +114,7 @@ impl<'a> Try<'a> {
         ];
         let (drift, delay) = (drift(*ttl), *lock_delay);
         let note = metadata.as_ref().map_or("", |note| note.as_str());
+        let head = format!("{}:{}:0:", self.digest, self.nonce);
         let tail = format!(
             ":{}:{}:{}:{note}",
             drift.as_millis(),
@@ -122,9 +123,7 @@ impl<'a> Try<'a> {
         );
         let stay = ttl.get() + drift + delay + ENDED_TTL;
         let call = Call::new(&scripts::ACQUIRE, &keys)
-            .arg(&self.digest)
-            .arg(&self.nonce)
-            .arg(attempt.id.to_string())
+            .arg(head)
             .arg(tail)
             .arg(stay.as_millis().to_string())
             .arg(ttl.as_millis());
@@ -148,11 +147,14 @@ impl<'a> Try<'a> {
         ];
         let lease = format!("{}:{}:", self.digest, self.nonce);
         let call = |granted: &Granted| {
-            Call::new(&scripts::RAISE, &keys)
+            let call = Call::new(&scripts::RAISE, &keys)
                 .arg(&granted.life)
                 .arg(&lease)
-                .arg(granted.count.get())
-                .arg(token.get())
+                .arg(granted.count.get());
+            match token > granted.count {
+                true => call.arg(token.get()),
+                false => call,
+            }
         };
         let calls: Vec<_> = counted
             .iter()

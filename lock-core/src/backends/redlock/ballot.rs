@@ -103,7 +103,8 @@ impl Ballot {
     fn count(&mut self, index: usize, words: &[String]) -> Result<(), Trouble> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
-            ["granted", count, life] => {
+            [granted] if granted.contains(':') => {
+                let (count, life) = granted.split_once(':').ok_or_else(unreadable)?;
                 let count = count.parse().map_err(|_| unreadable())?;
                 let life = life.to_owned();
                 self.granted.push(Granted { index, count, life });

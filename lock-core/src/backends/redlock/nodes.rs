@@ -1,6 +1,12 @@
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
-use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use tokio::time::Instant;
 
 use super::{
     KIND, RedlockOptions,
@@ -128,39 +134,35 @@ impl Nodes {
         mut take: impl FnMut(usize, Answer) -> Step,
     ) {
         // Not a deadline of anybody's: how long the network is waited for.
-        let asked = tokio::time::Instant::now();
-        let mut pending = Vec::with_capacity(self.len());
-        let mut answers: FuturesUnordered<_> = calls
-            .map(|(index, call)| {
-                pending.push(index);
-                async move { (index, self.node(index).ask(call).await) }
-            })
-            .collect();
-        let patience = match first {
-            Step::Wait => self.timeout,
-            Step::Enough | Step::Done => GRACE,
-        };
+        let asked = Instant::now();
+        let request = |(index, call)| (index, Box::pin(self.node(index).ask(call)));
+        let mut pending: Vec<(usize, Pin<Box<_>>)> = calls.map(request).collect();
         let mut enough = first != Step::Wait;
-        let mut out_of_time = pin!(tokio::time::sleep_until(asked + patience));
-        // Polls every request once.
-        let mut next = answers.next().now_or_never();
-        loop {
-            let (index, answer) = match next.take() {
-                Some(Some(answered)) => answered,
-                Some(None) => return,
-                None if enough && pending.iter().all(|index| self.node(*index).is_silent()) => {
+        let mut until = asked + if enough { GRACE } else { self.timeout };
+        // It goes off early and is put off then: a timer that has to go off earlier than it was set
+        // to costs a system call.
+        let mut alarm = pin!(tokio::time::sleep_until(std::cmp::min(
+            until,
+            asked + GRACE
+        )));
+        while !pending.is_empty() {
+            // Whoever has been silent is not worth waiting for once there is enough.
+            let settled = enough
+                && pending
+                    .iter()
+                    .all(|(index, _)| self.node(*index).is_silent());
+            let next = poll_fn(|cx| match answered(&mut pending, cx) {
+                Some(answer) => Poll::Ready(Some(answer)),
+                None if settled => Poll::Ready(None),
+                None => alarm.as_mut().poll(cx).map(|()| None),
+            });
+            let Some((index, answer)) = next.await else {
+                if settled || Instant::now() >= until {
                     break;
                 }
-                None => tokio::select! {
-                    biased;
-                    answered = answers.next() => match answered {
-                        Some(answered) => answered,
-                        None => return,
-                    },
-                    () = &mut out_of_time => break,
-                },
+                alarm.as_mut().reset(until);
+                continue;
             };
-            pending.retain(|other| *other != index);
             self.node(index).set_silent(false);
             match take(index, answer) {
                 Step::Wait => {}
@@ -168,14 +170,12 @@ impl Nodes {
                 Step::Enough if enough => {}
                 Step::Enough => {
                     enough = true;
-                    let patience = std::cmp::min(asked.elapsed() * 2 + GRACE, self.timeout);
-                    out_of_time.as_mut().reset(asked + patience);
+                    until = asked + std::cmp::min(asked.elapsed() * 2 + GRACE, self.timeout);
                 }
             }
-            next = answers.next().now_or_never();
         }
-        drop(answers);
-        for index in pending {
+        for (index, request) in pending {
+            drop(request);
             self.node(index).set_silent(true);
             take(index, Err(Trouble::Silent));
         }
@@ -215,6 +215,21 @@ impl Nodes {
             self.in_words(troubles),
         ))
     }
+}
+
+/// The first answer that is there. All requests are polled: they are few, and what keeps track of
+/// which one was woken costs more than that.
+fn answered<F: Future<Output = Answer>>(
+    pending: &mut Vec<(usize, Pin<Box<F>>)>,
+    cx: &mut Context<'_>,
+) -> Option<(usize, Answer)> {
+    let mut requests = pending.iter_mut().enumerate();
+    let (at, answer) = requests.find_map(|(at, (_, request))| match request.as_mut().poll(cx) {
+        Poll::Ready(answer) => Some((at, answer)),
+        Poll::Pending => None,
+    })?;
+    let (index, _) = pending.remove(at);
+    Some((index, answer))
 }
 
 pub(super) fn invalid(why: &str) -> Error {

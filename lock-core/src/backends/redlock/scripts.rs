@@ -39,8 +39,10 @@ scripts! {
     WHOLE = "whole";
 }
 
-const PARTS: [(&str, &str); 6] = [
+const PARTS: [(&str, &str); 8] = [
     part!("first_grant"),
+    part!("first_raise"),
+    part!("first_release"),
     part!("serving"),
     part!("quiet"),
     part!("greater"),
@@ -81,9 +83,10 @@ mod tests {
         let (_, text) = part!("raise");
         let text = assembled(text);
         assert!(
-            text.starts_with("#!lua flags=allow-oom\nlocal function serving"),
-            "{text}"
+            text.starts_with("#!lua flags=allow-oom\nlocal found = redis.call"),
+            "what is met most comes first: {text}"
         );
+        assert!(text.contains("local function serving"), "{text}");
         assert!(text.contains("local function is_greater"), "{text}");
         assert!(!text.contains("local function load"), "{text}");
         assert!(!text.contains("--"), "{text}");

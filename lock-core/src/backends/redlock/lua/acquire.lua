@@ -7,16 +7,15 @@
 -- KEYS[2] counter of the resource
 -- KEYS[3] lease of the resource
 -- KEYS[4] what has ended of this holder; its name ends with the holder
--- ARGV[1] holder
--- ARGV[2] nonce of this try
--- ARGV[3] attempt
--- ARGV[4] what follows the count in the lease: ":drift:delay:attempt:metadata"
--- ARGV[5] how long the key of the lease stays in ms
--- ARGV[6] ttl in ms
--- ARGV[7] floor: least count that is of use; left out if there is none
--- ARGV[8] how far above the counter a floor may lie; left out for any distance
+-- ARGV[1] what comes before the count in the lease: "holder:nonce:0:", with the nonce of this try
+-- ARGV[2] what follows it: ":drift:delay:attempt:metadata"
+-- ARGV[3] how long the key of the lease stays in ms
+-- ARGV[4] ttl in ms
+-- ARGV[5] floor: least count that is of use; left out if there is none
+-- ARGV[6] how far above the counter a floor may lie; left out for any distance
 --
--- Returns {"granted", count, life} | {"again", token, left_ms} | {"held", left_ms, nonce}
+-- Returns count:life: granted
+--       | {"again", token, left_ms} | {"held", left_ms, nonce}
 --       | {"ended"} | {"ran_out"} | {"to_heal", life} | {"quiet", left_ms}
 --       | {"broken_counter"} | {"exhausted"} | {"implausible", greatest} | {"too_long", longest_ms}
 --       | {"no_state"} | {"not_serving", marker}
@@ -25,13 +24,15 @@
 -- is counted, and the time is not extended. Sent again by the same try it counts up again, unless
 -- the lease was raised. Counts before it writes the lease, because an error does not roll back.
 
-local life, state, base, longest = serving(found[1])
+local life, state, base, longest = serving(marker or redis.call("GET", KEYS[1]))
 if not life then
   local wrong = state
   return wrong
 end
-local holder, nonce, attempt, floor = ARGV[1], ARGV[2], ARGV[3], ARGV[7]
-local ended = found[4]
+local found = redis.call("MGET", KEYS[2], KEYS[3], KEYS[4])
+local counter, ended = found[1], found[3]
+local holder, nonce = ARGV[1]:match("^(%x+):(%x+):")
+local attempt, floor = ARGV[2]:match("^:%d+:%d+:(%x+):"), ARGV[5]
 if ended then
   if ended:find("=", 1, true) or ended:find(attempt, 1, true) or ended:find(nonce, 1, true) then
     return {"ended"}
@@ -39,7 +40,7 @@ if ended then
   if ended:find("~", 1, true) then return {"ran_out"} end
 end
 
-local lease = load(KEYS[3], found[3])
+local lease = load(KEYS[3], found[2])
 if lease and lease.holder == holder and lease.raised then
   if lease.left <= 0 then return {"ran_out"} end
   if not lease.attempts:find(attempt, 1, true) then
@@ -57,15 +58,15 @@ if lease and lease.holder ~= holder then
   end
 end
 
-if tonumber(ARGV[6]) > tonumber(longest) then return {"too_long", longest} end
+if tonumber(ARGV[4]) > tonumber(longest) then return {"too_long", longest} end
 if state == "h" then
   -- Healed while it is quiet, it is of use as soon as that is over.
-  if not found[2] then return {"to_heal", life} end
+  if not counter then return {"to_heal", life} end
   local quiet = quiet_left(life, longest)
   if quiet > 0 then return {"quiet", text(quiet)} end
 end
-if floor and ARGV[8] then
-  local greatest = (found[2] or base) + ARGV[8]
+if floor and ARGV[6] then
+  local greatest = (counter or base) + ARGV[6]
   if tonumber(floor) > greatest then return {"implausible", text(greatest)} end
 end
 
@@ -75,5 +76,5 @@ if floor and is_greater(floor, count) then
   redis.call("SET", KEYS[2], floor)
   count = floor
 end
-redis.call("SET", KEYS[3], holder .. ":" .. nonce .. ":0:" .. count .. ARGV[4], "PX", ARGV[5])
-return {"granted", count, life}
+redis.call("SET", KEYS[3], ARGV[1] .. count .. ARGV[2], "PX", ARGV[3])
+return count .. ":" .. life

@@ -1,20 +1,25 @@
--- What is met most: nobody has the lease, nothing of this holder has ended, the counter is there
+-- What is met most: the node has no gaps, nobody has the lease, nothing of this holder has ended
 -- and there is no floor. Everything else is left to what comes after it. For scripts whose KEYS and
 -- ARGV are those of acquire.lua.
 --
--- Returns {"granted", count, life}
+-- Returns count:life, in full
 
-local found = redis.call("MGET", KEYS[1], KEYS[2], KEYS[3], KEYS[4])
-if found[1] and found[2] and not found[3] and not found[4] and not ARGV[7] then
-  local life, longest = found[1]:match("^([^:]+):s:%d+:(%d+):")
-  if life and tonumber(ARGV[6]) <= tonumber(longest) then
-    local counted = redis.pcall("INCR", KEYS[2])
-    -- Below that a number of Lua is exact.
-    if type(counted) == "number" and counted <= EXACT_MAX then
-      local count = string.format("%.0f", counted)
-      redis.call("SET", KEYS[3], ARGV[1] .. ":" .. ARGV[2] .. ":0:" .. count .. ARGV[4], "PX",
-        ARGV[5])
-      return {"granted", count, life}
-    end
+local marker = not ARGV[5] and redis.call("GET", KEYS[1])
+-- A life is 16 digits, a hyphen and a nonce. To look at each of its characters takes longer.
+local base, longest
+if marker then base, longest = marker:match("^:s:(%d+):(%d+):", 34) end
+if base and tonumber(ARGV[4]) <= tonumber(longest)
+  and redis.call("EXISTS", KEYS[3], KEYS[4]) == 0 then
+  local counted = redis.pcall("INCR", KEYS[2])
+  if counted == 1 and base ~= "0" then
+    -- There was none.
+    redis.call("SET", KEYS[2], base)
+    counted = redis.pcall("INCR", KEYS[2])
+  end
+  -- Below that a number of Lua is exact.
+  if type(counted) == "number" and counted <= EXACT_MAX then
+    local count = string.format("%d", counted)
+    redis.call("SET", KEYS[3], ARGV[1] .. count .. ARGV[2], "PX", ARGV[3])
+    return count .. ":" .. marker:sub(1, 33)
   end
 end

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Begins with serving.lua, greater.lua.
+-- Begins with first_raise.lua, serving.lua, greater.lua.
 --
 -- Raises the counter to the token of a try, if the lease is still that of this try, nothing was
 -- counted since, and the node has not lost its state.
@@ -10,21 +10,20 @@
 -- ARGV[1] life in which the count was granted
 -- ARGV[2] what the lease begins with: "holder:nonce:"
 -- ARGV[3] count that was granted
--- ARGV[4] token: no less than that count
+-- ARGV[4] token, if it is greater than that count
 --
 -- Returns "raised" | "passed": something was counted since | "lost": the lease is not this try's
 --       | "other_life" | {"no_state"} | {"not_serving", marker}
 --
 -- Sent again it says "lost" and changes nothing.
 
-local found = redis.call("MGET", KEYS[1], KEYS[2], KEYS[3])
-local life, wrong = serving(found[1])
+local life, wrong = serving(marker)
 if not life then return wrong end
 if life ~= ARGV[1] then return "other_life" end
-local packed, ours = found[3], ARGV[2] .. "0:" .. ARGV[3] .. ":"
+local token, ours = ARGV[4] or ARGV[3], ARGV[2] .. "0:" .. ARGV[3] .. ":"
 if not packed or packed:sub(1, #ours) ~= ours then return "lost" end
 if found[2] ~= ARGV[3] then return "passed" end
-if ARGV[4] ~= ARGV[3] and is_greater(ARGV[4], ARGV[3]) then redis.call("SET", KEYS[2], ARGV[4]) end
-local raised = ARGV[2] .. ARGV[4] .. packed:sub(#ARGV[2] + 2)
+if is_greater(token, ARGV[3]) then redis.call("SET", KEYS[2], token) end
+local raised = ARGV[2] .. token .. packed:sub(#ARGV[2] + 2)
 redis.call("SET", KEYS[3], raised, "KEEPTTL")
 return "raised"

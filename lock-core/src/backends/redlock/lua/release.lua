@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Begins with serving.lua.
+-- Begins with first_release.lua, serving.lua.
 --
 -- Ends the lease of this holder and token. The acquisition has ended then: late requests of it are
 -- refused.
@@ -15,14 +15,13 @@
 -- Idempotent: while it is remembered, a release that is sent again is released again. A lease of
 -- this holder that was never raised is one that did not count: it ends too, as "not_holder".
 
-local found = redis.call("MGET", KEYS[1], KEYS[2], KEYS[3])
-local life, wrong = serving(found[1])
+local life, wrong = serving(marker)
 if not life then return wrong end
 local holder, word, ended = ARGV[1], "=" .. ARGV[2], found[3]
 if ended and ("," .. ended .. ","):find("," .. word .. ",", 1, true) then return "released" end
-if not found[2] or found[2]:sub(1, #holder) ~= holder then return "not_holder" end
+if not packed or packed:sub(1, #holder) ~= holder then return "not_holder" end
 -- As lease.lua has it.
-local token, drift, delay = found[2]:match("^%x+:%x+:(%d+):%d+:(%d+):(%d+):")
+local token, drift, delay = packed:match("^%x+:%x+:(%d+):%d+:(%d+):(%d+):")
 if token == "0" then
   redis.call("DEL", KEYS[2])
   return "not_holder"
