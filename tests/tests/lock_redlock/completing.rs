@@ -7,7 +7,7 @@ use lock_core::{
     ErrorKind, LockManager, SystemClock,
     redlock::{HealProgress, NodeState, RedlockNodes, RedlockOptions},
 };
-use tokio::sync::oneshot;
+use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::world::{Load, SHORT, connect, cycle, in_service, states};
 
@@ -200,4 +200,45 @@ async fn a_node_that_loses_its_state_again_is_not_whole() {
     assert!(complete(&servers, 0).await.unwrap());
     let locks = LockManager::connect(&servers.url()).await.unwrap();
     cycle(&locks, "r").await;
+}
+
+/// Where a list of counters goes on is something that only the run of a server knows that began it.
+/// Somebody else who uses the same connections has them made anew meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_does_not_go_on_at_a_server_that_was_started_again() {
+    let always = ["--appendonly", "yes", "--appendfsync", "always"];
+    let servers = in_service(RedlockServers::start_with(3, &always).await, SHORT).await;
+    for node in &servers.nodes()[1..] {
+        let names = (0..2000).map(|number| format!("{COUNTERS}{number}"));
+        let pairs = names.flat_map(|name| [name, "1".to_owned()]);
+        let set: Vec<String> = ["MSET".to_owned()].into_iter().chain(pairs).collect();
+        let set: Vec<&str> = set.iter().map(String::as_str).collect();
+        drop::<String>(node.command(&set).await);
+    }
+    let (patient, source) = (&servers.nodes()[0], &servers.nodes()[1]);
+    drop::<String>(patient.command(&["FLUSHALL"]).await);
+    let nodes = operated(&servers);
+    assert!(nodes.heal(patient.address()).await.unwrap());
+    let mut pages = 0;
+    let healed = nodes
+        .complete(patient.address(), |_| {
+            pages += 1;
+            if pages == 1 {
+                let again = async {
+                    source.restart().await;
+                    until("it is there again", async || {
+                        let status = nodes.status().await;
+                        status.iter().all(|node| node.state.serves())
+                    })
+                    .await;
+                };
+                tokio::task::block_in_place(|| Handle::current().block_on(again));
+            }
+        })
+        .await;
+    let error = healed.expect_err("half of it was listed by another run");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert_eq!(states(&servers).await[0], NodeState::Healing);
+    assert!(complete(&servers, 0).await.unwrap());
+    assert_eq!(counters(patient).await.len(), 2000);
 }

@@ -51,6 +51,22 @@ async fn nodes_that_write_their_log_before_they_answer_serve_on_after_a_restart(
     assert!(cycle(&connect(&servers).await, "r").await > last);
 }
 
+/// The same for who operates them, before anybody has asked them for a lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_write_their_log_before_they_answer_are_no_loss_for_who_heals_another() {
+    let servers = logging("always").await;
+    cycle(&connect(&servers).await, "r").await;
+    for node in servers.nodes() {
+        node.restart().await;
+    }
+    let lost = &servers.nodes()[0];
+    drop::<String>(lost.command(&["FLUSHALL"]).await);
+    let healed = servers.operated(RedlockOptions::default());
+    assert!(healed.heal(lost.address()).await.unwrap());
+    assert!(healed.complete(lost.address(), |_| {}).await.unwrap());
+    assert_eq!(states(&servers).await, vec![NodeState::Serving; 3]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_write_their_log_later_have_to_be_healed_after_a_restart() {
     let servers = logging("everysec").await;

@@ -23,7 +23,7 @@ use super::{
     call::Call,
     look::Look,
     marker::{Marker, MarkerState},
-    node::Node,
+    node::{Node, Run},
     operate::{NodeState, RedlockNodes, refused},
     scripts,
     trouble::Trouble,
@@ -168,9 +168,17 @@ impl RedlockNodes {
     ) -> Result<(), Error> {
         let (mut seen, mut made) = (0, 0);
         for index in 0..sources.all.len() {
-            let mut cursor = "0".to_owned();
+            let (node, mut cursor) = (sources.all[index].node, "0".to_owned());
+            let mut run = match node.run_of_server().await {
+                Ok(run) => run,
+                Err(trouble) => {
+                    sources.lose(index, self.failed(node, &trouble))?;
+                    continue;
+                }
+            };
             while !sources.all[index].is_lost {
-                let (next, counters) = match self.page(&sources.all[index], &cursor).await {
+                let page = self.page(&mut run, &sources.all[index], &cursor).await;
+                let (next, counters) = match page {
                     Ok(page) => page,
                     Err(error) => {
                         sources.lose(index, error)?;
@@ -194,6 +202,7 @@ impl RedlockNodes {
     /// A page of the counters of a source, and where the next one begins.
     async fn page(
         &self,
+        run: &mut Run<'_>,
         source: &Source<'_>,
         cursor: &str,
     ) -> Result<(String, Vec<String>), Error> {
@@ -202,7 +211,9 @@ impl RedlockNodes {
             .arg(cursor)
             .arg(self.keys.counters())
             .arg(PAGE);
-        let mut words = self.asked(source.node, &call).await?.into_iter();
+        let words = self.nodes.in_time(run.ask(&call)).await;
+        let words = words.map_err(|trouble| self.failed(source.node, &trouble))?;
+        let mut words = words.into_iter();
         match (words.next().as_deref(), words.next()) {
             (Some("listed"), Some(next)) => Ok((next, words.collect())),
             _ => Err(self.changed(source.node)),

@@ -51,17 +51,14 @@ impl Nodes {
     }
 
     pub(super) async fn look_at(&self, node: &Node) -> Result<Look, Trouble> {
-        let late = self.clock.sleep_until(self.clock.now() + PATIENCE);
-        tokio::select! {
-            biased;
-            seen = node.look() => {
-                let (text, link) = seen?;
-                let marker = text.as_deref().and_then(Marker::parse);
-                let run_id = link.run_id.to_string();
-                Ok(Look { text, marker, run_id })
-            }
-            () = late => Err(Trouble::Silent),
-        }
+        let (text, link) = self.in_time(node.look()).await?;
+        let marker = text.as_deref().and_then(Marker::parse);
+        let run_id = link.run_id.to_string();
+        Ok(Look {
+            text,
+            marker,
+            run_id,
+        })
     }
 
     /// Has one node run a script for locks, and waits for it as operators do.
@@ -70,10 +67,18 @@ impl Nodes {
         node: &Node,
         call: &Call,
     ) -> Result<Vec<String>, Trouble> {
+        self.in_time(node.ask(call)).await
+    }
+
+    /// Waits for one node as operators do.
+    pub(super) async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Trouble>>,
+    ) -> Result<T, Trouble> {
         let late = self.clock.sleep_until(self.clock.now() + PATIENCE);
         tokio::select! {
             biased;
-            answer = node.ask(call) => answer,
+            answer = answer => answer,
             () = late => Err(Trouble::Silent),
         }
     }
@@ -90,8 +95,8 @@ impl Nodes {
         if let Some(same) = troubles.iter().find(same) {
             return Err(invalid(&self.in_words([same])));
         }
-        // A log that is written before every answer loses nothing, which is looked at when the
-        // node is asked for the first time.
+        // What nodes that were started again still have nobody knows: whoever asks them for
+        // something is told so, and of what.
         let absent = |(_, trouble): &&(usize, Trouble)| !matches!(trouble, Trouble::Restarted);
         if self.len() - troubles.iter().filter(absent).count() >= self.majority() {
             return Ok(());

@@ -49,6 +49,16 @@ pub(super) struct Link {
     is_current: Arc<AtomicBool>,
 }
 
+/// One run of the server of a node: what is asked of it is answered by that run, or by none.
+///
+/// For what goes on from one answer to the next, as a cursor does, which means nothing to another
+/// run: a node connects anew by itself, and others may have made it do so.
+pub(super) struct Run<'a> {
+    node: &'a Node,
+    link: Link,
+    connecting: Connecting,
+}
+
 /// Which run of a server each node is, so that none is counted twice.
 #[derive(Debug)]
 pub(super) struct Runs {
@@ -119,19 +129,34 @@ impl Node {
             Box::pin(self.check_run(&mut link, &connecting)).await?;
         }
         let answer = call.send(&mut link.connection).await;
-        let words = self.read(answer, &connecting)?;
-        match words.first().map(String::as_str) {
-            Some("no_state") => Err(Trouble::NoState),
-            Some("not_serving") => Err(Trouble::of_marker(words.get(1).map(String::as_str))),
-            _ => Ok(words),
-        }
+        serving(self.read(answer, &connecting)?)
     }
 
-    /// What the node says of itself, and the run of its server.
+    /// What the node says of itself, and the run of its server. A run that has all that the last
+    /// one acknowledged is noted first, as it is for locks.
     pub(super) async fn look(&self) -> Result<(Option<String>, Link), Trouble> {
         let (mut link, connecting) = self.link().await?;
+        match self.check_run(&mut link, &connecting).await {
+            // Who looks sees it by the run that the marker names.
+            Ok(()) | Err(Trouble::Restarted) => {}
+            Err(trouble) => return Err(trouble),
+        }
         let marker = self.marker(&mut link, &connecting).await?;
         Ok((marker, link))
+    }
+
+    /// The present run of the server, if the node serves as it did before.
+    pub(super) async fn run_of_server(&self) -> Result<Run<'_>, Trouble> {
+        let (mut link, connecting) = self.link().await?;
+        if !link.is_current.load(Ordering::Relaxed) {
+            self.check_run(&mut link, &connecting).await?;
+        }
+        let node = self;
+        Ok(Run {
+            node,
+            link,
+            connecting,
+        })
     }
 
     /// Changes what the node is, if it still is what was seen. Returns what it is then, and whether
@@ -143,10 +168,7 @@ impl Node {
         tail: &str,
     ) -> Result<(bool, String), Trouble> {
         let call = self.marking(seen, life, tail);
-        match &self.run(&call).await?[..] {
-            [word, marker] => Ok((word == "marked", marker.clone())),
-            _ => Err(unreadable()),
-        }
+        marked(self.run(&call).await?)
     }
 
     /// Has the node run a script for operators, whatever the node is.
@@ -154,16 +176,6 @@ impl Node {
         let (mut link, connecting) = self.link().await?;
         let answer = call.send(&mut link.connection).await;
         self.read(answer, &connecting)
-    }
-
-    /// Sends a plain command.
-    pub(super) async fn command<T: redis::FromRedisValue>(
-        &self,
-        command: &redis::Cmd,
-    ) -> Result<T, Trouble> {
-        let (mut link, connecting) = self.link().await?;
-        let answer = command.query_async(&mut link.connection).await;
-        self.unless_broken(answer, &connecting)
     }
 
     fn marking(&self, seen: Option<&str>, life: Option<&str>, tail: &str) -> Call {
@@ -297,6 +309,64 @@ impl Node {
         self.connecting
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Run<'_> {
+    /// As [`Node::ask`].
+    pub(super) async fn ask(&mut self, call: &Call) -> Result<Vec<String>, Trouble> {
+        serving(self.run(call).await?)
+    }
+
+    /// As [`Node::run`].
+    pub(super) async fn run(&mut self, call: &Call) -> Result<Vec<String>, Trouble> {
+        let answer = call.send(&mut self.link.connection).await;
+        self.node.read(answer, &self.connecting)
+    }
+
+    /// As [`Node::mark`].
+    pub(super) async fn mark(
+        &mut self,
+        seen: Option<&str>,
+        life: Option<&str>,
+        tail: &str,
+    ) -> Result<(bool, String), Trouble> {
+        let call = self.node.marking(seen, life, tail);
+        marked(self.run(&call).await?)
+    }
+
+    /// The keys of a page that match a pattern, and where the next page begins.
+    pub(super) async fn scan(
+        &mut self,
+        pattern: &str,
+        cursor: &str,
+        page: usize,
+    ) -> Result<(String, Vec<String>), Trouble> {
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(cursor)
+            .arg("MATCH")
+            .arg(pattern)
+            .arg("COUNT")
+            .arg(page);
+        let answer = scan.query_async(&mut self.link.connection).await;
+        self.node.unless_broken(answer, &self.connecting)
+    }
+}
+
+/// The words of an answer, unless they say that the node does not serve.
+fn serving(words: Vec<String>) -> Result<Vec<String>, Trouble> {
+    match words.first().map(String::as_str) {
+        Some("no_state") => Err(Trouble::NoState),
+        Some("not_serving") => Err(Trouble::of_marker(words.get(1).map(String::as_str))),
+        _ => Ok(words),
+    }
+}
+
+/// Whether the node is what was asked for, and what it is.
+fn marked(words: Vec<String>) -> Result<(bool, String), Trouble> {
+    match <[String; 2]>::try_from(words) {
+        Ok([word, marker]) => Ok((word == "marked", marker)),
+        Err(_) => Err(unreadable()),
     }
 }
 

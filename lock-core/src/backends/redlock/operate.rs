@@ -121,10 +121,11 @@ impl RedlockNodes {
         })
     }
 
-    /// Looks at all nodes, in the order of the URL.
+    /// Looks at all nodes, in the order of the URL. One that was started again, with all that it
+    /// ever acknowledged, notes that.
     ///
     /// # Cancel safety
-    /// Cancel safe: nothing changes.
+    /// Cancel safe: nothing else changes.
     pub async fn status(&self) -> Vec<NodeStatus> {
         let looks = self.nodes.look().await;
         let nodes = self.nodes.iter().zip(&looks);

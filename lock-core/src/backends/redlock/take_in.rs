@@ -4,12 +4,15 @@ use super::{
     call::Call,
     look::Look,
     marker::{Marker, MarkerState},
-    node::Node,
+    node::{Node, Run},
     operate::{NodeState, RedlockNodes, blank, refused},
     scripts,
     trouble::Trouble,
 };
 use crate::Error;
+
+/// About how many keys a node looks at at a time.
+const PAGE: usize = 500;
 
 /// What came of a page of deletions.
 enum Cleared {
@@ -54,8 +57,11 @@ impl RedlockNodes {
         }
         let healing = self.healing(index, look, &looks)?;
         let clearing = self.mark_clearing(node, look).await?;
-        self.clear(node, &clearing).await?;
-        let marked = node.mark(Some(&clearing), None, &healing.tail()).await;
+        // A server that is started again meanwhile may have back what was deleted.
+        let run = node.run_of_server().await;
+        let mut run = run.map_err(|trouble| self.failed(node, &trouble))?;
+        self.clear(node, &mut run, &clearing).await?;
+        let marked = run.mark(Some(&clearing), None, &healing.tail()).await;
         match marked.map_err(|trouble| self.failed(node, &trouble))? {
             (true, _) => Ok(true),
             (false, _) => Err(self.stopped(node, &self.nodes.look_at(node).await)),
@@ -105,11 +111,11 @@ impl RedlockNodes {
     }
 
     /// Deletes what a node has, as long as it is in this clearing.
-    async fn clear(&self, node: &Node, clearing: &str) -> Result<(), Error> {
+    async fn clear(&self, node: &Node, run: &mut Run<'_>, clearing: &str) -> Result<(), Error> {
         for pattern in self.keys.patterns() {
             let mut cursor = "0".to_owned();
             loop {
-                let cleared = self.clear_page(node, clearing, &pattern, &cursor).await;
+                let cleared = self.clear_page(run, clearing, &pattern, &cursor).await;
                 match cleared.map_err(|trouble| self.failed(node, &trouble))? {
                     Cleared::Next(next) if next == "0" => break,
                     Cleared::Next(next) => cursor = next,
@@ -124,21 +130,15 @@ impl RedlockNodes {
 
     async fn clear_page(
         &self,
-        node: &Node,
+        run: &mut Run<'_>,
         clearing: &str,
         pattern: &str,
         cursor: &str,
     ) -> Result<Cleared, Trouble> {
-        let mut scan = redis::cmd("SCAN");
-        scan.arg(cursor)
-            .arg("MATCH")
-            .arg(pattern)
-            .arg("COUNT")
-            .arg(500);
-        let (next, found): (String, Vec<String>) = node.command(&scan).await?;
+        let (next, found) = run.scan(pattern, cursor, PAGE).await?;
         let keys: Vec<_> = std::iter::once(self.keys.marker()).chain(found).collect();
         let call = Call::new(&scripts::CLEAR, &keys).arg(clearing);
-        Ok(match node.run(&call).await?.first().map(String::as_str) {
+        Ok(match run.run(&call).await?.first().map(String::as_str) {
             Some("cleared") => Cleared::Next(next),
             _ => Cleared::Other,
         })
