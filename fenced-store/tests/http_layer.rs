@@ -248,6 +248,57 @@ async fn a_token_for_another_resource_is_403() {
     .await;
 }
 
+/// What a request with a token of account:42 is told, by a layer with this scope.
+async fn wrong_resource(scope: Scope, request: Request<()>) -> serde_json::Value {
+    let layer = FencingLayer::required(unsigned()).resource(scope);
+    let mut request = request;
+    let token = value(FencingHeader::new(&sequencer(34)));
+    request.headers_mut().insert(&FENCING_TOKEN, token);
+    let response = layer.layer(Leaf::default()).oneshot(request).await.unwrap();
+    assert_eq!(response.status(), StatusCode::FORBIDDEN);
+    serde_json::from_str(&text(response).await).unwrap()
+}
+
+/// A client sees which resource its token is for, and which one its request addresses.
+#[tokio::test]
+async fn a_token_for_another_resource_is_told_both_names() {
+    let path = Scope::path("/accounts/", "account:");
+    let header = Scope::header("x-resource".parse().unwrap());
+    let by_header = Request::put("/").header("x-resource", "account:43");
+    for (scope, request) in [
+        (path.clone(), put("/accounts/43", &[])),
+        (path.clone(), put("/accounts/%34%33/deposit?x=1", &[])),
+        (header, by_header.body(()).unwrap()),
+    ] {
+        let problem = wrong_resource(scope, request).await;
+        assert_eq!(problem["token_resource"], "account:42");
+        assert_eq!(problem["request_resource"], "account:43");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(
+            detail.contains("account:42, ") && detail.contains("account:43: "),
+            "{detail}"
+        );
+    }
+    for request in ["/accounts/", "/accounts/%ff", "/accounts/a%20b", "/other"] {
+        let problem = wrong_resource(path.clone(), put(request, &[])).await;
+        assert_eq!(problem["token_resource"], "account:42");
+        assert_eq!(
+            problem.get("request_resource"),
+            None,
+            "{request}: no legal name"
+        );
+    }
+}
+
+/// A function may know more than the client does.
+#[tokio::test]
+async fn a_name_that_the_client_did_not_send_is_not_told() {
+    let tenant = Scope::from_fn(|_| ResourceName::new("tenant-7:account:42").ok());
+    let problem = wrong_resource(tenant, put("/accounts/42", &[])).await;
+    assert_eq!(problem["token_resource"], "account:42");
+    assert!(!problem.to_string().contains("tenant-7"), "{problem}");
+}
+
 #[tokio::test]
 async fn a_refusal_never_repeats_the_holder() {
     let holder = Holder::random().expose();

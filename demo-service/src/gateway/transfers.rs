@@ -74,7 +74,7 @@ fn receiver<DB: Ledger>(
     });
     checked.map_err(|rejection| {
         let detail = format!("Fencing-Token-To: {rejection}");
-        Problem::new(rejection.problem_type())
+        Problem::from(&rejection)
             .detail(detail)
             .with("header", FENCING_TOKEN_TO.as_str())
     })

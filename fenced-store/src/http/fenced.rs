@@ -47,7 +47,7 @@ impl Fenced {
         }))
     }
 
-    /// Refuses a token that was issued for another resource.
+    /// Refuses a token that was issued for another resource. The client is told both names.
     ///
     /// # Errors
     /// [`Rejection::WrongResource`].
@@ -55,7 +55,10 @@ impl Fenced {
         if self.resource() == resource {
             Ok(())
         } else {
-            Err(Rejection::WrongResource)
+            Err(Rejection::WrongResource {
+                token_resource: self.resource().clone(),
+                request_resource: Some(resource.clone()),
+            })
         }
     }
 

@@ -33,7 +33,10 @@ impl<V: TokenVerifier> Policy<V> {
             return Ok(Some(self.disclose.to_client(false)));
         };
         if !self.scope.admits(request, fenced.resource()) {
-            return Err(Rejection::WrongResource);
+            return Err(Rejection::WrongResource {
+                token_resource: fenced.resource().clone(),
+                request_resource: self.scope.named_in(request),
+            });
         }
         let to_client = self.disclose.to_client(fenced.is_signed());
         request.extensions.insert(fenced);

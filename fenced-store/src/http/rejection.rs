@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use http::Response;
-use lock_core::InvalidName;
+use lock_core::{InvalidName, ResourceName};
 
 use super::{Malformed, Problem, ProblemType};
 
@@ -27,8 +27,15 @@ pub enum Rejection {
     #[error("the fencing token comes from a lock service that this service does not follow")]
     WrongIssuer,
     /// The token was issued for another resource than the request is about: 403.
-    #[error("the fencing token was issued for another resource")]
-    WrongResource,
+    #[error("{}", wrong_resource(token_resource, request_resource.as_ref()))]
+    WrongResource {
+        /// The resource that the token was issued for.
+        token_resource: ResourceName,
+        /// The resource that the request is about, if it names one itself: in its path or in a
+        /// header. What a function of the service made of the request may be more than the client
+        /// knows, so it is not told.
+        request_resource: Option<ResourceName>,
+    },
     /// The token is so great that no lock service can have issued it: 403.
     #[error("the fencing token is too far ahead to have been issued")]
     Implausible,
@@ -43,7 +50,7 @@ impl Rejection {
             Self::Repeated | Self::Malformed(_) => ProblemType::TOKEN_MALFORMED,
             Self::NotAccepted | Self::SignatureNotChecked => ProblemType::TOKEN_NOT_ACCEPTED,
             Self::WrongIssuer => ProblemType::WRONG_ISSUER,
-            Self::WrongResource => ProblemType::WRONG_RESOURCE,
+            Self::WrongResource { .. } => ProblemType::WRONG_RESOURCE,
             Self::Implausible => ProblemType::TOKEN_IMPLAUSIBLE,
         }
     }
@@ -51,9 +58,26 @@ impl Rejection {
     /// The response to it.
     #[must_use]
     pub fn to_response<B: From<Bytes>>(&self) -> Response<B> {
-        Problem::new(self.problem_type())
-            .detail(self.to_string())
-            .to_response()
+        Problem::from(self).to_response()
+    }
+}
+
+/// For whoever adds members of its own.
+impl From<&Rejection> for Problem {
+    fn from(rejection: &Rejection) -> Self {
+        let problem = Self::new(rejection.problem_type()).detail(rejection.to_string());
+        let Rejection::WrongResource {
+            token_resource,
+            request_resource,
+        } = rejection
+        else {
+            return problem;
+        };
+        let problem = problem.with("token_resource", token_resource.as_str());
+        match request_resource {
+            Some(resource) => problem.with("request_resource", resource.as_str()),
+            None => problem,
+        }
     }
 }
 
@@ -61,4 +85,12 @@ impl From<InvalidName> for Rejection {
     fn from(error: InvalidName) -> Self {
         Self::Malformed(error.into())
     }
+}
+
+fn wrong_resource(token: &ResourceName, request: Option<&ResourceName>) -> String {
+    let request = request.map_or("another resource", ResourceName::as_str);
+    format!(
+        "the fencing token is for {token}, and the request is about {request}: acquire the lock of \
+         that and send its token"
+    )
 }

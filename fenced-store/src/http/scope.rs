@@ -47,6 +47,10 @@ impl Scope {
     }
 
     /// Whatever a function makes of the request. On `None` no token is admitted.
+    ///
+    /// A refusal does not tell the client this name, because the function may know what the client
+    /// does not, as when it looks at what other layers have left in the request. The names of the
+    /// other scopes are the client's own words, and a refusal repeats them.
     #[must_use]
     pub fn from_fn<F>(function: F) -> Self
     where
@@ -69,6 +73,26 @@ impl Scope {
                     && values.next().is_none()
             }
             Source::Function(function) => function(request).is_some_and(|it| it == *resource),
+        }
+    }
+
+    /// The resource that the request itself names, to tell a client whose token was not admitted.
+    pub(super) fn named_in(&self, request: &Parts) -> Option<ResourceName> {
+        match &self.0 {
+            Source::Anything | Source::Function(_) => None,
+            Source::Path { before, name } => {
+                let id = segment(request.uri.path().strip_prefix(&**before)?);
+                let id = percent_decode_str(id).decode_utf8().ok()?;
+                let name = (!id.is_empty()).then(|| format!("{name}{id}"))?;
+                ResourceName::new(name).ok()
+            }
+            Source::Header(name) => {
+                let mut values = request.headers.get_all(name).iter();
+                match (values.next(), values.next()) {
+                    (Some(value), None) => ResourceName::new(value.to_str().ok()?).ok(),
+                    _ => None,
+                }
+            }
         }
     }
 }
@@ -97,8 +121,13 @@ fn path_is_about(path: &str, before: &str, name: &str, resource: &str) -> bool {
     let Some((after, id)) = path.strip_prefix(before).zip(resource.strip_prefix(name)) else {
         return false;
     };
-    let segment = after.split_once('/').map_or(after, |(segment, _)| segment);
+    let segment = segment(after);
     !segment.is_empty() && percent_decode_str(segment).eq(id.bytes())
+}
+
+/// What comes before the next slash.
+fn segment(path: &str) -> &str {
+    path.split_once('/').map_or(path, |(segment, _)| segment)
 }
 
 #[cfg(test)]

@@ -105,6 +105,11 @@ async fn a_token_of_another_resource_is_refused() {
     refused.assert_problem(403, "fencing-token-wrong-resource");
     let disguised = gateway.write("/v1/accounts/%31", Some(&other), 5).await;
     disguised.assert_problem(403, "fencing-token-wrong-resource");
+    // As it was understood, not as it was written.
+    for answer in [refused, disguised] {
+        assert_eq!(answer.body["token_resource"], "account:2");
+        assert_eq!(answer.body["request_resource"], "account:1");
+    }
     assert_eq!(gateway.balance("1").await, None);
 }
 

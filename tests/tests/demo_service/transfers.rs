@@ -101,6 +101,13 @@ async fn the_second_token_is_looked_at_as_the_first() {
         let refused = send(transfer(&gateway, &from, second, body.clone())).await;
         refused.assert_problem(status, kind);
         assert_eq!(refused.body["header"], "fencing-token-to");
+        if kind.ends_with("wrong-resource") {
+            let named = [
+                &refused.body["token_resource"],
+                &refused.body["request_resource"],
+            ];
+            assert_eq!(named, ["account:1", "account:2"]);
+        }
     }
     let twice = transfer(&gateway, &from, &to, body.clone()).header("fencing-token-to", &to);
     send(twice)

@@ -87,8 +87,18 @@ fn members(kind: ProblemType) -> Vec<(&'static str, ObjectBuilder)> {
     match kind {
         ProblemType::TOKEN_REQUIRED
         | ProblemType::TOKEN_MALFORMED
-        | ProblemType::TOKEN_NOT_ACCEPTED
-        | ProblemType::WRONG_RESOURCE => vec![header()],
+        | ProblemType::TOKEN_NOT_ACCEPTED => vec![header()],
+        ProblemType::WRONG_RESOURCE => vec![
+            (
+                "token_resource",
+                text("The resource that the token is for."),
+            ),
+            (
+                "request_resource",
+                text("The resource that the request is about, if it is the name of one."),
+            ),
+            header(),
+        ],
         ProblemType::WRONG_ISSUER => vec![resource(), header()],
         ProblemType::TOKEN_IMPLAUSIBLE => vec![resource(), token(), header()],
         ProblemType::TOKEN_STALE
