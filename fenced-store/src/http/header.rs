@@ -1,8 +1,10 @@
+mod base64;
 mod malformed;
 mod parse;
 mod signature;
 #[cfg(test)]
 mod tests;
+mod words;
 mod write;
 
 use http::HeaderName;

@@ -5,6 +5,7 @@ use lock_core::{FencingToken, Holder};
 use super::{
     FencingHeader, Malformed, Signature,
     signature::{Bytes, is_key_id_byte},
+    words,
 };
 
 pub(super) fn header(value: &[u8]) -> Result<FencingHeader<'_>, Malformed> {
@@ -38,7 +39,7 @@ struct Parameters<'a> {
     exp: Option<FencingToken>,
     seq: Option<FencingToken>,
     kid: Option<&'a str>,
-    sig: Option<Bytes>,
+    sig: Option<&'a str>,
 }
 
 impl<'a> Parameters<'a> {
@@ -51,7 +52,7 @@ impl<'a> Parameters<'a> {
             Some(b";exp=") => once("exp", &mut self.exp, reader, |r| r.number("exp")),
             Some(b";seq=") => once("seq", &mut self.seq, reader, |r| r.number("seq")),
             Some(b";kid=") => once("kid", &mut self.kid, reader, Reader::key_id),
-            Some(b";sig=") => once("sig", &mut self.sig, reader, Reader::bytes),
+            Some(b";sig=") => once("sig", &mut self.sig, reader, Reader::base64),
             _ => Err(reader.no_parameter()),
         }
     }
@@ -59,7 +60,7 @@ impl<'a> Parameters<'a> {
     fn into_header(self, token: FencingToken) -> Result<FencingHeader<'a>, Malformed> {
         let missing = |name| move || Malformed::Missing { name };
         let signature = match (self.kid, self.sig) {
-            (Some(key_id), Some(bytes)) => Some(Signature::of(key_id, bytes)?),
+            (Some(key_id), Some(base64)) => Some(Signature::read(key_id, base64)?),
             (None, None) => None,
             (Some(_), None) => return Err(missing("sig")()),
             (None, Some(_)) => return Err(missing("kid")()),
@@ -142,14 +143,19 @@ impl<'a> Reader<'a> {
 
     /// All numbers of the header have the range and the form of a token.
     fn number(&mut self, part: &'static str) -> Result<FencingToken, Malformed> {
-        let digits = self.take_while(|byte| byte.is_ascii_digit());
-        digits.parse().map_err(|_| Malformed::Number { part })
+        let rest = self.rest();
+        let (number, len) = words::number(rest);
+        if !(1..=MAX_DIGITS).contains(&len) || rest[0] == b'0' {
+            return Err(Malformed::Number { part });
+        }
+        self.at += len;
+        FencingToken::new(number).map_err(|_| Malformed::Number { part })
     }
 
     /// A string without escapes: no name needs one.
     fn string(&mut self) -> Result<&'a str, Malformed> {
         self.eat(b'"')?;
-        let text = self.take_while(|byte| IN_STRING[usize::from(byte)]);
+        let text = self.take(words::in_string(self.rest()));
         self.eat(b'"')?;
         Ok(text)
     }
@@ -169,7 +175,7 @@ impl<'a> Reader<'a> {
         Ok(self.take_while(is_key_id_byte))
     }
 
-    fn bytes(&mut self) -> Result<Bytes, Malformed> {
+    fn base64(&mut self) -> Result<&'a str, Malformed> {
         self.eat(b':')?;
         // A signature of the length that most have needs nobody who looks for its end.
         let text = match self.rest().get(Bytes::MAC_TEXT_LEN) {
@@ -177,20 +183,12 @@ impl<'a> Reader<'a> {
             _ => self.take_while(|byte| byte != b':' && byte.is_ascii_graphic()),
         };
         self.eat(b':')?;
-        Bytes::of_base64(text).ok_or(Malformed::Signature)
+        Ok(text)
     }
 }
 
+/// Those of the greatest number that a token can be.
+const MAX_DIGITS: usize = 15;
+
 /// 32 digits between quotes.
 const QUOTED_HOLDER_LEN: usize = 34;
-
-/// The bytes that a string may have. A table, because every request reads two.
-const IN_STRING: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = b' ';
-    while byte <= b'~' {
-        table[byte as usize] = byte != b'"' && byte != b'\\';
-        byte += 1;
-    }
-    table
-};

@@ -1,8 +1,6 @@
 use std::fmt;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-
-use super::Malformed;
+use super::{Malformed, base64::decoded};
 
 /// A signature and the id of the key that made it: `kid` and `sig`, which never come alone.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,10 +33,12 @@ impl<'a> Signature<'a> {
         Ok(Self { key_id, bytes })
     }
 
-    pub(super) fn of(key_id: &'a str, bytes: Bytes) -> Result<Self, Malformed> {
-        if !is_key_id(key_id) {
+    /// Of texts that were read: the bytes of the id have been looked at.
+    pub(super) fn read(key_id: &'a str, base64: &str) -> Result<Self, Malformed> {
+        if !has_length_and_beginning(key_id) {
             return Err(Malformed::KeyId);
         }
+        let bytes = Bytes::of_base64(base64).ok_or(Malformed::Signature)?;
         Ok(Self { key_id, bytes })
     }
 
@@ -85,23 +85,13 @@ impl Bytes {
     }
 
     /// None if no signature is written so, in padded base64.
-    pub(super) fn of_base64(text: &str) -> Option<Self> {
+    fn of_base64(text: &str) -> Option<Self> {
         match text.len() {
-            Self::MAC_TEXT_LEN => decoded::<MAC_LEN, { MAC_LEN + 2 }>(text).map(Self::Mac),
-            Self::ED25519_TEXT_LEN => {
-                decoded::<ED25519_LEN, { ED25519_LEN + 2 }>(text).map(Self::Ed25519)
-            }
+            Self::MAC_TEXT_LEN => decoded(text).map(Self::Mac),
+            Self::ED25519_TEXT_LEN => decoded(text).map(Self::Ed25519),
             _ => None,
         }
     }
-}
-
-/// None if it is not exactly so many bytes. The decoder wants room for what the text could be at
-/// most.
-fn decoded<const LEN: usize, const ROOM: usize>(text: &str) -> Option<[u8; LEN]> {
-    let mut bytes = [0; ROOM];
-    let len = STANDARD.decode_slice(text, &mut bytes).ok()?;
-    bytes[..len].try_into().ok()
 }
 
 /// Shows the key id only: a signature is a credential.
@@ -115,9 +105,11 @@ impl fmt::Debug for Signature<'_> {
 
 /// Whether a key can have this id.
 pub(in crate::http) fn is_key_id(id: &str) -> bool {
-    id.len() <= MAX_KEY_ID_LEN
-        && id.starts_with(|first: char| first.is_ascii_alphabetic())
-        && id.bytes().all(is_key_id_byte)
+    has_length_and_beginning(id) && id.bytes().all(is_key_id_byte)
+}
+
+fn has_length_and_beginning(id: &str) -> bool {
+    id.len() <= MAX_KEY_ID_LEN && id.bytes().next().is_some_and(|it| it.is_ascii_alphabetic())
 }
 
 pub(super) const fn is_key_id_byte(byte: u8) -> bool {

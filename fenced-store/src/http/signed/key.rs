@@ -1,9 +1,6 @@
 use std::fmt;
 
-use hmac::{Hmac, Mac};
-use sha2::Sha256;
-
-use super::{Audience, InvalidKey, Secret, VerifyingKey, message};
+use super::{Audience, InvalidKey, Secret, VerifyingKey, mac::BegunMac, message};
 #[cfg(feature = "ed25519")]
 use super::{PublicKey, public::KeyPair};
 use crate::http::{FencingHeader, Signature, header::SignatureBytes};
@@ -24,7 +21,7 @@ pub struct SigningKey {
 /// How it signs. It has been given the beginning of what is signed.
 #[derive(Clone)]
 enum Signer {
-    Mac(Hmac<Sha256>),
+    Mac(BegunMac),
     #[cfg(feature = "ed25519")]
     Pair(KeyPair),
 }
@@ -40,9 +37,7 @@ impl SigningKey {
         audience: Audience,
     ) -> Result<Self, InvalidKey> {
         let id = id.into();
-        let mac = secret
-            .mac()
-            .chain_update(message::beginning(&audience, &id));
+        let mac = BegunMac::new(secret, &message::beginning(&audience, &id));
         Ok(Self {
             verifying: VerifyingKey::of_mac(id, mac.clone(), audience)?,
             signer: Signer::Mac(mac),
@@ -113,8 +108,7 @@ impl SigningKey {
     pub fn sign<'a>(&'a self, header: FencingHeader<'a>) -> FencingHeader<'a> {
         let bytes = match &self.signer {
             Signer::Mac(mac) => {
-                let tag = message::mac_of(&header, mac).finalize().into_bytes();
-                SignatureBytes::Mac(std::array::from_fn(|index| tag[index]))
+                SignatureBytes::Mac(message::with_rest(&header, |rest| mac.tag(rest)))
             }
             #[cfg(feature = "ed25519")]
             Signer::Pair(pair) => SignatureBytes::Ed25519(pair.sign(&header)),

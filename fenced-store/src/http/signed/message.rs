@@ -1,8 +1,5 @@
 //! What is signed, see the [module](super#what-is-signed).
 
-use hmac::{Hmac, Mac};
-use sha2::Sha256;
-
 use super::Audience;
 use crate::http::FencingHeader;
 
@@ -24,20 +21,10 @@ pub(super) fn whole(header: &FencingHeader<'_>, beginning: &[u8]) -> Vec<u8> {
     with_rest(header, |rest| [beginning, rest].concat())
 }
 
-/// Continues a computation that has been given the beginning, up to its last step.
-#[inline]
-pub(super) fn mac_of(header: &FencingHeader<'_>, begun: &Hmac<Sha256>) -> Hmac<Sha256> {
-    with_rest(header, |rest| {
-        let mut mac = begun.clone();
-        mac.update(rest);
-        mac
-    })
-}
-
 /// What one token adds to the beginning. On the stack, and in one piece: this is done for every
 /// request.
 #[inline]
-fn with_rest<T>(header: &FencingHeader<'_>, then: impl FnOnce(&[u8]) -> T) -> T {
+pub(super) fn with_rest<T>(header: &FencingHeader<'_>, then: impl FnOnce(&[u8]) -> T) -> T {
     let names_len = header.issuer().len() + header.resource().len();
     if names_len <= SHORT_NAMES_LEN {
         then(rest(header, &mut [0; NUMBERS_LEN + SHORT_NAMES_LEN]))

@@ -77,6 +77,7 @@
 mod audience;
 mod error;
 mod key;
+mod mac;
 mod message;
 #[cfg(feature = "ed25519")]
 mod public;

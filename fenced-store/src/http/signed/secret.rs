@@ -32,7 +32,7 @@ impl Secret {
     /// It is the HMAC-SHA256 of a fixed text and the audience.
     #[must_use]
     pub fn derive(&self, audience: &Audience) -> Self {
-        let mut mac = self.mac();
+        let mut mac = Hmac::<Sha256>::new((&*self.block()).into());
         mac.update(b"fencing-token key 1\0");
         mac.update(audience.as_str().as_bytes());
         Self(Zeroizing::new(mac.finalize().into_bytes().into()))
@@ -49,12 +49,11 @@ impl Secret {
         &self.0
     }
 
-    /// A computation that has been given the secret already.
-    pub(super) fn mac(&self) -> Hmac<Sha256> {
-        // A shorter key is filled up with zeros, says RFC 2104.
+    /// The secret as HMAC takes it: a shorter key is filled up with zeros, says RFC 2104.
+    pub(super) fn block(&self) -> Zeroizing<[u8; 64]> {
         let mut block = Zeroizing::new([0; 64]);
         block[..LEN].copy_from_slice(&*self.0);
-        Hmac::new((&*block).into())
+        block
     }
 }
 

@@ -1,11 +1,8 @@
 use std::fmt;
 
-use hmac::{Hmac, Mac};
-use sha2::Sha256;
-
 #[cfg(feature = "ed25519")]
 use super::PublicKey;
-use super::{Audience, InvalidKey, SigningKey, message};
+use super::{Audience, InvalidKey, SigningKey, mac::BegunMac, message};
 use crate::http::{
     FencingHeader, Signature,
     header::{SignatureBytes, is_key_id},
@@ -26,7 +23,7 @@ pub struct VerifyingKey {
 #[derive(Clone)]
 enum Check {
     /// Has been given the secret, and the beginning of what is signed.
-    Mac(Hmac<Sha256>),
+    Mac(BegunMac),
     #[cfg(feature = "ed25519")]
     Public {
         key: PublicKey,
@@ -53,7 +50,7 @@ impl VerifyingKey {
     /// One that checks by computing the signature again.
     pub(super) fn of_mac(
         id: Box<str>,
-        mac: Hmac<Sha256>,
+        mac: BegunMac,
         audience: Audience,
     ) -> Result<Self, InvalidKey> {
         Self::of(id, Check::Mac(mac), audience)
@@ -87,8 +84,7 @@ impl VerifyingKey {
     pub(super) fn has_signed(&self, header: &FencingHeader<'_>, signature: &Signature<'_>) -> bool {
         match (&self.check, signature.bytes()) {
             (Check::Mac(mac), SignatureBytes::Mac(bytes)) => {
-                let mac = message::mac_of(header, mac);
-                mac.verify_truncated_left(bytes).is_ok()
+                message::with_rest(header, |rest| mac.has_tag(rest, bytes))
             }
             #[cfg(feature = "ed25519")]
             (Check::Public { key, beginning }, SignatureBytes::Ed25519(bytes)) => {

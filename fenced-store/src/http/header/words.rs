@@ -1,0 +1,135 @@
+//! Bytes of a header, eight at a time: every request has two numbers or three of them, and two
+//! names.
+
+/// The number at the beginning of a text, and how many digits it has, 16 at most: of a longer one,
+/// which is no number of a header, only the beginning is looked at.
+pub(super) fn number(text: &[u8]) -> (u64, usize) {
+    let (high, len) = up_to_eight(text);
+    if len < WIDTH {
+        return (high, len);
+    }
+    let (low, more) = up_to_eight(&text[WIDTH..]);
+    (high * POWERS[more] + low, WIDTH + more)
+}
+
+/// How many bytes at the beginning of a text may be in a string: visible ones and spaces, but for
+/// quotes and backslashes.
+pub(super) fn in_string(text: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        // The zeros behind the end of the text belong to no string.
+        let word = first_eight(&text[at..]);
+        let below_space = word.wrapping_sub(each(b' ')) & !word;
+        let above_tilde = word.wrapping_add(each(1)) | word;
+        let quotes = zeros(word ^ each(b'"'));
+        let backslashes = zeros(word ^ each(b'\\'));
+        let others = (below_space | above_tilde | quotes | backslashes) & each(0x80);
+        at += (others.trailing_zeros() / u8::BITS) as usize;
+        if others != 0 {
+            return at;
+        }
+    }
+}
+
+/// The upper bit of each byte that is zero; behind the first of them, of some others, too.
+const fn zeros(word: u64) -> u64 {
+    word.wrapping_sub(each(1)) & !word
+}
+
+/// The first one is the lowest of the word. What there is not is zero.
+fn first_eight(text: &[u8]) -> u64 {
+    u64::from_le_bytes(match text.first_chunk() {
+        Some(bytes) => *bytes,
+        None => std::array::from_fn(|at| text.get(at).copied().unwrap_or_default()),
+    })
+}
+
+/// The number of the first eight bytes.
+fn up_to_eight(text: &[u8]) -> (u64, usize) {
+    // What was a digit is 0 to 9 now. Nothing else is: adding 6 to it, or it by itself, has one of
+    // the upper bits. A sum that runs over spoils the bytes behind it only.
+    let word = first_eight(text) ^ each(b'0');
+    let others = (word | word.wrapping_add(each(6))) & each(0xf0);
+    let len = others.trailing_zeros() / u8::BITS;
+    if len == 0 {
+        return (0, 0);
+    }
+    // Zeros come in front, so that there are eight.
+    let digits = word << (u64::BITS - len * u8::BITS);
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
+    let upper = (pairs & PAIR).wrapping_mul(100 + (1_000_000 << 32));
+    let lower = (pairs >> 16 & PAIR).wrapping_mul(1 + (10_000 << 32));
+    (upper.wrapping_add(lower) >> 32, len as usize)
+}
+
+/// A word of eight such bytes.
+const fn each(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; WIDTH])
+}
+
+const WIDTH: usize = size_of::<u64>();
+
+/// The first and the third of four pairs of digits.
+const PAIR: u64 = 0x0000_00ff_0000_00ff;
+
+const POWERS: [u64; WIDTH + 1] = {
+    let mut powers = [1; WIDTH + 1];
+    let mut at = 1;
+    while at <= WIDTH {
+        powers[at] = powers[at - 1] * 10;
+        at += 1;
+    }
+    powers
+};
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Digit by digit.
+    fn slowly(text: &[u8]) -> (u64, usize) {
+        let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+        let digits = digits.take(16).map(|byte| u64::from(byte - b'0'));
+        digits.fold((0, 0), |(number, len), digit| {
+            (number * 10 + digit, len + 1)
+        })
+    }
+
+    #[test]
+    fn digits_end_before_every_other_byte() {
+        for other in 0..=u8::MAX {
+            for len in 0..16 {
+                let text = [&b"9876543210987654"[..len], &[other; 9]].concat();
+                assert_eq!(number(&text), slowly(&text), "{text:?}");
+                assert_eq!(number(&text[..=len]), slowly(&text[..=len]), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn strings_end_before_every_other_byte() {
+        let belongs = |byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+        for byte in 0..=u8::MAX {
+            for len in 0..20 {
+                let text = [&b"~ !#[]az09~ !#[]az09"[..len], &[byte, b'"', byte]].concat();
+                let expected = if belongs(byte) { len + 1 } else { len };
+                assert_eq!(in_string(&text), expected, "{text:?}");
+                assert_eq!(in_string(&text[..len]), len);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_number_is_read_as_digit_by_digit(text in "[0-9]{0,20}[ -~]{0,9}") {
+            prop_assert_eq!(number(text.as_bytes()), slowly(text.as_bytes()));
+        }
+
+        #[test]
+        fn any_bytes_are_read_as_digit_by_digit(text: [u8; 18]) {
+            prop_assert_eq!(number(&text), slowly(&text));
+        }
+    }
+}
