@@ -1,12 +1,17 @@
 //! Extractors whose refusals are problem documents.
 
+use std::{fmt, marker::PhantomData};
+
 use axum::{
     Json, RequestPartsExt,
     extract::{FromRequest, FromRequestParts, Path, Request, rejection::JsonRejection},
     http::request::Parts,
 };
 use fenced_store::http::Problem;
-use serde::de::DeserializeOwned;
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
+};
 use tokio::time::timeout;
 
 use super::{app::App, error::ApiError, problems};
@@ -21,8 +26,32 @@ impl<T: DeserializeOwned, DB: Ledger> FromRequest<App<DB>> for Body<T> {
 
     async fn from_request(request: Request, app: &App<DB>) -> Result<Self, ApiError> {
         let body = timeout(app.time_limit, Json::from_request(request, app)).await;
-        let Json(body) = body.map_err(|_| too_late())?.map_err(json_problem)?;
+        let Json(Object(body)) = body.map_err(|_| too_late())?.map_err(json_problem)?;
         Ok(Self(body))
+    }
+}
+
+/// What is read from a JSON object and from nothing else. By itself serde takes an array for the
+/// members of a struct, too, in the order in which they happen to be declared.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Members(PhantomData)).map(Self)
+    }
+}
+
+struct Members<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(members))
     }
 }
 

@@ -33,6 +33,7 @@ async fn a_wrong_body_is_refused() {
         (415, "text/plain", "{\"balance\":666}"),
         (422, JSON, "{}"),
         (422, JSON, "[]"),
+        (422, JSON, "[666]"),
         (422, JSON, "{\"balance\":\"666\"}"),
         (422, JSON, "{\"balance\":666.0}"),
         (422, JSON, "{\"balance\":-1}"),
@@ -49,6 +50,9 @@ async fn a_wrong_body_is_refused() {
             let shown = body.get(..60).unwrap_or(body);
             assert_eq!(answer.status, status, "{path} {shown:?}: {answer:?}");
             answer.assert_any_problem();
+            if status == 415 {
+                answer.assert_problem(415, "media-type-unsupported");
+            }
         }
     }
     assert_eq!(gateway.balance("1").await, Some(5));
@@ -72,6 +76,13 @@ async fn a_wrong_request_for_a_lease_is_refused_and_nothing_is_held() {
         (422, "{\"ttl_ms\":1000,\"wait_ms\":60001}"),
         (422, "{\"ttl_ms\":1000,\"wait_ms\":18446744073709551615}"),
         (422, "{\"ttl_ms\":1000,\"patience\":1}"),
+        (422, "{\"ttl_ms\":1000,\"ttl_ms\":1000}"),
+        (422, "[1000]"),
+        (422, "[1000,0,\"a note\"]"),
+        (422, "{\"ttl_ms\":1e300}"),
+        (422, "{\"ttl_ms\":1000,\"metadata\":7}"),
+        (400, "{\"ttl_ms\":1000,\"metadata\":\"\\ud800\"}"),
+        (400, "{\"ttl_ms\":1000} {}"),
     ] {
         let request = gateway.request(Method::POST, "/v1/leases/r");
         let answer = send(with_body(request, JSON, body)).await;
@@ -142,6 +153,12 @@ async fn a_wrong_method_or_path_is_refused() {
         "/v1/accounts",
         "/v2/accounts/1",
         "/v1/accounts/1/2",
+        "/v1/accounts/1/",
+        "/v1/accounts//1",
+        "//v1/accounts/1",
+        "/v1/leases/",
+        "/v1/leases/r/",
+        "/V1/accounts/1",
     ] {
         send(gateway.request(Method::PUT, path))
             .await
@@ -216,6 +233,25 @@ async fn broken_http_neither_writes_nor_hurts() {
         ),
         put("content-length: 15", "{\"balance\":666}").replacen("/1 HTTP", "/1/../1 HTTP", 1),
         put("content-length: 15", "{\"balance\":666}").replacen("HTTP/1.1", "HTTP/9.9", 1),
+        put("content-length: 15", "{\"balance\":666}").replacen("/accounts/1", "/accounts/1 x", 1),
+        put("content-length: 15", "{\"balance\":666}").replacen(
+            "/accounts/1",
+            &format!("/accounts/1?{}", "q".repeat(100_000)),
+            1,
+        ),
+        put(
+            &format!("x: {}\r\ncontent-length: 15", "h".repeat(1 << 20)),
+            "{\"balance\":666}",
+        ),
+        put(
+            &format!("{}content-length: 15", "x: y\r\n".repeat(1000)),
+            "{\"balance\":666}",
+        ),
+        put("content-length: 15", "{\"balance\":666}").replacen("/v1/accounts/1", "*", 1),
+        "OPTIONS * HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
+        "CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
+        // HTTP/2, of which this is the beginning, is not spoken here.
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
         "\0\0\0\0\r\n\r\n".to_owned(),
     ] {
         let answer = raw(&gateway, request.as_bytes()).await;
