@@ -34,11 +34,12 @@ fn lock_problem(error: &lock_core::Error) -> Problem {
         ErrorKind::InvalidInput => {
             return Problem::new(problems::UNPROCESSABLE).detail(error.to_string());
         }
-        ErrorKind::Unavailable | ErrorKind::TooFewReplicas | ErrorKind::ShutDown => {
-            Problem::new(problems::LOCK_UNAVAILABLE)
-                .detail("the lock service does not answer: send the request again")
-                .retry_after(std::time::Duration::from_secs(1))
-        }
+        ErrorKind::Unavailable
+        | ErrorKind::TooFewReplicas
+        | ErrorKind::QueueFull
+        | ErrorKind::ShutDown => Problem::new(problems::LOCK_UNAVAILABLE)
+            .detail("the lock service does not answer: send the request again")
+            .retry_after(std::time::Duration::from_secs(1)),
         ErrorKind::Unsupported => {
             Problem::new(ProblemType::SERVICE_FAULT).detail(error.to_string())
         }

@@ -10,7 +10,7 @@ use std::{
 use axum::http::{HeaderMap, HeaderName, header};
 use fenced_store::http::{Problem, ProblemType, signed::Secret};
 use hmac::{Hmac, KeyInit, Mac};
-use lock_core::{Holder, Owner, ResourceName};
+use lock_core::{Holder, ResourceName};
 use serde::Serialize;
 use sha2::Sha256;
 use tokio::sync::watch;
@@ -140,16 +140,15 @@ impl Keyed {
             .into())
     }
 
-    /// The owner that acquires this resource.
-    pub(super) fn owner(&self, resource: &ResourceName) -> Option<Owner> {
+    /// Who acquires this resource, whenever and wherever the request comes.
+    pub(super) fn holder(&self, resource: &ResourceName) -> Option<Holder> {
         let parts: [&[u8]; 4] = [
             b"owner",
             self.id.as_bytes(),
             self.request.as_bytes(),
             resource.as_str().as_bytes(),
         ];
-        let holder = digest(&self.mac, &parts).parse::<Holder>();
-        holder.ok().map(Owner::from_id)
+        digest(&self.mac, &parts).parse().ok()
     }
 }
 

@@ -15,7 +15,10 @@ use fenced_store::{
     AcquireProtected, ProtectedError,
     http::{Fenced, Problem, ProblemType},
 };
-use lock_core::{DetachedLease, ErrorKind, Inspection, Released, Renewed, ResourceName, Ttl};
+use lock_core::{
+    DetachedLease, ErrorKind, Extension as Ability, Inspection, Owner, Released, Renewed,
+    ResourceName, Sequencer, Ttl,
+};
 use tokio::sync::SemaphorePermit;
 
 use super::{
@@ -97,7 +100,7 @@ pub(super) async fn acquire<DB: Ledger>(
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     pub(super) wait: Duration,
-    ttl: Ttl,
+    pub(super) ttl: Ttl,
     metadata: Option<String>,
 }
 
@@ -138,10 +141,15 @@ pub(super) fn prepared<'a, DB: Ledger>(
     if let Some(metadata) = &terms.metadata {
         acquire = acquire.metadata(metadata.as_str());
     }
-    if let Some(owner) = keyed.and_then(|keyed| keyed.owner(resource)) {
-        acquire = acquire.owner(&owner);
+    let Some(holder) = keyed.and_then(|keyed| keyed.holder(resource)) else {
+        return acquire;
+    };
+    // As an owner, requests that come twice do not end each other's lease when a client goes away.
+    if app.locks().capabilities().has(Ability::Holds) {
+        acquire.owner(&Owner::from_id(holder))
+    } else {
+        acquire.holder(holder)
     }
-    acquire
 }
 
 /// What the client is told that gets no lease.
@@ -178,9 +186,12 @@ pub(super) async fn renew<DB: Ledger>(
         Renewed::Renewed(lease) => {
             witness.note(resource, What::Renewed { token, ttl_ms });
             let remaining_ms = millis(lease.deadline().since(app.locks().clock().now()));
+            // Signed anew: a lease may be renewed for longer than its first key is good.
+            let fencing_token = written(&app.tokens, fenced.sequencer())?;
             Ok(Json(RenewedBody {
                 ttl_ms,
                 remaining_ms,
+                fencing_token,
             }))
         }
         Renewed::NotHolder => {
@@ -243,11 +254,7 @@ fn ttl(ttl_ms: u64) -> Result<Ttl, ApiError> {
 
 pub(super) fn lease_body(tokens: &Tokens, lease: &DetachedLease) -> Result<LeaseBody, Problem> {
     let sequencer = &lease.sequencer;
-    // A sequencer has no byte that a header may not have.
-    let header = tokens.header(sequencer).ok();
-    let fencing_token = header
-        .and_then(|value| value.to_str().map(str::to_owned).ok())
-        .ok_or_else(|| Problem::new(ProblemType::SERVICE_FAULT))?;
+    let fencing_token = written(tokens, sequencer)?;
     Ok(LeaseBody {
         resource: sequencer.resource().to_string(),
         token: sequencer.token(),
@@ -257,6 +264,15 @@ pub(super) fn lease_body(tokens: &Tokens, lease: &DetachedLease) -> Result<Lease
         remaining_ms: millis(lease.remaining),
         fencing_token,
     })
+}
+
+/// The `Fencing-Token` of a grant.
+fn written(tokens: &Tokens, sequencer: &Sequencer) -> Result<String, Problem> {
+    // A sequencer has no byte that a header may not have.
+    let header = tokens.header(sequencer).ok();
+    header
+        .and_then(|value| value.to_str().map(str::to_owned).ok())
+        .ok_or_else(|| Problem::new(ProblemType::SERVICE_FAULT))
 }
 
 /// A place among those who wait, until it is dropped. Who does not wait needs none.
@@ -297,6 +313,14 @@ pub(super) fn closing() -> Problem {
     Problem::new(problems::LOCK_UNAVAILABLE)
         .detail("this gateway is shutting down: ask another one, or this one again later")
         .retry_after(Duration::from_secs(1))
+}
+
+/// Before the client has heard of it.
+pub(super) fn lost() -> ApiError {
+    Problem::new(problems::LOCK_UNAVAILABLE)
+        .detail("a lease ended before all of them were acquired: send the request again")
+        .retry_after(Duration::from_secs(1))
+        .into()
 }
 
 fn ended() -> Problem {

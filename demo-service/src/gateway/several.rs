@@ -1,12 +1,15 @@
 //! `/v1/leases`: several leases for one client, all of them or none.
 
+use std::time::Duration;
+
 use axum::{
     Extension, Json,
     extract::State,
     http::{HeaderMap, StatusCode},
 };
-use fenced_store::{ProtectedError, ProtectedGuard, http::Problem};
-use lock_core::ResourceName;
+use fenced_store::{ProtectedGuard, http::Problem};
+use futures_util::future::try_join_all;
+use lock_core::{Renewed, ResourceName, Ttl};
 
 use super::{
     app::App,
@@ -52,9 +55,11 @@ pub(super) async fn acquire<DB: Ledger>(
         () = app.closing() => return Err(leases::closing().into()),
     };
     // From here on they are the client's to renew and to release.
-    let leases = guards
-        .into_iter()
-        .map(|guard| leases::lease_body(&app.tokens, &guard.detach()));
+    let leases = guards.into_iter().map(|(guard, remaining)| {
+        let mut lease = guard.detach();
+        lease.remaining = remaining;
+        leases::lease_body(&app.tokens, &lease)
+    });
     let leases = leases.collect::<Result<_, _>>()?;
     Ok((StatusCode::CREATED, Json(GrantedBody { leases })))
 }
@@ -79,7 +84,7 @@ async fn one_by_one<DB: Ledger>(
     keyed: Option<&Keyed>,
     resources: &[ResourceName],
     terms: &Terms,
-) -> Result<Vec<ProtectedGuard<DB>>, ApiError> {
+) -> Result<Vec<Fresh<DB>>, ApiError> {
     let clock = app.locks().clock();
     let started = clock.now();
     let mut sorted: Vec<_> = resources.iter().collect();
@@ -92,10 +97,29 @@ async fn one_by_one<DB: Ledger>(
         let guard = acquire.await;
         guards.push(guard.map_err(|error| leases::not_acquired(error, resource))?);
     }
-    for guard in &guards {
-        guard.remaining().map_err(ProtectedError::from)?;
-    }
-    let place = |guard: &ProtectedGuard<DB>| resources.iter().position(|it| it == guard.resource());
-    guards.sort_by_key(place);
+    let mut guards = in_full(app, guards, terms.ttl).await?;
+    guards.sort_by_key(|(guard, _)| resources.iter().position(|it| it == guard.resource()));
     Ok(guards)
+}
+
+/// A guard, and what is left of its lease.
+type Fresh<DB> = (ProtectedGuard<DB>, Duration);
+
+/// Renews them all, for each client is promised its `ttl_ms`: the first ones have been held for a
+/// while, and one that was waited for may have a second until its first renewal.
+async fn in_full<DB: Ledger>(
+    app: &App<DB>,
+    guards: Vec<ProtectedGuard<DB>>,
+    ttl: Ttl,
+) -> Result<Vec<Fresh<DB>>, ApiError> {
+    let renewals = guards.into_iter().map(async |guard| {
+        match app.locks().renew(guard.sequencer(), ttl).await? {
+            Renewed::Renewed(lease) => {
+                let remaining = lease.deadline().since(app.locks().clock().now());
+                Ok((guard, remaining))
+            }
+            Renewed::NotHolder => Err(leases::lost()),
+        }
+    });
+    try_join_all(renewals).await
 }

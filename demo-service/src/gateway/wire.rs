@@ -1,5 +1,7 @@
 //! The JSON of the gateway's API, for both of its ends.
 
+use std::fmt;
+
 use lock_core::FencingToken;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -55,7 +57,7 @@ pub(crate) struct RenewBody {
 }
 
 /// A lease, for its holder's eyes only.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = Lease)]
 pub(crate) struct LeaseBody {
     pub(crate) resource: String,
@@ -80,11 +82,14 @@ pub(crate) struct GrantedBody {
 }
 
 /// A lease that goes on.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = Renewed)]
 pub(crate) struct RenewedBody {
     pub(crate) ttl_ms: u64,
     pub(crate) remaining_ms: u64,
+    /// The `Fencing-Token` header to send from now on: the same token, signed with the key of the
+    /// moment. The one before is good for as long as its key is.
+    pub(crate) fencing_token: String,
 }
 
 /// A resource as anybody may see it.
@@ -183,4 +188,57 @@ pub(crate) struct ReadyBody {
     /// The store answers.
     pub(crate) store: bool,
     pub(crate) shutting_down: bool,
+}
+
+/// Without what makes it the holder's.
+impl fmt::Debug for LeaseBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaseBody")
+            .field("resource", &self.resource)
+            .field("token", &self.token)
+            .field("remaining_ms", &self.remaining_ms)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Without the token.
+impl fmt::Debug for RenewedBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RenewedBody")
+            .field("remaining_ms", &self.remaining_ms)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_for_the_holder_only_does_not_print() {
+        let lease: LeaseBody = serde_json::from_value(json!({
+            "resource": "account:1",
+            "token": 33,
+            "issuer": "memory",
+            "holder": "secret-1",
+            "ttl_ms": 1000,
+            "remaining_ms": 999,
+            "fencing_token": "secret-2",
+        }))
+        .unwrap();
+        let renewed: RenewedBody = serde_json::from_value(json!({
+            "ttl_ms": 1000,
+            "remaining_ms": 999,
+            "fencing_token": "secret-3",
+        }))
+        .unwrap();
+        let leases = vec![lease];
+        let shown = format!("{:?} {renewed:?}", GrantedBody { leases });
+        assert!(
+            shown.contains("account:1") && !shown.contains("secret"),
+            "{shown}"
+        );
+    }
 }

@@ -1,8 +1,8 @@
 use std::{future::IntoFuture, time::Duration};
 
 use lock_core::{
-    Acquire, Attempt, BoxFuture, ErrorKind, FencingToken, InvalidMetadata, LeaseGuard, Metadata,
-    Moment, Owner, Ttl,
+    Acquire, Attempt, BoxFuture, ErrorKind, FencingToken, Holder, InvalidMetadata, LeaseGuard,
+    Metadata, Moment, Owner, Ttl,
 };
 use tracing::debug;
 
@@ -88,6 +88,15 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
     /// The greatest number of waiters, as [`Acquire::max_waiters`].
     pub fn max_waiters(mut self, max_waiters: u32) -> Self {
         self.lease = self.lease.max_waiters(max_waiters);
+        self
+    }
+
+    /// Acquires with an identity that was drawn earlier, as [`Acquire::holder`].
+    ///
+    /// For lock services without [`Extension::Holds`](lock_core::Extension::Holds). With it, use an
+    /// [`owner`](Self::owner), whose guards each give back their own hold.
+    pub fn holder(mut self, holder: Holder) -> Self {
+        self.lease = self.lease.holder(holder);
         self
     }
 

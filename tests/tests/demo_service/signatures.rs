@@ -84,6 +84,28 @@ async fn gateways_with_the_same_keys_change_them_without_a_gap() {
     assert_eq!(write(&second, &signed_after).await, 200);
 }
 
+/// A leader may renew for days.
+#[tokio::test]
+async fn a_lease_that_is_renewed_outlives_the_key_that_signed_it_first() {
+    let world = KeyFile::new();
+    let (old, new) = (new_key("old"), new_key("new"));
+    world.write_keys(&[&old]);
+    let mut gateway = world.gateway().await;
+    let first = gateway.token("account:1", 60_000).await;
+    world.write_keys(&[&new, &old]);
+    assert_eq!(reload(&mut gateway).await, "new");
+    let renewed = gateway.renew("account:1", &first).await;
+    assert_eq!(renewed.status, 200, "{renewed:?}");
+    let second = renewed.body["fencing_token"].as_str().unwrap();
+    world.write_keys(&[&new]);
+    assert_eq!(reload(&mut gateway).await, "new");
+    let late = gateway.write(ACCOUNT, Some(&first), 5).await;
+    late.assert_problem(403, "fencing-token-not-accepted");
+    let written = gateway.write(ACCOUNT, Some(second), 5).await;
+    assert_eq!(written.status, 200, "{written:?}");
+    assert_eq!(gateway.release("account:1", second).await.status, 204);
+}
+
 /// With the public half, and nothing else, somebody checks what the gateway hands out.
 #[tokio::test]
 async fn a_gateway_can_sign_for_services_that_must_not_be_able_to() {
