@@ -65,6 +65,12 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
              that is restarted, need --signing-keys"
         );
     }
+    if !is_signing {
+        tracing::warn!(
+            "tokens are not signed, and an Idempotency-Key is known to this process only: a \
+             request that is sent again to another gateway, or after a restart, is a new one"
+        );
+    }
     let serving = gateway.serve(listener, async { drop(stopped.await) });
     tokio::pin!(serving);
     loop {

@@ -1,5 +1,7 @@
 //! What this process says of itself: its log, and what the crates count, for Prometheus.
 
+use std::{convert::Infallible, time::Duration};
+
 use clap::ValueEnum;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
@@ -55,4 +57,23 @@ pub(crate) fn install() -> Result<PrometheusHandle, Failure> {
             doing: "starting the metrics",
             source: std::io::Error::other(error),
         })
+}
+
+/// How often what was counted is put into its buckets.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// Puts what was counted into its buckets now and then. A recorder without it keeps every single
+/// duration in memory until somebody asks for the metrics, and perhaps nobody ever does.
+///
+/// # Cancel safety
+/// Safe. It never completes.
+pub(crate) async fn upkeep(metrics: Option<PrometheusHandle>) -> Infallible {
+    let Some(metrics) = metrics else {
+        return std::future::pending().await;
+    };
+    let mut ticks = tokio::time::interval(UPKEEP_EVERY);
+    loop {
+        ticks.tick().await;
+        metrics.run_upkeep();
+    }
 }

@@ -1,3 +1,5 @@
+use std::fmt;
+
 /// The number of a request in a record.
 pub(crate) type ExchangeId = u32;
 
@@ -12,12 +14,21 @@ pub(crate) struct Exchange {
 }
 
 /// A request or a response of HTTP/1.1.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Message {
     /// `PUT /v1/accounts/42 HTTP/1.1`, or `HTTP/1.1 200 OK`.
     pub(crate) start: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
+}
+
+/// Without headers and body, in which there are secrets.
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("start", &self.start)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Message {

@@ -3,6 +3,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use axum::{Router, middleware::from_fn_with_state};
 use fenced_store::Protected;
 use lock_core::{ErrorKind, InitialToken, Issuer, LockManager};
+use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
@@ -22,6 +23,7 @@ use crate::{
     address::Address,
     failure::Failure,
     ledger::{self, AnyStore, Ledger},
+    telemetry,
 };
 
 /// How long the lock service may take to answer at the start.
@@ -38,6 +40,7 @@ pub(crate) struct Gateway {
     router: Router,
     closing: watch::Sender<bool>,
     connections: usize,
+    metrics: Option<PrometheusHandle>,
 }
 
 impl Gateway {
@@ -81,7 +84,7 @@ impl Gateway {
             time_limit: setup.limits.request_time,
             waiting: Arc::new(Semaphore::new(setup.limits.waiting)),
         };
-        let recorder = app.recorder.clone();
+        let (recorder, metrics) = (app.recorder.clone(), app.metrics.clone());
         let mut router = router(app);
         if let Some(recorder) = recorder {
             router = router.layer(from_fn_with_state(recorder, wiretap::take_down));
@@ -95,6 +98,7 @@ impl Gateway {
             router,
             closing,
             connections: setup.limits.connections,
+            metrics,
         }
     }
 
@@ -138,6 +142,7 @@ impl Gateway {
             router,
             closing,
             connections: limit,
+            metrics,
             ..
         } = self;
         let serving = connections::serve(listener, finish(router), closing.subscribe(), limit);
@@ -149,6 +154,7 @@ impl Gateway {
         let served = tokio::select! {
             () = serving => Ok(()),
             () = draining => Err(std::io::ErrorKind::TimedOut.into()),
+            never = telemetry::upkeep(metrics) => match never {},
         };
         if timeout(DRAIN_TIME_MAX, locks.shutdown()).await.is_err() {
             tracing::warn!("the lock service does not answer: some leases end by their ttl only");

@@ -17,7 +17,7 @@ use lock_core::LockManager;
 use serde::Deserialize;
 use tokio::{
     sync::watch,
-    time::{Instant, interval_at},
+    time::{Instant, MissedTickBehavior, interval_at},
 };
 use tower_http::csrf::CsrfLayer;
 
@@ -227,7 +227,9 @@ async fn wire(State(live): State<Live>, Path(exchange): Path<ExchangeId>) -> Res
 
 /// The state of the lock service, once a second, until the gateway closes.
 async fn locks(State(live): State<Live>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let ticks = interval_at(Instant::now(), LockWatch::PACE);
+    let mut ticks = interval_at(Instant::now(), LockWatch::PACE);
+    // A look takes longer than a tick while the service does not answer: nothing to catch up with.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let events = stream::unfold(
         (ticks, live.watch, live.is_closing),
         |(mut ticks, watch, mut closing)| async move {

@@ -115,6 +115,7 @@ async fn what_the_crates_count_is_exported() {
 async fn a_gateway_without_its_lock_service_is_alive_and_not_ready() {
     let redis = Redis::start().await;
     let gateway = Gateway::start_on(redis.url()).await;
+    let token = gateway.open_account().await;
     let ready = get(&gateway, "/readyz").await;
     assert_eq!(ready.status, 200, "{ready:?}");
     redis.kill().await;
@@ -123,4 +124,15 @@ async fn a_gateway_without_its_lock_service_is_alive_and_not_ready() {
     let expected = json!({ "lock_service": false, "store": true, "shutting_down": false });
     assert_eq!(ready.body, expected);
     assert_eq!(get(&gateway, "/healthz").await.status, 200);
+    // Who has a lease goes on writing: the store decides that by itself.
+    let written = gateway.write("/v1/accounts/1", Some(&token), 6).await;
+    assert_eq!(written.status, 200, "{written:?}");
+    let acquire = gateway
+        .acquire("account:2", json!({ "ttl_ms": 1000 }))
+        .await;
+    let renewal = gateway.renew("account:1", &token).await;
+    for refused in [acquire, renewal] {
+        refused.assert_problem(503, "lock-service-unavailable");
+        assert_eq!(refused.headers["retry-after"], "1");
+    }
 }
