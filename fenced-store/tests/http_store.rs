@@ -230,6 +230,21 @@ async fn another_holder_with_the_same_token_gets_409() {
     assert_eq!(service.balance().await, 0);
 }
 
+/// Clocks differ, so its end is advice: what shuts a holder out is the next one's claim.
+#[tokio::test]
+async fn a_token_whose_lease_has_ended_is_good_until_the_next_claim() {
+    let service = Service::start().await;
+    let (ended, next) = (sequencer(33), sequencer(34));
+    service.store.claim(&ended).await.unwrap();
+    let in_1970 = FencingHeader::new(&ended).expires_at(1).unwrap();
+    let response = service.send_with("PUT", "/accounts/42", in_1970).await;
+    assert_eq!(accepted(&response), Some("33"));
+    service.store.claim(&next).await.unwrap();
+    let response = service.send_with("PUT", "/accounts/42", in_1970).await;
+    assert_eq!(slug(response).await, "fencing-token-stale");
+    assert_eq!(service.balance().await, 10);
+}
+
 #[tokio::test]
 async fn a_broken_statement_is_a_fault_of_the_service_and_writes_nothing() {
     let service = Service::start().await;

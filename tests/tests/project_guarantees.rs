@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use e2e::project::tracked_files;
 
@@ -13,7 +13,7 @@ fn tests_named_in(document: &str) -> BTreeSet<&str> {
         text.contains('_')
             && text
                 .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
     };
     quoted.filter(is_name).collect()
 }
@@ -95,4 +95,54 @@ fn every_test_that_the_stories_of_operations_name_exists() {
         .filter(|name| !functions.contains(**name))
         .collect();
     assert!(missing.is_empty(), "no such tests: {missing:?}");
+}
+
+/// What is in the first column of code of a table: kinds of problems.
+fn kinds_in(document: &str) -> BTreeSet<&str> {
+    let rows = document.lines().filter(|line| line.starts_with("| "));
+    rows.filter_map(|row| {
+        let kind = row.split('|').nth(2)?.split('`').nth(1)?;
+        let is_slug = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
+        (kind.bytes().all(is_slug) && row[2..5].parse::<u16>().is_ok()).then_some(kind)
+    })
+    .collect()
+}
+
+/// Each kind of problem, and each bad request, has a test that is really there, in that file.
+#[test]
+fn every_status_is_shown_by_a_test_that_exists() {
+    let documents = tracked_files(Some("md"));
+    let page = |name: &str| {
+        let is_it = |path: &Path| path.ends_with(Path::new("docs/errors").join(name));
+        let page = documents.iter().find(|file| is_it(&file.path));
+        &page.unwrap().text
+    };
+    let tests = page("tests.md");
+    let listed = kinds_in(tests);
+    for kinds in ["README.md", "gateway.md"].map(|name| kinds_in(page(name))) {
+        assert!(kinds.len() > 10, "{kinds:?}");
+        let missing: Vec<_> = kinds.difference(&listed).collect();
+        assert!(missing.is_empty(), "no test is named for {missing:?}");
+    }
+    let sources = tracked_files(Some("rs"));
+    let rows = tests.lines().filter(|line| line.contains(".rs` |"));
+    let mut named = 0;
+    for row in rows {
+        let files = row.split('`').filter(|text| text.ends_with(".rs"));
+        let files: Vec<_> = files
+            .map(|name| sources.iter().find(|file| file.path.ends_with(name)))
+            .collect();
+        let settings = ["ttl_ms", "wait_ms"];
+        let tests = tests_named_in(row).into_iter();
+        for test in tests.filter(|name| !settings.contains(name)) {
+            let is_in = |text: &str| text.contains(&format!("fn {test}("));
+            let found = files.iter().any(|file| is_in(&file.unwrap().text));
+            assert!(found, "{test} is in none of the files of its row");
+            named += 1;
+        }
+    }
+    assert!(
+        named > 60,
+        "{named} names: is this still the right document?"
+    );
 }

@@ -101,3 +101,32 @@ async fn two_tokens_are_one_too_many() {
         .assert_problem(400, "fencing-token-malformed");
     assert_eq!(gateway.balance("1").await, None);
 }
+
+/// Where nothing is signed, a token of another lock service is none, nor one that no service can
+/// have issued, nor one with a signature that nobody checks.
+#[tokio::test]
+async fn a_token_that_our_lock_service_cannot_have_issued_is_refused_unsigned_too() {
+    let gateway = Gateway::start_unsigned().await;
+    let good = gateway.open_account().await;
+    let (_, rest) = good.split_once(';').unwrap();
+    for (token, kind) in [
+        (
+            good.replace("iss=\"memory\"", "iss=\"elsewhere\""),
+            "fencing-token-wrong-issuer",
+        ),
+        (
+            format!("999999999999999;{rest}"),
+            "fencing-token-implausible",
+        ),
+        (
+            format!("{good};kid=k9;sig=:AAAAAAAAAAAAAAAAAAAAAA==:"),
+            "fencing-token-not-accepted",
+        ),
+    ] {
+        let refused = gateway.write("/v1/accounts/1", Some(&token), 666).await;
+        refused.assert_problem(403, kind);
+    }
+    assert_eq!(gateway.balance("1").await, Some(5));
+    let written = gateway.write("/v1/accounts/1", Some(&good), 6).await;
+    assert_eq!(written.status, 200, "the control: {written:?}");
+}
