@@ -117,6 +117,11 @@ async fn a_short_renewal_by_another_process_leaves_the_memory_as_long_as_the_lea
     let renewed = other.renew(&[renewal]).await.remove(0);
     assert!(matches!(renewed, Ok(Renewed::Renewed(_))), "{renewed:?}");
     let mark = format!("{prefix}/mark/");
+    until("its mark hangs on another lease", || async {
+        let mark = server.ctl(&["get", "--prefix", "-w=json", &mark]).await;
+        mark.contains(r#""version":2"#)
+    })
+    .await;
     let mark = server.ctl(&["get", "--prefix", "-w=json", &mark]).await;
     let mark: serde_json::Value = serde_json::from_str(&mark).unwrap();
     let hangs_on = format!("{:x}", mark["kvs"][0]["lease"].as_i64().unwrap());

@@ -13,5 +13,6 @@ mod etcdctl;
 mod floors;
 mod outages;
 mod paused;
+mod remembered;
 mod retired;
 mod world;

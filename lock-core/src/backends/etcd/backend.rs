@@ -10,10 +10,10 @@ use crate::{
 };
 
 /// A lock service on etcd. Dropping it closes its connections as soon as the leases that it has
-/// ended of late are given back, or that has failed.
+/// ended of late are given back, and what it remembers of others is stored, or that has failed.
 #[derive(Debug)]
 pub struct EtcdBackend {
-    service: Service,
+    service: Arc<Service>,
 }
 
 impl EtcdBackend {

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use prost::Message;
 
 use super::{
@@ -26,7 +24,7 @@ impl Service {
             let number = names.lease(round);
             let key = names.place(number);
             let mark = Mark::released(round, lease.token());
-            let memory = self.memory(Duration::ZERO).await.map_err(failed)?;
+            let memory = self.memory_of_ended().await.map_err(failed)?;
             let txn = TxnRequest {
                 compare: vec![Compare::created(&key, created)],
                 success: vec![
@@ -161,7 +159,7 @@ impl Service {
         }
         let memory = match memory {
             Some(memory) => memory,
-            None => self.memory(Duration::ZERO).await?,
+            None => self.memory_of_ended().await?,
         };
         success.push(Op::put(&names.mark, mark.encode_to_vec(), memory));
         let txn = TxnRequest {

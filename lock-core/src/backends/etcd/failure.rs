@@ -6,7 +6,7 @@ use super::KIND;
 use crate::{Error, ErrorKind, Operation, ResourceName};
 
 /// Why a call has failed, and whether it may have happened all the same.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Failure {
     status: Status,
     /// This or an earlier attempt of the call may have been carried out.

@@ -11,13 +11,26 @@ pub(super) struct Memories {
     leases: Vec<(i64, Moment)>,
 }
 
-/// The shortest, so that one serves many acquisitions.
-const SHORTEST: Duration = Duration::from_secs(60);
-
 impl Memories {
-    /// How long a lease should be that is needed for this long: it serves twice that time.
+    /// How long a lease should be that is needed for this long: it serves many acquisitions.
     pub(super) fn length_for(least: Duration) -> Duration {
-        std::cmp::max(least * 2, SHORTEST)
+        least * 2
+    }
+
+    /// How long a lease has to last for a mark to be hung on it that is needed for this long: for
+    /// a while more than for any acquisition to be [due](Self::due_for).
+    pub(super) fn fresh_for(least: Duration) -> Duration {
+        least * 7 / 4
+    }
+
+    /// How long the lease of a mark that is needed for this long has to last from now on. If it
+    /// does not, the mark is hung on another one.
+    ///
+    /// It differs by up to half of that time from acquisition to acquisition: those that have come
+    /// together are not due together.
+    pub(super) fn due_for(least: Duration, acquisition: i64) -> Duration {
+        let part = u32::try_from(acquisition & 0xff).unwrap_or(0);
+        least + least / 512 * part
     }
 
     /// The one that ends the soonest among those that last till then.
@@ -27,6 +40,9 @@ impl Memories {
     }
 
     pub(super) fn insert(&mut self, lease: i64, end: Moment) {
+        if self.leases.iter().any(|(known, _)| *known == lease) {
+            return;
+        }
         self.leases.push((lease, end));
         // What cannot last for anybody any more is of no use; there are a handful at most.
         self.leases
@@ -61,6 +77,21 @@ mod tests {
         assert_eq!(memories.lasting(at(40)), Some(1));
         assert_eq!(memories.lasting(at(61)), None);
         assert!(memories.lasts(1, at(60)) && !memories.lasts(2, at(31)));
+    }
+
+    #[test]
+    fn what_hangs_on_one_lease_is_due_little_by_little() {
+        let least = Duration::from_secs(70);
+        let due = |acquisition| Memories::due_for(least, acquisition);
+        let mut last = Duration::ZERO;
+        for acquisition in 0..256 {
+            assert!(due(acquisition) > last && due(acquisition) >= least);
+            last = due(acquisition);
+        }
+        assert_eq!(due(0x1234_5600), least);
+        // A mark that was hung on another lease is not due at once.
+        assert!(last + least / 5 < Memories::fresh_for(least));
+        assert!(Memories::fresh_for(least) < Memories::length_for(least));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! | key | lives as long as | what |
 //! |---|---|---|
 //! | `palisade/lock/RESOURCE/LEASE` | the lease | a place in line; the oldest one holds |
-//! | `palisade/mark/..` | the lease and [`ENDED_TTL`] | what is remembered of an acquisition |
+//! | `palisade/mark/..` | the lease and [`ENDED_TTL`] | what is remembered of an acquisition, a request |
 //! | `palisade/floor` | for ever | what is added to revisions to get tokens |
 //!
 //! A line has the layout of etcd's own recipe: `etcdctl lock palisade/lock/RESOURCE` and an
@@ -75,7 +75,10 @@
 //!
 //! # Memory
 //! An acquisition that ended costs about 150 bytes for one to some minutes, and etcd keeps the
-//! history of all keys until it is compacted: run it with `--auto-compaction-retention`.
+//! history of all keys until it is compacted: run it with `--auto-compaction-retention`. What is
+//! remembered hangs on leases that all acquisitions of a client share. A lease that is held for
+//! longer has it hung on another one about once in a minute, or in its ttl if that
+//! is longer. That is one more change; no renewal waits for it.
 //!
 //! [`LeaseGuard`]: crate::LeaseGuard
 //! [`ErrorKind::Released`]: crate::ErrorKind::Released
@@ -94,6 +97,7 @@ mod look;
 mod memories;
 mod options;
 mod record;
+mod remembering;
 mod renew;
 mod revoker;
 mod service;

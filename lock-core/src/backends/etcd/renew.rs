@@ -1,13 +1,9 @@
-use std::time::Duration;
-
-use tracing::debug;
-
 use super::{
     failure::Failure,
     keys::Names,
     record::{Kept, Place},
     service::{Found, Service, TRIES},
-    wire::{Compare, Op, RangeRequest, TxnRequest},
+    wire::RangeRequest,
 };
 use crate::{Error, Lease, Operation, RenewRequest, Renewed};
 
@@ -72,7 +68,9 @@ impl Service {
                     continue;
                 };
                 renewed.push(Renewed::Renewed(Lease::counted_from(asked, ttl)));
-                self.keep_remembering(&living, ttl).await;
+                if !self.remembers(living.memory, &living.names, ttl) {
+                    self.remember_soon(living.names, ttl);
+                }
             }
             return Ok(renewed);
         }
@@ -110,44 +108,5 @@ impl Service {
             }));
         }
         Ok((living, term))
-    }
-
-    /// Sees to it that the acquisition is remembered longer than its lease lives, whatever ttl was
-    /// asked for.
-    async fn keep_remembering(&self, living: &Living, ttl: Duration) {
-        if self.remembers(living.memory, ttl) {
-            return;
-        }
-        if let Err(failure) = self.remember(&living.names, ttl).await {
-            debug!(
-                ?failure,
-                "etcd: what is remembered of a lease may be forgotten early"
-            );
-        }
-    }
-
-    /// Hangs the mark of an acquisition on a lease that lasts, and returns that.
-    pub(super) async fn remember(&self, names: &Names, ttl: Duration) -> Result<i64, Failure> {
-        let memory = self.memory(ttl).await?;
-        let found = self.find(names).await?;
-        let Some(place) = &found.place else {
-            return Ok(memory);
-        };
-        let mark = found.memory().in_state(super::record::State::InLine);
-        let txn = TxnRequest {
-            compare: found
-                .unchanged(names)
-                .into_iter()
-                .chain([Compare::created(&found.key, place.created)])
-                .collect(),
-            success: vec![Op::put(
-                &names.mark,
-                prost::Message::encode_to_vec(&mark),
-                memory,
-            )],
-            failure: Vec::new(),
-        };
-        // Who got in the way has changed the mark, and hung it where it lasts.
-        self.txn(&txn).await.map(|_| memory)
     }
 }

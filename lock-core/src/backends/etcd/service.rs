@@ -1,16 +1,16 @@
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
 use super::{
-    ENDED_TTL, KIND,
+    KIND,
     client::Client,
     failure::Failure,
     floor::Floor,
     keys::{Keys, Names},
-    memories::Memories,
     record::{Kept, Mark, Place},
+    remembering::{Lasting, Rememberer},
     revoker::Revoker,
     wire::{
         Compare, GrantRequest, GrantResponse, KeepAliveResponse, LeaseId, Op, RangeRequest,
@@ -33,7 +33,8 @@ pub(super) struct Service {
     pub(super) keys: Keys,
     pub(super) initial: InitialToken,
     floor: Mutex<Option<Floor>>,
-    memories: Mutex<Memories>,
+    pub(super) lasting: Mutex<Lasting>,
+    pub(super) rememberer: Rememberer,
     pub(super) revoker: Revoker,
 }
 
@@ -57,16 +58,17 @@ pub(super) struct Found {
 }
 
 impl Service {
-    pub(super) fn new(client: Client, keys: Keys, initial: InitialToken) -> Self {
+    pub(super) fn new(client: Client, keys: Keys, initial: InitialToken) -> Arc<Self> {
         let client = Arc::new(client);
-        Self {
+        Arc::new_cyclic(|service| Self {
             revoker: Revoker::start(Arc::clone(&client)),
+            rememberer: Rememberer::start(Weak::clone(service)),
             client,
             keys,
             initial,
             floor: Mutex::default(),
-            memories: Mutex::default(),
-        }
+            lasting: Mutex::default(),
+        })
     }
 
     pub(super) fn now(&self) -> Moment {
@@ -111,24 +113,7 @@ impl Service {
 
     /// Has a lease granted, at least as long as asked for.
     pub(super) async fn grant(&self, id: i64, ttl: Duration) -> Result<Granted, Failure> {
-        let seconds = ttl.as_millis().div_ceil(1000);
-        let request = GrantRequest {
-            id,
-            ttl: i64::try_from(seconds).unwrap_or(i64::MAX),
-        };
-        let asked = self.now();
-        let granted = self
-            .client
-            .call(method::GRANT, &request, asked + PATIENCE)
-            .await;
-        match granted {
-            Ok(GrantResponse { ttl, .. }) => Ok(Granted::New {
-                asked,
-                ttl: seconds_of(ttl),
-            }),
-            Err(failure) if failure.lease_exists() => Ok(Granted::Existing),
-            Err(failure) => Err(failure),
-        }
+        grant(&self.client, id, ttl).await
     }
 
     /// The time left of a lease, whole seconds, rounded down; and the term of the node that was
@@ -168,37 +153,6 @@ impl Service {
             (answer.ttl > 0).then(|| (seconds_of(answer.ttl), term))
         };
         Ok((asked, leases.iter().map(kept).collect()))
-    }
-
-    /// The lease that a mark hangs on, so that it outlasts the acquisition's own by [`ENDED_TTL`].
-    pub(super) async fn memory(&self, ttl: Duration) -> Result<i64, Failure> {
-        let least = ttl + ENDED_TTL;
-        if let Some(lease) = self.memories().lasting(self.now() + least) {
-            return Ok(lease);
-        }
-        let length = Memories::length_for(least);
-        loop {
-            let id = std::cmp::max(rand::random::<i64>() & i64::MAX, 1);
-            if let Granted::New { asked, ttl } = self.grant(id, length).await? {
-                self.memories().insert(id, asked + ttl);
-                return Ok(id);
-            }
-        }
-    }
-
-    /// Whether a mark hangs on a lease of which we know that it lasts for that long.
-    pub(super) fn remembers(&self, lease: i64, ttl: Duration) -> bool {
-        let until = self.now() + ttl + ENDED_TTL;
-        self.memories().lasts(lease, until)
-    }
-
-    /// A lease that we thought was there is not.
-    pub(super) fn forget_memories(&self) {
-        *self.memories() = Memories::default();
-    }
-
-    fn memories(&self) -> MutexGuard<'_, Memories> {
-        self.memories.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The floor as we know it.
@@ -260,6 +214,25 @@ impl Found {
         self.place
             .as_ref()
             .filter(|place| place.value.digest == holder.digest())
+    }
+}
+
+/// Has a lease granted, at least as long as asked for.
+pub(super) async fn grant(client: &Client, id: i64, ttl: Duration) -> Result<Granted, Failure> {
+    let seconds = ttl.as_millis().div_ceil(1000);
+    let request = GrantRequest {
+        id,
+        ttl: i64::try_from(seconds).unwrap_or(i64::MAX),
+    };
+    let asked = client.clock.now();
+    let granted = client.call(method::GRANT, &request, asked + PATIENCE).await;
+    match granted {
+        Ok(GrantResponse { ttl, .. }) => Ok(Granted::New {
+            asked,
+            ttl: seconds_of(ttl),
+        }),
+        Err(failure) if failure.lease_exists() => Ok(Granted::Existing),
+        Err(failure) => Err(failure),
     }
 }
 

@@ -153,7 +153,7 @@ impl Acquisition<'_> {
             return Ok(false);
         }
         let ttl = self.length();
-        if !self.service.remembers(self.memory, ttl) {
+        if !self.service.remembers(self.memory, &self.names, ttl) {
             let remembered = self.service.remember(&self.names, ttl).await;
             self.memory = remembered.map_err(|failure| self.failed(failure))?;
         }

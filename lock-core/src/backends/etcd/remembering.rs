@@ -1,0 +1,214 @@
+//! What is remembered of acquisitions: on which lease it hangs, and when it is hung on another one.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use futures_util::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, Shared, WeakShared},
+    stream,
+};
+use prost::Message;
+use tokio::sync::mpsc;
+use tracing::debug;
+
+use super::{
+    ENDED_TTL,
+    client::Client,
+    failure::Failure,
+    keys::Names,
+    memories::Memories,
+    record::State,
+    service::{Granted, Service, grant},
+    wire::{Op, TxnRequest},
+};
+use crate::Moment;
+
+/// So many marks are hung on another lease at the same time.
+const AT_ONCE: usize = 8;
+
+/// Hangs marks on another lease that would be forgotten too early, some time after whoever has
+/// noticed has gone on.
+///
+/// Nobody waits for it. It takes a look and a change for each mark, and many may be due at once:
+/// if the answer to a renewal came after those, leases would be lost that were renewed in time.
+#[derive(Debug)]
+pub(super) struct Rememberer {
+    due: mpsc::UnboundedSender<Due>,
+    /// The acquisitions that are on their way, so that none is twice.
+    under_way: Mutex<HashSet<i64>>,
+}
+
+/// An acquisition whose mark would be forgotten too early.
+#[derive(Debug)]
+struct Due {
+    names: Names,
+    ttl: Duration,
+}
+
+/// The leases that marks hang on, and the one that is being asked for.
+#[derive(Debug, Default)]
+pub(super) struct Lasting {
+    memories: Memories,
+    /// How long it will be. Nobody asks for it any more if all who did have been dropped.
+    asked_for: Option<(Duration, WeakShared<Asking>)>,
+}
+
+/// Brings a lease and its end.
+type Asking = BoxFuture<'static, Result<(i64, Moment), Failure>>;
+
+impl Rememberer {
+    pub(super) fn start(service: Weak<Service>) -> Self {
+        let (due, queue) = mpsc::unbounded_channel();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it ends soon after the service is dropped"
+        )]
+        tokio::spawn(work(service, queue));
+        Self {
+            due,
+            under_way: Mutex::default(),
+        }
+    }
+
+    fn take(&self, names: Names, ttl: Duration) {
+        if self.under_way().insert(names.lease(0)) && self.due.send(Due { names, ttl }).is_err() {
+            debug!("etcd: what is remembered of a lease may be forgotten early");
+        }
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, HashSet<i64>> {
+        // Every change of it is one step.
+        self.under_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn work(service: Weak<Service>, mut queue: mpsc::UnboundedReceiver<Due>) {
+    let due = stream::poll_fn(|context| queue.poll_recv(context));
+    due.for_each_concurrent(AT_ONCE, |due| {
+        let service = service.upgrade();
+        async move {
+            if let Some(service) = service {
+                service.remember_due(due).await;
+            }
+        }
+    })
+    .await;
+}
+
+impl Service {
+    /// The lease that the mark of an acquisition hangs on, so that it outlasts the acquisition's
+    /// own by [`ENDED_TTL`], and need not be hung on another one soon.
+    pub(super) async fn memory(&self, ttl: Duration) -> Result<i64, Failure> {
+        let least = ttl + ENDED_TTL;
+        self.lasting(Memories::fresh_for(least), least).await
+    }
+
+    /// The same for an acquisition that has ended.
+    pub(super) async fn memory_of_ended(&self) -> Result<i64, Failure> {
+        self.lasting(ENDED_TTL, ENDED_TTL).await
+    }
+
+    /// Whether a mark hangs on a lease of which we know that it lasts for long enough.
+    pub(super) fn remembers(&self, lease: i64, names: &Names, ttl: Duration) -> bool {
+        let due = Memories::due_for(ttl + ENDED_TTL, names.lease(0));
+        self.memories().memories.lasts(lease, self.now() + due)
+    }
+
+    /// Sees to it soon that an acquisition is remembered for longer than its lease lives. Whether
+    /// that works shows at the next renewal.
+    pub(super) fn remember_soon(&self, names: Names, ttl: Duration) {
+        self.rememberer.take(names, ttl);
+    }
+
+    async fn remember_due(&self, due: Due) {
+        if let Err(failure) = self.remember(&due.names, due.ttl).await {
+            debug!(
+                ?failure,
+                "etcd: what is remembered of a lease may be forgotten early"
+            );
+        }
+        self.rememberer.under_way().remove(&due.names.lease(0));
+    }
+
+    /// Hangs the mark of an acquisition on a lease that lasts, and returns that.
+    pub(super) async fn remember(&self, names: &Names, ttl: Duration) -> Result<i64, Failure> {
+        let found = self.find(names).await?;
+        let hangs_on = found.mark.as_ref().map_or(0, |mark| mark.lease);
+        if found.place.is_none() || self.remembers(hangs_on, names, ttl) {
+            return Ok(hangs_on);
+        }
+        let memory = self.memory(ttl).await?;
+        let mark = found.memory().in_state(State::InLine);
+        let txn = TxnRequest {
+            compare: found.unchanged(names).into(),
+            success: vec![Op::put(&names.mark, mark.encode_to_vec(), memory)],
+            failure: Vec::new(),
+        };
+        // Who got in the way has changed the mark, and hung it where it lasts.
+        let hung = self.txn(&txn).await;
+        if hung.as_ref().is_err_and(Failure::no_lease) {
+            self.forget_memories();
+        }
+        hung.map(|_| memory)
+    }
+
+    /// A lease that lasts for `fresh`. Whoever needs one while it is asked for gets the same one:
+    /// at the start everybody does.
+    async fn lasting(&self, fresh: Duration, least: Duration) -> Result<i64, Failure> {
+        let asking = {
+            let mut memories = self.memories();
+            if let Some(lease) = memories.memories.lasting(self.now() + fresh) {
+                return Ok(lease);
+            }
+            let until = self.now() + fresh;
+            memories.ask(Memories::length_for(least), until, &self.client)
+        };
+        let (lease, end) = asking.await?;
+        self.memories().memories.insert(lease, end);
+        Ok(lease)
+    }
+
+    /// A lease that we thought was there is not.
+    pub(super) fn forget_memories(&self) {
+        *self.memories() = Lasting::default();
+    }
+
+    fn memories(&self) -> MutexGuard<'_, Lasting> {
+        self.lasting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lasting {
+    /// The lease that is asked for already, if it will last until then; or another one.
+    fn ask(&mut self, length: Duration, until: Moment, client: &Arc<Client>) -> Shared<Asking> {
+        let present = self.asked_for.as_ref();
+        let present = present.filter(|(asked_for, _)| *asked_for >= length);
+        let present = present.and_then(|(_, asking)| asking.upgrade());
+        let is_good = |asking: &Shared<Asking>| match asking.peek() {
+            None => true,
+            Some(Ok((_, end))) => *end >= until,
+            Some(Err(_)) => false,
+        };
+        if let Some(asking) = present.filter(is_good) {
+            return asking;
+        }
+        let asking = ask(Arc::clone(client), length).boxed().shared();
+        self.asked_for = asking.downgrade().map(|asking| (length, asking));
+        asking
+    }
+}
+
+async fn ask(client: Arc<Client>, length: Duration) -> Result<(i64, Moment), Failure> {
+    loop {
+        let id = std::cmp::max(rand::random::<i64>() & i64::MAX, 1);
+        if let Granted::New { asked, ttl } = grant(&client, id, length).await? {
+            return Ok((id, asked + ttl));
+        }
+    }
+}
