@@ -11,6 +11,7 @@ mod again;
 mod dropped;
 mod etcdctl;
 mod floors;
+mod forced;
 mod outages;
 mod paused;
 mod remembered;

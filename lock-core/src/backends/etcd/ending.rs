@@ -203,17 +203,43 @@ impl Service {
         let revocation = revocation.ok_or_else(|| {
             Error::new(exhausted, Operation::ForceRelease, super::KIND).on(resource)
         })?;
-        let txn = TxnRequest {
-            compare: vec![Compare::created(&holder.key, place.created)],
-            success: vec![Op::delete(&holder.key)],
-            failure: Vec::new(),
-        };
-        if !self.txn(&txn).await.map_err(failed)?.succeeded {
+        let ended = self.end_place(&holder.key, &place, token).await;
+        if !ended.map_err(failed)? {
             return Ok(Forced::NotHeld);
         }
         // Its mark still says that it is in line: so the acquisition has ended.
         self.revoker.revoke(place.lease);
         Ok(Forced::Ended { revocation })
+    }
+
+    /// Deletes a place by force. False if it is gone by then, but not by this request: the client
+    /// sends it again when it has heard nothing, and then it finds the mark that it has left.
+    async fn end_place(
+        &self,
+        key: &[u8],
+        place: &Kept<Place>,
+        token: FencingToken,
+    ) -> Result<bool, Failure> {
+        let own = self.keys.fresh_mark();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let mark = Mark::released(0, token).encode_to_vec();
+            let txn = TxnRequest {
+                compare: vec![Compare::created(key, place.created)],
+                success: vec![
+                    Op::delete(key),
+                    Op::put(&own, mark, self.memory_of_ended().await?),
+                ],
+                failure: vec![Op::range(RangeRequest::key(&own))],
+            };
+            match self.txn(&txn).await {
+                Ok(answer) if answer.succeeded => return Ok(true),
+                Ok(answer) => return Ok(answer.ranges().any(|range| !range.kvs.is_empty())),
+                Err(failure) if failure.no_lease() && tries < TRIES => self.forget_memories(),
+                Err(failure) => return Err(failure),
+            }
+        }
     }
 }
 

@@ -59,6 +59,11 @@ impl Keys {
         ResourceName::new(name.replace("%2F", "/").replace("%25", "%")).ok()
     }
 
+    /// A mark that is no acquisition's and that nobody else has: of one request.
+    pub(super) fn fresh_mark(&self) -> Vec<u8> {
+        format!("{}/mark/{:032x}", self.prefix, rand::random::<u128>()).into_bytes()
+    }
+
     /// What an acquisition is called. It is derived from the holder, so that it can be asked for
     /// again after a lost answer, by any process; and the holder cannot be derived from it.
     pub(super) fn names(&self, resource: &ResourceName, holder: Holder) -> Names {
@@ -127,6 +132,8 @@ mod tests {
         assert_ne!(names.lease(0), keys.names(&resource("b"), holder).lease(0));
         assert_eq!(names.place(0xab), b"p/lock/a/ab");
         let text = String::from_utf8(names.mark).unwrap();
+        assert_eq!(text.len(), keys.fresh_mark().len());
+        assert_ne!(keys.fresh_mark(), keys.fresh_mark());
         assert!(!text.contains(&holder.expose()[..16]));
     }
 }

@@ -1,0 +1,45 @@
+//! A release by force whose answer is lost.
+
+use e2e::{
+    proxy::{Fault, Proxy},
+    servers::etcd,
+};
+use lock_core::{AcquireRequest, Attempt, AttemptRef, Forced, Holder, LockBackend, Ttl};
+
+use crate::world::{backend, keys, named, prefix};
+
+const TTL: Ttl = Ttl::secs(600);
+
+fn request() -> AcquireRequest {
+    AcquireRequest::new(AttemptRef::new(named("r"), Holder::random()), TTL)
+}
+
+/// The node ends the lease, and is not heard of any more. Another one is asked to end what is not
+/// there.
+#[tokio::test]
+async fn a_lease_that_was_ended_by_force_is_told_to_be_when_the_answer_was_lost() {
+    let (server, prefix) = (etcd().await, prefix());
+    let proxy = Proxy::start(&server.url()).await;
+    let both = format!("{},{}", proxy.url("etcd"), server.addresses()[0]);
+    let (holder, operator) = (
+        backend(&server.url(), &prefix).await,
+        backend(&both, &prefix).await,
+    );
+    let grant = holder.acquire(&request()).await.unwrap().granted().unwrap();
+    let place = keys(server, &format!("{prefix}/lock/")).await.remove(0);
+    let lost = proxy.at_request(&place, Fault::DropReplies);
+    let forced = operator.force_release(&named("r"), grant.token).await;
+    assert!(lost.has_sprung());
+    let Ok(Forced::Ended { revocation }) = forced else {
+        panic!("it was ended, and is told to be: {forced:?}");
+    };
+    assert!(revocation > grant.token);
+    let next = holder.acquire(&request()).await.unwrap();
+    let Attempt::Granted(next) = next else {
+        panic!("nobody holds it: {next:?}");
+    };
+    assert!(next.token > revocation);
+
+    let again = operator.force_release(&named("r"), grant.token).await;
+    assert!(matches!(again, Ok(Forced::NotHeld)), "{again:?}");
+}
