@@ -16,6 +16,8 @@ const REMEMBERED_MAX: usize = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Floor {
     pub(super) value: u64,
+    /// What stands in the resource's node.
+    pub(super) own_value: u64,
     /// Whether the service was taken out of service.
     pub(super) retired: bool,
     /// The version of the resource's node, to change it.
@@ -29,6 +31,14 @@ pub(super) struct Floor {
 }
 
 impl Floor {
+    /// The resource's own floor is lower. Whoever is granted a lease with the other one raises it
+    /// first: that of the service is changed once for all resources, and those who remember what
+    /// it was before are told of it later, and one by one. Tokens with the old floor would follow
+    /// those with the new one.
+    pub(super) const fn is_above_own(&self) -> bool {
+        self.value > self.own_value
+    }
+
     /// Refuses a floor that must be a mistake.
     pub(super) fn check(
         &self,
@@ -182,8 +192,10 @@ impl Floors {
                 continue;
             };
             let service = Standard::decode(&service)?;
+            let own_value = decode(&own)?;
             let floor = Floor {
-                value: std::cmp::max(decode(&own)?, service.floor),
+                value: std::cmp::max(own_value, service.floor),
+                own_value,
                 retired: service.retired,
                 own: own_stat.version,
                 service: service_stat.version,

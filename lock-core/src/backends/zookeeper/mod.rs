@@ -66,7 +66,9 @@
 //! it is retired. Changing either also writes the lock directories, and a client watches the
 //! directories whose floors it remembers, up to ten thousand. So the client either has been told of
 //! a change, or what it remembers still holds. A server tells a client of changes in their order,
-//! and its answers come in the same order.
+//! and its answers come in the same order. It takes a while to write all of those directories. So
+//! whoever is first granted a lease with the floor of the service writes it into the floor of the
+//! resource as well, and its directory at once: tokens rise meanwhile too.
 //!
 //! ## Leases
 //! One session per [`ZooKeeperBackend`] owns all its nodes. Within it, each lease has a ttl of its

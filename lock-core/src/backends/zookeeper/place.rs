@@ -293,7 +293,7 @@ impl Acquiring<'_> {
         let is_enough = self.request.floor.is_none_or(|wanted| wanted <= token);
         let resource = &self.request.attempt.resource;
         let is_same = service.floors.is_still(resource, &floor);
-        if !is_enough || floor.retired || !is_same {
+        if !is_enough || floor.retired || floor.is_above_own() || !is_same {
             token = match self.bind(&mut place, own).await? {
                 Some(token) => token,
                 None => {
@@ -315,8 +315,9 @@ impl Acquiring<'_> {
         self.grant(place, token, floor.directory)
     }
 
-    /// Writes the floor that counts into the node, and a higher one if that is asked for: in one
-    /// step with a look whether the node is still there. Who has lost its lease cannot do it.
+    /// Writes the floor that counts into the node, and into that of the resource if that has a lower
+    /// one: in one step with a look whether the node is still there. Who has lost its lease cannot
+    /// do it.
     /// `None`: the service was taken out of service.
     async fn bind(
         &mut self,
@@ -338,7 +339,7 @@ impl Acquiring<'_> {
             let token = floors::token(place.note.floor, own.czxid, Operation::Acquire)?;
             let written = service.clock.now();
             let (note, raised) = (place.note.encode(), floors::encode(place.note.floor));
-            let is_raised = place.note.floor > floor.value;
+            let is_raised = place.note.floor > floor.own_value;
             let mut changes = vec![
                 Change::Set(&place.path, &note, version),
                 Change::Check(service.paths.service(), floor.service),

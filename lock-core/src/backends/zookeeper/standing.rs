@@ -77,13 +77,18 @@ impl Service {
                 Err(Failure::BadVersion | Failure::NoNode) => continue,
                 written => written.map_err(failed)?,
             };
-            self.touch(&session).await.map_err(failed)?;
-            return self.stands(&session).await.map_err(failed);
+            // Whoever reads the service by now goes by it, and whoever remembers it does not yet.
+            let half_done = |failure: Failure| failed(failure).outcome_unknown();
+            self.touch(&session).await.map_err(half_done)?;
+            return self.stands(&session).await.map_err(half_done);
         }
     }
 
     /// Lets those who remember a floor know that it may be another one now. Who makes a lock
     /// directory after this has looked for them reads the service after that.
+    ///
+    /// Until then some are granted leases with the old floor and others with the new one. The order
+    /// of tokens does not depend on it: see [`Floor::is_above_own`](floors::Floor::is_above_own).
     async fn touch(&self, session: &Session) -> Result<(), Failure> {
         let directories = match session.children(self.paths.locks()).await {
             Err(Failure::NoNode) => return Ok(()),

@@ -2,7 +2,7 @@
 
 use super::{
     Flaw, Notices, State,
-    server::{Node, Notice, Told},
+    server::{Floor, Node, Notice, Told},
 };
 
 /// See the module.
@@ -19,8 +19,7 @@ pub(super) struct Client {
 /// What it remembers about the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Known {
-    floor: u8,
-    written: u8,
+    floor: Floor,
     /// It was told that this is no longer true.
     is_old: bool,
     /// The number of the next node, if nobody is in line and nobody comes.
@@ -129,7 +128,7 @@ impl State {
         let client = &mut self.clients[number];
         client.phase = Phase::Idle;
         if let Some(known) = client.known.as_mut()
-            && known.written == written
+            && known.floor.written == written
             && was_there
         {
             known.next = Some(node.number + 1);
@@ -165,11 +164,10 @@ impl State {
                     known.is_old = true;
                 }
             }
-            (Told::Floor(floor, written), _) => {
+            (Told::Floor(floor), _) => {
                 let next = client.known.and_then(|known| known.next);
                 client.known = Some(Known {
                     floor,
-                    written,
                     is_old: false,
                     next: next.filter(|_| model.lacks(Flaw::NumberOutlivesDirectory)),
                 });
@@ -179,7 +177,7 @@ impl State {
             (Told::Line(None), _) => client.phase = Phase::Idle,
             (Told::Line(Some(before)), Phase::Looks(node, floor)) => {
                 if before.is_empty() {
-                    self.grant(number, node, floor);
+                    self.grant(number, node, floor, model);
                 } else {
                     client.phase = Phase::InLine(node, floor, Ahead::Watched(before));
                 }
@@ -189,7 +187,7 @@ impl State {
             }
             (Told::Gone(gone), Phase::InLine(node, floor, Ahead::Asked { next, .. })) => {
                 if gone == next && model.lacks(Flaw::AnswerIsNotAwaited) {
-                    self.grant(number, node, floor);
+                    self.grant(number, node, floor, model);
                 } else if gone == next {
                     let is_gone = true;
                     let ahead = Ahead::Asked { next, is_gone };
@@ -246,7 +244,7 @@ impl State {
             client.phase = Phase::InLine(node, floor, Ahead::Unknown);
         } else {
             self.by_notice = true;
-            self.grant(number, node, floor);
+            self.grant(number, node, floor, model);
         }
     }
 
@@ -260,30 +258,37 @@ impl State {
             .is_some_and(|next| next == node.number || model.lacks(Flaw::NumberIsNotCompared));
         if is_next && !known.is_old {
             self.by_number = true;
-            self.grant(number, node, known.floor);
+            self.grant(number, node, known.floor.value, model);
         } else if before.is_empty() {
-            self.grant(number, node, known.floor);
+            self.grant(number, node, known.floor.value, model);
         } else {
-            client.phase = Phase::InLine(node, known.floor, Ahead::Unknown);
+            client.phase = Phase::InLine(node, known.floor.value, Ahead::Unknown);
         }
     }
 
-    /// It considers itself the first. If the floor may have changed, it binds its node to the new
-    /// one, in one step that also checks whether the node exists.
-    fn grant(&mut self, number: usize, node: Node, floor: u8) {
+    /// It considers itself the first. If the floor may have changed, or is the service's alone, it
+    /// binds its node to the present one and raises the resource's own, in one step that also checks
+    /// whether the node exists.
+    fn grant(&mut self, number: usize, node: Node, floor: u8, model: &Notices) {
         let client = &mut self.clients[number];
         let Some(known) = client.known else {
             return;
         };
         let mut token = floor + node.created;
-        if known.is_old || known.floor != floor {
+        let is_written_down = !model.lacks(Flaw::FloorOfServiceIsNotWrittenDown);
+        let is_above_own = known.floor.is_above_own && is_written_down;
+        if known.is_old || known.floor.value != floor || is_above_own {
             if !self.server.line().contains(&node) {
                 client.phase = Phase::Idle;
                 return;
             }
             token = self.server.floor() + node.created;
+            if is_written_down {
+                let told = self.server.raise_own();
+                self.tell(&told);
+            }
         }
-        client.phase = Phase::Holds(node, known.written);
+        self.clients[number].phase = Phase::Holds(node, known.floor.written);
         self.passed_others |= !self.server.was_first(node.created);
         self.issued.push((2 * node.created, token));
     }

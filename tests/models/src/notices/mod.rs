@@ -38,6 +38,8 @@ pub enum Flaw {
     AnswerIsNotAwaited,
     /// A waiter ignores the answer to its look, which may show somebody before it.
     AnswerIsNotRead,
+    /// Leases are granted with a floor of the service that is not the resource's own.
+    FloorOfServiceIsNotWrittenDown,
 }
 
 /// The model: how many faults of each kind there are, and which rule is left out.
@@ -56,6 +58,11 @@ pub struct Notices {
     made_again: u8,
     /// How many connections are lost.
     lost: u8,
+    /// How often the floor of the service is lifted.
+    lifted: u8,
+    /// How often the lock directory is written, for those who remember the floor. It comes late, or
+    /// not at all.
+    touched: u8,
     flaw: Option<Flaw>,
 }
 
@@ -81,6 +88,8 @@ struct Left {
     forced: u8,
     made_again: u8,
     lost: u8,
+    lifted: u8,
+    touched: u8,
 }
 
 /// The possible actions.
@@ -105,6 +114,10 @@ pub enum Action {
     MakeAgain,
     /// A client loses its connection, and has another one.
     Reconnect(usize),
+    /// The floor of the service is lifted.
+    Lift,
+    /// The lock directory is written.
+    Touch,
 }
 
 impl Notices {
@@ -119,7 +132,22 @@ impl Notices {
             forced: 1,
             made_again: 1,
             lost: 1,
+            lifted: 0,
+            touched: 0,
             flaw: None,
+        }
+    }
+
+    /// The floor of the service is lifted under those who remember another one.
+    #[must_use]
+    pub const fn lifted() -> Self {
+        Self {
+            have_read: true,
+            made_again: 0,
+            lost: 0,
+            lifted: 1,
+            touched: 1,
+            ..Self::as_built()
         }
     }
 
@@ -146,6 +174,8 @@ impl Notices {
             forced: 0,
             made_again: 0,
             lost: 0,
+            lifted: 0,
+            touched: 0,
             flaw: None,
         }
     }
@@ -178,6 +208,8 @@ impl Model for Notices {
                 forced: self.forced,
                 made_again: self.made_again,
                 lost: self.lost,
+                lifted: self.lifted,
+                touched: self.touched,
             },
             issued: Vec::new(),
             passed_others: false,
@@ -223,6 +255,11 @@ impl Model for Notices {
         if state.left.made_again > 0 && state.server.line().is_empty() {
             actions.push(Action::MakeAgain);
         }
+        if state.left.lifted > 0 {
+            actions.push(Action::Lift);
+        } else if state.left.touched > 0 {
+            actions.push(Action::Touch);
+        }
     }
 
     fn next_state(&self, before: &State, action: Action) -> Option<State> {
@@ -253,6 +290,15 @@ impl Model for Notices {
             Action::Reconnect(number) => {
                 state.left.lost -= 1;
                 state.clients[number].reconnect();
+            }
+            Action::Lift => {
+                state.left.lifted -= 1;
+                state.server.lift_service();
+            }
+            Action::Touch => {
+                state.left.touched -= 1;
+                let told = state.server.touch();
+                state.tell(&told);
             }
         }
         (state != *before).then_some(state)
