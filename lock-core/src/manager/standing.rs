@@ -41,8 +41,9 @@ impl LockManager {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if no answer came: parts of the
-    /// service may be retired. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if no answer came. Whatever the
+    /// kind: if the outcome is [`Unknown`](crate::Outcome::Unknown), parts of the service may be
+    /// retired. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
     ///
     /// # Cancel safety
     /// Parts of the service may be retired. Call again.
@@ -59,7 +60,8 @@ impl LockManager {
     /// # Errors
     /// [`ErrorKind::FloorImplausible`](crate::ErrorKind::FloorImplausible) if the floor is farther
     /// ahead than it can be; [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if no answer
-    /// came: parts of the service may be in service.
+    /// came. Whatever the kind: if the outcome is [`Unknown`](crate::Outcome::Unknown), parts of
+    /// the service may be in service.
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
     ///
     /// # Cancel safety

@@ -12,6 +12,7 @@ mod dropped;
 mod etcdctl;
 mod floors;
 mod forced;
+mod half_done;
 mod outages;
 mod paused;
 mod remembered;

@@ -44,7 +44,8 @@ impl Service {
         let standing = self.change_floor(Operation::Retire, retire).await?;
         if let Some(last) = standing.last {
             let least = last.get() + 1;
-            self.bind_waiters(least, Operation::Retire).await?;
+            let bound = self.bind_waiters(least, Operation::Retire).await;
+            bound.map_err(Error::outcome_unknown)?;
         }
         Ok(standing)
     }
@@ -63,7 +64,8 @@ impl Service {
             Ok(Some(changed))
         };
         let standing = self.change_floor(Operation::Reinstate, reinstate).await?;
-        self.bind_waiters(least.get(), Operation::Reinstate).await?;
+        let bound = self.bind_waiters(least.get(), Operation::Reinstate).await;
+        bound.map_err(Error::outcome_unknown)?;
         Ok(standing)
     }
 

@@ -1,6 +1,8 @@
 //! The service as a whole: all its shards are asked or told the same.
 
-use futures_util::{StreamExt, TryStreamExt, stream};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::{StreamExt, stream};
 
 use super::{
     KIND,
@@ -9,7 +11,7 @@ use super::{
     scripts::{REINSTATE, RETIRE, STANDING, Script},
     service::{Service, refused},
 };
-use crate::{Error, ErrorKind, FencingToken, InitialToken, Operation, Standing};
+use crate::{Error, ErrorKind, FencingToken, InitialToken, Operation, Outcome, Standing};
 
 /// So many shards at a time.
 const AT_A_TIME: usize = 16;
@@ -54,17 +56,24 @@ impl Service {
     ) -> Result<Standing, Error> {
         // Counters may begin here: see `Looking::look`.
         self.nodes.agree(operation).await?;
-        let shards = stream::iter(0..self.keys.shards());
-        let stand = shards
-            .map(async |shard| match order {
+        let has_failed = AtomicBool::new(false);
+        let stand = stream::iter(0..self.keys.shards()).map(async |shard| {
+            // Those under way are waited for: what becomes of them shows in the error.
+            if has_failed.load(Ordering::Relaxed) {
+                return None;
+            }
+            let stands = match order {
                 None => self.look_at_shard(shard, operation).await,
                 Some(order) => self.tell_shard(shard, operation, order).await,
-            })
-            .buffer_unordered(AT_A_TIME);
-        let all = stand.try_fold((true, 0), async |(retired, last), shard| {
-            Ok((retired && shard.retired, std::cmp::max(last, shard.last)))
+            };
+            has_failed.fetch_or(stands.is_err(), Ordering::Relaxed);
+            Some(stands)
         });
-        let (retired, last) = all.await?;
+        let stand: Vec<_> = stand.buffer_unordered(AT_A_TIME).collect().await;
+        let all = all_or_error(stand.into_iter().flatten(), order.is_some())?;
+        let (retired, last) = all.iter().fold((true, 0), |(retired, last), shard| {
+            (retired && shard.retired, std::cmp::max(last, shard.last))
+        });
         Ok(Standing {
             retired,
             last: FencingToken::new(last).ok(),
@@ -138,7 +147,63 @@ impl Service {
     }
 }
 
+/// How all of them stand, or the first error. If some were told something, or may have been, then
+/// that is not undone by another one that could not be told.
+fn all_or_error(
+    shards: impl Iterator<Item = Result<ShardStanding, Error>>,
+    is_order: bool,
+) -> Result<Vec<ShardStanding>, Error> {
+    let (mut all, mut failed) = (Vec::new(), Vec::new());
+    for shard in shards {
+        match shard {
+            Ok(stands) => all.push(stands),
+            Err(error) => failed.push(error),
+        }
+    }
+    let is_unknown = |error: &Error| error.outcome() == Outcome::Unknown;
+    let is_told = is_order && (!all.is_empty() || failed.iter().any(is_unknown));
+    match failed.into_iter().next() {
+        None => Ok(all),
+        Some(error) if is_told => Err(error.outcome_unknown()),
+        Some(error) => Err(error),
+    }
+}
+
 fn unsettled(operation: Operation) -> Error {
     Error::new(ErrorKind::Unavailable, operation, KIND)
         .because("others retire or reinstate it each time we looked")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_some_shards_were_told_shows_in_the_error_of_another_one() {
+        let told = || {
+            Ok(ShardStanding {
+                retired: true,
+                last: 1,
+                told: 1,
+            })
+        };
+        let failed = || Err(unsettled(Operation::Retire));
+        let in_doubt = || Err(unsettled(Operation::Retire).outcome_unknown());
+        let outcome = |shards: Vec<Result<_, _>>, is_order| {
+            let all = all_or_error(shards.into_iter(), is_order);
+            all.err().map(|error| error.outcome())
+        };
+        assert_eq!(outcome(vec![told(), told()], true), None);
+        for half in [vec![told(), failed()], vec![failed(), in_doubt()]] {
+            assert_eq!(outcome(half, true), Some(Outcome::Unknown));
+        }
+        for nothing in [vec![failed(), failed()], vec![failed()]] {
+            assert_eq!(outcome(nothing, true), Some(Outcome::NotApplied));
+        }
+        // A look changes nothing.
+        assert_eq!(
+            outcome(vec![told(), failed()], false),
+            Some(Outcome::NotApplied)
+        );
+    }
 }
