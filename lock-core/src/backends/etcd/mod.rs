@@ -6,7 +6,7 @@
 //! | key | lives as long as | what |
 //! |---|---|---|
 //! | `palisade/lock/RESOURCE/LEASE` | the lease | a place in line; the oldest one holds |
-//! | `palisade/mark/..` | the lease and [`ENDED_TTL`] | what is remembered of an acquisition, a request |
+//! | `palisade/mark/..` | the lease and [`ENDED_TTL`] | what is remembered of an acquisition |
 //! | `palisade/floor` | for ever | what is added to revisions to get tokens |
 //!
 //! A line has the layout of etcd's own recipe: `etcdctl lock palisade/lock/RESOURCE` and an
@@ -74,11 +74,11 @@
 //! several resources at once: [`ErrorKind::Unsupported`].
 //!
 //! # Memory
-//! An acquisition that ended costs about 150 bytes for one to some minutes, and etcd keeps the
-//! history of all keys until it is compacted: run it with `--auto-compaction-retention`. What is
-//! remembered hangs on leases that all acquisitions of a client share. A lease that is held for
-//! longer has it hung on another one about once in a minute, or in its ttl if that
-//! is longer. That is one more change; no renewal waits for it.
+//! An acquisition that ended, or a release by force, costs about 150 bytes for one to some minutes,
+//! and etcd keeps the history of all keys until it is compacted: run it with
+//! `--auto-compaction-retention`. What is remembered hangs on leases that all acquisitions of a
+//! client share. That of a lease that is held for long is hung on another one about once in a
+//! minute, or in its ttl if that is longer: one more change, which no renewal waits for.
 //!
 //! [`LeaseGuard`]: crate::LeaseGuard
 //! [`ErrorKind::Released`]: crate::ErrorKind::Released

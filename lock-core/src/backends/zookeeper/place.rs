@@ -315,10 +315,9 @@ impl Acquiring<'_> {
         self.grant(place, token, floor.directory)
     }
 
-    /// Writes the floor that counts into the node, and into that of the resource if that has a lower
+    /// Writes the floor that counts into the node, and into that of the resource if it has a lower
     /// one: in one step with a look whether the node is still there. Who has lost its lease cannot
-    /// do it.
-    /// `None`: the service was taken out of service.
+    /// do it. `None`: the service was taken out of service.
     async fn bind(
         &mut self,
         place: &mut Place<'_>,
