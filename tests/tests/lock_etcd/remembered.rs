@@ -34,8 +34,8 @@ async fn acquired(backend: &EtcdBackend) -> Vec<RenewRequest> {
 }
 
 /// A client that takes leases over knows nothing of what their marks hang on: it hangs all of them
-/// elsewhere. Every request takes a while, and before there is an answer to as many of them as there
-/// are leases all of those would have run out.
+/// elsewhere. Every request takes a while, and before there is an answer to as many of them as
+/// there are leases all of those would have run out.
 #[tokio::test]
 async fn leases_whose_marks_are_due_at_the_same_time_are_renewed_first() {
     let (server, prefix) = (etcd().await, prefix());

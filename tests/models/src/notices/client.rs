@@ -267,8 +267,8 @@ impl State {
     }
 
     /// It considers itself the first. If the floor may have changed, or is the service's alone, it
-    /// binds its node to the present one and raises the resource's own, in one step that also checks
-    /// whether the node exists.
+    /// binds its node to the present one and raises the resource's own, in one step that also
+    /// checks whether the node exists.
     fn grant(&mut self, number: usize, node: Node, floor: u8, model: &Notices) {
         let client = &mut self.clients[number];
         let Some(known) = client.known else {
