@@ -2,8 +2,8 @@ use lock_core::{FencingToken, Issuer, ResourceName};
 
 use super::FenceError;
 
-/// Refusals, for whoever answers like a store: a store of another kind, or a double in a test.
-/// Their variants may get further fields.
+/// Constructors of refusals, for code that answers like a store: a store of another kind, or a
+/// double in a test. The variants may get further fields.
 impl FenceError {
     /// A [`Stale`](Self::Stale): a newer grant, with the token `high_water`, has been claimed.
     #[must_use]
@@ -37,7 +37,7 @@ impl FenceError {
         }
     }
 
-    /// A [`MarkLost`](Self::MarkLost): the token was claimed, and the store has forgotten it.
+    /// A [`MarkLost`](Self::MarkLost): the token was claimed, but the store has forgotten it.
     #[must_use]
     pub const fn mark_lost(resource: ResourceName, presented: FencingToken) -> Self {
         Self::MarkLost {
@@ -46,7 +46,7 @@ impl FenceError {
         }
     }
 
-    /// A [`WrongIssuer`](Self::WrongIssuer): the store takes tokens of `current`.
+    /// A [`WrongIssuer`](Self::WrongIssuer): the store accepts tokens of `current`.
     #[must_use]
     pub const fn wrong_issuer(resource: ResourceName, presented: Issuer, current: Issuer) -> Self {
         Self::WrongIssuer {

@@ -1,4 +1,16 @@
-//! etcd 3.4 or newer, one node or a cluster. Use 3.5.24 or newer, see below.
+//! etcd 3.4 or newer, one node or a cluster. Use 3.5.24 or newer, see
+//! [below](#what-etcd-34-and-early-35-do).
+//!
+//! # Use it
+//! The URL is `etcd://[user:password@]HOST[:PORT],..`, with one node, or some nodes of a cluster;
+//! `etcds` is the same over TLS, with the feature `etcd-tls`. The default port is 2379.
+//! [`EtcdOptions`] has the other settings. Names and passwords in the URL are those of etcd's own
+//! users, who need read and write rights on `palisade/`; a login is repeated when the server
+//! forgets it.
+//!
+//! # What it lacks
+//! Lock delay, reserved tokens (so no passing on within a [`Cohort`](crate::Cohort)) and acquiring
+//! several resources at once: [`ErrorKind::Unsupported`].
 //!
 //! # Keys
 //! All keys begin with the prefix (`palisade`) and a slash.
@@ -12,35 +24,37 @@
 //! A line has the layout of etcd's own recipe: `etcdctl lock palisade/lock/RESOURCE` and an
 //! acquisition of RESOURCE exclude each other, and are served in the order in which they came. In
 //! RESOURCE, `/` is written `%2F` and `%` is `%25`. LEASE is a number in hex that is derived from
-//! the holder, but betrays nothing of it. The floor is not in a line, where `etcdctl lock` would
+//! the holder, but reveals nothing about it. The floor is not in a line, where `etcdctl lock` would
 //! wait for it for ever. The `Lock` call of etcd's server is not used: before 3.5 it grants the
 //! lock to waiters whose lease has run out, and two of those get the same revision.
 //!
 //! # Tokens
-//! The floor, plus twice the revision of the cluster's history that created the place in line. So
-//! tokens rise in the order in which places were taken, two acquisitions never have the same one,
-//! and everybody can check them. The number in between is what a release by force revokes with.
+//! A token is the floor, plus twice the revision of the cluster's history that created the place in
+//! line. So tokens rise in the order in which places were taken, two acquisitions never have the
+//! same one, and everybody can check them. A release by force revokes with the number in between.
 //! The floor is written into the place in the same step, on the condition that it is still the
-//! present one, and is never read afterwards: it binds waiters to what they came with.
+//! present one, and is never read afterwards: waiters are bound to the floor that they came with.
 //!
-//! A floor that is missing begins at the client's clock in units of 10 µs, and whoever connects
-//! lifts tokens to the clock: so they rise across a cluster that lost its data or was restored
-//! from a snapshot, below 50 000 changes a second and as long as clocks differ by less than the
-//! outage. NOT guaranteed is the order for a client that stays connected meanwhile: the store
-//! refuses such tokens, and [`at_least`](crate::Acquire::at_least) raises the floor. It is raised
-//! by who holds the resource, who then goes to the end of the line, so that tokens stay in order.
-//! All resources share it. It also says whether the service is
-//! [retired](crate::LockManager::retire). Whoever is first in line by then holds the resource;
-//! those behind it are told when it is their turn, or take another place, above the floor, if it is
-//! reinstated by then. So a place also says from which token on it is good enough.
+//! A missing floor begins at the client's clock in units of 10 µs, and every client that connects
+//! lifts tokens to the clock. So they rise across a cluster that lost its data or was restored from
+//! a snapshot, below 50 000 changes a second and as long as clocks differ by less than the outage.
+//! The order is NOT guaranteed for a client that stays connected meanwhile: the store refuses such
+//! tokens, and [`at_least`](crate::Acquire::at_least) raises the floor. The holder of the resource
+//! raises it and then goes to the end of the line, so that tokens stay in order.
+//!
+//! All resources share the floor. It also says whether the service is
+//! [retired](crate::LockManager::retire). A client that is first in line by then holds the
+//! resource. Those behind it are told when it is their turn, or take another place, above the
+//! floor, if the service is reinstated by then. For this, a place also says which token is the
+//! least that is good enough.
 //!
 //! # Leases
-//! One for each acquisition. etcd counts whole seconds and has a least ttl, one and a half of its
-//! election timeout (2 s by default). A ttl is rounded up to what it grants: [`LeaseGuard`] and
-//! everybody else see the lease that there is, which may be longer than what was asked for, never
-//! shorter. It keeps this length: a renewal with another ttl is for the first one. A lease ends up
-//! to half a second late. After a change of leader it has its full length again, as the others see
-//! it; the holder's deadline is its own, counted from before its request was sent.
+//! There is one lease for each acquisition. etcd counts whole seconds and has a least ttl, one and
+//! a half of its election timeout (2 s by default). A ttl is rounded up to what it grants:
+//! [`LeaseGuard`] and everybody else see the actual lease, which may be longer than what was asked
+//! for, never shorter. It keeps this length: a renewal with another ttl renews for the first one. A
+//! lease ends up to half a second late. After a change of leader it has its full length again, as
+//! the others see it; the holder's deadline is its own, counted from before its request was sent.
 //!
 //! A renewal is a read of the place, which a majority has to confirm, and a keep-alive that was
 //! answered in the same term: a leader that was deposed keeps nothing alive that way. The lease is
@@ -58,9 +72,8 @@
 //! # Nodes
 //! One node is asked for everything until it does not answer for 2 s, then the next one, for 10 s
 //! in all (renewals and looks 4 s); a wait may end that much later. All requests compare before
-//! they change anything, and can be sent again, to another node too. A node without a leader
-//! refuses. Names and passwords in the URL are for etcd's own users, who need read and write
-//! rights on `palisade/`; a login is repeated when the server forgets it.
+//! they change anything, and can be sent again, even to another node. A node without a leader
+//! refuses.
 //!
 //! # What etcd 3.4 and early 3.5 do
 //! Debian 12 has 3.4.23. All tests run on it, and these are its known faults: a revision may go
@@ -69,16 +82,13 @@
 //! deposed may revoke leases (3.4.31, 3.5.13); a keep-alive may succeed on a lease that was
 //! revoked (3.4.38, 3.5.23). None of them lets two holders past the store.
 //!
-//! # Not supported
-//! Lock delay, reserved tokens (so no passing on within a [`Cohort`](crate::Cohort)) and acquiring
-//! several resources at once: [`ErrorKind::Unsupported`].
-//!
 //! # Memory
 //! An acquisition that ended, or a release by force, costs about 150 bytes for one to some minutes,
 //! and etcd keeps the history of all keys until it is compacted: run it with
-//! `--auto-compaction-retention`. What is remembered hangs on leases that all acquisitions of a
-//! client share. That of a lease that is held for long is hung on another one about once in a
-//! minute, or in its ttl if that is longer: one more change, which no renewal waits for.
+//! `--auto-compaction-retention`. What is remembered is attached to leases that all acquisitions of
+//! a client share. For a lease that is held for long, it is moved to another of these leases about
+//! once a minute, or once per ttl if that is longer: this is one more change, which no renewal
+//! waits for.
 //!
 //! [`LeaseGuard`]: crate::LeaseGuard
 //! [`ErrorKind::Released`]: crate::ErrorKind::Released

@@ -136,18 +136,19 @@ impl RedlockNodes {
     /// [`RedlockOptions::initial_token`] says, and above `above`, the greatest token that any store
     /// has seen.
     ///
-    /// `longest` is also for how long a node that lost its state grants no lease. Nodes that all
-    /// serve already are left as they are. What is `Ok` is true: all of them serve, for leases of
-    /// `longest` and with tokens above `above`, whoever has brought them into service.
+    /// `longest` is also how long a node that lost its state grants no lease. Nodes that all serve
+    /// already are left unchanged. `Ok` means that all nodes serve, for leases of `longest` and
+    /// with tokens above `above`, whoever has brought them into service.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] if a node does not answer. [`ErrorKind::Refused`] if one is
-    /// neither new nor prepared: says which one is what. If some serve then, the others have to be
-    /// healed; if too few do, all have to be emptied. The same if they serve, and somebody else has
-    /// made them for other leases or for tokens that are not above `above`: says what they are.
+    /// neither new nor prepared; the error says what each node is. If some nodes serve then, heal
+    /// the others; if too few do, empty all of them. Also `Refused` if all of them serve, but were
+    /// provisioned for other leases, or for tokens that are not above `above`; the error says for
+    /// which.
     ///
     /// # Cancel safety
-    /// May be repeated until the first node serves. After that the others are to be healed.
+    /// May be repeated until the first node serves. After that heal the others.
     pub async fn provision(&self, longest: Ttl, above: Option<FencingToken>) -> Result<(), Error> {
         let seen = self.nodes.look().await;
         if seen.iter().all(|look| NodeState::from(look).serves()) {

@@ -66,9 +66,10 @@
 //! it is retired. Changing either also writes the lock directories, and a client watches the
 //! directories whose floors it remembers, up to ten thousand. So the client either has been told of
 //! a change, or what it remembers still holds. A server tells a client of changes in their order,
-//! and its answers come in the same order. It takes a while to write all of those directories. So
-//! whoever is first granted a lease with the floor of the service writes it into the floor of the
-//! resource as well, and its directory at once: tokens rise meanwhile too.
+//! and its answers come in the same order. Writing all of those directories takes a while. So the
+//! first client that is granted a lease with the floor of the service also writes that floor into
+//! the floor of the resource, and the resource's directory, at once: tokens rise in the meantime,
+//! too.
 //!
 //! ## Leases
 //! One session per [`ZooKeeperBackend`] owns all its nodes. Within it, each lease has a ttl of its
