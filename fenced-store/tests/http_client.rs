@@ -95,7 +95,7 @@ fn refusal(problem: &Problem) -> Refusal {
 #[test]
 fn every_kind_of_problem_has_its_advice() {
     let later = Duration::from_secs(3);
-    for kind in ProblemType::ALL {
+    for &kind in ProblemType::ALL {
         let problem = Problem::new(kind).with("last_seq", 8).retry_after(later);
         let refusal = refusal(&problem);
         assert_eq!(refusal.kind(), Some(kind));

@@ -34,6 +34,17 @@ fn respond(error: &FenceError) -> (Response<()>, Value) {
     )
 }
 
+/// What was written after the end of the transaction may be stored: see `FenceError::Aborted`.
+#[test]
+fn an_aborted_transaction_does_not_say_that_nothing_was_written() {
+    let (_, problem) = respond(&FenceError::Aborted);
+    assert_eq!(problem["outcome"], "unknown");
+    assert!(
+        !problem["detail"].as_str().unwrap().contains("nothing"),
+        "{problem}"
+    );
+}
+
 #[test]
 fn every_kind_of_problem_has_a_page_that_names_it() {
     let pages = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/errors");
@@ -70,7 +81,7 @@ fn every_kind_of_problem_has_a_page_that_names_it() {
 
 #[test]
 fn slugs_are_unique_and_plain() {
-    let slugs: HashSet<_> = ProblemType::ALL.map(ProblemType::slug).into();
+    let slugs: HashSet<_> = ProblemType::ALL.iter().map(|kind| kind.slug()).collect();
     assert_eq!(slugs.len(), ProblemType::ALL.len());
     let plain = |slug: &str| {
         slug.bytes()

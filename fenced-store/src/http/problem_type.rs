@@ -98,7 +98,7 @@ impl ProblemType {
     );
 
     /// All kinds of this crate.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: &'static [Self] = &[
         Self::TOKEN_REQUIRED,
         Self::TOKEN_MALFORMED,
         Self::TOKEN_NOT_ACCEPTED,

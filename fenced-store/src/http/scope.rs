@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use http::{HeaderName, request::Parts};
 use lock_core::ResourceName;
@@ -14,10 +14,21 @@ pub struct Scope(Source);
 #[derive(Clone)]
 enum Source {
     Anything,
-    Path { before: Arc<str>, name: Arc<str> },
+    Path {
+        before: Arc<str>,
+        name: Arc<str>,
+    },
+    Value {
+        before: Arc<str>,
+        name: Arc<str>,
+        rewrite: Rewrite,
+    },
     Header(HeaderName),
     Function(Arc<Resolve>),
 }
+
+/// Parses a text, and writes the value as it names a resource.
+type Rewrite = fn(&str) -> Option<String>;
 
 type Resolve = dyn Fn(&Parts) -> Option<ResourceName> + Send + Sync;
 
@@ -32,11 +43,36 @@ impl Scope {
     ///
     /// `Scope::path("/accounts/", "account:")` takes `/accounts/42` and `/accounts/42/deposit` to
     /// be about `account:42`. A path that does not start with `before` admits no token.
+    ///
+    /// Use it if the handler takes the segment as text. If the handler parses it, as `Path<i64>`
+    /// does, use [`Scope::path_of`]: otherwise `/accounts/042` is another resource, but the same
+    /// row.
     #[must_use]
     pub fn path(before: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         Self(Source::Path {
             before: before.into(),
             name: name.into(),
+        })
+    }
+
+    /// The path segment after `before`, read as a `T`, with `name` in front of it.
+    ///
+    /// `Scope::path_of::<i64>("/accounts/", "account:")` takes `/accounts/42`, `/accounts/042` and
+    /// `/accounts/+42` to be about `account:42`, so that a row is one resource, however a client
+    /// spells its number. A segment that is not a `T` admits no token.
+    ///
+    /// `T` is the type in the handler's `Path<T>`, and the resource has the name that `T` displays.
+    /// The handler must read the same value from the same text; axum parses numbers with
+    /// [`FromStr`].
+    #[must_use]
+    pub fn path_of<T: FromStr + fmt::Display>(
+        before: impl Into<Arc<str>>,
+        name: impl Into<Arc<str>>,
+    ) -> Self {
+        Self(Source::Value {
+            before: before.into(),
+            name: name.into(),
+            rewrite: |segment| Some(segment.parse::<T>().ok()?.to_string()),
         })
     }
 
@@ -62,9 +98,16 @@ impl Scope {
     pub(super) fn admits(&self, request: &Parts, resource: &ResourceName) -> bool {
         match &self.0 {
             Source::Anything => true,
-            Source::Path { before, name } => {
-                path_is_about(request.uri.path(), before, name, resource.as_str())
-            }
+            Source::Path { before, name } => segment_after(request.uri.path(), before)
+                .zip(resource.as_str().strip_prefix(&**name))
+                .is_some_and(|(segment, id)| is_decoded(segment, id)),
+            Source::Value {
+                before,
+                name,
+                rewrite,
+            } => segment_after(request.uri.path(), before)
+                .zip(resource.as_str().strip_prefix(&**name))
+                .is_some_and(|(segment, id)| rewritten(segment, *rewrite).as_deref() == Some(id)),
             Source::Header(name) => {
                 let mut values = request.headers.get_all(name).iter();
                 values
@@ -81,10 +124,17 @@ impl Scope {
         match &self.0 {
             Source::Anything | Source::Function(_) => None,
             Source::Path { before, name } => {
-                let id = segment(request.uri.path().strip_prefix(&**before)?);
-                let id = percent_decode_str(id).decode_utf8().ok()?;
-                let name = (!id.is_empty()).then(|| format!("{name}{id}"))?;
-                ResourceName::new(name).ok()
+                let segment = segment_after(request.uri.path(), before)?;
+                let id = percent_decode_str(segment).decode_utf8().ok()?;
+                ResourceName::new(format!("{name}{id}")).ok()
+            }
+            Source::Value {
+                before,
+                name,
+                rewrite,
+            } => {
+                let id = rewritten(segment_after(request.uri.path(), before)?, *rewrite)?;
+                ResourceName::new(format!("{name}{id}")).ok()
             }
             Source::Header(name) => {
                 let mut values = request.headers.get_all(name).iter();
@@ -109,25 +159,30 @@ impl fmt::Debug for Scope {
         match &self.0 {
             Source::Anything => f.write_str("Scope::anything()"),
             Source::Path { before, name } => write!(f, "Scope::path({before:?}, {name:?})"),
+            Source::Value { before, name, .. } => {
+                write!(f, "Scope::path_of({before:?}, {name:?})")
+            }
             Source::Header(name) => write!(f, "Scope::header({name:?})"),
             Source::Function(_) => f.write_str("Scope::from_fn(..)"),
         }
     }
 }
 
-/// Compares byte by byte while decoding. The text of the path must not be compared as it is: with
-/// `%34%32` a client could name `account:%34%32` in its token and write to account 42.
-fn path_is_about(path: &str, before: &str, name: &str, resource: &str) -> bool {
-    let Some((after, id)) = path.strip_prefix(before).zip(resource.strip_prefix(name)) else {
-        return false;
-    };
-    let segment = segment(after);
-    !segment.is_empty() && percent_decode_str(segment).eq(id.bytes())
+/// What a path has between `before` and the next slash, if it has anything there.
+fn segment_after<'a>(path: &'a str, before: &str) -> Option<&'a str> {
+    let after = path.strip_prefix(before)?;
+    let segment = after.split_once('/').map_or(after, |(segment, _)| segment);
+    (!segment.is_empty()).then_some(segment)
 }
 
-/// What comes before the next slash.
-fn segment(path: &str) -> &str {
-    path.split_once('/').map_or(path, |(segment, _)| segment)
+/// Compares byte by byte while decoding. The text of the path must not be compared as it is: with
+/// `%34%32` a client could name `account:%34%32` in its token and write to account 42.
+fn is_decoded(segment: &str, id: &str) -> bool {
+    percent_decode_str(segment).eq(id.bytes())
+}
+
+fn rewritten(segment: &str, rewrite: Rewrite) -> Option<String> {
+    rewrite(&percent_decode_str(segment).decode_utf8().ok()?)
 }
 
 #[cfg(test)]
@@ -173,6 +228,29 @@ mod tests {
         assert!(about("/accounts/%2534", "account:%34"));
         assert!(!about("/accounts/%00", "account:%00"));
         assert!(!about("/accounts/%ff", "account:%ff"));
+    }
+
+    #[test]
+    fn two_spellings_of_one_number_are_one_resource() {
+        let scope = Scope::path_of::<i64>("/accounts/", "account:");
+        let about = |path: &str, resource| admits(&scope, Request::put(path), resource);
+        for path in ["42", "042", "+42", "%34%32", "42/deposit", "0042?dry_run=1"] {
+            let path = format!("/accounts/{path}");
+            assert!(about(&path, "account:42"), "{path}");
+        }
+        for (path, resource) in [
+            ("/accounts/042", "account:042"),
+            ("/accounts/+42", "account:+42"),
+            ("/accounts/43", "account:42"),
+            ("/accounts/-42", "account:42"),
+            ("/accounts/x", "account:x"),
+            ("/accounts/%ff", "account:%ff"),
+            ("/accounts/", "account:"),
+            ("/accounts/42", "orders:42"),
+            ("/other/42", "account:42"),
+        ] {
+            assert!(!about(path, resource), "{path} {resource}");
+        }
     }
 
     #[test]

@@ -71,8 +71,8 @@ impl From<&FenceError> for Problem {
             FenceError::CommitUnknown { .. } => Self::new(ProblemType::OUTCOME_UNKNOWN)
                 .detail("the write was sent to the store and no answer came: read before you retry")
                 .with("outcome", "unknown"),
+            FenceError::Aborted => Self::aborted(),
             FenceError::Db { .. }
-            | FenceError::Aborted
             | FenceError::RepeatedResource { .. }
             | FenceError::SeqOutOfRange { .. }
             | FenceError::Unfenced { .. }
@@ -90,6 +90,15 @@ impl Problem {
         Self::new(ProblemType::TOKEN_NOT_CLAIMED)
             .detail("the token is to be claimed in the store once, right after acquiring")
             .about(resource, presented)
+    }
+
+    fn aborted() -> Self {
+        Self::new(ProblemType::SERVICE_FAULT)
+            .detail(
+                "the transaction had ended before its commit, and what was written after its end \
+                 may be stored: the operator finds the reason in the log",
+            )
+            .with("outcome", "unknown")
     }
 
     fn implausible(resource: &ResourceName, presented: FencingToken) -> Self {

@@ -42,8 +42,9 @@ impl Refusal {
     pub fn kind(&self) -> Option<ProblemType> {
         let slug = self.text("type")?.strip_prefix(ProblemType::URI_PREFIX)?;
         ProblemType::ALL
-            .into_iter()
+            .iter()
             .find(|kind| kind.slug() == slug)
+            .copied()
     }
 
     /// A member of the problem document, such as `detail`.
