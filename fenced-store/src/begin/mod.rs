@@ -7,7 +7,12 @@
 mod entering;
 mod presented;
 #[cfg_attr(
-    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
+    not(any(
+        feature = "mysql",
+        feature = "postgres",
+        feature = "redis",
+        feature = "sqlite"
+    )),
     expect(dead_code, reason = "for databases, of which there is none")
 )]
 mod seq;

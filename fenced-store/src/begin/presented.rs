@@ -25,12 +25,12 @@ impl<'a> Presented<'a> {
         }
     }
 
-    pub(super) const fn sequencer(&self) -> &'a Sequencer {
+    pub(crate) const fn sequencer(&self) -> &'a Sequencer {
         self.sequencer
     }
 
     /// The number that came with the grant.
-    pub(super) const fn seq(&self) -> Option<u64> {
+    pub(crate) const fn seq(&self) -> Option<u64> {
         self.seq
     }
 

@@ -8,7 +8,7 @@ impl Seq {
     /// As many digits as a token has, so that it fits wherever a token does.
     const MAX: i64 = 999_999_999_999_999;
 
-    pub(super) fn new(number: u64) -> Result<Self, FenceError> {
+    pub(crate) fn new(number: u64) -> Result<Self, FenceError> {
         i64::try_from(number)
             .ok()
             .filter(|number| (1..=Self::MAX).contains(number))

@@ -5,6 +5,13 @@ use redis::{ErrorKind, RedisError, RetryMethod, ServerErrorKind};
 
 use crate::FenceError;
 
+/// How often a connection may send one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sends {
+    Once,
+    Again,
+}
+
 /// What a script answered: a word, and what belongs to it.
 pub(super) type Answer = (String, Option<Vec<u8>>);
 
@@ -43,6 +50,23 @@ pub(super) fn refusal(answer: &Answer, sequencer: &Sequencer) -> FenceError {
     }
 }
 
+/// A write with this number or a greater one was made before.
+pub(super) fn out_of_order(
+    sequencer: &Sequencer,
+    presented: u64,
+    last: Option<&[u8]>,
+) -> FenceError {
+    let last = String::from_utf8_lossy(last.unwrap_or_default());
+    match last.parse() {
+        Ok(last) => FenceError::OutOfOrder {
+            resource: sequencer.resource().clone(),
+            presented,
+            last,
+        },
+        Err(error) => broken(error),
+    }
+}
+
 /// The keys hold something that this crate did not write.
 pub(super) fn broken(error: impl std::error::Error + Send + Sync + 'static) -> FenceError {
     FenceError::Db {
@@ -69,18 +93,18 @@ pub(super) fn of_read(error: RedisError) -> FenceError {
     }
 }
 
-/// An error of a write. What the server said was before it wrote anything; of anything else it is
-/// not known whether the server got it, or will.
+/// An error of a write. If the connection sends once, the server said so before it wrote anything.
+/// After any other error it is not known whether the server got the write, or will.
 ///
-/// A connection to a cluster sends again by itself what fails in some ways, also what was executed
-/// and not answered. Then the error is that of the last time and says nothing of those before.
-pub(super) fn of_write(error: RedisError) -> FenceError {
+/// A connection to a cluster sends a request again by itself, also one that was executed and not
+/// answered. Then the error is that of the last attempt and says nothing of those before.
+pub(super) fn of_write(error: RedisError, sends: Sends) -> FenceError {
     let is_last = matches!(error.retry_method(), RetryMethod::NoRetry);
     let was_said = matches!(
         error.kind(),
         ErrorKind::Server(_) | ErrorKind::Extension | ErrorKind::InvalidClientConfig
     );
-    if is_last && was_said {
+    if sends == Sends::Once && is_last && was_said {
         return of_read(error);
     }
     FenceError::CommitUnknown {
@@ -110,7 +134,7 @@ mod tests {
             refused.into(),
         ] {
             let text = error.to_string();
-            let error = of_write(error);
+            let error = of_write(error, Sends::Once);
             assert!(matches!(error, FenceError::CommitUnknown { .. }), "{text}");
         }
     }
@@ -122,9 +146,19 @@ mod tests {
             said("OOM command not allowed when used memory > 'maxmemory'."),
             said("ERR unknown command"),
         ] {
-            let error = of_write(error);
+            let error = of_write(error, Sends::Once);
             assert!(matches!(error, FenceError::Db { .. }), "{error:?}");
         }
+    }
+
+    /// The first attempt was executed by a primary that died before it answered.
+    #[test]
+    fn what_the_last_of_several_attempts_was_told_says_nothing_of_the_first() {
+        let error = of_write(said("NOREPLICAS Not enough good replicas"), Sends::Again);
+        assert!(
+            matches!(error, FenceError::CommitUnknown { .. }),
+            "{error:?}"
+        );
     }
 
     #[test]

@@ -10,10 +10,10 @@ use lock_core::{InvalidName, ResourceName, Sequencer};
 use redis::{Script, aio::ConnectionLike};
 
 use self::{
-    answer::{Answer, broken, of_read, of_write, refusal},
+    answer::{Answer, Sends, broken, of_read, of_write, out_of_order, refusal},
     keys::{Keys, without_braces},
 };
-use crate::{FenceError, HighWater, Plausibility, Receipt, counted};
+use crate::{FenceError, HighWater, Plausibility, Presented, Receipt, begin::Seq, counted};
 
 /// Values in Redis, one per resource, that are written only by the grant which the mark shows.
 ///
@@ -25,6 +25,11 @@ use crate::{FenceError, HighWater, Plausibility, Receipt, counted};
 ///
 /// A mark has no time to live and outlives its value, also one that was deleted or ran out. There
 /// is no row for all resources that says which lock service counts: each mark remembers its own.
+///
+/// If the grant is an `http::Fenced` whose request carried a number, the number counts as in
+/// [`Begin::seq`](crate::Begin::seq): the write is made once, and a write with a smaller number
+/// that arrives later is refused with [`FenceError::OutOfOrder`]. Reads and claims are not
+/// numbered.
 ///
 /// The connection is the application's own, of the `redis` crate: a `MultiplexedConnection`, a
 /// `ConnectionManager` or a `ClusterConnection`. The keys of a resource share a slot, so a cluster
@@ -56,11 +61,13 @@ pub struct FencedRedis<C> {
     connection: C,
     prefix: String,
     plausibility: Plausibility,
+    sends: Sends,
 }
 
 /// What became of [`FencedRedis::swap`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "there is no third")]
+#[must_use = "the value may have been another one, and then nothing was changed"]
 pub enum Swap {
     /// The value was as expected, and is now the new one.
     Done(Receipt),
@@ -76,7 +83,20 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
             connection,
             prefix: "fenced".to_owned(),
             plausibility: Plausibility::default(),
+            sends: Sends::Again,
         }
+    }
+
+    /// Promises that the connection sends each request only once. A `MultiplexedConnection` and a
+    /// `ConnectionManager` do, and so does a `ClusterConnection` whose number of retries is 0.
+    ///
+    /// A write that the server refuses, for lack of memory for example, then fails with an error
+    /// that says so. Without this promise every error of a write is
+    /// [`FenceError::CommitUnknown`]: an earlier attempt may have been executed and not answered.
+    #[must_use]
+    pub const fn sends_once(mut self) -> Self {
+        self.sends = Sends::Once;
+        self
     }
 
     /// Sets the key prefix, for stores that share a server. Braces are escaped.
@@ -102,7 +122,11 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
     ///
     /// # Cancel safety
     /// It may be claimed, or be claimed later; claim again to know.
-    pub async fn claim(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
+    pub async fn claim<'g>(
+        &self,
+        grant: impl Into<Presented<'g>> + Send,
+    ) -> Result<(), FenceError> {
+        let sequencer = grant.into().sequencer();
         if !self.plausibility.admits(sequencer.token()) {
             return Err(FenceError::Implausible {
                 resource: sequencer.resource().clone(),
@@ -113,7 +137,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
         let answer = self
             .ask(&scripts::CLAIM, &[&keys.mark], sequencer, &[])
             .await;
-        match answer.map_err(of_write)? {
+        match answer.map_err(|error| of_write(error, self.sends))? {
             (word, _) if word == "claimed" => Ok(()),
             other => counted::refusal(Err(refusal(&other, sequencer))),
         }
@@ -153,7 +177,11 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn get(&self, sequencer: &Sequencer) -> Result<Option<Vec<u8>>, FenceError> {
+    pub async fn get<'g>(
+        &self,
+        grant: impl Into<Presented<'g>> + Send,
+    ) -> Result<Option<Vec<u8>>, FenceError> {
+        let sequencer = grant.into().sequencer();
         let keys = self.keys(sequencer.resource());
         let answer = self
             .ask(&scripts::READ, &[&keys.mark, &keys.value], sequencer, &[])
@@ -171,24 +199,25 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
     ///
     /// # Errors
     /// Those of [`FencedStore::begin`](crate::FencedStore::begin), with the value as it was;
-    /// [`FenceError::CommitUnknown`] if no answer came, or an error upon which a cluster connection
-    /// sends the request again by itself. Then it may be set later still, until a newer grant is
-    /// claimed.
+    /// [`FenceError::CommitUnknown`] if no answer came, or an error that need not be that of the
+    /// first attempt, see [`sends_once`](Self::sends_once). Then it may be set later still, until a
+    /// newer grant is claimed.
     ///
-    /// With such a connection a fenced refusal, too, may be the answer to the second time: then the
-    /// first may have set the value, before the newer grant was claimed. Nothing of it comes later.
+    /// A cluster connection resends a request whose answer was lost. So [`FenceError::Stale`] may
+    /// be the answer to a second attempt, after the first one had set the value, before the newer
+    /// grant was claimed. Nothing of it comes later.
     ///
     /// # Cancel safety
     /// Not cancel safe: it may be set, or be set later.
-    pub async fn set(
+    pub async fn set<'g>(
         &self,
-        sequencer: &Sequencer,
+        grant: impl Into<Presented<'g>> + Send,
         value: impl AsRef<[u8]> + Send,
         ttl: Option<Duration>,
     ) -> Result<Receipt, FenceError> {
         let change = Change::set(value.as_ref(), ttl);
         match self
-            .write(sequencer, ["anything".as_bytes(), b""], change)
+            .write(grant.into(), ["anything".as_bytes(), b""], change)
             .await?
         {
             Swap::Done(receipt) => Ok(receipt),
@@ -203,9 +232,12 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
     ///
     /// # Cancel safety
     /// As [`set`](Self::set).
-    pub async fn delete(&self, sequencer: &Sequencer) -> Result<Receipt, FenceError> {
+    pub async fn delete<'g>(
+        &self,
+        grant: impl Into<Presented<'g>> + Send,
+    ) -> Result<Receipt, FenceError> {
         match self
-            .write(sequencer, ["anything".as_bytes(), b""], Change::DELETE)
+            .write(grant.into(), ["anything".as_bytes(), b""], Change::DELETE)
             .await?
         {
             Swap::Done(receipt) => Ok(receipt),
@@ -223,16 +255,16 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
     ///
     /// # Cancel safety
     /// As [`set`](Self::set).
-    pub async fn swap(
+    pub async fn swap<'g>(
         &self,
-        sequencer: &Sequencer,
+        grant: impl Into<Presented<'g>> + Send,
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
         ttl: Option<Duration>,
     ) -> Result<Swap, FenceError> {
         let expected = expected.map_or(["nothing".as_bytes(), b""], |value| [b"this", value]);
         let change = new.map_or(Change::DELETE, |value| Change::set(value, ttl));
-        self.write(sequencer, expected, change).await
+        self.write(grant.into(), expected, change).await
     }
 
     /// Where the value of a resource lies, for whoever reads it without a grant, by a plain `GET`:
@@ -251,10 +283,13 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
 
     async fn write(
         &self,
-        sequencer: &Sequencer,
+        grant: Presented<'_>,
         expected: [&[u8]; 2],
         change: Change<'_>,
     ) -> Result<Swap, FenceError> {
+        let sequencer = grant.sequencer();
+        let seq = grant.seq().map(Seq::new).transpose()?.map_or(0, Seq::get);
+        let number = seq.to_string();
         let keys = self.keys(sequencer.resource());
         let [what, value] = expected;
         let arguments = [
@@ -263,13 +298,17 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
             change.verb,
             change.value,
             change.ttl_ms.as_bytes(),
+            number.as_bytes(),
         ];
         let keys = [keys.mark.as_str(), &keys.value];
         let answer = self.ask(&scripts::WRITE, &keys, sequencer, &arguments);
-        match answer.await.map_err(of_write)? {
+        match answer.await.map_err(|error| of_write(error, self.sends))? {
             (word, _) if word == "written" => Ok(Swap::Done(Receipt::of_commit(sequencer, &[]))),
             (word, value) if word == "found" => Ok(Swap::Found(value)),
             (word, _) if word == "none" => Ok(Swap::Found(None)),
+            (word, last) if word == "late" => {
+                counted::refusal(Err(out_of_order(sequencer, seq, last.as_deref())))
+            }
             other => counted::refusal(Err(refusal(&other, sequencer))),
         }
     }

@@ -36,8 +36,10 @@ async fn what_is_worth_an_alert_begins_at_nothing_and_is_counted() {
     let locks = builder.connect("memory:").await.unwrap();
     let world: SqliteFile = fresh().await;
     let accounts = Protected::new(locks, world.store().clone());
-    let nothing = metric::OF_STORES.map(|metric| (metric.name.to_owned(), 0));
-    assert_eq!(counters(&exported), nothing.into());
+    let nothing = metric::OF_STORES
+        .iter()
+        .map(|metric| (metric.name.to_owned(), 0));
+    assert_eq!(counters(&exported), nothing.collect());
 
     // The lock service is about to issue this token a second time.
     let first = grant_by("memory", "account:42", 1);
@@ -45,6 +47,8 @@ async fn what_is_worth_an_alert_begins_at_nothing_and_is_counted() {
     drop(accounts.acquire("account:42").await.unwrap());
     // SQLite has no sessions that could be ended.
     let times = |metric| u64::from(metric != metric::TERMINATIONS);
-    let once = metric::OF_STORES.map(|metric| (metric.name.to_owned(), times(metric)));
-    assert_eq!(counters(&exported), once.into());
+    let once = metric::OF_STORES
+        .iter()
+        .map(|metric| (metric.name.to_owned(), times(*metric)));
+    assert_eq!(counters(&exported), once.collect());
 }
