@@ -320,8 +320,14 @@ impl StdError for Error {
 /// A name is checked before anything is sent, so the backend is not known yet.
 impl From<InvalidName> for Error {
     fn from(error: InvalidName) -> Self {
-        Self::new(ErrorKind::InvalidInput, Operation::Acquire, "palisade")
-            .because(error.to_string())
+        Self::of_name(Operation::Acquire, &error)
+    }
+}
+
+impl Error {
+    /// A name that the operation cannot be about.
+    pub(crate) fn of_name(operation: Operation, error: &InvalidName) -> Self {
+        Self::new(ErrorKind::InvalidInput, operation, "palisade").because(error.to_string())
     }
 }
 

@@ -55,6 +55,14 @@ impl FromStr for Issuer {
     }
 }
 
+impl TryFrom<&str> for Issuer {
+    type Error = InvalidName;
+
+    fn try_from(name: &str) -> Result<Self, InvalidName> {
+        Self::new(name)
+    }
+}
+
 impl TryFrom<String> for Issuer {
     type Error = InvalidName;
 

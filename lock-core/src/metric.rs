@@ -138,7 +138,7 @@ pub const TERMINATIONS: Metric = counter(
 );
 
 /// What a [`LockManager`](crate::LockManager) exports.
-pub const OF_LOCKS: [Metric; 12] = [
+pub const OF_LOCKS: &[Metric] = &[
     GRANTS,
     ACQUIRE_WAIT,
     ACQUIRE_TIMEOUTS,
@@ -154,7 +154,7 @@ pub const OF_LOCKS: [Metric; 12] = [
 ];
 
 /// What `fenced-store` exports.
-pub const OF_STORES: [Metric; 3] = [FLOOR_REPAIRS, DUPLICATE_TOKENS, TERMINATIONS];
+pub const OF_STORES: &[Metric] = &[FLOOR_REPAIRS, DUPLICATE_TOKENS, TERMINATIONS];
 
 const fn counter(name: &'static str, help: &'static str) -> Metric {
     Metric {

@@ -75,6 +75,14 @@ impl TryFrom<String> for ResourceName {
     }
 }
 
+impl TryFrom<&String> for ResourceName {
+    type Error = InvalidName;
+
+    fn try_from(name: &String) -> Result<Self, InvalidName> {
+        Self::new(name.as_str())
+    }
+}
+
 /// Lets functions that take a name also take one that is already checked.
 impl TryFrom<&Self> for ResourceName {
     type Error = InvalidName;

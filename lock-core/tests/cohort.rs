@@ -15,7 +15,7 @@ use std::{
 use futures_util::future::join_all;
 use lock_core::{
     Clock, Error, ErrorKind, Fairness, FencingToken, Forced, Holder, InitialToken, LeaseGuard,
-    LockBackend, LockManager, LostReason, Operation, Outcome, ResourceName, Ttl,
+    LockBackend, LockManager, LostReason, Operation, Outcome, Renewed, ResourceName, Ttl,
     memory::MemoryBackend,
     test_util::{Chaos, Fault, Gate, ManualClock, Until},
 };
@@ -334,12 +334,8 @@ async fn what_others_may_know_goes_straight_to_the_service() {
         .unwrap();
     let holder = detached.sequencer.holder();
     assert_eq!(seen.fingerprint, holder.fingerprint());
-    world
-        .ours
-        .locks
-        .renew(&detached.sequencer, TTL)
-        .await
-        .unwrap();
+    let renewed = world.ours.locks.renew(&detached.sequencer, TTL);
+    assert!(matches!(renewed.await.unwrap(), Renewed::Renewed(_)));
     world.ours.locks.release(&detached.sequencer).await.unwrap();
     assert!(world.is_free().await);
 

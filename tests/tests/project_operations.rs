@@ -38,7 +38,7 @@ fn the_table_of_metrics_is_what_is_exported() {
         .collect();
     let exported = metric::OF_LOCKS
         .iter()
-        .chain(&metric::OF_STORES)
+        .chain(metric::OF_STORES)
         .map(|metric| {
             let kind = match metric.kind {
                 MetricKind::Counter => "counter",
@@ -56,7 +56,7 @@ fn every_alarm_is_about_something_exported_and_has_a_section() {
     let document = document();
     let exported: BTreeSet<_> = metric::OF_LOCKS
         .iter()
-        .chain(&metric::OF_STORES)
+        .chain(metric::OF_STORES)
         .map(|metric| metric.name)
         .collect();
     for name in named_in(&document) {
@@ -93,6 +93,6 @@ fn the_documentation_of_the_names_lists_them_all() {
         .filter(|line| line.starts_with("//! |"))
         .flat_map(named_in)
         .collect();
-    let exported = metric::OF_LOCKS.iter().chain(&metric::OF_STORES);
+    let exported = metric::OF_LOCKS.iter().chain(metric::OF_STORES);
     assert_eq!(listed, exported.map(|metric| metric.name).collect());
 }

@@ -47,6 +47,7 @@ impl<T> Attempt<T> {
 /// The answer to a renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the lease was ours or it was not")]
+#[must_use = "the lease may not be held any more"]
 pub enum Renewed {
     /// The lease goes on.
     Renewed(Lease),

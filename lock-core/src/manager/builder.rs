@@ -11,8 +11,9 @@ use crate::{
 pub struct LockManagerBuilder {
     issuer: Option<Issuer>,
     clock: Arc<dyn Clock>,
-    initial_token: InitialToken,
-    prefix: String,
+    /// For the backend that `connect` makes. A backend that is given to `build` has its own.
+    initial_token: Option<InitialToken>,
+    prefix: Option<String>,
     passes: Option<NonZeroU32>,
     defaults: Defaults,
 }
@@ -34,7 +35,7 @@ impl LockManagerBuilder {
 
     /// Where a missing token counter starts. Defaults to the lock service's wall clock.
     pub const fn initial_token(mut self, initial: InitialToken) -> Self {
-        self.initial_token = initial;
+        self.initial_token = Some(initial);
         self
     }
 
@@ -44,7 +45,7 @@ impl LockManagerBuilder {
     /// Managers with different prefixes do not see each other's locks. At most 64 letters, digits
     /// and `-._:`; anything else is an error when connecting.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
+        self.prefix = Some(prefix.into());
         self
     }
 
@@ -122,21 +123,56 @@ impl LockManagerBuilder {
     /// Cancel safe: the connection is closed.
     pub async fn connect(self, url: &str) -> Result<LockManager, Error> {
         let backend = self.backend(url).await?;
-        self.build(backend)
+        self.over(backend)
     }
 
-    /// Makes a manager for a given backend, which has to use the same clock.
+    /// Makes a manager for a backend that exists already: one of ours with options that a URL
+    /// cannot give, one that several managers share, or your own. The backend has to use the same
+    /// clock.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] if no issuer was set and the backend's kind is not an issuer
+    /// [`ErrorKind::InvalidInput`] if a prefix or an initial token was set, because these belong to
+    /// the backend's own options; or if no issuer was set and the backend's kind is not an issuer
     /// name.
     ///
     /// # Panics
     /// Outside a Tokio runtime, which the watchdog needs.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[cfg(feature = "redis")]
+    /// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::{sync::Arc, time::Duration};
+    ///
+    /// use lock_core::{
+    ///     LockManager, SystemClock,
+    ///     redis::{RedisBackend, RedisOptions},
+    /// };
+    ///
+    /// let options = RedisOptions::default()
+    ///     .prefix("billing")
+    ///     .replicas(1, Duration::from_millis(50));
+    /// let clock = Arc::new(SystemClock);
+    /// let backend = RedisBackend::connect("redis://127.0.0.1", options, clock).await?;
+    /// let locks = LockManager::builder().build(Arc::new(backend))?;
+    /// # Ok(()) }
+    /// # fn main() {}
+    /// ```
     pub fn build(self, backend: Arc<dyn LockBackend>) -> Result<LockManager, Error> {
+        if self.prefix.is_some() || self.initial_token.is_some() {
+            return Err(connect_error(
+                ErrorKind::InvalidInput,
+                "the prefix and the initial token are the backend's: give them to its options",
+            ));
+        }
+        self.over(backend)
+    }
+
+    fn over(self, backend: Arc<dyn LockBackend>) -> Result<LockManager, Error> {
         let issuer = match self.issuer {
             Some(issuer) => issuer,
-            None => Issuer::new(backend.kind())?,
+            None => Issuer::new(backend.kind())
+                .map_err(|error| Error::of_name(Operation::Connect, &error))?,
         };
         let backend = match self.passes {
             Some(passes) => Arc::new(Cohort::new(backend, Arc::clone(&self.clock), passes)),
@@ -157,18 +193,20 @@ impl LockManagerBuilder {
                 "not a URL, such as redis://127.0.0.1:6379",
             )
         })?;
+        let prefix = self.prefix.as_deref().unwrap_or("palisade");
+        let initial = self.initial_token.unwrap_or_default();
         match scheme {
             #[cfg(feature = "memory")]
             "memory" => Ok(Arc::new(crate::memory::MemoryBackend::new(
                 Arc::clone(&self.clock),
-                self.initial_token,
+                initial,
             ))),
             #[cfg(feature = "redis")]
             "redis" | "redis+sentinel" | "redis+cluster" | "rediss" | "rediss+sentinel"
             | "rediss+cluster" => {
                 let options = crate::redis::RedisOptions::default()
-                    .prefix(&self.prefix)
-                    .initial_token(self.initial_token);
+                    .prefix(prefix)
+                    .initial_token(initial);
                 let clock = Arc::clone(&self.clock);
                 Ok(Arc::new(
                     crate::redis::RedisBackend::connect(url, options, clock).await?,
@@ -177,8 +215,8 @@ impl LockManagerBuilder {
             #[cfg(feature = "redlock")]
             "redlock+redis" | "redlock+rediss" => {
                 let options = crate::redlock::RedlockOptions::default()
-                    .prefix(&self.prefix)
-                    .initial_token(self.initial_token);
+                    .prefix(prefix)
+                    .initial_token(initial);
                 let clock = Arc::clone(&self.clock);
                 Ok(Arc::new(
                     crate::redlock::RedlockBackend::connect(url, options, clock).await?,
@@ -187,8 +225,8 @@ impl LockManagerBuilder {
             #[cfg(feature = "etcd")]
             "etcd" | "etcds" => {
                 let options = crate::etcd::EtcdOptions::default()
-                    .prefix(&self.prefix)
-                    .initial_token(self.initial_token);
+                    .prefix(prefix)
+                    .initial_token(initial);
                 let clock = Arc::clone(&self.clock);
                 Ok(Arc::new(
                     crate::etcd::EtcdBackend::connect(url, options, clock).await?,
@@ -197,8 +235,8 @@ impl LockManagerBuilder {
             #[cfg(feature = "zookeeper")]
             "zookeeper" => {
                 let options = crate::zookeeper::ZooKeeperOptions::default()
-                    .prefix(&self.prefix)
-                    .initial_token(self.initial_token);
+                    .prefix(prefix)
+                    .initial_token(initial);
                 let clock = Arc::clone(&self.clock);
                 Ok(Arc::new(
                     crate::zookeeper::ZooKeeperBackend::connect(url, options, clock).await?,
@@ -214,8 +252,8 @@ impl Default for LockManagerBuilder {
         Self {
             issuer: None,
             clock: Arc::new(SystemClock),
-            initial_token: InitialToken::default(),
-            prefix: "palisade".to_owned(),
+            initial_token: None,
+            prefix: None,
             passes: None,
             defaults: Defaults::default(),
         }
@@ -272,6 +310,26 @@ mod tests {
     async fn refusal(url: &str) -> String {
         let connected = LockManager::builder().connect(url).await;
         connected.unwrap_err().to_string()
+    }
+
+    #[cfg(feature = "memory")]
+    #[tokio::test]
+    async fn what_belongs_to_the_options_of_a_backend_is_not_ignored() {
+        let backend = || -> Arc<dyn LockBackend> {
+            Arc::new(crate::memory::MemoryBackend::new(
+                Arc::new(SystemClock),
+                InitialToken::default(),
+            ))
+        };
+        for builder in [
+            LockManager::builder().prefix("billing"),
+            LockManager::builder().initial_token(InitialToken::Clock),
+        ] {
+            let error = builder.build(backend()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            assert!(error.to_string().contains("options"), "{error}");
+        }
+        assert!(LockManager::builder().build(backend()).is_ok());
     }
 
     #[tokio::test]

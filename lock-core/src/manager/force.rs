@@ -1,5 +1,7 @@
-use super::LockManager;
-use crate::{Error, FencingToken, Forced, HolderView, Listed, ResourceName};
+use super::{LockManager, named};
+use crate::{
+    Error, FencingToken, Forced, HolderView, InvalidName, Listed, Operation, ResourceName,
+};
 
 /// The result of a forced release.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,11 +62,18 @@ impl LockManager {
     /// [`ErrorKind::TokensExhausted`](crate::ErrorKind::TokensExhausted) or
     /// [`ErrorKind::CounterBroken`](crate::ErrorKind::CounterBroken) if there is no token to revoke
     /// with: nothing has ended.
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported);
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there can be no such
+    /// resource.
     ///
     /// # Cancel safety
     /// The lease may or may not have ended. Nothing else is left behind.
-    pub async fn force_release(&self, resource: &ResourceName) -> Result<ForceReleased, Error> {
+    pub async fn force_release<N>(&self, resource: N) -> Result<ForceReleased, Error>
+    where
+        N: TryInto<ResourceName>,
+        N::Error: Into<InvalidName>,
+    {
+        let resource = &named(resource, Operation::ForceRelease)?;
         let backend = &self.inner.backend;
         let Some(holder) = backend.inspect(resource).await?.holder else {
             return Ok(ForceReleased::NotHeld);

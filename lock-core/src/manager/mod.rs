@@ -218,12 +218,18 @@ impl LockManager {
     /// your own lease use [`LeaseGuard::remaining`].
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] if no answer came.
+    /// [`ErrorKind::Unavailable`] if no answer came, [`ErrorKind::InvalidInput`] if there can be no
+    /// such resource.
     ///
     /// # Cancel safety
     /// Cancel safe: nothing changes.
-    pub async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
-        self.inner.backend.inspect(resource).await
+    pub async fn inspect<N>(&self, resource: N) -> Result<Inspection, Error>
+    where
+        N: TryInto<ResourceName>,
+        N::Error: Into<InvalidName>,
+    {
+        let resource = named(resource, Operation::Inspect)?;
+        self.inner.backend.inspect(&resource).await
     }
 
     /// Sends what is still queued, such as releases of dropped guards, and ends the watchdog.
@@ -293,4 +299,14 @@ impl fmt::Debug for Inner {
             .field("backend", &self.backend)
             .finish_non_exhaustive()
     }
+}
+
+/// The resource that an operation is about, checked before anything is sent.
+fn named<N>(resource: N, operation: Operation) -> Result<ResourceName, Error>
+where
+    N: TryInto<ResourceName>,
+    N::Error: Into<InvalidName>,
+{
+    let resource = resource.try_into().map_err(Into::into);
+    resource.map_err(|error| Error::of_name(operation, &error))
 }

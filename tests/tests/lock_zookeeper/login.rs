@@ -34,8 +34,7 @@ async fn a_login_keeps_others_out() {
         let text = format!("{error} {error:?}");
         assert!(text.contains("user and password"), "{text}");
         assert!(!text.contains("other"), "{text}");
-        let resource = "r".try_into().unwrap();
-        let error = others.inspect(&resource).await.unwrap_err();
+        let error = others.inspect("r").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     }
     let observer = namespace.observer().await;

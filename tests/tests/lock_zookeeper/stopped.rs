@@ -93,9 +93,8 @@ async fn a_session_that_ends_takes_the_leases_of_a_stopped_process_with_it() {
     let mut worker = namespace.holder(Ttl::secs(1), 2_000);
     let held: Value = worker.event().await;
     worker.pause().await;
-    let resource = "r".try_into().unwrap();
     e2e::servers::until("the session has ended", || async {
-        locks.inspect(&resource).await.unwrap().holder.is_none()
+        locks.inspect("r").await.unwrap().holder.is_none()
     })
     .await;
     let next = next(locks).await;
