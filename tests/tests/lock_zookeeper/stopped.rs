@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use e2e::{process::Process, servers::zookeeper};
-use lock_core::{Clock, LockManager, Released, SystemClock, Ttl};
+use lock_core::{AttemptRef, Clock, LockBackend, LockManager, Released, SystemClock, Ttl, Wait};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::world::{Namespace, until_waiting};
+use crate::world::{Namespace, granted, request, until_waiting};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -54,6 +54,52 @@ async fn a_holder_that_fails_costs_the_next_in_line_its_ttl_and_not_its_session(
             assert_eq!(told, json!({ "lost": true, "released": "NotHolder" }));
         }
         assert_eq!(next.release().await.unwrap(), Released::Released);
+    }
+}
+
+/// The same if the next in line is woken meanwhile, as it is every 15 s: what it has waited counts.
+#[tokio::test]
+async fn a_holder_of_a_long_lease_that_fails_costs_the_next_in_line_its_ttl() {
+    let ttl = Ttl::secs(17);
+    let namespace = Namespace::fresh(zookeeper().await);
+    let locks = namespace.connect().await;
+    let mut worker = namespace.holder(ttl, 100_000);
+    let _held: Value = worker.event().await;
+    let waiter = tokio::spawn(next(locks.clone()));
+    until_waiting(&locks, "r", 1).await;
+    worker.kill().await;
+    let next = timeout(PATIENCE, waiter).await.expect("its turn").unwrap();
+    assert_eq!(next.release().await.unwrap(), Released::Released);
+}
+
+/// The same in a process in which others are granted what several of its attempts wait for, which
+/// wakes all who wait there.
+#[tokio::test]
+async fn a_holder_that_fails_costs_its_ttl_in_a_busy_process() {
+    let ttl = Ttl::secs(2);
+    let namespace = Namespace::fresh(zookeeper().await);
+    let (locks, backend) = (namespace.connect().await, namespace.backend().await);
+    let mut worker = namespace.holder(ttl, 100_000);
+    let _held: Value = worker.event().await;
+    let waiter = request("r", Wait::Forever);
+    let busy = async {
+        until_waiting(&locks, "r", 1).await;
+        worker.kill().await;
+        loop {
+            let first = request("other", Wait::Forever);
+            let mut second = first.clone();
+            second.attempt = AttemptRef::new("other".try_into().unwrap(), first.attempt.holder);
+            let (lease, _) = tokio::join!(granted(&backend, &first), granted(&backend, &second));
+            backend.release(&lease).await.unwrap();
+            tokio::time::sleep(ttl.get() / 8).await;
+        }
+    };
+    tokio::select! {
+        answer = timeout(PATIENCE, granted(&backend, &waiter)) => {
+            let lease = answer.expect("its turn");
+            assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+        }
+        () = busy => {}
     }
 }
 

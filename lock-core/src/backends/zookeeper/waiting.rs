@@ -29,6 +29,16 @@ pub(super) struct Watches {
     own: Option<Arc<Watch>>,
     /// The node before the next one: when it is gone, the next one may be the first.
     beyond: Option<(String, Arc<Watch>)>,
+    silent: Option<Silent>,
+}
+
+/// A next node that was seen as the first in line. It outlasts looks and connections: whoever is
+/// woken time and again for other reasons counts on.
+#[derive(Debug)]
+struct Silent {
+    path: String,
+    version: i32,
+    since: Moment,
 }
 
 /// How a wait ends.
@@ -54,7 +64,23 @@ impl Watches {
             connection: session.connection(),
             own: None,
             beyond: None,
+            silent: None,
         }
+    }
+
+    /// Since when the first in line is known to be that node, with that version.
+    fn silent_since(&mut self, path: &str, version: i32, now: Moment) -> Moment {
+        let known = self.silent.as_ref();
+        let same = known.filter(|silent| silent.path == path && silent.version == version);
+        if let Some(silent) = same {
+            return silent.since;
+        }
+        self.silent = Some(Silent {
+            path: path.to_owned(),
+            version,
+            since: now,
+        });
+        now
     }
 
     /// The watch of the waiter's own node. It is worth keeping: to take it back costs a request.
@@ -71,7 +97,10 @@ impl Watches {
     ) -> Result<Option<Next>, Failure> {
         let session = &place.session;
         if !self.connection.is_unbroken() {
-            *self = Self::new(session);
+            *self = Self {
+                silent: self.silent.take(),
+                ..Self::new(session)
+            };
         }
         if self.beyond.as_ref().map(|(path, _)| path) != beyond.as_ref() {
             self.beyond = None;
@@ -205,12 +234,19 @@ impl Acquiring<'_> {
         let clock = &self.service.clock;
         let now = clock.now();
         let ttl = next.note.map(|note| note.ttl.get());
-        let silent = |now| ttl.map_or(Moment::NEVER, |ttl| now + ttl);
+        let silent = |watches: &mut Watches| {
+            let since = watches.silent_since(&next_path, next.version, clock.now());
+            ttl.map_or(Moment::NEVER, |ttl| since + ttl)
+        };
         let until = match self.request.wait {
             Wait::Until(moment) => moment,
             Wait::Never | Wait::Forever => Moment::NEVER,
         };
-        let mut silent_until = if is_first { silent(now) } else { Moment::NEVER };
+        let mut silent_until = if is_first {
+            silent(watches)
+        } else {
+            Moment::NEVER
+        };
         let look = cmp::min(until, now + LOOK_AGAIN);
         let mut is_gone = false;
         let mut changed = pin!(next.changed.changed());
@@ -231,7 +267,7 @@ impl Acquiring<'_> {
                 seen = &mut before => {
                     match seen? {
                         Before::Nobody => is_gone = true,
-                        Before::Next => silent_until = silent(clock.now()),
+                        Before::Next => silent_until = silent(watches),
                         Before::Others => return Ok(Woken::Perhaps),
                     }
                     is_first = true;
