@@ -9,6 +9,7 @@ use models::{
 
 const FLOOR: &str = "above the floor";
 const OWN: &str = "its own floor";
+const THERE: &str = "what is told is there";
 
 #[test]
 fn a_line_whose_service_is_retired_and_reinstated() {
@@ -61,4 +62,35 @@ fn others_keep_the_place() {
 fn what_is_gone_has_ended() {
     let flawed = Line::lifted().with(Flaw::WhatIsGoneHasEnded);
     assert_breaks("gone has ended", "no refusal for nothing", flawed);
+}
+
+#[test]
+fn who_joins_binds_nothing() {
+    let flawed = Line::lifted().with(Flaw::WhoJoinsBindsNothing);
+    assert_breaks("who joins binds nothing", OWN, flawed);
+}
+
+#[test]
+fn its_end_is_not_watched() {
+    let flawed = Line::lifted().with(Flaw::ItsEndIsNotWatched);
+    assert_breaks("its end is not watched", THERE, flawed);
+}
+
+#[test]
+fn its_bond_is_not_watched() {
+    let flawed = |line: Line| line.with(Flaw::ItsBondIsNotWatched);
+    assert_breaks("its bond is not watched", FLOOR, flawed(Line::lifted()));
+    assert_breaks("its bond is not watched", FLOOR, flawed(Line::retired()));
+}
+
+#[test]
+fn the_last_one_is_watched() {
+    let flawed = Line::lifted().with(Flaw::TheLastOneIsWatched);
+    assert_breaks("the last one is watched", THERE, flawed);
+}
+
+#[test]
+fn heard_is_heard() {
+    let flawed = Line::lifted().with(Flaw::HeardIsHeard);
+    assert_breaks("heard is heard", THERE, flawed);
 }

@@ -136,6 +136,58 @@ async fn attempts_that_wait_together_get_one_token_above_the_floor_of_the_first(
     release(&one, &raised, first.token).await;
 }
 
+/// The same where the attempt with the floor comes second, to a place that was made without: what
+/// nobody was told of yet is not good enough for both.
+#[tokio::test]
+async fn an_attempt_with_a_floor_that_joins_a_waiting_one_gets_no_token_below_it() {
+    let (server, prefix) = (etcd().await, prefix());
+    let (one, other) = (
+        backend(&server.url(), &prefix).await,
+        backend(&server.url(), &prefix).await,
+    );
+    let rival = request();
+    let before = granted(&one, &rival).await.token;
+    let mut plain = request();
+    plain.wait = Wait::Forever;
+    let mut raised = another(&plain);
+    raised.floor = FencingToken::new(before.get() + 1_000_000).ok();
+    let line = format!("{prefix}/lock/");
+    let in_line = || until("in line", || async { keys(server, &line).await.len() == 2 });
+    let joined = || {
+        until("both rely on it", || async {
+            let values = ["get", "--prefix", "--print-value-only", &line];
+            let places = server.ctl(&values).await;
+            let named = [&raised, &plain].map(|one| places.contains(&one.attempt.id.to_string()));
+            named == [true; 2]
+        })
+    };
+    let second = async {
+        in_line().await;
+        granted(&other, &raised).await
+    };
+    let end = async {
+        joined().await;
+        release(&one, &rival, before).await;
+    };
+    let (first, second, ()) = tokio::join!(granted(&one, &plain), second, end);
+    assert_eq!(first.token, second.token);
+    assert!(Some(second.token) >= raised.floor, "{}", second.token);
+    release(&one, &raised, second.token).await;
+}
+
+/// What is held is held by all of its holder's attempts, with one token.
+#[tokio::test]
+async fn an_attempt_with_a_floor_that_joins_a_holder_is_told_its_token() {
+    let (server, prefix) = (etcd().await, prefix());
+    let backend = backend(&server.url(), &prefix).await;
+    let plain = request();
+    let token = granted(&backend, &plain).await.token;
+    let mut raised = another(&plain);
+    raised.floor = FencingToken::new(token.get() + 1_000_000).ok();
+    assert_eq!(granted(&backend, &raised).await.token, token);
+    release(&backend, &plain, token).await;
+}
+
 /// Both attempts ask for a lease of the same number: that of the first, which found the resource
 /// held, must not be ended behind the second one's back.
 #[tokio::test]

@@ -1,6 +1,9 @@
 //! Who is in line when the service is retired.
 
-use e2e::servers::{etcd, until};
+use e2e::{
+    proxy::{Fault, Proxy},
+    servers::{Etcd, etcd, until},
+};
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, ErrorKind, FencingToken, Holder, Issuer, LockBackend,
     Released, Sequencer, Ttl, Wait,
@@ -98,4 +101,44 @@ async fn waiters_of_a_service_that_was_lifted_get_tokens_above_the_floor() {
         .release(&sequencer(&waiter, grant.token))
         .await
         .unwrap();
+}
+
+/// It stays retired, though it was so already when it was retired the second time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_late_request_to_reinstate_an_etcd_that_was_retired_twice_does_nothing() {
+    let (server, prefix) = (etcd().await, prefix());
+    let backend = backend(&server.url(), &prefix).await;
+    let retired = backend.retire().await.unwrap();
+    let proxy = Proxy::start(&server.url()).await;
+    let behind = crate::world::backend(&proxy.url("etcd"), &prefix).await;
+    // The one request that has the key of the floor with a value behind it.
+    let held = proxy.at_request("/floor\u{12}", Fault::HoldRequests);
+    let floor = FencingToken::new(retired.last.unwrap().get() + 1_000_000).unwrap();
+    let slow = timeout(PATIENCE, behind.reinstate(floor)).await;
+    let error = slow.expect("it gives up").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let connection = held.connection().expect("it was held");
+    drop(behind);
+    let again = backend.retire().await.unwrap();
+    assert!(again.last >= retired.last);
+    proxy.let_go();
+    until("it has arrived", async || proxy.has_ended(connection)).await;
+    assert!(backend.standing().await.unwrap().retired);
+    let refused = backend.acquire(&request(Wait::Never)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Retired, "{refused}");
+}
+
+/// Whoever polls it, each time as somebody else, as managers do.
+#[tokio::test]
+async fn of_who_polls_a_retired_service_nothing_stays_there() {
+    let (server, prefix) = (Etcd::start().await, prefix());
+    let backend = backend(&server.url(), &prefix).await;
+    backend.retire().await.unwrap();
+    let leases = async || server.ctl(&["lease", "list"]).await.lines().count();
+    let before = leases().await;
+    for _ in 0..5 {
+        let refused = backend.acquire(&request(Wait::Never)).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Retired, "{refused}");
+    }
+    assert_eq!(leases().await, before);
 }

@@ -3,9 +3,10 @@ use prost::Message;
 use super::{
     acquire::{Acquisition, Ahead, InLine, Life, with_place},
     floor::Floor,
+    front,
     record::{Mark, Place, State},
     service::{Found, Granted},
-    wire::{Compare, Op, RangeRequest, TxnRequest, TxnResponse},
+    wire::{Compare, KeyValue, Op, RangeRequest, TxnRequest, TxnResponse},
 };
 use crate::{Error, ErrorKind, Wait};
 
@@ -22,19 +23,10 @@ impl Acquisition<'_> {
     /// Takes a place in line, or finds the one that it has.
     pub(super) async fn enter(&mut self) -> Result<Entered, Error> {
         let floor = self.service.known_floor().await?;
-        let (ttl, lease) = (self.request.ttl.get(), self.names.lease(self.round));
-        if self.kept.is_none() {
-            let granted = self.service.grant(lease, ttl).await;
-            if let Granted::New { asked, ttl } = granted.map_err(|failure| self.failed(failure))? {
-                self.kept = Some(Life {
-                    since: asked,
-                    ttl,
-                    said_in: None,
-                });
-            }
+        let lease = self.names.lease(self.round);
+        if !floor.retired {
+            self.prepare(lease).await?;
         }
-        let memory = self.service.memory(ttl).await;
-        self.memory = memory.map_err(|failure| self.failed(failure))?;
         let txn = self.entry(floor, lease);
         let asked = self.service.now();
         let answer = match self.service.txn(&txn).await {
@@ -54,24 +46,43 @@ impl Acquisition<'_> {
             return Ok(Entered::Again);
         }
         let (created, term) = (answer.revision(), answer.term());
-        let ahead = answer.ranges().next().unwrap_or_default();
-        let last = ahead
+        let line = answer.ranges().next().unwrap_or_default();
+        let before = line
             .kvs
             .into_iter()
-            .find(|entry| entry.create_revision < created);
+            .filter(|entry| entry.create_revision < created);
         Ok(Entered::InLine(InLine {
             key: self.names.place(lease),
             created,
             floor: floor.value,
             ahead: Some(Ahead {
-                number: ahead.count - 1,
-                last: last.map(|entry| entry.key),
+                number: line.count - 1,
+                before: before.map(|entry| entry.key).collect(),
                 least: self.least(),
                 asked,
                 revision: created,
                 term,
             }),
         }))
+    }
+
+    /// Has everything granted that a new place hangs on. Of what is retired there is no new place:
+    /// whoever asks it time and again leaves nothing there.
+    async fn prepare(&mut self, lease: i64) -> Result<(), Error> {
+        let ttl = self.request.ttl.get();
+        if self.kept.is_none() {
+            let granted = self.service.grant(lease, ttl).await;
+            if let Granted::New { asked, ttl } = granted.map_err(|failure| self.failed(failure))? {
+                self.kept = Some(Life {
+                    since: asked,
+                    ttl,
+                    said_in: None,
+                });
+            }
+        }
+        let memory = self.service.memory(ttl).await;
+        self.memory = memory.map_err(|failure| self.failed(failure))?;
+        Ok(())
     }
 
     /// The least token that is good enough.
@@ -109,7 +120,7 @@ impl Acquisition<'_> {
             success: vec![
                 Op::put(&key, place.encode_to_vec(), lease),
                 Op::put(&names.mark, mark.encode_to_vec(), self.memory),
-                Op::range(RangeRequest::youngest(&names.line, 2)),
+                Op::range(RangeRequest::youngest(&names.line, 1 + front::SHOWN).keys_only()),
             ],
             failure: vec![
                 Op::range(RangeRequest::key(&key)),
@@ -144,7 +155,7 @@ impl Acquisition<'_> {
             return Err(self.ended(None));
         }
         if found.place.is_some() {
-            return self.join(found).await;
+            return self.join(found, holder.as_ref()).await;
         }
         self.service
             .note_floor(floor.as_ref())
@@ -161,8 +172,9 @@ impl Acquisition<'_> {
         Ok(Entered::Again)
     }
 
-    /// Relies on the place that an earlier attempt has made.
-    async fn join(&mut self, found: Found) -> Result<Entered, Error> {
+    /// Relies on the place that an earlier attempt has made. Nobody was told of it as long as that
+    /// entry is there, which is the oldest of its line.
+    async fn join(&mut self, found: Found, oldest: Option<&KeyValue>) -> Result<Entered, Error> {
         let attempt = &self.request.attempt;
         let Some(place) = found.place_of(attempt.holder) else {
             return Err(self
@@ -172,8 +184,14 @@ impl Acquisition<'_> {
         if !place.value.has(attempt.id) {
             let mut joined = place.value.clone();
             joined.attempts.push(attempt.id.to_string());
+            let mut compare = found.unchanged(&self.names).to_vec();
+            let before = oldest.filter(|oldest| oldest.create_revision < place.created);
+            if let Some(before) = before.filter(|_| self.least() > joined.least) {
+                joined.least = self.least();
+                compare.push(Compare::created(&before.key, before.create_revision));
+            }
             let txn = TxnRequest {
-                compare: found.unchanged(&self.names).into(),
+                compare,
                 success: vec![Op::put(&found.key, joined.encode_to_vec(), place.lease)],
                 failure: Vec::new(),
             };

@@ -16,6 +16,8 @@ pub(super) struct Floor {
     pub(super) value: u64,
     /// The service has been taken out of service: nobody takes a place.
     pub(super) retired: bool,
+    /// The revision that has retired it, if it was written again since; otherwise 0.
+    pub(super) retired_by: i64,
     pub(super) changed: i64,
 }
 
@@ -27,17 +29,49 @@ impl Floor {
     pub(super) fn read(entry: &KeyValue) -> Option<Self> {
         let text = std::str::from_utf8(&entry.value).ok()?;
         let retired = text.strip_prefix(RETIRED);
+        let (value, by) = match retired.and_then(|rest| rest.split_once(' ')) {
+            Some((value, by)) => (value, by.parse().ok()?),
+            None => (retired.unwrap_or(text), 0),
+        };
         Some(Self {
-            value: retired.unwrap_or(text).parse().ok()?,
+            value: value.parse().ok()?,
             retired: retired.is_some(),
+            retired_by: by,
             changed: entry.mod_revision,
         })
     }
 
+    /// The same out of service. It is written even if it was: a request to reinstate it that
+    /// arrives late finds another revision. What was issued by then is what it was.
+    pub(super) const fn out_of_service(self) -> Self {
+        let retired_by = match (self.retired, self.retired_by) {
+            (true, 0) => self.changed,
+            (_, by) => by,
+        };
+        Self {
+            retired: true,
+            retired_by,
+            ..self
+        }
+    }
+
+    /// By which revision the last place was made, at the latest, when the cluster is at that one.
+    pub(super) const fn last(self, present: i64) -> i64 {
+        match (self.retired, self.retired_by) {
+            (false, _) => present,
+            (true, 0) => self.changed,
+            (true, by) => by,
+        }
+    }
+
     /// What stands in its key.
     pub(super) fn text(self) -> Vec<u8> {
-        let retired = if self.retired { RETIRED } else { "" };
-        format!("{retired}{}", self.value).into_bytes()
+        let text = match (self.retired, self.retired_by) {
+            (false, _) => self.value.to_string(),
+            (true, 0) => format!("{RETIRED}{}", self.value),
+            (true, by) => format!("{RETIRED}{} {by}", self.value),
+        };
+        text.into_bytes()
     }
 
     /// A floor with which a place made at `created` or later has at least that token.
@@ -150,22 +184,52 @@ mod tests {
     }
 
     #[test]
+    fn what_is_retired_again_has_issued_no_more() {
+        let served = Floor {
+            value: 12,
+            changed: 3,
+            ..Floor::default()
+        };
+        assert_eq!(served.last(9), 9);
+        let mut floor = served;
+        for changed in [10, 20, 30] {
+            floor = Floor {
+                changed,
+                ..floor.out_of_service()
+            };
+            assert_eq!(floor.last(99), 10);
+        }
+    }
+
+    #[test]
     fn only_a_number_is_a_floor() {
         let entry = |value: &str| KeyValue {
             value: value.into(),
             mod_revision: 3,
             ..KeyValue::default()
         };
-        for (text, retired) in [("12", false), ("retired 12", true)] {
+        for (text, retired, retired_by) in [
+            ("12", false, 0),
+            ("retired 12", true, 0),
+            ("retired 12 2", true, 2),
+        ] {
             let floor = Floor {
                 value: 12,
                 retired,
+                retired_by,
                 changed: 3,
             };
             assert_eq!(Floor::read(&entry(text)), Some(floor));
             assert_eq!(floor.text(), text.as_bytes());
         }
-        for other in ["a dozen", "retired", "retired  12", ""] {
+        for other in [
+            "a dozen",
+            "12 2",
+            "retired",
+            "retired  12",
+            "retired 12 ",
+            "",
+        ] {
             assert_eq!(Floor::read(&entry(other)), None, "{other:?}");
         }
     }

@@ -35,12 +35,7 @@ impl Service {
     /// retired it is greater than that of every place there is: so whoever is bound to what comes
     /// after it is told nothing more.
     pub(super) async fn retire(&self) -> Result<Standing, Error> {
-        let retire = |floor: Floor, _| {
-            Ok((!floor.retired).then_some(Floor {
-                retired: true,
-                ..floor
-            }))
-        };
+        let retire = |floor: Floor, _| Ok(floor.out_of_service());
         let standing = self.change_floor(Operation::Retire, retire).await?;
         if let Some(last) = standing.last {
             let least = last.get() + 1;
@@ -58,10 +53,11 @@ impl Service {
             let changed = Floor {
                 value,
                 retired: false,
+                retired_by: 0,
                 ..floor
             };
             // Also if it is so already: a request to retire that arrives late finds another one.
-            Ok(Some(changed))
+            Ok(changed)
         };
         let standing = self.change_floor(Operation::Reinstate, reinstate).await?;
         let bound = self.bind_waiters(least.get(), Operation::Reinstate).await;
@@ -140,14 +136,11 @@ impl Service {
     async fn change_floor(
         &self,
         operation: Operation,
-        change: impl Fn(Floor, i64) -> Result<Option<Floor>, Error>,
+        change: impl Fn(Floor, i64) -> Result<Floor, Error>,
     ) -> Result<Standing, Error> {
         for _ in 0..TRIES {
             let (floor, revision) = self.read_floor(operation).await?;
-            let Some(changed) = change(floor, revision)? else {
-                return Ok(standing(floor, revision));
-            };
-            let put = self.put_floor(changed).await;
+            let put = self.put_floor(change(floor, revision)?).await;
             if let Some(floor) = put.map_err(|failure| failure.error(operation))? {
                 return Ok(standing(floor, floor.changed));
             }
@@ -178,13 +171,8 @@ fn crowded_service(operation: Operation) -> Error {
 
 /// What has been issued at most, when the cluster was at that revision.
 fn standing(floor: Floor, revision: i64) -> Standing {
-    let last = if floor.retired {
-        floor.changed
-    } else {
-        revision
-    };
     Standing {
         retired: floor.retired,
-        last: token(floor.value, last),
+        last: token(floor.value, floor.last(revision)),
     }
 }
