@@ -9,7 +9,6 @@ use models::{
 
 const FLOOR: &str = "above the floor";
 const OWN: &str = "its own floor";
-const THERE: &str = "what is told is there";
 
 #[test]
 fn a_line_whose_service_is_retired_and_reinstated() {
@@ -68,29 +67,4 @@ fn what_is_gone_has_ended() {
 fn who_joins_binds_nothing() {
     let flawed = Line::lifted().with(Flaw::WhoJoinsBindsNothing);
     assert_breaks("who joins binds nothing", OWN, flawed);
-}
-
-#[test]
-fn its_end_is_not_watched() {
-    let flawed = Line::lifted().with(Flaw::ItsEndIsNotWatched);
-    assert_breaks("its end is not watched", THERE, flawed);
-}
-
-#[test]
-fn its_bond_is_not_watched() {
-    let flawed = |line: Line| line.with(Flaw::ItsBondIsNotWatched);
-    assert_breaks("its bond is not watched", FLOOR, flawed(Line::lifted()));
-    assert_breaks("its bond is not watched", FLOOR, flawed(Line::retired()));
-}
-
-#[test]
-fn the_last_one_is_watched() {
-    let flawed = Line::lifted().with(Flaw::TheLastOneIsWatched);
-    assert_breaks("the last one is watched", THERE, flawed);
-}
-
-#[test]
-fn heard_is_heard() {
-    let flawed = Line::lifted().with(Flaw::HeardIsHeard);
-    assert_breaks("heard is heard", THERE, flawed);
 }

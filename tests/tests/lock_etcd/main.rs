@@ -17,5 +17,4 @@ mod outages;
 mod paused;
 mod remembered;
 mod retired;
-mod told;
 mod world;

@@ -40,11 +40,9 @@ pub(super) struct InLine {
 /// Who is before a place, and what became of the place.
 #[derive(Debug)]
 pub(super) struct Ahead {
-    /// How many were before it when it was made.
+    /// How many are before it, and the last of them.
     pub(super) number: i64,
-    /// The last ones of those before it: all of them, or [one more](super::front::NEAR) than are
-    /// near.
-    pub(super) before: Vec<Vec<u8>>,
+    pub(super) last: Option<Vec<u8>>,
     /// [`Place::least`](super::record::Place).
     pub(super) least: u64,
     /// When the look began, what the cluster's revision was, and its term.
@@ -59,7 +57,7 @@ pub(super) struct Life {
     pub(super) since: Moment,
     pub(super) ttl: Duration,
     /// The term of the leader who has said so all by himself. What a majority has agreed on, as to
-    /// the grant of a lease, has none, and neither has what was proven.
+    /// the grant of a lease, has none.
     pub(super) said_in: Option<u64>,
 }
 
@@ -70,7 +68,6 @@ impl Life {
         let led = self.said_in.is_none_or(|term| term == seen.term);
         led.then(|| Self {
             since: std::cmp::min(self.since, seen.asked),
-            said_in: None,
             ..self
         })
     }
@@ -197,21 +194,16 @@ impl Acquisition<'_> {
 
     /// Its lease lives for its full length from now on. False if it has ended.
     pub(super) async fn keep_alive(&mut self) -> Result<bool, Error> {
-        self.kept = self.kept_alive().await?;
-        Ok(self.kept.is_some())
-    }
-
-    /// The same, for whoever wants that proven first.
-    pub(super) async fn kept_alive(&self) -> Result<Option<Life>, Error> {
         let lease = self.names.lease(self.round);
         let kept = self.service.keep_alive(&[lease]).await;
         let (since, answers) = kept.map_err(|failure| self.failed(failure))?;
         let length = answers.into_iter().next().flatten();
-        Ok(length.map(|(ttl, term)| Life {
+        self.kept = length.map(|(ttl, term)| Life {
             since,
             ttl,
             said_in: Some(term),
-        }))
+        });
+        Ok(self.kept.is_some())
     }
 
     pub(super) fn failed(&self, failure: super::failure::Failure) -> Error {
@@ -252,7 +244,7 @@ mod tests {
     fn what_a_leader_says_by_himself_counts_if_he_led_at_the_time_of_the_look() {
         let seen = Ahead {
             number: 0,
-            before: Vec::new(),
+            last: None,
             least: 0,
             asked: at(5),
             revision: 1,

@@ -3,7 +3,6 @@ use prost::Message;
 use super::{
     acquire::{Acquisition, Ahead, InLine, Life, with_place},
     floor::Floor,
-    front,
     record::{Mark, Place, State},
     service::{Found, Granted},
     wire::{Compare, KeyValue, Op, RangeRequest, TxnRequest, TxnResponse},
@@ -46,18 +45,18 @@ impl Acquisition<'_> {
             return Ok(Entered::Again);
         }
         let (created, term) = (answer.revision(), answer.term());
-        let line = answer.ranges().next().unwrap_or_default();
-        let before = line
+        let ahead = answer.ranges().next().unwrap_or_default();
+        let last = ahead
             .kvs
             .into_iter()
-            .filter(|entry| entry.create_revision < created);
+            .find(|entry| entry.create_revision < created);
         Ok(Entered::InLine(InLine {
             key: self.names.place(lease),
             created,
             floor: floor.value,
             ahead: Some(Ahead {
-                number: line.count - 1,
-                before: before.map(|entry| entry.key).collect(),
+                number: ahead.count - 1,
+                last: last.map(|entry| entry.key),
                 least: self.least(),
                 asked,
                 revision: created,
@@ -120,7 +119,7 @@ impl Acquisition<'_> {
             success: vec![
                 Op::put(&key, place.encode_to_vec(), lease),
                 Op::put(&names.mark, mark.encode_to_vec(), self.memory),
-                Op::range(RangeRequest::youngest(&names.line, 1 + front::SHOWN).keys_only()),
+                Op::range(RangeRequest::youngest(&names.line, 2)),
             ],
             failure: vec![
                 Op::range(RangeRequest::key(&key)),

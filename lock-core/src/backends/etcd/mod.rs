@@ -59,18 +59,15 @@
 //! A renewal is a read of the place, which a majority has to confirm, and a keep-alive that was
 //! answered in the same term: a leader that was deposed keeps nothing alive that way. The lease is
 //! counted from before the read. The same goes for what was kept alive by who waited for it: it
-//! counts if a look at the place was answered in that term.
+//! counts if the look that found nobody before it was answered in that term.
 //!
 //! # Waiting
-//! First come, first served, across all clients. Whoever has few before it watches all of them and
-//! its own place, with one watch, which tells in order what happens: so it knows that it is the
-//! first when the last of them is gone, and that its own place was there then. Whoever has more
-//! before it watches one of those and looks again when that is gone. A change of a line is told to
-//! a handful of waiters, however long it is. Each keeps its own lease alive and looks again with
-//! that, every third of the ttl, because some versions lose events. Who slept through the end of
-//! its lease gets [`ErrorKind::Released`], never the lock. A waiter that died costs the line what
-//! is left of its lease when its turn comes. A limit of waiters is checked after the place was
-//! taken: while one is refused, it counts.
+//! First come, first served, across all clients. A waiter watches the place before its own, and
+//! looks again every half ttl, because some versions lose events. It keeps its own lease alive.
+//! That nobody is before it and that its own place is still there is one step: who slept through
+//! the end of its lease gets [`ErrorKind::Released`], never the lock. A waiter that died costs the
+//! line what is left of its lease when its turn comes. A limit of waiters is checked after the
+//! place was taken: while one is refused, it counts.
 //!
 //! # Nodes
 //! One node is asked for everything until it does not answer for 2 s, then the next one, for 10 s
@@ -104,7 +101,6 @@ mod ending;
 mod entry;
 mod failure;
 mod floor;
-mod front;
 mod keys;
 mod leaving;
 mod look;

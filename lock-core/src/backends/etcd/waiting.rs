@@ -1,20 +1,19 @@
 use std::time::Duration;
 
+use tonic::Streaming;
 use tracing::debug;
 
 use super::{
     acquire::{Acquisition, Ahead, InLine, Life},
-    front::{Change, Front, SHOWN},
     record::{Kept, Place},
-    wire::{Compare, Op, RangeRequest, TxnRequest},
+    wire::{Compare, Op, RangeRequest, TxnRequest, WatchRequest, WatchResponse, method},
 };
 use crate::{Error, Moment, Upkeep, Wait};
 
 /// How a wait ends.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// Nobody is before us any more, and our place was there then, as a look has found or a watch
-    /// has told.
+    /// Nobody is before us any more, and our place is still there, as this look has found.
     Ours { seen: Ahead, waited: bool },
     /// The place is not there any more.
     Gone,
@@ -22,14 +21,15 @@ pub(super) enum Turn {
     Over,
 }
 
-/// How long to wait when a watch cannot be had, or a lease could not be kept alive.
+/// How long to wait when a watch cannot be had.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Acquisition<'_> {
     /// Waits until the place is the first in line.
     ///
-    /// That the place is there and that nobody is before it is found out in one step, or told by
-    /// one watch: a waiter whose lease has run out is never granted anything.
+    /// Only the place before it is watched, so the end of a lease wakes one waiter. That the place
+    /// is still there and that nobody is before it is found out in one step: a waiter whose lease
+    /// has run out is never granted anything.
     pub(super) async fn wait(&mut self, place: &mut InLine) -> Result<Turn, Error> {
         let (mut ahead, mut waited) = (place.ahead.take(), false);
         loop {
@@ -40,21 +40,15 @@ impl Acquisition<'_> {
                     None => return Ok(Turn::Gone),
                 },
             };
-            self.prove(self.kept, &seen);
-            if seen.before.is_empty() {
-                if self.lives(&seen, waited).await? {
-                    return Ok(Turn::Ours { seen, waited });
+            match &seen.last {
+                None if self.lives(&seen, waited).await? => return Ok(Turn::Ours { seen, waited }),
+                None => {}
+                Some(last) => {
+                    waited = true;
+                    if !self.until_change(last, seen.revision).await? {
+                        return Ok(Turn::Over);
+                    }
                 }
-                continue;
-            }
-            waited = true;
-            match self.until_change(place, &seen).await? {
-                Change::First(seen) if self.is_proven_to_live() => {
-                    return Ok(Turn::Ours { seen, waited });
-                }
-                Change::First(_) | Change::Perhaps => {}
-                Change::Seen(seen) => ahead = Some(seen),
-                Change::Over => return Ok(Turn::Over),
             }
         }
     }
@@ -62,9 +56,7 @@ impl Acquisition<'_> {
     /// Who is before the place, and what became of it; nothing if it is not there any more: whoever
     /// ended it has given the lease back, or it ran out.
     async fn look(&self, place: &InLine) -> Result<Option<Ahead>, Error> {
-        let before = RangeRequest::youngest(&self.names.line, SHOWN)
-            .keys_only()
-            .created_before(place.created);
+        let before = RangeRequest::youngest(&self.names.line, 1).created_before(place.created);
         let txn = TxnRequest {
             compare: vec![Compare::created(&place.key, place.created)],
             success: vec![Op::range(before), Op::range(RangeRequest::key(&place.key))],
@@ -81,8 +73,8 @@ impl Acquisition<'_> {
         let before = ranges.next().unwrap_or_default();
         let own = ranges.flat_map(|range| range.kvs).next();
         Ok(Some(Ahead {
-            number: 0,
-            before: before.kvs.into_iter().map(|entry| entry.key).collect(),
+            number: before.count,
+            last: before.kvs.into_iter().next().map(|entry| entry.key),
             least: own.map_or(0, |own| Kept::<Place>::read(&own).value.least),
             asked,
             revision,
@@ -99,8 +91,8 @@ impl Acquisition<'_> {
         if full && !self.keep_alive().await? {
             return Ok(false);
         }
-        // Who waited may have slept. Who asks again is told what is left, however little.
-        if self.prove(self.kept, seen) && (!waited || self.has_time_left()) {
+        if let Some(life) = self.kept.and_then(|life| life.proven_by(seen)) {
+            self.kept = Some(life);
             return Ok(true);
         }
         if waited {
@@ -111,65 +103,42 @@ impl Acquisition<'_> {
         Ok(false)
     }
 
-    /// Takes that for the life of the lease if the look proves it.
-    fn prove(&mut self, life: Option<Life>, seen: &Ahead) -> bool {
-        let proven = life.and_then(|life| life.proven_by(seen));
-        self.kept = proven.or(self.kept);
-        proven.is_some()
-    }
-
-    /// Whether it is known without another look that the lease lives for as long as we think.
+    /// Waits until the key is deleted, or may have been. False if the wait is over.
     ///
-    /// What a watch has told may be read late. The place can be gone by then, if its lease has run
-    /// out: which is not before the end that we count.
-    fn is_proven_to_live(&self) -> bool {
-        let is_proven = self.kept.is_some_and(|life| life.said_in.is_none());
-        // Whose lease nobody may renew soon is told of a full one.
-        is_proven && self.has_time_left() && self.request.upkeep != Upkeep::None
-    }
-
-    fn has_time_left(&self) -> bool {
-        let now = self.service.now();
-        self.kept.is_some_and(|life| now < life.since + life.ttl)
-    }
-
-    /// Waits until something has changed before the place, or may have.
-    async fn until_change(&mut self, place: &InLine, seen: &Ahead) -> Result<Change, Error> {
+    /// What was deleted after that revision is told: the watch begins with the next one. A watch
+    /// that began with the revision itself would be served from the history, 100 ms later.
+    async fn until_change(&mut self, key: &[u8], revision: i64) -> Result<bool, Error> {
         let until = match self.request.wait {
             Wait::Until(moment) => moment,
             Wait::Never => self.service.now(),
             Wait::Forever => Moment::NEVER,
         };
         if until <= self.service.now() {
-            return Ok(Change::Over);
+            return Ok(false);
         }
-        let (service, front) = (self.service, Front::new(place, seen));
-        let mut told = std::pin::pin!(async {
-            match front.change(&service.client).await {
-                Ok(change) => change,
-                Err(status) => {
-                    debug!(%status, "etcd: no watch");
-                    service.clock().sleep_until(service.now() + PAUSE).await;
-                    Change::Perhaps
-                }
+        let request = WatchRequest::deletion(key, revision + 1);
+        let service = self.service;
+        let ttl = self.length();
+        let look_again = service.now() + ttl / 2;
+        let mut deleted = std::pin::pin!(async {
+            if let Err(status) = deletion(service.client.open(method::WATCH, request)).await {
+                debug!(%status, "etcd: no watch");
+                service.clock().sleep_until(service.now() + PAUSE).await;
             }
         });
         let mut keep_alive = self.next_keep_alive();
         loop {
             tokio::select! {
                 biased;
-                change = &mut told => return Ok(change),
-                () = service.clock().sleep_until(until) => return Ok(Change::Over),
+                () = &mut deleted => return Ok(true),
+                () = service.clock().sleep_until(until) => return Ok(false),
+                // An event may get lost.
+                () = service.clock().sleep_until(look_again) => return Ok(true),
                 () = service.clock().sleep_until(keep_alive) => {}
             }
-            keep_alive = match self.keep_place(place).await {
-                Ok(Looked::Gone) => return Ok(Change::Perhaps),
-                // An event may get lost.
-                Ok(Looked::Proven(now)) if now.before != seen.before => {
-                    return Ok(Change::Seen(now));
-                }
-                Ok(Looked::Proven(_)) => self.next_keep_alive(),
-                Ok(Looked::Unproven) => service.now() + PAUSE,
+            keep_alive = match self.keep_place().await {
+                Ok(true) => self.next_keep_alive(),
+                Ok(false) => return Ok(true),
                 Err(error) => {
                     debug!(%error, "etcd: a waiter could not be kept alive");
                     service.now() + PAUSE
@@ -178,26 +147,19 @@ impl Acquisition<'_> {
         }
     }
 
-    /// Keeps the lease of the place alive, and what is remembered of it, and looks at the line,
-    /// which proves it.
-    async fn keep_place(&mut self, place: &InLine) -> Result<Looked, Error> {
-        let (life, seen) = tokio::join!(self.kept_alive(), self.look(place));
-        let (Some(life), Some(seen)) = (life?, seen?) else {
-            return Ok(Looked::Gone);
-        };
-        let ttl = life.ttl;
+    /// Keeps the lease of the place alive, and what is remembered of it. False if it has ended.
+    async fn keep_place(&mut self) -> Result<bool, Error> {
+        if !self.keep_alive().await? {
+            return Ok(false);
+        }
+        let ttl = self.length();
         if !self.service.remembers(self.memory, &self.names, ttl) {
             let remembered = self.service.remember(&self.names, ttl).await;
             self.memory = remembered.map_err(|failure| self.failed(failure))?;
         }
-        if self.prove(Some(life), &seen) {
-            Ok(Looked::Proven(seen))
-        } else {
-            Ok(Looked::Unproven)
-        }
+        Ok(true)
     }
 
-    /// Due after a third of what is proven of its lease.
     fn next_keep_alive(&self) -> Moment {
         let due = |life: Life| life.since + life.ttl / 3;
         self.kept.map_or_else(|| self.service.now(), due)
@@ -209,12 +171,16 @@ impl Acquisition<'_> {
     }
 }
 
-/// What came of keeping a place.
-enum Looked {
-    /// Its lease lives, as this look proves.
-    Proven(Ahead),
-    /// Its lease was kept alive by a leader who perhaps led no more when the line was looked at.
-    Unproven,
-    /// The place or its lease is gone.
-    Gone,
+/// Completes when a deletion is told, or the server watches no more.
+async fn deletion(
+    opened: impl Future<Output = Result<Streaming<WatchResponse>, tonic::Status>>,
+) -> Result<(), tonic::Status> {
+    let mut watch = opened.await?;
+    loop {
+        match watch.message().await? {
+            Some(answer) if answer.tells_deletion() || answer.canceled => return Ok(()),
+            Some(_) => {}
+            None => return Err(tonic::Status::unavailable("the watch has ended")),
+        }
+    }
 }

@@ -63,8 +63,6 @@ pub(super) struct RangeRequest {
     sort_order: i32,
     #[prost(int32, tag = "6")]
     sort_target: i32,
-    #[prost(bool, tag = "8")]
-    keys_only: bool,
     #[prost(int64, tag = "13")]
     max_create_revision: i64,
 }
@@ -106,15 +104,9 @@ impl RangeRequest {
         }
     }
 
-    /// Only keys that were created before that revision. They are not what is counted then.
+    /// Only keys that were created before that revision.
     pub(super) const fn created_before(mut self, revision: i64) -> Self {
         self.max_create_revision = revision - 1;
-        self
-    }
-
-    /// Without the values.
-    pub(super) const fn keys_only(mut self) -> Self {
-        self.keys_only = true;
         self
     }
 }
@@ -357,8 +349,6 @@ enum OneWatch {
 struct WatchCreate {
     #[prost(bytes = "vec", tag = "1")]
     key: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    range_end: Vec<u8>,
     #[prost(int64, tag = "3")]
     start_revision: i64,
     #[prost(int32, repeated, tag = "5")]
@@ -368,28 +358,12 @@ struct WatchCreate {
 impl WatchRequest {
     /// The deletion of a key, from that revision on.
     pub(super) fn deletion(key: &[u8], from: i64) -> Self {
-        Self::create(WatchCreate {
-            key: key.to_vec(),
-            range_end: Vec::new(),
-            start_revision: from,
-            filters: vec![NO_PUT],
-        })
-    }
-
-    /// Whatever happens to the keys from the first to the last, from that revision on.
-    pub(super) fn changes(first: &[u8], last: &[u8], from: i64) -> Self {
-        Self::create(WatchCreate {
-            key: first.to_vec(),
-            // The least key that is greater.
-            range_end: [last, b"\0"].concat(),
-            start_revision: from,
-            filters: Vec::new(),
-        })
-    }
-
-    const fn create(create: WatchCreate) -> Self {
         Self {
-            request: Some(OneWatch::Create(create)),
+            request: Some(OneWatch::Create(WatchCreate {
+                key: key.to_vec(),
+                start_revision: from,
+                filters: vec![NO_PUT],
+            })),
         }
     }
 }
@@ -399,39 +373,20 @@ pub(super) struct WatchResponse {
     /// The server watches no more, for instance because the revision was compacted away.
     #[prost(bool, tag = "4")]
     pub(super) canceled: bool,
-    /// In the order of their revisions. Those of one revision come together.
     #[prost(message, repeated, tag = "11")]
-    pub(super) events: Vec<Event>,
+    events: Vec<Event>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Event {
+struct Event {
     #[prost(int32, tag = "1")]
     kind: i32,
-    /// As it is now; of one that was deleted, name and revision.
-    #[prost(message, optional, tag = "2")]
-    pub(super) entry: Option<KeyValue>,
 }
 
-impl Event {
-    #[cfg(test)]
-    pub(super) const fn put(entry: KeyValue) -> Self {
-        Self {
-            kind: 0,
-            entry: Some(entry),
-        }
-    }
-
-    #[cfg(test)]
-    pub(super) const fn deletion(entry: KeyValue) -> Self {
-        Self {
-            kind: DELETE,
-            entry: Some(entry),
-        }
-    }
-
-    pub(super) const fn is_deletion(&self) -> bool {
-        self.kind == DELETE
+impl WatchResponse {
+    /// Whether something was deleted.
+    pub(super) fn tells_deletion(&self) -> bool {
+        self.events.iter().any(|event| event.kind == DELETE)
     }
 }
 

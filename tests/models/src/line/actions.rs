@@ -1,6 +1,4 @@
-use super::{
-    ACQUISITION_OF, Attempt, Broken, FIRST_RIVAL, Flaw, Line, Place, State, Token, WISH, Watch,
-};
+use super::{ACQUISITION_OF, Attempt, Broken, FIRST_RIVAL, Flaw, Line, Place, State, Token, WISH};
 use crate::set::Set;
 
 /// One step of an attempt, a lease or an operator.
@@ -11,8 +9,6 @@ pub enum Action {
     Enter(usize),
     /// It looks who is before it.
     Look(usize),
-    /// It reads that its watch has told that it is the first.
-    Read(usize),
     /// It gives its place back for one with a greater token.
     Leave(usize),
     /// The same, without hearing of it.
@@ -35,7 +31,6 @@ impl Line {
             match attempt {
                 Attempt::Out if may_enter(state, index) => actions.push(Action::Enter(index)),
                 Attempt::InLine { .. } => actions.push(Action::Look(index)),
-                Attempt::Heard { .. } => actions.push(Action::Read(index)),
                 Attempt::Leaving { .. } => {
                     actions.push(Action::Leave(index));
                     if index == 0 && !state.lost {
@@ -45,10 +40,7 @@ impl Line {
                 Attempt::Told { .. } => actions.push(Action::Release(index)),
                 Attempt::Out | Attempt::Retired | Attempt::Ended => {}
             }
-            let is_asked = !matches!(
-                attempt,
-                Attempt::Out | Attempt::Leaving { .. } | Attempt::Retired | Attempt::Ended
-            );
+            let is_asked = matches!(attempt, Attempt::InLine { .. } | Attempt::Told { .. });
             if index == 0 && is_asked && !state.again {
                 actions.push(Action::Again(index));
             }
@@ -65,14 +57,13 @@ impl Line {
         match action {
             Action::Enter(index) => self.enter(state, index),
             Action::Look(index) => self.look(state, index),
-            Action::Read(index) => self.read(state, index),
             Action::Leave(index) => {
-                self.leave(state, index);
+                leave(state, index);
                 state.attempts[index] = self.gone(state, index);
             }
             Action::LeaveUnheard(index) => {
                 state.lost = true;
-                self.leave(state, index);
+                leave(state, index);
             }
             Action::Again(index) => {
                 state.again = true;
@@ -84,18 +75,15 @@ impl Line {
                     token: place.token(),
                 });
                 if present == Some(state.attempts[index]) {
-                    self.delete(state, of);
+                    state.places[of] = None;
                 }
                 state.attempts[index] = Attempt::Ended;
                 state.ended[of] = true;
             }
             Action::Expire(acquisition) => {
                 state.expired = true;
-                self.delete(state, acquisition);
+                state.places[acquisition] = None;
                 state.ended[acquisition] = true;
-                if !self.has(Flaw::HeardIsHeard) {
-                    look_instead(state, acquisition);
-                }
             }
             Action::Operate => self.operate(state),
             Action::Skip => self.skip(state),
@@ -124,100 +112,37 @@ impl Line {
             state.attempts[index] = Attempt::InLine {
                 created: place.created,
                 found: false,
-                watch: None,
             };
-            // What a look would show now is in the answer.
-            self.look(state, index);
+            // Who is the first needs no other look.
+            if state.first() == Some(place) {
+                self.look(state, index);
+            }
         }
     }
 
     /// Relies on a place that is there. If somebody is before it, nobody was told of it, and what
     /// it is bound to rises.
     fn join(&self, state: &mut State, index: usize) {
-        let of = ACQUISITION_OF[index];
+        let (of, first, wish) = (ACQUISITION_OF[index], state.first(), wish_of(index));
         let Some(place) = &mut state.places[of] else {
             return;
         };
-        place.attempts.insert(index);
         let created = place.created;
+        if first != Some(*place) {
+            place.wish = std::cmp::max(place.wish, wish);
+            if !self.has(Flaw::WhoJoinsBindsNothing) {
+                place.least = std::cmp::max(place.least, wish);
+            }
+        }
+        place.attempts.insert(index);
         state.attempts[index] = Attempt::InLine {
             created,
             found: true,
-            watch: None,
         };
-        if state.before(created).is_none() {
-            return;
-        }
-        let wish = wish_of(index);
-        if let Some(place) = &mut state.places[of] {
-            place.wish = std::cmp::max(place.wish, wish);
-        }
-        if !self.has(Flaw::WhoJoinsBindsNothing) {
-            self.bind_place(state, of, wish);
-        }
-    }
-
-    /// A place is bound to a token, which those who watch it are told.
-    pub(super) fn bind_place(&self, state: &mut State, of: usize, to: Token) {
-        let Some(place) = &mut state.places[of] else {
-            return;
-        };
-        place.least = std::cmp::max(place.least, to);
-        let bound = *place;
-        if self.has(Flaw::ItsBondIsNotWatched) {
-            return;
-        }
-        for (attempt, its) in state.attempts.iter_mut().zip(ACQUISITION_OF) {
-            if let Attempt::InLine {
-                watch: Some(watch), ..
-            } = attempt
-                && its == of
-            {
-                watch.least = bound.least;
-            }
-        }
-    }
-
-    /// A place is deleted, which those who watch it are told.
-    fn delete(&self, state: &mut State, of: usize) {
-        let Some(deleted) = state.places[of].take() else {
-            return;
-        };
-        for (index, its) in ACQUISITION_OF.into_iter().enumerate() {
-            let Attempt::InLine {
-                created,
-                watch: Some(watch),
-                ..
-            } = state.attempts[index]
-            else {
-                continue;
-            };
-            let own = state.places[its];
-            let is_there = own.is_some_and(|own| own.created == created);
-            let is_first = if self.has(Flaw::TheLastOneIsWatched) {
-                deleted.created == watch.last
-            } else {
-                state.before(created).is_none()
-            };
-            if is_first && (is_there || self.has(Flaw::ItsEndIsNotWatched)) {
-                let token = (watch.token >= watch.least).then_some(watch.token);
-                state.attempts[index] = Attempt::Heard { created, token };
-            }
-        }
-    }
-
-    fn read(&self, state: &mut State, index: usize) {
-        let Attempt::Heard { created, token } = state.attempts[index] else {
-            return;
-        };
-        match token {
-            Some(token) => tell(state, index, created, token),
-            None => state.attempts[index] = Attempt::Leaving { created },
-        }
     }
 
     fn look(&self, state: &mut State, index: usize) {
-        let Attempt::InLine { created, found, .. } = state.attempts[index] else {
+        let Attempt::InLine { created, found } = state.attempts[index] else {
             return;
         };
         let own = state.places[ACQUISITION_OF[index]];
@@ -225,24 +150,14 @@ impl Line {
             state.attempts[index] = self.gone(state, index);
             return;
         };
-        if let Some(last) = state.before(created) {
-            let watch = Watch {
-                token: place.token(),
-                least: place.least,
-                last,
-            };
-            state.attempts[index] = Attempt::InLine {
-                created,
-                found,
-                watch: Some(watch),
-            };
+        if state.first() != Some(place) {
             return;
         }
         let told = place.token() >= place.least
             || self.has(Flaw::WhatIsFoundWasTold) && found
             || self.has(Flaw::OthersKeepThePlace) && place.attempts.len() > 1;
         if told {
-            tell(state, index, created, place.token());
+            tell(state, index, place);
         } else {
             state.attempts[index] = Attempt::Leaving { created };
         }
@@ -258,76 +173,55 @@ impl Line {
     }
 }
 
+/// What an attempt asks for at least.
+const fn wish_of(index: usize) -> Token {
+    if index == 0 { WISH } else { 0 }
+}
+
 /// Rivals are alike: they come in the order of their numbers.
 fn may_enter(state: &State, index: usize) -> bool {
     let has_come = |before: usize| state.attempts[before] != Attempt::Out;
     index <= FIRST_RIVAL || has_come(index - 1)
 }
 
-fn tell(state: &mut State, index: usize, created: Token, token: Token) {
-    let of = ACQUISITION_OF[index];
+fn tell(state: &mut State, index: usize, place: Place) {
+    let (of, token) = (ACQUISITION_OF[index], place.token());
     state.attempts[index] = Attempt::Told { token };
-    let place = state.places[of].filter(|place| place.created == created);
-    if place.is_some_and(|place| token < place.wish) {
+    if token < place.wish {
         state.broken = Some(Broken::OwnFloor);
     }
-    if state.told_of[of] == Some(created) {
+    if state.told_of[of] == Some(place.created) {
         return;
     }
     if token <= state.greatest {
         state.broken = Some(Broken::Order);
     }
-    if place.is_none() || state.before(created).is_some() {
-        state.broken = Some(Broken::Gone);
-    }
     if let Some((floor, holder)) = state.promised
         && token < floor
-        && holder != Some(created)
+        && holder != Some(place.created)
     {
         state.broken = Some(Broken::Floor);
     }
-    state.told_of[of] = Some(created);
+    state.told_of[of] = Some(place.created);
     state.greatest = token;
 }
 
-/// What an attempt asks for at least.
-const fn wish_of(index: usize) -> Token {
-    if index == 0 { WISH } else { 0 }
-}
-
-/// Whose lease has run out, by his own clock too, does not rely on what he has heard before.
-fn look_instead(state: &mut State, acquisition: usize) {
-    for (attempt, of) in state.attempts.iter_mut().zip(ACQUISITION_OF) {
-        if let Attempt::Heard { created, .. } = *attempt
-            && of == acquisition
-        {
-            *attempt = Attempt::InLine {
-                created,
-                found: true,
-                watch: None,
-            };
-        }
+/// Deletes the place if it is the same, and raises the floor in the same step.
+fn leave(state: &mut State, index: usize) {
+    let Attempt::Leaving { created } = state.attempts[index] else {
+        return;
+    };
+    let of = ACQUISITION_OF[index];
+    let Some(place) = state.places[of].filter(|place| place.created == created) else {
+        return;
+    };
+    if state.told_of[of] == Some(created) {
+        state.broken = Some(Broken::Kept);
     }
-}
-
-impl Line {
-    /// Deletes the place if it is the same, and raises the floor in the same step.
-    fn leave(&self, state: &mut State, index: usize) {
-        let Attempt::Leaving { created } = state.attempts[index] else {
-            return;
-        };
-        let of = ACQUISITION_OF[index];
-        let Some(place) = state.places[of].filter(|place| place.created == created) else {
-            return;
-        };
-        if state.told_of[of] == Some(created) {
-            state.broken = Some(Broken::Kept);
-        }
-        self.delete(state, of);
-        state.left_for_more = true;
-        if !state.retired {
-            let enough: Token = place.least.saturating_sub(state.revision);
-            state.floor = std::cmp::max(state.floor, enough);
-        }
+    state.places[of] = None;
+    state.left_for_more = true;
+    if !state.retired {
+        let enough: Token = place.least.saturating_sub(state.revision);
+        state.floor = std::cmp::max(state.floor, enough);
     }
 }

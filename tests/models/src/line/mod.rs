@@ -7,10 +7,6 @@
 //! out of service, and puts it into service above a floor; each time whoever waits is bound to
 //! that.
 //!
-//! A look that shows somebody before a place begins a watch of all of them and of the place itself,
-//! which tells in order what happens. Whoever hears of it that he is the first looks no more; he
-//! reads that as late as he likes, but for the end of his lease, which he counts himself.
-//!
 //! Each transaction is a step. A request may be sent again at any time, also while the first is
 //! under way elsewhere; the answer to a transaction may be lost; a lease may run out; an operator
 //! may be killed, and another one goes on with the next step.
@@ -56,14 +52,6 @@ pub enum Flaw {
     WhatIsGoneHasEnded,
     /// A request with a floor joins a place, and the place is not bound to it.
     WhoJoinsBindsNothing,
-    /// The watch tells nothing of the end of the place itself.
-    ItsEndIsNotWatched,
-    /// The watch tells nothing of what the place is bound to.
-    ItsBondIsNotWatched,
-    /// Only the last one before the place is watched.
-    TheLastOneIsWatched,
-    /// What was heard counts even after the end of the lease.
-    HeardIsHeard,
 }
 
 /// The model: what an operator does, and which rule is left out.
@@ -103,18 +91,8 @@ struct Place {
     floor: Token,
     least: Token,
     attempts: Set,
-    /// What the attempts asked for that have made or joined it before it was the first.
+    /// What the attempts asked for that made it, or joined it before it was the first.
     wish: Token,
-}
-
-/// What a watch has told so far of a place that has somebody before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Watch {
-    token: Token,
-    /// [`Place::least`].
-    least: Token,
-    /// Who was right before it.
-    last: Token,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -126,12 +104,6 @@ enum Attempt {
     InLine {
         created: Token,
         found: bool,
-        watch: Option<Watch>,
-    },
-    /// The watch has told that it is the first, and its token, or that this is not enough.
-    Heard {
-        created: Token,
-        token: Option<Token>,
     },
     /// It gives that place back next.
     Leaving {
@@ -151,7 +123,6 @@ enum Broken {
     OwnFloor,
     Kept,
     Floor,
-    Gone,
 }
 
 impl Place {
@@ -161,12 +132,6 @@ impl Place {
 }
 
 impl State {
-    /// The youngest of the places before that one.
-    fn before(&self, created: Token) -> Option<Token> {
-        let places = self.places.iter().flatten().map(|place| place.created);
-        places.filter(|before| *before < created).max()
-    }
-
     /// The oldest place.
     fn first(&self) -> Option<Place> {
         let places = self.places.iter().flatten().copied();
@@ -240,20 +205,12 @@ impl Model for Line {
             Property::always("above the floor", |_, state: &State| {
                 state.broken != Some(Broken::Floor)
             }),
-            Property::always("what is told is there", |_, state: &State| {
-                state.broken != Some(Broken::Gone)
-            }),
             Property::always("no refusal for nothing", |_, state: &State| {
                 let mut attempts = state.attempts.iter().zip(ACQUISITION_OF);
                 attempts.all(|(attempt, of)| *attempt != Attempt::Ended || state.ended[of])
             }),
             Property::sometimes("a waiter goes above the floor", |_, state: &State| {
                 state.promised.is_some() && state.left_for_more
-            }),
-            Property::sometimes("a waiter is told without a look", |_, state: &State| {
-                let heard =
-                    |attempt: &Attempt| matches!(attempt, Attempt::Heard { token: Some(_), .. });
-                state.attempts.iter().any(heard)
             }),
         ]
     }

@@ -118,11 +118,9 @@ impl Line {
         if !stands && !self.has(Flaw::TheFirstIsBoundToo) {
             return;
         }
-        let waiters = 0..state.places.len();
-        for of in waiters {
-            if state.places[of].is_some_and(|place| place.created == waiter) {
-                self.bind_place(state, of, least);
-            }
+        let mut places = state.places.iter_mut().flatten();
+        if let Some(place) = places.find(|place| place.created == waiter) {
+            place.least = std::cmp::max(place.least, least);
         }
     }
 }
