@@ -11,9 +11,10 @@ use crate::{
 pub struct LockManagerBuilder {
     issuer: Option<Issuer>,
     clock: Arc<dyn Clock>,
-    /// For the backend that `connect` makes. A backend that is given to `build` has its own.
-    initial_token: Option<InitialToken>,
-    prefix: Option<String>,
+    initial_token: InitialToken,
+    prefix: String,
+    /// Whether one of these two was set. A backend that is given to `build` has its own.
+    is_about_backend: bool,
     passes: Option<NonZeroU32>,
     defaults: Defaults,
 }
@@ -35,7 +36,8 @@ impl LockManagerBuilder {
 
     /// Where a missing token counter starts. Defaults to the lock service's wall clock.
     pub const fn initial_token(mut self, initial: InitialToken) -> Self {
-        self.initial_token = Some(initial);
+        self.initial_token = initial;
+        self.is_about_backend = true;
         self
     }
 
@@ -45,7 +47,8 @@ impl LockManagerBuilder {
     /// Managers with different prefixes do not see each other's locks. At most 64 letters, digits
     /// and `-._:`; anything else is an error when connecting.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = Some(prefix.into());
+        self.prefix = prefix.into();
+        self.is_about_backend = true;
         self
     }
 
@@ -159,7 +162,7 @@ impl LockManagerBuilder {
     /// # fn main() {}
     /// ```
     pub fn build(self, backend: Arc<dyn LockBackend>) -> Result<LockManager, Error> {
-        if self.prefix.is_some() || self.initial_token.is_some() {
+        if self.is_about_backend {
             return Err(connect_error(
                 ErrorKind::InvalidInput,
                 "the prefix and the initial token are the backend's: give them to its options",
@@ -193,20 +196,18 @@ impl LockManagerBuilder {
                 "not a URL, such as redis://127.0.0.1:6379",
             )
         })?;
-        let prefix = self.prefix.as_deref().unwrap_or("palisade");
-        let initial = self.initial_token.unwrap_or_default();
         match scheme {
             #[cfg(feature = "memory")]
             "memory" => Ok(Arc::new(crate::memory::MemoryBackend::new(
                 Arc::clone(&self.clock),
-                initial,
+                self.initial_token,
             ))),
             #[cfg(feature = "redis")]
             "redis" | "redis+sentinel" | "redis+cluster" | "rediss" | "rediss+sentinel"
             | "rediss+cluster" => {
                 let options = crate::redis::RedisOptions::default()
-                    .prefix(prefix)
-                    .initial_token(initial);
+                    .prefix(&self.prefix)
+                    .initial_token(self.initial_token);
                 let clock = Arc::clone(&self.clock);
                 Ok(Arc::new(
                     crate::redis::RedisBackend::connect(url, options, clock).await?,
@@ -215,8 +216,8 @@ impl LockManagerBuilder {
             #[cfg(feature = "redlock")]
             "redlock+redis" | "redlock+rediss" => {
                 let options = crate::redlock::RedlockOptions::default()
-                    .prefix(prefix)
-                    .initial_token(initial);
+                    .prefix(&self.prefix)
+                    .initial_token(self.initial_token);
                 let clock = Arc::clone(&self.clock);
                 Ok(Arc::new(
                     crate::redlock::RedlockBackend::connect(url, options, clock).await?,
@@ -225,8 +226,8 @@ impl LockManagerBuilder {
             #[cfg(feature = "etcd")]
             "etcd" | "etcds" => {
                 let options = crate::etcd::EtcdOptions::default()
-                    .prefix(prefix)
-                    .initial_token(initial);
+                    .prefix(&self.prefix)
+                    .initial_token(self.initial_token);
                 let clock = Arc::clone(&self.clock);
                 Ok(Arc::new(
                     crate::etcd::EtcdBackend::connect(url, options, clock).await?,
@@ -235,8 +236,8 @@ impl LockManagerBuilder {
             #[cfg(feature = "zookeeper")]
             "zookeeper" => {
                 let options = crate::zookeeper::ZooKeeperOptions::default()
-                    .prefix(prefix)
-                    .initial_token(initial);
+                    .prefix(&self.prefix)
+                    .initial_token(self.initial_token);
                 let clock = Arc::clone(&self.clock);
                 Ok(Arc::new(
                     crate::zookeeper::ZooKeeperBackend::connect(url, options, clock).await?,
@@ -252,8 +253,9 @@ impl Default for LockManagerBuilder {
         Self {
             issuer: None,
             clock: Arc::new(SystemClock),
-            initial_token: None,
-            prefix: None,
+            initial_token: InitialToken::default(),
+            prefix: "palisade".to_owned(),
+            is_about_backend: false,
             passes: None,
             defaults: Defaults::default(),
         }
