@@ -1,7 +1,7 @@
 use std::io;
 
 use lock_core::{FencingToken, Issuer, Sequencer};
-use redis::{ErrorKind, RedisError, RetryMethod, ServerErrorKind};
+use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 use crate::FenceError;
 
@@ -99,12 +99,11 @@ pub(super) fn of_read(error: RedisError) -> FenceError {
 /// A connection to a cluster sends a request again by itself, also one that was executed and not
 /// answered. Then the error is that of the last attempt and says nothing of those before.
 pub(super) fn of_write(error: RedisError, sends: Sends) -> FenceError {
-    let is_last = matches!(error.retry_method(), RetryMethod::NoRetry);
     let was_said = matches!(
         error.kind(),
         ErrorKind::Server(_) | ErrorKind::Extension | ErrorKind::InvalidClientConfig
     );
-    if sends == Sends::Once && is_last && was_said {
+    if sends == Sends::Once && was_said {
         return of_read(error);
     }
     FenceError::CommitUnknown {
@@ -134,7 +133,7 @@ mod tests {
             refused.into(),
         ] {
             let text = error.to_string();
-            let error = of_write(error, Sends::Once);
+            let error = of_write(error, Sends::Again);
             assert!(matches!(error, FenceError::CommitUnknown { .. }), "{text}");
         }
     }
@@ -149,6 +148,27 @@ mod tests {
             let error = of_write(error, Sends::Once);
             assert!(matches!(error, FenceError::Db { .. }), "{error:?}");
         }
+    }
+
+    /// Also if another server, or the same one later, may take it: nobody has sent it there.
+    #[test]
+    fn what_was_sent_once_and_refused_was_not_written() {
+        let error = of_write(
+            said("READONLY You can't write against a read only replica."),
+            Sends::Once,
+        );
+        assert!(matches!(error, FenceError::Db { .. }), "{error:?}");
+        let error = of_write(
+            said("TRYAGAIN Multiple keys request during rehashing of slot"),
+            Sends::Once,
+        );
+        assert!(matches!(error, FenceError::Busy { .. }), "{error:?}");
+        let refused = io::Error::from(io::ErrorKind::ConnectionReset);
+        let error = of_write(refused.into(), Sends::Once);
+        assert!(
+            matches!(error, FenceError::CommitUnknown { .. }),
+            "{error:?}"
+        );
     }
 
     /// The first attempt was executed by a primary that died before it answered.

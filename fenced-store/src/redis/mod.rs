@@ -205,7 +205,8 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
     ///
     /// A cluster connection resends a request whose answer was lost. So [`FenceError::Stale`] may
     /// be the answer to a second attempt, after the first one had set the value, before the newer
-    /// grant was claimed. Nothing of it comes later.
+    /// grant was claimed. Nothing of it comes later. In the same way, a numbered write may be
+    /// answered with [`FenceError::OutOfOrder`] and its own number, although it was made.
     ///
     /// # Cancel safety
     /// Not cancel safe: it may be set, or be set later.

@@ -171,6 +171,9 @@ impl Nodes {
                 Step::Enough => {
                     enough = true;
                     until = asked + std::cmp::min(asked.elapsed() * 2 + GRACE, self.timeout);
+                    if alarm.deadline() > until {
+                        alarm.as_mut().reset(until);
+                    }
                 }
             }
         }
