@@ -16,11 +16,13 @@ pub(crate) mod dialect;
 mod error;
 mod handover;
 mod reason;
+mod repeated;
 mod reset;
 mod seal;
 
 use lock_core::{FencingToken, Issuer, ResourceName};
 
+use self::{dialect::Administer, repeated::repeated};
 pub use self::{
     error::AdminError,
     handover::{
@@ -31,9 +33,7 @@ pub use self::{
     reset::Reset,
     seal::Seal,
 };
-use crate::{
-    Dialect, FenceError, FencedStore, admin::dialect::Administer, uninterrupted::uninterrupted,
-};
+use crate::{Dialect, FenceError, FencedStore, uninterrupted::uninterrupted};
 
 /// The administrator's view of a store: [`FencedStore::admin`].
 #[derive(Debug)]
@@ -143,17 +143,19 @@ impl<DB: Dialect> Admin<'_, DB> {
     async fn change_issuer(&self, order: &Seal) -> Result<(), AdminError> {
         let (store, seal) = (self.store.clone(), order.clone());
         let lock_timeout = DB::lock_timeout(store.tx_options());
-        let change =
-            async move { DB::Admin::change_issuer(store.pool(), lock_timeout, &seal).await };
-        uninterrupted(change).await
+        uninterrupted(async move {
+            repeated(|| DB::Admin::change_issuer(store.pool(), lock_timeout, &seal)).await
+        })
+        .await
     }
 
     async fn seal_mark(&self, order: &Seal, resource: &ResourceName) -> Result<(), AdminError> {
         let (store, seal, resource) = (self.store.clone(), order.clone(), resource.clone());
         let lock_timeout = DB::lock_timeout(store.tx_options());
-        let seal =
-            async move { DB::Admin::seal_mark(store.pool(), lock_timeout, &seal, &resource).await };
-        uninterrupted(seal).await
+        uninterrupted(async move {
+            repeated(|| DB::Admin::seal_mark(store.pool(), lock_timeout, &seal, &resource)).await
+        })
+        .await
     }
 
     /// Sets a mark by hand, and shuts out the holder that it shows: the next write needs a new
@@ -175,8 +177,10 @@ impl<DB: Dialect> Admin<'_, DB> {
         }
         let (store, reset) = (self.store.clone(), order.clone());
         let lock_timeout = DB::lock_timeout(store.tx_options());
-        let reset = async move { DB::Admin::reset(store.pool(), lock_timeout, &reset).await };
-        uninterrupted(reset).await
+        uninterrupted(async move {
+            repeated(|| DB::Admin::reset(store.pool(), lock_timeout, &reset)).await
+        })
+        .await
     }
 }
 

@@ -25,7 +25,7 @@ use lock_core::BoxFuture;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) use self::entering::Entrant;
 pub use self::presented::Presented;
-pub(crate) use self::{entering::Entering, seq::Seq};
+pub(crate) use self::{entering::Entering, seq::Seq, with::RETRIES};
 use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted};
 
 /// A fenced transaction that is being prepared: `.await` it for a [`FencedTx`].

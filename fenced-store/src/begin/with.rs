@@ -7,7 +7,7 @@ use super::{Begin, Presented};
 use crate::{Dialect, FenceError, FencedStore, FencedTx, ProtectedGuard, Receipt};
 
 /// About five seconds of pauses, and no more than eleven attempts.
-const RETRIES: RetryPolicy = RetryPolicy::exponential(Duration::from_millis(5))
+pub(crate) const RETRIES: RetryPolicy = RetryPolicy::exponential(Duration::from_millis(5))
     .longest(Duration::from_secs(1))
     .limit(10);
 

@@ -12,6 +12,7 @@ impl Wording for MySql {
     const WHO: &'static str = "USER()";
     const NOW: &'static str = "NOW(3)";
     const SHARED: &'static str = "LOCK IN SHARE MODE";
+    const EXCLUSIVE: &'static str = "FOR UPDATE";
 
     fn limit(lock_timeout: Option<Duration>) -> String {
         MySqlTxOptions::default().lock_timeout(lock_timeout).limit()

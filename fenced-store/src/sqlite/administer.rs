@@ -13,6 +13,7 @@ impl Wording for Sqlite {
     const WHO: &'static str = "NULL";
     const NOW: &'static str = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')";
     const SHARED: &'static str = "";
+    const EXCLUSIVE: &'static str = "";
 
     fn limit(_: Option<Duration>) -> String {
         String::new()

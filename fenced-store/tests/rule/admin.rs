@@ -102,6 +102,31 @@ pub(crate) async fn seal_again_changes_nothing<H: Harness>() {
     fenced_add(&world, &new).await.unwrap();
 }
 
+/// One of them seals, the others find it done; none is told of a deadlock with another.
+pub(crate) async fn seals_at_the_same_time_agree<H: Harness>() {
+    let world: H = fresh().await;
+    let mut services = ["redis", "etcd"];
+    let resources = ["account:41", "account:42", "account:43"];
+    for resource in resources {
+        world.store().claim(&grant(resource, 33)).await.unwrap();
+    }
+    for round in 1..=10 {
+        let [from, to] = services;
+        let order = seal_from(from, to, 1000 + round);
+        let admin = world.store().admin();
+        let seals = (0..6).map(|_| admin.seal(&order, |_, _| ()));
+        let sealed = futures_util::future::try_join_all(seals).await.unwrap();
+        assert!(sealed.iter().sum::<u64>() >= 3, "{sealed:?}");
+        assert_eq!(admin.issuer().await.unwrap().unwrap().as_str(), to);
+        for resource in resources {
+            assert_eq!(high_water(&world, resource).await, Some(1000 + round));
+        }
+        services.swap(0, 1);
+    }
+    // In each round one issuer and three marks.
+    assert_eq!(world.administration().await.len(), 40);
+}
+
 pub(crate) async fn seal_of_a_third_service_is_refused<H: Harness>() {
     let world: H = fresh().await;
     let ours = grant_by("zookeeper", "account:42", 33);

@@ -253,6 +253,7 @@ macro_rules! rule_cases {
             what_stays_busy_is_given_up,
             seal_hands_the_store_over,
             seal_again_changes_nothing,
+            seals_at_the_same_time_agree,
             seal_of_a_third_service_is_refused,
             seal_of_an_empty_store_sets_the_issuer,
             seal_waits_for_open_transactions,

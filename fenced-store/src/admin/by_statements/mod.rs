@@ -40,6 +40,9 @@ pub(crate) trait Wording: Operations {
     /// Locks the rows that a statement only reads, if there can be other writers.
     const SHARED: &'static str;
 
+    /// The same, and lets nobody else lock them.
+    const EXCLUSIVE: &'static str;
+
     /// Limits how long the following statement waits, if the database has such a limit.
     fn limit(lock_timeout: Option<Duration>) -> String;
 

@@ -28,10 +28,14 @@ where
     i64: Encode<'static, DB> + Type<DB>,
 {
     let (from, to) = (Text(seal.from().as_str()), Text(seal.to().as_str()));
-    let first = "INSERT INTO fenced_issuer (only_row, name) SELECT 1, ? FROM (SELECT 1) AS one \
-                 WHERE NOT EXISTS (SELECT 1 FROM fenced_issuer)";
     let limit = DB::limit(lock_timeout);
-    run::<DB>(connection, &format!("{limit}{first}"), &[from]).await?;
+    // Two seals that both shared the row here could not both change it below.
+    let first = format!(
+        "{limit}INSERT INTO fenced_issuer (only_row, name) SELECT 1, ? FROM (SELECT 1) AS one \
+         WHERE NOT EXISTS (SELECT 1 FROM fenced_issuer {})",
+        DB::EXCLUSIVE,
+    );
+    run::<DB>(connection, &first, &[from]).await?;
     let change = format!("{limit}UPDATE fenced_issuer SET name = ? WHERE name = ?");
     if run::<DB>(connection, &change, &[to, from]).await? == 0 {
         return Ok(run::<DB>(connection, &change, &[to, to]).await? == 1);

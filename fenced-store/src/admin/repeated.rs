@@ -1,0 +1,26 @@
+use tokio::time::sleep;
+use tracing::debug;
+
+use super::AdminError;
+use crate::{FenceError, begin::RETRIES};
+
+/// Carries out an order again if the database has rolled it back in favour of another transaction,
+/// as it does with one of those that are in a deadlock. A handover that stopped there would leave
+/// both lock services out of service.
+pub(super) async fn repeated<F>(mut order: impl FnMut() -> F) -> Result<(), AdminError>
+where
+    F: Future<Output = Result<(), AdminError>>,
+{
+    let mut pauses = RETRIES.pauses();
+    loop {
+        let result = order().await;
+        let Err(AdminError::Store(error @ FenceError::Serialization { .. })) = &result else {
+            return result;
+        };
+        let Some(pause) = pauses.next() else {
+            return result;
+        };
+        debug!(%error, ?pause, "carrying out the order again");
+        sleep(pause).await;
+    }
+}
