@@ -229,7 +229,7 @@ impl From<reqwest::Error> for ClientError {
 async fn unfenced(answer: Response) -> Result<WriteAnswer, ClientError> {
     match answer.status() {
         status if status.is_success() => Ok(accepted(status, false)),
-        _ => refused(&refusal(answer).await),
+        _ => refused(&Refusal::read(answer).await),
     }
 }
 
@@ -249,13 +249,7 @@ fn refused(refusal: &Refusal) -> Result<WriteAnswer, ClientError> {
 }
 
 async fn unexpected(answer: Response) -> ClientError {
-    (&refusal(answer).await).into()
-}
-
-async fn refusal(answer: Response) -> Refusal {
-    let (status, headers) = (answer.status(), answer.headers().clone());
-    let body = answer.bytes().await.unwrap_or_default();
-    Refusal::new(status, &headers, &body)
+    (&Refusal::read(answer).await).into()
 }
 
 fn text<'a>(refusal: &'a Refusal, member: &str) -> Option<&'a str> {

@@ -16,7 +16,12 @@ use fenced_store::http::{
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header::LOCATION};
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
-use tokio::{net::TcpListener, sync::mpsc};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    time::timeout,
+};
 use tower::{Layer, Service, ServiceExt};
 
 const HOLDER: &str = "9b6c5f0e2d4a4c1f8e7d6c5b4a392817";
@@ -278,4 +283,57 @@ async fn a_redirect_takes_no_token_to_another_host_and_makes_no_write() {
             credential().value()
         );
     }
+}
+
+/// Refuses one request, with a body that begins like this and is longer.
+async fn refuse(server: &TcpListener, beginning: &[u8]) -> TcpStream {
+    let (mut stream, _) = server.accept().await.unwrap();
+    let _asked = stream.read(&mut [0; 4096]).await.unwrap();
+    let head = b"HTTP/1.1 412 Precondition Failed\r\ncontent-length: 999999999999\r\n\r\n";
+    stream.write_all(head).await.unwrap();
+    stream.write_all(beginning).await.unwrap();
+    stream
+}
+
+/// What a sender is told by this server.
+async fn refusal_by(server: &TcpListener) -> Refusal {
+    let url = format!("http://{}/", server.local_addr().unwrap());
+    let sender = Sender::new(reqwest::Client::builder().no_proxy()).unwrap();
+    let (request, credential) = (sender.request(Method::PUT, url), credential());
+    let answer = timeout(Duration::from_secs(20), sender.send(request, &credential)).await;
+    match answer.expect("it knows the status and still waits") {
+        Err(WriteError::Refused(refusal)) => refusal,
+        answer => panic!("{answer:?}"),
+    }
+}
+
+/// Whoever waits for the rest goes on believing in its lease.
+#[tokio::test]
+async fn a_refusal_whose_body_stalls_is_told_with_what_has_arrived() {
+    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let problem = Problem::new(ProblemType::TOKEN_STALE).to_response::<Bytes>();
+    let refusing = refuse(&server, problem.body());
+    let (refusal, _still_open) = tokio::join!(refusal_by(&server), refusing);
+    assert_eq!(refusal.status(), StatusCode::PRECONDITION_FAILED);
+    assert_eq!(refusal.advice(), Advice::AcquireAgain);
+}
+
+#[tokio::test]
+async fn a_refusal_whose_body_never_ends_is_not_read_to_the_end() {
+    const ENOUGH: usize = 256 << 20;
+    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let refusing = async {
+        let mut stream = refuse(&server, b"").await;
+        let mut sent = 0;
+        while sent < ENOUGH
+            && let Ok(more) = stream.write(&[b' '; 1 << 16]).await
+        {
+            sent += more;
+        }
+        (sent, stream)
+    };
+    let (refusal, (sent, _still_open)) = tokio::join!(refusal_by(&server), refusing);
+    assert_eq!(refusal.status(), StatusCode::PRECONDITION_FAILED);
+    // What was read, and what the two sockets hold.
+    assert!(sent < ENOUGH / 4, "{sent} bytes");
 }

@@ -19,7 +19,7 @@ use fenced_store::{
         TokenVerifier, Unsigned,
     },
 };
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header::VARY};
 use http_body_util::{BodyExt, Full};
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use tower::{Layer, Service, ServiceExt};
@@ -70,6 +70,12 @@ impl Service<Request<()>> for Leaf {
                 let mut response = Response::new(Full::default());
                 let headers = response.headers_mut();
                 headers.insert(&FENCING_ACCEPTED, 34.into());
+                Ok(response)
+            }
+            "/varies" => {
+                let mut response = Response::new(Full::default());
+                let headers = response.headers_mut();
+                headers.insert(VARY, HeaderValue::from_static("accept"));
                 Ok(response)
             }
             _ => {
@@ -421,6 +427,31 @@ async fn a_layer_leaves_the_response_to_another_method_alone() {
             assert_eq!(mark, expected, "PUT: {for_put:?}, inside: {order}");
         }
     }
+}
+
+/// Otherwise a cache answers one holder with what another one was told.
+#[tokio::test]
+async fn an_answer_varies_by_token_if_the_layer_has_looked() {
+    let layer = FencingLayer::optional(unsigned()).methods([Method::GET, Method::PUT]);
+    let varies = async |method: &str, path: &str, values: &[HeaderValue]| {
+        let mut request = put(path, values);
+        *request.method_mut() = method.parse().unwrap();
+        let service = layer.clone().layer(Leaf::default());
+        let response = service.oneshot(request).await.unwrap();
+        let vary = response.headers().get_all(VARY).iter();
+        vary.map(|name| name.to_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let right = [value(FencingHeader::new(&sequencer(34)))];
+    let implausible = [value(FencingHeader::new(&sequencer(1001)))];
+    for method in ["GET", "HEAD", "PUT"] {
+        for values in [&right[..], &[], &implausible] {
+            assert_eq!(varies(method, "/", values).await, ["fencing-token"]);
+        }
+    }
+    let both = ["accept", "fencing-token"];
+    assert_eq!(varies("GET", "/varies", &right).await, both);
+    assert_eq!(varies("POST", "/varies", &right).await, ["accept"]);
 }
 
 #[tokio::test]

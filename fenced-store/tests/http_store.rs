@@ -11,7 +11,8 @@ use axum::{
     Router,
     body::Body,
     extract::State,
-    routing::{post, put},
+    response::IntoResponse,
+    routing::{get, post, put},
 };
 use fenced_store::{
     FenceError, Receipt, SqliteFencedStore,
@@ -20,7 +21,7 @@ use fenced_store::{
         FencingLayer, Scope, Unsigned,
     },
 };
-use http::{HeaderName, Request, Response, StatusCode};
+use http::{HeaderName, Method, Request, Response, StatusCode, header::CACHE_CONTROL};
 use http_body_util::BodyExt;
 use lock_core::{Issuer, ResourceName, Sequencer};
 use tempfile::TempDir;
@@ -46,8 +47,10 @@ impl Service {
             .post(touch)
             .patch(ignore_the_token)
             .route_layer(fencing.clone());
+        let reads = fencing.clone().methods([Method::GET]);
         let router = Router::new()
             .route("/accounts/{id}", account)
+            .route("/accounts/{id}/read", get(read).route_layer(reads))
             .route("/accounts/{id}/break", post(broken).route_layer(fencing))
             .with_state(store.clone());
         Self {
@@ -99,6 +102,15 @@ async fn deposit(State(store): Store, fenced: Fenced) -> Result<(Receipt, Status
 
 async fn touch(State(store): Store, fenced: Fenced) -> Result<Receipt, FenceError> {
     store.begin(&fenced).await?.commit().await
+}
+
+/// It says that a cache may keep what it answers.
+async fn read(
+    State(store): Store,
+    fenced: Fenced,
+) -> Result<(Receipt, [(HeaderName, &'static str); 1]), FenceError> {
+    let receipt = store.begin(&fenced).await?.commit().await?;
+    Ok((receipt, [(CACHE_CONTROL, "max-age=60")]))
 }
 
 /// What a forgetful programmer writes: the layer is there, and the write is not fenced. It says so
@@ -207,6 +219,27 @@ async fn only_a_receipt_sets_fencing_accepted() {
         10,
         "it was written, and the client can tell: not fenced"
     );
+}
+
+/// A cache that repeats it would say "accepted" where no store was asked.
+#[tokio::test]
+async fn an_acceptance_is_for_no_cache() {
+    let service = Service::start().await;
+    let sequencer = sequencer(33);
+    service.store.claim(&sequencer).await.unwrap();
+    for (method, path) in [("GET", "/accounts/42/read"), ("PUT", "/accounts/42")] {
+        let response = service.send(method, path, &sequencer).await;
+        assert_eq!(accepted(&response), Some("33"), "{method}");
+        let told: Vec<_> = response.headers().get_all(CACHE_CONTROL).iter().collect();
+        assert_eq!(told, ["no-store"], "{method}");
+    }
+    // Without a layer, too.
+    let tx = service.store.begin(&sequencer).await.unwrap();
+    let receipt = tx.commit().await.unwrap();
+    let mut response = Response::new(());
+    receipt.set_accepted(&mut response);
+    assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
+    assert_eq!(receipt.into_response().headers()[CACHE_CONTROL], "no-store");
 }
 
 #[tokio::test]

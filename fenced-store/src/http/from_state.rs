@@ -12,7 +12,8 @@ use super::{Fenced, Rejection, TokenVerifier, policy::keep_out_of_logs};
 ///
 /// Nobody has compared its resource with what the request is about: write to the one that it is
 /// for, or call [`Fenced::must_be_about`]. And nobody looks at the response: the high-water mark is
-/// not disclosed, and a `Fencing-Accepted` that the handler sets by hand stays.
+/// not disclosed, a `Fencing-Accepted` that the handler sets by hand stays, and `Vary` is for the
+/// handler to set if a cache may keep its answers.
 ///
 #[cfg_attr(all(feature = "axum", feature = "sqlite"), doc = "```")]
 #[cfg_attr(not(all(feature = "axum", feature = "sqlite")), doc = "```ignore")]

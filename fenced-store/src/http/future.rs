@@ -8,7 +8,7 @@ use http::Response;
 use pin_project_lite::pin_project;
 
 use super::{
-    Rejection, accepted,
+    Rejection, accepted, caches,
     disclose::{self, ToClient},
 };
 
@@ -59,10 +59,15 @@ where
                 if let Some(to_client) = *to_client {
                     accepted::verify(&mut response);
                     disclose::apply(&mut response, to_client);
+                    caches::vary_by_token(response.headers_mut());
                 }
                 Poll::Ready(Ok(response))
             }
-            StateProjection::Refused { rejection } => Poll::Ready(Ok(rejection.to_response())),
+            StateProjection::Refused { rejection } => {
+                let mut response = rejection.to_response();
+                caches::vary_by_token(response.headers_mut());
+                Poll::Ready(Ok(response))
+            }
         }
     }
 }

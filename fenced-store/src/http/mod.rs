@@ -89,6 +89,12 @@
 //! resubmit, which a holder that lost its lease must not do. 504 carries `"outcome": "unknown"`. No
 //! response contains a holder; [`Disclose`] decides whether the high-water mark is sent.
 //!
+//! # Caches
+//! To each request that the layer looks at, the answer has `Vary: Fencing-Token`, so that no cache
+//! gives it to a request with another token or with none. An answer with [`FENCING_ACCEPTED`] has
+//! `Cache-Control: no-store`, whatever the handler has set: repeated later, it would say "accepted"
+//! where no store was asked. So have all refusals.
+//!
 //! # Browsers
 //! By default a browser hides these headers from scripts of another origin. Allow [`FENCING_TOKEN`]
 //! in `Access-Control-Allow-Headers`, expose [`FENCING_ACCEPTED`] and [`FENCING_HIGH_WATER`] in
@@ -101,6 +107,7 @@
 //! `SetSensitiveRequestHeadersLayer` of tower-http around them.
 
 mod accepted;
+mod caches;
 pub mod client;
 mod disclose;
 #[cfg(feature = "axum")]

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use axum_core::response::{IntoResponse, IntoResponseParts, Response, ResponseParts};
 
-use super::{FENCING_ACCEPTED, Problem, Rejection, accepted::Accepted};
+use super::{Problem, Rejection, accepted::Accepted};
 use crate::{FenceError, Receipt};
 
 impl IntoResponse for Problem {
@@ -33,17 +33,15 @@ impl IntoResponse for FenceError {
     }
 }
 
-/// Sets `Fencing-Accepted`. A handler that ignored the token has no receipt, and what it sets by
-/// hand the layer takes off.
+/// Sets `Fencing-Accepted` and `Cache-Control: no-store`. A handler that ignored the token has no
+/// receipt, and what it sets by hand the layer takes off.
 impl IntoResponseParts for Receipt {
     type Error = Infallible;
 
     fn into_response_parts(self, mut response: ResponseParts) -> Result<ResponseParts, Infallible> {
-        let token = self.token();
-        response
-            .headers_mut()
-            .insert(&FENCING_ACCEPTED, token.get().into());
-        response.extensions_mut().insert(Accepted(token));
+        let accepted = Accepted(self.token());
+        accepted.set(response.headers_mut());
+        response.extensions_mut().insert(accepted);
         Ok(response)
     }
 }

@@ -94,6 +94,9 @@ async fn a_stale_read_with_a_token_is_refused_too() {
     let current = read(current).await;
     assert_eq!(current.body["balance"], 5);
     assert!(current.headers.contains_key("fencing-accepted"));
+    // No cache gives that answer to anybody.
+    assert_eq!(current.headers["cache-control"], "no-store");
+    assert_eq!(current.headers["vary"], "fencing-token");
     read(stale).await.assert_problem(412, "fencing-token-stale");
 }
 

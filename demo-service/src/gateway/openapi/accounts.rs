@@ -6,7 +6,7 @@ use utoipa::openapi::{
 
 use super::parts::{
     Endpoint, REFUSED_AT_THE_EDGE, REFUSED_BY_THE_STORE, accepted, account, etag, fencing_token,
-    fencing_token_to, header, json, text,
+    fencing_token_to, header, json, no_store, text,
 };
 use crate::gateway::{
     problems,
@@ -27,7 +27,8 @@ pub(super) fn item() -> PathItem {
 fn read() -> Operation {
     let account_body = json::<AccountBody>("The account.")
         .header("ETag", etag())
-        .header("Fencing-Accepted", accepted());
+        .header("Fencing-Accepted", accepted())
+        .header("Cache-Control", no_store());
     Endpoint::new("readAccount", TAG, "Read an account")
         .describe("With a token the read is fenced: who has lost its lease learns it here.")
         .parameter(account())
@@ -42,7 +43,8 @@ fn read() -> Operation {
 fn write() -> Operation {
     let written = json::<AccountBody>("It is written.")
         .header("ETag", etag())
-        .header("Fencing-Accepted", accepted());
+        .header("Fencing-Accepted", accepted())
+        .header("Cache-Control", no_store());
     Endpoint::new(
         "writeAccount",
         TAG,
@@ -69,7 +71,9 @@ fn write() -> Operation {
 
 /// `/v1/accounts/{id}/transfers`
 pub(super) fn transfers() -> PathItem {
-    let made = json::<TransferredBody>("It is made.").header("Fencing-Accepted", accepted());
+    let made = json::<TransferredBody>("It is made.")
+        .header("Fencing-Accepted", accepted())
+        .header("Cache-Control", no_store());
     let transfer = Endpoint::new(
         "transfer",
         TAG,

@@ -253,6 +253,12 @@ pub(super) fn accepted() -> Header {
     HeaderBuilder::new().schema(Some(schema)).build()
 }
 
+/// Beside `Fencing-Accepted`.
+pub(super) fn no_store() -> Header {
+    let schema = text("`no-store`: what was accepted may not be by the next time.");
+    HeaderBuilder::new().schema(Some(schema)).build()
+}
+
 pub(super) fn etag() -> Header {
     let schema = text("The version of the account, for `If-Match`.").pattern(Some("^\"[0-9]+\"$"));
     HeaderBuilder::new().schema(Some(schema)).build()

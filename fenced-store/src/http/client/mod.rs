@@ -55,6 +55,8 @@ mod error;
 mod future;
 mod layer;
 mod not_fenced;
+#[cfg(feature = "reqwest")]
+mod read;
 mod refusal;
 #[cfg(feature = "reqwest")]
 mod sender;

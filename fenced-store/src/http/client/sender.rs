@@ -33,8 +33,15 @@ impl Sender {
     /// `Ok` means a 2xx with `Fencing-Accepted` for this very token. A request that was begun with
     /// another client is sent with the client of this sender all the same.
     ///
+    /// A refusal is returned at most 3 seconds after its status has arrived, however long its body
+    /// is or takes ([`Refusal::read`]). How long the status may take is for the client to say, with
+    /// the timeouts of reqwest.
+    ///
     /// # Errors
     /// [`WriteError`]: not fenced, refused, or no answer.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with its timer.
     ///
     /// # Cancel safety
     /// Not cancel safe: if it is dropped, the write may be made all the same. Read before you
@@ -47,14 +54,10 @@ impl Sender {
         let mut request = request.build()?;
         credential.put_on(request.headers_mut());
         let response = self.http.execute(request).await?;
-        let (status, headers) = (response.status(), response.headers());
-        if !status.is_success() {
-            let headers = headers.clone();
-            // The status is an answer, even if the rest of it did not arrive.
-            let body = response.bytes().await.unwrap_or_default();
-            return Err(Refusal::new(status, &headers, &body).into());
+        if !response.status().is_success() {
+            return Err(Refusal::read(response).await.into());
         }
-        credential.believe(status, headers)?;
+        credential.believe(response.status(), response.headers())?;
         Ok(response)
     }
 }
