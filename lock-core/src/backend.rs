@@ -51,8 +51,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// 10. **Floor** (`floor`, `implausible_floor`). With a floor the granted token is at least the
 ///     floor; the counter is raised only if the grant is made. An implausible floor is refused and
 ///     raises nothing.
-/// 11. **Errors** (`refused_input_leaves_nothing`). [`Outcome::NotApplied`](crate::Outcome) means
-///     that nothing changed. When that is not certain it is `Unknown`.
+/// 11. **Errors** (`refused_input_leaves_nothing`). [`Error::not_applied`] means that nothing
+///     changed. When that is not certain, such as after a timeout, it is [`Error::unknown`].
 /// 12. **Own deadline** (`deadline_counts_from_request`). A lease's deadline is counted from a
 ///     moment before the request was sent, never later than what the service granted.
 ///
@@ -221,7 +221,7 @@ fn unsupported<'a, T: Send + 'a>(
     operation: Operation,
     resource: Option<&ResourceName>,
 ) -> BoxFuture<'a, Result<T, Error>> {
-    let error = Error::new(ErrorKind::Unsupported, operation, kind)
+    let error = Error::not_applied(ErrorKind::Unsupported, operation, kind)
         .because("this lock service does not have it");
     let error = match resource {
         Some(resource) => error.on(resource),

@@ -96,14 +96,34 @@ pub enum Outcome {
 }
 
 impl Error {
-    /// An error that left nothing changed; see [`Error::outcome_unknown`] for the other case.
+    /// The operation failed, and certainly did not happen: nothing was sent, or the lock service
+    /// has refused it.
+    ///
+    /// If that is not certain, it is [`unknown`](Self::unknown): who is told that an acquisition
+    /// did not happen cleans up nothing, and a lease that was granted all the same stays held.
     #[must_use]
-    pub fn new(kind: ErrorKind, operation: Operation, backend: &'static str) -> Self {
+    pub fn not_applied(kind: ErrorKind, operation: Operation, backend: &'static str) -> Self {
+        Self::with_outcome(Outcome::NotApplied, kind, operation, backend)
+    }
+
+    /// The operation failed, and may have happened nevertheless: it may have been sent, and no
+    /// answer says what became of it.
+    #[must_use]
+    pub fn unknown(kind: ErrorKind, operation: Operation, backend: &'static str) -> Self {
+        Self::with_outcome(Outcome::Unknown, kind, operation, backend)
+    }
+
+    fn with_outcome(
+        outcome: Outcome,
+        kind: ErrorKind,
+        operation: Operation,
+        backend: &'static str,
+    ) -> Self {
         Self(Box::new(Inner {
             kind,
             operation,
             backend,
-            outcome: Outcome::NotApplied,
+            outcome,
             resource: None,
             detail: None,
             retry_after: None,
@@ -111,7 +131,8 @@ impl Error {
         }))
     }
 
-    /// Says that the operation may have happened.
+    /// Says that the operation may have happened, in an error of a part of it that did not: what
+    /// went before that part could not be undone.
     #[must_use]
     pub fn outcome_unknown(mut self) -> Self {
         self.0.outcome = Outcome::Unknown;
@@ -121,7 +142,7 @@ impl Error {
     /// Says that the operation did not happen, although an error of this kind could mean that it
     /// did.
     #[cfg(feature = "redis")]
-    pub(crate) fn not_applied(mut self) -> Self {
+    pub(crate) fn outcome_not_applied(mut self) -> Self {
         self.0.outcome = Outcome::NotApplied;
         self
     }
@@ -327,20 +348,20 @@ impl From<InvalidName> for Error {
 impl Error {
     /// A name that the operation cannot be about.
     pub(crate) fn of_name(operation: Operation, error: &InvalidName) -> Self {
-        Self::new(ErrorKind::InvalidInput, operation, "palisade").because(error.to_string())
+        Self::not_applied(ErrorKind::InvalidInput, operation, "palisade").because(error.to_string())
     }
 }
 
 impl From<InvalidTtl> for Error {
     fn from(error: InvalidTtl) -> Self {
-        Self::new(ErrorKind::InvalidInput, Operation::Acquire, "palisade")
+        Self::not_applied(ErrorKind::InvalidInput, Operation::Acquire, "palisade")
             .because(error.to_string())
     }
 }
 
 impl From<InvalidMetadata> for Error {
     fn from(error: InvalidMetadata) -> Self {
-        Self::new(ErrorKind::InvalidInput, Operation::Acquire, "palisade")
+        Self::not_applied(ErrorKind::InvalidInput, Operation::Acquire, "palisade")
             .because(error.to_string())
     }
 }
@@ -352,10 +373,9 @@ mod tests {
     #[test]
     fn one_line_that_says_what_where_and_whether() {
         let resource = ResourceName::new("account:42").unwrap();
-        let error = Error::new(ErrorKind::Unavailable, Operation::Release, "redis")
+        let error = Error::unknown(ErrorKind::Unavailable, Operation::Release, "redis")
             .on(&resource)
-            .because("no answer within 2s")
-            .outcome_unknown();
+            .because("no answer within 2s");
         assert_eq!(
             error.to_string(),
             "redis: release \"account:42\": the lock service is not available: \
@@ -370,7 +390,7 @@ mod tests {
 
     #[test]
     fn only_what_certainly_did_not_happen_is_retryable() {
-        let error = |kind| Error::new(kind, Operation::Acquire, "redis");
+        let error = |kind| Error::not_applied(kind, Operation::Acquire, "redis");
         for kind in [
             ErrorKind::Unavailable,
             ErrorKind::WaitTimeout,

@@ -118,7 +118,7 @@ impl LockBackend for Service {
             }),
             Some((_, Ailment::NeverAnswers)) => Box::pin(std::future::pending()),
             Some((_, Ailment::Fails)) => {
-                let failed = Error::new(ErrorKind::Unavailable, Operation::Renew, "memory");
+                let failed = Error::not_applied(ErrorKind::Unavailable, Operation::Renew, "memory");
                 Box::pin(async move { leases.iter().map(|_| Err(failed.clone())).collect() })
             }
         }

@@ -58,7 +58,7 @@ impl AcquireRequest {
         for Self { attempt, .. } in requests {
             if !names.insert(&attempt.resource) {
                 return Err(
-                    Error::new(ErrorKind::InvalidInput, Operation::Acquire, kind)
+                    Error::not_applied(ErrorKind::InvalidInput, Operation::Acquire, kind)
                         .on(&attempt.resource)
                         .because("it is named twice"),
                 );

@@ -331,9 +331,13 @@ impl<'a> Acquire<'a> {
             };
             if over || late_grants == LATE_GRANTS_MAX {
                 let kind = inner.backend.kind();
-                return Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, kind)
-                    .on(resource)
-                    .because("the grant arrived after the lease had ended; ask for a longer ttl"));
+                return Err(
+                    Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, kind)
+                        .on(resource)
+                        .because(
+                            "the grant arrived after the lease had ended; ask for a longer ttl",
+                        ),
+                );
             }
         }
     }
@@ -377,13 +381,14 @@ impl LockManager {
             answer = backend.acquire(request) => return answer,
         }
         let cancelled = backend.cancel(&request.attempt).await;
-        let shut_down = Error::new(ErrorKind::ShutDown, Operation::Acquire, backend.kind())
-            .on(&request.attempt.resource);
-        Err(if cancelled.is_ok() {
-            shut_down
-        } else {
-            shut_down.outcome_unknown()
-        })
+        let shut_down = match cancelled {
+            Ok(()) => Error::not_applied,
+            Err(_) => Error::unknown,
+        };
+        Err(
+            shut_down(ErrorKind::ShutDown, Operation::Acquire, backend.kind())
+                .on(&request.attempt.resource),
+        )
     }
 }
 
@@ -399,8 +404,9 @@ impl<'a> IntoFuture for Acquire<'a> {
                 Attempt::Granted(guard) => Ok(guard),
                 Attempt::Held { retry_after } => {
                     let kind = locks.backend_kind();
-                    let timeout = Error::new(ErrorKind::WaitTimeout, Operation::Acquire, kind)
-                        .with_retry_after(retry_after);
+                    let timeout =
+                        Error::not_applied(ErrorKind::WaitTimeout, Operation::Acquire, kind)
+                            .with_retry_after(retry_after);
                     Err(match resource {
                         Ok(resource) => timeout.on(&resource),
                         Err(_) => timeout,

@@ -302,7 +302,7 @@ fn meant(url: &str) -> Option<String> {
 }
 
 fn connect_error(kind: ErrorKind, detail: &str) -> Error {
-    Error::new(kind, Operation::Connect, "palisade").because(detail)
+    Error::not_applied(kind, Operation::Connect, "palisade").because(detail)
 }
 
 #[cfg(test)]

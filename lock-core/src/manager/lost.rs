@@ -90,7 +90,7 @@ impl fmt::Display for LostReason {
 impl From<Lost> for Error {
     fn from(lost: Lost) -> Self {
         let resource = lost.resource.clone();
-        Self::new(ErrorKind::Lost, Operation::Renew, "palisade")
+        Self::not_applied(ErrorKind::Lost, Operation::Renew, "palisade")
             .on(&resource)
             .caused_by(lost)
     }

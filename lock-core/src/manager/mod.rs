@@ -193,10 +193,9 @@ impl LockManager {
             .pop();
         answer.unwrap_or_else(|| {
             let kind = self.inner.backend.kind();
-            Err(Error::new(ErrorKind::Refused, Operation::Renew, kind)
+            Err(Error::unknown(ErrorKind::Refused, Operation::Renew, kind)
                 .on(lease.resource())
-                .because("the backend gave no answer for the lease")
-                .outcome_unknown())
+                .because("the backend gave no answer for the lease"))
         })
     }
 

@@ -103,7 +103,7 @@ impl LockManager {
         if self.capabilities().has(extension) {
             return Ok(());
         }
-        let error = Error::new(
+        let error = Error::not_applied(
             ErrorKind::Unsupported,
             Operation::Acquire,
             self.backend_kind(),
@@ -114,5 +114,5 @@ impl LockManager {
 
 /// An error that no lock service is to blame for, because nothing was sent.
 pub(super) fn invalid(why: &str) -> Error {
-    Error::new(ErrorKind::InvalidInput, Operation::Acquire, "palisade").because(why)
+    Error::not_applied(ErrorKind::InvalidInput, Operation::Acquire, "palisade").because(why)
 }

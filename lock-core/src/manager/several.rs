@@ -219,7 +219,8 @@ impl<'a> AcquireSeveral<'a> {
     /// The error when the wait is over.
     pub(super) fn timeout(&self, retry_after: Duration) -> Error {
         let kind = self.locks.backend_kind();
-        Error::new(ErrorKind::WaitTimeout, Operation::Acquire, kind).with_retry_after(retry_after)
+        Error::not_applied(ErrorKind::WaitTimeout, Operation::Acquire, kind)
+            .with_retry_after(retry_after)
     }
 }
 

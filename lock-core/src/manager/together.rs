@@ -96,8 +96,10 @@ impl AcquireSeveral<'_> {
         if grants.len() != requests.len() || !of_use {
             // Dropping `pending` gives them back.
             let kind = inner.backend.kind();
-            return Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, kind)
-                .because("the grants arrived after the leases had ended; ask for a longer ttl"));
+            return Err(
+                Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, kind)
+                    .because("the grants arrived after the leases had ended; ask for a longer ttl"),
+            );
         }
         let mut guards = Vec::new();
         for ((request, grant), pending) in requests.iter().zip(grants).zip(&mut pending) {
@@ -137,7 +139,7 @@ impl AcquireSeveral<'_> {
             answer = inner.backend.acquire_together(requests) => return answer,
         }
         let kind = inner.backend.kind();
-        let mut shut_down = Error::new(ErrorKind::ShutDown, Operation::Acquire, kind);
+        let mut shut_down = Error::not_applied(ErrorKind::ShutDown, Operation::Acquire, kind);
         for request in requests {
             if inner.backend.cancel(&request.attempt).await.is_err() {
                 shut_down = shut_down.outcome_unknown();

@@ -66,7 +66,7 @@ impl<B: LockBackend> LockBackend for Joining<B> {
         attempt: AttemptId,
     ) -> BoxFuture<'a, Result<Released, Error>> {
         let _ = attempt;
-        let error = Error::new(ErrorKind::Unsupported, Operation::Release, self.kind());
+        let error = Error::not_applied(ErrorKind::Unsupported, Operation::Release, self.kind());
         let error = error.on(lease.resource());
         Box::pin(std::future::ready(Err(error)))
     }

@@ -122,7 +122,7 @@ impl Service {
         if floor.get() <= greatest {
             return Ok(());
         }
-        let implausible = Error::new(ErrorKind::FloorImplausible, operation, KIND);
+        let implausible = Error::not_applied(ErrorKind::FloorImplausible, operation, KIND);
         Err(implausible.because(format!("the greatest that can be right is {greatest}")))
     }
 }
@@ -219,7 +219,7 @@ impl Acquisition<'_> {
     }
 
     pub(super) fn error(&self, kind: ErrorKind) -> Error {
-        Error::new(kind, Operation::Acquire, KIND).on(&self.request.attempt.resource)
+        Error::not_applied(kind, Operation::Acquire, KIND).on(&self.request.attempt.resource)
     }
 }
 

@@ -56,7 +56,7 @@ impl Client {
         let node = |node: &String| {
             let endpoint = Endpoint::from_shared(format!("{scheme}://{node}"))
                 .map_err(|error| {
-                    Error::new(ErrorKind::InvalidInput, Operation::Connect, super::KIND)
+                    Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, super::KIND)
                         .because("a host is invalid")
                         .caused_by(error)
                 })?

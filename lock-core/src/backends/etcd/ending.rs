@@ -201,7 +201,7 @@ impl Service {
         };
         let exhausted = crate::ErrorKind::TokensExhausted;
         let revocation = revocation.ok_or_else(|| {
-            Error::new(exhausted, Operation::ForceRelease, super::KIND).on(resource)
+            Error::not_applied(exhausted, Operation::ForceRelease, super::KIND).on(resource)
         })?;
         let ended = self.end_place(&holder.key, &place, token).await;
         if !ended.map_err(failed)? {

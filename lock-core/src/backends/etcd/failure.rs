@@ -47,13 +47,12 @@ impl Failure {
     /// What it means for the operation.
     pub(super) fn error(self, operation: Operation) -> Error {
         let (kind, detail) = meaning(&self.status);
-        let error = Error::new(kind, operation, KIND).because(detail);
         let error = if self.sent {
-            error.outcome_unknown()
+            Error::unknown(kind, operation, KIND)
         } else {
-            error
+            Error::not_applied(kind, operation, KIND)
         };
-        error.caused_by(self.status)
+        error.because(detail).caused_by(self.status)
     }
 
     /// The same for an operation on a resource.

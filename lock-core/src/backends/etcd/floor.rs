@@ -161,12 +161,12 @@ fn connecting(failure: Failure) -> Error {
 }
 
 fn connecting_to_crowd() -> Error {
-    Error::new(ErrorKind::Unavailable, Operation::Connect, super::KIND)
+    Error::not_applied(ErrorKind::Unavailable, Operation::Connect, super::KIND)
         .because("others have changed the floor each time we looked")
 }
 
 pub(super) fn broken() -> Error {
-    Error::new(ErrorKind::CounterBroken, Operation::Acquire, super::KIND)
+    Error::not_applied(ErrorKind::CounterBroken, Operation::Acquire, super::KIND)
         .because("the floor of tokens is no number")
 }
 

@@ -27,7 +27,7 @@ impl EtcdOptions {
             return Ok(());
         }
         Err(
-            Error::new(ErrorKind::InvalidInput, Operation::Connect, super::KIND)
+            Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, super::KIND)
                 .because("a prefix is 1 to 64 ASCII letters, digits or -._:"),
         )
     }

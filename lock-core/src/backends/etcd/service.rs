@@ -238,7 +238,7 @@ pub(super) async fn grant(client: &Client, id: i64, ttl: Duration) -> Result<Gra
 
 /// The error when others got in the way each time.
 pub(super) fn crowded(operation: Operation, resource: &ResourceName) -> Error {
-    Error::new(ErrorKind::Unavailable, operation, KIND)
+    Error::not_applied(ErrorKind::Unavailable, operation, KIND)
         .on(resource)
         .because("others have changed it each time we looked")
 }

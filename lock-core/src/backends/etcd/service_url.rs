@@ -47,8 +47,10 @@ impl ServiceUrl {
             "etcd" => false,
             "etcds" => true,
             _ => {
-                return Err(Error::new(ErrorKind::Unsupported, Operation::Connect, KIND)
-                    .because("a scheme is etcd or etcds"));
+                return Err(
+                    Error::not_applied(ErrorKind::Unsupported, Operation::Connect, KIND)
+                        .because("a scheme is etcd or etcds"),
+                );
             }
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -119,7 +121,7 @@ fn files(url: &Url, tls: bool) -> Result<TlsFiles, Error> {
 }
 
 fn invalid(why: &str) -> Error {
-    Error::new(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
+    Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
 }
 
 impl std::fmt::Debug for Login {

@@ -165,7 +165,7 @@ impl Service {
 }
 
 fn crowded_service(operation: Operation) -> Error {
-    Error::new(ErrorKind::Unavailable, operation, super::KIND)
+    Error::not_applied(ErrorKind::Unavailable, operation, super::KIND)
         .because("others have changed something each time we looked: send it again")
 }
 

@@ -37,8 +37,10 @@ pub(super) fn secure(endpoint: Endpoint, files: &TlsFiles) -> Result<Endpoint, E
 
 #[cfg(not(feature = "etcd-tls"))]
 pub(super) fn secure(_endpoint: Endpoint, _files: &TlsFiles) -> Result<Endpoint, Error> {
-    Err(Error::new(ErrorKind::Unsupported, Operation::Connect, KIND)
-        .because("etcds: needs the feature `etcd-tls` of lock-core, which is not compiled in"))
+    Err(
+        Error::not_applied(ErrorKind::Unsupported, Operation::Connect, KIND)
+            .because("etcds: needs the feature `etcd-tls` of lock-core, which is not compiled in"),
+    )
 }
 
 #[cfg(feature = "etcd-tls")]
@@ -50,5 +52,5 @@ fn read(path: &std::path::PathBuf) -> Result<Vec<u8>, Error> {
 
 #[cfg(feature = "etcd-tls")]
 fn invalid(why: String) -> Error {
-    Error::new(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
+    Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
 }

@@ -222,7 +222,7 @@ impl Refusal {
             Self::QueueFull => (ErrorKind::QueueFull, None),
             Self::Retired => (ErrorKind::Retired, None),
         };
-        let error = Error::new(kind, operation, KIND);
+        let error = Error::not_applied(kind, operation, KIND);
         match why {
             Some(why) => error.because(why),
             None => error,
@@ -231,7 +231,7 @@ impl Refusal {
 }
 
 fn cancelled(attempt: &AttemptRef) -> Error {
-    Error::new(ErrorKind::Released, Operation::Acquire, KIND)
+    Error::not_applied(ErrorKind::Released, Operation::Acquire, KIND)
         .on(&attempt.resource)
         .because("the attempt was cancelled")
 }

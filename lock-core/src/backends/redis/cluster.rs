@@ -151,7 +151,7 @@ impl Cluster {
             None => {
                 self.ask_around(operation).await?;
                 self.owner(slot).ok_or_else(|| {
-                    Error::new(ErrorKind::Unavailable, operation, KIND)
+                    Error::not_applied(ErrorKind::Unavailable, operation, KIND)
                         .because("no node of the cluster has the slot of this shard")
                 })?
             }
@@ -168,7 +168,7 @@ impl Cluster {
         let client = self
             .access
             .client(address)
-            .map_err(|error| translate(error, operation).not_applied())?;
+            .map_err(|error| translate(error, operation).outcome_not_applied())?;
         let node = Connection::new(
             Peer::Node(client),
             self.layout.clone(),
@@ -260,16 +260,16 @@ fn age(info: &str) -> (bool, u64) {
 
 fn unheard(failure: Option<redis::RedisError>, operation: Operation) -> Error {
     let Some(error) = failure else {
-        return Error::new(ErrorKind::Unavailable, operation, KIND)
+        return Error::not_applied(ErrorKind::Unavailable, operation, KIND)
             .because("no node of the cluster is known");
     };
     if error
         .detail()
         .is_some_and(|detail| detail.contains("cluster support disabled"))
     {
-        return Error::new(ErrorKind::Refused, operation, KIND)
+        return Error::not_applied(ErrorKind::Refused, operation, KIND)
             .because("this server is not part of a cluster: use redis://")
             .caused_by(error);
     }
-    translate(error, operation).not_applied()
+    translate(error, operation).outcome_not_applied()
 }

@@ -121,7 +121,7 @@ impl Connection {
         let client = self.locate(operation).await?;
         let commands = dial(&client, self.timeout)
             .await
-            .map_err(|error| translate(error, operation).not_applied())?;
+            .map_err(|error| translate(error, operation).outcome_not_applied())?;
         let number = self.attempts.load(Ordering::Acquire);
         let home = Arc::downgrade(&self.current);
         let server = client.get_connection_info().addr().to_string();

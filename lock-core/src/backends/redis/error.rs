@@ -11,13 +11,12 @@ use crate::{Error, ErrorKind, Operation};
 /// script that fails half way keeps what it has written.
 pub(in crate::backends) fn translate(error: RedisError, operation: Operation) -> Error {
     let (kind, detail) = meaning(&error);
-    let translated = Error::new(kind, operation, KIND).because(detail);
     let translated = if never_ran(&error) {
-        translated
+        Error::not_applied(kind, operation, KIND)
     } else {
-        translated.outcome_unknown()
+        Error::unknown(kind, operation, KIND)
     };
-    translated.caused_by(error)
+    translated.because(detail).caused_by(error)
 }
 
 /// Whether a slot is being moved and the keys of the command are on two servers: each of them alone

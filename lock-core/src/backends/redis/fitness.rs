@@ -22,13 +22,13 @@ pub(in crate::backends) async fn check(
             check_role(link, topology, operation).await?;
             return Ok(String::new());
         }
-        Err(error) => return Err(translate(error, operation).not_applied()),
+        Err(error) => return Err(translate(error, operation).outcome_not_applied()),
     };
     if field(&info, "role").is_some_and(|role| role != "master") {
         return Err(is_replica(topology, operation));
     }
     if let Some(why) = unfit(&info, topology) {
-        return Err(Error::new(ErrorKind::Refused, operation, KIND).because(why));
+        return Err(Error::not_applied(ErrorKind::Refused, operation, KIND).because(why));
     }
     for worry in worries(&info, topology) {
         warn!("{worry}");
@@ -51,7 +51,7 @@ async fn check_role(
             warn!("ROLE is denied too: whether the server is a primary is not checked");
             Ok(())
         }
-        Err(error) => Err(translate(error, operation).not_applied()),
+        Err(error) => Err(translate(error, operation).outcome_not_applied()),
     }
 }
 
@@ -59,10 +59,10 @@ fn is_replica(topology: Topology, operation: Operation) -> Error {
     match topology {
         // Whoever named it will know better soon.
         Topology::Sentinel | Topology::Cluster => {
-            Error::new(ErrorKind::Unavailable, operation, KIND)
+            Error::not_applied(ErrorKind::Unavailable, operation, KIND)
                 .because("the server that should be the primary is a replica still")
         }
-        _ => Error::new(ErrorKind::Refused, operation, KIND)
+        _ => Error::not_applied(ErrorKind::Refused, operation, KIND)
             .because("this server is a replica: connect to its primary"),
     }
 }

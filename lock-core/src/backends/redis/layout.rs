@@ -45,7 +45,7 @@ impl Layout {
                      another prefix",
                     self.value,
                 );
-                Err(Error::new(ErrorKind::ConfigMismatch, operation, KIND).because(detail))
+                Err(Error::not_applied(ErrorKind::ConfigMismatch, operation, KIND).because(detail))
             }
             _ => Ok(()),
         }
@@ -68,7 +68,7 @@ impl Layout {
         match stored {
             Ok(stored) => self.compare(stored.as_deref(), operation),
             Err(error) if error.is_cluster_error() => Ok(()),
-            Err(error) => Err(translate(error, operation).not_applied()),
+            Err(error) => Err(translate(error, operation).outcome_not_applied()),
         }
     }
 }

@@ -137,13 +137,13 @@ impl<'a> Looking<'a> {
             biased;
             answer = self.look(line) => answer,
             () = service.clock.sleep_until(deadline + GRACE) => {
-                let error = Error::new(ErrorKind::Unavailable, Operation::Acquire, KIND)
-                    .because("no answer before the wait was over");
                 // It may have waited for its turn all the time.
-                Err(match self.first_sent {
-                    Some(_) => error.outcome_unknown(),
-                    None => error.not_applied(),
-                })
+                let error = match self.first_sent {
+                    Some(_) => Error::unknown,
+                    None => Error::not_applied,
+                };
+                Err(error(ErrorKind::Unavailable, Operation::Acquire, KIND)
+                    .because("no answer before the wait was over"))
             }
         }
     }
@@ -185,9 +185,8 @@ impl<'a> Looking<'a> {
             // An error would mean that it was closed, which nobody does.
             Ok(turn) = turns.acquire_owned() => Ok(turn),
             () = clock.sleep_until(patience) => {
-                Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, KIND)
-                    .because("too many acquires of this process wait for answers of the server")
-                    .not_applied())
+                Err(Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, KIND)
+                    .because("too many acquires of this process wait for answers of the server"))
             }
         }
     }
@@ -263,10 +262,18 @@ impl<'a> Looking<'a> {
                 self.left_behind = true;
                 Ok(Answer::Held { left, place })
             }
-            Acquired::Full => Err(Error::new(ErrorKind::QueueFull, Operation::Acquire, KIND)),
+            Acquired::Full => Err(Error::not_applied(
+                ErrorKind::QueueFull,
+                Operation::Acquire,
+                KIND,
+            )),
             Acquired::Refused(refusal) => Err(refused(refusal, Operation::Acquire)),
             // `look` goes on until there is something else.
-            Acquired::More => Err(Error::new(ErrorKind::Unavailable, Operation::Acquire, KIND)),
+            Acquired::More => Err(Error::not_applied(
+                ErrorKind::Unavailable,
+                Operation::Acquire,
+                KIND,
+            )),
         }
     }
 

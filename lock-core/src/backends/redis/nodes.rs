@@ -111,7 +111,7 @@ impl Nodes {
             #[cfg(feature = "redlock")]
             Topology::Independent => {
                 let kind = crate::ErrorKind::InvalidInput;
-                let wrong = Error::new(kind, Operation::Connect, super::KIND);
+                let wrong = Error::not_applied(kind, Operation::Connect, super::KIND);
                 return Err(wrong.because("redlock+redis:// is the URL of a RedlockBackend"));
             }
         };
@@ -199,7 +199,9 @@ impl Nodes {
         let mut found = Vec::new();
         for link in self.links(operation).await? {
             let scanned = scan(&link, pattern, step).await;
-            found.extend(scanned.map_err(|error| translate(error, operation).not_applied())?);
+            found.extend(
+                scanned.map_err(|error| translate(error, operation).outcome_not_applied())?,
+            );
         }
         Ok(found)
     }
@@ -229,7 +231,7 @@ impl Nodes {
         let (_, stored) = self
             .send(slot, operation, offer, parse, self.0.patience)
             .await
-            .map_err(Error::not_applied)?;
+            .map_err(Error::outcome_not_applied)?;
         layout.compare(stored.as_deref(), operation)
     }
 

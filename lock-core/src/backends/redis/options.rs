@@ -75,7 +75,10 @@ impl RedisOptions {
         } else {
             return Ok(());
         };
-        Err(Error::new(ErrorKind::InvalidInput, Operation::Connect, super::KIND).because(wrong))
+        Err(
+            Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, super::KIND)
+                .because(wrong),
+        )
     }
 }
 

@@ -45,7 +45,7 @@ impl Replication {
         link.send(&nobody.wait()).await.map_err(|error| {
             translate(error, Operation::Connect)
                 .because("the server cannot wait for replicas, or the user may not: WAIT is needed")
-                .not_applied()
+                .outcome_not_applied()
         })?;
         Ok(Self { nodes, replicas })
     }
@@ -74,7 +74,7 @@ impl Replication {
             let cancelled = service.cancel(&request.attempt).await;
             cancelled.map_err(Error::outcome_unknown)?;
         }
-        Err(error.not_applied().on(&request.attempt.resource))
+        Err(error.outcome_not_applied().on(&request.attempt.resource))
     }
 
     async fn replicate(
@@ -128,5 +128,5 @@ impl Replicas {
 }
 
 fn too_few(why: &str) -> Error {
-    Error::new(ErrorKind::TooFewReplicas, Operation::Acquire, KIND).because(why)
+    Error::not_applied(ErrorKind::TooFewReplicas, Operation::Acquire, KIND).because(why)
 }

@@ -62,7 +62,7 @@ impl Sentinels {
         };
         self.servers
             .client(&primary)
-            .map_err(|error| translate(error, operation).not_applied())
+            .map_err(|error| translate(error, operation).outcome_not_applied())
     }
 
     async fn ask(&self, sentinel: &Address) -> RedisResult<Option<Address>> {
@@ -80,11 +80,11 @@ impl Sentinels {
             "the sentinels know no primary named {:?}: the name is the path of the URL",
             self.primary_name,
         );
-        Error::new(ErrorKind::Refused, operation, KIND).because(why)
+        Error::not_applied(ErrorKind::Refused, operation, KIND).because(why)
     }
 
     fn unheard(&self, error: redis::RedisError, operation: Operation) -> Error {
-        let translated = translate(error, operation).not_applied();
+        let translated = translate(error, operation).outcome_not_applied();
         if translated.kind() == ErrorKind::Unavailable {
             return translated.because(format!(
                 "none of {} sentinels answers",

@@ -220,7 +220,7 @@ impl Service {
 
 /// What a refusal means for the user.
 pub(super) fn refused(refusal: Refusal, operation: Operation) -> Error {
-    let error = |kind| Error::new(kind, operation, KIND);
+    let error = |kind| Error::not_applied(kind, operation, KIND);
     match refusal {
         Refusal::Ended => error(ErrorKind::Released),
         Refusal::Missing => error(ErrorKind::CounterBroken).because("it cannot be started"),

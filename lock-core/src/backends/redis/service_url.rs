@@ -104,7 +104,7 @@ fn scheme_of(scheme: &str) -> Result<(Topology, bool), Error> {
         _ => (topology, tls),
     };
     topology.zip(tls).ok_or_else(|| {
-        Error::new(ErrorKind::Unsupported, Operation::Connect, KIND)
+        Error::not_applied(ErrorKind::Unsupported, Operation::Connect, KIND)
             .because("a scheme is redis or rediss, alone or with +sentinel or +cluster")
     })
 }
@@ -208,7 +208,7 @@ fn query(
 }
 
 fn invalid(why: &str) -> Error {
-    Error::new(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
+    Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
 }
 
 #[cfg(test)]

@@ -170,7 +170,7 @@ fn all_or_error(
 }
 
 fn unsettled(operation: Operation) -> Error {
-    Error::new(ErrorKind::Unavailable, operation, KIND)
+    Error::not_applied(ErrorKind::Unavailable, operation, KIND)
         .because("others retire or reinstate it each time we looked")
 }
 

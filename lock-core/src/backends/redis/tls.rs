@@ -56,8 +56,11 @@ pub(super) fn transport(files: &TlsFiles) -> Result<ConnectionAddr, Error> {
 
 #[cfg(not(feature = "redis-tls"))]
 pub(super) fn transport(_files: &TlsFiles) -> Result<ConnectionAddr, Error> {
-    Err(Error::new(ErrorKind::Unsupported, Operation::Connect, KIND)
-        .because("rediss: needs the feature `redis-tls` of lock-core, which is not compiled in"))
+    Err(
+        Error::not_applied(ErrorKind::Unsupported, Operation::Connect, KIND).because(
+            "rediss: needs the feature `redis-tls` of lock-core, which is not compiled in",
+        ),
+    )
 }
 
 /// What TLS has against a server, if that is why connecting to it failed.
@@ -91,5 +94,5 @@ fn read(path: &PathBuf) -> Result<Vec<u8>, Error> {
 
 #[cfg(feature = "redis-tls")]
 fn invalid(why: String) -> Error {
-    Error::new(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
+    Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
 }

@@ -89,8 +89,9 @@ impl RedisBackend {
     }
 
     fn common_shard(&self, requests: &[AcquireRequest]) -> Result<u16, Error> {
-        let error =
-            |why| Error::new(ErrorKind::InvalidInput, Operation::Acquire, KIND).because(why);
+        let error = |why| {
+            Error::not_applied(ErrorKind::InvalidInput, Operation::Acquire, KIND).because(why)
+        };
         let shard =
             |request: &AcquireRequest| self.service.keys.of(&request.attempt.resource).shard;
         let (first, others) = requests

@@ -349,7 +349,7 @@ fn count(counters: &[String]) -> u64 {
 }
 
 fn broken(counter: &str) -> Error {
-    let error = Error::new(ErrorKind::CounterBroken, Operation::Connect, KIND);
+    let error = Error::not_applied(ErrorKind::CounterBroken, Operation::Connect, KIND);
     error.because(format!(
         "too few other nodes have a count in {counter}: empty those where it holds something \
          else, and heal them"

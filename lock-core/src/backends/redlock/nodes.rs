@@ -211,7 +211,7 @@ impl Nodes {
             ErrorKind::Refused => "; an operator has to look at them",
             _ => "",
         };
-        Error::new(kind, operation, KIND).because(format!(
+        Error::not_applied(kind, operation, KIND).because(format!(
             "{serving} of {} nodes have a part in it, and {} are needed ({}){todo}",
             self.len(),
             self.majority(),
@@ -236,5 +236,5 @@ fn answered<F: Future<Output = Answer>>(
 }
 
 pub(super) fn invalid(why: &str) -> Error {
-    Error::new(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
+    Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
 }

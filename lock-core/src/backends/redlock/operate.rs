@@ -290,7 +290,7 @@ impl RedlockNodes {
             Trouble::SameAs(_) => ErrorKind::InvalidInput,
             _ => ErrorKind::Unavailable,
         };
-        let error = Error::new(kind, Operation::Connect, KIND);
+        let error = Error::not_applied(kind, Operation::Connect, KIND);
         error.because(format!("{}: {trouble}", node.address()))
     }
 }
@@ -315,5 +315,5 @@ pub(super) fn blank(state: MarkerState, run_id: &str) -> Marker {
 }
 
 pub(super) fn refused(why: &str) -> Error {
-    Error::new(ErrorKind::Refused, Operation::Connect, KIND).because(why)
+    Error::not_applied(ErrorKind::Refused, Operation::Connect, KIND).because(why)
 }

@@ -39,7 +39,7 @@ impl RedlockOptions {
     pub(super) fn check(&self) -> Result<(), Error> {
         let allowed = Duration::from_millis(5)..=Duration::from_secs(10);
         if !allowed.contains(&self.node_timeout) {
-            let wrong = Error::new(ErrorKind::InvalidInput, Operation::Connect, KIND);
+            let wrong = Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, KIND);
             return Err(wrong.because("a timeout of nodes is 5 ms to 10 s"));
         }
         self.of_servers().check()

@@ -423,7 +423,7 @@ fn held_by_majority(seen: Vec<Seen>, majority: usize) -> Option<HolderView> {
 }
 
 fn acquire_error(kind: ErrorKind, why: Option<String>) -> Error {
-    let error = Error::new(kind, Operation::Acquire, KIND);
+    let error = Error::not_applied(kind, Operation::Acquire, KIND);
     match why {
         Some(why) => error.because(why),
         None => error,
@@ -431,7 +431,7 @@ fn acquire_error(kind: ErrorKind, why: Option<String>) -> Error {
 }
 
 fn too_long(lease: &RenewRequest) -> Error {
-    Error::new(ErrorKind::InvalidInput, Operation::Renew, KIND)
+    Error::not_applied(ErrorKind::InvalidInput, Operation::Renew, KIND)
         .on(lease.sequencer.resource())
         .because("the nodes were provisioned for shorter leases")
 }

@@ -259,5 +259,5 @@ impl<'a> Acquiring<'a> {
 
 /// What an acquire of an acquisition that has ended is told.
 pub(super) fn released() -> Error {
-    Error::new(ErrorKind::Released, Operation::Acquire, KIND)
+    Error::not_applied(ErrorKind::Released, Operation::Acquire, KIND)
 }

@@ -27,7 +27,7 @@ pub(super) enum Failure {
 impl Failure {
     /// The error of an operation that cannot go on because of this.
     pub(super) fn into_error(self, operation: Operation) -> Error {
-        let error = |kind| Error::new(kind, operation, KIND);
+        let error = |kind| Error::not_applied(kind, operation, KIND);
         match self {
             Self::NoNode => error(ErrorKind::Unavailable).because("a node was deleted meanwhile"),
             Self::BadVersion | Self::NodeExists => {
@@ -43,7 +43,7 @@ impl Failure {
                 .because(advice(&source))
                 .caused_by(source),
             Self::NoAnswer(source) => {
-                let error = error(ErrorKind::Unavailable).outcome_unknown();
+                let error = Error::unknown(ErrorKind::Unavailable, operation, KIND);
                 match source {
                     Some(source) => error.because("the connection broke").caused_by(source),
                     None => error.because("no answer in time"),

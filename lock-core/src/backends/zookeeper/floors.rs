@@ -52,7 +52,8 @@ impl Floor {
         if wanted.get() <= greatest {
             return Ok(());
         }
-        let error = Error::new(ErrorKind::FloorImplausible, Operation::Acquire, super::KIND);
+        let error =
+            Error::not_applied(ErrorKind::FloorImplausible, Operation::Acquire, super::KIND);
         Err(error.because(format!("at most {greatest} is plausible now")))
     }
 }
@@ -63,7 +64,7 @@ pub(super) fn token(floor: u64, created: i64, operation: Operation) -> Result<Fe
         .ok()
         .and_then(|number| number.checked_add(floor));
     let token = number.and_then(|number| FencingToken::new(number).ok());
-    token.ok_or_else(|| Error::new(ErrorKind::TokensExhausted, operation, super::KIND))
+    token.ok_or_else(|| Error::not_applied(ErrorKind::TokensExhausted, operation, super::KIND))
 }
 
 /// The floors that were read, so that an acquire need not.

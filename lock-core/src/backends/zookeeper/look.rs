@@ -120,7 +120,7 @@ impl Service {
             let floor = self.floors.read(&session, &self.paths, resource).await;
             let floor = floor.map_err(failed)?;
             if floor.retired {
-                return Err(Error::new(ErrorKind::Retired, operation, KIND));
+                return Err(Error::not_applied(ErrorKind::Retired, operation, KIND));
             }
             let lifted = floor.value.saturating_add(1);
             let revocation = floors::token(lifted, first.created, operation)?;
@@ -144,6 +144,6 @@ impl Service {
             }
         }
         let why = "its holder is changing it all the time";
-        Err(Error::new(ErrorKind::Unavailable, operation, KIND).because(why))
+        Err(Error::not_applied(ErrorKind::Unavailable, operation, KIND).because(why))
     }
 }

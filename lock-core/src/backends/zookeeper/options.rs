@@ -61,7 +61,10 @@ impl ZooKeeperOptions {
         } else {
             return Ok(());
         };
-        Err(Error::new(ErrorKind::InvalidInput, Operation::Connect, super::KIND).because(wrong))
+        Err(
+            Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, super::KIND)
+                .because(wrong),
+        )
     }
 }
 

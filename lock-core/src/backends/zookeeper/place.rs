@@ -36,7 +36,7 @@ pub(super) enum Stop {
 impl Stop {
     pub(super) fn into_error(self) -> Error {
         match self {
-            Self::Gone => Error::new(ErrorKind::Unavailable, Operation::Acquire, KIND)
+            Self::Gone => Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, KIND)
                 .because("the place in line was deleted"),
             Self::Failed(failure) => failure.into_error(Operation::Acquire),
             Self::Refused(error) => error,
@@ -249,7 +249,7 @@ impl Acquiring<'_> {
                 && ahead.count > usize::try_from(most).unwrap_or(usize::MAX)
             {
                 place.leave().await?;
-                let full = Error::new(ErrorKind::QueueFull, Operation::Acquire, KIND);
+                let full = Error::not_applied(ErrorKind::QueueFull, Operation::Acquire, KIND);
                 return Err(full.into());
             }
             if self.is_over() {
@@ -298,7 +298,7 @@ impl Acquiring<'_> {
                 Some(token) => token,
                 None => {
                     place.leave().await?;
-                    let error = Error::new(ErrorKind::Retired, Operation::Acquire, KIND);
+                    let error = Error::not_applied(ErrorKind::Retired, Operation::Acquire, KIND);
                     return Err(error.into());
                 }
             };
@@ -367,7 +367,8 @@ impl Acquiring<'_> {
             };
         }
         let why = "its floor is being changed all the time";
-        let error = Error::new(ErrorKind::Unavailable, Operation::Acquire, KIND).because(why);
+        let error =
+            Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, KIND).because(why);
         Err(error.into())
     }
 

@@ -106,7 +106,7 @@ fn session_timeout(url: &Url) -> Result<Option<Duration>, Error> {
 }
 
 fn invalid(why: &str) -> Error {
-    Error::new(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
+    Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ impl Session {
             "a lease of {ttl:?} in a session of {session:?}: the longest is {longest:?}; ask for \
              more with session_ms in the URL, up to maxSessionTimeout of the servers"
         );
-        Err(Error::new(ErrorKind::InvalidInput, operation, KIND).because(why))
+        Err(Error::not_applied(ErrorKind::InvalidInput, operation, KIND).because(why))
     }
 
     /// Creates a contender, and returns its path.
@@ -318,7 +318,7 @@ fn no_session(error: ZooKeeperError, operation: Operation) -> Error {
         ZooKeeperError::Timeout => (ErrorKind::Unavailable, "no server answers in time"),
         _ => (ErrorKind::Unavailable, "no server can be reached"),
     };
-    Error::new(kind, operation, KIND)
+    Error::not_applied(kind, operation, KIND)
         .because(why)
         .caused_by(error)
 }

@@ -37,7 +37,8 @@ impl Service {
             let initial = self.floors.initial();
             let greatest = initial.greatest_floor(last, self.clock.unix_time());
             if floor.get() > greatest {
-                let error = Error::new(ErrorKind::FloorImplausible, Operation::Reinstate, KIND);
+                let error =
+                    Error::not_applied(ErrorKind::FloorImplausible, Operation::Reinstate, KIND);
                 return Err(error.because(format!("at most {greatest} is plausible now")));
             }
             Ok(Standard {

@@ -92,7 +92,7 @@ impl Service {
         if self.elsewhere(lease, Operation::Renew).await?.is_none() {
             return Ok(Renewed::NotHolder);
         }
-        let error = Error::new(ErrorKind::Unsupported, Operation::Renew, KIND);
+        let error = Error::not_applied(ErrorKind::Unsupported, Operation::Renew, KIND);
         Err(error.because("the lease belongs to the session of another process: renew it there"))
     }
 
@@ -194,7 +194,7 @@ impl Service {
         if !nodes.iter().any(|node| line::is_of(node, attempt.id)) {
             return Ok(());
         }
-        let error = Error::new(ErrorKind::Unsupported, operation, KIND);
+        let error = Error::not_applied(ErrorKind::Unsupported, operation, KIND);
         Err(error.because("the attempt belongs to the session of another process: cancel it there"))
     }
 

@@ -195,10 +195,9 @@ async fn renew(backend: Arc<dyn LockBackend>, mut leases: Vec<Scheduled>) -> Vec
     let answered = leases.into_iter().map(|(key, lease)| {
         let answer = answers.next().unwrap_or_else(|| {
             Err(
-                Error::new(ErrorKind::Refused, Operation::Renew, backend.kind())
+                Error::unknown(ErrorKind::Refused, Operation::Renew, backend.kind())
                     .on(lease.sequencer().resource())
-                    .because("the backend gave no answer for the lease")
-                    .outcome_unknown(),
+                    .because("the backend gave no answer for the lease"),
             )
         });
         ((key, lease), answer)

@@ -64,9 +64,7 @@ pub(super) fn no_answer<'a>(
     resource: impl Into<Option<&'a ResourceName>>,
     why: &str,
 ) -> Error {
-    let error = Error::new(ErrorKind::Unavailable, operation, kind)
-        .because(why)
-        .outcome_unknown();
+    let error = Error::unknown(ErrorKind::Unavailable, operation, kind).because(why);
     match resource.into() {
         Some(resource) => error.on(resource),
         None => error,

@@ -91,7 +91,7 @@ impl Drop for Driven<'_> {
 
 /// The error if an older tenure is in the way and could not be ended.
 fn not_sent(asking: &Asking, service: &dyn LockBackend, error: Error) -> Error {
-    Error::new(error.kind(), Operation::Acquire, service.kind())
+    Error::not_applied(error.kind(), Operation::Acquire, service.kind())
         .on(&asking.request.attempt.resource)
         .because("an earlier lease of this process could not be ended")
         .caused_by(error)

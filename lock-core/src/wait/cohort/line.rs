@@ -331,9 +331,10 @@ impl Line {
         self.late += 1;
         if self.late == LATE_MAX {
             self.late = 0;
-            let error = Error::new(ErrorKind::Unavailable, Operation::Acquire, self.service)
-                .on(&asking.request.attempt.resource)
-                .because(format!("{why}; ask for a longer ttl"));
+            let error =
+                Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, self.service)
+                    .on(&asking.request.attempt.resource)
+                    .because(format!("{why}; ask for a longer ttl"));
             self.tell_asker(asking, Err(error));
         }
     }

@@ -339,7 +339,7 @@ impl Lines {
     }
 
     fn refuse(&self, kind: ErrorKind, resource: &ResourceName) -> Entry {
-        let error = Error::new(kind, Operation::Acquire, self.service);
+        let error = Error::not_applied(kind, Operation::Acquire, self.service);
         Entry::Answered(Err(error.on(resource)))
     }
 

@@ -41,9 +41,8 @@ impl Cohort {
     }
 
     fn unanswered(&self, lease: &RenewRequest) -> Error {
-        Error::new(ErrorKind::Refused, Operation::Renew, self.service.kind())
+        Error::unknown(ErrorKind::Refused, Operation::Renew, self.service.kind())
             .on(lease.sequencer.resource())
             .because("the backend gave no answer for the lease")
-            .outcome_unknown()
     }
 }

@@ -78,7 +78,7 @@ impl<'a> Waiting<'a> {
 
     fn cancelled(&self) -> Error {
         let kind = self.cohort.service.kind();
-        Error::new(ErrorKind::Released, Operation::Acquire, kind)
+        Error::not_applied(ErrorKind::Released, Operation::Acquire, kind)
             .on(&self.ticket.attempt.resource)
             .because("the attempt was cancelled")
     }

@@ -39,7 +39,7 @@ impl World {
         self.requests.retain(|request| {
             !matches!(request, Request::Acquire(other, _) if other.tenure() == asking.tenure())
         });
-        let error = Error::new(kind, Operation::Acquire, "test");
+        let error = Error::not_applied(kind, Operation::Acquire, "test");
         self.hear(Reply::Acquired(asking, Err(error)));
     }
 

@@ -346,7 +346,7 @@ impl Service {
     /// `None` while another one holds the lease, unless the request is a single look.
     fn answer(&mut self, request: &AcquireRequest, sent: Moment, now: Moment) -> Option<Answer> {
         if self.ended.contains(&request.attempt.holder) {
-            let error = Error::new(ErrorKind::Released, Operation::Acquire, "test");
+            let error = Error::not_applied(ErrorKind::Released, Operation::Acquire, "test");
             return Some(Err(error));
         }
         let Some(held) = self.acquire(request, now) else {
