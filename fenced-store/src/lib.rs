@@ -46,7 +46,7 @@ mod uninterrupted;
 #[cfg(feature = "mysql")]
 pub use self::mysql::{MySqlFencedStore, MySqlTxOptions};
 #[cfg(feature = "postgres")]
-pub use self::postgres::{Isolation, PgFencedStore, PgTxOptions};
+pub use self::postgres::{PgFencedStore, PgIsolation, PgTxOptions};
 #[cfg(feature = "redis")]
 pub use self::redis::{FencedRedis, Swap};
 #[cfg(feature = "sqlite")]

@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use fenced_store::{
-    FenceError,
+    FenceError, Plausibility,
     http::{
         Disclose, FENCING_ACCEPTED, FENCING_HIGH_WATER, FENCING_TOKEN, Fenced, Fencing,
         FencingHeader, FencingLayer, Problem, Rejection, ResponseFuture, Scope, Signature,
@@ -107,7 +107,7 @@ fn issuer() -> Issuer {
 }
 
 fn unsigned() -> Unsigned {
-    Unsigned::up_to(issuer(), FencingToken::new(1000).unwrap())
+    Unsigned::new(issuer()).plausibility(Plausibility::up_to(FencingToken::new(1000).unwrap()))
 }
 
 fn layer() -> FencingLayer<Unsigned> {

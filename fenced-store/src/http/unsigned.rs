@@ -1,6 +1,4 @@
-use std::sync::Arc;
-
-use lock_core::{Clock, FencingToken, Issuer};
+use lock_core::Issuer;
 
 use super::{FencingHeader, Rejection, TokenVerifier};
 use crate::Plausibility;
@@ -10,8 +8,7 @@ use crate::Plausibility;
 /// Anybody who can send a request can then make up a token. That is a choice for a network where
 /// all clients are trusted to be no worse than slow. What remains to be kept out is the *absurd*
 /// token: one claim of 999 999 999 999 999 and no lock service can ever issue a greater one. So a
-/// token above a bound is refused as implausible; see [`new`](Self::new) and
-/// [`up_to`](Self::up_to) for the two bounds.
+/// token above a bound is refused as [implausible](Self::plausibility).
 ///
 /// A signed token is refused too: whoever sends it expects that somebody checks the signature.
 #[derive(Clone, Debug)]
@@ -21,32 +18,21 @@ pub struct Unsigned {
 }
 
 impl Unsigned {
-    /// For a lock service whose counters start at the clock: [`Plausibility::by_the_clock`].
+    /// Accepts the tokens of this issuer, up to [`Plausibility::by_the_clock`].
     #[must_use]
     pub fn new(issuer: Issuer) -> Self {
         Self {
             issuer,
-            plausibility: Plausibility::by_the_clock(),
+            plausibility: Plausibility::default(),
         }
     }
 
-    /// As [`new`](Self::new), but takes the time from another clock.
+    /// Which tokens are refused because they must be a mistake. Defaults to
+    /// [`Plausibility::by_the_clock`]; give it what the store has.
     #[must_use]
-    pub fn with_clock(issuer: Issuer, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            issuer,
-            plausibility: Plausibility::by(clock),
-        }
-    }
-
-    /// For a lock service whose counters start at a small number: nothing above `greatest`, as
-    /// [`Plausibility::up_to`].
-    #[must_use]
-    pub const fn up_to(issuer: Issuer, greatest: FencingToken) -> Self {
-        Self {
-            issuer,
-            plausibility: Plausibility::up_to(greatest),
-        }
+    pub fn plausibility(mut self, plausibility: Plausibility) -> Self {
+        self.plausibility = plausibility;
+        self
     }
 }
 
@@ -66,9 +52,11 @@ impl TokenVerifier for Unsigned {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{sync::Arc, time::Duration};
 
-    use lock_core::{Holder, InitialToken, ResourceName, Sequencer, test_util::ManualClock};
+    use lock_core::{
+        Clock, FencingToken, Holder, InitialToken, ResourceName, Sequencer, test_util::ManualClock,
+    };
 
     use super::*;
     use crate::http::Signature;
@@ -91,7 +79,8 @@ mod tests {
     #[test]
     fn a_token_may_be_a_day_ahead_of_the_clock_and_no_more() {
         let clock = ManualClock::new();
-        let unsigned = Unsigned::with_clock(redis(), Arc::new(clock.clone()));
+        let by_the_clock = Plausibility::by(Arc::new(clock.clone()));
+        let unsigned = Unsigned::new(redis()).plausibility(by_the_clock);
         let verify = |token| unsigned.verify(&FencingHeader::new(&sequencer("redis", token)));
         let day = Duration::from_secs(86_400);
         let tomorrow = InitialToken::clock_token(clock.unix_time() + day);
@@ -105,7 +94,8 @@ mod tests {
 
     #[test]
     fn a_service_that_counts_from_one_has_its_own_bound() {
-        let unsigned = Unsigned::up_to(redis(), FencingToken::new(1000).unwrap());
+        let thousand = Plausibility::up_to(FencingToken::new(1000).unwrap());
+        let unsigned = Unsigned::new(redis()).plausibility(thousand);
         let verify = |token| unsigned.verify(&FencingHeader::new(&sequencer("redis", token)));
         assert_eq!(verify(1000), Ok(()));
         assert_eq!(verify(1001), Err(Rejection::Implausible));

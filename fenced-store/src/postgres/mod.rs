@@ -20,7 +20,7 @@ use sqlx::{Connection, Executor, FromRow, PgConnection, PgPool, Postgres, SqlStr
 use tracing::debug;
 
 pub(crate) use self::error::classify;
-pub use self::options::{Isolation, PgTxOptions};
+pub use self::options::{PgIsolation, PgTxOptions};
 use crate::{
     Begin, FenceError, FencedStore, HighWater, Protection, Receipt,
     begin::Entering,

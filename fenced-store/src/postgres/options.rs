@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until a store gets them"]
 pub struct PgTxOptions {
-    pub(super) isolation: Option<Isolation>,
+    pub(super) isolation: Option<PgIsolation>,
     pub(super) lock_timeout: Option<Duration>,
     pub(super) idle_timeout: Option<Duration>,
     pub(super) statement_timeout: Option<Duration>,
@@ -20,7 +20,7 @@ pub struct PgTxOptions {
 /// Isolation levels. The store rule holds at each of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "Postgres has no others")]
-pub enum Isolation {
+pub enum PgIsolation {
     /// Each statement sees everything that was committed before it.
     ReadCommitted,
     /// All statements see what was committed before the first one.
@@ -31,7 +31,7 @@ pub enum Isolation {
 
 impl PgTxOptions {
     /// The isolation level of transactions. Defaults to the session's, usually read committed.
-    pub const fn isolation(mut self, isolation: Isolation) -> Self {
+    pub const fn isolation(mut self, isolation: PgIsolation) -> Self {
         self.isolation = Some(isolation);
         self
     }

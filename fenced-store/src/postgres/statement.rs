@@ -6,7 +6,7 @@ use std::time::Duration;
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
-use super::options::{Isolation, PgTxOptions};
+use super::options::{PgIsolation, PgTxOptions};
 use crate::{
     begin::{Entering, Entrant},
     entry::Entry,
@@ -80,9 +80,9 @@ pub(super) fn terminate_older(sequencer: &Sequencer) -> SqlStr {
 pub(super) fn begin(entering: &Entering, options: &PgTxOptions) -> SqlStr {
     let isolation = match options.isolation {
         None => "",
-        Some(Isolation::ReadCommitted) => "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; ",
-        Some(Isolation::RepeatableRead) => "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; ",
-        Some(Isolation::Serializable) => "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; ",
+        Some(PgIsolation::ReadCommitted) => "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; ",
+        Some(PgIsolation::RepeatableRead) => "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; ",
+        Some(PgIsolation::Serializable) => "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; ",
     };
     let (entrants, entry) = (entering.entrants(), entering.entry());
     let mut grants = entrants.iter().map(|entrant| enter(entrant, options));

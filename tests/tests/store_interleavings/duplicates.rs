@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fenced_store::{FenceError, Isolation};
+use fenced_store::{FenceError, PgIsolation};
 use lock_core::Sequencer;
 use sqlx::sqlite::SqliteJournalMode;
 
@@ -91,9 +91,9 @@ async fn at_once<W: World>(world: &W) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_holders_of_one_token_only_the_first_to_claim_writes_to_postgres() {
     for level in [
-        Isolation::ReadCommitted,
-        Isolation::RepeatableRead,
-        Isolation::Serializable,
+        PgIsolation::ReadCommitted,
+        PgIsolation::RepeatableRead,
+        PgIsolation::Serializable,
     ] {
         let world = OnPostgres::new([level, level]).await;
         one_after_the_other(&world).await;

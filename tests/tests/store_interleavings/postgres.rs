@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use e2e::servers::{PostgresDatabase, postgres_database};
 use fenced_store::{
-    FencedStore, Isolation,
-    Isolation::{ReadCommitted, RepeatableRead, Serializable},
-    PgFencedStore, PgTxOptions,
+    FencedStore, PgFencedStore, PgIsolation,
+    PgIsolation::{ReadCommitted, RepeatableRead, Serializable},
+    PgTxOptions,
 };
 use sqlx::{
     AssertSqlSafe, Connection, Executor, PgConnection, Postgres,
@@ -30,7 +30,7 @@ pub(crate) struct OnPostgres {
 
 impl OnPostgres {
     /// The levels of the stale and of the new holder.
-    pub(crate) async fn new(levels: [Isolation; 2]) -> Self {
+    pub(crate) async fn new(levels: [PgIsolation; 2]) -> Self {
         let database = postgres_database().await;
         let mut observer = PgConnection::connect(database.url()).await.unwrap();
         observer
@@ -67,7 +67,7 @@ const fn name(who: Who) -> &'static str {
     }
 }
 
-const fn sql(level: Isolation) -> &'static str {
+const fn sql(level: PgIsolation) -> &'static str {
     match level {
         ReadCommitted => "read committed",
         RepeatableRead => "repeatable read",

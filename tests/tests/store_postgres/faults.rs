@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fenced_store::{FenceError, FencedStore, Isolation, PgTxOptions, Protected, ProtectedGuard};
+use fenced_store::{FenceError, FencedStore, PgIsolation, PgTxOptions, Protected, ProtectedGuard};
 use lock_core::LockManager;
 use sqlx::{AssertSqlSafe, Executor, Postgres, postgres::PgPoolOptions};
 
@@ -81,7 +81,7 @@ async fn an_exhausted_pool_is_busy() {
 async fn a_clash_of_two_transactions_of_one_holder_is_retryable() {
     let world: PostgresServer = fresh().await;
     let grant = grant("account:42", 33);
-    let options = PgTxOptions::default().isolation(Isolation::RepeatableRead);
+    let options = PgTxOptions::default().isolation(PgIsolation::RepeatableRead);
     let store = world.store().clone().with_options(options);
     store.claim(&grant).await.unwrap();
     let mut late = store.begin(&grant).await.unwrap();

@@ -4,7 +4,7 @@
 use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use e2e::servers::{PgBouncer, PoolMode};
-use fenced_store::{Executed, FenceError, FencedStore, Isolation, PgFencedStore, PgTxOptions};
+use fenced_store::{Executed, FenceError, FencedStore, PgFencedStore, PgIsolation, PgTxOptions};
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
     PgConnection, Postgres, Row,
@@ -55,7 +55,7 @@ impl<const BY_TRANSACTION: bool> Pooled<BY_TRANSACTION> {
     fn options() -> PgTxOptions {
         let options = PgTxOptions::default();
         if BY_TRANSACTION {
-            return options.isolation(Isolation::ReadCommitted);
+            return options.isolation(PgIsolation::ReadCommitted);
         }
         options
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use e2e::proxy::{Fault, Proxy};
-use fenced_store::{FenceError, FencedStore, Isolation, PgFencedStore, PgTxOptions};
+use fenced_store::{FenceError, FencedStore, PgFencedStore, PgIsolation, PgTxOptions};
 use lock_core::Sequencer;
 use sqlx::{Executor, PgPool, postgres::PgPoolOptions};
 
@@ -253,7 +253,7 @@ async fn a_numbered_single_write_does_not_judge_by_what_was_before_it_waited() {
     pool.execute("CREATE TABLE notes (balance bigint)")
         .await
         .unwrap();
-    let repeatable = PgTxOptions::default().isolation(Isolation::RepeatableRead);
+    let repeatable = PgTxOptions::default().isolation(PgIsolation::RepeatableRead);
     let repeatable = world.store().clone().with_options(repeatable);
     for (seq, store) in [(1, world.store()), (3, &repeatable)] {
         let mut first = world.store().begin(&grant).seq(seq).await.unwrap();
@@ -287,7 +287,7 @@ async fn a_single_write_runs_at_the_isolation_level_of_the_store() {
         .execute("CREATE TABLE levels (level text)")
         .await
         .unwrap();
-    let options = PgTxOptions::default().isolation(Isolation::Serializable);
+    let options = PgTxOptions::default().isolation(PgIsolation::Serializable);
     let store = world.store().clone().with_options(options);
     let note = "INSERT INTO levels VALUES (current_setting('transaction_isolation'))";
     store.begin(&grant).execute(note).await.unwrap();

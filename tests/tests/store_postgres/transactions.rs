@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fenced_store::{FenceError, Isolation, PgTxOptions, Protected};
+use fenced_store::{FenceError, PgIsolation, PgTxOptions, Protected};
 use lock_core::{LockManager, Ttl};
 use sqlx::Executor;
 
@@ -11,10 +11,10 @@ use crate::{
     server::PostgresServer,
 };
 
-const LEVELS: [(Isolation, &str); 3] = [
-    (Isolation::ReadCommitted, "read committed"),
-    (Isolation::RepeatableRead, "repeatable read"),
-    (Isolation::Serializable, "serializable"),
+const LEVELS: [(PgIsolation, &str); 3] = [
+    (PgIsolation::ReadCommitted, "read committed"),
+    (PgIsolation::RepeatableRead, "repeatable read"),
+    (PgIsolation::Serializable, "serializable"),
 ];
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Who waits for whom.
 
-use fenced_store::{FenceError, Isolation, PgTxOptions};
+use fenced_store::{FenceError, PgIsolation, PgTxOptions};
 
 use crate::{
     rule::{Harness, balance, fresh, grant, high_water},
@@ -40,9 +40,9 @@ async fn a_waiting_claim_is_not_overtaken() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_begin_that_waited_for_a_claim_is_refused() {
     for level in [
-        Isolation::ReadCommitted,
-        Isolation::RepeatableRead,
-        Isolation::Serializable,
+        PgIsolation::ReadCommitted,
+        PgIsolation::RepeatableRead,
+        PgIsolation::Serializable,
     ] {
         let world: PostgresServer = fresh().await;
         let options = PgTxOptions::default().isolation(level);
@@ -61,7 +61,7 @@ async fn a_begin_that_waited_for_a_claim_is_refused() {
         };
         let (claimed, refused, ()) = tokio::join!(store.claim(&new), begin, end);
         claimed.unwrap();
-        if level == Isolation::ReadCommitted {
+        if level == PgIsolation::ReadCommitted {
             assert!(matches!(refused, FenceError::Stale { .. }), "{refused:?}");
         } else {
             assert!(

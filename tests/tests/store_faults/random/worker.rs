@@ -7,7 +7,7 @@ use std::{
 };
 
 use e2e::history::Event;
-use fenced_store::{FenceError, Isolation, PgTxOptions};
+use fenced_store::{FenceError, PgIsolation, PgTxOptions};
 use lock_core::{Clock, Sequencer, SystemClock};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use sqlx::{AssertSqlSafe, Executor, PgConnection};
@@ -94,9 +94,9 @@ impl Worker {
 
     fn options(&mut self) -> PgTxOptions {
         let levels = [
-            Isolation::ReadCommitted,
-            Isolation::RepeatableRead,
-            Isolation::Serializable,
+            PgIsolation::ReadCommitted,
+            PgIsolation::RepeatableRead,
+            PgIsolation::Serializable,
         ];
         PgTxOptions::default()
             .isolation(*levels.choose(&mut self.random).unwrap())
