@@ -295,6 +295,22 @@ async fn run_ends_the_section_when_the_lease_is_lost() {
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Lost);
 }
 
+/// The same of an acquisition that is not the default one.
+#[tokio::test]
+async fn run_takes_the_settings_of_its_acquisition() {
+    let world = world();
+    let acquire = world.locks.acquire("r").ttl(TTL).wait(Duration::ZERO);
+    let left: Result<_, Error> = acquire
+        .clone()
+        .run(async |guard| Ok(guard.remaining()?))
+        .await;
+    assert_eq!(left.unwrap(), TTL.get());
+    let held = world.acquire().await;
+    let refused: Result<(), Error> = acquire.run(async |_| panic!("it is held")).await;
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::WaitTimeout);
+    held.release().await.unwrap();
+}
+
 #[tokio::test]
 async fn shutdown_sends_what_is_queued_and_ends_what_is_held() {
     let world = world();

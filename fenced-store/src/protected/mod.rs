@@ -7,6 +7,7 @@ mod force;
 mod guard;
 mod guards;
 mod held;
+mod run;
 
 use std::sync::{
     Arc,

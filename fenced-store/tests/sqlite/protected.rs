@@ -176,6 +176,40 @@ async fn an_error_of_either_side_says_what_to_do() {
 }
 
 #[tokio::test]
+async fn run_claims_for_the_section_and_releases() {
+    let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
+    let acquire = accounts.acquire("account:42").wait(Duration::ZERO);
+    let receipt = acquire.run(async |guard| {
+        let mut tx = guard.begin().await?;
+        SqliteFile::add(&mut tx, 1).await?;
+        Ok::<_, ProtectedError>(tx.commit().await?)
+    });
+    let token = receipt.await.unwrap().token();
+    assert_eq!(high_water(&world, "account:42").await, Some(token.get()));
+    assert_eq!(balance(&world).await, 101);
+    assert!(is_free(accounts.locks(), "account:42").await);
+}
+
+#[tokio::test]
+async fn run_ends_the_section_when_the_lease_is_lost() {
+    let clock = ManualClock::new();
+    let builder = LockManager::builder().clock(Arc::new(clock.clone()));
+    let (_world, accounts) =
+        protected_by::<SqliteFile>(builder.connect("memory:").await.unwrap()).await;
+    let acquire = accounts.acquire("account:42").ttl(Ttl::secs(10));
+    let never = acquire.renew(false).run(async |_| {
+        clock.advance(Duration::from_secs(11));
+        std::future::pending::<Result<(), ProtectedError>>().await
+    });
+    match never.await.unwrap_err() {
+        ProtectedError::Store(FenceError::LeaseLost(lost)) => {
+            assert_eq!(lost.reason(), LostReason::Expired);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
 async fn a_lost_lease_begins_nothing() {
     let clock = ManualClock::new();
     let builder = LockManager::builder().clock(Arc::new(clock.clone()));

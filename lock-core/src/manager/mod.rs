@@ -11,6 +11,7 @@ mod meter;
 mod observed;
 mod owner;
 mod retry;
+mod run;
 mod settings;
 mod several;
 mod standing;
@@ -141,39 +142,6 @@ impl LockManager {
     {
         let acquire = self.acquire(resource);
         acquire.try_now().await
-    }
-
-    /// Acquires a lease with defaults, runs a section under it, and releases it.
-    ///
-    /// When the lease is lost, the section is dropped at its present await and the loss is
-    /// returned.
-    ///
-    /// # Errors
-    /// The section's own error, or that of acquiring, or [`ErrorKind::Lost`]. A release that fails
-    /// is left to the watchdog and not reported: the section's result stands.
-    ///
-    /// # Cancel safety
-    /// The section is dropped and the watchdog releases the lease.
-    pub async fn run<N, T, E, F>(&self, resource: N, section: F) -> Result<T, E>
-    where
-        N: TryInto<ResourceName>,
-        N::Error: Into<InvalidName>,
-        F: AsyncFnOnce(&LeaseGuard) -> Result<T, E>,
-        E: From<Error>,
-    {
-        let guard = self.acquire(resource).await?;
-        let result = tokio::select! {
-            biased;
-            result = section(&guard) => result,
-            lost = guard.lost() => Err(Error::from(lost).into()),
-        };
-        // After a loss there is nothing to release that would be worth waiting for.
-        if guard.remaining().is_ok()
-            && let Err(error) = guard.release().await
-        {
-            tracing::debug!(%error, "release failed, the watchdog goes on with it");
-        }
-        result
     }
 
     /// Renews a detached lease to a full `ttl` from now.

@@ -1,0 +1,74 @@
+use std::pin::pin;
+
+use futures_util::future::{Either, select};
+use tracing::debug;
+
+use super::{AcquireProtected, ProtectedError, ProtectedGuard};
+use crate::Dialect;
+
+impl<DB: Dialect> AcquireProtected<'_, DB> {
+    /// Acquires as configured, runs a section under the lease, and releases it, as
+    /// [`Acquire::run`](lock_core::Acquire::run) does.
+    ///
+    /// When the lease is lost, the section is dropped at its present await and the loss is
+    /// returned. A commit that was under way then may have happened.
+    ///
+    /// # Errors
+    /// The section's own error, or that of acquiring, or
+    /// [`FenceError::LeaseLost`](crate::FenceError::LeaseLost). A release that fails is left to the
+    /// watchdog and not reported: the section's result stands.
+    ///
+    /// # Cancel safety
+    /// The section is dropped and the watchdog releases the lease.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[cfg(not(feature = "sqlite"))]
+    /// # fn main() {}
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use fenced_store::{Protected, ProtectedError, SqliteFencedStore};
+    /// use lock_core::Ttl;
+    ///
+    /// # let directory = tempfile::tempdir()?;
+    /// # let file = directory.path().join("accounts.db");
+    /// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(file);
+    /// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
+    /// # let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
+    /// # store.migrate().await?;
+    /// # let locks = lock_core::LockManager::connect("memory:").await?;
+    /// let accounts = Protected::new(locks, store);
+    /// let nightly = accounts.acquire("account:42").ttl(Ttl::secs(30));
+    /// let receipt = nightly
+    ///     .run(async |guard| {
+    ///         let tx = guard.begin().await?; // write through it
+    ///         Ok::<_, ProtectedError>(tx.commit().await?)
+    ///     })
+    ///     .await?;
+    /// println!("written under {}", receipt.token());
+    /// # Ok(()) }
+    /// ```
+    pub async fn run<T, E, F>(self, section: F) -> Result<T, E>
+    where
+        F: AsyncFnOnce(&ProtectedGuard<DB>) -> Result<T, E>,
+        E: From<ProtectedError>,
+    {
+        let guard = self.await?;
+        let result = {
+            let (section, lost) = (pin!(section(&guard)), pin!(guard.lost()));
+            // The section is asked first: what it has finished counts.
+            match select(section, lost).await {
+                Either::Left((result, _)) => result,
+                Either::Right((lost, _)) => Err(ProtectedError::from(lost).into()),
+            }
+        };
+        // After a loss there is nothing to release that would be worth waiting for.
+        if guard.remaining().is_ok()
+            && let Err(error) = guard.release().await
+        {
+            debug!(%error, "release failed, the watchdog goes on with it");
+        }
+        result
+    }
+}

@@ -1,0 +1,76 @@
+use super::{Acquire, LeaseGuard, LockManager};
+use crate::{Error, InvalidName, ResourceName};
+
+impl Acquire<'_> {
+    /// Acquires as configured, runs a section under the lease, and releases it.
+    ///
+    /// When the lease is lost, the section is dropped at its present await and the loss is
+    /// returned.
+    ///
+    /// # Errors
+    /// The section's own error, or that of acquiring, or [`ErrorKind::Lost`]. A release that fails
+    /// is left to the watchdog and not reported: the section's result stands.
+    ///
+    /// # Cancel safety
+    /// The section is dropped and the watchdog releases the lease.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[cfg(feature = "memory")]
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_core::Error> {
+    /// use lock_core::{Error, LockManager, Ttl};
+    /// use std::time::Duration;
+    ///
+    /// let locks = LockManager::connect("memory:").await?;
+    /// let nightly = locks.acquire("nightly").ttl(Ttl::secs(30)).wait(Duration::from_secs(60));
+    /// let token = nightly.run(async |guard| Ok::<_, Error>(guard.token())).await?;
+    /// println!("ran under {token}");
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "memory"))]
+    /// # fn main() {}
+    /// ```
+    ///
+    /// [`ErrorKind::Lost`]: crate::ErrorKind::Lost
+    pub async fn run<T, E, F>(self, section: F) -> Result<T, E>
+    where
+        F: AsyncFnOnce(&LeaseGuard) -> Result<T, E>,
+        E: From<Error>,
+    {
+        let guard = self.await?;
+        let result = tokio::select! {
+            biased;
+            result = section(&guard) => result,
+            lost = guard.lost() => Err(Error::from(lost).into()),
+        };
+        // After a loss there is nothing to release that would be worth waiting for.
+        if guard.remaining().is_ok()
+            && let Err(error) = guard.release().await
+        {
+            tracing::debug!(%error, "release failed, the watchdog goes on with it");
+        }
+        result
+    }
+}
+
+impl LockManager {
+    /// Acquires a lease with the default ttl of 10 s, however long that takes, runs a section under
+    /// it, and releases it: short for [`acquire(resource)`](Self::acquire)[`.run(section)`].
+    ///
+    /// # Errors
+    /// As [`Acquire::run`].
+    ///
+    /// # Cancel safety
+    /// As [`Acquire::run`].
+    ///
+    /// [`.run(section)`]: Acquire::run
+    pub async fn run<N, T, E, F>(&self, resource: N, section: F) -> Result<T, E>
+    where
+        N: TryInto<ResourceName>,
+        N::Error: Into<InvalidName>,
+        F: AsyncFnOnce(&LeaseGuard) -> Result<T, E>,
+        E: From<Error>,
+    {
+        self.acquire(resource).run(section).await
+    }
+}
