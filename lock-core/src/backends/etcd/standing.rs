@@ -133,19 +133,38 @@ impl Service {
         }
     }
 
+    /// Changes the floor, however often others get in the way.
+    ///
+    /// A change that was refused may have been made all the same: if its answer is lost, it is sent
+    /// again, and then its first copy gets in its way. So whatever goes wrong after the first
+    /// attempt, the outcome is unknown.
     async fn change_floor(
         &self,
         operation: Operation,
-        change: impl Fn(Floor, i64) -> Result<Floor, Error>,
+        change: impl Fn(Floor, i64) -> Result<Floor, Error> + Send + Sync,
     ) -> Result<Standing, Error> {
-        for _ in 0..TRIES {
-            let (floor, revision) = self.read_floor(operation).await?;
-            let put = self.put_floor(change(floor, revision)?).await;
-            if let Some(floor) = put.map_err(|failure| failure.error(operation))? {
-                return Ok(standing(floor, floor.changed));
+        if let Some(standing) = self.try_to_change_floor(operation, &change).await? {
+            return Ok(standing);
+        }
+        for _ in 1..TRIES {
+            let changed = self.try_to_change_floor(operation, &change).await;
+            if let Some(standing) = changed.map_err(Error::outcome_unknown)? {
+                return Ok(standing);
             }
         }
-        Err(crowded_service(operation))
+        Err(crowded_service(operation).outcome_unknown())
+    }
+
+    /// `None` if it was changed in between.
+    async fn try_to_change_floor(
+        &self,
+        operation: Operation,
+        change: &(impl Fn(Floor, i64) -> Result<Floor, Error> + Sync),
+    ) -> Result<Option<Standing>, Error> {
+        let (floor, revision) = self.read_floor(operation).await?;
+        let put = self.put_floor(change(floor, revision)?).await;
+        let put = put.map_err(|failure| failure.error(operation))?;
+        Ok(put.map(|floor| standing(floor, floor.changed)))
     }
 
     /// The floor, and the revision of the cluster when it was read.
