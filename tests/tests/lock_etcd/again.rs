@@ -1,9 +1,12 @@
 //! What is sent again, and what another attempt of the same holder asks for, finds what there is.
 
-use e2e::servers::{Etcd, etcd, until};
+use e2e::{
+    proxy::{Fault, Proxy},
+    servers::{Etcd, etcd, until},
+};
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, FencingToken, Grant, Holder, Issuer, LockBackend,
-    Released, RenewRequest, Renewed, Sequencer, Ttl, Wait, etcd::EtcdBackend,
+    AcquireRequest, Attempt, AttemptRef, ErrorKind, FencingToken, Grant, Holder, Issuer,
+    LockBackend, Released, RenewRequest, Renewed, Sequencer, Ttl, Wait, etcd::EtcdBackend,
 };
 use tokio::time::timeout;
 
@@ -219,4 +222,38 @@ async fn an_attempt_that_found_it_held_leaves_its_lease_to_the_next_attempt() {
         assert!(matches!(renewed, Ok(Renewed::Renewed(_))), "{renewed:?}");
         release(&backend, &late, token).await;
     }
+}
+
+/// A node lets it into the line, and is not heard of any more; another one is asked, which finds it
+/// there. That is no reason to wait behind more than it has allowed.
+#[tokio::test]
+async fn one_too_many_is_told_so_when_the_answer_to_its_entry_was_lost() {
+    let (server, prefix) = (etcd().await, prefix());
+    let proxy = Proxy::start(&server.url()).await;
+    let both = format!("{},{}", proxy.url("etcd"), server.addresses()[0]);
+    let (one, other) = (
+        backend(&server.url(), &prefix).await,
+        backend(&both, &prefix).await,
+    );
+    let line = format!("{prefix}/lock/");
+    let (holder, mut waiter, mut late) = (request(), request(), request());
+    granted(&one, &holder).await;
+    waiter.wait = Wait::Forever;
+    in_line_and_dropped(server, &one, &waiter, &line).await;
+    (late.wait, late.max_waiters) = (Wait::Forever, Some(1));
+    let lost = proxy.at_request(&line, Fault::DropReplies);
+    let answer = timeout(PATIENCE, other.acquire(&late)).await;
+    assert!(lost.has_sprung());
+    let error = answer.expect("it does not wait").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::QueueFull, "{error}");
+    assert_eq!(keys(server, &line).await.len(), 2);
+
+    // As many as it allows are before this one. It goes on, and so does an attempt that does not
+    // wait, whatever it allows.
+    let mut look = another(&waiter);
+    (look.wait, look.max_waiters) = (Wait::Never, Some(0));
+    let found = one.acquire(&look).await.unwrap();
+    assert!(matches!(found, Attempt::Held { .. }), "{found:?}");
+    waiter.max_waiters = Some(1);
+    in_line_and_dropped(server, &one, &waiter, &line).await;
 }

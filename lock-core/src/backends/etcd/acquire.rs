@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, InitialToken, Lease, Moment,
-    Operation,
+    Operation, Wait,
 };
 
 /// A request to acquire, while it is under way.
@@ -33,14 +33,12 @@ pub(super) struct InLine {
     pub(super) key: Vec<u8>,
     pub(super) created: i64,
     pub(super) floor: u64,
-    /// Who is before it; `None`: to be looked up.
-    pub(super) ahead: Option<Ahead>,
 }
 
 /// Who is before a place, and what became of the place.
 #[derive(Debug)]
 pub(super) struct Ahead {
-    /// How many are before it, and the last of them.
+    /// How many are before it, up to as many as were asked for, and the last of them.
     pub(super) number: i64,
     pub(super) last: Option<Vec<u8>>,
     /// [`Place::least`](super::record::Place).
@@ -130,12 +128,12 @@ impl Service {
 impl Acquisition<'_> {
     async fn run(&mut self) -> Result<Attempt<Grant>, Error> {
         for _ in 0..TRIES {
-            let place = match self.enter().await? {
-                Entered::InLine(place) => place,
+            let (place, ahead) = match self.enter().await? {
+                Entered::InLine(place, ahead) => (place, ahead),
                 Entered::Held => return self.held().await,
                 Entered::Again => continue,
             };
-            match self.stand(place).await {
+            match self.stand(place, ahead).await {
                 Ok(Stood::Answer(answer)) => return Ok(answer),
                 Ok(Stood::Gone) => {}
                 Err(error) => return Err(with_place(error)),
@@ -145,12 +143,12 @@ impl Acquisition<'_> {
     }
 
     /// Waits in line until there is an answer, or the place is gone.
-    async fn stand(&mut self, mut place: InLine) -> Result<Stood, Error> {
-        if self.is_one_too_many(&place) {
+    async fn stand(&mut self, place: InLine, ahead: Ahead) -> Result<Stood, Error> {
+        if self.is_one_too_many(&ahead) {
             self.service.cancel(&self.request.attempt).await?;
             return Err(self.error(ErrorKind::QueueFull));
         }
-        let (seen, waited) = match self.wait(&mut place).await? {
+        let (seen, waited) = match self.wait(&place, ahead).await? {
             Turn::Ours { seen, waited } => (seen, waited),
             Turn::Gone => return Ok(Stood::Gone),
             Turn::Over => {
@@ -183,13 +181,13 @@ impl Acquisition<'_> {
         Ok(Attempt::Held { retry_after })
     }
 
-    /// Whether as many as allowed were waiting when it came.
-    fn is_one_too_many(&self, place: &InLine) -> bool {
-        let (Some(most), Some(ahead)) = (self.request.max_waiters, &place.ahead) else {
-            return false;
-        };
+    /// Whether as many as allowed were waiting when it came. If its place was there already, fewer
+    /// may be before it by now, and never more.
+    fn is_one_too_many(&self, ahead: &Ahead) -> bool {
+        let waits = self.request.wait != Wait::Never;
+        let most = self.request.max_waiters.filter(|_| waits);
         // The first of them holds it.
-        ahead.number > i64::from(most)
+        most.is_some_and(|most| ahead.number > i64::from(most))
     }
 
     /// Its lease lives for its full length from now on. False if it has ended.

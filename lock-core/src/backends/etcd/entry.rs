@@ -11,7 +11,8 @@ use crate::{Error, ErrorKind, Wait};
 
 /// What came of asking for a place in line.
 pub(super) enum Entered {
-    InLine(InLine),
+    /// It has a place, with that before it.
+    InLine(InLine, Ahead),
     /// Somebody holds it, and this one does not wait.
     Held,
     /// Something was not as we thought. Now we know better.
@@ -50,19 +51,20 @@ impl Acquisition<'_> {
             .kvs
             .into_iter()
             .find(|entry| entry.create_revision < created);
-        Ok(Entered::InLine(InLine {
+        let place = InLine {
             key: self.names.place(lease),
             created,
             floor: floor.value,
-            ahead: Some(Ahead {
-                number: ahead.count - 1,
-                last: last.map(|entry| entry.key),
-                least: self.least(),
-                asked,
-                revision: created,
-                term,
-            }),
-        }))
+        };
+        let ahead = Ahead {
+            number: ahead.count - 1,
+            last: last.map(|entry| entry.key),
+            least: self.least(),
+            asked,
+            revision: created,
+            term,
+        };
+        Ok(Entered::InLine(place, ahead))
     }
 
     /// Has everything granted that a new place hangs on. Of what is retired there is no new place:
@@ -203,12 +205,18 @@ impl Acquisition<'_> {
             return Ok(Entered::Again);
         }
         self.memory = found.mark.as_ref().map_or(self.memory, |mark| mark.lease);
-        Ok(Entered::InLine(InLine {
+        let place = InLine {
             created: place.created,
             floor: place.value.floor,
-            ahead: None,
             key: found.key,
-        }))
+        };
+        // One more than it allows is one too many.
+        let number = self
+            .request
+            .max_waiters
+            .map_or(1, |most| i64::from(most) + 1);
+        let ahead = self.look(&place, number).await.map_err(with_place)?;
+        Ok(ahead.map_or(Entered::Again, |ahead| Entered::InLine(place, ahead)))
     }
 
     /// Asks how long its lease lives, without keeping it alive: who asks again gains no time.

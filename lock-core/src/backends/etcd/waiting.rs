@@ -30,16 +30,9 @@ impl Acquisition<'_> {
     /// Only the place before it is watched, so the end of a lease wakes one waiter. That the place
     /// is still there and that nobody is before it is found out in one step: a waiter whose lease
     /// has run out is never granted anything.
-    pub(super) async fn wait(&mut self, place: &mut InLine) -> Result<Turn, Error> {
-        let (mut ahead, mut waited) = (place.ahead.take(), false);
+    pub(super) async fn wait(&mut self, place: &InLine, ahead: Ahead) -> Result<Turn, Error> {
+        let (mut seen, mut waited) = (ahead, false);
         loop {
-            let seen = match ahead.take() {
-                Some(ahead) => ahead,
-                None => match self.look(place).await? {
-                    Some(ahead) => ahead,
-                    None => return Ok(Turn::Gone),
-                },
-            };
             match &seen.last {
                 None if self.lives(&seen, waited).await? => return Ok(Turn::Ours { seen, waited }),
                 None => {}
@@ -50,13 +43,22 @@ impl Acquisition<'_> {
                     }
                 }
             }
+            seen = match self.look(place, 1).await? {
+                Some(ahead) => ahead,
+                None => return Ok(Turn::Gone),
+            };
         }
     }
 
-    /// Who is before the place, and what became of it; nothing if it is not there any more: whoever
-    /// ended it has given the lease back, or it ran out.
-    async fn look(&self, place: &InLine) -> Result<Option<Ahead>, Error> {
-        let before = RangeRequest::youngest(&self.names.line, 1).created_before(place.created);
+    /// Who is before the place, as many of them as asked for, and what became of it; nothing if it
+    /// is not there any more: whoever ended it has given the lease back, or it ran out.
+    pub(super) async fn look(
+        &self,
+        place: &InLine,
+        number: i64,
+    ) -> Result<Option<Ahead>, Error> {
+        let before = RangeRequest::youngest(&self.names.line, number);
+        let before = before.created_before(place.created).without_values();
         let txn = TxnRequest {
             compare: vec![Compare::created(&place.key, place.created)],
             success: vec![Op::range(before), Op::range(RangeRequest::key(&place.key))],
@@ -73,7 +75,8 @@ impl Acquisition<'_> {
         let before = ranges.next().unwrap_or_default();
         let own = ranges.flat_map(|range| range.kvs).next();
         Ok(Some(Ahead {
-            number: before.count,
+            // Its count is that of the whole line.
+            number: i64::try_from(before.kvs.len()).unwrap_or(i64::MAX),
             last: before.kvs.into_iter().next().map(|entry| entry.key),
             least: own.map_or(0, |own| Kept::<Place>::read(&own).value.least),
             asked,

@@ -63,6 +63,8 @@ pub(super) struct RangeRequest {
     sort_order: i32,
     #[prost(int32, tag = "6")]
     sort_target: i32,
+    #[prost(bool, tag = "8")]
+    keys_only: bool,
     #[prost(int64, tag = "13")]
     max_create_revision: i64,
 }
@@ -109,13 +111,18 @@ impl RangeRequest {
         self.max_create_revision = revision - 1;
         self
     }
+
+    pub(super) const fn without_values(mut self) -> Self {
+        self.keys_only = true;
+        self
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct RangeResponse {
     #[prost(message, repeated, tag = "2")]
     pub(super) kvs: Vec<KeyValue>,
-    /// How many there are, whatever the limit.
+    /// How many there are, whatever the limit and whenever they were created.
     #[prost(int64, tag = "4")]
     pub(super) count: i64,
 }
