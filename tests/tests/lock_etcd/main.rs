@@ -13,6 +13,7 @@ mod etcdctl;
 mod floors;
 mod forced;
 mod half_done;
+mod leak;
 mod outages;
 mod paused;
 mod remembered;

@@ -1,4 +1,4 @@
-//! What is remembered of leases costs no lease, and no renewal waits for it.
+//! What is remembered of leases costs no lease, and nobody who renews or waits waits for it.
 
 use std::time::Duration;
 
@@ -8,13 +8,19 @@ use e2e::{
 };
 use futures_util::future::join_all;
 use lock_core::{
-    AcquireRequest, AttemptRef, Clock, Holder, Issuer, LockBackend, RenewRequest, Renewed,
-    Sequencer, SystemClock, Ttl, etcd::EtcdBackend,
+    AcquireRequest, AttemptRef, Clock, Holder, Issuer, LockBackend, Released, RenewRequest,
+    Renewed, Sequencer, SystemClock, Ttl, Wait, etcd::EtcdBackend,
+};
+use tokio::time::timeout;
+
+use crate::{
+    leak::Leak,
+    world::{PATIENCE, backend, keys, named, prefix},
 };
 
-use crate::world::{backend, named, prefix};
-
 const TTL: Ttl = Ttl::secs(20);
+/// Before a mark is due that was just hung on a lease: half of a minute and a ttl later.
+const SOON: Duration = Duration::from_secs(25);
 /// As many as are renewed together.
 const MANY: usize = 100;
 
@@ -74,4 +80,115 @@ async fn acquisitions_at_the_same_time_are_remembered_on_one_lease() {
     let leases = server.ctl(&["lease", "list"]).await;
     let expected = format!("found {} leases", MANY + 1);
     assert!(leases.starts_with(&expected), "{leases}");
+}
+
+/// Whoever waits behind a holder, with a client that knows nothing of what its mark hangs on, and
+/// whose requests to hang it elsewhere get lost.
+struct Due {
+    server: &'static Etcd,
+    line: String,
+    /// What is known to the client that the place was made with.
+    early: EtcdBackend,
+    late: EtcdBackend,
+    leak: Leak,
+    waiter: AcquireRequest,
+    mark: String,
+    holder: Sequencer,
+}
+
+impl Due {
+    async fn new(ttl: Ttl) -> Self {
+        let (server, prefix) = (etcd().await, prefix());
+        let leak = Leak::start(server.addresses()[0]).await;
+        let (early, late) = (
+            backend(&server.url(), &prefix).await,
+            backend(&leak.url(), &prefix).await,
+        );
+        let (line, marks) = (format!("{prefix}/lock/"), format!("{prefix}/mark/"));
+        let [holder, mut waiter] = [Ttl::secs(600), ttl].map(|ttl| {
+            let attempt = AttemptRef::new(named("r"), Holder::random());
+            AcquireRequest::new(attempt, ttl)
+        });
+        waiter.wait = Wait::Forever;
+        let grant = early.acquire(&holder).await.unwrap().granted().unwrap();
+        let others = keys(server, &marks).await;
+        tokio::select! {
+            answer = early.acquire(&waiter) => panic!("it is held: {answer:?}"),
+            () = until("in line", || async { keys(server, &line).await.len() == 2 }) => {}
+        }
+        let mut marks = keys(server, &marks).await;
+        marks.retain(|mark| !others.contains(mark));
+        let mark = marks.remove(0);
+        // The key of the mark, and a value behind it. Whoever enters writes it, too, but also asks
+        // for the line.
+        let (writes, enters) = (format!("{mark}\u{12}"), format!("{line}r/\u{12}"));
+        leak.lose(move |request| request.contains(&writes) && !request.contains(&enters));
+        let issuer = Issuer::new("test").unwrap();
+        Self {
+            server,
+            line,
+            early,
+            late,
+            leak,
+            mark,
+            holder: Sequencer::new(issuer, named("r"), grant.token, holder.attempt.holder),
+            waiter,
+        }
+    }
+
+    async fn until_lost(&self, number: usize) {
+        until("lost", || async { self.leak.lost() >= number }).await;
+    }
+
+    async fn end_holder(&self) {
+        let released = self.early.release(&self.holder).await.unwrap();
+        assert_eq!(released, Released::Released);
+    }
+
+    async fn granted(&self) {
+        let answer = timeout(PATIENCE, self.late.acquire(&self.waiter)).await;
+        let answer = answer.expect("its turn").unwrap();
+        answer.granted().expect("it waits for ever");
+    }
+}
+
+/// It is tried three times, for two seconds each. Meanwhile the waiter is kept alive.
+#[tokio::test]
+async fn a_waiter_keeps_its_place_while_its_mark_cannot_be_hung_elsewhere() {
+    let due = Due::new(Ttl::secs(3)).await;
+    let places = keys(due.server, &due.line).await;
+    let end = async {
+        due.until_lost(3).await;
+        assert_eq!(keys(due.server, &due.line).await, places);
+        due.end_holder().await;
+    };
+    tokio::join!(due.granted(), end);
+}
+
+/// The first request to hang it elsewhere is lost. Before the second, another attempt joins the
+/// place, and so nothing comes of that either.
+#[tokio::test]
+async fn a_mark_that_was_not_hung_elsewhere_is_so_later() {
+    let due = Due::new(Ttl::secs(6)).await;
+    let mut another = due.waiter.clone();
+    another.attempt = AttemptRef::new(named("r"), due.waiter.attempt.holder);
+    let end = async {
+        due.until_lost(1).await;
+        let id = another.attempt.id.to_string();
+        let joined = until("joined", || async {
+            let places = ["get", "--prefix", "--print-value-only", &due.line];
+            due.server.ctl(&places).await.contains(&id)
+        });
+        tokio::select! {
+            answer = due.early.acquire(&another) => panic!("it is held: {answer:?}"),
+            () = joined => due.leak.let_go(),
+        }
+        let hung = until("it hangs on another lease", || async {
+            let mark = ["get", &due.mark, "--write-out=json"];
+            due.server.ctl(&mark).await.contains(r#""version":2"#)
+        });
+        timeout(SOON, hung).await.expect("it hangs where it did");
+        due.end_holder().await;
+    };
+    tokio::join!(due.granted(), end);
 }

@@ -87,8 +87,8 @@
 //! and etcd keeps the history of all keys until it is compacted: run it with
 //! `--auto-compaction-retention`. What is remembered is attached to leases that all acquisitions of
 //! a client share. For a lease that is held for long, it is moved to another of these leases about
-//! once a minute, or once per ttl if that is longer: this is one more change, which no renewal
-//! waits for.
+//! once a minute, or once per ttl if that is longer: this is one more change, for which
+//! neither a renewal nor a waiter waits.
 //!
 //! [`LeaseGuard`]: crate::LeaseGuard
 //! [`ErrorKind::Released`]: crate::ErrorKind::Released

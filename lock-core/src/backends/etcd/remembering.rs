@@ -121,7 +121,7 @@ impl Service {
     }
 
     /// Sees to it soon that an acquisition is remembered for longer than its lease lives. Whether
-    /// that works shows at the next renewal.
+    /// that has worked shows at the next renewal, or at the next look of whoever waits for it.
     pub(super) fn remember_soon(&self, names: Names, ttl: Duration) {
         self.rememberer.take(names, ttl);
     }
@@ -136,12 +136,13 @@ impl Service {
         self.rememberer.under_way().remove(&due.names.lease(0));
     }
 
-    /// Hangs the mark of an acquisition on a lease that lasts, and returns that.
-    pub(super) async fn remember(&self, names: &Names, ttl: Duration) -> Result<i64, Failure> {
+    /// Hangs the mark of an acquisition on a lease that lasts, unless somebody changes its place or
+    /// its mark at the same time.
+    async fn remember(&self, names: &Names, ttl: Duration) -> Result<(), Failure> {
         let found = self.find(names).await?;
         let hangs_on = found.mark.as_ref().map_or(0, |mark| mark.lease);
         if found.place.is_none() || self.remembers(hangs_on, names, ttl) {
-            return Ok(hangs_on);
+            return Ok(());
         }
         let memory = self.memory(ttl).await?;
         let mark = found.memory().in_state(State::InLine);
@@ -150,12 +151,11 @@ impl Service {
             success: vec![Op::put(&names.mark, mark.encode_to_vec(), memory)],
             failure: Vec::new(),
         };
-        // Who got in the way has changed the mark, and hung it where it lasts.
         let hung = self.txn(&txn).await;
         if hung.as_ref().is_err_and(Failure::no_lease) {
             self.forget_memories();
         }
-        hung.map(|_| memory)
+        hung.map(drop)
     }
 
     /// A lease that lasts for `fresh`. Whoever needs one while it is asked for gets the same one:

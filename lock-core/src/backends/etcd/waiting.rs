@@ -52,16 +52,22 @@ impl Acquisition<'_> {
 
     /// Who is before the place, as many of them as asked for, and what became of it; nothing if it
     /// is not there any more: whoever ended it has given the lease back, or it ran out.
+    ///
+    /// If the mark is due to be hung on another lease, this also finds out whether it was.
     pub(super) async fn look(
-        &self,
+        &mut self,
         place: &InLine,
         number: i64,
     ) -> Result<Option<Ahead>, Error> {
         let before = RangeRequest::youngest(&self.names.line, number);
         let before = before.created_before(place.created).without_values();
+        let mut success = vec![Op::range(before), Op::range(RangeRequest::key(&place.key))];
+        if !self.is_remembered() {
+            success.push(Op::range(RangeRequest::key(&self.names.mark)));
+        }
         let txn = TxnRequest {
             compare: vec![Compare::created(&place.key, place.created)],
-            success: vec![Op::range(before), Op::range(RangeRequest::key(&place.key))],
+            success,
             failure: Vec::new(),
         };
         let asked = self.service.now();
@@ -73,7 +79,11 @@ impl Acquisition<'_> {
         let (revision, term) = (answer.revision(), answer.term());
         let mut ranges = answer.ranges();
         let before = ranges.next().unwrap_or_default();
-        let own = ranges.flat_map(|range| range.kvs).next();
+        let mut first = || ranges.next().and_then(|range| range.kvs.into_iter().next());
+        let (own, mark) = (first(), first());
+        if let Some(mark) = mark {
+            self.memory = mark.lease;
+        }
         Ok(Some(Ahead {
             // Its count is that of the whole line.
             number: i64::try_from(before.kvs.len()).unwrap_or(i64::MAX),
@@ -151,16 +161,22 @@ impl Acquisition<'_> {
     }
 
     /// Keeps the lease of the place alive, and what is remembered of it. False if it has ended.
+    ///
+    /// What is remembered is a change of etcd, which may take longer than the lease lives: so
+    /// nobody waits for it here. The next look shows whether it was made.
     async fn keep_place(&mut self) -> Result<bool, Error> {
-        if !self.keep_alive().await? {
-            return Ok(false);
+        let lives = self.keep_alive().await?;
+        if lives && !self.is_remembered() {
+            let (names, ttl) = (self.names.clone(), self.length());
+            self.service.remember_soon(names, ttl);
         }
+        Ok(lives)
+    }
+
+    /// Whether its mark hangs on a lease that lasts for long enough, as far as we know.
+    fn is_remembered(&self) -> bool {
         let ttl = self.length();
-        if !self.service.remembers(self.memory, &self.names, ttl) {
-            let remembered = self.service.remember(&self.names, ttl).await;
-            self.memory = remembered.map_err(|failure| self.failed(failure))?;
-        }
-        Ok(true)
+        self.service.remembers(self.memory, &self.names, ttl)
     }
 
     fn next_keep_alive(&self) -> Moment {
