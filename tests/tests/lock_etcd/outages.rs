@@ -8,10 +8,13 @@ use std::{
     time::Duration,
 };
 
-use e2e::servers::{Etcd, until};
+use e2e::servers::{Etcd, etcd, until};
 use futures_util::future::join_all;
-use lock_core::{Clock, ErrorKind, LockManager, Outcome, SystemClock, Ttl};
-use tokio::time::timeout;
+use lock_core::{
+    Clock, ErrorKind, LockManager, Outcome, SystemClock, Ttl,
+    etcd::{EtcdBackend, EtcdOptions},
+};
+use tokio::{net::TcpListener, time::timeout};
 
 use crate::world::{Load, PATIENCE, manager, prefix, sections};
 
@@ -120,4 +123,21 @@ async fn a_node_that_stands_still_is_left_for_another_one() {
     assert!(next.token() > token);
     server.resume(0).await;
     next.release().await.unwrap();
+}
+
+/// It would be 2 s by default, and no node may be asked for longer than 4 s when it connects.
+#[tokio::test]
+async fn a_silent_node_is_left_after_the_response_timeout() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = etcd().await;
+    let hosts = server.url().replace("etcd://", "");
+    let url = format!("etcd://{},{hosts}", silent.local_addr().unwrap());
+    let options = EtcdOptions::default().prefix(prefix());
+    let quick = options.response_timeout(Duration::from_millis(100));
+    let asked = SystemClock.now();
+    EtcdBackend::connect(&url, quick, Arc::new(SystemClock))
+        .await
+        .unwrap();
+    let took = SystemClock.now().since(asked);
+    assert!(took < Duration::from_millis(1500), "{took:?}");
 }

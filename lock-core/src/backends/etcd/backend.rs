@@ -37,7 +37,7 @@ impl EtcdBackend {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
         options.check()?;
-        let client = Client::new(ServiceUrl::parse(url)?, clock)?;
+        let client = Client::new(ServiceUrl::parse(url)?, options.response_timeout, clock)?;
         let service = Service::new(client, Keys::new(&options.prefix), options.initial_token);
         service.lift_floor().await?;
         Ok(Self { service })

@@ -28,9 +28,7 @@ use super::{
 };
 use crate::{Clock, Error, ErrorKind, Moment, Operation};
 
-/// How long a node may take to answer before another one is asked.
-const ANSWER: Duration = Duration::from_secs(2);
-/// How long a node may take to accept a connection.
+/// How long a node may take to accept a connection, at most.
 const CONNECT: Duration = Duration::from_secs(1);
 /// How long to wait after all nodes have failed.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -46,12 +44,18 @@ pub(super) struct Client {
     login: Option<Login>,
     /// What the login has brought.
     token: Mutex<Option<MetadataValue<Ascii>>>,
+    /// How long a node may take to answer before another one is asked.
+    response_timeout: Duration,
     pub(super) clock: Arc<dyn Clock>,
 }
 
 impl Client {
     /// Connects to nobody yet.
-    pub(super) fn new(url: ServiceUrl, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+    pub(super) fn new(
+        url: ServiceUrl,
+        response_timeout: Duration,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Error> {
         let scheme = tls::scheme(url.tls.as_ref());
         let node = |node: &String| {
             let endpoint = Endpoint::from_shared(format!("{scheme}://{node}"))
@@ -60,10 +64,10 @@ impl Client {
                         .because("a host is invalid")
                         .caused_by(error)
                 })?
-                .connect_timeout(CONNECT)
+                .connect_timeout(std::cmp::min(CONNECT, response_timeout))
                 .tcp_nodelay(true)
                 .http2_keep_alive_interval(PROBE)
-                .keep_alive_timeout(ANSWER);
+                .keep_alive_timeout(response_timeout);
             let endpoint = match &url.tls {
                 Some(files) => tls::secure(endpoint, files)?,
                 None => endpoint,
@@ -75,6 +79,7 @@ impl Client {
             current: AtomicUsize::new(0),
             login: url.login,
             token: Mutex::default(),
+            response_timeout,
             clock,
         })
     }
@@ -132,7 +137,8 @@ impl Client {
         B: Message + Default + 'static,
     {
         let requests = stream::iter([request]).chain(stream::pending());
-        let opened = tokio::time::timeout(ANSWER, self.stream(method, requests)).await;
+        let opened = self.stream(method, requests);
+        let opened = tokio::time::timeout(self.response_timeout, opened).await;
         opened.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time")))
     }
 
@@ -181,7 +187,7 @@ impl Client {
             }
             call.await
         };
-        let answer = tokio::time::timeout(ANSWER, all).await;
+        let answer = tokio::time::timeout(self.response_timeout, all).await;
         answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time")))
     }
 

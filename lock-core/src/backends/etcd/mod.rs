@@ -70,8 +70,9 @@
 //! place was taken: while one is refused, it counts.
 //!
 //! # Nodes
-//! One node is asked for everything until it does not answer for 2 s, then the next one, for 10 s
-//! in all (renewals and looks 4 s); a wait may end that much later. All requests compare before
+//! One node is asked for everything until it does not answer for 2 s
+//! ([`EtcdOptions::response_timeout`]), then the next one, for 10 s in all (renewals and looks
+//! 4 s); a wait may end that much later. All requests compare before
 //! they change anything, and can be sent again, even to another node. A node without a leader
 //! refuses.
 //!

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use crate::{Error, ErrorKind, InitialToken, Operation};
 
 /// Settings of a lock service on etcd.
@@ -6,6 +8,7 @@ use crate::{Error, ErrorKind, InitialToken, Operation};
 pub struct EtcdOptions {
     pub(super) prefix: String,
     pub(super) initial_token: InitialToken,
+    pub(super) response_timeout: Duration,
 }
 
 impl EtcdOptions {
@@ -21,14 +24,28 @@ impl EtcdOptions {
         self
     }
 
+    /// How long to wait for one node to answer before the next one is asked. Defaults to 2 s; at
+    /// least 10 ms.
+    ///
+    /// Nodes are asked in turn, the first one again after the last, for 10 s in all (renewals and
+    /// looks 4 s). Only then is the outcome of what was asked unknown.
+    pub const fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.response_timeout = timeout;
+        self
+    }
+
     pub(super) fn check(&self) -> Result<(), Error> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
-        if (1..=64).contains(&self.prefix.len()) && self.prefix.bytes().all(plain) {
+        let wrong = if !(1..=64).contains(&self.prefix.len()) || !self.prefix.bytes().all(plain) {
+            "a prefix is 1 to 64 ASCII letters, digits or -._:"
+        } else if self.response_timeout < Duration::from_millis(10) {
+            "a response timeout is at least 10 ms"
+        } else {
             return Ok(());
-        }
+        };
         Err(
             Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, super::KIND)
-                .because("a prefix is 1 to 64 ASCII letters, digits or -._:"),
+                .because(wrong),
         )
     }
 }
@@ -38,6 +55,7 @@ impl Default for EtcdOptions {
         Self {
             prefix: "palisade".to_owned(),
             initial_token: InitialToken::default(),
+            response_timeout: Duration::from_secs(2),
         }
     }
 }

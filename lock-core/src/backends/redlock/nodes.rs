@@ -90,7 +90,7 @@ impl Nodes {
         let all = url.addresses.clone().into_iter().enumerate().map(node);
         Ok(Self {
             all: all.collect::<Result<_, Error>>()?,
-            timeout: options.node_timeout,
+            timeout: options.response_timeout,
             clock,
         })
     }

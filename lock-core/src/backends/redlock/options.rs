@@ -9,7 +9,7 @@ use crate::{Error, ErrorKind, InitialToken, Operation, redis::RedisOptions};
 pub struct RedlockOptions {
     pub(super) prefix: String,
     pub(super) initial_token: InitialToken,
-    pub(super) node_timeout: Duration,
+    pub(super) response_timeout: Duration,
 }
 
 impl RedlockOptions {
@@ -31,16 +31,16 @@ impl RedlockOptions {
     ///
     /// When enough have answered, the others are waited for as long again and 20 ms, and a node
     /// that did not answer the last time is not waited for.
-    pub const fn node_timeout(mut self, timeout: Duration) -> Self {
-        self.node_timeout = timeout;
+    pub const fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.response_timeout = timeout;
         self
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {
         let allowed = Duration::from_millis(5)..=Duration::from_secs(10);
-        if !allowed.contains(&self.node_timeout) {
+        if !allowed.contains(&self.response_timeout) {
             let wrong = Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, KIND);
-            return Err(wrong.because("a timeout of nodes is 5 ms to 10 s"));
+            return Err(wrong.because("a response timeout is 5 ms to 10 s"));
         }
         self.of_servers().check()
     }
@@ -56,7 +56,7 @@ impl Default for RedlockOptions {
         Self {
             prefix: "palisade".to_owned(),
             initial_token: InitialToken::default(),
-            node_timeout: Duration::from_millis(250),
+            response_timeout: Duration::from_millis(250),
         }
     }
 }
