@@ -2,6 +2,9 @@
 #![cfg(all(feature = "memory", feature = "test-util"))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "user_side/bare.rs"]
+mod bare;
+
 use std::{
     future::poll_fn,
     num::NonZeroU32,
@@ -11,13 +14,14 @@ use std::{
 };
 
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Cohort, Error, ErrorKind,
-    Fairness, FencingToken, Forced, Grant, Holder, InitialToken, Inspection, Issuer, LockBackend,
-    Moment, Operation, Outcome, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl,
-    Upkeep, Wait,
+    AcquireRequest, Attempt, AttemptRef, BoxFuture, Clock, Cohort, Error, ErrorKind, Fairness,
+    FencingToken, Forced, Grant, Holder, InitialToken, Issuer, LockBackend, Moment, Operation,
+    Outcome, Released, ResourceName, Sequencer, Ttl, Upkeep, Wait,
     memory::MemoryBackend,
     test_util::{Chaos, Fault, ManualClock},
 };
+
+use self::bare::Bare;
 
 const TTL: Ttl = Ttl::secs(10);
 
@@ -225,58 +229,12 @@ async fn what_a_call_could_not_end_the_next_request_ends_first() {
     }
 }
 
-/// A service that knows nothing of extensions.
-#[derive(Debug)]
-struct Plain(MemoryBackend);
-
-impl LockBackend for Plain {
-    fn kind(&self) -> &'static str {
-        self.0.kind()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.0.capabilities().extended(&[])
-    }
-
-    fn acquire<'a>(
-        &'a self,
-        request: &'a AcquireRequest,
-    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
-        assert_eq!(request.reserve, NonZeroU32::MIN, "it does not claim that");
-        self.0.acquire(request)
-    }
-
-    fn renew<'a>(
-        &'a self,
-        leases: &'a [RenewRequest],
-    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
-        self.0.renew(leases)
-    }
-
-    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
-        self.0.release(lease)
-    }
-
-    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
-        self.0.cancel(attempt)
-    }
-
-    fn inspect<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> BoxFuture<'a, Result<Inspection, Error>> {
-        self.0.inspect(resource)
-    }
-}
-
 #[tokio::test]
 async fn without_a_reserve_everything_goes_straight() {
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
-    let service = Arc::new(Plain(MemoryBackend::new(
-        Arc::clone(&clock),
-        InitialToken::Clock,
-    )));
-    let cohort = Cohort::new(Arc::<Plain>::clone(&service), clock, Cohort::PASSES);
+    let memory = MemoryBackend::new(Arc::clone(&clock), InitialToken::Clock);
+    let service = Arc::new(Bare(memory));
+    let cohort = Cohort::new(Arc::<Bare>::clone(&service), clock, Cohort::PASSES);
     assert_eq!(cohort.capabilities().fairness, Fairness::Fifo);
     let request = request();
     cohort.acquire(&request).await.unwrap().granted().unwrap();

@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Error, Grant, Inspection,
     LockBackend, Released, RenewRequest, Renewed, ResourceName, Sequencer, memory::MemoryBackend,
@@ -20,6 +22,7 @@ impl LockBackend for Bare {
         &'a self,
         request: &'a AcquireRequest,
     ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
+        assert_eq!(request.reserve, NonZeroU32::MIN, "it does not claim that");
         self.0.acquire(request)
     }
 
