@@ -10,5 +10,9 @@ pub mod memory;
 pub mod redis;
 #[cfg(feature = "redlock")]
 pub mod redlock;
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+mod setup;
+#[cfg(any(feature = "etcd", feature = "redis"))]
+mod tls_files;
 #[cfg(feature = "zookeeper")]
 pub mod zookeeper;

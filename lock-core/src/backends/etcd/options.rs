@@ -1,6 +1,10 @@
 use std::time::Duration;
 
-use crate::{Error, ErrorKind, InitialToken, Operation};
+use super::KIND;
+use crate::{
+    Error, InitialToken,
+    backends::setup::{check_prefix, invalid},
+};
 
 /// Settings of a lock service on etcd.
 #[derive(Clone, Debug)]
@@ -35,18 +39,11 @@ impl EtcdOptions {
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
-        let wrong = if !(1..=64).contains(&self.prefix.len()) || !self.prefix.bytes().all(plain) {
-            "a prefix is 1 to 64 ASCII letters, digits or -._:"
-        } else if self.response_timeout < Duration::from_millis(10) {
-            "a response timeout is at least 10 ms"
-        } else {
-            return Ok(());
-        };
-        Err(
-            Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, super::KIND)
-                .because(wrong),
-        )
+        check_prefix(KIND, &self.prefix)?;
+        if self.response_timeout < Duration::from_millis(10) {
+            return Err(invalid(KIND, "a response timeout is at least 10 ms"));
+        }
+        Ok(())
     }
 }
 

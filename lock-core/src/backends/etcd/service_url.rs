@@ -1,12 +1,16 @@
 //! The URL of a lock service.
 
-use std::path::PathBuf;
-
 use percent_encoding::percent_decode_str;
 use url::Url;
 
 use super::KIND;
-use crate::{Error, ErrorKind, Operation};
+use crate::{
+    Error, ErrorKind, Operation,
+    backends::{
+        setup::{self, Parts, address},
+        tls_files::TlsFiles,
+    },
+};
 
 const PORT: u16 = 2379;
 
@@ -27,23 +31,11 @@ pub(super) struct Login {
     pub(super) password: String,
 }
 
-/// Files in PEM format that the URL names.
-#[derive(Debug, Default)]
-pub(super) struct TlsFiles {
-    /// Certificates to trust instead of the system's.
-    pub(super) ca: Option<PathBuf>,
-    /// The client's own certificate, and those between it and its root.
-    pub(super) certificate: Option<PathBuf>,
-    /// The private key of that certificate.
-    pub(super) key: Option<PathBuf>,
-}
-
 impl ServiceUrl {
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
-        let (scheme, rest) = text
-            .split_once("://")
+        let parts = Parts::of(text, KIND)
             .ok_or_else(|| invalid("not a URL, such as etcd://127.0.0.1:2379"))?;
-        let tls = match scheme {
+        let tls = match parts.scheme {
             "etcd" => false,
             "etcds" => true,
             _ => {
@@ -53,24 +45,10 @@ impl ServiceUrl {
                 );
             }
         };
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, tail) = rest.split_at(end);
-        let hosts = authority.rfind('@').map_or(0, |at| at + 1);
-        let (user, hosts) = authority.split_at(hosts);
-        let urls = hosts
-            .split(',')
-            .map(|host| {
-                // One by one, because the parser of URLs knows one host.
-                Url::parse(&format!("etcd://{user}{host}{tail}"))
-                    .map_err(|error| invalid("the URL cannot be read").caused_by(error))
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let urls = parts.urls()?;
         let url = &urls[0];
         if !matches!(url.path(), "" | "/") {
             return Err(invalid("the URL has no use for a path"));
-        }
-        if url.fragment().is_some() {
-            return Err(invalid("the URL has no use for a #fragment"));
         }
         let files = files(url, tls)?;
         Ok(Self {
@@ -83,10 +61,8 @@ impl ServiceUrl {
 
 /// `host:port`.
 fn node(url: &Url) -> Result<String, Error> {
-    match url.host_str() {
-        None | Some("") => Err(invalid("a host is missing in the URL")),
-        Some(host) => Ok(format!("{host}:{}", url.port().unwrap_or(PORT))),
-    }
+    let (host, port) = address(url, PORT, KIND)?;
+    Ok(format!("{host}:{port}"))
 }
 
 fn login(url: &Url) -> Result<Option<Login>, Error> {
@@ -104,24 +80,18 @@ fn login(url: &Url) -> Result<Option<Login>, Error> {
 fn files(url: &Url, tls: bool) -> Result<TlsFiles, Error> {
     let mut files = TlsFiles::default();
     for (name, value) in url.query_pairs() {
-        let file = match &*name {
-            "tls_ca" if tls => &mut files.ca,
-            "tls_cert" if tls => &mut files.certificate,
-            "tls_key" if tls => &mut files.key,
-            name => {
-                return Err(invalid(&format!(
-                    "this scheme has no parameter {name:?}; there are tls_ca, tls_cert and \
-                     tls_key with etcds",
-                )));
-            }
-        };
-        *file = Some(value.into_owned().into());
+        if !(tls && files.take(&name, &value)) {
+            return Err(invalid(&format!(
+                "this scheme has no parameter {name:?}; there are tls_ca, tls_cert and tls_key \
+                 with etcds",
+            )));
+        }
     }
     Ok(files)
 }
 
 fn invalid(why: &str) -> Error {
-    Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
+    setup::invalid(KIND, why)
 }
 
 impl std::fmt::Debug for Login {
@@ -155,12 +125,11 @@ mod tests {
             ServiceUrl::parse("etcds://u%40x:p+%2F@a?tls_ca=f&tls_cert=c&tls_key=k").unwrap();
         let login = read.login.unwrap();
         assert_eq!((&*login.name, &*login.password), ("u@x", "p+/"));
-        let tls = read.tls.unwrap();
-        assert_eq!(tls.ca, Some("f".into()));
-        assert_eq!(
-            (tls.certificate, tls.key),
-            (Some("c".into()), Some("k".into()))
-        );
+        let mut tls = TlsFiles::default();
+        for (name, file) in [("tls_ca", "f"), ("tls_cert", "c"), ("tls_key", "k")] {
+            assert!(tls.take(name, file));
+        }
+        assert_eq!(read.tls, Some(tls));
     }
 
     #[test]

@@ -1,7 +1,10 @@
 use std::time::Duration;
 
-use super::replicas::Replicas;
-use crate::{Error, ErrorKind, InitialToken, Operation};
+use super::{KIND, replicas::Replicas};
+use crate::{
+    Error, InitialToken,
+    backends::setup::{check_prefix, invalid},
+};
 
 /// Settings of a Redis lock service.
 #[derive(Clone, Debug)]
@@ -47,8 +50,8 @@ impl RedisOptions {
     /// Defaults to none; the time is at least 1 ms and shorter than the response timeout.
     ///
     /// A grant that they do not get in time is given back, and the acquire fails with
-    /// [`ErrorKind::TooFewReplicas`]. It costs two more round trips on a connection of its own, one
-    /// grant at a time for each server.
+    /// [`TooFewReplicas`](crate::ErrorKind::TooFewReplicas). It costs two more round trips on a
+    /// connection of its own, one grant at a time for each server.
     ///
     /// NOT guaranteed is that a failover keeps every grant: a server that never got it may be
     /// promoted. Only with the number of *all* replicas can that not happen, and then none of them
@@ -59,10 +62,8 @@ impl RedisOptions {
     }
 
     pub(in crate::backends) fn check(&self) -> Result<(), Error> {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
-        let wrong = if !(1..=64).contains(&self.prefix.len()) || !self.prefix.bytes().all(plain) {
-            "a prefix is 1 to 64 ASCII letters, digits or -._:"
-        } else if !(1..=1024).contains(&self.shards) {
+        check_prefix(KIND, &self.prefix)?;
+        let wrong = if !(1..=1024).contains(&self.shards) {
             "there are 1 to 1024 shards"
         } else if self.response_timeout < Duration::from_millis(10) {
             "a response timeout is at least 10 ms"
@@ -75,10 +76,7 @@ impl RedisOptions {
         } else {
             return Ok(());
         };
-        Err(
-            Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, super::KIND)
-                .because(wrong),
-        )
+        Err(invalid(KIND, wrong))
     }
 }
 

@@ -6,9 +6,15 @@ use url::Url;
 use super::{
     KIND, RedisOptions,
     address::{Access, Address},
-    tls::{self, TlsFiles},
+    tls,
 };
-use crate::{Error, ErrorKind, Operation};
+use crate::{
+    Error, ErrorKind, Operation,
+    backends::{
+        setup::{self, Parts},
+        tls_files::TlsFiles,
+    },
+};
 
 const REDIS_PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
@@ -42,19 +48,12 @@ pub(in crate::backends) struct ServiceUrl {
 impl ServiceUrl {
     /// Reads a URL, and the files that it names.
     pub(in crate::backends) fn parse(text: &str, options: &RedisOptions) -> Result<Self, Error> {
-        let (scheme, rest) = text
-            .split_once("://")
+        let mut parts = Parts::of(text, KIND)
             .ok_or_else(|| invalid("not a URL, such as redis://127.0.0.1:6379"))?;
-        let (topology, tls) = scheme_of(scheme)?;
-        let (user, hosts, tail) = parts(rest);
-        let urls = hosts
-            .split(',')
-            .map(|host| {
-                // Only here, because the parser of URLs knows one host.
-                Url::parse(&format!("redis://{user}{host}{tail}"))
-                    .map_err(|error| invalid("the URL cannot be read").caused_by(error))
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let (topology, tls) = scheme_of(parts.scheme)?;
+        // The only one of them that the client library knows.
+        parts.scheme = "redis";
+        let urls = parts.urls()?;
         if urls.len() > 1 && topology == Topology::Standalone {
             return Err(invalid(
                 "several hosts are redis+sentinel:// or redis+cluster://",
@@ -109,27 +108,16 @@ fn scheme_of(scheme: &str) -> Result<(Topology, bool), Error> {
     })
 }
 
-/// `user:password@`, hosts, and what follows them.
-fn parts(rest: &str) -> (&str, &str, &str) {
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, tail) = rest.split_at(end);
-    let hosts = authority.rfind('@').map_or(0, |at| at + 1);
-    let (user, hosts) = authority.split_at(hosts);
-    (user, hosts, tail)
-}
-
 fn address(url: &Url, topology: Topology) -> Result<Address, Error> {
-    let host = url.host_str().unwrap_or("");
+    let default = match topology {
+        Topology::Sentinel => SENTINEL_PORT,
+        _ => REDIS_PORT,
+    };
+    let (host, port) = setup::address(url, default, KIND)?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    if host.is_empty() {
-        return Err(invalid("a host is missing in the URL"));
-    }
     Ok(Address {
         host: host.to_owned(),
-        port: url.port().unwrap_or(match topology {
-            Topology::Sentinel => SENTINEL_PORT,
-            _ => REDIS_PORT,
-        }),
+        port,
     })
 }
 
@@ -180,16 +168,11 @@ fn query(
     topology: Topology,
     tls: bool,
 ) -> Result<(TlsFiles, RedisConnectionInfo), Error> {
-    if url.fragment().is_some() {
-        return Err(invalid("the URL has no use for a #fragment"));
-    }
     let mut files = TlsFiles::default();
     let mut sentinels = RedisConnectionInfo::default();
     for (name, value) in url.query_pairs() {
         match &*name {
-            "tls_ca" if tls => files.ca = Some(value.into_owned().into()),
-            "tls_cert" if tls => files.certificate = Some(value.into_owned().into()),
-            "tls_key" if tls => files.key = Some(value.into_owned().into()),
+            name if tls && files.take(name, &value) => {}
             "sentinel_user" if topology == Topology::Sentinel => {
                 sentinels = sentinels.set_username(value);
             }
@@ -208,7 +191,7 @@ fn query(
 }
 
 fn invalid(why: &str) -> Error {
-    Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
+    setup::invalid(KIND, why)
 }
 
 #[cfg(test)]

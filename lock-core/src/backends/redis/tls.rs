@@ -1,45 +1,33 @@
 //! TLS between client and server, which the feature `redis-tls` brings.
 
-use std::path::PathBuf;
-
 use redis::{ConnectionAddr, RedisError};
 
 use super::KIND;
-use crate::{Error, ErrorKind, Operation};
-
-/// Files in PEM format that the URL names.
-#[derive(Debug, Default)]
-pub(super) struct TlsFiles {
-    /// Certificates to trust instead of the system's.
-    pub(super) ca: Option<PathBuf>,
-    /// The client's own certificate, and those between it and its root.
-    pub(super) certificate: Option<PathBuf>,
-    /// The private key of that certificate.
-    pub(super) key: Option<PathBuf>,
-}
+use crate::{Error, backends::tls_files::TlsFiles};
+#[cfg(not(feature = "redis-tls"))]
+use crate::{ErrorKind, Operation};
 
 /// A transport with TLS; its address means nothing.
 #[cfg(feature = "redis-tls")]
 pub(super) fn transport(files: &TlsFiles) -> Result<ConnectionAddr, Error> {
     use redis::{Client, ClientTlsConfig, TlsCertificates};
 
+    use crate::backends::tls_files::no_pem;
+
     // rustls panics if a program has several providers of cryptography and has not chosen one.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         // An error means that somebody else was faster, which is as good.
         drop(rustls::crypto::ring::default_provider().install_default());
     }
-    let client_tls = match (&files.certificate, &files.key) {
-        (Some(certificate), Some(key)) => Some(ClientTlsConfig {
-            client_cert: read(certificate)?,
-            client_key: read(key)?,
-        }),
-        (None, None) => None,
-        _ => return Err(invalid("tls_cert and tls_key need each other".to_owned())),
-    };
-    let root_cert = files.ca.as_ref().map(read).transpose()?;
+    let pems = files.read(KIND)?;
     let certificates = TlsCertificates {
-        client_tls,
-        root_cert,
+        client_tls: pems
+            .identity
+            .map(|(client_cert, client_key)| ClientTlsConfig {
+                client_cert,
+                client_key,
+            }),
+        root_cert: pems.ca,
     };
     let nowhere = ConnectionAddr::TcpTls {
         host: String::new(),
@@ -47,10 +35,8 @@ pub(super) fn transport(files: &TlsFiles) -> Result<ConnectionAddr, Error> {
         insecure: false,
         tls_params: None,
     };
-    let client = Client::build_with_tls(nowhere, certificates).map_err(|error| {
-        invalid("tls_ca, tls_cert or tls_key is no PEM file of its kind".to_owned())
-            .caused_by(error)
-    })?;
+    let client = Client::build_with_tls(nowhere, certificates);
+    let client = client.map_err(|error| no_pem(KIND).caused_by(error))?;
     Ok(client.get_connection_info().addr().clone())
 }
 
@@ -83,16 +69,4 @@ pub(super) fn objection(error: &RedisError) -> Option<String> {
 #[cfg(not(feature = "redis-tls"))]
 pub(super) const fn objection(_error: &RedisError) -> Option<String> {
     None
-}
-
-#[cfg(feature = "redis-tls")]
-fn read(path: &PathBuf) -> Result<Vec<u8>, Error> {
-    // Three small files, once per lock service: not worth a thread.
-    std::fs::read(path)
-        .map_err(|error| invalid(format!("{} cannot be read", path.display())).caused_by(error))
-}
-
-#[cfg(feature = "redis-tls")]
-fn invalid(why: String) -> Error {
-    Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
 }

@@ -17,7 +17,10 @@ use super::{
 };
 use crate::{
     Clock, Error, ErrorKind, Operation,
-    backends::redis::service_url::{ServiceUrl, Topology},
+    backends::{
+        redis::service_url::{ServiceUrl, Topology},
+        setup,
+    },
 };
 
 /// How many nodes there may be.
@@ -236,5 +239,5 @@ fn answered<F: Future<Output = Answer>>(
 }
 
 pub(super) fn invalid(why: &str) -> Error {
-    Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
+    setup::invalid(KIND, why)
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use super::KIND;
-use crate::{Error, ErrorKind, InitialToken, Operation, redis::RedisOptions};
+use super::nodes::invalid;
+use crate::{Error, InitialToken, redis::RedisOptions};
 
 /// Settings of a Redlock lock service.
 #[derive(Clone, Debug)]
@@ -39,8 +39,7 @@ impl RedlockOptions {
     pub(super) fn check(&self) -> Result<(), Error> {
         let allowed = Duration::from_millis(5)..=Duration::from_secs(10);
         if !allowed.contains(&self.response_timeout) {
-            let wrong = Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, KIND);
-            return Err(wrong.because("a response timeout is 5 ms to 10 s"));
+            return Err(invalid("a response timeout is 5 ms to 10 s"));
         }
         self.of_servers().check()
     }

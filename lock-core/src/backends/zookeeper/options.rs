@@ -1,6 +1,10 @@
 use std::time::Duration;
 
-use crate::{Error, ErrorKind, InitialToken, Operation};
+use super::KIND;
+use crate::{
+    Error, InitialToken,
+    backends::setup::{check_prefix, invalid},
+};
 
 /// Settings of a ZooKeeper lock service.
 #[derive(Clone, Debug)]
@@ -45,13 +49,9 @@ impl ZooKeeperOptions {
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
-        let length = 1..=64;
-        let wrong = if !length.contains(&self.prefix.len())
-            || !self.prefix.bytes().all(plain)
-            || [".", ".."].contains(&self.prefix.as_str())
-        {
-            "a prefix is 1 to 64 ASCII letters, digits or -._:"
+        check_prefix(KIND, &self.prefix)?;
+        let wrong = if [".", ".."].contains(&self.prefix.as_str()) {
+            "a prefix is the name of a directory, not . or .."
         } else if self.session_timeout < Duration::from_millis(100)
             || self.session_timeout > Duration::from_secs(24 * 60 * 60)
         {
@@ -61,10 +61,7 @@ impl ZooKeeperOptions {
         } else {
             return Ok(());
         };
-        Err(
-            Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, super::KIND)
-                .because(wrong),
-        )
+        Err(invalid(KIND, wrong))
     }
 }
 

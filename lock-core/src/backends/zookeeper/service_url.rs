@@ -6,7 +6,10 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use super::KIND;
-use crate::{Error, ErrorKind, Operation};
+use crate::{
+    Error,
+    backends::setup::{self, Parts, address},
+};
 
 const PORT: u16 = 2181;
 
@@ -24,22 +27,11 @@ pub(super) struct ServiceUrl {
 impl ServiceUrl {
     /// Reads `zookeeper://[user:password@]host[:port],..[/chroot][?session_ms=..]`.
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
-        let rest = text
-            .strip_prefix("zookeeper://")
-            .ok_or_else(|| invalid("not a URL, such as zookeeper://127.0.0.1:2181"))?;
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, tail) = rest.split_at(end);
-        let (user, hosts) = authority
-            .rsplit_once('@')
-            .map_or((None, authority), |(user, hosts)| (Some(user), hosts));
-        let urls = hosts
-            .split(',')
-            .map(|host| {
-                // Only here, because the parser of URLs knows one host.
-                Url::parse(&format!("zookeeper://{host}{tail}"))
-                    .map_err(|error| invalid("the URL cannot be read").caused_by(error))
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let parts = Parts::of(text, KIND).filter(|parts| parts.scheme == "zookeeper");
+        let mut parts =
+            parts.ok_or_else(|| invalid("not a URL, such as zookeeper://127.0.0.1:2181"))?;
+        let user = std::mem::take(&mut parts.user).strip_suffix('@');
+        let urls = parts.urls()?;
         let servers = urls.iter().map(server).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             servers: servers.join(","),
@@ -61,11 +53,8 @@ impl std::fmt::Debug for ServiceUrl {
 }
 
 fn server(url: &Url) -> Result<String, Error> {
-    let host = url.host_str().unwrap_or("");
-    if host.is_empty() {
-        return Err(invalid("a host is missing in the URL"));
-    }
-    Ok(format!("{host}:{}", url.port().unwrap_or(PORT)))
+    let (host, port) = address(url, PORT, KIND)?;
+    Ok(format!("{host}:{port}"))
 }
 
 fn chroot(url: &Url) -> Result<String, Error> {
@@ -89,9 +78,6 @@ fn login(user: &str) -> Result<String, Error> {
 }
 
 fn session_timeout(url: &Url) -> Result<Option<Duration>, Error> {
-    if url.fragment().is_some() {
-        return Err(invalid("the URL has no use for a #fragment"));
-    }
     let mut timeout = None;
     for (name, value) in url.query_pairs() {
         if name != "session_ms" {
@@ -106,7 +92,7 @@ fn session_timeout(url: &Url) -> Result<Option<Duration>, Error> {
 }
 
 fn invalid(why: &str) -> Error {
-    Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, KIND).because(why)
+    setup::invalid(KIND, why)
 }
 
 #[cfg(test)]
