@@ -4,16 +4,15 @@ use tracing::Instrument;
 
 use super::{
     LockManager,
-    cleanup::{CleanUp, OnDrop},
+    asking::Granted,
     guard::LeaseGuard,
     observed::{self, Observed},
     owner::Owner,
     settings::Settings,
 };
 use crate::{
-    AcquireRequest, Attempt, AttemptRef, BoxFuture, Error, ErrorKind, Extension, FencingToken,
-    Grant, Holder, InvalidMetadata, InvalidName, Metadata, Operation, Outcome, ResourceName,
-    RetryPolicy, Sequencer, Ttl, Upkeep, Wait,
+    Attempt, BoxFuture, Error, ErrorKind, Extension, FencingToken, Holder, InvalidMetadata,
+    InvalidName, Metadata, Operation, ResourceName, RetryPolicy, Ttl, Wait,
 };
 
 /// An acquisition that is being prepared: `.await` it for a [`LeaseGuard`].
@@ -42,15 +41,15 @@ use crate::{
 pub struct Acquire<'a> {
     pub(super) locks: &'a LockManager,
     resource: Result<ResourceName, InvalidName>,
-    identity: Identity,
+    pub(super) identity: Identity,
     pub(super) settings: Settings,
     retry: Option<RetryPolicy>,
-    floor: Option<FencingToken>,
+    pub(super) floor: Option<FencingToken>,
 }
 
 /// Who acquires.
 #[derive(Clone, Copy, Debug)]
-enum Identity {
+pub(super) enum Identity {
     /// A new holder that nobody else knows.
     Fresh,
     /// A given holder, which others may know.
@@ -58,30 +57,6 @@ enum Identity {
     /// Likewise, and it may hold the resource several times over.
     Owner(Holder),
 }
-
-/// A lease without guard and watchdog: renew and release it yourself, by its sequencer.
-///
-/// A gateway hands such leases to its clients. The lease ends by itself unless it is renewed.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct DetachedLease {
-    /// Proof of the grant. Its holder is a secret.
-    pub sequencer: Sequencer,
-    /// The ttl that was asked for.
-    pub ttl: Ttl,
-    /// The time left when the grant arrived.
-    pub remaining: Duration,
-}
-
-/// A grant, and the guard that cancels it unless it is disarmed.
-pub(super) struct Granted {
-    pub(super) pending: OnDrop,
-    pub(super) attempt: AttemptRef,
-    pub(super) grant: Grant,
-}
-
-/// How many grants may arrive after their own end before we report that the ttl is too short.
-const LATE_GRANTS_MAX: u32 = 2;
 
 impl<'a> Acquire<'a> {
     pub(super) fn new(locks: &'a LockManager, resource: Result<ResourceName, InvalidName>) -> Self {
@@ -215,33 +190,6 @@ impl<'a> Acquire<'a> {
         self.wait(Duration::ZERO).guarded().await
     }
 
-    /// Acquires without guard and watchdog. Waits as configured; `Held` when the wait is over.
-    ///
-    /// # Errors
-    /// As [`Acquire`], without `WaitTimeout`.
-    ///
-    /// # Cancel safety
-    /// As [`Acquire`]. Once it has returned, the caller has to release the lease. Releasing the
-    /// lease of an [`Owner`] then ends it for all of its handles.
-    pub async fn detached(self) -> Result<Attempt<DetachedLease>, Error> {
-        let (locks, ttl) = (self.locks, self.settings.ttl);
-        let attempt = self.renew(false).granted().await?;
-        Ok(attempt.map(|granted| {
-            let Granted {
-                mut pending,
-                attempt,
-                grant,
-            } = granted;
-            pending.disarm();
-            let issuer = locks.issuer().clone();
-            DetachedLease {
-                sequencer: Sequencer::new(issuer, attempt.resource, grant.token, attempt.holder),
-                ttl,
-                remaining: grant.lease.deadline().since(locks.inner.clock.now()),
-            }
-        }))
-    }
-
     /// Replaces all settings.
     pub(super) fn with(mut self, settings: Settings) -> Self {
         self.settings = settings;
@@ -262,7 +210,7 @@ impl<'a> Acquire<'a> {
     }
 
     /// Acquires as configured, counted and traced.
-    async fn granted(self) -> Result<Attempt<Granted>, Error> {
+    pub(super) async fn granted(self) -> Result<Attempt<Granted>, Error> {
         let resource = self.resource.clone()?;
         self.check().map_err(|error| error.on(&resource))?;
         let inner = &*self.locks.inner;
@@ -272,7 +220,10 @@ impl<'a> Acquire<'a> {
         let acquired = async {
             let answer = match self.retry {
                 None => self.asked(&resource, wait).await,
-                Some(policy) => self.polled(&resource, policy).await,
+                Some(policy) => {
+                    let look = || self.asked(&resource, Wait::Never);
+                    inner.polled(policy, wait, look).await
+                }
             };
             observed.end(&answer);
             answer
@@ -280,115 +231,11 @@ impl<'a> Acquire<'a> {
         acquired.instrument(span).await
     }
 
-    /// Asks the lock service until it gets an answer that is still true on arrival.
-    pub(super) async fn asked(
-        &self,
-        resource: &ResourceName,
-        wait: Wait,
-    ) -> Result<Attempt<Granted>, Error> {
-        let inner = &self.locks.inner;
-        let mut late_grants = 0;
-        loop {
-            let request = self.request(resource, wait);
-            let clean_up = CleanUp::Cancel {
-                attempt: request.attempt.clone(),
-                ttl: self.settings.ttl,
-            };
-            let mut pending = OnDrop::new(Arc::clone(inner), clean_up);
-            match self.locks.acquire_unless_shut_down(&request).await {
-                Ok(Attempt::Granted(grant)) if grant.lease.deadline() > inner.clock.now() => {
-                    return Ok(Attempt::Granted(Granted {
-                        pending,
-                        attempt: request.attempt,
-                        grant,
-                    }));
-                }
-                // The grant arrived after its own end: dropping `pending` gives it back.
-                Ok(Attempt::Granted(_)) => late_grants += 1,
-                // The same, told by a later answer of the service: nobody but us knows this holder,
-                // and we have released nothing.
-                Err(error)
-                    if error.kind() == ErrorKind::Released
-                        && matches!(self.identity, Identity::Fresh) =>
-                {
-                    late_grants += 1;
-                }
-                Ok(Attempt::Held { retry_after }) => {
-                    pending.disarm();
-                    return Ok(Attempt::Held { retry_after });
-                }
-                Err(error) => {
-                    if error.outcome() == Outcome::NotApplied {
-                        pending.disarm();
-                    }
-                    return Err(error);
-                }
-            }
-            let over = match wait {
-                Wait::Never => true,
-                Wait::Until(moment) => moment <= inner.clock.now(),
-                Wait::Forever => false,
-            };
-            if over || late_grants == LATE_GRANTS_MAX {
-                let kind = inner.backend.kind();
-                return Err(
-                    Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, kind)
-                        .on(resource)
-                        .because(
-                            "the grant arrived after the lease had ended; ask for a longer ttl",
-                        ),
-                );
-            }
-        }
-    }
-
     fn check(&self) -> Result<(), Error> {
         if matches!(self.identity, Identity::Owner(_)) {
             self.locks.require(Extension::Holds, "owners")?;
         }
         self.settings.check(self.locks)
-    }
-
-    /// A request of a fresh attempt.
-    fn request(&self, resource: &ResourceName, wait: Wait) -> AcquireRequest {
-        let holder = match self.identity {
-            Identity::Fresh => Holder::random(),
-            Identity::Known(holder) | Identity::Owner(holder) => holder,
-        };
-        let attempt = AttemptRef::new(resource.clone(), holder);
-        let mut request = self.settings.request(attempt, wait);
-        request.floor = self.floor;
-        request.upkeep = match self.identity {
-            Identity::Fresh if self.settings.renew => Upkeep::Watchdog,
-            // Another process may be told of the same lease.
-            Identity::Fresh | Identity::Known(_) | Identity::Owner(_) => Upkeep::None,
-        };
-        request
-    }
-}
-
-impl LockManager {
-    /// Acquires, or gives up when the manager is shut down, because nobody would clean up
-    /// afterwards.
-    async fn acquire_unless_shut_down(
-        &self,
-        request: &AcquireRequest,
-    ) -> Result<Attempt<Grant>, Error> {
-        let backend = &self.inner.backend;
-        tokio::select! {
-            biased;
-            () = self.inner.watchdog.closed() => {}
-            answer = backend.acquire(request) => return answer,
-        }
-        let cancelled = backend.cancel(&request.attempt).await;
-        let shut_down = match cancelled {
-            Ok(()) => Error::not_applied,
-            Err(_) => Error::unknown,
-        };
-        Err(
-            shut_down(ErrorKind::ShutDown, Operation::Acquire, backend.kind())
-                .on(&request.attempt.resource),
-        )
     }
 }
 

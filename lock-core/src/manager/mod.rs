@@ -1,8 +1,10 @@
 //! The user's side: acquire, hold, lose, release.
 
 mod acquire;
+mod asking;
 mod builder;
 mod cleanup;
+mod detached;
 mod force;
 mod guard;
 mod guards;
@@ -23,8 +25,9 @@ mod watchdog;
 use std::{fmt, sync::Arc};
 
 pub use self::{
-    acquire::{Acquire, DetachedLease},
+    acquire::Acquire,
     builder::LockManagerBuilder,
+    detached::DetachedLease,
     force::ForceReleased,
     guard::LeaseGuard,
     guards::LeaseGuards,
@@ -35,8 +38,8 @@ pub use self::{
 };
 use self::{meter::Meter, settings::Defaults, watchdog::Handle};
 use crate::{
-    Attempt, Capabilities, Clock, Error, ErrorKind, Inspection, InvalidName, Issuer, LockBackend,
-    Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl,
+    Attempt, Capabilities, Clock, Error, Inspection, InvalidName, Issuer, LockBackend, Operation,
+    ResourceName,
 };
 
 /// Acquires leases from one lock service. Cloning is cheap; clones share one watchdog.
@@ -83,6 +86,10 @@ impl LockManager {
     /// [`ErrorKind::Unsupported`] names the feature that a scheme needs,
     /// [`ErrorKind::InvalidInput`] says what is wrong with the URL, [`ErrorKind::Unavailable`]
     /// means that no server answers there.
+    ///
+    /// [`ErrorKind::Unsupported`]: crate::ErrorKind::Unsupported
+    /// [`ErrorKind::InvalidInput`]: crate::ErrorKind::InvalidInput
+    /// [`ErrorKind::Unavailable`]: crate::ErrorKind::Unavailable
     ///
     /// # Panics
     /// Outside a Tokio runtime, which the watchdog needs.
@@ -144,40 +151,6 @@ impl LockManager {
         acquire.try_now().await
     }
 
-    /// Renews a detached lease to a full `ttl` from now.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Unavailable`] with the outcome unknown if no answer came: it may be renewed.
-    ///
-    /// # Cancel safety
-    /// It may or may not have been renewed. Renewing again is harmless.
-    pub async fn renew(&self, lease: &Sequencer, ttl: Ttl) -> Result<Renewed, Error> {
-        let request = RenewRequest::new(lease.clone(), ttl);
-        let answer = self
-            .inner
-            .backend
-            .renew(std::slice::from_ref(&request))
-            .await
-            .pop();
-        answer.unwrap_or_else(|| {
-            let kind = self.inner.backend.kind();
-            Err(Error::unknown(ErrorKind::Refused, Operation::Renew, kind)
-                .on(lease.resource())
-                .because("the backend gave no answer for the lease"))
-        })
-    }
-
-    /// Releases a detached lease.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Unavailable`] with the outcome unknown if no answer came: it may be released.
-    ///
-    /// # Cancel safety
-    /// It may or may not have been released. Releasing again is harmless.
-    pub async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
-        self.inner.backend.release(lease).await
-    }
-
     /// Looks at a resource: who holds it, how much time is left by the lock service's own count,
     /// and how many wait, if the service knows.
     ///
@@ -190,6 +163,9 @@ impl LockManager {
     ///
     /// # Cancel safety
     /// Cancel safe: nothing changes.
+    ///
+    /// [`ErrorKind::InvalidInput`]: crate::ErrorKind::InvalidInput
+    /// [`ErrorKind::Unavailable`]: crate::ErrorKind::Unavailable
     pub async fn inspect<N>(&self, resource: N) -> Result<Inspection, Error>
     where
         N: TryInto<ResourceName>,

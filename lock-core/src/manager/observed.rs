@@ -3,7 +3,7 @@ use tracing::{
     field::{Empty, debug as debug_value},
 };
 
-use super::{Inner, LeaseGuard, acquire::Granted};
+use super::{Inner, LeaseGuard, asking::Granted};
 use crate::{Attempt, Error, ErrorKind, Moment, ResourceName};
 
 /// An acquisition under way, for counting and tracing.

@@ -1,21 +1,28 @@
 use std::cmp::min;
 
-use super::{Acquire, acquire::Granted};
-use crate::{Attempt, Error, Moment, ResourceName, RetryPolicy, Wait};
+use super::Inner;
+use crate::{Attempt, Error, Moment, RetryPolicy, Wait};
 
-impl Acquire<'_> {
-    /// Looks again and again, as the policy says, without ever being in line.
-    pub(super) async fn polled(
+impl Inner {
+    /// Looks again and again, as the policy says, until it is granted or the wait is over.
+    pub(super) async fn polled<T, F>(
         &self,
-        resource: &ResourceName,
         policy: RetryPolicy,
-    ) -> Result<Attempt<Granted>, Error> {
-        let clock = &*self.locks.inner.clock;
-        let wait = self.settings.wait;
-        let deadline = wait.map_or(Moment::NEVER, |wait| clock.now() + wait);
+        wait: Wait,
+        look: impl Fn() -> F,
+    ) -> Result<Attempt<T>, Error>
+    where
+        F: Future<Output = Result<Attempt<T>, Error>>,
+    {
+        let clock = &*self.clock;
+        let deadline = match wait {
+            Wait::Never => clock.now(),
+            Wait::Until(moment) => moment,
+            Wait::Forever => Moment::NEVER,
+        };
         let mut pauses = policy.pauses();
         loop {
-            let attempt = self.asked(resource, Wait::Never).await?;
+            let attempt = look().await?;
             let now = clock.now();
             if matches!(attempt, Attempt::Granted(_)) || now >= deadline {
                 return Ok(attempt);
@@ -25,7 +32,7 @@ impl Acquire<'_> {
             };
             tokio::select! {
                 // The next look reports it.
-                () = self.locks.inner.watchdog.closed() => {}
+                () = self.watchdog.closed() => {}
                 () = clock.sleep_until(min(now + pause, deadline)) => {}
             }
         }

@@ -1,4 +1,4 @@
-use std::{cmp::min, sync::Arc};
+use std::sync::Arc;
 
 use tracing::{Instrument, debug_span};
 
@@ -9,8 +9,8 @@ use super::{
     several::AcquireSeveral,
 };
 use crate::{
-    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Extension, Grant, Holder, Moment,
-    Operation, Outcome, ResourceName, Upkeep, Wait,
+    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Extension, Grant, Holder, Operation,
+    Outcome, ResourceName, Upkeep, Wait,
 };
 
 impl AcquireSeveral<'_> {
@@ -25,11 +25,11 @@ impl AcquireSeveral<'_> {
             resources = named.len(),
             backend = inner.backend.kind(),
         );
-        let clock = &*inner.clock;
-        let wait = self.settings.until(clock);
+        let wait = self.settings.until(&*inner.clock);
         let observed = Observed::begin(inner, wait != Wait::Never, span.clone());
         let acquired = async {
-            let answer = self.looked(named, wait).await;
+            let look = || self.look(named);
+            let answer = inner.polled(self.retry, wait, look).await;
             observed.end_several(&answer);
             match answer? {
                 Attempt::Granted(guards) => Ok(LeaseGuards::new(guards)),
@@ -37,35 +37,6 @@ impl AcquireSeveral<'_> {
             }
         };
         acquired.instrument(span).await
-    }
-
-    async fn looked(
-        &self,
-        named: &[ResourceName],
-        wait: Wait,
-    ) -> Result<Attempt<Vec<LeaseGuard>>, Error> {
-        let inner = &*self.locks.inner;
-        let deadline = match wait {
-            Wait::Never => inner.clock.now(),
-            Wait::Until(moment) => moment,
-            Wait::Forever => Moment::NEVER,
-        };
-        let mut pauses = self.retry.pauses();
-        loop {
-            let attempt = self.look(named).await?;
-            let now = inner.clock.now();
-            if matches!(attempt, Attempt::Granted(_)) || now >= deadline {
-                return Ok(attempt);
-            }
-            let Some(pause) = pauses.next() else {
-                return Ok(attempt);
-            };
-            tokio::select! {
-                // The next look reports it.
-                () = inner.watchdog.closed() => {}
-                () = inner.clock.sleep_until(min(now + pause, deadline)) => {}
-            }
-        }
     }
 
     /// One look, by a new holder.

@@ -1,0 +1,127 @@
+use std::sync::Arc;
+
+use super::{
+    Acquire, LockManager,
+    acquire::Identity,
+    cleanup::{CleanUp, OnDrop},
+};
+use crate::{
+    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, Operation, Outcome,
+    ResourceName, Upkeep, Wait,
+};
+
+/// A grant, and the guard that cancels it unless it is disarmed.
+pub(super) struct Granted {
+    pub(super) pending: OnDrop,
+    pub(super) attempt: AttemptRef,
+    pub(super) grant: Grant,
+}
+
+/// How many grants may arrive after their own end before we report that the ttl is too short.
+const LATE_GRANTS_MAX: u32 = 2;
+
+impl Acquire<'_> {
+    /// Asks the lock service until it gets an answer that is still true on arrival.
+    pub(super) async fn asked(
+        &self,
+        resource: &ResourceName,
+        wait: Wait,
+    ) -> Result<Attempt<Granted>, Error> {
+        let inner = &self.locks.inner;
+        let mut late_grants = 0;
+        loop {
+            let request = self.request(resource, wait);
+            let clean_up = CleanUp::Cancel {
+                attempt: request.attempt.clone(),
+                ttl: self.settings.ttl,
+            };
+            let mut pending = OnDrop::new(Arc::clone(inner), clean_up);
+            match self.locks.acquire_unless_shut_down(&request).await {
+                Ok(Attempt::Granted(grant)) if grant.lease.deadline() > inner.clock.now() => {
+                    return Ok(Attempt::Granted(Granted {
+                        pending,
+                        attempt: request.attempt,
+                        grant,
+                    }));
+                }
+                // The grant arrived after its own end: dropping `pending` gives it back.
+                Ok(Attempt::Granted(_)) => late_grants += 1,
+                // The same, told by a later answer of the service: nobody but us knows this holder,
+                // and we have released nothing.
+                Err(error)
+                    if error.kind() == ErrorKind::Released
+                        && matches!(self.identity, Identity::Fresh) =>
+                {
+                    late_grants += 1;
+                }
+                Ok(Attempt::Held { retry_after }) => {
+                    pending.disarm();
+                    return Ok(Attempt::Held { retry_after });
+                }
+                Err(error) => {
+                    if error.outcome() == Outcome::NotApplied {
+                        pending.disarm();
+                    }
+                    return Err(error);
+                }
+            }
+            let over = match wait {
+                Wait::Never => true,
+                Wait::Until(moment) => moment <= inner.clock.now(),
+                Wait::Forever => false,
+            };
+            if over || late_grants == LATE_GRANTS_MAX {
+                let kind = inner.backend.kind();
+                return Err(
+                    Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, kind)
+                        .on(resource)
+                        .because(
+                            "the grant arrived after the lease had ended; ask for a longer ttl",
+                        ),
+                );
+            }
+        }
+    }
+
+    /// A request of a fresh attempt.
+    fn request(&self, resource: &ResourceName, wait: Wait) -> AcquireRequest {
+        let holder = match self.identity {
+            Identity::Fresh => Holder::random(),
+            Identity::Known(holder) | Identity::Owner(holder) => holder,
+        };
+        let attempt = AttemptRef::new(resource.clone(), holder);
+        let mut request = self.settings.request(attempt, wait);
+        request.floor = self.floor;
+        request.upkeep = match self.identity {
+            Identity::Fresh if self.settings.renew => Upkeep::Watchdog,
+            // Another process may be told of the same lease.
+            Identity::Fresh | Identity::Known(_) | Identity::Owner(_) => Upkeep::None,
+        };
+        request
+    }
+}
+
+impl LockManager {
+    /// Acquires, or gives up when the manager is shut down, because nobody would clean up
+    /// afterwards.
+    async fn acquire_unless_shut_down(
+        &self,
+        request: &AcquireRequest,
+    ) -> Result<Attempt<Grant>, Error> {
+        let backend = &self.inner.backend;
+        tokio::select! {
+            biased;
+            () = self.inner.watchdog.closed() => {}
+            answer = backend.acquire(request) => return answer,
+        }
+        let cancelled = backend.cancel(&request.attempt).await;
+        let shut_down = match cancelled {
+            Ok(()) => Error::not_applied,
+            Err(_) => Error::unknown,
+        };
+        Err(
+            shut_down(ErrorKind::ShutDown, Operation::Acquire, backend.kind())
+                .on(&request.attempt.resource),
+        )
+    }
+}

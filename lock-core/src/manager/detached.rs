@@ -1,0 +1,85 @@
+use std::{slice, time::Duration};
+
+use super::{Acquire, LockManager, asking::Granted};
+use crate::{
+    Attempt, Error, ErrorKind, Operation, Released, RenewRequest, Renewed, Sequencer, Ttl,
+};
+
+/// A lease without guard and watchdog: renew and release it yourself, by its sequencer.
+///
+/// A gateway hands such leases to its clients. The lease ends by itself unless it is renewed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DetachedLease {
+    /// Proof of the grant. Its holder is a secret.
+    pub sequencer: Sequencer,
+    /// The ttl that was asked for.
+    pub ttl: Ttl,
+    /// The time left when the grant arrived.
+    pub remaining: Duration,
+}
+
+impl Acquire<'_> {
+    /// Acquires without guard and watchdog. Waits as configured; `Held` when the wait is over.
+    ///
+    /// # Errors
+    /// As [`Acquire`], without `WaitTimeout`.
+    ///
+    /// # Cancel safety
+    /// As [`Acquire`]. Once it has returned, the caller has to release the lease. Releasing the
+    /// lease of an [`Owner`](super::Owner) then ends it for all of its handles.
+    pub async fn detached(self) -> Result<Attempt<DetachedLease>, Error> {
+        let (locks, ttl) = (self.locks, self.settings.ttl);
+        let attempt = self.renew(false).granted().await?;
+        Ok(attempt.map(|granted| {
+            let Granted {
+                mut pending,
+                attempt,
+                grant,
+            } = granted;
+            pending.disarm();
+            let issuer = locks.issuer().clone();
+            DetachedLease {
+                sequencer: Sequencer::new(issuer, attempt.resource, grant.token, attempt.holder),
+                ttl,
+                remaining: grant.lease.deadline().since(locks.inner.clock.now()),
+            }
+        }))
+    }
+}
+
+impl LockManager {
+    /// Renews a detached lease to a full `ttl` from now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] with the outcome unknown if no answer came: it may be renewed.
+    ///
+    /// # Cancel safety
+    /// It may or may not have been renewed. Renewing again is harmless.
+    pub async fn renew(&self, lease: &Sequencer, ttl: Ttl) -> Result<Renewed, Error> {
+        let request = RenewRequest::new(lease.clone(), ttl);
+        let answer = self
+            .inner
+            .backend
+            .renew(slice::from_ref(&request))
+            .await
+            .pop();
+        answer.unwrap_or_else(|| {
+            let kind = self.inner.backend.kind();
+            Err(Error::unknown(ErrorKind::Refused, Operation::Renew, kind)
+                .on(lease.resource())
+                .because("the backend gave no answer for the lease"))
+        })
+    }
+
+    /// Releases a detached lease.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] with the outcome unknown if no answer came: it may be released.
+    ///
+    /// # Cancel safety
+    /// It may or may not have been released. Releasing again is harmless.
+    pub async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+        self.inner.backend.release(lease).await
+    }
+}
