@@ -81,6 +81,7 @@
 //! There is one counter for each resource, and it stays: a counter that several resources share
 //! would change between grant and raise. HOLDER is a digest: the secret itself is never sent.
 
+mod acquire;
 mod attempt;
 mod backend;
 mod ballot;

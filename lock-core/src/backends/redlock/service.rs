@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use super::{
     KIND,
-    attempt::{End, Tried, Try, drift},
-    ballot::{Verdict, millis},
+    attempt::drift,
+    ballot::millis,
     call::Call,
     keys::Keys,
     nodes::{Nodes, Step},
@@ -11,17 +11,9 @@ use super::{
     trouble::Trouble,
 };
 use crate::{
-    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, FencingToken, Grant, HolderView,
-    InitialToken, Inspection, Lease, Metadata, Moment, Operation, Pauses, Released, RenewRequest,
-    Renewed, ResourceName, RetryPolicy, Sequencer, Wait,
+    AttemptRef, Error, ErrorKind, FencingToken, HolderView, InitialToken, Inspection, Lease,
+    Metadata, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer,
 };
-
-/// For how long nodes that are too few are asked again, and how often at least.
-const PATIENCE: Duration = Duration::from_secs(3);
-const TRIES_MIN: u32 = 3;
-
-/// How often nobody may win at once before that is told as "held".
-const SPLITS: u32 = 8;
 
 /// Everything that the nodes are asked for.
 #[derive(Debug)]
@@ -31,146 +23,7 @@ pub(super) struct Service {
     pub(super) initial: InitialToken,
 }
 
-/// When to look again. Nobody is woken, and nobody stands in line.
-struct Polling {
-    held: Pauses,
-    split: Pauses,
-    splits: u32,
-    tries: u32,
-    too_few_since: Option<Moment>,
-}
-
-impl Polling {
-    fn new() -> Self {
-        let millis = Duration::from_millis;
-        let held = RetryPolicy::exponential(millis(10)).longest(millis(250));
-        // Whoever collides once more has to spread wider.
-        let split = RetryPolicy::exponential(millis(4)).longest(millis(100));
-        Self {
-            held: held.pauses(),
-            split: split.jitter(crate::Jitter::Full).pauses(),
-            splits: 0,
-            tries: 0,
-            too_few_since: None,
-        }
-    }
-}
-
 impl Service {
-    /// Tries until it is granted, refused, or the wait is over.
-    ///
-    /// # Cancel safety
-    /// As clause 9 of the contract says: cancel the attempt.
-    pub(super) async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        self.check_floor(request)?;
-        let (clock, mut polling) = (&*self.nodes.clock, Polling::new());
-        let until = match request.wait {
-            Wait::Never => Moment::default(),
-            Wait::Until(moment) => moment,
-            Wait::Forever => Moment::NEVER,
-        };
-        loop {
-            polling.tries += 1;
-            let tried = Try::new(&self.nodes, &self.keys, request);
-            let tried = tried.run(self.initial).await;
-            self.heal_all(&request.attempt.resource, &tried.ballot.to_heal)
-                .await;
-            let now = clock.now();
-            let waited = polling.tries > 1;
-            let pause = match self.judged(&mut polling, tried, now, now >= until)? {
-                Judged::Granted(grant) if waited => {
-                    return Ok(Attempt::Granted(grant.after_waiting()));
-                }
-                Judged::Granted(grant) => return Ok(Attempt::Granted(grant)),
-                Judged::Held(retry_after) => return Ok(Attempt::Held { retry_after }),
-                Judged::Again(pause) => pause,
-            };
-            // The wait ends with a last look, but one that does not wait is not cut short.
-            let again = now + pause;
-            let last = if now < until { until } else { again };
-            clock.sleep_until(std::cmp::min(again, last)).await;
-        }
-    }
-
-    fn judged(
-        &self,
-        polling: &mut Polling,
-        tried: Tried,
-        now: Moment,
-        over: bool,
-    ) -> Result<Judged, Error> {
-        let verdict = match tried.end {
-            End::Granted(grant) => return Ok(Judged::Granted(grant)),
-            End::NotGranted(verdict) => verdict,
-            End::NotRaised => Verdict::Split,
-        };
-        if verdict != Verdict::TooFew {
-            polling.too_few_since = None;
-        }
-        let error = match verdict {
-            Verdict::Held(left) => {
-                let left = std::cmp::max(left, Duration::from_millis(1));
-                if over {
-                    return Ok(Judged::Held(left));
-                }
-                let pause = polling.held.next().unwrap_or(left);
-                return Ok(Judged::Again(std::cmp::min(pause, left)));
-            }
-            Verdict::Split | Verdict::Elected | Verdict::Again(..) => {
-                polling.splits += 1;
-                let pause = polling.split.next().unwrap_or_default();
-                if over && polling.splits >= SPLITS {
-                    return Ok(Judged::Held(pause));
-                }
-                return Ok(Judged::Again(pause));
-            }
-            Verdict::TooFew => {
-                let error = self
-                    .nodes
-                    .too_few(&tried.ballot.troubles, Operation::Acquire);
-                let since = *polling.too_few_since.get_or_insert(now);
-                let tired = if over {
-                    polling.tries >= TRIES_MIN
-                } else {
-                    now.since(since) >= PATIENCE
-                };
-                if !tired && error.kind() != ErrorKind::Refused {
-                    let pause = polling.held.next().unwrap_or_default();
-                    return Ok(Judged::Again(pause));
-                }
-                error
-            }
-            Verdict::Ended => acquire_error(ErrorKind::Released, None),
-            Verdict::Implausible(greatest) => implausible(&greatest),
-            Verdict::Exhausted => acquire_error(ErrorKind::TokensExhausted, None),
-            Verdict::BrokenCounter => acquire_error(
-                ErrorKind::CounterBroken,
-                Some("a counter holds something else".to_owned()),
-            ),
-            Verdict::TooLong(longest) => {
-                let why = format!("the nodes were provisioned for leases of at most {longest} ms");
-                acquire_error(ErrorKind::InvalidInput, Some(why))
-            }
-        };
-        Err(if tried.undone {
-            error
-        } else {
-            error.outcome_unknown()
-        })
-    }
-
-    /// By the clock of whoever asks: a node whose clock has jumped must not let a floor pass.
-    fn check_floor(&self, request: &AcquireRequest) -> Result<(), Error> {
-        let (Some(floor), InitialToken::Clock) = (request.floor, self.initial) else {
-            return Ok(());
-        };
-        let greatest = self.initial.greatest_floor(0, self.nodes.clock.unix_time());
-        if floor.get() <= greatest {
-            return Ok(());
-        }
-        Err(implausible(&greatest.to_string()).on(&request.attempt.resource))
-    }
-
     /// Renews leases at all nodes; each needs a majority.
     pub(super) async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         let asked = self.nodes.clock.now();
@@ -334,14 +187,6 @@ impl Service {
     }
 }
 
-/// What follows from a try.
-enum Judged {
-    Granted(Grant),
-    Held(Duration),
-    /// After this pause.
-    Again(Duration),
-}
-
 /// Nodes that had a lease, and those that had it not.
 #[derive(Clone, Copy, Debug)]
 struct Tally {
@@ -422,21 +267,8 @@ fn held_by_majority(seen: Vec<Seen>, majority: usize) -> Option<HolderView> {
     Some(view.metadata(lease.metadata.clone()))
 }
 
-fn acquire_error(kind: ErrorKind, why: Option<String>) -> Error {
-    let error = Error::not_applied(kind, Operation::Acquire, KIND);
-    match why {
-        Some(why) => error.because(why),
-        None => error,
-    }
-}
-
 fn too_long(lease: &RenewRequest) -> Error {
     Error::not_applied(ErrorKind::InvalidInput, Operation::Renew, KIND)
         .on(lease.sequencer.resource())
         .because("the nodes were provisioned for shorter leases")
-}
-
-fn implausible(greatest: &str) -> Error {
-    let why = format!("at most {greatest} is plausible now");
-    acquire_error(ErrorKind::FloorImplausible, Some(why))
 }
