@@ -2,9 +2,9 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs};
 
-use e2e::project::cargo;
+use e2e::project::{cargo, root};
 use serde_json::Value;
 
 /// The crates that a user of one of our packages builds with these features.
@@ -158,5 +158,62 @@ fn no_feature_is_on_by_default() {
         let default = &package["features"]["default"];
         let none = default.as_array().is_none_or(Vec::is_empty);
         assert!(none, "{} switches on {default}", package["name"]);
+    }
+}
+
+/// A crate that asks for more would break what the manifests and the READMEs promise.
+#[test]
+fn no_dependency_needs_a_newer_rust_than_is_promised() {
+    let about = cargo(&["-vV"]);
+    let host = about.lines().find_map(|line| line.strip_prefix("host: "));
+    // Only what is built here, since the rest may not have been downloaded.
+    let metadata = cargo(&[
+        "metadata",
+        "--locked",
+        "--all-features",
+        "--format-version",
+        "1",
+        "--filter-platform",
+        host.unwrap(),
+    ]);
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let (ours, others): (Vec<_>, Vec<_>) = packages.iter().partition(|one| one["source"].is_null());
+    let asked = others
+        .iter()
+        .filter_map(|one| Some((rust_version(one)?, &one["name"])));
+    let (least, by) = asked.max_by_key(|(least, _)| least.clone()).unwrap();
+    for package in ours {
+        let promised = rust_version(package).unwrap();
+        assert!(
+            promised >= least,
+            "{}: {by} asks for {least:?}",
+            package["name"]
+        );
+    }
+}
+
+/// The three numbers of the `rust-version` in a package's manifest, if it has one.
+fn rust_version(package: &Value) -> Option<Vec<u32>> {
+    let numbers = package["rust_version"].as_str()?.split('.');
+    let mut numbers: Vec<u32> = numbers.map(|number| number.parse().unwrap()).collect();
+    numbers.resize(3, 0);
+    Some(numbers)
+}
+
+#[test]
+fn readmes_say_which_rust_is_needed() {
+    let packages = packages();
+    let promised = packages[0]["rust_version"].as_str().unwrap();
+    let says = [
+        format!("needs Rust {promised} "),
+        format!("Rust version is {promised}."),
+    ];
+    for readme in ["README.md", "lock-core/README.md", "fenced-store/README.md"] {
+        let text = fs::read_to_string(root().join(readme)).unwrap();
+        assert!(
+            says.iter().any(|says| text.contains(says)),
+            "{readme}: {promised} is needed"
+        );
     }
 }
