@@ -10,6 +10,7 @@ mod write;
 use http::HeaderName;
 use lock_core::{FencingToken, Holder, InvalidName, Issuer, ResourceName, Sequencer};
 
+use self::signature::Bytes;
 #[cfg(feature = "signed")]
 pub(super) use self::signature::{Bytes as SignatureBytes, is_key_id};
 pub use self::{malformed::Malformed, signature::Signature};
@@ -51,8 +52,8 @@ pub static FENCING_HIGH_WATER: HeaderName = HeaderName::from_static("fencing-hig
 ///
 /// The parser is stricter than RFC 9651, so that two readers cannot understand one value in two
 /// ways: it takes the form that an RFC 9651 serialiser writes and no other. No spaces, signs,
-/// leading zeros or escapes; no parameter twice, none that is unknown; at most 512 bytes, with an
-/// Ed25519 signature, which is longer, 576.
+/// leading zeros or escapes; no parameter twice, none that is unknown; no value that is longer than
+/// [`MAX_LEN`](Self::MAX_LEN) says.
 ///
 /// Parsing checks the form and allocates nothing. The alphabets of the names are checked by
 /// [`to_sequencer`](Self::to_sequencer), the signature by a
@@ -87,9 +88,12 @@ pub struct FencingHeader<'a> {
 }
 
 impl<'a> FencingHeader<'a> {
-    /// The longest value that is read, in bytes. The longest value that is legal is shorter: 496,
-    /// or 560 with an Ed25519 signature.
-    pub const MAX_LEN: usize = 576;
+    /// The longest value that is read, in bytes: 512, and 576 if it has an Ed25519 signature, whose
+    /// text is 64 bytes longer than that of a MAC.
+    ///
+    /// The longest legal values have 496 and 560 bytes, with names and numbers of full length, so
+    /// every legal one is read; servers commonly allow 8 KiB for all headers together.
+    pub const MAX_LEN: usize = USUAL_MAX_LEN + Bytes::ED25519_TEXT_LEN - Bytes::MAC_TEXT_LEN;
 
     /// A header without the optional parts.
     #[must_use]
@@ -190,3 +194,6 @@ impl<'a> FencingHeader<'a> {
         self.signature.as_ref()
     }
 }
+
+/// The longest value without an Ed25519 signature, in bytes.
+const USUAL_MAX_LEN: usize = 512;

@@ -1,14 +1,17 @@
 use lock_core::{FencingToken, InvalidName};
 
-use super::FencingHeader;
+use super::{FencingHeader, USUAL_MAX_LEN};
 
 /// What is wrong with the value of a `Fencing-Token` header. It never repeats the value, which
 /// holds a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// More than [`FencingHeader::MAX_LEN`] bytes.
-    #[error("the value is longer than {} bytes", FencingHeader::MAX_LEN)]
+    /// More bytes than [`FencingHeader::MAX_LEN`] says.
+    #[error(
+        "the value is longer than {USUAL_MAX_LEN} bytes, or than {} with an Ed25519 signature",
+        FencingHeader::MAX_LEN
+    )]
     TooLong,
     /// Not the form of a token with parameters.
     #[error("unexpected byte or end at byte {at}")]

@@ -3,7 +3,7 @@
 use lock_core::{FencingToken, Holder};
 
 use super::{
-    FencingHeader, Malformed, Signature,
+    FencingHeader, Malformed, Signature, USUAL_MAX_LEN,
     signature::{Bytes, is_key_id_byte},
     words,
 };
@@ -20,6 +20,9 @@ pub(super) fn header(value: &[u8]) -> Result<FencingHeader<'_>, Malformed> {
     let mut parameters = Parameters::default();
     while reader.at < text.len() {
         parameters.read(&mut reader)?;
+    }
+    if value.len() > parameters.max_len() {
+        return Err(Malformed::TooLong);
     }
     parameters.into_header(token)
 }
@@ -39,21 +42,30 @@ struct Parameters<'a> {
     exp: Option<FencingToken>,
     seq: Option<FencingToken>,
     kid: Option<&'a str>,
-    sig: Option<&'a str>,
+    sig: Option<&'a [u8]>,
 }
 
 impl<'a> Parameters<'a> {
     fn read(&mut self, reader: &mut Reader<'a>) -> Result<(), Malformed> {
         // All names are of one length, so they are compared as numbers and not letter by letter.
         match reader.rest().first_chunk() {
-            Some(b";res=") => once("res", &mut self.res, reader, Reader::string),
-            Some(b";iss=") => once("iss", &mut self.iss, reader, Reader::string),
-            Some(b";hld=") => once("hld", &mut self.hld, reader, Reader::holder),
-            Some(b";exp=") => once("exp", &mut self.exp, reader, |r| r.number("exp")),
-            Some(b";seq=") => once("seq", &mut self.seq, reader, |r| r.number("seq")),
-            Some(b";kid=") => once("kid", &mut self.kid, reader, Reader::key_id),
-            Some(b";sig=") => once("sig", &mut self.sig, reader, Reader::base64),
-            _ => Err(reader.no_parameter()),
+            Some(b";res=") => self.res = Some(reader.once("res", &self.res)?.string()?),
+            Some(b";iss=") => self.iss = Some(reader.once("iss", &self.iss)?.string()?),
+            Some(b";hld=") => self.hld = Some(reader.once("hld", &self.hld)?.holder()?),
+            Some(b";exp=") => self.exp = Some(reader.once("exp", &self.exp)?.number("exp")?),
+            Some(b";seq=") => self.seq = Some(reader.once("seq", &self.seq)?.number("seq")?),
+            Some(b";kid=") => self.kid = Some(reader.once("kid", &self.kid)?.key_id()),
+            Some(b";sig=") => self.sig = Some(reader.once("sig", &self.sig)?.base64()?),
+            _ => return Err(reader.no_parameter()),
+        }
+        Ok(())
+    }
+
+    /// That of the whole value.
+    fn max_len(&self) -> usize {
+        match self.sig {
+            Some(sig) if sig.len() == Bytes::ED25519_TEXT_LEN => FencingHeader::MAX_LEN,
+            _ => USUAL_MAX_LEN,
         }
     }
 
@@ -75,21 +87,6 @@ impl<'a> Parameters<'a> {
             signature,
         })
     }
-}
-
-/// Reads a parameter unless it was read before.
-fn once<'a, T>(
-    name: &'static str,
-    slot: &mut Option<T>,
-    reader: &mut Reader<'a>,
-    read: impl FnOnce(&mut Reader<'a>) -> Result<T, Malformed>,
-) -> Result<(), Malformed> {
-    if slot.is_some() {
-        return Err(Malformed::Repeated { name });
-    }
-    reader.at += ";???=".len();
-    *slot = Some(read(reader)?);
-    Ok(())
 }
 
 /// How far the text has been read. Every byte that it takes is ASCII, so `at` is always at the
@@ -116,10 +113,17 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Goes on behind the name of a parameter, unless that was read before.
+    fn once<T>(&mut self, name: &'static str, slot: &Option<T>) -> Result<&mut Self, Malformed> {
+        if slot.is_some() {
+            return Err(Malformed::Repeated { name });
+        }
+        self.at += ";???=".len();
+        Ok(self)
+    }
+
     fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a str {
-        let rest = self.rest();
-        let end = rest.iter().position(|byte| !belongs(*byte));
-        self.take(end.unwrap_or(rest.len()))
+        self.take(length_while(self.rest(), belongs))
     }
 
     /// So many bytes, which are ASCII.
@@ -171,20 +175,28 @@ impl<'a> Reader<'a> {
         digits.map_err(|_| Malformed::Holder)
     }
 
-    fn key_id(&mut self) -> Result<&'a str, Malformed> {
-        Ok(self.take_while(is_key_id_byte))
+    fn key_id(&mut self) -> &'a str {
+        self.take_while(is_key_id_byte)
     }
 
-    fn base64(&mut self) -> Result<&'a str, Malformed> {
+    fn base64(&mut self) -> Result<&'a [u8], Malformed> {
         self.eat(b':')?;
+        let rest = self.rest();
         // A signature of the length that most have needs nobody who looks for its end.
-        let text = match self.rest().get(Bytes::MAC_TEXT_LEN) {
-            Some(b':') => self.take(Bytes::MAC_TEXT_LEN),
-            _ => self.take_while(|byte| byte != b':' && byte.is_ascii_graphic()),
+        let len = match rest.get(Bytes::MAC_TEXT_LEN) {
+            Some(b':') => Bytes::MAC_TEXT_LEN,
+            _ => length_while(rest, |byte| byte != b':' && byte.is_ascii_graphic()),
         };
+        self.at += len;
         self.eat(b':')?;
-        Ok(text)
+        Ok(&rest[..len])
     }
+}
+
+/// How many bytes at the beginning belong.
+fn length_while(text: &[u8], belongs: impl Fn(u8) -> bool) -> usize {
+    let end = text.iter().position(|byte| !belongs(*byte));
+    end.unwrap_or(text.len())
 }
 
 /// Those of the greatest number that a token can be.

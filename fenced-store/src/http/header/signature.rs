@@ -34,7 +34,8 @@ impl<'a> Signature<'a> {
     }
 
     /// Of texts that were read: the bytes of the id have been looked at.
-    pub(super) fn read(key_id: &'a str, base64: &str) -> Result<Self, Malformed> {
+    #[inline]
+    pub(super) fn read(key_id: &'a str, base64: &[u8]) -> Result<Self, Malformed> {
         if !has_length_and_beginning(key_id) {
             return Err(Malformed::KeyId);
         }
@@ -73,7 +74,8 @@ impl Bytes {
     /// The length of a MAC in base64.
     pub(super) const MAC_TEXT_LEN: usize = MAC_LEN.div_ceil(3) * 4;
 
-    const ED25519_TEXT_LEN: usize = ED25519_LEN.div_ceil(3) * 4;
+    /// The length of an Ed25519 signature in base64.
+    pub(super) const ED25519_TEXT_LEN: usize = ED25519_LEN.div_ceil(3) * 4;
 
     /// None if no signature has that length.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
@@ -85,7 +87,8 @@ impl Bytes {
     }
 
     /// None if no signature is written so, in padded base64.
-    fn of_base64(text: &str) -> Option<Self> {
+    #[inline]
+    fn of_base64(text: &[u8]) -> Option<Self> {
         match text.len() {
             Self::MAC_TEXT_LEN => decoded(text).map(Self::Mac),
             Self::ED25519_TEXT_LEN => decoded(text).map(Self::Ed25519),
@@ -108,6 +111,7 @@ pub(in crate::http) fn is_key_id(id: &str) -> bool {
     has_length_and_beginning(id) && id.bytes().all(is_key_id_byte)
 }
 
+#[inline]
 fn has_length_and_beginning(id: &str) -> bool {
     id.len() <= MAX_KEY_ID_LEN && id.bytes().next().is_some_and(|it| it.is_ascii_alphabetic())
 }

@@ -262,8 +262,20 @@ fn without_the_long_signature_nothing_of_more_than_512_bytes_is_read() {
             assert!(read(&value).is_err(), "{value}");
         }
     }
-    let long_name = plain("34").replace("account:42", &"x".repeat(512));
-    assert!(long_name.len() > 512 && read(&long_name).is_err());
+    let with_name_of = |len| plain("34").replace("account:42", &"x".repeat(len));
+    let others = with_name_of(0).len();
+    let (fits, too_long) = (with_name_of(512 - others), with_name_of(513 - others));
+    assert!(FencingHeader::parse(fits.as_bytes()).is_ok());
+    assert_eq!(
+        FencingHeader::parse(too_long.as_bytes()),
+        Err(Malformed::TooLong)
+    );
+    assert!(read(&fits).is_err(), "that is no name");
+}
+
+#[test]
+fn the_limits_are_those_of_the_documentation() {
+    assert_eq!((super::USUAL_MAX_LEN, FencingHeader::MAX_LEN), (512, 576));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 /// The number at the beginning of a text, and how many digits it has, 16 at most: of a longer one,
 /// which is no number of a header, only the beginning is looked at.
+#[inline]
 pub(super) fn number(text: &[u8]) -> (u64, usize) {
     let (high, len) = up_to_eight(text);
     if len < WIDTH {
@@ -14,6 +15,7 @@ pub(super) fn number(text: &[u8]) -> (u64, usize) {
 
 /// How many bytes at the beginning of a text may be in a string: visible ones and spaces, but for
 /// quotes and backslashes.
+#[inline]
 pub(super) fn in_string(text: &[u8]) -> usize {
     let mut at = 0;
     loop {
@@ -37,6 +39,7 @@ const fn zeros(word: u64) -> u64 {
 }
 
 /// The first one is the lowest of the word. What there is not is zero.
+#[inline]
 fn first_eight(text: &[u8]) -> u64 {
     u64::from_le_bytes(match text.first_chunk() {
         Some(bytes) => *bytes,
@@ -45,6 +48,7 @@ fn first_eight(text: &[u8]) -> u64 {
 }
 
 /// The number of the first eight bytes.
+#[inline]
 fn up_to_eight(text: &[u8]) -> (u64, usize) {
     // What was a digit is 0 to 9 now. Nothing else is: adding 6 to it, or it by itself, has one of
     // the upper bits. A sum that runs over spoils the bytes behind it only.
