@@ -5,12 +5,12 @@ use http::{
     header::{CACHE_CONTROL, VARY},
 };
 
-/// Another token may get another answer, and a request without a token, too.
+/// A request with another token, or with none, may get another answer.
 pub(super) fn vary_by_token(headers: &mut HeaderMap) {
     headers.append(VARY, FENCING_TOKEN.clone());
 }
 
-/// Whoever is given the answer later would take it for one to its own request.
+/// Whoever got the answer from a cache would take it for the answer to its own request.
 pub(super) fn keep_out(headers: &mut HeaderMap) {
     headers.insert(CACHE_CONTROL, NO_STORE.clone());
 }

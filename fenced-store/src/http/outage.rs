@@ -1,7 +1,7 @@
 use sqlx::error::DatabaseError;
 
-/// Whether the database is in trouble, rather than the statement or the rights that it was given:
-/// then the same request may succeed later without anybody changing the service.
+/// Whether the database is in trouble, and not the statement or its rights. Then the same request
+/// may succeed later, although nobody has changed the service.
 pub(super) fn is_outage(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)
@@ -47,8 +47,8 @@ fn is_trouble_of_redis(error: &redis::RedisError) -> bool {
         )
 }
 
-/// By SQLSTATE: connections, resources, intervention of an operator, the system; and a server that
-/// has become a replica.
+/// By SQLSTATE: connections, resources, the intervention of an operator, the system, and a server
+/// that has become a replica.
 fn is_trouble_state(state: &str) -> bool {
     let classes = ["08", "53", "57", "58"];
     state == "25006" || classes.iter().any(|class| state.starts_with(class))

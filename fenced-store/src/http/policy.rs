@@ -18,8 +18,8 @@ pub(super) struct Policy<V> {
 }
 
 impl<V: TokenVerifier> Policy<V> {
-    /// Lets the request pass, with its token in the extensions, or says why not. `None`: it is no
-    /// business of this layer, and neither is the response.
+    /// Lets the request pass, with its token in the extensions, or says why not. `None` means that
+    /// the layer does not look at this method, and so leaves the response alone.
     pub(super) fn check(&self, request: &mut Parts) -> Result<Option<ToClient>, Rejection> {
         keep_out_of_logs(&mut request.headers);
         if !self.methods.include(&request.method) {

@@ -62,7 +62,7 @@ impl Rejection {
     }
 }
 
-/// For whoever adds members of its own.
+/// For callers that add members of their own.
 impl From<&Rejection> for Problem {
     fn from(rejection: &Rejection) -> Self {
         let problem = Self::new(rejection.problem_type()).detail(rejection.to_string());

@@ -4,7 +4,8 @@ use http::{HeaderName, request::Parts};
 use lock_core::ResourceName;
 use percent_encoding::percent_decode_str;
 
-/// How the layer learns which resource a request is about, so that a token for another is refused.
+/// How the layer learns which resource a request is about, so that it can refuse a token for
+/// another one.
 ///
 /// Whatever it reads must be what the handler acts on. A path is decoded as axum's `Path` decodes
 /// it; in a nested router it is the path below the nesting.
@@ -76,13 +77,13 @@ impl Scope {
         })
     }
 
-    /// The value of a request header. Without it, or with several of them, no token is admitted.
+    /// The value of a request header. Without one, or with several, no token is admitted.
     #[must_use]
     pub const fn header(name: HeaderName) -> Self {
         Self(Source::Header(name))
     }
 
-    /// Whatever a function makes of the request. On `None` no token is admitted.
+    /// What a function makes of the request. If it is `None`, no token is admitted.
     ///
     /// A refusal does not tell the client this name, because the function may know what the client
     /// does not, as when it looks at what other layers have left in the request. The names of the

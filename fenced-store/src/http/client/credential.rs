@@ -16,25 +16,25 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// An unsigned one, for a client that talks to the lock service itself.
+    /// An unsigned credential, for a client that talks to the lock service itself.
     ///
     /// # Errors
-    /// [`InvalidHeaderValue`] for a byte that no header may have, of which a sequencer has none.
+    /// [`InvalidHeaderValue`] for a byte that no header may have. A sequencer has none.
     pub fn new(sequencer: &Sequencer) -> Result<Self, InvalidHeaderValue> {
         Self::of(FencingHeader::new(sequencer))
     }
 
-    /// One that is written from its parts.
+    /// A credential made of the parts of a header.
     ///
     /// # Errors
-    /// [`InvalidHeaderValue`] for a byte that no header may have, of which a parsed one has none.
+    /// [`InvalidHeaderValue`] for a byte that no header may have. A parsed header has none.
     pub fn of(header: FencingHeader<'_>) -> Result<Self, InvalidHeaderValue> {
         let token = header.token();
         let value = header.try_into()?;
         Ok(Self { value, token })
     }
 
-    /// The same with a number for one write, so that a delayed copy of the write is refused.
+    /// The same credential with a number for one write, so that a delayed copy of it is refused.
     ///
     /// # Errors
     /// [`Malformed::Number`] if it is 0 or has more than 15 digits.
@@ -62,7 +62,7 @@ impl Credential {
 
     /// Refuses to believe a 2xx that does not say that the store has accepted this token.
     ///
-    /// Of every other answer there is nothing to believe: it passes.
+    /// Every other answer passes, because it claims nothing.
     ///
     /// # Errors
     /// [`NotFenced`].

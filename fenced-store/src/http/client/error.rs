@@ -11,16 +11,16 @@ pub enum WriteError {
     /// The service may have written without a fence.
     #[error(transparent)]
     NotFenced(#[from] NotFenced),
-    /// The service has not done as told.
+    /// The service has not done what it was told.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// There is no answer. Unless the connection was never made, whether the write was made is
-    /// unknown.
+    /// There is no answer. It is unknown whether the write was made, unless there never was a
+    /// connection.
     #[error("no answer")]
     NoAnswer(#[from] reqwest::Error),
 }
 
-/// Why [`FencedWrite`](super::FencedWrite) has no response to hand on.
+/// Why [`FencedWrite`](super::FencedWrite) has no response to pass on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError<E> {

@@ -6,12 +6,12 @@ use super::{Credential, FencedWrite};
 /// store has compared it.
 ///
 /// A credential is good for one grant, so put the layer around a client that is cheap to clone,
-/// once per grant, and send through it what is to be fenced, and nothing else: an answer to a read
-/// that the service does not fence is taken for a write without a fence, too.
+/// once per grant, and send through it only what is to be fenced: the answer to a read that the
+/// service does not fence would be taken for a write without a fence.
 ///
-/// The credential is a secret, so nothing around it or in it may follow redirects to other hosts;
-/// hyper's client follows none. It is for HTTP and not for gRPC, where a call that was refused is a
-/// 200 too.
+/// The credential is a secret, so nothing around this layer or inside it may follow redirects to
+/// other hosts; hyper's client follows none. The layer is for HTTP and not for gRPC, where even a
+/// call that was refused is a 200.
 ///
 /// ```
 /// use fenced_store::http::client::{CallError, Credential, FencedWriteLayer};

@@ -62,9 +62,9 @@ impl Refusal {
 
     /// What to do about it.
     ///
-    /// Of a problem that we do not know only the status is looked at: 429 says that nothing was
-    /// done, 5xx leave it open. That is so of 503, too: proxies answer it for a service that has
-    /// gone away with the request.
+    /// If the problem is unknown, only the status counts: 429 says that nothing was done, and 5xx
+    /// leave it open. So does 503, because proxies answer it for a service that has gone away with
+    /// the request.
     #[must_use]
     pub fn advice(&self) -> Advice {
         let Some(kind) = self.kind() else {

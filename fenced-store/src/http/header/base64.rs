@@ -1,8 +1,8 @@
 //! Base64 of signatures, straight into an array. Every request has one, and a decoder for texts of
 //! any length takes three times as long.
 
-/// The bytes of a text in padded base64, if it is the one text of so many bytes. Only for lengths
-/// of which one is left when they are divided by three, as those of all signatures.
+/// The bytes of a text in padded base64, if it is the one text of so many bytes. Their number is
+/// one more than a multiple of three, as it is with all signatures.
 #[inline]
 pub(super) fn decoded<const LEN: usize>(text: &[u8]) -> Option<[u8; LEN]> {
     const { assert!(LEN % 3 == 1, "the last group has one byte") };

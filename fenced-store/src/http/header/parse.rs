@@ -61,7 +61,7 @@ impl<'a> Parameters<'a> {
         Ok(())
     }
 
-    /// That of the whole value.
+    /// The longest value that may have these parameters, in bytes.
     fn max_len(&self) -> usize {
         match self.sig {
             Some(sig) if sig.len() == Bytes::ED25519_TEXT_LEN => FencingHeader::MAX_LEN,
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         self.take(length_while(self.rest(), belongs))
     }
 
-    /// So many bytes, which are ASCII.
+    /// The next bytes, which are ASCII.
     fn take(&mut self, len: usize) -> &'a str {
         let from = self.at;
         self.at += len;
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// A string whose end nobody has to look for.
+    /// A string of a length that is known, so that its end need not be looked for.
     fn holder(&mut self) -> Result<Holder, Malformed> {
         let quoted = &self.rest()[..std::cmp::min(QUOTED_HOLDER_LEN, self.rest().len())];
         if !matches!(quoted, [b'"', .., b'"']) || quoted.len() < QUOTED_HOLDER_LEN {
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
     fn base64(&mut self) -> Result<&'a [u8], Malformed> {
         self.eat(b':')?;
         let rest = self.rest();
-        // A signature of the length that most have needs nobody who looks for its end.
+        // Most signatures have this length, and then the end need not be looked for.
         let len = match rest.get(Bytes::MAC_TEXT_LEN) {
             Some(b':') => Bytes::MAC_TEXT_LEN,
             _ => length_while(rest, |byte| byte != b':' && byte.is_ascii_graphic()),
@@ -193,13 +193,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How many bytes at the beginning belong.
+/// How many bytes at the beginning of a text belong.
 fn length_while(text: &[u8], belongs: impl Fn(u8) -> bool) -> usize {
     let end = text.iter().position(|byte| !belongs(*byte));
     end.unwrap_or(text.len())
 }
 
-/// Those of the greatest number that a token can be.
+/// How many digits the greatest token has.
 const MAX_DIGITS: usize = 15;
 
 /// 32 digits between quotes.

@@ -9,8 +9,8 @@ pub struct Signature<'a> {
     bytes: Bytes,
 }
 
-/// What a signature consists of. The length says which kind it could be; which it has to be is for
-/// the key to say.
+/// The bytes of a signature. Their length says which kind it could be, and the key says which kind
+/// it has to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum Bytes {
     /// Half of an HMAC-SHA256.
@@ -33,7 +33,7 @@ impl<'a> Signature<'a> {
         Ok(Self { key_id, bytes })
     }
 
-    /// Of texts that were read: the bytes of the id have been looked at.
+    /// Makes one of texts that were read. The bytes of the id have been checked.
     #[inline]
     pub(super) fn read(key_id: &'a str, base64: &[u8]) -> Result<Self, Malformed> {
         if !has_length_and_beginning(key_id) {
@@ -86,7 +86,7 @@ impl Bytes {
         }
     }
 
-    /// None if no signature is written so, in padded base64.
+    /// None if it is not a signature in padded base64.
     #[inline]
     fn of_base64(text: &[u8]) -> Option<Self> {
         match text.len() {

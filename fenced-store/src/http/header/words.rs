@@ -1,8 +1,8 @@
-//! Bytes of a header, eight at a time: every request has two numbers or three of them, and two
+//! Reads the bytes of a header eight at a time: every request has two or three numbers, and two
 //! names.
 
-/// The number at the beginning of a text, and how many digits it has, 16 at most: of a longer one,
-/// which is no number of a header, only the beginning is looked at.
+/// The number at the beginning of a text, and how many digits it has, 16 at most. Of a longer one,
+/// which no header may have, only the beginning is read.
 #[inline]
 pub(super) fn number(text: &[u8]) -> (u64, usize) {
     let (high, len) = up_to_eight(text);
@@ -13,7 +13,7 @@ pub(super) fn number(text: &[u8]) -> (u64, usize) {
     (high * POWERS[more] + low, WIDTH + more)
 }
 
-/// How many bytes at the beginning of a text may be in a string: visible ones and spaces, but for
+/// How many bytes at the beginning of a text may be in a string: visible ones and spaces, except
 /// quotes and backslashes.
 #[inline]
 pub(super) fn in_string(text: &[u8]) -> usize {
@@ -33,12 +33,12 @@ pub(super) fn in_string(text: &[u8]) -> usize {
     }
 }
 
-/// The upper bit of each byte that is zero; behind the first of them, of some others, too.
+/// The upper bit of each byte that is zero. Behind the first of them, it may be set of others, too.
 const fn zeros(word: u64) -> u64 {
     word.wrapping_sub(each(1)) & !word
 }
 
-/// The first one is the lowest of the word. What there is not is zero.
+/// The first one is the lowest of the word. Behind the end of the text there are zeros.
 #[inline]
 fn first_eight(text: &[u8]) -> u64 {
     u64::from_le_bytes(match text.first_chunk() {
@@ -50,8 +50,8 @@ fn first_eight(text: &[u8]) -> u64 {
 /// The number of the first eight bytes.
 #[inline]
 fn up_to_eight(text: &[u8]) -> (u64, usize) {
-    // What was a digit is 0 to 9 now. Nothing else is: adding 6 to it, or it by itself, has one of
-    // the upper bits. A sum that runs over spoils the bytes behind it only.
+    // A digit is now 0 to 9. Any other byte has one of its upper four bits set, or has it after 6
+    // was added. A sum that overflows spoils only the bytes behind it.
     let word = first_eight(text) ^ each(b'0');
     let others = (word | word.wrapping_add(each(6))) & each(0xf0);
     let len = others.trailing_zeros() / u8::BITS;

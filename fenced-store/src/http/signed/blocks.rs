@@ -1,5 +1,5 @@
-/// Bytes in blocks of a hash, so that what the hash adds at the end is written behind them and
-/// nothing is copied for it.
+/// Bytes in blocks of a hash. What the hash adds at the end is written right behind them, so that
+/// they need not be copied.
 pub(super) struct Blocks<'a> {
     /// Zeros, as far as nothing has been written.
     blocks: &'a mut [[u8; BLOCK_LEN]],
@@ -29,8 +29,9 @@ impl<'a> Blocks<'a> {
         &self.blocks.as_flattened()[..self.len]
     }
 
-    /// As SHA-256 ends what it is given, if it was given so many bytes before: a bit, zeros up to
-    /// the end of a block, and in its last bytes how many bits it were (FIPS 180-4, 5.1.1).
+    /// The blocks with what SHA-256 adds at the end, if it was given so many bytes before: a bit,
+    /// zeros up to the end of a block, and in its last bytes the number of bits (FIPS 180-4,
+    /// 5.1.1).
     #[inline]
     pub(super) fn ended(&mut self, before: usize) -> &[[u8; BLOCK_LEN]] {
         let bits = 8 * (before + self.len) as u64;

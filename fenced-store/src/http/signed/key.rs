@@ -8,9 +8,9 @@ use crate::http::{FencingHeader, Signature, header::SignatureBytes};
 /// Signs tokens of one audience, and checks them.
 ///
 /// Over [what is signed](super#what-is-signed), the signature is
-/// - of a key that is [`new`](Self::new) or [`derived`](Self::derived): the first half of the
-///   HMAC-SHA256, 128 bits of which a forger has to guess all at once. Whoever checks can sign.
-/// - of a key pair ([`ed25519`](Self::ed25519)): Ed25519. Whoever checks cannot sign, and takes a
+/// - by a key that is [`new`](Self::new) or [`derived`](Self::derived): the first half of the
+///   HMAC-SHA256, 128 bits, all of which a forger has to guess at once. Whoever checks can sign.
+/// - by a key pair ([`ed25519`](Self::ed25519)): Ed25519. Whoever checks cannot sign, and takes a
 ///   hundred times as long.
 #[derive(Clone)]
 pub struct SigningKey {
@@ -18,7 +18,7 @@ pub struct SigningKey {
     signer: Signer,
 }
 
-/// How it signs. It has been given the beginning of what is signed.
+/// How it signs. Each has been given the beginning of what is signed.
 #[derive(Clone)]
 enum Signer {
     Mac(BegunMac),
@@ -27,7 +27,7 @@ enum Signer {
 }
 
 impl SigningKey {
-    /// A key of a secret that is this audience's own.
+    /// A key made of a secret that belongs to this audience alone.
     ///
     /// # Errors
     /// [`InvalidKey::Id`] if `id` is not a letter and up to 31 letters, digits, `-`, `_` or `.`.
@@ -44,10 +44,11 @@ impl SigningKey {
         })
     }
 
-    /// A key of the secret that is derived for this audience from one that all audiences share.
+    /// A key made of the secret that is derived for this audience from one that all audiences
+    /// share.
     ///
-    /// For whoever signs. Whoever only checks gets `secret.derive(&audience)` and
-    /// [`new`](Self::new).
+    /// It is for services that sign. A service that only checks is given
+    /// `secret.derive(&audience)`, and makes a key of that with [`new`](Self::new).
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -59,11 +60,11 @@ impl SigningKey {
         Self::new(id, &secret.derive(&audience), audience)
     }
 
-    /// A pair of keys, which is drawn by drawing its secret.
+    /// A pair of keys. To draw a new pair, draw its secret.
     ///
-    /// For whoever signs. Whoever only checks gets the [`public_key`](Self::public_key), the same
-    /// for all audiences: with it nobody can sign, for whatever audience. Do not use one secret
-    /// for keys of both kinds.
+    /// It is for services that sign. A service that only checks is given the
+    /// [`public_key`](Self::public_key). That is the same for all audiences, and nobody can sign
+    /// with it. Do not use one secret for keys of both kinds.
     ///
     /// # Errors
     /// As [`new`](Self::new).

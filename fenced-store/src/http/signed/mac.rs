@@ -23,7 +23,7 @@ pub(super) struct BegunMac {
     begun_len: usize,
 }
 
-/// Of SHA-256 between two blocks.
+/// The state of SHA-256 between two blocks.
 type State = [u32; 8];
 
 impl BegunMac {
@@ -63,7 +63,7 @@ impl BegunMac {
     }
 }
 
-/// What a hash is in when it has been given a block of the secret and this padding.
+/// The state of a hash that has been given the secret with this padding.
 fn given(secret: &Secret, padding: u8) -> Zeroizing<State> {
     let mut block = secret.block();
     for byte in block.iter_mut() {
@@ -74,7 +74,7 @@ fn given(secret: &Secret, padding: u8) -> Zeroizing<State> {
     state
 }
 
-/// FIPS 180-4, 5.3.3.
+/// The state before the first block (FIPS 180-4, 5.3.3).
 const AT_FIRST: State = [
     0x6a09_e667,
     0xbb67_ae85,

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::http::FencingHeader;
 
-/// What is the same for all tokens that one key signs: whole blocks of the hash, so that a key has
-/// them behind it once and for all.
+/// What is the same for all tokens that one key signs: whole blocks of the hash, so that a key
+/// hashes them once and for all.
 pub(super) fn beginning(audience: &Audience, key_id: &str) -> Vec<u8> {
     let mut bytes = b"fencing-token 1\0".to_vec();
     for text in [audience.as_str(), key_id] {

@@ -38,7 +38,7 @@ impl KeyPair {
 pub struct PublicKey(VerifyingKey);
 
 impl PublicKey {
-    /// Strictly: no second signature of the same bytes can be made of a first one.
+    /// Strictly: nobody can turn a signature into another one of the same bytes.
     pub(super) fn has_signed(&self, message: &[u8], signature: &[u8; 64]) -> bool {
         let signature = Signature::from_bytes(signature);
         self.0.verify_strict(message, &signature).is_ok()

@@ -27,7 +27,7 @@ impl Secret {
         Self(Zeroizing::new(rand::random()))
     }
 
-    /// The secret for tokens of one audience, from which this one cannot be found out.
+    /// The secret for tokens of one audience. This one cannot be computed from it.
     ///
     /// It is the HMAC-SHA256 of a fixed text and the audience.
     #[must_use]

@@ -10,8 +10,9 @@ use crate::http::{
 
 /// Checks tokens of one audience, and signs none.
 ///
-/// Of a public key it is made from what is no secret. Made from a [`SigningKey`] of a secret that
-/// is shared it holds all that is needed to forge: then nothing but its type keeps it from signing.
+/// One that is made of a public key has no secret in it. One that is made of a [`SigningKey`] with
+/// a shared secret has all that is needed to forge tokens: then only its type keeps it from
+/// signing.
 #[derive(Clone)]
 pub struct VerifyingKey {
     id: Box<str>,
@@ -22,7 +23,7 @@ pub struct VerifyingKey {
 /// How a signature is checked. It is the key's and never the header's to say.
 #[derive(Clone)]
 enum Check {
-    /// Has been given the secret, and the beginning of what is signed.
+    /// It has been given the secret, and the beginning of what is signed.
     Mac(BegunMac),
     #[cfg(feature = "ed25519")]
     Public {
@@ -47,7 +48,7 @@ impl VerifyingKey {
         Self::of(id, Check::Public { key, beginning }, audience)
     }
 
-    /// One that checks by computing the signature again.
+    /// A key that checks by computing the signature again.
     pub(super) fn of_mac(
         id: Box<str>,
         mac: BegunMac,
