@@ -14,7 +14,8 @@
 --
 --   fenced.settle           waits until no transaction of this grant is under way any more.
 --   fenced.high_water       reads a mark.
---   fenced.terminate_older  ends the sessions that a claim has waited for in vain.
+--   fenced.terminate_older  ends the sessions that a claim has waited for in vain: one that failed
+--                           with 55P03 (lock_not_available) and the detail {"resource"}.
 --
 -- A holder is an opaque text that one acquisition alone knows. Palisade stores a digest of its
 -- secret nonce here, so neither these tables nor the server's log can impersonate a holder. No
@@ -130,6 +131,21 @@ begin
   end if;
 end $$;
 
+-- Takes the turnstile of a resource, behind those who have entered. The detail of its timeout says
+-- that they were waited for. No other timeout of a claim has one: behind a seal, for example, the
+-- claim has waited for the issuer alone.
+create function fenced.wait_for_entrants(resource text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  perform pg_advisory_xact_lock(fenced.turnstile(wait_for_entrants.resource));
+exception when lock_not_available then
+  raise exception using
+    errcode = 'lock_not_available',
+    message = format('transactions that have entered "%s" did not end within the lock timeout',
+                     wait_for_entrants.resource),
+    detail = json_build_object('resource', wait_for_entrants.resource);
+end $$;
+
 -- Call at READ COMMITTED. Calling again with the same grant changes nothing, but waits until the
 -- transactions of all holders up to now have ended.
 create function fenced.claim(
@@ -156,7 +172,9 @@ begin
     perform fenced.refuse(claim.resource, claim.token, claim.holder, claim.issuer);
   end if;
 
-  perform pg_advisory_xact_lock(fenced.turnstile(claim.resource));
+  if not pg_try_advisory_xact_lock(fenced.turnstile(claim.resource)) then
+    perform fenced.wait_for_entrants(claim.resource);
+  end if;
   insert into fenced.mark as m (resource, token, holder, issuer)
     values (claim.resource, claim.token, claim.holder, claim.issuer)
     on conflict on constraint mark_pkey do update

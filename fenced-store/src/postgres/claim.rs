@@ -5,7 +5,7 @@ use sqlx::{PgPool, Row, SqlStr};
 use tracing::warn;
 
 use super::{
-    error::{is_lock_timeout, of_our_call},
+    error::{has_waited_for_entrants, of_our_call},
     options::PgTxOptions,
     statement,
 };
@@ -16,7 +16,8 @@ use crate::{FenceError, counted, strays::past_strays};
 /// holder may have come; if all of them are paused, too, the second time ends them.
 const ATTEMPTS: u32 = 3;
 
-/// Raises the mark. Ends the sessions of older holders that block it for a whole lock timeout.
+/// Raises the mark. Ends the sessions of older holders that block it for a whole lock timeout; a
+/// claim that was blocked by anything else ends nobody.
 pub(super) async fn claim(
     pool: &PgPool,
     options: &PgTxOptions,
@@ -25,7 +26,10 @@ pub(super) async fn claim(
     let claim = statement::claim(sequencer, options);
     for _ in 1..ATTEMPTS {
         match execute(pool, &claim).await {
-            Err(error) if options.terminate_older && is_lock_timeout(&error) => {
+            Err(error)
+                if options.terminate_older
+                    && has_waited_for_entrants(&error, sequencer.resource()) =>
+            {
                 terminate_older(pool, sequencer).await?;
             }
             result => return result.map_err(of_our_call),

@@ -52,9 +52,11 @@ pub(super) fn of_protect(source: sqlx::Error) -> FenceError {
     }
 }
 
-/// Whether a lock did not become free in time.
-pub(super) fn is_lock_timeout(error: &sqlx::Error) -> bool {
-    database_error(error).is_some_and(|error| error.code() == "55P03")
+/// Whether a claim has waited for those who have entered this resource, and they did not end in
+/// time. A claim that has waited for anything else has not waited for them: for the issuer, for
+/// example, during a seal.
+pub(super) fn has_waited_for_entrants(error: &sqlx::Error, resource: &ResourceName) -> bool {
+    detail_of(error, "55P03").is_some_and(|entered: Entered| entered.resource == *resource)
 }
 
 /// An error of the user's statement inside ours: a missing object may be the user's.
@@ -185,6 +187,11 @@ struct Issuers {
     resource: ResourceName,
     presented: Issuer,
     current: Issuer,
+}
+
+#[derive(Deserialize)]
+struct Entered {
+    resource: ResourceName,
 }
 
 #[derive(Deserialize)]

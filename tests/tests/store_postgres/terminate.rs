@@ -104,6 +104,32 @@ async fn only_transactions_of_the_claimed_resource_are_ended() {
     in_another.commit().await.unwrap();
 }
 
+/// Behind a seal that does not end, a claim waits for the issuer and not for the older holder, who
+/// might be about to commit.
+#[tokio::test]
+async fn a_claim_that_waits_behind_a_seal_ends_nobody() {
+    let world: PostgresServer = fresh().await;
+    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+    world.store().claim(&old).await.unwrap();
+    let mut open = world.store().begin(&old).await.unwrap();
+    let mut seal = world.store().pool().begin().await.unwrap();
+    seal.execute("SELECT fenced.seal_issuer('redis', 'etcd', 'moved')")
+        .await
+        .unwrap();
+    let claimant = impatient(world.store());
+    let busy = claimant.claim(&new).await.unwrap_err();
+    assert!(matches!(busy, FenceError::Busy { .. }), "{busy:?}");
+    seal.rollback().await.unwrap();
+    PostgresServer::add(&mut open, 1).await.unwrap();
+    open.commit().await.unwrap();
+    assert_eq!(balance(&world).await, 101);
+
+    // Without the seal, the claim waits for the holder and ends it.
+    let open = world.store().begin(&old).await.unwrap();
+    claimant.claim(&new).await.unwrap();
+    open.commit().await.unwrap_err();
+}
+
 /// A claim of the grant that is there already waits for its own transactions: to end them would be
 /// to end a live holder's.
 #[tokio::test]
