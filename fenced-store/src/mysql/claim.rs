@@ -1,5 +1,6 @@
 //! Claiming.
 
+use futures_util::TryStreamExt;
 use lock_core::Sequencer;
 use sqlx::{AssertSqlSafe, Executor, MySql, MySqlConnection, MySqlPool};
 
@@ -21,14 +22,37 @@ pub(super) async fn claim(
 ) -> Result<(), FenceError> {
     for _ in 1..ATTEMPTS {
         let busy = match attempt(pool, options, sequencer).await {
-            Err(busy @ FenceError::Busy { .. }) if options.terminate_older => busy,
-            result => return result,
+            Err(Failed::AtTheMark(busy)) if options.terminate_older => busy,
+            result => return Ok(result?),
         };
         if terminate_older(&mut *pool.acquire().await?, sequencer).await? == 0 {
             return Err(busy);
         }
     }
-    attempt(pool, options, sequencer).await
+    Ok(attempt(pool, options, sequencer).await?)
+}
+
+/// Why an attempt has not raised the mark.
+enum Failed {
+    /// It has waited for the mark, which those who have entered share.
+    AtTheMark(FenceError),
+    /// Anything else. If it has waited for the issuer, which a seal holds, it has not waited for
+    /// those who have entered.
+    Otherwise(FenceError),
+}
+
+impl From<FenceError> for Failed {
+    fn from(error: FenceError) -> Self {
+        Self::Otherwise(error)
+    }
+}
+
+impl From<Failed> for FenceError {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::AtTheMark(error) | Failed::Otherwise(error) => error,
+        }
+    }
 }
 
 /// Waits for the older holder for as long as the options allow.
@@ -36,19 +60,36 @@ async fn attempt(
     pool: &MySqlPool,
     options: &MySqlTxOptions,
     sequencer: &Sequencer,
-) -> Result<(), FenceError> {
-    let mut connection = pool.acquire().await?;
+) -> Result<(), Failed> {
+    let mut connection = pool.acquire().await.map_err(FenceError::from)?;
     // A claim that cannot win is refused before it queues: in the queue it would hold up others.
     may_claim(&mut connection, sequencer).await?;
-    let raise = AssertSqlSafe(raise(options, sequencer));
-    connection
-        .execute(sqlx::raw_sql(raise))
-        .await
-        .map_err(of_our_call)?;
+    send(&mut connection, raise(options, sequencer)).await?;
     match may_claim(&mut connection, sequencer).await? {
         Claim::Replay => Ok(()),
         // Unreachable: the mark would have been raised.
-        Claim::Raise => Err(FenceError::Aborted),
+        Claim::Raise => Err(FenceError::Aborted.into()),
+    }
+}
+
+/// How many statements of `raise` come before the one that waits for the mark.
+const BEFORE_THE_MARK: usize = 2;
+
+/// Sends `raise`. Its statements are answered one by one, which tells where a lock wait took too
+/// long. The statement that waits for the mark waits for the issuer again, but only for a seal that
+/// has come in between.
+async fn send(connection: &mut MySqlConnection, raise: String) -> Result<(), Failed> {
+    let mut answers = connection.fetch_many(sqlx::raw_sql(AssertSqlSafe(raise)));
+    let mut answered = 0;
+    loop {
+        match answers.try_next().await.map_err(of_our_call) {
+            Ok(Some(_)) => answered += 1,
+            Ok(None) => return Ok(()),
+            Err(busy @ FenceError::Busy { .. }) if answered == BEFORE_THE_MARK => {
+                return Err(Failed::AtTheMark(busy));
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 

@@ -107,6 +107,32 @@ async fn nobody_else_is_ended() {
     store.claim(&live).await.unwrap();
 }
 
+/// Behind a seal that does not end, a claim waits for the issuer and not for the older holder, who
+/// might be about to commit.
+#[tokio::test]
+async fn a_claim_that_waits_behind_a_seal_ends_nobody() {
+    let world: MariaDbServer = fresh().await;
+    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+    let store = world.store().clone().with_options(one_second());
+    store.claim(&old).await.unwrap();
+    let mut open = store.begin(&old).await.unwrap();
+    let mut seal = store.pool().begin().await.unwrap();
+    seal.execute("UPDATE fenced_issuer SET name = 'etcd' WHERE name = 'redis'")
+        .await
+        .unwrap();
+    let busy = store.claim(&new).await.unwrap_err();
+    assert!(matches!(busy, FenceError::Busy { .. }), "{busy:?}");
+    seal.rollback().await.unwrap();
+    MariaDbServer::add(&mut open, 1).await.unwrap();
+    open.commit().await.unwrap();
+    assert_eq!(balance(&world).await, 101);
+
+    // Without the seal, the claim waits for the holder and ends it.
+    let open = store.begin(&old).await.unwrap();
+    store.claim(&new).await.unwrap();
+    assert!(open.commit().await.is_err());
+}
+
 /// A statement that commits behind our back leaves a note that is not the note of a transaction.
 #[tokio::test]
 async fn a_note_that_was_left_behind_ends_nobody() {
