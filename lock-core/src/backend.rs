@@ -95,7 +95,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///     go on: they are replayed, renewed, released and looked at. The last token that `retire`
 ///     reports is no less than any that was issued. Once [`reinstate`](LockBackend::reinstate) has
 ///     returned, every token is at least its floor, and greater than all before. Both may be sent
-///     again.
+///     again. A floor above the greatest that a standing tells is refused.
 ///
 /// # Cancel safety
 /// For `acquire` see clause 9. The other methods may be dropped at any await; they may or may not
@@ -181,7 +181,8 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         unsupported(self.kind(), Operation::Acquire, resource)
     }
 
-    /// Whether the service grants, and which tokens it has issued. Changes nothing.
+    /// Whether the service grants, which tokens it has issued, and which floors it would take.
+    /// Changes nothing.
     fn standing(&self) -> BoxFuture<'_, Result<Standing, Error>> {
         unsupported(self.kind(), Operation::Standing, None)
     }

@@ -11,8 +11,8 @@ use fenced_store::{
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Error, ErrorKind, FencingToken,
-    Grant, InitialToken, Inspection, Issuer, LockBackend, LockManager, Released, RenewRequest,
-    Renewed, ResourceName, Sequencer, Standing, SystemClock, memory::MemoryBackend,
+    Grant, InitialToken, Inspection, Issuer, LockBackend, LockManager, Operation, Released,
+    RenewRequest, Renewed, ResourceName, Sequencer, Standing, SystemClock, memory::MemoryBackend,
 };
 
 use super::{Harness, balance, fenced_add, fresh, grant_by, high_water, poll_and_drop, trusting};
@@ -337,6 +337,22 @@ pub(crate) async fn a_new_service_that_cannot_grant_is_told_of_before_the_old_on
     held.release().await.unwrap();
 }
 
+/// The new service was tried by then. Its counter has not jumped to the floor.
+pub(crate) async fn a_handover_that_stops_at_once_has_not_lifted_the_new_service<H: Harness>() {
+    let world: H = fresh().await;
+    let counting_from = |token| {
+        let first = InitialToken::At(FencingToken::new(token).unwrap());
+        MemoryBackend::new(Arc::new(SystemClock), first)
+    };
+    let old = service("redis", Arc::new(NeverRetires(counting_from(500_000))));
+    let new = service("etcd", Arc::new(counting_from(1)));
+    let token = writes(&world, &old).await;
+    let refused = tried(world.store(), &order(&old, &new)).await.unwrap_err();
+    assert!(matches!(refused, HandoverError::Old { .. }), "{refused}");
+    let lease = new.acquire(RESOURCE).await.unwrap();
+    assert!(lease.token() < token, "{} was lifted", lease.token());
+}
+
 /// What others do meanwhile is told as it is: the old service is retired by then.
 pub(crate) async fn an_error_after_the_beginning_does_not_say_that_nothing_was_changed<
     H: Harness,
@@ -450,6 +466,31 @@ impl std::fmt::Debug for AtRetire {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("AtRetire")
     }
+}
+
+/// A lock service that cannot be reached when it is to be retired.
+#[derive(Debug)]
+struct NeverRetires(MemoryBackend);
+
+impl LockBackend for NeverRetires {
+    fn kind(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    fn standing(&self) -> BoxFuture<'_, Result<Standing, Error>> {
+        self.0.standing()
+    }
+
+    fn retire(&self) -> BoxFuture<'_, Result<Standing, Error>> {
+        let kind = ErrorKind::Unavailable;
+        Box::pin(async move { Err(Error::not_applied(kind, Operation::Retire, self.kind())) })
+    }
+
+    delegated!();
 }
 
 fn bare(issuer: &str, initial: InitialToken) -> LockManager {

@@ -270,6 +270,7 @@ macro_rules! rule_cases {
             a_lock_service_that_is_lost_is_handed_over_from,
             services_without_the_extension_are_handed_over,
             a_new_service_that_cannot_grant_is_told_of_before_the_old_one_is_retired,
+            a_handover_that_stops_at_once_has_not_lifted_the_new_service,
             an_error_after_the_beginning_does_not_say_that_nothing_was_changed,
             reset_sets_the_mark_that_it_expects,
             reset_waits_for_open_transactions,

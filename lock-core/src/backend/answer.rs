@@ -117,6 +117,9 @@ pub struct Standing {
     pub retired: bool,
     /// No issued token is greater than this one; `None` if none can have been issued.
     pub last: Option<FencingToken>,
+    /// The greatest floor that [`reinstate`](crate::LockBackend::reinstate) would take now; `None`
+    /// if the service does not say.
+    pub greatest_floor: Option<FencingToken>,
 }
 
 impl Standing {
@@ -126,7 +129,15 @@ impl Standing {
         Self {
             retired: false,
             last,
+            greatest_floor: None,
         }
+    }
+
+    /// Says which floor is the greatest that it would take.
+    #[must_use]
+    pub const fn greatest_floor(mut self, floor: Option<FencingToken>) -> Self {
+        self.greatest_floor = floor;
+        self
     }
 
     /// Says whether it was taken out of service.

@@ -21,11 +21,9 @@ pub async fn a_retired_service_grants_nothing(harness: &impl Harness) {
     let retired = backend.retire().await.expect("the service answers");
     assert!(retired.retired && retired.last >= Some(lease.token));
     for again in [backend.retire().await, backend.standing().await] {
-        assert_eq!(
-            again.expect("the service answers"),
-            retired,
-            "it is for good"
-        );
+        let again = again.expect("the service answers");
+        assert!(again.retired, "it is for good");
+        assert_eq!(again.last, retired.last, "it is for good");
     }
     refuses(&*backend, &self::resource("retired-other")).await;
     let look = backend.acquire(&request(&resource, LONG)).await;
@@ -106,10 +104,20 @@ pub async fn a_reinstated_service_is_above_its_floor(harness: &impl Harness) {
     );
     refuses(&*backend, &known).await;
 
+    // It tells beforehand. Where counters follow the clock, the limit rises while we look at it.
+    let limit = backend.standing().await.expect("the service answers");
+    let limit = limit.greatest_floor.expect("it tells its limit");
+    let beyond = FencingToken::new(limit.get() + 1_000_000_000).expect("in range");
+    let error = backend.reinstate(beyond).await;
+    let error = error.expect_err("it is beyond the limit");
+    assert_eq!(error.kind(), ErrorKind::FloorImplausible);
+    refuses(&*backend, &known).await;
+
     // A floor that it has passed already lowers nothing.
     backend.reinstate(lease.token).await.expect("a fine floor");
     assert!(token_of(&*backend, &known).await > last);
     let floor = FencingToken::new(last.get() + 1_000_000).expect("in range");
+    assert!(floor <= limit);
     for _ in 0..2 {
         let standing = backend.reinstate(floor).await.expect("a fine floor");
         assert!(!standing.retired);

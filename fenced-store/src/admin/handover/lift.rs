@@ -1,7 +1,9 @@
 use futures_util::{StreamExt, stream};
 use lock_core::{Attempt, ErrorKind, FencingToken, Issuer, LockManager, ResourceName, Ttl};
 
-use super::{Handover, HandoverError, HandoverPhase, HandoverStep, PROBE, plan::supported};
+use super::{
+    Handover, HandoverError, HandoverPhase, HandoverPlan, HandoverStep, PROBE, plan::supported,
+};
 use crate::{
     Dialect,
     admin::{Admin, AdminError, BATCH, dialect::Administer},
@@ -26,23 +28,27 @@ pub enum Lifted {
 /// How many resources to lift at a time.
 const AT_A_TIME: usize = 16;
 
-/// The ttl of a lease that only lifts a token and is given back. It is short because some services
+/// The ttl of a lease that is given back at once. It is short because some services
 /// may require short leases, and so that nobody waits long if it cannot be given back.
 const LIFTING: Ttl = Ttl::secs(2);
 
 impl<DB: Dialect> Admin<'_, DB> {
-    /// Acquires one resource of the new service above the floor, and gives it back, so that a
-    /// service that cannot grant is noticed while the old one still can. A retired service refuses,
-    /// as it should.
+    /// Acquires one resource of the new service, and gives it back, so that a service that cannot
+    /// grant is noticed while the old one still can. A retired service refuses, as it should.
+    ///
+    /// A service that can be asked has said by now that it takes the floor. Only one that cannot is
+    /// asked for a token above the floor: its tokens are lifted per resource, and nobody uses this
+    /// one.
     pub(super) async fn probe(
         &self,
         order: &Handover,
-        floor: FencingToken,
+        plan: &HandoverPlan,
     ) -> Result<(), HandoverError> {
         let phase = HandoverPhase::Before;
         let failed = |source| HandoverError::New { phase, source };
         let probe = ResourceName::new(PROBE).map_err(lock_core::Error::from);
-        let granted = lift_one(&order.new, &probe.map_err(failed)?, floor).await;
+        let floor = plan.new.is_none().then_some(plan.floor);
+        let granted = acquire_once(&order.new, &probe.map_err(failed)?, floor).await;
         match granted {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == ErrorKind::Retired => Ok(()),
@@ -74,7 +80,7 @@ impl<DB: Dialect> Admin<'_, DB> {
                 };
                 after = last.to_string();
                 let each = marks.into_iter().map(|resource| async {
-                    let granted = lift_one(&order.new, &resource, floor).await;
+                    let granted = acquire_once(&order.new, &resource, Some(floor)).await;
                     (resource, granted)
                 });
                 let mut each = stream::iter(each).buffer_unordered(AT_A_TIME);
@@ -104,14 +110,17 @@ impl<DB: Dialect> Admin<'_, DB> {
     }
 }
 
-/// Acquires it above the floor and gives it back; false if somebody holds it.
-async fn lift_one(
+/// Acquires it, above the floor if there is one, and gives it back; false if somebody holds it.
+async fn acquire_once(
     locks: &LockManager,
     resource: &ResourceName,
-    floor: FencingToken,
+    floor: Option<FencingToken>,
 ) -> Result<bool, lock_core::Error> {
-    let lease = locks.acquire(resource.clone()).ttl(LIFTING).renew(false);
-    match lease.at_least(floor).try_now().await? {
+    let mut lease = locks.acquire(resource.clone()).ttl(LIFTING).renew(false);
+    if let Some(floor) = floor {
+        lease = lease.at_least(floor);
+    }
+    match lease.try_now().await? {
         Attempt::Granted(guard) => {
             guard.release().await?;
             Ok(true)

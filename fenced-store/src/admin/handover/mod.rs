@@ -16,7 +16,7 @@ use super::{Admin, Seal};
 use crate::Dialect;
 
 /// The resource that a handover acquires from the new service, and gives back, before it changes
-/// anything.
+/// anything else.
 pub const PROBE: &str = "palisade-handover-probe";
 
 /// The steps of a handover, as they are done.
@@ -75,11 +75,15 @@ impl<DB: Dialect> Admin<'_, DB> {
     /// retired: stop its clients. If it is the new one, it is lifted for each resource that has a
     /// mark, one after the other. In both cases the tokens it has issued are assumed to be below
     /// the clock.
+    ///
     /// # Errors
     /// [`HandoverError::OtherIssuer`], [`HandoverError::Implausible`], or an error of one of the
     /// three parts; the [phase](HandoverPhase) says whether anything was changed by then. Problems
-    /// that can be detected early are: before the old service is retired, the new one is asked for
-    /// a lease of [`PROBE`] above the floor, which is given back.
+    /// that can be detected early are: before the old service is retired, the new one is asked
+    /// whether it takes the floor, and for a lease of [`PROBE`], which is given back. If the
+    /// handover stops there, that lease is all that has happened to the new service. One that does
+    /// not support [`Extension::Retire`](lock_core::Extension::Retire) is asked for that lease
+    /// above the floor, so the tokens of [`PROBE`] stay above it.
     /// [`AdminError::Unfinished`](crate::admin::AdminError::Unfinished) as the source means that
     /// open transactions keep some marks from being sealed: all the others are in service.
     ///
@@ -92,7 +96,7 @@ impl<DB: Dialect> Admin<'_, DB> {
     ) -> Result<HandedOver, HandoverError> {
         // Everything that can be refused is refused before anything is changed.
         let plan = self.plan_handover(order).await?;
-        self.probe(order, plan.floor).await?;
+        self.probe(order, &plan).await?;
 
         let phase = HandoverPhase::Retiring;
         let old = match &order.old {

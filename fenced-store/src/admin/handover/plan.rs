@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use lock_core::{
-    ErrorKind, FencingToken, InitialToken, Issuer, LockManager, ResourceName, Standing,
+    ErrorKind, FencingToken, InitialToken, Issuer, LockManager, Operation, ResourceName, Standing,
 };
 
 use super::{Handover, HandoverError, HandoverPhase, order::Old};
@@ -82,6 +82,8 @@ impl<DB: Dialect> Admin<'_, DB> {
             _ => (None, issued),
         };
         let floor = self.floor_above(phase, resource, above)?;
+        check_floor(&order.new, new, floor)
+            .map_err(|source| HandoverError::New { phase, source })?;
         Ok(HandoverPlan {
             issuer,
             marks: survey.marks,
@@ -110,6 +112,23 @@ impl<DB: Dialect> Admin<'_, DB> {
 /// The standing of a service, if it supports that.
 async fn standing(locks: &LockManager) -> Result<Option<Standing>, lock_core::Error> {
     supported(locks.standing().await)
+}
+
+/// Whether the new service takes the floor, as far as it can tell without being changed.
+fn check_floor(
+    locks: &LockManager,
+    standing: Option<Standing>,
+    floor: FencingToken,
+) -> Result<(), lock_core::Error> {
+    match standing.and_then(|standing| standing.greatest_floor) {
+        Some(greatest) if floor > greatest => {
+            let kind = ErrorKind::FloorImplausible;
+            let service = locks.backend_kind();
+            let error = lock_core::Error::not_applied(kind, Operation::Reinstate, service);
+            Err(error.because(format!("at most {greatest} is plausible now")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// `None` for an operation that the service does not support.

@@ -109,6 +109,11 @@ impl Service {
         }
     }
 
+    pub(super) fn greatest_floor(&self, last: u64) -> u64 {
+        let now = self.clock().unix_time();
+        self.initial.greatest_floor(last, now)
+    }
+
     /// Refuses a floor that must be a mistake.
     pub(super) fn check_plausible(
         &self,
@@ -116,7 +121,7 @@ impl Service {
         last: u64,
         operation: Operation,
     ) -> Result<(), Error> {
-        let greatest = self.initial.greatest_floor(last, self.clock().unix_time());
+        let greatest = self.greatest_floor(last);
         if floor.get() <= greatest {
             return Ok(());
         }

@@ -28,7 +28,7 @@ struct Waiter {
 impl Service {
     pub(super) async fn standing(&self) -> Result<Standing, Error> {
         let (floor, revision) = self.read_floor(Operation::Standing).await?;
-        Ok(standing(floor, revision))
+        Ok(self.stands(floor, revision))
     }
 
     /// Who takes a place compares the floor, so nobody takes one from then on. The revision that
@@ -164,7 +164,18 @@ impl Service {
         let (floor, revision) = self.read_floor(operation).await?;
         let put = self.put_floor(change(floor, revision)?).await;
         let put = put.map_err(|failure| failure.error(operation))?;
-        Ok(put.map(|floor| standing(floor, floor.changed)))
+        Ok(put.map(|floor| self.stands(floor, floor.changed)))
+    }
+
+    /// What has been issued at most, when the cluster was at that revision, and what
+    /// [`reinstate`](Self::reinstate) would take.
+    fn stands(&self, floor: Floor, revision: i64) -> Standing {
+        let greatest = self.greatest_floor(token(floor.value, revision).map_or(0, u64::from));
+        Standing {
+            retired: floor.retired,
+            last: token(floor.value, floor.last(revision)),
+            greatest_floor: FencingToken::new(greatest).ok(),
+        }
     }
 
     /// The floor, and the revision of the cluster when it was read.
@@ -186,12 +197,4 @@ impl Service {
 fn crowded_service(operation: Operation) -> Error {
     Error::not_applied(ErrorKind::Unavailable, operation, super::KIND)
         .because("others have changed something each time we looked: send it again")
-}
-
-/// What has been issued at most, when the cluster was at that revision.
-fn standing(floor: Floor, revision: i64) -> Standing {
-    Standing {
-        retired: floor.retired,
-        last: token(floor.value, floor.last(revision)),
-    }
 }

@@ -189,11 +189,11 @@ impl LockBackend for MemoryBackend {
     }
 
     fn standing(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(async move { Ok(self.table().standing()) })
+        Box::pin(async move { Ok(self.table().standing(self.clock.unix_time())) })
     }
 
     fn retire(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(async move { Ok(self.table().retire()) })
+        Box::pin(async move { Ok(self.table().retire(self.clock.unix_time())) })
     }
 
     fn reinstate(&self, floor: FencingToken) -> BoxFuture<'_, Result<Standing, Error>> {

@@ -157,13 +157,13 @@ impl Table {
         listed.filter(is_used).collect()
     }
 
-    pub(super) fn standing(&self) -> Standing {
-        self.counter.standing()
+    pub(super) fn standing(&self, unix_time: Duration) -> Standing {
+        self.counter.standing(unix_time)
     }
 
-    pub(super) fn retire(&mut self) -> Standing {
+    pub(super) fn retire(&mut self, unix_time: Duration) -> Standing {
         self.counter.retire();
-        self.standing()
+        self.standing(unix_time)
     }
 
     pub(super) fn reinstate(
@@ -172,7 +172,7 @@ impl Table {
         unix_time: Duration,
     ) -> Result<Standing, Refusal> {
         self.counter.reinstate(floor, unix_time)?;
-        Ok(self.standing())
+        Ok(self.standing(unix_time))
     }
 
     /// Takes an attempt out of the line; false if it is not in it.

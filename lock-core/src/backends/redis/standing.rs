@@ -48,7 +48,8 @@ impl Service {
             .await
     }
 
-    /// All of them are retired, or it is not; the last token is the greatest of all.
+    /// All of them are retired, or it is not; the last token is the greatest of all; and a floor is
+    /// for all of them.
     async fn of_all_shards(
         &self,
         operation: Operation,
@@ -71,13 +72,24 @@ impl Service {
         });
         let stand: Vec<_> = stand.buffer_unordered(AT_A_TIME).collect().await;
         let all = all_or_error(stand.into_iter().flatten(), order.is_some())?;
-        let (retired, last) = all.iter().fold((true, 0), |(retired, last), shard| {
-            (retired && shard.retired, std::cmp::max(last, shard.last))
-        });
+        let last = all.iter().map(|shard| shard.last).max();
+        let greatest_floors = all.iter().map(|shard| self.greatest_floor(shard));
         Ok(Standing {
-            retired,
-            last: FencingToken::new(last).ok(),
+            retired: all.iter().all(|shard| shard.retired),
+            last: last.and_then(|last| FencingToken::new(last).ok()),
+            greatest_floor: greatest_floors
+                .min()
+                .and_then(|floor| FencingToken::new(floor).ok()),
         })
+    }
+
+    /// The scripts go by the server's clock, which is not far from this one. The next token is
+    /// always plausible.
+    fn greatest_floor(&self, shard: &ShardStanding) -> u64 {
+        let greatest = self
+            .initial
+            .greatest_floor(shard.last, self.clock.unix_time());
+        std::cmp::max(greatest, shard.last + 1)
     }
 
     /// Each time with how often it was told something when it was looked at: a request that arrives

@@ -33,9 +33,7 @@ impl Service {
 
     pub(super) async fn reinstate(&self, floor: FencingToken) -> Result<Standing, Error> {
         self.change(Operation::Reinstate, |present, last| {
-            let last = last.map_or(0, FencingToken::get);
-            let initial = self.floors.initial();
-            let greatest = initial.greatest_floor(last, self.clock.unix_time());
+            let greatest = self.greatest_floor(last);
             if floor.get() > greatest {
                 let error =
                     Error::not_applied(ErrorKind::FloorImplausible, Operation::Reinstate, KIND);
@@ -139,7 +137,14 @@ impl Service {
         Ok(Standing {
             retired: service.retired,
             last,
+            greatest_floor: FencingToken::new(self.greatest_floor(last)).ok(),
         })
+    }
+
+    fn greatest_floor(&self, last: Option<FencingToken>) -> u64 {
+        let last = last.map_or(0, FencingToken::get);
+        let now = self.clock.unix_time();
+        self.floors.initial().greatest_floor(last, now)
     }
 
     /// No token of a resource is greater: the last change of its line came after all creations.

@@ -35,18 +35,29 @@ impl Counter {
         floor: Option<FencingToken>,
         unix_time: Duration,
     ) -> Result<(), Refusal> {
-        let first = match self.initial {
-            InitialToken::Clock => InitialToken::clock_token(unix_time),
-            InitialToken::At(token) => token.get(),
-        };
-        let last = *self.last.get_or_insert(first.saturating_sub(1));
-        let greatest = self.initial.greatest_floor(last, unix_time);
+        self.last = Some(self.last_or_first(unix_time));
+        let greatest = self.greatest_floor(unix_time);
         match floor.map(FencingToken::get) {
-            Some(floor) if floor > last + 1 && floor > greatest => {
-                Err(Refusal::FloorImplausible { greatest })
-            }
+            Some(floor) if floor > greatest => Err(Refusal::FloorImplausible { greatest }),
             _ => Ok(()),
         }
+    }
+
+    /// The last token that was issued, or the one before the first.
+    fn last_or_first(&self, unix_time: Duration) -> u64 {
+        self.last.unwrap_or_else(|| {
+            let first = match self.initial {
+                InitialToken::Clock => InitialToken::clock_token(unix_time),
+                InitialToken::At(token) => token.get(),
+            };
+            first.saturating_sub(1)
+        })
+    }
+
+    /// The next token is always plausible.
+    fn greatest_floor(&self, unix_time: Duration) -> u64 {
+        let last = self.last_or_first(unix_time);
+        std::cmp::max(self.initial.greatest_floor(last, unix_time), last + 1)
     }
 
     /// Takes the next tokens, as many as there are left at least.
@@ -68,10 +79,11 @@ impl Counter {
         Ok(Tokens { first, count })
     }
 
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&self, unix_time: Duration) -> Standing {
         Standing {
             retired: self.retired,
             last: self.last.and_then(|last| FencingToken::new(last).ok()),
+            greatest_floor: FencingToken::new(self.greatest_floor(unix_time)).ok(),
         }
     }
 
