@@ -67,7 +67,6 @@ impl Jwt {
 /// The MAC is the one that we use ourselves, so that the formats are compared and not the MACs, and
 /// so that no C library has to be built. It is keyed anew for every token, as in the two
 /// implementations that come with jsonwebtoken.
-/// implementations are that jsonwebtoken comes with.
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: |_, key| Ok(Box::new(Hs256::new(key.as_bytes())?)),
     verifier_factory: |_, key| Ok(Box::new(Hs256::new(key.try_get_as_bytes()?)?)),
