@@ -41,18 +41,76 @@ async fn release(backend: &EtcdBackend, request: &AcquireRequest, token: Fencing
     assert_eq!(released.unwrap(), Released::Released);
 }
 
-/// Takes a place in line behind the holder, and is never heard of again.
-async fn in_line_and_dropped(
-    server: &Etcd,
-    backend: &EtcdBackend,
-    request: &AcquireRequest,
-    line: &str,
-) {
-    let in_line = until("in line", || async { keys(server, line).await.len() == 2 });
-    tokio::select! {
-        answer = backend.acquire(request) => panic!("it is held: {answer:?}"),
-        () = in_line => {}
+/// A resource that somebody holds, and two clients of it.
+struct Contended {
+    server: &'static Etcd,
+    line: String,
+    one: EtcdBackend,
+    other: EtcdBackend,
+    holder: AcquireRequest,
+    token: FencingToken,
+}
+
+impl Contended {
+    async fn new() -> Self {
+        let (server, prefix) = (etcd().await, prefix());
+        let (one, other) = (
+            backend(&server.url(), &prefix).await,
+            backend(&server.url(), &prefix).await,
+        );
+        let holder = request();
+        let token = granted(&one, &holder).await.token;
+        Self {
+            server,
+            line: format!("{prefix}/lock/"),
+            one,
+            other,
+            holder,
+            token,
+        }
     }
+
+    /// A floor above all that was granted.
+    fn floor(&self) -> Option<FencingToken> {
+        FencingToken::new(self.token.get() + 1_000_000).ok()
+    }
+
+    async fn until_in_line(&self, number: usize) {
+        until("in line", || async {
+            keys(self.server, &self.line).await.len() == number
+        })
+        .await;
+    }
+
+    /// Takes a place in line behind the holder, and is never heard of again.
+    async fn in_line_and_dropped(&self, request: &AcquireRequest) {
+        tokio::select! {
+            answer = self.one.acquire(request) => panic!("it is held: {answer:?}"),
+            () = self.until_in_line(2) => {}
+        }
+    }
+
+    /// Ends the holder's lease as soon as both attempts rely on the place behind it.
+    async fn release_when_both_wait(&self, attempts: [&AcquireRequest; 2]) {
+        until("both rely on it", || async {
+            let values = ["get", "--prefix", "--print-value-only", &self.line];
+            let places = self.server.ctl(&values).await;
+            let named = attempts.map(|one| places.contains(&one.attempt.id.to_string()));
+            named == [true; 2]
+        })
+        .await;
+        self.release().await;
+    }
+
+    async fn release(&self) {
+        release(&self.one, &self.holder, self.token).await;
+    }
+}
+
+fn waiter() -> AcquireRequest {
+    let mut waiter = request();
+    waiter.wait = Wait::Forever;
+    waiter
 }
 
 /// After its last hold an owner has another lease, and other names for what it has.
@@ -83,99 +141,57 @@ async fn an_owner_that_came_back_is_told_of_its_lease_again() {
 /// The first request has a place in line, and nobody was told of it.
 #[tokio::test]
 async fn a_request_with_a_floor_that_is_sent_again_gets_no_token_below_it() {
-    let (server, prefix) = (etcd().await, prefix());
-    let (one, other) = (
-        backend(&server.url(), &prefix).await,
-        backend(&server.url(), &prefix).await,
-    );
-    let rival = request();
-    let before = granted(&one, &rival).await.token;
-    let mut raised = request();
-    raised.wait = Wait::Forever;
-    raised.floor = FencingToken::new(before.get() + 1_000_000).ok();
-    let line = format!("{prefix}/lock/");
-    in_line_and_dropped(server, &one, &raised, &line).await;
-    release(&one, &rival, before).await;
-    let token = granted(&other, &raised).await.token;
+    let contended = Contended::new().await;
+    let mut raised = waiter();
+    raised.floor = contended.floor();
+    contended.in_line_and_dropped(&raised).await;
+    contended.release().await;
+    let token = granted(&contended.other, &raised).await.token;
     assert!(Some(token) >= raised.floor, "{token}");
-    assert_eq!(
-        granted(&one, &raised).await.token,
-        token,
-        "that is its token"
-    );
-    release(&one, &raised, token).await;
+    let again = granted(&contended.one, &raised).await.token;
+    assert_eq!(again, token, "that is its token");
+    release(&contended.one, &raised, token).await;
 }
 
 /// One of two attempts has a floor: the token that they have in common is not below it, and
 /// neither of them is told that they have ended when the other one has changed places.
 #[tokio::test]
 async fn attempts_that_wait_together_get_one_token_above_the_floor_of_the_first() {
-    let (server, prefix) = (etcd().await, prefix());
-    let (one, other) = (
-        backend(&server.url(), &prefix).await,
-        backend(&server.url(), &prefix).await,
-    );
-    let rival = request();
-    let before = granted(&one, &rival).await.token;
-    let mut raised = request();
-    raised.wait = Wait::Forever;
+    let contended = Contended::new().await;
+    let mut raised = waiter();
     let plain = another(&raised);
-    raised.floor = FencingToken::new(before.get() + 1_000_000).ok();
-    let line = format!("{prefix}/lock/");
-    in_line_and_dropped(server, &one, &raised, &line).await;
-    let end = async {
-        until("both rely on it", || async {
-            let values = ["get", "--prefix", "--print-value-only", &line];
-            let places = server.ctl(&values).await;
-            let named = [&raised, &plain].map(|one| places.contains(&one.attempt.id.to_string()));
-            named == [true; 2]
-        })
-        .await;
-        release(&one, &rival, before).await;
-    };
-    let (first, second, ()) = tokio::join!(granted(&one, &raised), granted(&other, &plain), end);
+    raised.floor = contended.floor();
+    contended.in_line_and_dropped(&raised).await;
+    let (first, second, ()) = tokio::join!(
+        granted(&contended.one, &raised),
+        granted(&contended.other, &plain),
+        contended.release_when_both_wait([&raised, &plain]),
+    );
     assert_eq!(first.token, second.token);
     assert!(Some(first.token) >= raised.floor, "{}", first.token);
-    release(&one, &raised, first.token).await;
+    release(&contended.one, &raised, first.token).await;
 }
 
 /// The same where the attempt with the floor comes second, to a place that was made without: what
 /// nobody was told of yet is not good enough for both.
 #[tokio::test]
 async fn an_attempt_with_a_floor_that_joins_a_waiting_one_gets_no_token_below_it() {
-    let (server, prefix) = (etcd().await, prefix());
-    let (one, other) = (
-        backend(&server.url(), &prefix).await,
-        backend(&server.url(), &prefix).await,
-    );
-    let rival = request();
-    let before = granted(&one, &rival).await.token;
-    let mut plain = request();
-    plain.wait = Wait::Forever;
+    let contended = Contended::new().await;
+    let plain = waiter();
     let mut raised = another(&plain);
-    raised.floor = FencingToken::new(before.get() + 1_000_000).ok();
-    let line = format!("{prefix}/lock/");
-    let in_line = || until("in line", || async { keys(server, &line).await.len() == 2 });
-    let joined = || {
-        until("both rely on it", || async {
-            let values = ["get", "--prefix", "--print-value-only", &line];
-            let places = server.ctl(&values).await;
-            let named = [&raised, &plain].map(|one| places.contains(&one.attempt.id.to_string()));
-            named == [true; 2]
-        })
-    };
+    raised.floor = contended.floor();
     let second = async {
-        in_line().await;
-        granted(&other, &raised).await
+        contended.until_in_line(2).await;
+        granted(&contended.other, &raised).await
     };
-    let end = async {
-        joined().await;
-        release(&one, &rival, before).await;
-    };
-    let (first, second, ()) = tokio::join!(granted(&one, &plain), second, end);
+    let (first, second, ()) = tokio::join!(
+        granted(&contended.one, &plain),
+        second,
+        contended.release_when_both_wait([&raised, &plain]),
+    );
     assert_eq!(first.token, second.token);
     assert!(Some(second.token) >= raised.floor, "{}", second.token);
-    release(&one, &raised, second.token).await;
+    release(&contended.one, &raised, second.token).await;
 }
 
 /// What is held is held by all of its holder's attempts, with one token.
@@ -228,32 +244,32 @@ async fn an_attempt_that_found_it_held_leaves_its_lease_to_the_next_attempt() {
 /// there. That is no reason to wait behind more than it has allowed.
 #[tokio::test]
 async fn one_too_many_is_told_so_when_the_answer_to_its_entry_was_lost() {
-    let (server, prefix) = (etcd().await, prefix());
+    let contended = Contended::new().await;
+    let (server, line) = (contended.server, &contended.line);
+    let (early, mut late) = (waiter(), waiter());
+    contended.in_line_and_dropped(&early).await;
     let proxy = Proxy::start(&server.url()).await;
     let both = format!("{},{}", proxy.url("etcd"), server.addresses()[0]);
-    let (one, other) = (
-        backend(&server.url(), &prefix).await,
-        backend(&both, &prefix).await,
-    );
-    let line = format!("{prefix}/lock/");
-    let (holder, mut waiter, mut late) = (request(), request(), request());
-    granted(&one, &holder).await;
-    waiter.wait = Wait::Forever;
-    in_line_and_dropped(server, &one, &waiter, &line).await;
-    (late.wait, late.max_waiters) = (Wait::Forever, Some(1));
-    let lost = proxy.at_request(&line, Fault::DropReplies);
+    let other = backend(&both, line.strip_suffix("/lock/").unwrap()).await;
+    late.max_waiters = Some(1);
+    let lost = proxy.at_request(line, Fault::DropReplies);
     let answer = timeout(PATIENCE, other.acquire(&late)).await;
     assert!(lost.has_sprung());
     let error = answer.expect("it does not wait").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::QueueFull, "{error}");
-    assert_eq!(keys(server, &line).await.len(), 2);
+    assert_eq!(keys(server, line).await.len(), 2);
 
     // As many as it allows are before this one. It goes on, and so does an attempt that does not
     // wait, whatever it allows.
-    let mut look = another(&waiter);
+    let mut look = another(&early);
     (look.wait, look.max_waiters) = (Wait::Never, Some(0));
-    let found = one.acquire(&look).await.unwrap();
+    let found = contended.one.acquire(&look).await.unwrap();
     assert!(matches!(found, Attempt::Held { .. }), "{found:?}");
-    waiter.max_waiters = Some(1);
-    in_line_and_dropped(server, &one, &waiter, &line).await;
+    let mut again = another(&early);
+    again.max_waiters = Some(1);
+    let (grant, ()) = tokio::join!(
+        granted(&contended.one, &again),
+        contended.release_when_both_wait([&early, &again]),
+    );
+    release(&contended.one, &early, grant.token).await;
 }

@@ -114,6 +114,7 @@ mod revoker;
 mod service;
 mod service_url;
 mod standing;
+mod task;
 mod tls;
 mod waiting;
 mod wire;

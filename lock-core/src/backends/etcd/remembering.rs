@@ -12,7 +12,7 @@ use futures_util::{
     stream,
 };
 use prost::Message;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tracing::debug;
 
 use super::{
@@ -23,6 +23,7 @@ use super::{
     memories::Memories,
     record::State,
     service::{Granted, Service, grant},
+    task,
     wire::{Op, TxnRequest},
 };
 use crate::Moment;
@@ -37,7 +38,7 @@ const AT_ONCE: usize = 8;
 /// if the answer to a renewal came after those, leases would be lost that were renewed in time.
 #[derive(Debug)]
 pub(super) struct Rememberer {
-    due: mpsc::UnboundedSender<Due>,
+    due: UnboundedSender<Due>,
     /// The acquisitions that are on their way, so that none is twice.
     under_way: Mutex<HashSet<i64>>,
 }
@@ -62,14 +63,8 @@ type Asking = BoxFuture<'static, Result<(i64, Moment), Failure>>;
 
 impl Rememberer {
     pub(super) fn start(service: Weak<Service>) -> Self {
-        let (due, queue) = mpsc::unbounded_channel();
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "it ends soon after the service is dropped"
-        )]
-        tokio::spawn(work(service, queue));
         Self {
-            due,
+            due: task::start(|queue| work(service, queue)),
             under_way: Mutex::default(),
         }
     }
@@ -88,7 +83,7 @@ impl Rememberer {
     }
 }
 
-async fn work(service: Weak<Service>, mut queue: mpsc::UnboundedReceiver<Due>) {
+async fn work(service: Weak<Service>, mut queue: UnboundedReceiver<Due>) {
     let due = stream::poll_fn(|context| queue.poll_recv(context));
     due.for_each_concurrent(AT_ONCE, |due| {
         let service = service.upgrade();

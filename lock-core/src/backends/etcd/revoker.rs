@@ -1,11 +1,12 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tracing::debug;
 
 use super::{
     client::Client,
+    task,
     wire::{Done, LeaseId, method},
 };
 
@@ -18,7 +19,7 @@ use super::{
 /// When it is dropped it gives back what is left, and ends.
 #[derive(Debug)]
 pub(super) struct Revoker {
-    leases: mpsc::UnboundedSender<i64>,
+    leases: UnboundedSender<i64>,
 }
 
 /// How long they are collected.
@@ -30,13 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Revoker {
     pub(super) fn start(client: Arc<Client>) -> Self {
-        let (leases, queue) = mpsc::unbounded_channel();
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "it ends soon after this value is dropped"
-        )]
-        tokio::spawn(work(client, queue));
-        Self { leases }
+        Self {
+            leases: task::start(|queue| work(client, queue)),
+        }
     }
 
     /// Has a lease given back soon.
@@ -47,7 +44,7 @@ impl Revoker {
     }
 }
 
-async fn work(client: Arc<Client>, mut queue: mpsc::UnboundedReceiver<i64>) {
+async fn work(client: Arc<Client>, mut queue: UnboundedReceiver<i64>) {
     let mut together = Vec::with_capacity(AT_ONCE);
     while let Some(first) = queue.recv().await {
         together.push(first);
@@ -62,7 +59,7 @@ async fn work(client: Arc<Client>, mut queue: mpsc::UnboundedReceiver<i64>) {
 }
 
 /// Completes when there are enough, or there will be no more.
-async fn fill(together: &mut Vec<i64>, queue: &mut mpsc::UnboundedReceiver<i64>) {
+async fn fill(together: &mut Vec<i64>, queue: &mut UnboundedReceiver<i64>) {
     while together.len() < AT_ONCE {
         let room = AT_ONCE - together.len();
         if queue.recv_many(together, room).await == 0 {
