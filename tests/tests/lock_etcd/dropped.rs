@@ -1,5 +1,5 @@
-//! What is dropped in mid-air leaves nothing in etcd: no place in line, and no lease that a place
-//! hangs on.
+//! What is dropped in mid-air leaves nothing in etcd: no place in line, and no lease of a
+//! place.
 
 use std::{future::IntoFuture, pin::pin, task::Poll, time::Duration};
 
@@ -65,7 +65,7 @@ async fn an_acquire_dropped_at_any_await_leaves_no_place_in_etcd() {
     }
 }
 
-/// The lease that the only place in line hangs on.
+/// The lease that the only place in line is attached to.
 async fn lease_in_line(server: &Etcd, prefix: &str) -> String {
     let place = keys(server, &format!("{prefix}/lock/")).await.remove(0);
     place.rsplit('/').next().unwrap().to_owned()
@@ -117,16 +117,16 @@ async fn a_short_renewal_by_another_process_leaves_the_memory_as_long_as_the_lea
     let renewed = other.renew(&[renewal]).await.remove(0);
     assert!(matches!(renewed, Ok(Renewed::Renewed(_))), "{renewed:?}");
     let mark = format!("{prefix}/mark/");
-    until("its mark hangs on another lease", || async {
+    until("its mark was moved", || async {
         let mark = server.ctl(&["get", "--prefix", "-w=json", &mark]).await;
         mark.contains(r#""version":2"#)
     })
     .await;
     let mark = server.ctl(&["get", "--prefix", "-w=json", &mark]).await;
     let mark: serde_json::Value = serde_json::from_str(&mark).unwrap();
-    let hangs_on = format!("{:x}", mark["kvs"][0]["lease"].as_i64().unwrap());
+    let attached_to = format!("{:x}", mark["kvs"][0]["lease"].as_i64().unwrap());
     let left = server
-        .ctl(&["lease", "timetolive", "-w=json", &hangs_on])
+        .ctl(&["lease", "timetolive", "-w=json", &attached_to])
         .await;
     let left: serde_json::Value = serde_json::from_str(&left).unwrap();
     let left = Duration::from_secs(left["ttl"].as_u64().unwrap());

@@ -19,7 +19,7 @@ use crate::{
 };
 
 const TTL: Ttl = Ttl::secs(20);
-/// Before a mark is due that was just hung on a lease: half of a minute and a ttl later.
+/// Less than half of a minute and a ttl: before that, a mark that was just moved is not due again.
 const SOON: Duration = Duration::from_secs(25);
 /// As many as are renewed together.
 const MANY: usize = 100;
@@ -39,9 +39,9 @@ async fn acquired(backend: &EtcdBackend) -> Vec<RenewRequest> {
     join_all(acquired).await
 }
 
-/// A client that takes leases over knows nothing of what their marks hang on: it hangs all of them
-/// elsewhere. Every request takes a while, and before there is an answer to as many of them as
-/// there are leases all of those would have run out.
+/// A client that takes leases over does not know what their marks are attached to, and moves all of
+/// them. Every request takes a while, and before there is an answer to as many of them as there are
+/// leases, all of those would have run out.
 #[tokio::test]
 async fn leases_whose_marks_are_due_at_the_same_time_are_renewed_first() {
     let (server, prefix) = (etcd().await, prefix());
@@ -61,7 +61,7 @@ async fn leases_whose_marks_are_due_at_the_same_time_are_renewed_first() {
         }
     }
     proxy.let_go();
-    until("every mark hangs on another lease", || async {
+    until("every mark was moved", || async {
         let marks = format!("{prefix}/mark/");
         let marks = server
             .ctl(&["get", "--prefix", &marks, "--write-out=json"])
@@ -82,12 +82,12 @@ async fn acquisitions_at_the_same_time_are_remembered_on_one_lease() {
     assert!(leases.starts_with(&expected), "{leases}");
 }
 
-/// Whoever waits behind a holder, with a client that knows nothing of what its mark hangs on, and
-/// whose requests to hang it elsewhere get lost.
+/// A waiter behind a holder. Its client does not know what its mark is attached to, and its
+/// requests to move it get lost.
 struct Due {
     server: &'static Etcd,
     line: String,
-    /// What is known to the client that the place was made with.
+    /// The client that has made the place.
     early: EtcdBackend,
     late: EtcdBackend,
     leak: Leak,
@@ -154,7 +154,7 @@ impl Due {
 
 /// It is tried three times, for two seconds each. Meanwhile the waiter is kept alive.
 #[tokio::test]
-async fn a_waiter_keeps_its_place_while_its_mark_cannot_be_hung_elsewhere() {
+async fn a_waiter_keeps_its_place_while_its_mark_cannot_be_moved() {
     let due = Due::new(Ttl::secs(3)).await;
     let places = keys(due.server, &due.line).await;
     let end = async {
@@ -165,10 +165,10 @@ async fn a_waiter_keeps_its_place_while_its_mark_cannot_be_hung_elsewhere() {
     tokio::join!(due.granted(), end);
 }
 
-/// The first request to hang it elsewhere is lost. Before the second, another attempt joins the
-/// place, and so nothing comes of that either.
+/// The first request to move it is lost. Before the second, another attempt joins the place, so
+/// nothing comes of that either.
 #[tokio::test]
-async fn a_mark_that_was_not_hung_elsewhere_is_so_later() {
+async fn a_mark_that_was_not_moved_is_moved_later() {
     let due = Due::new(Ttl::secs(6)).await;
     let mut another = due.waiter.clone();
     another.attempt = AttemptRef::new(named("r"), due.waiter.attempt.holder);
@@ -183,11 +183,11 @@ async fn a_mark_that_was_not_hung_elsewhere_is_so_later() {
             answer = due.early.acquire(&another) => panic!("it is held: {answer:?}"),
             () = joined => due.leak.let_go(),
         }
-        let hung = until("it hangs on another lease", || async {
+        let moved = until("it was moved", || async {
             let mark = ["get", &due.mark, "--write-out=json"];
             due.server.ctl(&mark).await.contains(r#""version":2"#)
         });
-        timeout(SOON, hung).await.expect("it hangs where it did");
+        timeout(SOON, moved).await.expect("it is where it was");
         due.end_holder().await;
     };
     tokio::join!(due.granted(), end);

@@ -23,7 +23,7 @@ pub(super) struct Acquisition<'a> {
     pub(super) round: u32,
     /// How long its lease lives. `None`: we do not know.
     pub(super) kept: Option<Life>,
-    /// The lease that its mark hangs on.
+    /// The lease that its mark is attached to.
     pub(super) memory: i64,
 }
 
@@ -54,14 +54,14 @@ pub(super) struct Ahead {
 pub(super) struct Life {
     pub(super) since: Moment,
     pub(super) ttl: Duration,
-    /// The term of the leader who has said so all by himself. What a majority has agreed on, as to
-    /// the grant of a lease, has none.
+    /// The term in which a leader said so on its own. `None` for what a majority has agreed on,
+    /// such as the grant of a lease.
     pub(super) said_in: Option<u64>,
 }
 
 impl Life {
-    /// The same as that look at the place has proven it. Nothing, if whoever has said so did
-    /// perhaps not lead any more at the time of the look.
+    /// What that look at the place proves of it. `None` if the leader that said so may have been
+    /// deposed by the time of the look.
     pub(super) fn proven_by(self, seen: &Ahead) -> Option<Self> {
         let led = self.said_in.is_none_or(|term| term == seen.term);
         led.then(|| Self {
@@ -74,7 +74,7 @@ impl Life {
 /// What became of a place.
 pub(super) enum Stood {
     Answer(Attempt<Grant>),
-    /// It is not there any more. What that means is found out by asking for another one.
+    /// It is not there any more. What that means shows when another one is asked for.
     Gone,
 }
 
@@ -98,7 +98,7 @@ impl Service {
         acquisition.run().await
     }
 
-    /// The last token that can have been issued, where the plausibility of a floor hangs on it.
+    /// The last token that can have been issued, if the plausibility of a floor depends on it.
     async fn last_token(&self) -> Result<u64, Error> {
         match self.initial {
             InitialToken::Clock => Ok(0),
@@ -186,8 +186,8 @@ impl Acquisition<'_> {
         Ok(Attempt::Held { retry_after })
     }
 
-    /// Whether as many as allowed were waiting when it came. If its place was there already, fewer
-    /// may be before it by now, and never more.
+    /// Whether as many as allowed were already waiting when it came. If its place was there before,
+    /// fewer may be ahead of it by now, but never more.
     fn is_one_too_many(&self, ahead: &Ahead) -> bool {
         let waits = self.request.wait != Wait::Never;
         let most = self.request.max_waiters.filter(|_| waits);
@@ -195,7 +195,7 @@ impl Acquisition<'_> {
         most.is_some_and(|most| ahead.number > i64::from(most))
     }
 
-    /// Its lease lives for its full length from now on. False if it has ended.
+    /// Keeps its lease alive for its full length from now on. False if it has ended.
     pub(super) async fn keep_alive(&mut self) -> Result<bool, Error> {
         let lease = self.names.lease(self.round);
         let kept = self.service.keep_alive(&[lease]).await;
@@ -226,7 +226,7 @@ impl Acquisition<'_> {
     }
 }
 
-/// The error of an acquisition that has a place in line: whoever gets it has to cancel, unless it
+/// The error of an acquisition that has a place in line. Whoever gets it has to cancel, unless it
 /// says that the place is gone.
 pub(super) fn with_place(error: Error) -> Error {
     match error.kind() {
@@ -260,7 +260,7 @@ mod tests {
         };
         let since = |life: Life| life.proven_by(&seen).map(|life| life.since);
         assert_eq!(since(life(4, Some(3))), Some(at(4)));
-        // Kept alive after the look: his successor may have begun right after it.
+        // Kept alive after the look: the leader's successor may have begun right after it.
         assert_eq!(since(life(6, Some(3))), Some(at(5)));
         assert_eq!(since(life(4, Some(2))), None);
         assert_eq!(since(life(4, Some(4))), None);

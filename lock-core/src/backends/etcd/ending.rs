@@ -18,7 +18,7 @@ impl Service {
         let failed = |failure: Failure| failure.error_on(Operation::Release, lease.resource());
         let names = self.keys.names(lease.resource(), lease.holder());
         let mut round = 0;
-        // Mostly this is right, and one request is enough.
+        // This is usually right, and then one request is enough.
         let mut created = self.creation_of(lease.token());
         for _ in 0..TRIES {
             let number = names.lease(round);
@@ -61,8 +61,8 @@ impl Service {
         Err(crowded(Operation::Release, lease.resource()))
     }
 
-    /// The revision that made a place with this token, if the floor was the present one. Never 0:
-    /// that would be the place that is not there.
+    /// The revision that made the place with this token, if the floor was the present one. Never 0,
+    /// which would stand for a place that is not there.
     fn creation_of(&self, token: FencingToken) -> i64 {
         let floor = self.floor().map_or(0, |floor| floor.value);
         let above = token.get().saturating_sub(floor);
@@ -149,8 +149,8 @@ impl Service {
                     success.push(Op::delete(&found.key));
                     mark = mark.in_state(State::Idle);
                 }
-                // Its lease is given back, and who comes next has another one: what arrives late,
-                // for this one, finds nothing.
+                // Its lease is given back, and the next attempt gets another one. So a late request
+                // for this one finds nothing.
                 if mark.state_is(State::Idle) {
                     mark.round += 1;
                     unused = Some(names.lease(found.round));
@@ -194,7 +194,8 @@ impl Service {
             return Ok(Forced::NotHeld);
         };
         let place = Kept::<Place>::read(&holder);
-        // Odd, and so nobody's; below the token of whoever comes next, even if he waits already.
+        // Odd, so it is nobody's. It is below the token of the next holder, even one that already
+        // waits.
         let revocation = match place.token().filter(|present| *present == token) {
             Some(present) => present.next(),
             None => return Ok(Forced::NotHeld),
@@ -207,13 +208,13 @@ impl Service {
         if !ended.map_err(failed)? {
             return Ok(Forced::NotHeld);
         }
-        // Its mark still says that it is in line: so the acquisition has ended.
+        // Its mark still says that it is in line, which means that the acquisition has ended.
         self.revoker.revoke(place.lease);
         Ok(Forced::Ended { revocation })
     }
 
-    /// Deletes a place by force. False if it is gone by then, but not by this request: the client
-    /// sends it again when it has heard nothing, and then it finds the mark that it has left.
+    /// Deletes a place by force. False if it was gone, unless this very request deleted it: the
+    /// client sends it again if there is no answer, and then finds the mark that it left.
     async fn end_place(
         &self,
         key: &[u8],

@@ -11,16 +11,16 @@ use crate::{Error, ErrorKind, Wait};
 
 /// What came of asking for a place in line.
 pub(super) enum Entered {
-    /// It has a place, with that before it.
+    /// It has a place, and these are before it.
     InLine(InLine, Ahead),
-    /// Somebody holds it, and this one does not wait.
+    /// Somebody holds the resource, and this acquisition does not wait.
     Held,
     /// Something was not as we thought. Now we know better.
     Again,
 }
 
 impl Acquisition<'_> {
-    /// Takes a place in line, or finds the one that it has.
+    /// Takes a place in line, or finds the one that it already has.
     pub(super) async fn enter(&mut self) -> Result<Entered, Error> {
         let floor = self.service.known_floor().await?;
         let lease = self.names.lease(self.round);
@@ -42,7 +42,7 @@ impl Acquisition<'_> {
             return self.refused(answer, lease).await;
         }
         if self.kept.is_none() && !self.keep_alive().await.map_err(with_place)? {
-            // It was granted to a request that we never had an answer to, and has ended.
+            // The lease was granted to an earlier request whose answer was lost, and has ended.
             return Ok(Entered::Again);
         }
         let (created, term) = (answer.revision(), answer.term());
@@ -67,8 +67,8 @@ impl Acquisition<'_> {
         Ok(Entered::InLine(place, ahead))
     }
 
-    /// Has everything granted that a new place hangs on. Of what is retired there is no new place:
-    /// whoever asks it time and again leaves nothing there.
+    /// Asks for the leases that a new place needs. A retired service has no new places, so whoever
+    /// asks it again and again leaves nothing behind.
     async fn prepare(&mut self, lease: i64) -> Result<(), Error> {
         let ttl = self.request.ttl.get();
         if self.kept.is_none() {
@@ -91,7 +91,7 @@ impl Acquisition<'_> {
         self.request.floor.map_or(0, u64::from)
     }
 
-    /// Everything that makes a place in line, in one step: nobody has cancelled it, it has none
+    /// The request that makes a place in line, in one step, if nobody has cancelled it, it has none
     /// yet, and the floor that is written into it is the present one.
     fn entry(&self, floor: Floor, lease: i64) -> TxnRequest {
         let (attempt, names) = (&self.request.attempt, &self.names);
@@ -112,7 +112,7 @@ impl Acquisition<'_> {
                 free,
                 Compare::changed(&names.mark, changed),
                 if floor.retired {
-                    // Only what is there already may be found.
+                    // No place is made, but one that is there may be found.
                     Compare::never(&floor_key)
                 } else {
                     Compare::changed(&floor_key, floor.changed)
@@ -141,7 +141,7 @@ impl Acquisition<'_> {
         let (floor, holder) = (first(), first());
         let mut unused = Some(lease);
         if found.memory().round != self.round {
-            // What this acquisition has by now has other names. The lease is nobody's.
+            // This acquisition has other names by now. The lease is nobody's.
             self.service.revoker.revoke(lease);
             (unused, self.kept) = (None, None);
             let present = self.service.find(&self.names).await;
@@ -162,8 +162,8 @@ impl Acquisition<'_> {
             .note_floor(floor.as_ref())
             .map_err(|error| error.on(&attempt.resource))?;
         self.mark = found.mark;
-        // The lease is left to end by itself: the next attempt of this holder asks for one with the
-        // same number, and a late end of this one would be the end of that.
+        // The lease is left to end by itself. The next attempt of this holder asks for one with the
+        // same number, and if this one were ended late, that one would end, too.
         if holder.is_some() && self.request.wait == Wait::Never {
             return Ok(Entered::Held);
         }
@@ -173,8 +173,8 @@ impl Acquisition<'_> {
         Ok(Entered::Again)
     }
 
-    /// Relies on the place that an earlier attempt has made. Nobody was told of it as long as that
-    /// entry is there, which is the oldest of its line.
+    /// Relies on the place that an earlier attempt has made. As long as another entry is the oldest
+    /// of the line, nobody was told of this place.
     async fn join(&mut self, found: Found, oldest: Option<&KeyValue>) -> Result<Entered, Error> {
         let attempt = &self.request.attempt;
         let Some(place) = found.place_of(attempt.holder) else {
@@ -219,8 +219,8 @@ impl Acquisition<'_> {
         Ok(ahead.map_or(Entered::Again, |ahead| Entered::InLine(place, ahead)))
     }
 
-    /// Asks how long its lease lives, without keeping it alive: who asks again gains no time.
-    /// False if it has ended.
+    /// Asks how long its lease lives, without keeping it alive, so that nobody gains time by asking
+    /// again. False if it has ended.
     pub(super) async fn time_left(&mut self) -> Result<bool, Error> {
         let since = self.service.now();
         let left = self.service.left(self.names.lease(self.round)).await;

@@ -24,11 +24,11 @@ pub(super) enum Remedy {
     None,
 }
 
-/// What etcd says when a lease is granted that there is.
+/// What etcd says when it is asked to grant a lease that exists.
 const LEASE_EXISTS: &str = "lease already exists";
-/// What it says when a lease is used that there is not.
+/// What it says when a lease is used that does not exist.
 const NO_LEASE: &str = "requested lease not found";
-/// What it says when the token of a login is of no use any more.
+/// What it says when the token of a login is no longer valid.
 const OLD_LOGIN: [&str; 2] = ["invalid auth token", "revision of auth store is old"];
 
 impl Failure {
@@ -84,7 +84,7 @@ pub(super) fn may_have_run(status: &Status) -> bool {
     remedy(status) == Remedy::Again && !refused(status)
 }
 
-/// Nobody listens, or a node without a leader has said no before it did anything.
+/// Nobody listens, or a node without a leader refused before it did anything.
 fn refused(status: &Status) -> bool {
     let mut source = status.source();
     while let Some(error) = source {

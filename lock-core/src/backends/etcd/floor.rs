@@ -9,14 +9,14 @@ use crate::{Error, ErrorKind, InitialToken, Operation};
 /// What is added to a revision to get a token, and the revision by which it last changed.
 ///
 /// It only rises. A place in line is made on the condition that the floor is still the one that is
-/// written into it, so that the order of places is the order of tokens. It is never read again for
-/// a place that exists: a client that slept through a rise would outrank the present holder.
+/// written into the place, so that the order of places is the order of tokens. It is never read
+/// again for an existing place: a client that slept while it rose would outrank the present holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Floor {
     pub(super) value: u64,
     /// The service has been taken out of service: nobody takes a place.
     pub(super) retired: bool,
-    /// The revision that has retired it, if it was written again since; otherwise 0.
+    /// The revision that retired the service, if the floor was written again since; otherwise 0.
     pub(super) retired_by: i64,
     pub(super) changed: i64,
 }
@@ -25,7 +25,7 @@ pub(super) struct Floor {
 const RETIRED: &str = "retired ";
 
 impl Floor {
-    /// Reads it. What is no number is no floor of ours.
+    /// Reads it. `None` if it is no number, and so no floor of ours.
     pub(super) fn read(entry: &KeyValue) -> Option<Self> {
         let text = std::str::from_utf8(&entry.value).ok()?;
         let retired = text.strip_prefix(RETIRED);
@@ -41,8 +41,8 @@ impl Floor {
         })
     }
 
-    /// The same out of service. It is written even if it was: a request to reinstate it that
-    /// arrives late finds another revision. What was issued by then is what it was.
+    /// The same out of service. It is written even if it was out of service, so that a late request
+    /// to reinstate it finds another revision. This does not change what had been issued.
     pub(super) const fn out_of_service(self) -> Self {
         let retired_by = match (self.retired, self.retired_by) {
             (true, 0) => self.changed,
@@ -55,7 +55,7 @@ impl Floor {
         }
     }
 
-    /// By which revision the last place was made, at the latest, when the cluster is at that one.
+    /// The latest revision that can have made a place, when the cluster is at `present`.
     pub(super) const fn last(self, present: i64) -> i64 {
         match (self.retired, self.retired_by) {
             (false, _) => present,
@@ -83,8 +83,8 @@ impl Floor {
 }
 
 impl Service {
-    /// Sees to it that there is a floor, and that tokens are not below the clock: so a cluster that
-    /// came back without its data, or with those of a backup, goes on above all it has issued.
+    /// Makes sure that there is a floor, and that tokens are not below the clock. So a cluster that
+    /// came back without its data, or with a backup's, goes on above everything it has issued.
     pub(super) async fn lift_floor(&self) -> Result<(), Error> {
         for _ in 0..TRIES {
             let read = self.read([RangeRequest::key(&self.keys.floor())]).await;
@@ -107,7 +107,7 @@ impl Service {
                 self.know_floor(floor);
                 return Ok(());
             }
-            // What is deleted meanwhile is made anew, and what is raised is read again.
+            // If it is deleted meanwhile it is made anew, and if it is raised it is read again.
             let value = std::cmp::max(floor.value, start);
             let lifted = self.put_floor(Floor { value, ..floor }).await;
             if lifted.map_err(connecting)?.is_some() {
@@ -117,7 +117,7 @@ impl Service {
         Err(connecting_to_crowd())
     }
 
-    /// Changes the floor if it has not changed since, and returns the present one then.
+    /// Changes the floor and returns the new one; `None` if it has changed since it was read.
     pub(super) async fn put_floor(&self, floor: Floor) -> Result<Option<Floor>, Failure> {
         let key = self.keys.floor();
         let txn = TxnRequest {
@@ -135,7 +135,7 @@ impl Service {
         Ok(Some(floor))
     }
 
-    /// The floor as it was when it was last heard of.
+    /// The floor as it was last seen.
     pub(super) async fn known_floor(&self) -> Result<Floor, Error> {
         loop {
             if let Some(floor) = self.floor() {
@@ -145,7 +145,7 @@ impl Service {
         }
     }
 
-    /// Takes note of the floor that a refusal has shown.
+    /// Takes note of the floor that came with a refusal.
     pub(super) fn note_floor(&self, entry: Option<&KeyValue>) -> Result<(), Error> {
         match entry.map(Floor::read) {
             Some(Some(floor)) => self.know_floor(floor),

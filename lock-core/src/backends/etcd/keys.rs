@@ -2,7 +2,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{Holder, ResourceName};
 
-/// Where everything lies.
+/// Where everything is kept.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
     prefix: String,
@@ -15,7 +15,7 @@ pub(super) struct Names {
     pub(super) line: Vec<u8>,
     /// `PREFIX/mark/..`: what is remembered of this acquisition.
     pub(super) mark: Vec<u8>,
-    /// From which the lease of each of its rounds is derived.
+    /// The numbers of its leases, one for each round, are derived from this.
     seed: [u8; 32],
 }
 
@@ -59,13 +59,13 @@ impl Keys {
         ResourceName::new(name.replace("%2F", "/").replace("%25", "%")).ok()
     }
 
-    /// A mark that is no acquisition's and that nobody else has: of one request.
+    /// A mark for a single request, which belongs to no acquisition and which nobody else has.
     pub(super) fn fresh_mark(&self) -> Vec<u8> {
         format!("{}/mark/{:032x}", self.prefix, rand::random::<u128>()).into_bytes()
     }
 
-    /// What an acquisition is called. It is derived from the holder, so that it can be asked for
-    /// again after a lost answer, by any process; and the holder cannot be derived from it.
+    /// What an acquisition is called. It is derived from the holder, so that after a lost answer
+    /// any process can ask for it again. The holder cannot be derived from it.
     pub(super) fn names(&self, resource: &ResourceName, holder: Holder) -> Names {
         let mut seed = Sha256::new_with_prefix(b"palisade/etcd/acquisition\0");
         seed.update(holder.expose_bytes());

@@ -10,11 +10,11 @@ use super::{
 use crate::{Error, Operation};
 
 impl Acquisition<'_> {
-    /// Gives the place back in order to get one with a greater token, at the end of the line. It is
-    /// gone when this returns.
+    /// Gives the place back to get one with a greater token, at the end of the line. It is gone
+    /// when this returns.
     ///
-    /// Nobody was told of it, not even another attempt: all of them see that its token is too
-    /// small. The floor is raised in the same step, while we hold the resource: so no other
+    /// Nobody was told of it, not even another attempt, because all of them see that its token is
+    /// too small. The floor is raised in the same step, while we hold the resource, so no other
     /// holder's token comes to lie between.
     pub(super) async fn leave_for_more(
         &mut self,
@@ -30,12 +30,12 @@ impl Acquisition<'_> {
             let found = found.map_err(|failure| self.failed(failure))?;
             let present = found.place.as_ref();
             if present.is_none_or(|present| present.created != place.created) {
-                // By this request, sent twice, or by another attempt.
+                // It was given back by this request, sent twice, or by another attempt.
                 return Ok(());
             }
             let mut raised = floor;
             if !floor.retired {
-                // Otherwise there is no other place to be had.
+                // While the service is retired, there is no other place to be had.
                 raised.value =
                     std::cmp::max(floor.value, Floor::for_token(seen.least, seen.revision));
             }

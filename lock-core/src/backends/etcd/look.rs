@@ -12,7 +12,7 @@ use crate::{Error, HolderView, Inspection, Listed, Operation, ResourceName};
 
 /// How many leases are asked after at the same time.
 const AT_ONCE: usize = 16;
-/// What is left of a lease that is told to have 0 s left: less than one.
+/// What is taken to be left of a lease for which etcd says 0 s: less than one.
 const LITTLE: Duration = Duration::from_millis(1);
 
 impl Service {
@@ -50,7 +50,7 @@ impl Service {
             .await
             .map_err(failed)?;
         let mut lines: HashMap<ResourceName, (Kept<Place>, u64)> = HashMap::new();
-        // The oldest first, and so the holder before the waiters.
+        // The oldest come first, so the holder before the waiters.
         for entry in read.ranges().flat_map(|range| range.kvs) {
             if let Some(resource) = self.keys.resource(&entry.key) {
                 let line = lines
@@ -73,7 +73,8 @@ impl Service {
             .map_err(failed)
     }
 
-    /// When the present lease of a resource ends unless it is kept alive; nothing if it has none.
+    /// How long the present lease of a resource lives unless it is kept alive; next to nothing if
+    /// it has none.
     pub(super) async fn time_left(&self, resource: &ResourceName) -> Result<Duration, Failure> {
         let read = self
             .read([RangeRequest::oldest(&self.keys.line(resource))])
@@ -83,7 +84,7 @@ impl Service {
             Some(holder) => self.left(holder.lease).await?,
             None => None,
         };
-        // Rounded up: what is asked for too early is asked for once more.
+        // Rounded up, because whoever asks too early has to ask once more.
         Ok(left.map_or(LITTLE, |(left, _)| left + Duration::from_secs(1)))
     }
 }

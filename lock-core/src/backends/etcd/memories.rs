@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use crate::Moment;
 
-/// The leases that marks hang on: shared by all acquisitions of this client, so that to remember
-/// one costs no lease of its own. None of them is ever kept alive: they end, and what hangs on them
-/// is forgotten.
+/// The leases that marks are attached to. All acquisitions of this client share them, so that
+/// remembering one costs no lease of its own. None of them is ever kept alive: they end, and with
+/// them the marks.
 #[derive(Debug, Default)]
 pub(super) struct Memories {
     /// Number and end.
@@ -12,28 +12,29 @@ pub(super) struct Memories {
 }
 
 impl Memories {
-    /// How long a lease should be that is needed for this long: it serves many acquisitions.
+    /// How long a lease should be if it is needed for this long: longer, as it serves many
+    /// acquisitions.
     pub(super) fn length_for(least: Duration) -> Duration {
         least * 2
     }
 
-    /// How long a lease has to last for a mark to be hung on it that is needed for this long: for
-    /// a while more than for any acquisition to be [due](Self::due_for).
+    /// How long a lease has to last for a mark that is needed for this long to be attached to it.
+    /// That is a while longer than when any acquisition is [due](Self::due_for).
     pub(super) fn fresh_for(least: Duration) -> Duration {
         least * 7 / 4
     }
 
     /// How long the lease of a mark that is needed for this long has to last from now on. If it
-    /// does not, the mark is hung on another one.
+    /// does not, the mark is moved to another one.
     ///
-    /// It differs by up to half of that time from acquisition to acquisition: those that have come
-    /// together are not due together.
+    /// It differs by up to half of that time from acquisition to acquisition, so that those that
+    /// came together are not due together.
     pub(super) fn due_for(least: Duration, acquisition: i64) -> Duration {
         let part = u32::try_from(acquisition & 0xff).unwrap_or(0);
         least + least / 512 * part
     }
 
-    /// The one that ends the soonest among those that last till then.
+    /// Of those that last until then, the one that ends first.
     pub(super) fn lasting(&mut self, until: Moment) -> Option<i64> {
         let lasting = self.leases.iter().filter(|(_, end)| *end >= until);
         lasting.min_by_key(|(_, end)| *end).map(|(lease, _)| *lease)
@@ -44,7 +45,7 @@ impl Memories {
             return;
         }
         self.leases.push((lease, end));
-        // What cannot last for anybody any more is of no use; there are a handful at most.
+        // Those that end first are of no use to anybody any more. There are a handful at most.
         self.leases
             .sort_unstable_by_key(|(_, end)| std::cmp::Reverse(*end));
         self.leases.truncate(KEPT_MAX);
@@ -57,7 +58,7 @@ impl Memories {
     }
 }
 
-/// One for each length that is asked for at the same time, more or less.
+/// About one for each length that is asked for at the same time.
 const KEPT_MAX: usize = 16;
 
 #[cfg(test)]
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_on_one_lease_is_due_little_by_little() {
+    fn marks_of_one_lease_are_due_little_by_little() {
         let least = Duration::from_secs(70);
         let due = |acquisition| Memories::due_for(least, acquisition);
         let mut last = Duration::ZERO;
@@ -89,7 +90,7 @@ mod tests {
             last = due(acquisition);
         }
         assert_eq!(due(0x1234_5600), least);
-        // A mark that was hung on another lease is not due at once.
+        // A mark that was moved to another lease is not due at once.
         assert!(last + least / 5 < Memories::fresh_for(least));
         assert!(Memories::fresh_for(least) < Memories::length_for(least));
     }

@@ -5,21 +5,21 @@ use prost::{Enumeration, Message};
 use super::wire::KeyValue;
 use crate::{AttemptId, FencingToken, Holder, HolderView, Metadata};
 
-/// How many attempts that have ended are told apart. Older ones are forgotten.
+/// How many ended attempts are remembered. Older ones are forgotten.
 const ENDED_MAX: usize = 64;
 
-/// How much greater the token is of what is created one revision later. So between the tokens of
-/// any two grants lies one that is nobody's: what a release by force revokes with.
+/// How much the token grows with each revision. So between the tokens of any two grants there is
+/// one that is nobody's, and a release by force revokes with it.
 pub(super) const TOKENS_PER_REVISION: u64 = 2;
 
-/// A place in line, the value of `PREFIX/lock/RESOURCE/LEASE`. The key with the least creation
-/// revision of a line holds the resource. That of an `etcdctl lock` is empty.
+/// A place in line, the value of `PREFIX/lock/RESOURCE/LEASE`. In a line, the key with the least
+/// creation revision holds the resource. The value of an `etcdctl lock` is empty.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Place {
     /// [`Holder::digest`].
     #[prost(string, tag = "1")]
     pub(super) digest: String,
-    /// What is added to the revision to get the token. It was the floor when this was created.
+    /// What is added to the revision to get the token: the floor when this was created.
     #[prost(uint64, tag = "2")]
     pub(super) floor: u64,
     /// The attempts that rely on this lease.
@@ -27,9 +27,9 @@ pub(super) struct Place {
     pub(super) attempts: Vec<String>,
     #[prost(string, optional, tag = "4")]
     pub(super) metadata: Option<String>,
-    /// Nobody is told of this place if its token is less than that: whose turn it is gives it back
-    /// for another one. It only rises, and only while somebody else is before it: the first in line
-    /// may have been told.
+    /// Nobody is told of this place if its token is less than this. When it is its turn, it is
+    /// given back for another one. This only rises, and only while somebody else is before it,
+    /// because the first in line may have been told.
     #[prost(uint64, tag = "5")]
     pub(super) least: u64,
 }
@@ -43,19 +43,19 @@ pub(super) struct Mark {
     pub(super) round: u32,
     #[prost(enumeration = "State", tag = "2")]
     state: i32,
-    /// Of the lease that was released, if it was.
+    /// That of the lease that was released, if one was.
     #[prost(uint64, tag = "3")]
     pub(super) token: u64,
     #[prost(message, repeated, tag = "4")]
     ended: Vec<EndedAttempt>,
 }
 
-/// An attempt that gets nothing any more.
+/// An attempt that gets nothing more.
 #[derive(Clone, PartialEq, Message)]
 struct EndedAttempt {
     #[prost(string, tag = "1")]
     id: String,
-    /// Of the hold that it gave back; 0 if it was cancelled.
+    /// That of the hold that it gave back; 0 if it was cancelled.
     #[prost(uint64, tag = "2")]
     token: u64,
 }
@@ -129,7 +129,7 @@ impl Mark {
         ended.map(|ended| ended.token)
     }
 
-    /// Remembers that the attempt ended. What was given back stays given back.
+    /// Remembers that the attempt ended. If it gave a hold back, that stays so.
     pub(super) fn ending(mut self, attempt: AttemptId, token: u64) -> Self {
         if self.end_of(attempt).is_none() {
             let id = attempt.to_string();
@@ -176,7 +176,7 @@ impl Kept<Place> {
     /// What others may see of it.
     pub(super) fn view(&self, remaining: std::time::Duration) -> Option<HolderView> {
         let note = self.value.metadata.as_deref().map(Metadata::try_from);
-        // `etcdctl lock` has no holder: its lease tells it from others.
+        // `etcdctl lock` has no holder. Its lease distinguishes it from others.
         let digest = if self.value.digest.is_empty() {
             format!("{:016x}", self.lease)
         } else {

@@ -1,4 +1,5 @@
-//! What is remembered of acquisitions: on which lease it hangs, and when it is hung on another one.
+//! What is remembered of acquisitions: which lease it is attached to, and when it is moved to
+//! another.
 
 use std::{
     collections::HashSet,
@@ -28,18 +29,17 @@ use super::{
 };
 use crate::Moment;
 
-/// So many marks are hung on another lease at the same time.
+/// How many marks are moved to another lease at the same time.
 const AT_ONCE: usize = 8;
 
-/// Hangs marks on another lease that would be forgotten too early, some time after whoever has
-/// noticed has gone on.
+/// Moves marks that would be forgotten too early to another lease, without anybody waiting for it.
 ///
-/// Nobody waits for it. It takes a look and a change for each mark, and many may be due at once:
-/// if the answer to a renewal came after those, leases would be lost that were renewed in time.
+/// Each mark takes a look and a change, and many may be due at once. If the answer to a renewal
+/// came only after those, leases that were renewed in time would be lost.
 #[derive(Debug)]
 pub(super) struct Rememberer {
     due: UnboundedSender<Due>,
-    /// The acquisitions that are on their way, so that none is twice.
+    /// The acquisitions that are being worked on or wait for it, so that none is there twice.
     under_way: Mutex<HashSet<i64>>,
 }
 
@@ -50,11 +50,11 @@ struct Due {
     ttl: Duration,
 }
 
-/// The leases that marks hang on, and the one that is being asked for.
+/// The leases that marks are attached to, and the one that is being asked for.
 #[derive(Debug, Default)]
 pub(super) struct Lasting {
     memories: Memories,
-    /// How long it will be. Nobody asks for it any more if all who did have been dropped.
+    /// How long it will be, and the request. That goes away when all who wait for it were dropped.
     asked_for: Option<(Duration, WeakShared<Asking>)>,
 }
 
@@ -76,7 +76,7 @@ impl Rememberer {
     }
 
     fn under_way(&self) -> MutexGuard<'_, HashSet<i64>> {
-        // Every change of it is one step.
+        // Every change of it is a single step.
         self.under_way
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -97,8 +97,8 @@ async fn work(service: Weak<Service>, mut queue: UnboundedReceiver<Due>) {
 }
 
 impl Service {
-    /// The lease that the mark of an acquisition hangs on, so that it outlasts the acquisition's
-    /// own by [`ENDED_TTL`], and need not be hung on another one soon.
+    /// A lease for the mark of an acquisition. It outlasts the acquisition's own lease by
+    /// [`ENDED_TTL`], and the mark need not be moved to another one soon.
     pub(super) async fn memory(&self, ttl: Duration) -> Result<i64, Failure> {
         let least = ttl + ENDED_TTL;
         self.lasting(Memories::fresh_for(least), least).await
@@ -109,14 +109,14 @@ impl Service {
         self.lasting(ENDED_TTL, ENDED_TTL).await
     }
 
-    /// Whether a mark hangs on a lease of which we know that it lasts for long enough.
+    /// Whether the lease that a mark is attached to is known to last long enough.
     pub(super) fn remembers(&self, lease: i64, names: &Names, ttl: Duration) -> bool {
         let due = Memories::due_for(ttl + ENDED_TTL, names.lease(0));
         self.memories().memories.lasts(lease, self.now() + due)
     }
 
-    /// Sees to it soon that an acquisition is remembered for longer than its lease lives. Whether
-    /// that has worked shows at the next renewal, or at the next look of whoever waits for it.
+    /// Soon has an acquisition remembered for longer than its lease lives. Whether that worked
+    /// shows at the next renewal, or when whoever waits for it looks next.
     pub(super) fn remember_soon(&self, names: Names, ttl: Duration) {
         self.rememberer.take(names, ttl);
     }
@@ -131,12 +131,12 @@ impl Service {
         self.rememberer.under_way().remove(&due.names.lease(0));
     }
 
-    /// Hangs the mark of an acquisition on a lease that lasts, unless somebody changes its place or
+    /// Moves the mark of an acquisition to a lease that lasts, unless somebody changes its place or
     /// its mark at the same time.
     async fn remember(&self, names: &Names, ttl: Duration) -> Result<(), Failure> {
         let found = self.find(names).await?;
-        let hangs_on = found.mark.as_ref().map_or(0, |mark| mark.lease);
-        if found.place.is_none() || self.remembers(hangs_on, names, ttl) {
+        let attached_to = found.mark.as_ref().map_or(0, |mark| mark.lease);
+        if found.place.is_none() || self.remembers(attached_to, names, ttl) {
             return Ok(());
         }
         let memory = self.memory(ttl).await?;
@@ -146,15 +146,15 @@ impl Service {
             success: vec![Op::put(&names.mark, mark.encode_to_vec(), memory)],
             failure: Vec::new(),
         };
-        let hung = self.txn(&txn).await;
-        if hung.as_ref().is_err_and(Failure::no_lease) {
+        let moved = self.txn(&txn).await;
+        if moved.as_ref().is_err_and(Failure::no_lease) {
             self.forget_memories();
         }
-        hung.map(drop)
+        moved.map(drop)
     }
 
-    /// A lease that lasts for `fresh`. Whoever needs one while it is asked for gets the same one:
-    /// at the start everybody does.
+    /// A lease that lasts for `fresh`. All who need one while it is being asked for get the same
+    /// one; at the start that is everybody.
     async fn lasting(&self, fresh: Duration, least: Duration) -> Result<i64, Failure> {
         let asking = {
             let mut memories = self.memories();
@@ -169,7 +169,7 @@ impl Service {
         Ok(lease)
     }
 
-    /// A lease that we thought was there is not.
+    /// Forgets all of them, because one that we thought was there is not.
     pub(super) fn forget_memories(&self) {
         *self.memories() = Lasting::default();
     }
@@ -180,7 +180,8 @@ impl Service {
 }
 
 impl Lasting {
-    /// The lease that is asked for already, if it will last until then; or another one.
+    /// The lease that is already being asked for, if it will last until then; otherwise another
+    /// one.
     fn ask(&mut self, length: Duration, until: Moment, client: &Arc<Client>) -> Shared<Asking> {
         let present = self.asked_for.as_ref();
         let present = present.filter(|(asked_for, _)| *asked_for >= length);

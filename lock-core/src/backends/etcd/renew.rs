@@ -10,11 +10,11 @@ use crate::{Error, Lease, Operation, RenewRequest, Renewed};
 /// How many leases are renewed in one step: a transaction may have 128 parts.
 const CHUNK: usize = 50;
 
-/// A lease that is to be renewed, and is there.
+/// A lease that is to be renewed and that is there.
 struct Living {
     names: Names,
     place: Kept<Place>,
-    /// What its mark hangs on.
+    /// The lease that its mark is attached to.
     memory: i64,
 }
 
@@ -35,10 +35,10 @@ impl Service {
         answers
     }
 
-    /// The place is compared first, because to keep a lease alive compares nothing.
+    /// The place is read first, because a keep-alive compares nothing.
     ///
-    /// What counts is what was said in the same term as the read, and a lease lives from when that
-    /// began: see [`keep_alive`](Self::keep_alive).
+    /// Only keep-alives that were answered in the same term as the read count, and a lease is
+    /// counted from when the read began: see [`keep_alive`](Self::keep_alive).
     async fn renew_chunk(&self, leases: &[RenewRequest]) -> Result<Vec<Renewed>, Failure> {
         let mut tries = 0;
         loop {
@@ -76,7 +76,8 @@ impl Service {
         }
     }
 
-    /// Those that are held, each by whom it should be; and the term of the answer.
+    /// Each lease that is still held by the right holder, `None` for the others; and the term of
+    /// the answer.
     async fn living(&self, leases: &[RenewRequest]) -> Result<(Vec<Option<Living>>, u64), Failure> {
         let names: Vec<_> = leases
             .iter()

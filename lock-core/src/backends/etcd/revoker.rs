@@ -10,11 +10,11 @@ use super::{
     wire::{Done, LeaseId, method},
 };
 
-/// Gives leases back whose keys are gone, some time after whoever ended them has gone on.
+/// Gives back leases whose keys are gone, some time later, without anybody waiting for it.
 ///
-/// Nothing depends on it: such a lease keeps nobody out, and ends by itself. But each is a change
-/// that etcd writes to its disk, and what is asked meanwhile has to wait for that: whoever is next
-/// in line, above all. So they are given back together, a little later.
+/// Nothing depends on it: such a lease keeps nobody out, and ends by itself. But each revocation is
+/// a change that etcd writes to its disk, and requests have to wait for that, above all those of
+/// whoever is next in line. So leases are given back together, a little later.
 ///
 /// When it is dropped it gives back what is left, and ends.
 #[derive(Debug)]
@@ -24,9 +24,9 @@ pub(super) struct Revoker {
 
 /// How long they are collected.
 const DELAY: Duration = Duration::from_secs(1);
-/// How many are given back at the same time. As soon as there are as many, nothing is waited for.
+/// How many are given back at the same time. When there are that many, the delay ends.
 const AT_ONCE: usize = 64;
-/// For how long it is tried.
+/// How long a revocation is tried.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Revoker {
@@ -36,7 +36,7 @@ impl Revoker {
         }
     }
 
-    /// Has a lease given back soon.
+    /// Gives a lease back soon.
     pub(super) fn revoke(&self, lease: i64) {
         if self.leases.send(lease).is_err() {
             debug!("etcd: the lease ends by itself");

@@ -19,11 +19,11 @@ use super::{
 };
 use crate::{Clock, Error, ErrorKind, Holder, InitialToken, Moment, Operation, ResourceName};
 
-/// How long the cluster is asked for something that changes it, in all.
+/// For how long, in all, the cluster is asked for a change.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// The same for what is repeated anyway or changes nothing.
+/// The same for requests that change nothing or are repeated anyway.
 pub(super) const SHORT_PATIENCE: Duration = Duration::from_secs(4);
-/// How often a change is tried that others got in the way of.
+/// How often a change is tried if others get in the way.
 pub(super) const TRIES: u32 = 32;
 
 /// The cluster, and what we know of it.
@@ -38,12 +38,12 @@ pub(super) struct Service {
     pub(super) revoker: Revoker,
 }
 
-/// A lease of etcd that was asked for.
+/// What came of asking for a lease.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Granted {
-    /// It is there, and lives for so long from a moment before it was asked for.
+    /// It is new, and lives for that long, counted from before it was asked for.
     New { asked: Moment, ttl: Duration },
-    /// It was there: an earlier request was carried out.
+    /// It was there already: an earlier request was carried out.
     Existing,
 }
 
@@ -84,7 +84,7 @@ impl Service {
         self.client.call(method::TXN, txn, until).await
     }
 
-    /// What these ranges find, all at the same time.
+    /// What these ranges find, all at one revision.
     pub(super) async fn read(
         &self,
         ranges: impl IntoIterator<Item = RangeRequest>,
@@ -116,8 +116,8 @@ impl Service {
         grant(&self.client, id, ttl).await
     }
 
-    /// The time left of a lease, whole seconds, rounded down; and the term of the node that was
-    /// asked. `None` if it has ended.
+    /// The time left of a lease, in whole seconds, rounded down, and the term of the node that was
+    /// asked. `None` if the lease has ended.
     pub(super) async fn left(&self, lease: i64) -> Result<Option<(Duration, u64)>, Failure> {
         let request = LeaseId { id: lease };
         let until = self.now() + SHORT_PATIENCE;
@@ -129,13 +129,13 @@ impl Service {
         Ok((ttl >= 0).then(|| (seconds_of(ttl), term)))
     }
 
-    /// Keeps leases alive: the full length of each from the moment that is returned, and the term
-    /// of the node that was asked. `None` for a lease that has ended.
+    /// Keeps leases alive. Returns a moment, and for each lease its full length, which counts from
+    /// that moment, and the term of the node that was asked; `None` for a lease that has ended.
     ///
-    /// No majority is asked. A leader that was deposed and does not know it yet keeps leases alive
-    /// that its successor lets end. What counts is what was said in the term of a
-    /// [`read`](Self::read) of the same place: at some moment after that began, its leader led, and
-    /// whoever came after him began with the full length of each lease.
+    /// No majority is asked: a leader that was deposed and does not know it yet keeps leases alive
+    /// that its successor lets end. So an answer counts only if its term is that of a
+    /// [`read`](Self::read) of the same place. The leader of that term still led at some moment
+    /// after the read began, and its successor began with the full length of each lease.
     pub(super) async fn keep_alive(
         &self,
         leases: &[i64],
@@ -155,7 +155,7 @@ impl Service {
         Ok((asked, leases.iter().map(kept).collect()))
     }
 
-    /// The floor as we know it.
+    /// The floor as we last knew it.
     pub(super) fn floor(&self) -> Option<Floor> {
         *self.floor.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -164,7 +164,7 @@ impl Service {
         *self.floor.lock().unwrap_or_else(PoisonError::into_inner) = Some(floor);
     }
 
-    /// Somebody has deleted it.
+    /// Forgets the floor, because somebody has deleted it.
     pub(super) fn forget_floor(&self) {
         *self.floor.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -186,7 +186,7 @@ impl Found {
         }
     }
 
-    /// That nothing of it has changed since.
+    /// Compares that neither its place nor its mark has changed since.
     pub(super) fn unchanged(&self, names: &Names) -> [Compare; 2] {
         let changed = |kept: Option<i64>| kept.unwrap_or(0);
         [
@@ -208,8 +208,8 @@ impl Found {
             .map_or_else(Mark::default, |mark| mark.value.clone())
     }
 
-    /// The place, if it is that of this holder: two holders may, once in a long while, be given
-    /// the same number for a lease.
+    /// The place, if it belongs to this holder. Very rarely, two holders get the same number for
+    /// their leases.
     pub(super) fn place_of(&self, holder: Holder) -> Option<&Kept<Place>> {
         self.place
             .as_ref()
@@ -236,7 +236,7 @@ pub(super) async fn grant(client: &Client, id: i64, ttl: Duration) -> Result<Gra
     }
 }
 
-/// The error when others got in the way each time.
+/// The error if others got in the way each time.
 pub(super) fn crowded(operation: Operation, resource: &ResourceName) -> Error {
     Error::not_applied(ErrorKind::Unavailable, operation, KIND)
         .on(resource)

@@ -13,7 +13,7 @@ use crate::{Error, Moment, Upkeep, Wait};
 /// How a wait ends.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// Nobody is before us any more, and our place is still there, as this look has found.
+    /// This look has found that nobody is before us any more, and that our place is still there.
     Ours { seen: Ahead, waited: bool },
     /// The place is not there any more.
     Gone,
@@ -21,15 +21,15 @@ pub(super) enum Turn {
     Over,
 }
 
-/// How long to wait when a watch cannot be had.
+/// How long to wait if a watch cannot be opened.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Acquisition<'_> {
     /// Waits until the place is the first in line.
     ///
-    /// Only the place before it is watched, so the end of a lease wakes one waiter. That the place
-    /// is still there and that nobody is before it is found out in one step: a waiter whose lease
-    /// has run out is never granted anything.
+    /// Only the place before it is watched, so the end of a lease wakes one waiter. One step finds
+    /// out that the place is still there and that nobody is before it, so a waiter whose lease has
+    /// run out is never granted anything.
     pub(super) async fn wait(&mut self, place: &InLine, ahead: Ahead) -> Result<Turn, Error> {
         let (mut seen, mut waited) = (ahead, false);
         loop {
@@ -50,10 +50,11 @@ impl Acquisition<'_> {
         }
     }
 
-    /// Who is before the place, as many of them as asked for, and what became of it; nothing if it
-    /// is not there any more: whoever ended it has given the lease back, or it ran out.
+    /// Who is before the place, up to that number, and what became of the place. `None` if it is
+    /// not there any more: it was ended, and its lease given back, or the lease ran out.
     ///
-    /// If the mark is due to be hung on another lease, this also finds out whether it was.
+    /// If the mark is due to be moved to another lease, this also finds out which one it is
+    /// attached to.
     pub(super) async fn look(
         &mut self,
         place: &InLine,
@@ -85,7 +86,7 @@ impl Acquisition<'_> {
             self.memory = mark.lease;
         }
         Ok(Some(Ahead {
-            // Its count is that of the whole line.
+            // The range's own count is that of the whole line.
             number: i64::try_from(before.kvs.len()).unwrap_or(i64::MAX),
             last: before.kvs.into_iter().next().map(|entry| entry.key),
             least: own.map_or(0, |own| Kept::<Place>::read(&own).value.least),
@@ -95,11 +96,11 @@ impl Acquisition<'_> {
         }))
     }
 
-    /// Whether the lease of a place, which that look has found to be the first, is known to live
-    /// for as long as we think: whoever said so led at the time of the look. Otherwise he is asked
-    /// again, and it is time for another look.
+    /// Whether the lease of a place that was the first at that look is known to live for as long as
+    /// we think, because the leader that said so still led at the time of the look. If not, it is
+    /// kept alive, or its time left asked for, once more, and it takes another look.
     async fn lives(&mut self, seen: &Ahead, waited: bool) -> Result<bool, Error> {
-        // Nobody may renew it soon: it has its full length.
+        // If nobody is about to renew it, it has to have its full length.
         let full = waited && self.request.upkeep == Upkeep::None;
         if full && !self.keep_alive().await? {
             return Ok(false);
@@ -118,8 +119,8 @@ impl Acquisition<'_> {
 
     /// Waits until the key is deleted, or may have been. False if the wait is over.
     ///
-    /// What was deleted after that revision is told: the watch begins with the next one. A watch
-    /// that began with the revision itself would be served from the history, 100 ms later.
+    /// The watch begins with the next revision, and tells of every later deletion. A watch that
+    /// began with that revision itself would be served from the history, 100 ms later.
     async fn until_change(&mut self, key: &[u8], revision: i64) -> Result<bool, Error> {
         let until = match self.request.wait {
             Wait::Until(moment) => moment,
@@ -160,10 +161,11 @@ impl Acquisition<'_> {
         }
     }
 
-    /// Keeps the lease of the place alive, and what is remembered of it. False if it has ended.
+    /// Keeps the lease of the place alive, and has it remembered for long enough. False if it has
+    /// ended.
     ///
-    /// What is remembered is a change of etcd, which may take longer than the lease lives: so
-    /// nobody waits for it here. The next look shows whether it was made.
+    /// The latter is a change, which may take longer than the lease lives, so it is not waited for.
+    /// The next look shows whether it was made.
     async fn keep_place(&mut self) -> Result<bool, Error> {
         let lives = self.keep_alive().await?;
         if lives && !self.is_remembered() {
@@ -173,7 +175,7 @@ impl Acquisition<'_> {
         Ok(lives)
     }
 
-    /// Whether its mark hangs on a lease that lasts for long enough, as far as we know.
+    /// Whether its mark is attached to a lease that lasts long enough, as far as we know.
     fn is_remembered(&self) -> bool {
         let ttl = self.length();
         self.service.remembers(self.memory, &self.names, ttl)
@@ -190,7 +192,7 @@ impl Acquisition<'_> {
     }
 }
 
-/// Completes when a deletion is told, or the server watches no more.
+/// Completes when a deletion is reported, or the server has ended the watch.
 async fn deletion(
     opened: impl Future<Output = Result<Streaming<WatchResponse>, tonic::Status>>,
 ) -> Result<(), tonic::Status> {

@@ -1,6 +1,6 @@
-//! The part of etcd's protocol (v3) that a lock needs, written by hand: neither a compiler of
-//! protocol buffers nor a build script is needed. The numbers are those of `rpc.proto` and
-//! `kv.proto` of etcd, which may add fields and never change one.
+//! The part of etcd's protocol (v3) that a lock needs, written by hand, so that it takes neither a
+//! compiler of protocol buffers nor a build script. The numbers are those of etcd's `rpc.proto` and
+//! `kv.proto`, which may add fields but never change one.
 
 use prost::{Message, Oneof};
 
@@ -78,7 +78,7 @@ impl RangeRequest {
         }
     }
 
-    /// All keys that begin so, the oldest first.
+    /// All keys with this prefix, the oldest first.
     pub(super) fn all(prefix: &[u8]) -> Self {
         Self {
             key: prefix.to_vec(),
@@ -89,7 +89,7 @@ impl RangeRequest {
         }
     }
 
-    /// The oldest key that begins so.
+    /// The oldest key with this prefix.
     pub(super) fn oldest(prefix: &[u8]) -> Self {
         Self {
             limit: 1,
@@ -97,7 +97,7 @@ impl RangeRequest {
         }
     }
 
-    /// The youngest keys that begin so.
+    /// The youngest keys with this prefix.
     pub(super) fn youngest(prefix: &[u8], limit: i64) -> Self {
         Self {
             limit,
@@ -187,7 +187,7 @@ pub(super) struct OpResponse {
     response: Option<OneOpResponse>,
 }
 
-/// Only ranges answer more than that they were done.
+/// Only ranges have an answer; other operations are just done.
 #[derive(Clone, PartialEq, Oneof)]
 enum OneOpResponse {
     #[prost(message, tag = "1")]
@@ -217,7 +217,7 @@ enum Revision {
 }
 
 impl Compare {
-    /// The key was created by that revision; 0: there is no such key.
+    /// The key was created by that revision; with 0, there is no such key.
     pub(super) fn created(key: &[u8], revision: i64) -> Self {
         Self {
             result: EQUAL,
@@ -228,7 +228,7 @@ impl Compare {
         }
     }
 
-    /// The key was last changed by that revision; 0: there is no such key.
+    /// The key was last changed by that revision; with 0, there is no such key.
     pub(super) fn changed(key: &[u8], revision: i64) -> Self {
         Self {
             target: BY_CHANGE,
@@ -237,12 +237,12 @@ impl Compare {
         }
     }
 
-    /// What is never so.
+    /// A comparison that always fails.
     pub(super) fn never(key: &[u8]) -> Self {
         Self::created(key, -1)
     }
 
-    /// No key begins so.
+    /// There is no key with this prefix.
     pub(super) fn none(prefix: &[u8]) -> Self {
         Self {
             range_end: end_of(prefix),
@@ -282,7 +282,7 @@ impl TxnResponse {
         self.header.as_ref().map_or(0, |header| header.raft_term)
     }
 
-    /// What the ranges of the branch that was taken have found, in their order.
+    /// What the ranges of the executed branch have found, in their order.
     pub(super) fn ranges(self) -> impl Iterator<Item = RangeResponse> {
         let range = |response: OpResponse| {
             let one = response.response;
@@ -309,7 +309,7 @@ pub(super) struct GrantResponse {
     pub(super) ttl: i64,
 }
 
-/// What all requests are that only name a lease.
+/// A request that only names a lease.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct LeaseId {
     #[prost(int64, tag = "1")]
@@ -377,7 +377,7 @@ impl WatchRequest {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct WatchResponse {
-    /// The server watches no more, for instance because the revision was compacted away.
+    /// The server has ended the watch, for instance because the revision was compacted away.
     #[prost(bool, tag = "4")]
     pub(super) canceled: bool,
     #[prost(message, repeated, tag = "11")]
@@ -411,7 +411,7 @@ pub(super) struct AuthenticateResponse {
     pub(super) token: String,
 }
 
-/// Where the keys end that begin so. Our prefixes end in `/`, which has a successor.
+/// The end of the keys with this prefix. Our prefixes end in `/`, which has a successor.
 fn end_of(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     if let Some(last) = end.last_mut() {

@@ -27,10 +27,10 @@ const DIRECTORY_ATTEMPTS: u32 = 3;
 pub(super) struct Acquiring<'a> {
     pub(super) service: &'a Service,
     pub(super) request: &'a AcquireRequest,
-    /// When it began: no deadline is counted from a later moment unless it waited.
+    /// When it began. Unless it waited, no deadline is counted from a later moment.
     asked: Moment,
     pub(super) waited: bool,
-    /// Since when nobody answers.
+    /// Since when no server has answered.
     silent_since: Option<Moment>,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Acquiring<'a> {
         answer.map_err(|error| error.on(&self.request.attempt.resource))
     }
 
-    /// Goes on in the next session when one ends, at the end of the line.
+    /// When a session ends, goes on in the next one, at the end of the line.
     async fn in_sessions(&mut self) -> Result<Attempt<Grant>, Error> {
         let attempt = &self.request.attempt;
         self.service.clear(&attempt.resource).await;
@@ -107,7 +107,7 @@ impl<'a> Acquiring<'a> {
         self.until_first(place, floor, view).await
     }
 
-    /// One look for who does not wait: it costs the servers less than a place in line.
+    /// One look, for an acquire that does not wait: it costs the servers less than a place in line.
     async fn look(&self, session: &Session) -> Result<Option<Attempt<Grant>>, Stop> {
         let directory = self.service.paths.line(&self.request.attempt.resource);
         let line = match session.children(&directory).await {
@@ -121,8 +121,8 @@ impl<'a> Acquiring<'a> {
         }
     }
 
-    /// Creates the node. Whether it is the first already its number shows, where nobody else came
-    /// lately; otherwise what is sent right behind it.
+    /// Creates the node. If nobody else came lately, its number shows whether it is already the
+    /// first. Otherwise a look at the line shows it, which is sent right behind the creation.
     async fn stand_in_line(
         &mut self,
         place: &mut Place<'_>,
@@ -170,7 +170,7 @@ impl<'a> Acquiring<'a> {
         }
     }
 
-    /// Looks for a node whose creation was not answered.
+    /// Looks for a node whose creation had no answer.
     async fn find_created(&mut self, place: &Place<'_>) -> Result<Option<String>, Stop> {
         loop {
             let synced = place.session.sync(&place.directory);
@@ -189,7 +189,7 @@ impl<'a> Acquiring<'a> {
 
     /// Goes on after a failure that may pass, unless it has lasted for too long.
     pub(super) fn bear(&mut self, failure: Failure) -> Result<(), Stop> {
-        // A request that ran out of time may still be sent: to send it again would be too much.
+        // A request that ran out of time may still be sent later, so it is not sent again.
         let Failure::NoAnswer(Some(_)) = failure else {
             return Err(failure.into());
         };
@@ -205,7 +205,8 @@ impl<'a> Acquiring<'a> {
         self.silent_since = None;
     }
 
-    /// The same acquisition again: its lease, if that is still there, and the time that is left.
+    /// Answers an acquisition that was granted before: with its lease, if that is still there, and
+    /// the time that is left.
     pub(super) async fn replay(&self, hold: &Hold) -> Result<Attempt<Grant>, Error> {
         let (service, attempt) = (self.service, &self.request.attempt);
         let is_ours = match hold.session.stat(&hold.path).await {
@@ -257,7 +258,7 @@ impl<'a> Acquiring<'a> {
     }
 }
 
-/// What an acquire of an acquisition that has ended is told.
+/// The error for an acquire whose acquisition has ended.
 pub(super) fn released() -> Error {
     Error::not_applied(ErrorKind::Released, Operation::Acquire, KIND)
 }

@@ -5,7 +5,7 @@ use zookeeper_client::{Error as ZooKeeperError, MultiWriteError};
 use super::KIND;
 use crate::{Error, ErrorKind, Operation};
 
-/// Why a request has no answer that could be used.
+/// Why a request has no usable answer.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The node is not there. Nothing changed.
@@ -14,7 +14,8 @@ pub(super) enum Failure {
     BadVersion,
     /// The node is there already. Nothing changed.
     NodeExists,
-    /// The session is over, and its nodes with it. Nothing that it asked for will happen any more.
+    /// The session is over, and its nodes are gone with it. Nothing that it asked for will still
+    /// happen.
     SessionOver(ZooKeeperError),
     /// The servers refused. Nothing changed.
     Refused(ZooKeeperError),

@@ -1,4 +1,4 @@
-//! What is added to the number of a transaction to make a token of it.
+//! What is added to the number of a transaction to make a token.
 
 use std::{
     collections::HashMap,
@@ -8,7 +8,7 @@ use std::{
 use super::{error::Failure, paths::Paths, session::Session, watch::Watch};
 use crate::{Error, ErrorKind, FencingToken, InitialToken, Operation, ResourceName};
 
-/// So many floors are remembered. One that is not costs a round trip.
+/// How many floors are remembered. One that is not costs a round trip.
 const REMEMBERED_MAX: usize = 10_000;
 
 /// A floor as it was when it was read: that of the resource or that of the service, whichever is
@@ -16,7 +16,7 @@ const REMEMBERED_MAX: usize = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Floor {
     pub(super) value: u64,
-    /// What stands in the resource's node.
+    /// The number in the resource's node.
     pub(super) own_value: u64,
     /// Whether the service was taken out of service.
     pub(super) retired: bool,
@@ -24,17 +24,18 @@ pub(super) struct Floor {
     pub(super) own: i32,
     /// That of the service's node.
     pub(super) service: i32,
-    /// The transaction that has last written the lock directory: whoever changes a floor does.
+    /// The transaction that last wrote the lock directory. Whoever changes a floor writes the
+    /// directory, too.
     pub(super) directory: i64,
-    /// The session that has read it, and is told of changes.
+    /// The session that read it, and that is told of changes.
     session: i64,
 }
 
 impl Floor {
-    /// The resource's own floor is lower. Whoever is granted a lease with the other one raises it
-    /// first: that of the service is changed once for all resources, and those who remember what
-    /// it was before are told of it later, and one by one. Tokens with the old floor would follow
-    /// those with the new one.
+    /// Whether the resource's own floor is lower. Whoever is granted a lease with the floor of the
+    /// service raises the resource's own first: the former is changed once for all resources, and
+    /// those who remember the old one are told later, one by one. Otherwise tokens with the old
+    /// floor could follow tokens with the new one.
     pub(super) const fn is_above_own(&self) -> bool {
         self.value > self.own_value
     }
@@ -46,7 +47,7 @@ impl Floor {
         initial: InitialToken,
         unix_time: std::time::Duration,
     ) -> Result<(), Error> {
-        // At least so many transactions there were.
+        // There were at least that many transactions.
         let last = self.value.saturating_add(self.directory.unsigned_abs());
         let greatest = initial.greatest_floor(last, unix_time);
         if wanted.get() <= greatest {
@@ -58,7 +59,7 @@ impl Floor {
     }
 }
 
-/// Adds up the token of a node.
+/// Computes the token of a node.
 pub(super) fn token(floor: u64, created: i64, operation: Operation) -> Result<FencingToken, Error> {
     let number = u64::try_from(created)
         .ok()
@@ -67,11 +68,11 @@ pub(super) fn token(floor: u64, created: i64, operation: Operation) -> Result<Fe
     token.ok_or_else(|| Error::not_applied(ErrorKind::TokensExhausted, operation, super::KIND))
 }
 
-/// The floors that were read, so that an acquire need not.
+/// The floors that were read, so that an acquire need not read them.
 ///
-/// The servers tell when a lock directory is written or deleted, ahead of every answer to what was
-/// asked after it. So by the time that an answer is here, it is known whether what is remembered
-/// was still so when it was given.
+/// When a lock directory is written or deleted, the servers say so before they answer any later
+/// request. So when an answer has arrived, it is known whether what is remembered was still true
+/// when the answer was given.
 #[derive(Debug)]
 pub(super) struct Floors {
     initial: InitialToken,
@@ -82,18 +83,18 @@ pub(super) struct Floors {
 #[derive(Debug)]
 struct Known {
     floor: Floor,
-    /// Of the lock directory.
+    /// A watch of the lock directory.
     watch: Watch,
-    /// It has been changed by us since.
+    /// We have changed it since.
     is_old: bool,
-    /// The number of the next contender, if there is nobody in line and nobody comes before.
+    /// The number that our next contender gets if nobody is in line and nobody else comes first.
     next: Option<i32>,
-    /// Somebody came before, the last time.
+    /// Last time somebody else came first.
     is_busy: bool,
 }
 
 impl Known {
-    /// Another session may be told later than the answers to this one's questions.
+    /// Another session may be told of a change later than this one has its answers.
     fn is_still(&self, floor: &Floor) -> bool {
         let is_same = |floor: &Floor| (floor.session, floor.directory);
         is_same(&self.floor) == is_same(floor) && !self.is_old && !self.watch.has_told()
@@ -112,7 +113,8 @@ impl Floors {
         self.initial
     }
 
-    /// The floor as it was last read. Reads it, and makes it and the lock directory, if it was not.
+    /// The floor as it was last read. If it was not, reads it, and makes it and the lock directory
+    /// if they are missing.
     pub(super) async fn remembered(
         &self,
         session: &Session,
@@ -129,13 +131,13 @@ impl Floors {
         }
     }
 
-    /// Whether a floor is what it was when it was read, as far as the last answer shows.
+    /// Whether, as far as the last answer shows, a floor is still what it was when it was read.
     pub(super) fn is_still(&self, resource: &ResourceName, floor: &Floor) -> bool {
         let all = self.all();
         all.get(resource).is_some_and(|known| known.is_still(floor))
     }
 
-    /// Whether the next contender is likely to be the first, and will show it by its number.
+    /// Whether the next contender is likely to be the first, and its number will show it.
     pub(super) fn is_quiet(&self, resource: &ResourceName, floor: &Floor) -> bool {
         let all = self.all();
         let known = all.get(resource);
@@ -143,8 +145,8 @@ impl Floors {
         known.is_some_and(|known| is_quiet(known) && known.is_still(floor))
     }
 
-    /// Whether a contender that was just created is the first in line, going by its number: those
-    /// up to the last one of ours are gone, and nobody has come in between.
+    /// Whether the number of a contender that was just created shows that it is the first in line:
+    /// those up to the last one of ours are gone, and nobody has come in between.
     pub(super) fn is_first(&self, resource: &ResourceName, floor: &Floor, number: i32) -> bool {
         let mut all = self.all();
         let Some(known) = all.get_mut(resource) else {
@@ -155,8 +157,8 @@ impl Floors {
         is_first
     }
 
-    /// A contender that was the first is gone, and all before it are. It was created when the lock
-    /// directory was written last by this transaction.
+    /// A contender that was the first is gone, and so are all before it. When it was created, this
+    /// transaction was the last that had written the lock directory.
     pub(super) fn is_gone(&self, resource: &ResourceName, number: i32, directory: i64) {
         if let Some(known) = self.all().get_mut(resource)
             && known.floor.directory == directory
@@ -174,7 +176,7 @@ impl Floors {
     ) -> Result<Floor, Failure> {
         let (path, directory) = (paths.floor(resource), paths.line(resource));
         loop {
-            // The directory first: a change that comes after this look at it is noticed later.
+            // The directory is read first, so that a change after this look is noticed later.
             let directory = session.watched_data(&directory);
             let own = session.data(&path);
             let service = session.data(paths.service());
@@ -215,8 +217,8 @@ impl Floors {
         }
     }
 
-    /// Makes what a resource needs: its floor, no lower than it is known to have been, and its lock
-    /// directory.
+    /// Creates what a resource needs: its floor, no lower than it is known to have been, and its
+    /// lock directory.
     pub(super) async fn make(
         &self,
         session: &Session,
@@ -237,14 +239,15 @@ impl Floors {
         unless_there(session.create(&paths.floor(resource), &encode(value)).await)
     }
 
-    /// Makes the node of the service, below which all others are.
+    /// Creates the node of the service, below which all others are.
     pub(super) async fn make_service(session: &Session, paths: &Paths) -> Result<(), Failure> {
         session.create_directory(paths.floors()).await?;
         let first = Standard::default().encode();
         unless_there(session.create(paths.service(), &first).await)
     }
 
-    /// The node was changed by us: its floor is known, its version is not.
+    /// Forgets the version, because we have changed the node: its floor is known, its version is
+    /// not.
     pub(super) fn forget_version(&self, resource: &ResourceName) {
         if let Some(known) = self.all().get_mut(resource) {
             known.is_old = true;
@@ -267,7 +270,7 @@ impl Floors {
     }
 }
 
-/// What the node of the service says: `FLOOR`, or `FLOOR retired`.
+/// The content of the service's node: `FLOOR`, or `FLOOR retired`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Standard {
     /// No resource has a lower one.

@@ -7,14 +7,14 @@ use tracing::debug;
 
 use super::{service::Service, table::Leftover};
 
-/// Between two attempts to delete a node.
+/// How long to wait between two attempts to delete a node.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Runs until it is aborted.
 pub(super) async fn keep(service: Arc<Service>) {
     let mut removals = FuturesUnordered::new();
     loop {
-        // Enabled before the table is read, so that nothing new is missed.
+        // It is enabled before the table is read, so that nothing new is missed.
         let mut news = pin!(service.keeper.notified());
         news.as_mut().enable();
         let (fresh, next) = service.table().take_leftovers(service.clock.now());
@@ -27,7 +27,7 @@ pub(super) async fn keep(service: Arc<Service>) {
     }
 }
 
-/// Until the node is gone, at the latest with its session.
+/// Tries until the node is gone, which it is with its session at the latest.
 async fn remove(service: &Service, leftover: Leftover) {
     while let Err(failure) = service.remove(&leftover).await {
         debug!(?failure, "a node could not be deleted, trying again");

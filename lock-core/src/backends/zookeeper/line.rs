@@ -2,13 +2,14 @@
 
 use crate::AttemptId;
 
-/// Between the identity of a contender and its number: Curator's name, and kazoo's.
+/// What stands between the identity of a contender and its number: first Curator's, then kazoo's.
 const MARKS: [&str; 2] = ["lock-", "__lock__"];
 
 /// The identity of one attempt to stand in line, before the server has numbered it.
 ///
-/// Curator's form, `_c_UUID-lock-`. The UUID is the attempt and a number drawn for each creation,
-/// so a creation whose answer was lost is found again, and taken for no other.
+/// It has Curator's form, `_c_UUID-lock-`. The UUID consists of the attempt and a number that is
+/// drawn for each creation. So a creation whose answer was lost is found again, and not mistaken
+/// for another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity(String);
 
@@ -37,24 +38,24 @@ fn of(attempt: AttemptId) -> String {
     format!("_c_{first}-{second}-{third}-")
 }
 
-/// Whether a node is one of an attempt, of whichever session.
+/// Whether a node belongs to an attempt, in whichever session.
 pub(super) fn is_of(node: &str, attempt: AttemptId) -> bool {
     node.starts_with(&of(attempt))
 }
 
-/// The contenders for one resource, whoever they are, first come first.
+/// The contenders for one resource, whoever they are, in the order in which they came.
 #[derive(Debug)]
 pub(super) struct Line(Vec<String>);
 
 impl Line {
-    /// Puts the nodes of a lock directory in order. What is no contender is left out.
+    /// Puts the nodes of a lock directory in order, and leaves out what is no contender.
     pub(super) fn new(nodes: Vec<String>) -> Self {
         let numbered = nodes
             .into_iter()
             .filter_map(|node| Some((number(&node)?, node)));
         let mut numbered: Vec<_> = numbered.collect();
-        // Numbers wrap around at 2^31. Those of one line are close together, so that one is before
-        // another if the way up to it is the shorter one.
+        // Numbers wrap around at 2^31. Those of one line are close together: one is before another
+        // if the way up to the other is shorter than the way down.
         let Some((base, _)) = numbered.first() else {
             return Self(Vec::new());
         };
@@ -71,7 +72,7 @@ impl Line {
         self.0.len()
     }
 
-    /// Who is before this node: nobody, if it is the first. `None`: it is not in line.
+    /// Who is before this node; `Some(None)` if it is the first, `None` if it is not in line.
     pub(super) fn ahead_of(&self, node: &str) -> Option<Option<Ahead<'_>>> {
         let place = self.0.iter().position(|other| other == node)?;
         let node = |back: usize| {
@@ -92,7 +93,7 @@ pub(super) struct Ahead<'a> {
     pub(super) count: usize,
     /// The one right before it.
     pub(super) next: &'a str,
-    /// The one before that. `None`: the next one is the first.
+    /// The one before that. `None` if the next one is the first.
     pub(super) beyond: Option<&'a str>,
 }
 

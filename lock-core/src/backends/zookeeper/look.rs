@@ -15,10 +15,10 @@ use crate::{
     ResourceName,
 };
 
-/// So many resources are looked at at once.
+/// How many resources are looked at at the same time.
 pub(super) const AT_ONCE: usize = 32;
 
-/// How often a lease is tried to be ended whose holder keeps changing it.
+/// How often it is tried to end a lease that its holder keeps changing.
 const FORCE_ATTEMPTS: u32 = 20;
 
 impl Service {
@@ -64,8 +64,8 @@ impl Service {
 
     /// What the first in line shows to others.
     ///
-    /// How much time a lease of another process has left only that process knows: it is no more
-    /// than its ttl.
+    /// Only its process knows how much time a lease has left. For one of another process its ttl is
+    /// shown, which is the most that it can be.
     fn seen(
         &self,
         session: &Session,
@@ -79,7 +79,7 @@ impl Service {
             let remaining = ours.map_or(note.ttl.get(), |deadline| deadline.since(now));
             HolderView::of_digest(&note.holder, token, remaining).metadata(note.metadata.clone())
         } else {
-            // One of another library: its name, and what it wrote.
+            // A node of another library: its name, and what that library wrote.
             let token = floors::token(0, first.created, operation)?;
             let name = first.path.rsplit('/').next().unwrap_or_default();
             let text = String::from_utf8(first.data.clone()).unwrap_or_default();
@@ -100,8 +100,9 @@ impl Service {
         forced.map_err(|error| error.on(resource))
     }
 
-    /// Deletes the node, and lifts the floor by one in the same step: this makes room for a token
-    /// between that of the lease and the next, whose node may have been created right behind it.
+    /// Deletes the node, and lifts the floor by one in the same step. This makes room for a token
+    /// between that of the lease and the next one, whose node may have been created right behind
+    /// it.
     async fn force(&self, resource: &ResourceName, token: FencingToken) -> Result<Forced, Error> {
         let operation = Operation::ForceRelease;
         let failed = |failure: Failure| failure.into_error(operation);
@@ -126,8 +127,8 @@ impl Service {
             let revocation = floors::token(lifted, first.created, operation)?;
             let (path, lifted) = (self.paths.floor(resource), floors::encode(lifted));
             let directory = self.paths.line(resource);
-            // The directory before the node: whoever is told that the node is gone has to have been
-            // told that the floor is another one.
+            // The directory comes before the node, because whoever is told that the node is gone
+            // must already have been told that the floor has changed.
             let changes = [
                 Change::Touch(&directory),
                 Change::Check(self.paths.service(), floor.service),

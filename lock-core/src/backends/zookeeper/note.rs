@@ -1,11 +1,11 @@
-//! What stands in the node of a contender.
+//! The content of a contender's node.
 
 use crate::{Holder, Metadata, Ttl};
 
 /// Who put the node there: the first word of its first line.
 const MARK: &str = "palisade/1";
 
-/// What one of us writes into its node, for the next in line and for people.
+/// What our clients write into their nodes, for the next in line and for people.
 ///
 /// Text, because kazoo's `contenders()` reads it as text:
 /// `palisade/1 TTL_MS FLOOR HOLDER`, and on the next line the metadata, if any. HOLDER is a digest.
@@ -13,7 +13,7 @@ const MARK: &str = "palisade/1";
 pub(super) struct Note {
     /// How long the holder may be silent.
     pub(super) ttl: Ttl,
-    /// Its token is this and the number of the transaction that created the node.
+    /// What is added to the number of the transaction that created the node to get its token.
     pub(super) floor: u64,
     pub(super) holder: String,
     pub(super) metadata: Option<Metadata>,
@@ -38,7 +38,7 @@ impl Note {
         format!("{MARK} {ttl} {floor} {holder}{note}").into_bytes()
     }
 
-    /// `None` if one of another library wrote it.
+    /// `None` if another library wrote it.
     pub(super) fn decode(data: &[u8]) -> Option<Self> {
         let text = str::from_utf8(data).ok()?;
         let (head, metadata) = match text.split_once('\n') {

@@ -1,4 +1,4 @@
-//! A place in line: waiting in it, and what is done when it is the first.
+//! A place in line: waiting in it, and what happens when it is the first.
 
 use std::{cmp, pin::pin, sync::Arc};
 
@@ -21,13 +21,13 @@ use crate::{
     Attempt, AttemptRef, Error, ErrorKind, FencingToken, Grant, Lease, Moment, Operation, Wait,
 };
 
-/// How often a floor is read again that others keep changing.
+/// How often a floor that others keep changing is read again.
 const BIND_ATTEMPTS: u32 = 20;
 
 /// Why an acquire cannot go on as it was.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The node is gone, and with it the place in line.
+    /// The node is gone, and the place in line with it.
     Gone,
     Failed(Failure),
     Refused(Error),
@@ -56,7 +56,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// A node in line, which is deleted by the keeper if this is dropped.
+/// A node in line. If this is dropped, the keeper deletes it.
 #[derive(Debug)]
 pub(super) struct Place<'a> {
     service: &'a Service,
@@ -69,9 +69,9 @@ pub(super) struct Place<'a> {
     /// A moment before the node was last written: its lease is counted from here.
     pub(super) written: Moment,
     pub(super) path: String,
-    /// As it was when it was created, or looked at.
+    /// As it was when it was created or last looked at.
     pub(super) own: Option<Stat>,
-    /// Of its node, if it waited.
+    /// A watch of its node, if it waited.
     watch: Option<Arc<Watch>>,
     is_kept: bool,
 }
@@ -91,15 +91,15 @@ impl View {
         }
     }
 
-    /// That of a place that is known to be the first, though nobody looked.
+    /// The view of a place that is known to be the first without a look.
     pub(super) fn alone(place: &Place<'_>) -> Self {
         Self::new(vec![place.name().to_owned()], place.own)
     }
 }
 
 impl<'a> Place<'a> {
-    /// Before anything is sent: from here on it is known what may have to be deleted. `None`: the
-    /// attempt has ended.
+    /// Comes before anything is sent: from here on it is known what may have to be deleted. `None`
+    /// if the attempt has ended.
     pub(super) fn enter(
         service: &'a Service,
         attempt: &'a AttemptRef,
@@ -126,9 +126,9 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// Sends the creation of the node. `None`: the attempt was cancelled.
+    /// Sends the creation of the node. `None` if the attempt was cancelled.
     ///
-    /// In one step with the look whether it was: a cancel that comes later asks the servers later,
+    /// Checking that and sending are one step: a cancel that comes later asks the servers later,
     /// and finds the node.
     pub(super) fn create<'b>(
         &self,
@@ -202,7 +202,7 @@ impl Drop for Place<'_> {
 }
 
 impl Acquiring<'_> {
-    /// Waits in line as long as the request says.
+    /// Waits in line for as long as the request says.
     pub(super) async fn until_first(
         &mut self,
         mut place: Place<'_>,
@@ -211,7 +211,7 @@ impl Acquiring<'_> {
     ) -> Result<Attempt<Grant>, Stop> {
         let mut watches = Watches::new(&place.session);
         loop {
-            // Enabled before the table is looked at, so that no grant is missed.
+            // It is enabled before the table is read, so that no grant is missed.
             let mut granted = pin!(self.service.granted.notified());
             granted.as_mut().enable();
             let (attempt, now) = (&self.request.attempt, self.service.clock.now());
@@ -271,7 +271,7 @@ impl Acquiring<'_> {
         }
     }
 
-    /// Whether it has waited as long as it may.
+    /// Whether it has waited for as long as it may.
     fn is_over(&self) -> bool {
         match self.request.wait {
             Wait::Never => true,
@@ -303,7 +303,7 @@ impl Acquiring<'_> {
                 }
             };
         } else if service.clock.now().since(place.written) > ttl / 4 {
-            // It has waited for so long that little is left of what others grant it.
+            // It has waited for so long that little is left of the ttl that others grant it.
             let now = service.clock.now();
             let data = place.note.encode();
             match place.session.set_data(&place.path, &data, None).await {
@@ -316,8 +316,8 @@ impl Acquiring<'_> {
     }
 
     /// Writes the floor that counts into the node, and into that of the resource if it has a lower
-    /// one: in one step with a look whether the node is still there. Who has lost its lease cannot
-    /// do it. `None`: the service was taken out of service.
+    /// one. The same step checks that the node is still there, so a client that has lost its lease
+    /// cannot do it. `None` if the service was taken out of service.
     async fn bind(
         &mut self,
         place: &mut Place<'_>,

@@ -25,9 +25,9 @@ pub(super) struct Service {
     pub(super) clock: Arc<dyn Clock>,
     /// Never held across an await; every step under it is short.
     table: Mutex<Table>,
-    /// There is something new for the keeper.
+    /// Notified when there is something new for the keeper.
     pub(super) keeper: Notify,
-    /// An acquisition was granted for which another attempt waits.
+    /// Notified when an acquisition was granted for which another attempt waits.
     pub(super) granted: Notify,
 }
 
@@ -49,7 +49,7 @@ impl Service {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session. A service that cannot be reached is waited for, but not for long.
+    /// The session. Waits for a service that cannot be reached, but not for long.
     pub(super) async fn session(
         &self,
         operation: Operation,
@@ -60,8 +60,8 @@ impl Service {
         self.sessions.get(operation, until).await
     }
 
-    /// Deletes what is left behind of a resource, before anybody looks at it. The keeper goes on
-    /// with what cannot be deleted now.
+    /// Deletes what was left behind at a resource, before anybody looks at it. What cannot be
+    /// deleted now is left to the keeper.
     pub(super) async fn clear(&self, resource: &ResourceName) {
         let leftovers = self.table().leftovers_of(resource, self.clock.now());
         for leftover in leftovers {
@@ -73,10 +73,11 @@ impl Service {
         }
     }
 
-    /// Deletes what is left behind, as often as it takes.
+    /// Deletes what was left behind, or finds that it is gone.
     pub(super) async fn remove(&self, leftover: &Leftover) -> Result<(), Failure> {
         match self.delete(leftover).await {
-            // Somebody else has, or the servers have, or will before anybody is granted a thing.
+            // Somebody else has deleted it, or the servers have, or will before they grant anybody
+            // anything.
             Ok(()) | Err(Failure::NoNode | Failure::SessionOver(_)) => {
                 self.table().removed(leftover);
                 Ok(())
@@ -90,9 +91,9 @@ impl Service {
         match &leftover.node {
             Node::Path(path) => session.delete(path, None).await,
             Node::Identity(identity) => {
-                // Its creation may be under way still: on this connection, and then it comes before
-                // what we ask now, or on one that broke. What the servers took from that one they
-                // decided before the sync, and what they did not take they refuse.
+                // Its creation may still be under way. If it is on this connection, it comes before
+                // what we ask now. If it was on one that broke, the servers have either taken it,
+                // and decided it before the sync, or they will refuse it.
                 let directory = self.paths.line(&leftover.resource);
                 let synced = session.sync(&directory);
                 let nodes = session.children(&directory);

@@ -12,23 +12,23 @@ use zookeeper_client::{
 use super::{KIND, ZooKeeperOptions, error::Failure, service_url::ServiceUrl, watch::Watch};
 use crate::{Clock, Error, ErrorKind, Moment, Operation, Ttl};
 
-/// After this silence a connection is given up for another one.
+/// After how long a silence a connection is given up for another one.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
-/// So long a session is given to find another server.
+/// How long a session has to find another server.
 const RECONNECT_WAIT: Duration = Duration::from_secs(1);
 
-/// Between two attempts to find a server that answers.
+/// How long to wait between two attempts to find a server that answers.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
-/// One session: its nodes are gone when it is.
+/// One session. Its nodes end with it.
 ///
-/// Requests are sent in the order in which the methods are *called*, not in which their futures are
-/// polled, and the servers carry them out in that order.
+/// Requests are sent in the order in which the methods are *called*, not in the order in which
+/// their futures are polled, and the servers carry them out in that order.
 #[derive(Debug)]
 pub(super) struct Session {
     client: Client,
-    /// Our nodes are for us alone if we have a login, and for everybody if not.
+    /// With a login, only its user may use our nodes; without one, everybody may.
     acls: Acls<'static>,
     response_timeout: Duration,
 }
@@ -43,19 +43,19 @@ impl Session {
         self.client.state().is_terminated()
     }
 
-    /// Whether a server is at hand. The client looks for one by itself.
+    /// Whether a server is connected. The client looks for one by itself.
     pub(super) fn is_connected(&self) -> bool {
         !self.is_over() && self.client.state() != SessionState::Disconnected
     }
 
-    /// The connection that there is now.
+    /// The present connection.
     pub(super) fn connection(&self) -> Connection {
         let mut states = self.client.state_watcher();
         states.state();
         Connection(states)
     }
 
-    /// Waits for a server at hand, for a while.
+    /// Waits a while for a connection to a server.
     async fn connected(&self) -> bool {
         let mut states = self.client.state_watcher();
         let connected = async {
@@ -69,9 +69,10 @@ impl Session {
 
     /// How long a lease may be: two thirds of what was negotiated.
     ///
-    /// A follower tells the leader of its clients every half tick, and the shortest session is two
-    /// ticks. So when a follower dies that has just answered, the leader may count the session from
-    /// a quarter of it before that answer; the rest is for clocks that run at different speeds.
+    /// A follower reports its clients to the leader every half tick, and the shortest session is
+    /// two ticks. So if a follower dies that has just answered, the leader may count the session
+    /// from a quarter of its length before that answer. The rest is for clocks that run at
+    /// different speeds.
     pub(super) fn longest_lease(&self) -> Duration {
         self.client.session_timeout() / 3 * 2
     }
@@ -110,7 +111,7 @@ impl Session {
         self.answered(created).await.map(drop)
     }
 
-    /// Creates a directory and those that it is in.
+    /// Creates a directory, and its parents.
     pub(super) async fn create_directory(&self, path: &str) -> Result<(), Failure> {
         let options = self.persistent();
         self.answered(self.client.mkdir(path, &options)).await
@@ -137,7 +138,8 @@ impl Session {
         self.answered(self.client.get_data(path))
     }
 
-    /// A node that can have no children, and a watch of them: it tells when the node is gone.
+    /// A node that can have no children, and a watch of its children, which tells when the node is
+    /// gone.
     pub(super) fn watched(
         &self,
         path: &str,
@@ -175,7 +177,7 @@ impl Session {
         self.answered(self.client.delete(path, version))
     }
 
-    /// Waits until the server at hand has seen all that was decided before this.
+    /// Waits until our server has seen everything that was decided before this.
     pub(super) fn sync(&self, path: &str) -> impl Future<Output = Result<(), Failure>> + '_ {
         self.answered(self.client.sync(path))
     }
@@ -199,7 +201,7 @@ impl Session {
         CreateMode::Persistent.with_acls(self.acls)
     }
 
-    /// A request may stay in the client for as long as it has no connection.
+    /// Waits only so long, as a request may stay in the client while there is no connection.
     async fn answered<T, E: Into<Failure>>(
         &self,
         request: impl Future<Output = Result<T, E>>,
@@ -213,13 +215,13 @@ impl Session {
 
 /// One connection of a session.
 ///
-/// On it, what is told comes in the order in which it happened, answers among it. On the next one
-/// the watches tell what has happened meanwhile, in any order.
+/// On it, news and answers come in the order in which things happened. On the next one, watches
+/// tell what has happened meanwhile, in any order.
 #[derive(Debug)]
 pub(super) struct Connection(StateWatcher);
 
 impl Connection {
-    /// Whether it was never lost. Once it was, it never is again.
+    /// Whether it was never lost. Once it was, this is false for ever.
     pub(super) fn is_unbroken(&mut self) -> bool {
         self.0.changed().now_or_never().is_none()
     }
@@ -232,7 +234,7 @@ pub(super) enum Change<'a> {
     Check(&'a str, i32),
     /// It had this version and has this data.
     Set(&'a str, &'a [u8], i32),
-    /// Nothing, but that it was written.
+    /// It was written, with empty data.
     Touch(&'a str),
     /// It had this version and is gone.
     Delete(&'a str, i32),
@@ -245,7 +247,7 @@ pub(super) struct Sessions {
     session_timeout: Duration,
     response_timeout: Duration,
     clock: Arc<dyn Clock>,
-    /// Held while connecting, so that there is one session and not as many as callers.
+    /// Held while connecting, so that there is one session, not one for each caller.
     present: Mutex<Option<Arc<Session>>>,
 }
 
@@ -262,8 +264,8 @@ impl Sessions {
 
     /// The present session, or a new one. Looks for a server until it finds one or the time is up.
     ///
-    /// A session without a server is left to itself after a while, and to those who hold leases in
-    /// it: after an outage the client looks for a server less and less often.
+    /// After a while, a session without a server is left to itself and to those who hold leases in
+    /// it, because after an outage the client looks for a server less and less often.
     pub(super) async fn get(
         &self,
         operation: Operation,

@@ -1,4 +1,5 @@
-//! What this process holds, waits for and has left behind: a state machine without time or tasks.
+//! What this process holds, waits for and has left behind, as a state machine without time or
+//! tasks.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -18,19 +19,19 @@ type Key = (ResourceName, Holder);
 pub(super) struct Table {
     holds: HashMap<Key, Hold>,
     by_path: HashMap<Arc<str>, Key>,
-    /// The same by the moment at which they end, with a number that makes them unique.
+    /// The leases by the moment at which they end, with a number that makes them unique.
     by_deadline: BTreeMap<(Moment, u64), Key>,
-    /// Nodes that an acquire has made, or is about to: of an attempt that was sent again before the
-    /// first was answered there are several.
+    /// Nodes that an acquire has made or is about to make. An attempt that was sent again before
+    /// the first request was answered has several.
     places: HashMap<AttemptId, Vec<Place>>,
-    /// How many of them are of one acquisition.
+    /// How many of them belong to one acquisition.
     places_of: HashMap<Key, u32>,
     leftovers: BTreeMap<u64, Leftover>,
-    /// Up to this one the keeper has taken them.
+    /// The last one that the keeper has taken.
     taken: u64,
     ended: Ended,
-    /// Attempts that were cancelled and never were in this process. One that comes late is refused;
-    /// to cancel it again is to look again.
+    /// Cancelled attempts that this process has never had. One that comes late is refused. If it is
+    /// cancelled again, it is looked for again.
     elsewhere: Ended,
     last_number: u64,
 }
@@ -43,18 +44,18 @@ pub(super) struct Hold {
     pub(super) note: Note,
     pub(super) token: FencingToken,
     pub(super) deadline: Moment,
-    /// The latest deadline that was asked for. What is written into the node reaches as far, before
-    /// anybody is told so.
+    /// The latest deadline that was asked for. Before anybody is told of it, a note is written into
+    /// the node that reaches as far.
     promised: Moment,
-    /// Who was told of it.
+    /// The attempts that were told of it.
     attempts: HashSet<AttemptId>,
-    /// Whether a deletion was sent for a release: then it is gone because of us.
+    /// Whether a release has sent its deletion: if the node is gone then, it is because of us.
     pub(super) releasing: bool,
     number: u64,
-    /// The transaction that had last written the lock directory before it was granted.
+    /// The transaction that last wrote the lock directory before the lease was granted.
     pub(super) directory: i64,
-    /// Of the node, left over from waiting: it is not taken back for as long as it would cost
-    /// the servers a request.
+    /// A watch of the node, left over from waiting. It is kept while taking it back would cost the
+    /// servers a request.
     _watch: Option<Arc<Watch>>,
 }
 
@@ -83,7 +84,7 @@ impl Hold {
         }
     }
 
-    /// Somebody is about to ask for this deadline. How far a note has to reach now.
+    /// Somebody is about to ask for this deadline. Returns how far a note has to reach now.
     pub(super) fn promise(&mut self, deadline: Moment) -> Moment {
         self.promised = std::cmp::max(self.promised, deadline);
         self.promised
@@ -111,11 +112,11 @@ pub(super) struct Leftover {
 #[derive(Clone, Debug)]
 pub(super) enum Node {
     Path(Arc<str>),
-    /// Its creation may not have been answered.
+    /// The creation may have had no answer.
     Identity(Identity),
 }
 
-/// What is known of an attempt before anything is sent for it.
+/// What is known about an attempt before anything is sent for it.
 #[derive(Debug)]
 pub(super) enum Begun {
     /// It, or its acquisition, has ended.
@@ -151,7 +152,8 @@ impl Table {
             .map_or(Begun::New, |hold| Begun::Held(Box::new(hold.clone())))
     }
 
-    /// Remembers what is about to be created. False if the attempt has ended: then it must not be.
+    /// Remembers what is about to be created. False if the attempt has ended; then nothing may be
+    /// created.
     #[must_use]
     pub(super) fn enter(
         &mut self,
@@ -183,10 +185,10 @@ impl Table {
         self.take_place(attempt, identity);
     }
 
-    /// A place whose node may be there, and that nobody is interested in any more.
+    /// Leaves behind a place that nobody is interested in any more, and whose node may be there.
     ///
-    /// It may have been cancelled before: then what was to be deleted is told once more, for it may
-    /// have been created since.
+    /// If it was cancelled before, what was to be deleted is listed once more, because it may have
+    /// been created since.
     pub(super) fn abandon(
         &mut self,
         attempt: &AttemptRef,
@@ -203,9 +205,9 @@ impl Table {
         );
     }
 
-    /// A place has become a lease. False if the attempt was cancelled meanwhile.
+    /// Turns a place into a lease. False if the attempt was cancelled meanwhile.
     ///
-    /// The second is whether another attempt of the same acquisition waits.
+    /// The second value is whether another attempt of the same acquisition waits.
     pub(super) fn hold(
         &mut self,
         attempt: &AttemptRef,
@@ -241,7 +243,7 @@ impl Table {
         }
     }
 
-    /// A lease that lives.
+    /// A lease, if it lives.
     pub(super) fn find(&mut self, lease: &Sequencer, now: Moment) -> Option<&mut Hold> {
         self.expire(now);
         let key = (lease.resource().clone(), lease.holder());
@@ -260,7 +262,7 @@ impl Table {
         self.ended.how(lease.resource(), lease.holder())
     }
 
-    /// A renewal has arrived. `None` if the lease has ended meanwhile; otherwise its deadline.
+    /// Takes note of a renewal, and returns the deadline. `None` if the lease has ended meanwhile.
     pub(super) fn renewed(
         &mut self,
         lease: &Sequencer,
@@ -299,7 +301,8 @@ impl Table {
         }
     }
 
-    /// Ends an attempt; what has to be deleted for it. `None`: this process knows nothing of it.
+    /// Ends an attempt, and returns what has to be deleted for it. `None` if this process knows
+    /// nothing of it.
     pub(super) fn cancel(&mut self, attempt: &AttemptRef, now: Moment) -> Option<Vec<Leftover>> {
         self.expire(now);
         let is_known = self.is_known(attempt);
@@ -317,7 +320,7 @@ impl Table {
             self.ended.acquisition(&key.0, key.1, End::Lost, now);
             self.drop_hold(&key, Some(attempt.id));
         }
-        // An acquire that is still under way creates nothing any more, and finds its node gone.
+        // An acquire that is still under way creates nothing more, and finds its node gone.
         for place in self.places.remove(&attempt.id).unwrap_or_default() {
             self.forget(&place.key);
             let node = Node::Identity(place.identity);
@@ -329,7 +332,7 @@ impl Table {
         (is_known || !leftovers.is_empty()).then_some(leftovers)
     }
 
-    /// Whether nothing more may be made for an attempt.
+    /// Whether nothing more may be created for an attempt.
     fn has_ended(&self, attempt: &AttemptRef) -> bool {
         self.ended.contains(attempt) || self.elsewhere.contains(attempt)
     }
@@ -350,7 +353,7 @@ impl Table {
         leftovers.cloned().collect()
     }
 
-    /// What has to be deleted and was not taken before, and when to ask again.
+    /// What has to be deleted and was not taken before, and the moment to ask again.
     pub(super) fn take_leftovers(&mut self, now: Moment) -> (Vec<Leftover>, Moment) {
         self.expire(now);
         let fresh = self.leftovers.range(self.taken + 1..);
@@ -360,7 +363,7 @@ impl Table {
         (fresh, next.map_or(Moment::NEVER, |(deadline, _)| *deadline))
     }
 
-    /// A leftover is gone.
+    /// Forgets a leftover that is gone.
     pub(super) fn removed(&mut self, leftover: &Leftover) {
         self.leftovers.remove(&leftover.number);
     }
@@ -403,7 +406,7 @@ impl Table {
         self.forget(&place.key);
     }
 
-    /// There is one place less of an acquisition.
+    /// Counts one place less of an acquisition.
     fn forget(&mut self, key: &Key) {
         if let Some(count) = self.places_of.get_mut(key) {
             *count -= 1;

@@ -32,7 +32,7 @@ pub(super) struct Shown {
 }
 
 impl Service {
-    /// All are sent before the first answer is waited for.
+    /// All requests are sent before the first answer is awaited.
     pub(super) async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         let renewals = leases.iter().map(|lease| async {
             let renewed = self.renew_one(lease).await;
@@ -56,8 +56,8 @@ impl Service {
         };
         session.check(request.ttl, Operation::Renew)?;
         let sent = {
-            // Several may renew one lease at once. The node has to show the longest of what they
-            // are promised, whichever is written last: so a note is made and sent in one step.
+            // Several may renew one lease at once. Whichever note is written last, the node has to
+            // show the longest of what they are promised. So a note is made and sent in one step.
             let mut table = self.table();
             table.find(lease, asked).map(|hold| {
                 let promised = hold.promise(deadline);
@@ -86,8 +86,8 @@ impl Service {
         }
     }
 
-    /// A node goes when the session of its process does, whoever renews it: no promise can be made
-    /// for another process.
+    /// Whoever renews it, a node ends with the session of its process. So nothing can be promised
+    /// for a lease of another process.
     async fn renew_elsewhere(&self, lease: &Sequencer) -> Result<Renewed, Error> {
         if self.elsewhere(lease, Operation::Renew).await?.is_none() {
             return Ok(Renewed::NotHolder);
@@ -139,7 +139,7 @@ impl Service {
         }
     }
 
-    /// The node of a lease that another process has, if it has it.
+    /// The node of a lease of another process, if there is one.
     async fn elsewhere(
         &self,
         lease: &Sequencer,
@@ -178,8 +178,8 @@ impl Service {
         Ok(())
     }
 
-    /// Only its process knows who else was told of the lease of an attempt, and only it can keep an
-    /// acquire that is under way from taking another place in line.
+    /// Only the process of an attempt knows who else was told of its lease, and only that process
+    /// can keep an acquire that is under way from taking another place in line.
     async fn cancel_elsewhere(&self, attempt: &AttemptRef) -> Result<(), Error> {
         let operation = Operation::Cancel;
         let session = self.session(operation, self.clock.now()).await?;
@@ -198,7 +198,7 @@ impl Service {
         Err(error.because("the attempt belongs to the session of another process: cancel it there"))
     }
 
-    /// The first in line. What is left behind of our own is deleted before.
+    /// The first in line, after our own leftovers are deleted.
     pub(super) async fn first(
         &self,
         session: &Session,
@@ -241,7 +241,7 @@ fn told(end: End, lease: &Sequencer) -> Released {
     }
 }
 
-/// Rounded up, because others count it as the time for which they have to wait.
+/// Rounded up, because others count it as the time that they have to wait.
 fn whole_millis(time: std::time::Duration) -> Ttl {
     let millis = u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
     Ttl::new(std::time::Duration::from_millis(millis)).unwrap_or(Ttl::MIN)

@@ -16,24 +16,25 @@ use super::{
 };
 use crate::{Moment, Wait};
 
-/// A waiter looks again after this time even if nothing was told to it.
+/// After how long a waiter looks again even if it was told nothing.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
-/// What a waiter has the servers tell of, beside changes of the next node before its own.
+/// What a waiter watches besides the next node before its own.
 ///
-/// These are watches of children, which none of the nodes can have: they tell of deletions only.
+/// These are watches of children, which none of these nodes can have, so they tell of deletions
+/// only.
 #[derive(Debug)]
 pub(super) struct Watches {
-    /// The one on which they were set.
+    /// The connection on which they were set.
     connection: Connection,
     own: Option<Arc<Watch>>,
-    /// The node before the next one: when it is gone, the next one may be the first.
+    /// The node before the next one. When it is gone, the next one may be the first.
     beyond: Option<(String, Arc<Watch>)>,
     silent: Option<Silent>,
 }
 
-/// A next node that was seen as the first in line. It outlasts looks and connections: whoever is
-/// woken time and again for other reasons counts on.
+/// A next node that was seen as the first in line. This outlasts looks and connections, so that a
+/// waiter that is woken again and again for other reasons goes on counting.
 #[derive(Debug)]
 struct Silent {
     path: String,
@@ -44,15 +45,15 @@ struct Silent {
 /// How a wait ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Woken {
-    /// The next one, the last that was before ours, is gone, and ours was there then.
+    /// The next node was the only one before ours. It is gone, and ours was still there then.
     First,
-    /// It takes a look to know.
+    /// Only a look can tell.
     Perhaps,
 }
 
 /// The next node before ours.
 struct Next {
-    /// `None`: another library wrote it.
+    /// `None` if another library wrote it.
     note: Option<Note>,
     version: i32,
     changed: OneshotWatcher,
@@ -83,12 +84,13 @@ impl Watches {
         now
     }
 
-    /// The watch of the waiter's own node. It is worth keeping: to take it back costs a request.
+    /// The watch of the waiter's own node. It is worth keeping, because taking it back costs a
+    /// request.
     pub(super) fn into_own(self) -> Option<Arc<Watch>> {
         self.own
     }
 
-    /// Sets what is not set yet, in one round trip. `None`: one of the nodes is gone.
+    /// Sets those that are not set yet, in one round trip. `None` if one of the nodes is gone.
     async fn set(
         &mut self,
         place: &Place<'_>,
@@ -124,7 +126,8 @@ impl Watches {
         if let (Some(path), Some(watch)) = (new_beyond, watch) {
             match watch {
                 Err(Failure::NoNode) => return Ok(None),
-                // One of another library that we may not look at: it does without.
+                // A node of another library that we may not look at. The waiter does without this
+                // watch.
                 Err(Failure::Refused(_)) => {}
                 watch => self.beyond = Some((path, Arc::new(watch?.1))),
             }
@@ -147,7 +150,8 @@ impl Watches {
         self.beyond.as_ref().map(|(_, watch)| Arc::clone(watch))
     }
 
-    /// It is the waiter's turn, if its own node was there when the servers told so.
+    /// The next one is gone, so it is the waiter's turn, if its own node was there when the servers
+    /// said so.
     fn turn(&mut self) -> Woken {
         let own = self.own.as_ref();
         if own.is_some_and(|own| !own.has_told()) && self.connection.is_unbroken() {
@@ -166,7 +170,7 @@ impl Watches {
     }
 }
 
-/// Who is before a place in line that was behind a next one and others, by a look at the line.
+/// What a look at the line shows to be before a place that was behind a next one and others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     Nobody,
@@ -179,7 +183,8 @@ enum Before {
 impl Before {
     /// Waits until the node beyond the next one is gone, and looks at the line then.
     ///
-    /// This is looked up while the next one has its turn, so that it is known when that is over.
+    /// The look happens while the next one has its turn, so that the result is known when that is
+    /// over.
     async fn when_told(
         beyond: Option<Arc<Watch>>,
         place: &Place<'_>,
@@ -204,20 +209,21 @@ impl Before {
 impl Acquiring<'_> {
     /// Waits until something has changed before us, or may have.
     ///
-    /// If the next one before us is the first in line, it has a lease, and is silent for as long as
-    /// it lasts, then it is deleted: its process has stopped, and its session may last longer. It
-    /// counts its lease from before it wrote its node, and we from after we have seen that. It has
+    /// If the next one before us is the first in line, it has a lease. If it is silent for the
+    /// whole ttl, we delete it: its process has stopped, and its session may last longer. It counts
+    /// its lease from before it wrote its node, and we count from after we have seen that. It has
     /// not renewed the lease meanwhile, or the version would be another one.
     ///
-    /// If it is not, it may become the first and change nothing: it was granted soon, or its
-    /// process had stopped while it waited. So the node before it is watched too.
+    /// If it is not, it may become the first without a change of its node: because it was granted
+    /// soon, or because its process has stopped while it waited. So the node before it is watched,
+    /// too.
     ///
     /// When the next one was the only one before us and is gone, we are the first: nobody can come
-    /// in between. The servers tell of changes in their order, so whatever happened before that to
-    /// our own node and to the floor has been told by then: no look is needed.
+    /// in between. The servers tell of changes in their order, so by then we have been told
+    /// whatever had happened to our own node and to the floor. No look is needed.
     ///
-    /// Where the next one is gone before it is known whether it was the only one, the look at the
-    /// line that is under way tells: nobody before us, or only that one, and we are the first.
+    /// If the next one is gone before we know whether it was the only one, the look at the line
+    /// that is under way tells. If it shows nobody before us, or only that one, we are the first.
     pub(super) async fn wait_for(
         &self,
         place: &Place<'_>,
@@ -257,7 +263,7 @@ impl Acquiring<'_> {
                 biased;
                 event = &mut changed, if !is_gone => {
                     is_gone = event.event_type == EventType::NodeDeleted;
-                    // If it has not, nobody waits for it any more.
+                    // If it has not, nobody waits for its look any more.
                     let is_looking = || beyond.as_ref().is_some_and(|beyond| beyond.has_told());
                     if !is_gone || !(is_first || is_looking()) {
                         return Ok(Woken::Perhaps);

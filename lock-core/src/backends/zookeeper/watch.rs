@@ -12,9 +12,9 @@ use zookeeper_client::OneshotWatcher;
 
 type Telling = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A watch of a node, which tells of a change once. It does so too when the session is over.
+/// A watch of a node, which tells once: of a change, or that the session is over.
 ///
-/// Dropped before that it is taken back, which costs the servers a request.
+/// If it is dropped before that, it is taken back, which costs the servers a request.
 pub(super) struct Watch(Mutex<Option<Telling>>);
 
 impl Watch {
@@ -25,7 +25,7 @@ impl Watch {
         Self(Mutex::new(Some(Box::pin(telling))))
     }
 
-    /// Waits until it tells. At once if it has.
+    /// Waits until it tells. Returns at once if it has.
     ///
     /// # Cancel safety
     /// Cancel safe: nothing is lost. Only one task may wait.
@@ -40,7 +40,7 @@ impl Watch {
     }
 
     fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
-        // It is whole at every moment.
+        // It is consistent at every moment.
         let mut telling = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(waits) = telling.as_mut() {
             if waits.as_mut().poll(cx).is_pending() {
