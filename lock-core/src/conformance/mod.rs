@@ -162,6 +162,11 @@ fn claims(backend: &dyn LockBackend, extension: Extension) -> bool {
     claimed
 }
 
+/// How often a case that looks at a lease of [`Harness::short`] while it lives is tried, each time
+/// with another resource: a machine that stalls for that long tells nothing of the backend.
+const TRIES: usize = 5;
+const TOO_SLOW: &str = "each lease ran out before it was looked at: use a longer `Harness::short`";
+
 /// A ttl that outlasts a case.
 const LONG: Ttl = Ttl::secs(60);
 
