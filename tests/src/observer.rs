@@ -92,6 +92,19 @@ impl Observer {
         list.lines().count()
     }
 
+    /// How many functions the server has run since it started.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub async fn functions_called(&self) -> u64 {
+        let info: String = self.ask(redis::cmd("INFO").arg("commandstats")).await;
+        let calls = info
+            .lines()
+            .find_map(|line| line.strip_prefix("cmdstat_fcall:calls="));
+        let calls = calls.and_then(|calls| calls.split(',').next());
+        calls.map_or(0, |calls| calls.parse().expect("a number"))
+    }
+
     async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> T {
         let answer = command.query_async(&mut self.commands.clone()).await;
         answer.unwrap_or_else(|error| panic!("the server does not answer: {error}"))
@@ -103,7 +116,15 @@ impl Observer {
 /// # Panics
 /// If it takes too long.
 pub async fn until(what: &str, condition: impl AsyncFn() -> bool) {
-    let deadline = SystemClock.now() + PATIENCE;
+    until_within(PATIENCE, what, condition).await;
+}
+
+/// The same for what takes longer.
+///
+/// # Panics
+/// If it takes longer than that.
+pub async fn until_within(patience: Duration, what: &str, condition: impl AsyncFn() -> bool) {
+    let deadline = SystemClock.now() + patience;
     while !condition().await {
         assert!(SystemClock.now() < deadline, "never: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
