@@ -1,12 +1,13 @@
 //! Connections that hang, vanish, or have a server behind them that cannot serve.
 
-use std::time::Duration;
+use std::{future::IntoFuture, time::Duration};
 
 use e2e::{
-    observer::until,
+    observer::{Observer, until},
     proxy::{Fault, Proxy},
     servers::Redis,
 };
+use futures_util::future::join_all;
 use lock_core::{Attempt, Clock, ErrorKind, LockManager, Outcome, ResourceName, SystemClock, Ttl};
 use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
 
@@ -39,27 +40,14 @@ async fn a_request_that_arrives_after_its_acquire_was_told_held_makes_no_ghost_h
     held.release().await.unwrap();
     assert!(proxy.connections() > 1, "there was no second connection");
 
-    let mut commands = commands(&server).await;
-    let before = acquires(&mut commands).await;
+    let observer = Observer::of(server.url()).await;
+    let before = observer.functions_called().await;
     proxy.let_go();
     until("the late request has arrived", async || {
-        acquires(&mut commands.clone()).await > before
+        observer.functions_called().await > before
     })
     .await;
     assert!(is_free(&rival, "r").await, "a ghost holds it");
-}
-
-/// How many scripts the server has run.
-async fn acquires(commands: &mut MultiplexedConnection) -> u64 {
-    let info: String = redis::cmd("INFO")
-        .arg("commandstats")
-        .query_async(commands)
-        .await
-        .unwrap();
-    let calls = info
-        .lines()
-        .find_map(|line| line.strip_prefix("cmdstat_fcall:calls="));
-    calls.map_or(0, |calls| calls.split(',').next().unwrap().parse().unwrap())
 }
 
 #[tokio::test]
@@ -161,13 +149,17 @@ async fn managers_that_are_dropped_leave_no_connection() {
             managers.push(LockManager::connect(server.url()).await.unwrap());
         }
         let _held = managers[0].acquire("r").await.unwrap();
-        for locks in &managers {
-            // Long enough to have subscribed.
-            let wait = Duration::from_millis(300);
-            assert!(locks.acquire("r").wait(wait).await.is_err());
-        }
+        let waiting = managers
+            .iter()
+            .map(|locks| locks.acquire("r").into_future());
         // One for commands and one for wake-ups.
-        assert_eq!(clients().await, before + 2 * managers.len());
+        let subscribed = until("two connections each", async || {
+            clients().await == before + 2 * managers.len()
+        });
+        tokio::select! {
+            guards = join_all(waiting) => panic!("it is held, and yet: {guards:?}"),
+            () = subscribed => {}
+        }
     }
     until("no connection left", async || clients().await == before).await;
 }
@@ -177,7 +169,7 @@ async fn leases_are_kept_and_given_back_when_the_server_is_out_of_memory() {
     let server = Redis::start().await;
     let mut commands = commands(&server).await;
     let locks = LockManager::connect(server.url()).await.unwrap();
-    let kept = locks.acquire("kept").ttl(Ttl::millis(600)).await.unwrap();
+    let kept = locks.acquire("kept").ttl(Ttl::secs(3)).await.unwrap();
     let dropped = locks.acquire("dropped").await.unwrap();
     let released = locks.acquire("released").await.unwrap();
     let _: () = redis::cmd("CONFIG")
@@ -196,7 +188,8 @@ async fn leases_are_kept_and_given_back_when_the_server_is_out_of_memory() {
     released.release().await.unwrap();
     drop(dropped);
     until("released", async || is_free(&locks, "dropped").await).await;
-    tokio::time::sleep(Duration::from_millis(900)).await;
+    let before = locks.stats().renewals;
+    until("renewed", async || locks.stats().renewals >= before + 2).await;
     assert!(kept.remaining().is_ok(), "it was not renewed");
 }
 

@@ -49,7 +49,7 @@ async fn a_lost_answer_to_an_acquire_is_one_hold_one_token_and_no_extension() {
 
 #[tokio::test]
 async fn a_grant_that_ended_before_its_lost_answer_was_asked_for_again_is_no_error() {
-    const TTL: Ttl = Ttl::millis(100);
+    const TTL: Ttl = Ttl::millis(250);
     assert!(TTL.get() < RESPONSE_TIMEOUT);
     let world = World::new().await;
     let before = world.locks.acquire("r").await.unwrap();
@@ -58,8 +58,8 @@ async fn a_grant_that_ended_before_its_lost_answer_was_asked_for_again_is_no_err
     let lost = world.proxy.at_reply_to(":r", Fault::DropReplies);
     let guard = world.locks.acquire("r").ttl(TTL).await.unwrap();
     assert!(lost.has_sprung());
-    // The one that was lost is nobody's.
-    assert_eq!(guard.token().get(), last + 2);
+    // The one that was lost is nobody's, and neither is one whose answer was seen too late.
+    assert!(guard.token().get() >= last + 2, "granted twice");
 }
 
 #[tokio::test]
@@ -75,10 +75,17 @@ async fn a_release_without_an_answer_is_unknown_and_hurts_no_later_holder() {
             (ErrorKind::Unavailable, Outcome::Unknown),
             "{way:?}: {error}"
         );
-        let again = world.proxy.at_reply_to(":r", Fault::Nothing);
+        let again = world.proxy.at_request(":r", Fault::HoldRequests);
         assert!(lost.has_sprung());
         let next = world.rival.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
-        until("released again", async || again.has_sprung()).await;
+        until("sent again", async || again.has_sprung()).await;
+        // Nobody else calls a function meanwhile.
+        let before = world.observer.functions_called().await;
+        world.proxy.let_go();
+        until("released again", async || {
+            world.observer.functions_called().await > before
+        })
+        .await;
         assert!(
             !is_free(&world.rival, "r").await,
             "it released another's lease"
