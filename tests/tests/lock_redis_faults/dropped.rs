@@ -10,8 +10,8 @@ use std::{
 
 use e2e::observer::until;
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Holder, LeaseGuard, LockBackend, LockManager, Released,
-    ResourceName, SystemClock, Ttl, Wait, redis::RedisBackend,
+    AcquireRequest, Attempt, AttemptRef, Holder, LeaseGuard, LockBackend, LockManager, Metadata,
+    Released, ResourceName, SystemClock, Ttl, Wait, redis::RedisBackend,
 };
 use tokio::{task::JoinHandle, time::timeout};
 
@@ -20,6 +20,10 @@ use crate::world::{World, is_free, options};
 /// Far longer than a case: what ends earlier was ended.
 const TTL: Ttl = Ttl::secs(600);
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The notes by which those who wait are told apart.
+const RIVAL: &str = "rival";
+const CANCELLED: &str = "cancelled";
 
 /// Polls a future that many times and drops it; its answer, if there was one by then.
 async fn poll_times<T>(future: impl Future<Output = T>, times: usize) -> Option<T> {
@@ -46,10 +50,10 @@ impl Rival {
         }
         let rival = world.rival.clone();
         let task = tokio::spawn(async move {
-            let guard = held(&rival).await;
-            guard.release().await.unwrap();
+            let guard = rival.acquire("r").ttl(TTL).metadata(RIVAL).await;
+            guard.unwrap().release().await.unwrap();
         });
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        until_in_line(world, RIVAL).await;
         Self(Some(task))
     }
 
@@ -60,6 +64,19 @@ impl Rival {
         }
         until("nothing is left", async || is_free(locks, "r").await).await;
     }
+}
+
+/// Until somebody stands in line whose note this is.
+async fn until_in_line(world: &World, note: &str) {
+    until("in line", async || {
+        let mut found = false;
+        for line in world.observer.keys("*:waiters:r").await {
+            let waiters = world.observer.values(&line).await;
+            found |= waiters.iter().any(|waiter| waiter.ends_with(note));
+        }
+        found
+    })
+    .await;
 }
 
 /// Runs a case with one await more each time, until it completes.
@@ -166,9 +183,11 @@ async fn cancelled(world: &World, contended: bool, polls: usize, waiting: bool) 
     let holder = if waiting {
         let holder = held(&world.rival).await;
         request.wait = Wait::Forever;
-        // Long enough to be in line.
-        let asked = timeout(Duration::from_millis(20), backend.acquire(&request)).await;
-        assert!(asked.is_err(), "{asked:?}");
+        request.metadata = Some(Metadata::new(CANCELLED).unwrap());
+        tokio::select! {
+            answer = backend.acquire(&request) => panic!("it is held, and yet: {answer:?}"),
+            () = until_in_line(world, CANCELLED) => {}
+        }
         Some(holder)
     } else {
         let answer = backend.acquire(&request).await.unwrap();
