@@ -39,9 +39,16 @@ async fn acquired(backend: &EtcdBackend) -> Vec<RenewRequest> {
     join_all(acquired).await
 }
 
+/// How many marks were moved.
+async fn moved(server: &Etcd, prefix: &str) -> usize {
+    let marks = format!("{prefix}/mark/");
+    let marks = ["get", "--prefix", &marks, "--write-out=json"];
+    let marks = server.ctl(&marks).await;
+    marks.matches(r#""version":2"#).count()
+}
+
 /// A client that takes leases over does not know what their marks are attached to, and moves all of
-/// them. Every request takes a while, and before there is an answer to as many of them as there are
-/// leases, all of those would have run out.
+/// them. Every request takes a while, and all leases are renewed before the last mark is moved.
 #[tokio::test]
 async fn leases_whose_marks_are_due_at_the_same_time_are_renewed_first() {
     let (server, prefix) = (etcd().await, prefix());
@@ -51,8 +58,9 @@ async fn leases_whose_marks_are_due_at_the_same_time_are_renewed_first() {
         backend(&proxy.url("etcd"), &prefix).await,
     );
     let leases = acquired(&one).await;
-    proxy.inflict(Fault::Delay(Duration::from_millis(80)));
+    proxy.inflict(Fault::Delay(Duration::from_millis(160)));
     let renewed = other.renew(&leases).await;
+    let moved_before = moved(server, &prefix).await;
     let now = SystemClock.now();
     for renewed in renewed {
         match renewed {
@@ -60,13 +68,10 @@ async fn leases_whose_marks_are_due_at_the_same_time_are_renewed_first() {
             other => panic!("{other:?}"),
         }
     }
+    assert!(moved_before < MANY, "renewals have waited for the marks");
     proxy.let_go();
     until("every mark was moved", || async {
-        let marks = format!("{prefix}/mark/");
-        let marks = server
-            .ctl(&["get", "--prefix", &marks, "--write-out=json"])
-            .await;
-        marks.matches(r#""version":2"#).count() == MANY
+        moved(server, &prefix).await == MANY
     })
     .await;
 }

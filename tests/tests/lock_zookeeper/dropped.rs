@@ -51,7 +51,7 @@ async fn an_acquire_dropped_at_any_await_leaves_no_node() {
             awaits += 1;
         }
         assert!(awaits > 1, "it awaits nothing");
-        println!("contended {contended}: {awaits} awaits, {created} node at most");
+        assert!(!contended || created > 0, "no node was ever left behind");
     }
 }
 
