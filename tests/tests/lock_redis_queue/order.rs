@@ -26,10 +26,7 @@ async fn a_newcomer_that_finds_a_lease_run_out_is_not_granted_before_the_line() 
     let first = waiting("r");
     let waiter = client.waits(&first);
     holder.until_waiting("r", 1).await;
-    until("listening", async || {
-        !world.observer.channels().await.is_empty()
-    })
-    .await;
+    until("listening", async || world.channels().await == 1).await;
     // It cannot ask, and can be told.
     proxy.inflict_on(0, Fault::HoldRequests);
     until("run out", async || {
@@ -54,10 +51,7 @@ async fn a_client_that_confirms_nothing_costs_the_line_one_provisional_lease() {
         waiters.push(paused.waits(&waiting("r")));
         holder.until_waiting("r", place).await;
     }
-    until("listening", async || {
-        world.observer.channels().await.len() >= 2
-    })
-    .await;
+    until("listening", async || world.channels().await == 2).await;
     let next = waiting("r");
     let waiter = rival.waits(&next);
     holder.until_waiting("r", 11).await;

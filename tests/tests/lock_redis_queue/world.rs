@@ -72,6 +72,13 @@ impl World {
         client
     }
 
+    /// How many clients of this world listen. The server has those of other tests, too.
+    pub(crate) async fn channels(&self) -> usize {
+        let channels = self.observer.channels().await;
+        let ours = |channel: &&String| channel.starts_with(&self.prefix);
+        channels.iter().filter(ours).count()
+    }
+
     /// Until an attempt stands in the details of a waiter.
     pub(crate) async fn until_in_details(&self, request: &AcquireRequest) {
         let (key, attempt) = (self.key("waiters:*"), request.attempt.id.to_string());
