@@ -6,7 +6,7 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{future::IntoFuture, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::IntoFuture, sync::Arc, time::Duration};
 
 use e2e::{
     process::Process,
@@ -19,6 +19,9 @@ use lock_core::{
     redis::{RedisBackend, RedisOptions},
 };
 use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
+
+/// Longer than anybody waits here: what is gone by then was given back.
+const LONG: Ttl = Ttl::secs(600);
 
 /// A manager on the shared server that sees nothing of the other tests.
 struct World {
@@ -79,6 +82,16 @@ impl World {
         .await;
     }
 
+    /// Until nobody holds it or stands in line.
+    async fn until_left(&self, resource: &str) {
+        let resource = ResourceName::new(resource).unwrap();
+        until("left", async || {
+            let inspection = self.locks.inspect(&resource).await.unwrap();
+            inspection.holder.is_none() && inspection.waiters == Some(0)
+        })
+        .await;
+    }
+
     async fn until_free(&self, resource: &str) {
         until("free", async || self.is_free(resource).await).await;
     }
@@ -94,7 +107,8 @@ async fn until(what: &str, condition: impl AsyncFn() -> bool) {
 
 #[tokio::test]
 async fn tokens_rise_however_a_lease_ends() {
-    let mut world = world().await;
+    let server = Redis::start().await;
+    let mut world = world_on(server.url()).await;
     let mut tokens = Vec::new();
 
     let released = world.locks.acquire("r").await.unwrap();
@@ -117,12 +131,12 @@ async fn tokens_rise_however_a_lease_ends() {
 
     let next = world.locks.acquire("r").await.unwrap();
     tokens.push(next.token());
-    let flushed: String = redis::cmd("SCRIPT")
-        .arg("FLUSH")
-        .query_async(&mut world.commands)
-        .await
-        .unwrap();
-    assert_eq!(flushed, "OK");
+    for code in ["SCRIPT", "FUNCTION"] {
+        let mut flush = redis::cmd(code);
+        let flush = flush.arg("FLUSH");
+        let flushed: String = flush.query_async(&mut world.commands).await.unwrap();
+        assert_eq!(flushed, "OK");
+    }
     next.release().await.unwrap();
     tokens.push(world.locks.acquire("r").await.unwrap().token());
     assert!(
@@ -276,6 +290,17 @@ async fn a_lost_reply_is_unknown_and_what_it_did_is_undone() {
     // One each, because a connection that did not answer is given up.
     let (acquiring, releasing) = (impatient(&server).await, impatient(&server).await);
     let guard = releasing.acquire("held").ttl(Ttl::secs(60)).await.unwrap();
+    // The first acquire of a connection asks something else before.
+    let first = acquiring.acquire("first").await.unwrap();
+    first.release().await.unwrap();
+    let commands = commands(server.url()).await;
+    let counters = async || -> BTreeMap<String, u64> {
+        let mut commands = commands.clone();
+        let keys: Vec<String> = commands.keys("*:counter").await.unwrap();
+        let counts: Vec<u64> = commands.mget(&keys).await.unwrap();
+        keys.into_iter().zip(counts).collect()
+    };
+    let before = counters().await;
 
     server.pause().await;
     let acquire = acquiring
@@ -296,6 +321,7 @@ async fn a_lost_reply_is_unknown_and_what_it_did_is_undone() {
     server.resume().await;
 
     // The server now runs what it had received: the acquire grants, and the watchdog undoes it.
+    until("granted", async || counters().await != before).await;
     for resource in ["r", "held"] {
         let resource = ResourceName::new(resource).unwrap();
         until("undone", async || {
@@ -311,7 +337,7 @@ async fn a_lost_reply_is_unknown_and_what_it_did_is_undone() {
 /// A manager that soon gives up on an answer.
 async fn impatient(server: &Redis) -> LockManager {
     let url = server.url();
-    let options = RedisOptions::default().response_timeout(Duration::from_millis(100));
+    let options = RedisOptions::default().response_timeout(Duration::from_millis(300));
     let backend = RedisBackend::connect(url, options, Arc::new(SystemClock))
         .await
         .unwrap();
@@ -392,11 +418,11 @@ async fn an_acquire_dropped_at_any_await_leaves_nothing() {
     for contended in [false, true] {
         for polls in 1.. {
             let held = if contended {
-                Some(world.locks.acquire("r").await.unwrap())
+                Some(world.locks.acquire("r").ttl(LONG).await.unwrap())
             } else {
                 None
             };
-            let mut acquire = world.locks.acquire("r").into_future();
+            let mut acquire = world.locks.acquire("r").ttl(LONG).into_future();
             let mut left = polls;
             let dropped = std::future::poll_fn(|cx| {
                 if left == 0 {
@@ -418,7 +444,7 @@ async fn an_acquire_dropped_at_any_await_leaves_nothing() {
             let (answer, ()) = tokio::join!(dropped, give_way);
             let completed = answer.is_some();
             drop((answer, acquire));
-            world.until_free("r").await;
+            world.until_left("r").await;
             if completed {
                 break;
             }
