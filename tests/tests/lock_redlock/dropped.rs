@@ -10,6 +10,9 @@ use lock_core::{Attempt, LeaseGuard, LockManager, Ttl};
 
 use crate::world::{connect, provisioned};
 
+/// Longer than anybody waits here: what is gone by then was given back.
+const LONG: Ttl = Ttl::secs(60);
+
 async fn no_node_has_a_lease(servers: &RedlockServers) {
     for node in servers.nodes() {
         let observer = Observer::of(node.url()).await;
@@ -22,7 +25,7 @@ async fn no_node_has_a_lease(servers: &RedlockServers) {
 
 /// Polls an acquire that many times. The guard, if it got that far.
 async fn polled(locks: &LockManager, times: usize) -> Option<LeaseGuard> {
-    let mut acquire = pin!(locks.acquire("r").ttl(Ttl::secs(2)).into_future());
+    let mut acquire = pin!(locks.acquire("r").ttl(LONG).into_future());
     let mut polls = 0;
     poll_fn(|cx| {
         if polls == times {
@@ -58,7 +61,7 @@ async fn an_acquire_that_is_dropped_at_any_await_leaves_no_lease_on_any_node() {
 async fn who_is_told_held_or_gives_up_leaves_no_lease_on_any_node() {
     let servers = provisioned(3).await;
     let (locks, rival) = (connect(&servers).await, connect(&servers).await);
-    let guard = locks.acquire("r").ttl(Ttl::secs(2)).await.unwrap();
+    let guard = locks.acquire("r").ttl(LONG).await.unwrap();
     let told = rival.try_acquire("r").await.unwrap();
     assert!(matches!(told, Attempt::Held { .. }), "{told:?}");
     let late = rival.acquire("r").wait(Duration::from_millis(300)).await;

@@ -7,7 +7,7 @@ use e2e::{
     servers::{RedlockServers, until},
 };
 use lock_core::{
-    ErrorKind, LockManager, SystemClock, Ttl,
+    Attempt, ErrorKind, LeaseGuard, LockManager, SystemClock, Ttl,
     redlock::{NodeState, RedlockNodes, RedlockOptions},
 };
 
@@ -52,23 +52,64 @@ async fn tokens_rise_while_each_node_loses_its_state_and_is_healed() {
     load.end(clients).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_forgot_a_lease_grants_none_before_the_longest_one_is_over() {
-    let servers = provisioned(3).await;
-    let locks = connect(&servers).await;
-    // Nodes 0 and 1 have the lease, and node 0 forgets it.
+/// Only node 1 knows of a lease on "r": node 2 never heard of it, and node 0 has forgotten it.
+async fn forgotten_by_all_but_node_1(longest: Ttl) -> (RedlockServers, LeaseGuard) {
+    let servers = in_service(RedlockServers::start(3).await, longest).await;
     servers.nodes()[2].pause().await;
-    let guard = locks.acquire("r").ttl(Ttl::secs(30)).await.unwrap();
+    // A client that has no connection to node 2, so nothing of its acquire is under way to it.
+    let locks = connect(&servers).await;
+    let acquire = locks.acquire("r").ttl(longest).renew(false);
+    let guard = acquire.await.unwrap();
     servers.nodes()[2].resume().await;
     servers.nodes()[0].restart_empty().await;
     assert!(heal(&servers, 0).await.unwrap());
-    let rival = connect(&servers).await;
-    for _ in 0..5 {
-        let granted = rival.try_acquire("r").await;
-        let granted = granted.ok().and_then(lock_core::Attempt::granted);
-        assert!(granted.is_none(), "two nodes that know of no lease");
+    for (node, leases) in [0, 1, 0].into_iter().enumerate() {
+        assert_eq!(keys(&servers, node, LEASES).await, leases, "node {node}");
     }
+    (servers, guard)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_forgot_a_lease_grants_none_before_the_longest_one_is_over() {
+    let (servers, guard) = forgotten_by_all_but_node_1(Ttl::secs(60)).await;
+    let rival = connect(&servers).await;
+    let assert_held = async || {
+        let told = rival.try_acquire("r").await.unwrap();
+        assert!(matches!(told, Attempt::Held { .. }), "{told:?}");
+    };
+    until("the counter of node 0 is made anew", async || {
+        assert_held().await;
+        keys(&servers, 0, COUNTERS).await == 1
+    })
+    .await;
+    // From here on nothing keeps node 0 from granting it but that it is quiet.
+    for _ in 0..5 {
+        assert_held().await;
+    }
+    servers.nodes()[1].kill().await;
+    let told = rival.try_acquire("r").await.unwrap_err().to_string();
+    assert!(told.contains("is quiet for"), "{told}");
     assert!(guard.remaining().is_ok());
+}
+
+/// The control: where leases are short, the same two nodes soon grant it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_forgot_a_lease_grants_again_after_the_longest_one() {
+    let (servers, guard) = forgotten_by_all_but_node_1(SHORT).await;
+    let rival = connect(&servers).await;
+    let look = async || rival.acquire("r").ttl(SHORT).try_now().await;
+    until("the counter of node 0 is made anew", async || {
+        drop(look().await);
+        keys(&servers, 0, COUNTERS).await == 1
+    })
+    .await;
+    servers.nodes()[1].kill().await;
+    until("granted by nodes 0 and 2", async || {
+        let granted = look().await.ok();
+        let granted = granted.and_then(Attempt::granted);
+        granted.is_some_and(|next| next.token() > guard.token())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -59,8 +59,10 @@ async fn with_a_majority_silent_it_is_unavailable_and_recovers() {
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert_eq!(error.outcome(), Outcome::Unknown, "{error}");
     let text = error.to_string();
-    assert!(text.contains("1 of 3 nodes"), "{text}");
-    assert!(text.contains(servers.nodes()[2].address()), "{text}");
+    assert!(text.contains("of 3 nodes"), "{text}");
+    for silent in &servers.nodes()[1..] {
+        assert!(text.contains(silent.address()), "{text}");
+    }
     let refused = timeout(PATIENCE, locks.try_acquire("r")).await.unwrap();
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unavailable);
     // Nobody can renew it, and its holder learns that without them.
