@@ -203,6 +203,9 @@ async fn backends_claim_the_extensions_that_their_cases_check() {
         standalone(InitialToken::Clock).await,
         sentinel().await,
         cluster().await,
+        least_rights().await,
+        replicated().await,
+        scripts().await,
     ] {
         assert_eq!(extensions(&redis), Extension::ALL);
     }
