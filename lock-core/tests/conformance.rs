@@ -1,10 +1,18 @@
 //! The in-process backend passes what every backend has to pass, on a clock that stands still.
 #![cfg(all(feature = "conformance", feature = "memory", feature = "test-util"))]
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use lock_core::{
-    Clock, InitialToken, LockBackend, conformance::Harness, memory::MemoryBackend,
+    Clock, InitialToken, LockBackend,
+    conformance::{self, Harness},
+    memory::MemoryBackend,
     test_util::ManualClock,
 };
 
@@ -39,3 +47,43 @@ impl Harness for Memory {
 }
 
 lock_core::conformance_tests!(memory, Memory::fresh());
+
+/// A machine that stalls, once, for longer than a short lease and its delay.
+struct Stalling {
+    memory: Memory,
+    has_stalled: AtomicBool,
+}
+
+impl Stalling {
+    fn once() -> Self {
+        Self {
+            memory: Memory::fresh(),
+            has_stalled: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Harness for Stalling {
+    fn backend(&self) -> Arc<dyn LockBackend> {
+        self.memory.backend()
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.memory.clock()
+    }
+
+    async fn pass(&self, time: Duration) {
+        let stall = match self.has_stalled.swap(true, Ordering::Relaxed) {
+            true => Duration::ZERO,
+            false => Duration::from_secs(1),
+        };
+        self.memory.pass(time + stall).await;
+    }
+}
+
+#[tokio::test]
+async fn a_machine_that_stalls_fails_no_backend() {
+    conformance::replay(&Stalling::once()).await;
+    conformance::expiry(&Stalling::once()).await;
+    conformance::lock_delay_follows_expiry(&Stalling::once()).await;
+}
