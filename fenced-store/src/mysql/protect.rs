@@ -177,7 +177,7 @@ fn beside(protection: &Protection, name: &str) -> String {
 /// The variable comes first. All looks in a trigger are locking, and one for a note that does not
 /// exist would hold up others for as long as the transaction of a refused write stays open.
 ///
-/// After the event, when the id that the database has given to a new row is known.
+/// They run after the event, when the id that the database has given to a new row is known.
 fn bodies(ours: &str, protection: &Protection) -> [(&'static str, String); 3] {
     let bodies = [
         ("INSERT", &["NEW"][..]),

@@ -12,10 +12,10 @@ pub(super) enum Sends {
     Again,
 }
 
-/// What a script answered: a word, and what belongs to it.
+/// The answer of a script: a word, and what belongs to it.
 pub(super) type Answer = (String, Option<Vec<u8>>);
 
-/// The refusal that an answer is, if it is one; and the error that it is, if it is no answer.
+/// Reads a refusal. An answer that is none is an error, too.
 pub(super) fn refusal(answer: &Answer, sequencer: &Sequencer) -> FenceError {
     let resource = sequencer.resource().clone();
     let presented = sequencer.token();
@@ -93,11 +93,12 @@ pub(super) fn of_read(error: RedisError) -> FenceError {
     }
 }
 
-/// An error of a write. If the connection sends once, the server said so before it wrote anything.
-/// After any other error it is not known whether the server got the write, or will.
+/// An error of a write. If the connection sends each request once, an error that the server reports
+/// means that nothing was written. After any other error it is not known whether the server has
+/// executed the write, or will.
 ///
-/// A connection to a cluster sends a request again by itself, also one that was executed and not
-/// answered. Then the error is that of the last attempt and says nothing of those before.
+/// A cluster connection resends a request by itself, even one that was executed and not answered.
+/// Then the error is that of the last attempt, and says nothing about the earlier ones.
 pub(super) fn of_write(error: RedisError, sends: Sends) -> FenceError {
     let was_said = matches!(
         error.kind(),

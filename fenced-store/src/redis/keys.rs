@@ -1,7 +1,6 @@
 use lock_core::ResourceName;
 
-/// Where a resource lies. Both keys have the resource in braces, so a cluster keeps them in one
-/// slot.
+/// The keys of a resource. Both have its name in braces, so a cluster keeps them in one slot.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
     pub(super) mark: String,
@@ -18,7 +17,8 @@ impl Keys {
     }
 }
 
-/// A cluster looks at what is between the first `{` and the next `}`: there must be no others.
+/// Escapes braces: a cluster hashes what is between the first `{` and the next `}`, so there must
+/// be no others.
 pub(super) fn without_braces(text: &str) -> String {
     let escape = |c: char| match c {
         '%' => "%25".to_owned(),

@@ -1,4 +1,4 @@
-//! Values in Redis that only the grant of the present mark may change.
+//! Values in Redis that only the grant which the mark shows may change.
 
 mod answer;
 mod keys;
@@ -17,14 +17,14 @@ use crate::{FenceError, HighWater, Plausibility, Presented, Receipt, begin::Seq,
 
 /// Values in Redis, one per resource, that are written only by the grant which the mark shows.
 ///
-/// For what many users of a lock really write: not a row, but a key. Mark and value are checked and
-/// changed by one script, on one server: a stale holder's write is refused whenever it arrives. The
-/// rule is that of [`FencedStore`](crate::FencedStore), with the same errors: [`claim`] once, right
-/// after acquiring, then read and write. It is a store, not the lock service: the lock may be kept
-/// in another Redis, or elsewhere.
+/// Many users of a lock write not a row but a key, and this is for them. One script, on one server,
+/// checks the mark and changes the value, so a stale holder's write is refused whenever it arrives.
+/// The rule is that of [`FencedStore`](crate::FencedStore), with the same errors: [`claim`] once,
+/// right after acquiring, then read and write. This is a store, not the lock service: the lock may
+/// be kept in another Redis, or elsewhere.
 ///
-/// A mark has no time to live and outlives its value, also one that was deleted or ran out. There
-/// is no row for all resources that says which lock service counts: each mark remembers its own.
+/// A mark has no time to live. It outlives its value, even one that was deleted or has expired. No
+/// single row says which lock service counts for all resources: each mark remembers its own.
 ///
 /// If the grant is an `http::Fenced` whose request carried a number, the number counts as in
 /// [`Begin::seq`](crate::Begin::seq): the write is made once, and a write with a smaller number
@@ -33,13 +33,14 @@ use crate::{FenceError, HighWater, Plausibility, Presented, Receipt, begin::Seq,
 ///
 /// The connection is the application's own, of the `redis` crate: a `MultiplexedConnection`, a
 /// `ConnectionManager` or a `ClusterConnection`. The keys of a resource share a slot, so a cluster
-/// will do. Redis 7.0 or newer.
+/// works, too. It needs Redis 7.0 or newer.
 ///
-/// NOT guaranteed, and no script can help it: anything across an **unplanned failover**, or a
-/// restart that loses the end of the log. Redis answers before its replicas have a write, so the
-/// successor may show an older mark, and a stale holder is let in again until somebody claims. Nor
-/// with `allkeys-*` eviction, which evicts marks, and nothing about commands that do not come
-/// through here: whoever may write to the keys can. If that is too little, write to a database.
+/// NOT guaranteed, and no script can change that: anything across an **unplanned failover**, or
+/// across a restart that loses the end of the log. Redis answers before its replicas have a write,
+/// so the successor may show an older mark, and then a stale holder is let in again until somebody
+/// claims. Nothing is guaranteed with `allkeys-*` eviction, which evicts marks, or about commands
+/// that do not come through here: whoever has the right to write to the keys can do so. If that is
+/// not enough, write to a database.
 ///
 /// [`claim`]: FencedRedis::claim
 ///
@@ -64,7 +65,7 @@ pub struct FencedRedis<C> {
     sends: Sends,
 }
 
-/// What became of [`FencedRedis::swap`].
+/// The result of [`FencedRedis::swap`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "there is no third")]
 #[must_use = "the value may have been another one, and then nothing was changed"]
@@ -106,7 +107,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
         self
     }
 
-    /// How great a token may be that is claimed, as
+    /// The bound for tokens that are claimed, as
     /// [`FencedStore::plausibility`](crate::FencedStore::plausibility).
     #[must_use]
     pub fn plausibility(mut self, plausibility: Plausibility) -> Self {
@@ -121,7 +122,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
     /// answer came: claim again.
     ///
     /// # Cancel safety
-    /// It may be claimed, or be claimed later; claim again to know.
+    /// The claim may have been made, or may be made later; claim again to know.
     pub async fn claim<'g>(
         &self,
         grant: impl Into<Presented<'g>> + Send,
@@ -169,11 +170,12 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
         }
     }
 
-    /// Reads the value for this grant. It is current: what an older holder wrote is in it, and
-    /// nothing of one will be.
+    /// Reads the value for this grant. It is current: what older holders have written is in it, and
+    /// no older holder will write any more.
     ///
     /// # Errors
-    /// Those of [`FencedStore::begin`](crate::FencedStore::begin); if the server cannot be asked.
+    /// Those of [`FencedStore::begin`](crate::FencedStore::begin), and if the server cannot be
+    /// asked.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -193,23 +195,24 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
         }
     }
 
-    /// Sets the value, for so long or for good: a time to live that the former value had is gone.
+    /// Sets the value, with this time to live or without any. That of the former value is gone.
     ///
-    /// Times count in whole milliseconds, rounded up, 1 at least.
+    /// Times count in whole milliseconds, rounded up, from 1 ms to a hundred years.
     ///
     /// # Errors
-    /// Those of [`FencedStore::begin`](crate::FencedStore::begin), with the value as it was;
+    /// Those of [`FencedStore::begin`](crate::FencedStore::begin): then the value is as it was.
     /// [`FenceError::CommitUnknown`] if no answer came, or an error that need not be that of the
-    /// first attempt, see [`sends_once`](Self::sends_once). Then it may be set later still, until a
-    /// newer grant is claimed.
+    /// first attempt: see [`sends_once`](Self::sends_once). Then the value may still be set later,
+    /// until a newer grant is claimed.
     ///
     /// A cluster connection resends a request whose answer was lost. So [`FenceError::Stale`] may
-    /// be the answer to a second attempt, after the first one had set the value, before the newer
-    /// grant was claimed. Nothing of it comes later. In the same way, a numbered write may be
-    /// answered with [`FenceError::OutOfOrder`] and its own number, although it was made.
+    /// be the answer to a second attempt, while the first one had set the value before the newer
+    /// grant was claimed. Neither attempt sets it after that claim. In the same way, a numbered
+    /// write may be answered with [`FenceError::OutOfOrder`] and its own number, although it was
+    /// made.
     ///
     /// # Cancel safety
-    /// Not cancel safe: it may be set, or be set later.
+    /// Not cancel safe: the value may have been set, or may be set later.
     pub async fn set<'g>(
         &self,
         grant: impl Into<Presented<'g>> + Send,
@@ -246,13 +249,13 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
         }
     }
 
-    /// Sets or deletes the value if it is what the caller expects: for a holder whose own tasks
-    /// write at once. `None` is no value.
+    /// Sets or deletes the value if it is the expected one: for a holder whose own tasks write
+    /// concurrently. `None` stands for no value.
     ///
-    /// A cluster connection sends a request again by itself; then this may find its own new value.
+    /// A cluster connection resends requests by itself, so this may find its own new value.
     ///
     /// # Errors
-    /// As [`set`](Self::set). Another value is no error: see [`Swap`].
+    /// As [`set`](Self::set). A value other than the expected one is no error: see [`Swap`].
     ///
     /// # Cancel safety
     /// As [`set`](Self::set).
@@ -268,8 +271,8 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
         self.write(grant.into(), expected, change).await
     }
 
-    /// Where the value of a resource lies, for whoever reads it without a grant, by a plain `GET`:
-    /// such a read may be old when it arrives. What is written there is not fenced.
+    /// The key of the value of a resource, for readers without a grant, who use a plain `GET`:
+    /// their answer may be out of date when it arrives. Writes to this key are not fenced.
     ///
     /// # Errors
     /// [`InvalidName`] if there can be no such resource.
@@ -342,7 +345,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
     }
 }
 
-/// What is to become of a value.
+/// A change of a value.
 struct Change<'a> {
     verb: &'static [u8],
     value: &'a [u8],
@@ -366,7 +369,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// A hundred years: Redis refuses times that its clock does not reach.
+/// A hundred years: Redis refuses times beyond those that its clock can express.
 const MAX_TTL_MS: u128 = 100 * 366 * 86_400_000;
 
 impl<C> fmt::Debug for FencedRedis<C> {

@@ -7,7 +7,7 @@ use sqlx::Sqlite;
 use super::error;
 use crate::{FenceError, admin::by_statements::Wording};
 
-/// Nobody logs in to a file, and how long to wait for it is up to the connection.
+/// Nobody logs in to a file. How long to wait for it is a setting of the connection.
 impl Wording for Sqlite {
     const BEGIN: &'static str = "BEGIN IMMEDIATE";
     const WHO: &'static str = "NULL";

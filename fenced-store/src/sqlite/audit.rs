@@ -2,7 +2,7 @@ use sqlx::SqliteConnection;
 
 use crate::{FenceError, begin::Entering};
 
-/// Leaves the rows of an audited transaction: with it they are committed or rolled back.
+/// Writes the rows of an audited transaction; they are committed or rolled back with it.
 pub(super) async fn record(
     connection: &mut SqliteConnection,
     entering: &Entering,

@@ -11,14 +11,14 @@ use crate::{
     strays::past_strays,
 };
 
-/// A mark, and whether any table is protected.
+/// The columns of a mark, and whether any table is protected.
 pub(super) type MarkRow = (i64, String, String, bool);
 
-/// Forgets what transactions have entered that are over.
+/// Deletes the notes of transactions that are over.
 pub(super) const LEAVE: &str = include_str!("sql/leave.sql");
 
-/// Begins as the one writer of the file, and checks the marks. If there are triggers to look at it,
-/// notes what has been entered, and says so: the commit has to delete the note.
+/// Begins as the only writer of the file, and checks the marks. If there are triggers that look for
+/// it, also notes what was entered, and returns true: the commit has to delete the note.
 pub(super) async fn enter(
     pool: &SqlitePool,
     entering: &Entering,
@@ -41,7 +41,7 @@ pub(super) async fn enter(
     Ok((tx, is_noted))
 }
 
-/// Whether a table is protected.
+/// Checks a mark. Returns whether any table is protected.
 fn check(row: Option<MarkRow>, sequencer: &Sequencer) -> Result<bool, FenceError> {
     let Some((token, holder, issuer, is_protected)) = row else {
         rule::enter(None, sequencer)?;

@@ -9,10 +9,10 @@ const OUT_OF_MEMORY: i32 = 7;
 const INTERRUPT: i32 = 9;
 const IO: i32 = 10;
 
-/// Sorts an error of SQLite; gives back any other.
+/// Classifies an error of SQLite; returns any other unchanged.
 pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
     match refusal(&source) {
-        // A fence that is over, and whose note was left behind.
+        // FN001: the fence is over, and its note was left behind.
         Some("FN010" | "FN001") => return Ok(FenceError::Unfenced { source }),
         Some("FN011") => return Ok(FenceError::WrongResource { source }),
         _ => {}
@@ -24,7 +24,7 @@ pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
     }
 }
 
-/// An error of a call of ours: what is missing are then our tables, not the user's.
+/// An error of one of our own calls: a missing table is then ours, not the user's.
 pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
     if sqlite_error(&source).is_some_and(|error| error.message().starts_with("no such table")) {
         return FenceError::NotMigrated { source };
@@ -35,7 +35,7 @@ pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
     source.into()
 }
 
-/// An error of a commit: if SQLite refused it nothing was committed, otherwise nobody knows.
+/// An error of a commit: if SQLite refused it, nothing was committed. Otherwise nobody knows.
 pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
     match primary_code(&source) {
         Some(INTERRUPT | OUT_OF_MEMORY | IO) | None => FenceError::CommitUnknown { source },
@@ -44,20 +44,20 @@ pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
 }
 
 /// Whether a commit failed because a statement had ended the transaction, and with it the
-/// savepoint. SQLite has no code of its own for it.
+/// savepoint. SQLite has no separate code for this.
 pub(super) fn no_savepoint(source: &sqlx::Error) -> bool {
     sqlite_error(source).is_some_and(|error| error.message().starts_with("no such savepoint"))
 }
 
-/// Whether a call was refused because its connection is inside a transaction already: sqlx counts
-/// one, or SQLite knows one.
+/// Whether a call was refused because its connection is already inside a transaction: one that sqlx
+/// counts, or one that only SQLite knows of.
 pub(super) fn is_stray(error: &sqlx::Error) -> bool {
     const WITHIN: &str = "cannot start a transaction within a transaction";
     matches!(error, sqlx::Error::InvalidSavePointStatement)
         || sqlite_error(error).is_some_and(|error| error.message() == WITHIN)
 }
 
-/// What a trigger of a protected table raised: the message begins with it.
+/// The code that a trigger of a protected table raised: its message begins with it.
 fn refusal(error: &sqlx::Error) -> Option<&str> {
     const CONSTRAINT_TRIGGER: &str = "1811";
     let error = sqlite_error(error)?;

@@ -17,7 +17,7 @@ pub(super) async fn migrate(pool: &SqlitePool) -> Result<(), FenceError> {
     Ok(tx.commit().await?)
 }
 
-/// The same as a script.
+/// The same, as a script.
 pub(super) fn script() -> String {
     let words = Words {
         first: "BEGIN IMMEDIATE;",

@@ -1,5 +1,5 @@
-//! SQLite: `BEGIN IMMEDIATE` makes a transaction the only writer of the file, so a plain read of
-//! the mark in it is a check that holds until the transaction ends.
+//! SQLite. `BEGIN IMMEDIATE` makes a transaction the only writer of the file. So a plain read of
+//! the mark inside it is a check that holds until the transaction ends.
 
 mod administer;
 mod audit;
@@ -35,19 +35,20 @@ use crate::{
 
 /// A fenced store in an SQLite file.
 ///
-/// A fenced transaction keeps out all other writers of the file, of whatever resource, and so does
-/// a process that is stopped inside one: claims are [`Busy`](FenceError::Busy) until it goes on or
-/// ends. Nothing in SQLite can help that.
+/// A fenced transaction keeps out all other writers of the file, whatever their resource. So does a
+/// process that is stopped inside one: claims are [`Busy`](FenceError::Busy) until it continues or
+/// ends. SQLite has no remedy for that.
 ///
-/// SQLite may end the transaction by itself when a statement fails: with `ON CONFLICT ROLLBACK` or
-/// `RAISE(ROLLBACK)`, a full disk, an I/O error, no memory, an interrupt. What follows is written
-/// unfenced, and the commit says so, too late: roll back after an error.
+/// When a statement fails, SQLite may end the transaction by itself: because of `RAISE(ROLLBACK)`
+/// or `ON CONFLICT ROLLBACK`, a full disk, an I/O error, lack of memory, or an interrupt. Later
+/// statements are then written unfenced. The commit reports this, but too late: roll back
+/// after any error.
 pub type SqliteFencedStore = FencedStore<Sqlite>;
 
 impl FencedStore<Sqlite> {
     /// Sets what a fenced store needs of a connection: a write-ahead log, so that readers do not
     /// block writers; `synchronous = FULL`, without which a power cut may take back a mark; and the
-    /// time that a writer waits for another one.
+    /// time for which a writer waits for another one, 5 s.
     #[must_use]
     pub fn recommended(options: SqliteConnectOptions) -> SqliteConnectOptions {
         options
@@ -73,7 +74,7 @@ impl Operations for Sqlite {
     }
 
     async fn claim(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
-        // What cannot win is refused before it queues for the file.
+        // A claim that cannot win is refused before it queues for the file.
         let seen = mark(&mut *pool.acquire().await?, sequencer.resource()).await?;
         rule::claim(seen.as_ref(), sequencer)?;
 
@@ -89,7 +90,7 @@ impl Operations for Sqlite {
         Ok(tx.commit().await?)
     }
 
-    /// A transaction is the only writer of the file: once there is this one, all others are over.
+    /// A transaction is the only writer of the file: once this one has begun, all others are over.
     async fn settle(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
         let mut tx = past_strays(pool, || pool.begin_with("BEGIN IMMEDIATE"))
             .await
@@ -158,7 +159,7 @@ impl Operations for Sqlite {
             .map(drop)
     }
 
-    /// The rollback is done by another thread, later: at this point there is nothing to see.
+    /// Does nothing: another thread does the rollback, later, so there is nothing to see yet.
     fn seal_if_over(_: &mut SqliteConnection) {}
 
     fn is_stray(error: &sqlx::Error) -> bool {
@@ -188,7 +189,7 @@ async fn mark(
     marks::mark::<Sqlite>(connection, MARK, resource, of_our_call).await
 }
 
-/// A statement that ended the transaction may have committed the note of what it had entered.
+/// A statement that ended the transaction may have committed the note of what was entered.
 async fn leave(connection: &mut SqliteConnection, is_noted: bool) {
     if let Err(error) = connection.execute("ROLLBACK").await {
         debug!(%error, "a transaction that was ended inside was the last one");

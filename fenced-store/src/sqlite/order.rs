@@ -7,7 +7,7 @@ use crate::{
     rule,
 };
 
-/// Takes the numbers that the transaction has under its grants. It has entered.
+/// Takes the numbers that the transaction has under its grants. It must have entered before.
 pub(super) async fn take(
     connection: &mut SqliteConnection,
     entering: &Entering,
@@ -22,7 +22,7 @@ pub(super) async fn take(
     Ok(())
 }
 
-/// Of this very grant: what an older one has left does not count.
+/// The last number of this very grant: one that an older grant has left does not count.
 async fn last(
     connection: &mut SqliteConnection,
     entrant: &Entrant,

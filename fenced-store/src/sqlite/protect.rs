@@ -1,4 +1,4 @@
-//! Protected tables: a trigger for each event, made in one transaction.
+//! Protected tables: a trigger for each event, created in one transaction.
 
 use sqlx::{AssertSqlSafe, Executor, SqliteConnection, SqlitePool};
 
@@ -10,7 +10,7 @@ use crate::{
     protection::{Protection, Resources, quoted},
 };
 
-/// What the names of our triggers begin with; the name of the table and the event follow.
+/// The prefix of the names of our triggers; the name of the table and the event follow.
 const GUARD: &str = "fenced_guard";
 
 pub(super) async fn protect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {
@@ -49,7 +49,8 @@ pub(super) async fn unprotect(
     tx.commit().await.map_err(of_commit)
 }
 
-/// The name of the table as it was created. It has the column that the rows are called by.
+/// The name of the table, spelled as it was created. Fails if there is no such table, or if it does
+/// not have the column of the ids.
 async fn table(
     connection: &mut SqliteConnection,
     protection: &Protection,
@@ -90,8 +91,8 @@ fn cannot(reason: &str) -> FenceError {
     FenceError::CannotProtect { reason }
 }
 
-/// The triggers that we have made for a table, with their statements. By the table and not by their
-/// name, which it may have changed since.
+/// Our triggers on a table, with their statements. They are found by their table and not by their
+/// names, because the table may have been renamed since.
 async fn guards(
     connection: &mut SqliteConnection,
     table: &str,
@@ -113,7 +114,7 @@ async fn drop_guards(connection: &mut SqliteConnection, table: &str) -> Result<(
     Ok(())
 }
 
-/// After the event, when the id that the database has given to a new row is known.
+/// They run after the event, when the id that the database has given to a new row is known.
 fn triggers(table: &str, resources: &Resources) -> [String; 3] {
     [
         ("INSERT", &["NEW"][..]),
@@ -138,8 +139,9 @@ fn triggers(table: &str, resources: &Resources) -> [String; 3] {
     })
 }
 
-/// Fails unless the resource has been entered, and the mark shows what was. A resource that is null
-/// has not been. What is raised has to be a constant before SQLite 3.47.
+/// A check that fails unless the resource was entered, and the mark still shows the token with
+/// which it was. A resource that is null was not entered. Before SQLite 3.47 the text of `RAISE`
+/// has to be a constant.
 fn check(table: &str, resource: &str) -> String {
     let text = |refusal: &str| format!("'{refusal} {}'", table.replace('\'', "''"));
     format!(

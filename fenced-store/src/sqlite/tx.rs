@@ -14,31 +14,33 @@ use super::{enter::MarkRow, error::is_stray};
 
 /// A transaction that sqlx does not count.
 ///
-/// sqlx's own takes a step to the thread of the connection for `BEGIN` and one for `COMMIT`, and
-/// neither can do anything else. Here each does what a fence needs besides. What sqlx does not
-/// count it does not nest another transaction in, either, nor is it wrong about when it is over.
+/// sqlx's own transaction takes one step to the thread of the connection for `BEGIN` and one for
+/// `COMMIT`, and these steps can do nothing else. Here each of them also does what a fence needs.
+/// Since sqlx does not count this transaction, it does not nest another one in it, and cannot be
+/// wrong about when it is over.
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct SqliteTx {
-    /// `None` only once it is being dropped.
+    /// `None` only while it is being dropped.
     connection: Option<PoolConnection<Sqlite>>,
     /// Whether it may still have to be rolled back.
     is_open: bool,
 }
 
-/// One text is one step, and is parsed once per connection.
+/// One text is one step, and it is parsed once per connection.
 ///
-/// The savepoint is gone when the transaction is, however it ended: so the commit knows. Until then
-/// nobody else begins on this connection, so it needs no name of its own.
+/// The savepoint is gone when the transaction is, however that ended: this is how the commit
+/// notices. Until then nobody else begins on this connection, so the name need not be unique.
 const BEGIN: &str = concat!(
     "BEGIN IMMEDIATE; SAVEPOINT fenced_entry; ",
     include_str!("sql/mark.sql")
 );
 
-/// The first statement fails if the savepoint is gone; then `COMMIT` is not executed.
+/// If the savepoint is gone, the first statement fails, and `COMMIT` is not executed.
 const COMMIT: &str = "RELEASE fenced_entry; COMMIT";
 
-/// The savepoint comes first here, too: without it nothing has the file for itself any more, so to
-/// delete the note may fail because somebody else has, which is not why this transaction is over.
+/// The savepoint comes first here, too. If it is gone, this connection no longer has the file to
+/// itself. Deleting the note could then fail because another writer has the file, and that is not
+/// why this transaction is over.
 const LEAVE_AND_COMMIT: &str = concat!(
     "RELEASE fenced_entry; ",
     include_str!("sql/leave.sql"),
@@ -46,7 +48,7 @@ const LEAVE_AND_COMMIT: &str = concat!(
 );
 
 impl SqliteTx {
-    /// Becomes the one writer of the file, and reads a mark.
+    /// Becomes the only writer of the file, and reads a mark.
     pub(super) async fn begin(
         pool: &SqlitePool,
         resource: &ResourceName,
@@ -60,7 +62,7 @@ impl SqliteTx {
             is_open: true,
         };
         let mark = tx.row(BEGIN, resource).await;
-        // One that somebody has left open is not ours.
+        // A transaction that somebody left open is not ours.
         tx.is_open = !mark.as_ref().is_err_and(is_stray);
         Ok((tx, mark?))
     }
@@ -81,7 +83,7 @@ impl SqliteTx {
         let query = sqlx::query_as(query).bind(resource.as_str());
         let row = query.fetch_optional(&mut **self).await?;
         if row.is_none() {
-            // So says the driver, too, if its thread is gone.
+            // The driver gives the same answer if its thread is gone.
             self.ping().await?;
         }
         Ok(row)
@@ -89,13 +91,14 @@ impl SqliteTx {
 
     /// Commits if this is still the transaction that began.
     ///
-    /// The statements of a query are answered one by one, and to be woken for the first answer
-    /// while the disk works on the second costs more than to parse both. What sqlx takes for the
-    /// begin of a transaction is executed as a whole and answered once. See decision 22.
+    /// The statements of a query are answered one by one. To be woken by the first answer, while
+    /// the disk works on the second statement, costs more than to parse both. What sqlx takes for
+    /// the `BEGIN` of a transaction is executed as a whole and answered once: see decision 22.
     pub(super) async fn commit(&mut self, is_noted: bool) -> Result<(), sqlx::Error> {
         let commit = if is_noted { LEAVE_AND_COMMIT } else { COMMIT };
         match self.begin_with(commit).await.map(drop) {
-            // Everything was executed, and after that there is no transaction: so says this error.
+            // This error means that everything was executed, and that there is no transaction
+            // afterwards.
             Err(sqlx::Error::BeginFailed) => {
                 self.is_open = false;
                 Ok(())
@@ -129,9 +132,10 @@ impl DerefMut for SqliteTx {
     }
 }
 
-/// Rolls back. One poll gives the order to the thread of the connection, which keeps the order of
-/// what it is given, so whoever has the connection next comes after it. Only if dropped futures
-/// have left more behind than that thread takes at a time, a task has to wait for it.
+/// Rolls back. One poll hands the command to the thread of the connection. That thread executes
+/// commands in the order in which it gets them, so whoever has the connection next comes after the
+/// rollback. A task has to wait only if dropped futures have left more commands behind than the
+/// queue of that thread takes.
 impl Drop for SqliteTx {
     fn drop(&mut self) {
         let Some(mut connection) = self.connection.take().filter(|_| self.is_open) else {

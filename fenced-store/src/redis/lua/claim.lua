@@ -1,9 +1,9 @@
 #!lua
 -- Begins with rule.lua.
 --
--- Raises the mark of a resource to a grant, unless it shows that grant already. It has no time to
--- live, and nothing deletes it. The writes of the grant are numbered from the start. Sent again it
--- changes nothing.
+-- Raises the mark of a resource to a grant, unless it already shows that grant. The mark has no
+-- time to live, and nothing deletes it. The writes of the grant are numbered from the start. Sent
+-- again, it changes nothing.
 --
 -- KEYS[1] mark of the resource
 -- ARGV[1] token

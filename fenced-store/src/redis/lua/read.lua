@@ -1,8 +1,8 @@
 #!lua
 -- Begins with rule.lua.
 --
--- Reads the value of a resource for the grant that its mark shows. Changes nothing; it has no flag
--- that says so, because a replica would run it then.
+-- Reads the value of a resource for the grant that its mark shows. Changes nothing, but has no flag
+-- that says so, because then a replica would run it.
 --
 -- KEYS[1] mark of the resource
 -- KEYS[2] value

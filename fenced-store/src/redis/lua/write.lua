@@ -1,9 +1,10 @@
 #!lua
 -- Begins with rule.lua.
 --
--- Sets or deletes the value of a resource for the grant that its mark shows, if the value is what
--- it is expected to be. The mark outlives the value. Sent again it does the same again, but for the
--- comparison; a write that has a number is made once, and none that has a smaller one after it.
+-- Sets or deletes the value of a resource for the grant that its mark shows, if the value is the
+-- expected one. The mark outlives the value. Sent again, it does the same again, but compares with
+-- the value as it is then. A write that has a number is made once, and none with a smaller number
+-- after it.
 --
 -- KEYS[1] mark of the resource
 -- KEYS[2] value
