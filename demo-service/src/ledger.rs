@@ -20,6 +20,10 @@ const BALANCE: &str = "SELECT balance FROM demo_accounts WHERE id = $1";
 const SET_BALANCE: &str = "INSERT INTO demo_accounts (id, balance) VALUES ($1, $2) \
                            ON CONFLICT (id) DO UPDATE SET balance = excluded.balance";
 
+/// Opens the account unless there is one, in one statement.
+const OPEN_ACCOUNT: &str = "INSERT INTO demo_accounts (id, balance) VALUES ($1, $2) \
+                            ON CONFLICT (id) DO NOTHING";
+
 /// Compares and writes in one statement, for clients that write without a fence.
 const REPLACE_BALANCE: &str =
     "UPDATE demo_accounts SET balance = $3 WHERE id = $1 AND balance = $2";
@@ -59,6 +63,13 @@ pub(crate) trait Ledger: Dialect {
         connection: &mut Self::Connection,
         id: &str,
         before: i64,
+        balance: i64,
+    ) -> impl Future<Output = Result<bool, sqlx::Error>> + Send;
+
+    /// Opens an account with this balance if there is none; returns whether there was none.
+    fn open_account(
+        connection: &mut Self::Connection,
+        id: &str,
         balance: i64,
     ) -> impl Future<Output = Result<bool, sqlx::Error>> + Send;
 
@@ -128,6 +139,19 @@ macro_rules! ledger {
                     .execute(connection)
                     .await?;
                 Ok(replaced.rows_affected() == 1)
+            }
+
+            async fn open_account(
+                connection: &mut Self::Connection,
+                id: &str,
+                balance: i64,
+            ) -> Result<bool, sqlx::Error> {
+                let opened = sqlx::query(OPEN_ACCOUNT)
+                    .bind(id)
+                    .bind(balance)
+                    .execute(connection)
+                    .await?;
+                Ok(opened.rows_affected() == 1)
             }
 
             async fn add(

@@ -34,15 +34,16 @@ fn lock_problem(error: &lock_core::Error) -> Problem {
         ErrorKind::InvalidInput => {
             return Problem::new(problems::UNPROCESSABLE).detail(error.to_string());
         }
+        // It is there and works: nothing that an operator has to look after.
+        ErrorKind::Unsupported => {
+            return Problem::new(problems::LOCK_LACKS_IT).detail(error.to_string());
+        }
         ErrorKind::Unavailable
         | ErrorKind::TooFewReplicas
         | ErrorKind::QueueFull
         | ErrorKind::ShutDown => Problem::new(problems::LOCK_UNAVAILABLE)
             .detail("the lock service does not answer: send the request again")
             .retry_after(std::time::Duration::from_secs(1)),
-        ErrorKind::Unsupported => {
-            Problem::new(ProblemType::SERVICE_FAULT).detail(error.to_string())
-        }
         ErrorKind::Retired => Problem::new(problems::LOCK_UNAVAILABLE)
             .detail("another lock service has taken this one's place: ask a gateway of that one")
             .retry_after(std::time::Duration::from_secs(1)),

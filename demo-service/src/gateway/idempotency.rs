@@ -66,13 +66,12 @@ impl Idempotency {
         }
     }
 
+    /// The secret signs tokens, or is the seed of a key pair. What is computed here is known to
+    /// clients, so it has a key of its own, from which the secret cannot be found out.
     fn mac(&self) -> Hmac<Sha256> {
-        let secret = self.secret.borrow().expose();
-        // Filled up with zeros, as RFC 2104 has it; a secret in base64 is shorter than a block.
-        let mut block = [0; 64];
-        let length = std::cmp::min(secret.len(), block.len());
-        block[..length].copy_from_slice(&secret.as_bytes()[..length]);
-        Hmac::new(&block.into())
+        let mut derived = hmac(self.secret.borrow().expose().as_bytes());
+        derived.update(b"idempotency key 1");
+        hmac(&derived.finalize().into_bytes())
     }
 
     /// The request as one that may be repeated, if it has a key: what is asked for at this path.
@@ -152,6 +151,14 @@ impl Keyed {
     }
 }
 
+/// Of a key that is shorter than a block; it is filled up with zeros, as RFC 2104 says.
+fn hmac(key: &[u8]) -> Hmac<Sha256> {
+    let mut block = [0; 64];
+    let length = std::cmp::min(key.len(), block.len());
+    block[..length].copy_from_slice(&key[..length]);
+    Hmac::new(&block.into())
+}
+
 /// 16 bytes in hex.
 fn digest(mac: &Hmac<Sha256>, parts: &[&[u8]]) -> String {
     let mut mac = mac.clone();
@@ -172,5 +179,21 @@ fn seconds(time: Duration) -> i64 {
 impl std::fmt::Debug for Idempotency {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Idempotency(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The secret may be the seed of a key pair, which must not be the key of anything else.
+    #[test]
+    fn what_clients_see_has_a_key_of_its_own() {
+        let secret = Secret::random();
+        let ours = Idempotency::new(Some(watch::Sender::new(secret.clone()).subscribe()));
+        let same = Idempotency::new(Some(watch::Sender::new(secret.clone()).subscribe()));
+        let of = |mac: &Hmac<Sha256>| digest(mac, &[b"owner"]);
+        assert_eq!(of(&ours.mac()), of(&same.mac()));
+        assert_ne!(of(&ours.mac()), of(&hmac(secret.expose().as_bytes())));
     }
 }

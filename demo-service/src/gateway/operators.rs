@@ -63,7 +63,7 @@ pub(super) async fn authenticate(
     next: Next,
 ) -> Response {
     let shown = request.headers().get(header::AUTHORIZATION);
-    let shown = shown.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    let shown = shown.and_then(|value| of_bearer(value.as_bytes()));
     // In constant time, so that nobody finds it out letter by letter.
     if shown.is_some_and(|shown| bool::from(shown.ct_eq(expected.expose().as_bytes()))) {
         return next.run(request).await;
@@ -76,4 +76,13 @@ pub(super) async fn authenticate(
         .headers_mut()
         .insert(header::WWW_AUTHENTICATE, scheme);
     response
+}
+
+/// The token behind the scheme, whose name may be in any case and be followed by several spaces
+/// (RFC 9110, section 11).
+fn of_bearer(authorization: &[u8]) -> Option<&[u8]> {
+    let space = authorization.iter().position(|byte| *byte == b' ')?;
+    let (scheme, token) = authorization.split_at(space);
+    let is_bearer = scheme.eq_ignore_ascii_case(b"bearer");
+    is_bearer.then(|| token.trim_ascii_start())
 }

@@ -82,6 +82,12 @@ pub(super) const LOCK_UNAVAILABLE: ProblemType = ProblemType::new(
     StatusCode::SERVICE_UNAVAILABLE,
     "The lock service is not available",
 );
+/// 501: this kind of lock service cannot do it, whoever asks.
+pub(super) const LOCK_LACKS_IT: ProblemType = ProblemType::new(
+    "lock-service-lacks-it",
+    StatusCode::NOT_IMPLEMENTED,
+    "The lock service cannot do this",
+);
 
 /// 404: as a framework says it.
 pub(crate) const ROUTE_UNKNOWN: ProblemType = ProblemType::new(

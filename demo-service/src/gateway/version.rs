@@ -1,10 +1,10 @@
-//! `ETag` and `If-Match`: writes on condition that nobody has written since.
+//! `ETag`, `If-Match` and `If-None-Match`: writes on condition that nobody has written since.
 
 use std::convert::Infallible;
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderValue, header, request::Parts},
+    http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts},
     response::{IntoResponseParts, ResponseParts},
 };
 use fenced_store::http::Problem;
@@ -34,19 +34,23 @@ impl IntoResponseParts for Version {
     }
 }
 
-/// The `If-Match` of a request, if it has one: tags of which one must be that of the account. What
-/// is no tag of ours matches nothing.
+/// The `If-Match` and `If-None-Match` of a request.
 ///
-/// It is looked at after the fence: who has lost its lease must not be told to read and try again.
+/// It is evaluated after the fence: who has lost its lease must not be told to read and try again.
 #[derive(Debug)]
-pub(super) struct Condition(Option<Vec<HeaderValue>>);
+pub(super) struct Condition {
+    /// One of these must be the account's.
+    one_of: Option<Tags>,
+    /// None of these may be the account's.
+    none_of: Option<Tags>,
+}
 
 /// What a write on condition has come to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Written {
     /// It was made; this was the balance before, if there was the account.
     Over(Option<i64>),
-    /// The condition was false, and nothing was written.
+    /// The condition was false, or another write came in between. Nothing was written.
     Otherwise,
 }
 
@@ -62,20 +66,14 @@ impl Condition {
         balance: i64,
     ) -> Result<Written, sqlx::Error> {
         let before = DB::balance(connection, id).await?;
-        let Some(tags) = &self.0 else {
+        if self.one_of.is_none() && self.none_of.is_none() {
             DB::set_balance(connection, id, balance).await?;
             return Ok(Written::Over(before));
-        };
-        let matching = before.filter(|before| {
-            let tag = Version(*before).tag();
-            let mut tags = tags
-                .iter()
-                .flat_map(|tags| tags.as_bytes().split(|it| *it == b','));
-            tags.any(|one| [b"*", tag.as_bytes()].contains(&one.trim_ascii()))
-        });
-        let written = match matching {
+        }
+        let written = match before {
+            _ if !self.is_true(before.map(Version)) => false,
             Some(before) => DB::replace_balance(connection, id, before, balance).await?,
-            None => false,
+            None => DB::open_account(connection, id, balance).await?,
         };
         Ok(if written {
             Written::Over(before)
@@ -83,21 +81,58 @@ impl Condition {
             Written::Otherwise
         })
     }
+
+    /// RFC 9110, 13.1.1 and 13.1.2: `If-None-Match` disregards that a tag is weak.
+    fn is_true(&self, version: Option<Version>) -> bool {
+        let of = |tags: &Tags| tags.name(version, |tag| tag);
+        let weakly = |tags: &Tags| tags.name(version, |tag| tag.strip_prefix(b"W/").unwrap_or(tag));
+        self.one_of.as_ref().is_none_or(of) && !self.none_of.as_ref().is_some_and(weakly)
+    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Condition {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let tags = parts.headers.get_all(header::IF_MATCH).iter();
-        let tags: Vec<_> = tags.cloned().collect();
-        Ok(Self((!tags.is_empty()).then_some(tags)))
+        Ok(Self {
+            one_of: Tags::of(&parts.headers, header::IF_MATCH),
+            none_of: Tags::of(&parts.headers, header::IF_NONE_MATCH),
+        })
+    }
+}
+
+/// A list of tags, or `*` for whatever there is. What is no tag of ours is nobody's.
+#[derive(Debug)]
+struct Tags(Vec<HeaderValue>);
+
+impl Tags {
+    fn of(headers: &HeaderMap, name: HeaderName) -> Option<Self> {
+        let values: Vec<_> = headers.get_all(name).iter().cloned().collect();
+        (!values.is_empty()).then_some(Self(values))
+    }
+
+    /// Whether one of them, read in this way, is that of this version. An account that does not
+    /// exist has none.
+    fn name(&self, version: Option<Version>, read: impl Fn(&[u8]) -> &[u8]) -> bool {
+        let Some(tag) = version.map(Version::tag) else {
+            return false;
+        };
+        // Our tags have no comma, so it does not matter that others are cut apart.
+        let lists = self.0.iter().map(HeaderValue::as_bytes);
+        let mut tags = lists.flat_map(|list| list.split(|byte| *byte == b','));
+        tags.any(|one| {
+            let one = one.trim_ascii();
+            one == b"*" || read(one) == tag.as_bytes()
+        })
     }
 }
 
 /// Whoever gets this holds the lease: it is to read again, unlike one who lost it.
 pub(super) fn mismatch(id: &str) -> Problem {
     Problem::new(problems::VERSION_MISMATCH)
-        .detail("the account is not what If-Match says any more: read it and decide again")
+        .detail(
+            "If-Match or If-None-Match is not true of the account any more: read it and decide \
+             again",
+        )
         .with("id", id)
 }

@@ -51,6 +51,13 @@ async fn only_operators_are_let_in_and_only_where_there_are_any() {
     }
     let inspected = get(&gateway, "/v1/leases/r").await;
     assert!(inspected.body["lease"].is_object(), "{inspected:?}");
+    // The name of a scheme may be in any case (RFC 9110, 11.1).
+    for scheme in ["bearer", "BEARER ", "Bearer"] {
+        let credentials = format!("{scheme} {ADMIN_TOKEN}");
+        let request = gateway.request(Method::GET, LEASES);
+        let answer = send(request.header("authorization", credentials)).await;
+        assert_eq!(answer.status, 200, "{scheme}: {answer:?}");
+    }
 }
 
 #[tokio::test]

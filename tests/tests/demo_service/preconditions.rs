@@ -70,6 +70,45 @@ async fn a_write_on_condition_is_made_only_over_that_version() {
     assert_eq!(gateway.balance("2").await, None);
 }
 
+/// Two that open the same account, each on condition that there is none: the second is told.
+#[tokio::test]
+async fn a_write_on_condition_that_there_is_no_such_version_is_made_over_another_one_only() {
+    let gateway = Gateway::start().await;
+    let token = gateway.token("account:1", 60_000).await;
+    for (path, token) in [(FENCED, Some(&token)), ("/v1/unfenced/accounts/2", None)] {
+        let write = |conditions: &[(&'static str, &str)], balance: i64| {
+            let mut request = gateway.request(Method::PUT, path);
+            for (name, value) in conditions {
+                request = request.header(*name, *value);
+            }
+            if let Some(token) = token {
+                request = request.header("fencing-token", token);
+            }
+            send(request.json(&json!({ "balance": balance })))
+        };
+        let none = ("if-none-match", "*");
+        assert_eq!(write(&[none], 5).await.status, 200, "{path}");
+        write(&[none], 666)
+            .await
+            .assert_problem(412, "version-mismatch");
+        // A weak tag matches, too: it is asked whether it is the same in essence.
+        for tags in ["\"5\"", "W/\"5\"", "\"4\", \"5\""] {
+            let refused = write(&[("if-none-match", tags)], 666).await;
+            refused.assert_problem(412, "version-mismatch");
+        }
+        let both = [("if-match", "\"5\""), ("if-none-match", "\"5\"")];
+        write(&both, 666)
+            .await
+            .assert_problem(412, "version-mismatch");
+        assert_eq!(write(&[("if-none-match", "\"4\"")], 6).await.status, 200);
+        let both = [("if-match", "\"6\""), ("if-none-match", "\"5\"")];
+        assert_eq!(write(&both, 7).await.status, 200, "{path}");
+    }
+    for id in ["1", "2"] {
+        assert_eq!(gateway.balance(id).await, Some(7));
+    }
+}
+
 /// Whoever lost its lease must not be told to read and try again, whatever its condition says.
 #[tokio::test]
 async fn the_fence_comes_before_the_condition() {

@@ -4,6 +4,7 @@ use e2e::{
     process::Process,
     servers::{Browser, Colours, Screen},
 };
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -12,8 +13,8 @@ pub(crate) struct Page {
     pub(crate) browser: Browser,
     pub(crate) url: String,
     name: &'static str,
-    _gateway: Process,
-    _folder: TempDir,
+    gateway: Process,
+    folder: TempDir,
 }
 
 impl Page {
@@ -24,10 +25,7 @@ impl Page {
 
     pub(crate) async fn open_on(name: &'static str, screen: Screen, colours: Colours) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
-        let arguments = ["serve", "--addr", "127.0.0.1:0", "--store", &store];
-        let mut gateway = Process::spawn("demo-service", arguments);
-        let line = gateway.line().await.unwrap();
+        let (gateway, line) = serve("127.0.0.1:0", &folder).await;
         let url = line
             .split(' ')
             .find(|word| word.starts_with("http"))
@@ -42,9 +40,18 @@ impl Page {
             browser,
             url: url.to_owned(),
             name,
-            _gateway: gateway,
-            _folder: folder,
+            gateway,
+            folder,
         }
+    }
+
+    /// Ends the gateway, waits for what the page is to notice, and starts another at its address.
+    pub(crate) async fn restart_gateway(&mut self, noticed: &str) {
+        kill_process(self.gateway.id(), Signal::KILL).unwrap();
+        self.gateway.finish().await;
+        self.browser.until(noticed).await;
+        let addr = self.url.strip_prefix("http://").unwrap();
+        (self.gateway, _) = serve(addr, &self.folder).await;
     }
 
     pub(crate) async fn set(&self, id: &str, value: &str) {
@@ -116,6 +123,15 @@ impl Page {
                     return scrollWidth <= clientWidth";
         assert_eq!(self.browser.script(fits).await, Value::Bool(true));
     }
+}
+
+/// A gateway, and what it says when it listens.
+async fn serve(addr: &str, folder: &TempDir) -> (Process, String) {
+    let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+    let arguments = ["serve", "--addr", addr, "--store", &store];
+    let mut gateway = Process::spawn("demo-service", arguments);
+    let line = gateway.line().await.unwrap();
+    (gateway, line)
 }
 
 /// Base64, as browsers send pictures.

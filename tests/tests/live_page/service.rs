@@ -128,3 +128,15 @@ async fn what_a_visitor_is_told_to_type_acquires_a_lease() {
     page.browser.until(held).await;
     page.assert_sound().await;
 }
+
+/// A gateway that is back, before anything has been played, leaves nothing else to be said.
+#[tokio::test]
+async fn that_the_connection_broke_is_said_until_it_is_back() {
+    let mut page = Page::open("broken").await;
+    let said = page.text("#status").await;
+    let is_told = "return document.querySelector('#status').className === 'error'";
+    page.restart_gateway(is_told).await;
+    let is_back = "return document.querySelector('#status').className === ''";
+    page.browser.until(is_back).await;
+    assert_eq!(page.text("#status").await, said);
+}

@@ -52,11 +52,12 @@ fn write() -> Operation {
     )
     .describe(
         "The store compares the token and writes in one transaction. The fence comes first: \
-             whoever passes it holds the lease, and then `If-Match` is looked at.",
+             whoever passes it holds the lease, and then the conditions are looked at.",
     )
     .parameter(account())
     .parameter(fencing_token(Required::True))
     .parameter(if_match())
+    .parameter(if_none_match())
     .body::<BalanceBody>()
     .answers("200", written)
     .problems(REFUSED_AT_THE_EDGE)
@@ -121,6 +122,7 @@ pub(super) fn unfenced() -> PathItem {
     .describe("Whoever writes last wins, holding a lease or not: for comparison.")
     .parameter(account())
     .parameter(if_match())
+    .parameter(if_none_match())
     .body::<BalanceBody>()
     .answers("200", account_body())
     .problems(failures)
@@ -156,4 +158,11 @@ fn if_match() -> Parameter {
     let schema =
         text("Write only over this version: the `ETag` of a read, or `*`.").min_length(Some(1));
     header("If-Match", Required::False, schema)
+}
+
+fn if_none_match() -> Parameter {
+    let schema =
+        text("Write only over another version than these; with `*`, only open an account.")
+            .min_length(Some(1));
+    header("If-None-Match", Required::False, schema)
 }

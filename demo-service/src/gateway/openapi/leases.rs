@@ -136,6 +136,7 @@ fn of_holder(id: &str, summary: &str) -> Endpoint {
             ProblemType::TOKEN_REQUIRED,
             problems::LEASE_ENDED,
             problems::LOCK_UNAVAILABLE,
+            problems::LOCK_LACKS_IT,
             ProblemType::SERVICE_FAULT,
         ])
 }
@@ -149,7 +150,11 @@ pub(super) fn list() -> PathItem {
     )
     .secured()
     .answers("200", json::<LeasesBody>("What anybody may know of each."))
-    .problems([problems::LOCK_UNAVAILABLE, ProblemType::SERVICE_FAULT]);
+    .problems([
+        problems::LOCK_UNAVAILABLE,
+        problems::LOCK_LACKS_IT,
+        ProblemType::SERVICE_FAULT,
+    ]);
     PathItem::new(HttpMethod::Get, list.build())
 }
 
@@ -165,7 +170,7 @@ pub(super) fn force() -> PathItem {
     .parameter(resource())
     .answers("200", json::<ForceReleasedBody>(released))
     .problems(REFUSED_BY_A_CLAIM)
-    .problems([problems::MALFORMED]);
+    .problems([problems::MALFORMED, problems::LOCK_LACKS_IT]);
     PathItem::new(HttpMethod::Delete, force.build())
 }
 

@@ -260,7 +260,8 @@ pub(super) fn no_store() -> Header {
 }
 
 pub(super) fn etag() -> Header {
-    let schema = text("The version of the account, for `If-Match`.").pattern(Some("^\"[0-9]+\"$"));
+    let schema = text("The version of the account, for `If-Match` and `If-None-Match`.")
+        .pattern(Some("^\"[0-9]+\"$"));
     HeaderBuilder::new().schema(Some(schema)).build()
 }
 

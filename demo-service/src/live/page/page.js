@@ -28,6 +28,9 @@ const PLOTS = {
 let view = { run: 0, playing: false, acts: [] };
 let refreshing = false;
 let again = false;
+// What is said before anything has been played.
+const FIRST_WORDS = byId("status").textContent;
+let broken = false;
 const replay = startReplay(times, () => {
   tell();
   return drawAll();
@@ -49,14 +52,22 @@ async function refresh() {
       if (seen.run !== view.run) { sections.forEach(hideRequest); }
       if (seen.run !== view.run || seen.playing) { replay.reset(); }
       view = seen;
+      // There may be nothing else to say now that it is back.
+      if (broken) { say(FIRST_WORDS); }
+      broken = false;
       tell();
       await drawAll();
     } while (again);
   } catch {
-    say("The gateway does not answer. Is it still running?", true);
+    sayBroken("The gateway does not answer. Is it still running?");
   } finally {
     refreshing = false;
   }
+}
+
+function sayBroken(text) {
+  broken = true;
+  say(text, true);
 }
 
 const drawAll = () => Promise.all(sections.map(draw));
@@ -204,5 +215,6 @@ tellPlot();
 startTabs((panel) => watch(panel === "service"));
 setInterval(() => { if (view.playing) { refresh(); } }, FRAME_MS);
 const changes = new EventSource("live/changes");
+changes.addEventListener("open", refresh);
 changes.addEventListener("message", refresh);
-changes.addEventListener("error", () => say("The connection to the gateway broke; trying again…", true));
+changes.addEventListener("error", () => sayBroken("The connection to the gateway broke; trying again…"));
