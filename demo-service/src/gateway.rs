@@ -15,6 +15,7 @@ mod leases;
 mod limits;
 mod openapi;
 mod operators;
+mod own_name;
 pub(crate) mod problems;
 mod request_id;
 mod router;
@@ -37,6 +38,7 @@ pub(crate) use self::{
     openapi::document,
     server::{Gateway, LockService, connect, listen},
     setup::Setup,
+    own_name::HostNames,
     traffic::{Traffic, TrafficCounts},
 };
 

@@ -49,7 +49,7 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
             store_kind: gateway.store_kind(),
             traffic,
         };
-        gateway = gateway.with_routes(|is_closing| live::router(page, addr, is_closing));
+        gateway = gateway.with_routes(|is_closing| live::router(page, is_closing));
     }
     Console::Stdout.line(format!(
         "listening on http://{addr} (lock service {lock}, store {store})",
@@ -102,6 +102,7 @@ fn setup(args: &ServeArgs, signing: Option<&Signing>) -> Result<Setup, Failure> 
             waiting: args.max_waiting,
             connections: descriptors::for_connections(args.max_connections),
         },
+        allowed_hosts: args.allowed_hosts.clone(),
         metrics: Some(telemetry::install()?),
         admin_token,
         ..Setup::default()

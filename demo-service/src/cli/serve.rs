@@ -7,7 +7,10 @@ use clap::{
 use fenced_store::http::signed::Audience;
 
 use super::{AdminToken, IssuerName, Lock, Store, duration, settings::Effective, within};
-use crate::{gateway::Limits, telemetry::LogFormat};
+use crate::{
+    gateway::{HostNames, Limits},
+    telemetry::LogFormat,
+};
 
 pub(super) const NOTES: &str = "\
 Settings:
@@ -49,6 +52,12 @@ pub(crate) struct ServeArgs {
     #[arg(default_value = "127.0.0.1:8080")]
     pub(crate) addr: SocketAddr,
     /// How long a request may take to arrive, and again to be served, not counting the wait for a
+    /// Names with commas between them under which a gateway on a loopback address may also be
+    /// asked, such as that of a proxy in front of it that passes `Host` on; it refuses all others
+    /// but those of the machine itself [default: localhost, 127.0.0.1, [::1]]
+    #[arg(long, value_name = "NAMES", env = "PALISADE_ALLOWED_HOSTS")]
+    #[arg(default_value = "", hide_default_value = true)]
+    pub(crate) allowed_hosts: HostNames,
     /// lease (100ms to 5m); a write that takes longer is answered with 504 and still runs to its
     /// end
     #[arg(long, value_name = "DURATION", env = "PALISADE_REQUEST_TIMEOUT")]

@@ -28,11 +28,11 @@ pub(super) const LOCK_HELD: ProblemType =
 /// 409: the live page plays one run at a time.
 pub(crate) const RUN_UNDER_WAY: ProblemType =
     ProblemType::new("run-under-way", StatusCode::CONFLICT, "A run is under way");
-/// 421: the live page was asked for under a name that is not ours.
-pub(crate) const MISDIRECTED: ProblemType = ProblemType::new(
+/// 421: a gateway on a loopback address was asked under a name that is not its own.
+pub(super) const MISDIRECTED: ProblemType = ProblemType::new(
     "misdirected",
     StatusCode::MISDIRECTED_REQUEST,
-    "The page has another address",
+    "The gateway has another name",
 );
 /// 409: the lease of this idempotency key has ended.
 pub(super) const KEY_SPENT: ProblemType = ProblemType::new(

@@ -15,6 +15,7 @@ use super::{
     app::App,
     connections,
     idempotency::Idempotency,
+    own_name::{self, HostNames},
     router::{finish, router},
     tokens::Tokens,
     traffic, wiretap,
@@ -40,6 +41,7 @@ pub(crate) struct Gateway {
     router: Router,
     closing: watch::Sender<bool>,
     connections: usize,
+    allowed_hosts: HostNames,
     metrics: Option<PrometheusHandle>,
 }
 
@@ -98,6 +100,7 @@ impl Gateway {
             router,
             closing,
             connections: setup.limits.connections,
+            allowed_hosts: setup.allowed_hosts,
             metrics,
         }
     }
@@ -142,9 +145,18 @@ impl Gateway {
             router,
             closing,
             connections: limit,
+            allowed_hosts,
             metrics,
             ..
         } = self;
+        let own_names = from_fn_with_state(allowed_hosts, own_name::check);
+        let is_for_others = listener
+            .local_addr()
+            .is_ok_and(|addr| !addr.ip().to_canonical().is_loopback());
+        let router = match is_for_others {
+            true => router,
+            false => router.layer(own_names),
+        };
         let serving = connections::serve(listener, finish(router), closing.subscribe(), limit);
         let draining = async {
             stop.await;

@@ -3,7 +3,7 @@ use lock_core::{InitialToken, Issuer};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::watch;
 
-use super::{Limits, Traffic};
+use super::{HostNames, Limits, Traffic};
 use crate::{cli::AdminToken, events::Recorder};
 
 /// What a gateway is to be like. The default is one that nobody watches and clients are trusted by.
@@ -18,6 +18,8 @@ pub(crate) struct Setup {
     /// Shared by gateways that are to know each other's idempotency keys.
     pub(crate) secret: Option<watch::Receiver<Secret>>,
     pub(crate) limits: Limits,
+    /// Names under which one on a loopback address may be asked, besides those of the machine.
+    pub(crate) allowed_hosts: HostNames,
     /// Takes down what clients of the scenario do.
     pub(crate) recorder: Option<Recorder>,
     /// Counts what all clients do.

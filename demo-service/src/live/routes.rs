@@ -1,10 +1,9 @@
-use std::{convert::Infallible, net::SocketAddr, time::Duration};
+use std::{convert::Infallible, time::Duration};
 
 use axum::{
     Json, Router,
-    extract::{Path, Query, Request, State},
+    extract::{Path, Query, State},
     http::{StatusCode, header},
-    middleware::{self, Next},
     response::{
         IntoResponse, Response,
         sse::{Event, KeepAlive, Sse},
@@ -56,10 +55,10 @@ struct Live {
     is_closing: watch::Receiver<bool>,
 }
 
-/// The page and its data. Only for visitors who came to `addr` by its own name, so that no foreign
-/// page can have processes started here: the check of `Host` keeps out names that were made to
-/// point here, the check of the origin keeps out forms on other pages.
-pub(crate) fn router(page: Page, addr: SocketAddr, is_closing: watch::Receiver<bool>) -> Router {
+/// The page and its data, of a gateway that answers under names of its machine only. No foreign
+/// page can have processes started here: the gateway keeps out names that were made to point here,
+/// and the check of the origin keeps out forms on other pages.
+pub(crate) fn router(page: Page, is_closing: watch::Receiver<bool>) -> Router {
     let live = Live {
         studio: page.studio,
         kinds: [page.locks.backend_kind(), page.store_kind],
@@ -77,25 +76,6 @@ pub(crate) fn router(page: Page, addr: SocketAddr, is_closing: watch::Receiver<b
         .route("/live/locks", get(locks))
         .with_state(live)
         .route_layer(CsrfLayer::new())
-        .route_layer(middleware::from_fn_with_state(addr, own_name))
-}
-
-async fn own_name(State(addr): State<SocketAddr>, request: Request, next: Next) -> Response {
-    let host = request.headers().get(header::HOST);
-    let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
-    // Browsers leave out the default port.
-    let host = host.strip_suffix(":80").unwrap_or(host);
-    let own = [addr.to_string(), format!("localhost:{}", addr.port())];
-    if own
-        .iter()
-        .any(|own| own.strip_suffix(":80").unwrap_or(own) == host)
-    {
-        return next.run(request).await;
-    }
-    let detail = format!("this page is at http://{addr}/ and under no other name");
-    Problem::new(problems::MISDIRECTED)
-        .detail(detail)
-        .into_response()
 }
 
 async fn view(State(live): State<Live>) -> Json<View> {

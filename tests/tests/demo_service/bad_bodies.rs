@@ -54,7 +54,7 @@ async fn a_body_of_64_mib_is_413_and_is_not_kept_in_memory() {
             ("transfer-encoding: chunked", chunk.as_str(), "\r\n"),
         ] {
             let head = format!(
-                "{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+                "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                  fencing-token: {token}\r\n{length}\r\n\r\n"
             );
             let stream = TcpStream::connect(gateway.addr()).await.unwrap();

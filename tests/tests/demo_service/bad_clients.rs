@@ -22,7 +22,7 @@ async fn a_client_that_goes_away_in_the_middle_has_written_nothing() {
     let token = gateway.open_account().await;
     for path in ["/v1/accounts/1", "/v1/unfenced/accounts/1"] {
         let request = format!(
-            "PUT {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+            "PUT {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
              fencing-token: {token}\r\ncontent-length: 15\r\n\r\n{{\"balance\":666"
         );
         for end in [2, request.len() / 2, request.len()] {

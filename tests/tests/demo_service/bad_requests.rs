@@ -183,7 +183,7 @@ async fn raw(gateway: &Gateway, bytes: &[u8]) -> String {
 async fn a_huge_body_is_refused_unread() {
     let gateway = Gateway::start().await;
     let head = format!(
-        "PUT /v1/unfenced/accounts/1 HTTP/1.1\r\nhost: x\r\ncontent-type: {JSON}\r\n\
+        "PUT /v1/unfenced/accounts/1 HTTP/1.1\r\nhost: localhost\r\ncontent-type: {JSON}\r\n\
          content-length: {}\r\n\r\n{{",
         64 << 20,
     );
@@ -206,7 +206,7 @@ async fn broken_http_neither_writes_nor_hurts() {
     gateway.write("/v1/accounts/1", Some(&token), 5).await;
     let put = |headers: &str, body: &str| {
         format!(
-            "PUT /v1/accounts/1 HTTP/1.1\r\nhost: x\r\ncontent-type: {JSON}\r\n\
+            "PUT /v1/accounts/1 HTTP/1.1\r\nhost: localhost\r\ncontent-type: {JSON}\r\n\
              fencing-token: {token}\r\n{headers}\r\n\r\n{body}"
         )
     };
@@ -248,8 +248,8 @@ async fn broken_http_neither_writes_nor_hurts() {
             "{\"balance\":666}",
         ),
         put("content-length: 15", "{\"balance\":666}").replacen("/v1/accounts/1", "*", 1),
-        "OPTIONS * HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
-        "CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
+        "OPTIONS * HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
+        "CONNECT x:1 HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
         // HTTP/2, of which this is the beginning, is not spoken here.
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
         "\0\0\0\0\r\n\r\n".to_owned(),

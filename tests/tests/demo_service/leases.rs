@@ -189,8 +189,8 @@ async fn a_client_that_goes_away_with_a_request_behind_leaves_the_queue_too() {
     let first = gateway.token("r", 60_000).await;
     let body = json!({ "ttl_ms": 60_000, "wait_ms": 60_000 }).to_string();
     let requests = format!(
-        "POST /v1/leases/r HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\n\r\n{body}GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n",
+        "POST /v1/leases/r HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n",
         body.len(),
     );
     let mut leaver = TcpStream::connect(gateway.addr()).await.unwrap();

@@ -16,6 +16,7 @@ mod depositor;
 mod exit_codes;
 mod fuzzed;
 mod gateway;
+mod host_names;
 mod idempotency;
 mod instances;
 mod interrupted;

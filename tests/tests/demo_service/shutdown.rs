@@ -46,8 +46,8 @@ async fn half_a_request_does_not_delay_the_end() {
     let mut clients = Vec::new();
     for half in [
         "",
-        "GET /healthz HTTP/1.1\r\nhost: x\r\n",
-        "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /heal",
+        "GET /healthz HTTP/1.1\r\nhost: localhost\r\n",
+        "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\nGET /heal",
     ] {
         let mut client = TcpStream::connect(gateway.addr()).await.unwrap();
         client.write_all(half.as_bytes()).await.unwrap();
@@ -68,7 +68,7 @@ async fn half_a_request_does_not_delay_the_end() {
 #[tokio::test]
 async fn a_request_whose_body_is_on_its_way_is_still_answered() {
     let mut gateway = Gateway::start().await;
-    let head = "PUT /v1/unfenced/accounts/1 HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\n\
+    let head = "PUT /v1/unfenced/accounts/1 HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n\
                 content-type: application/json\r\ncontent-length: 13\r\n\r\n";
     let mut client = TcpStream::connect(gateway.addr()).await.unwrap();
     client.write_all(head.as_bytes()).await.unwrap();

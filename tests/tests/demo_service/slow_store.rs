@@ -126,7 +126,7 @@ async fn a_write_that_the_database_refused_was_not_made() {
 async fn a_body_that_does_not_arrive_is_408_and_nothing_is_written() {
     let database = postgres_database().await;
     let gateway = gateway(&database, "500ms").await;
-    let head = "PUT /v1/unfenced/accounts/1 HTTP/1.1\r\nhost: x\r\n\
+    let head = "PUT /v1/unfenced/accounts/1 HTTP/1.1\r\nhost: localhost\r\n\
                 content-type: application/json\r\ncontent-length: 13\r\n\r\n{";
     let mut stream = TcpStream::connect(gateway.addr()).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();

@@ -38,8 +38,8 @@ impl Endpoint {
             .tag(tag)
             .summary(Some(summary))
             .parameter(request_id_parameter());
-        // A body that nobody asked for can still be too large.
-        let problems = vec![problems::TOO_LARGE];
+        // A body that nobody asked for can still be too large, and any name can be wrong.
+        let problems = vec![problems::TOO_LARGE, problems::MISDIRECTED];
         Self {
             operation,
             problems,

@@ -1,0 +1,82 @@
+//! On a loopback address, only requests under names of this machine are answered.
+//!
+//! Whoever has a web page can make its name point to 127.0.0.1. To a browser, that page and the
+//! gateway are then of one origin, so it may send anything and read the answers. The name in `Host`
+//! is the one thing that tells such a request apart.
+
+use std::{net::IpAddr, str::FromStr, sync::Arc};
+
+use axum::{
+    extract::{Request, State},
+    http::{header, uri::Authority},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use fenced_store::http::Problem;
+
+use super::problems;
+
+/// Names under which a gateway may be asked besides those that every machine has for itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HostNames(Arc<[Box<str>]>);
+
+impl HostNames {
+    /// Whether a host is one of these, or leads to the machine on which it is asked for.
+    fn have(&self, host: &str) -> bool {
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse();
+        let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
+        let is_host = |name: &str| name.eq_ignore_ascii_case(host);
+        address.is_ok_and(is_loopback)
+            || is_host("localhost")
+            || self.0.iter().any(|name| is_host(name))
+    }
+
+    /// Whether all that a request says of its host is right. A request that says nothing is not
+    /// from a browser.
+    fn are_of(&self, request: &Request) -> bool {
+        // A target that is a whole URI comes before the header (RFC 9112, 3.2.2).
+        if let Some(authority) = request.uri().authority() {
+            return self.have(authority.host());
+        }
+        let mut hosts = request.headers().get_all(header::HOST).iter();
+        hosts.all(|host| {
+            // The port does not matter: whoever forwards one may have another one.
+            let authority = Authority::try_from(host.as_bytes());
+            authority.is_ok_and(|authority| self.have(authority.host()))
+        })
+    }
+}
+
+/// Names with commas between them, without ports.
+impl FromStr for HostNames {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = text.split(',').map(str::trim);
+        let names = names.filter(|name| !name.is_empty()).map(|name| {
+            let authority = Authority::from_str(name);
+            match authority.is_ok_and(|authority| authority.host() == name) {
+                true => Ok(Box::from(name)),
+                false => Err(format!("{name:?} is not the name of a host without a port")),
+            }
+        });
+        names.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// A middleware around all routes.
+pub(super) async fn check(
+    State(names): State<HostNames>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if names.are_of(&request) {
+        return next.run(request).await;
+    }
+    Problem::new(problems::MISDIRECTED)
+        .detail(
+            "this gateway listens on a loopback address and is asked as localhost, 127.0.0.1 or \
+             [::1], or by a name of --allowed-hosts",
+        )
+        .into_response()
+}

@@ -1,0 +1,121 @@
+//! Who may be reached by a browser of the same machine only answers under names that no foreign
+//! page can have.
+
+use e2e::process::Process;
+use reqwest::{Method, RequestBuilder, header::HOST};
+use serde_json::json;
+
+use crate::gateway::{Answer, Gateway, send};
+
+/// Names that somebody can make point to 127.0.0.1, or that look like ours.
+const FOREIGN: [&str; 6] = [
+    "evil.example",
+    "evil.example:8080",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example",
+    "10.0.0.1",
+    "",
+];
+
+async fn as_host(request: RequestBuilder, host: &str) -> Answer {
+    send(request.header(HOST, host)).await
+}
+
+async fn health(gateway: &Gateway, host: &str) -> u16 {
+    let answer = as_host(gateway.request(Method::GET, "/healthz"), host).await;
+    answer.status.as_u16()
+}
+
+#[tokio::test]
+async fn under_a_name_that_somebody_made_point_here_nothing_is_done() {
+    let gateway = Gateway::start().await;
+    gateway.write("/v1/unfenced/accounts/1", None, 5).await;
+    let token = gateway.token("account:1", 60_000).await;
+    let lease = json!({ "ttl_ms": 1000 });
+    let several = json!({ "resources": ["r"], "ttl_ms": 1000 });
+    let balance = json!({ "balance": 666 });
+    for host in FOREIGN {
+        let requests = [
+            gateway.request(Method::POST, "/v1/leases/r").json(&lease),
+            gateway.request(Method::POST, "/v1/leases").json(&several),
+            gateway
+                .request(Method::DELETE, "/v1/leases/account:1")
+                .header("fencing-token", &token),
+            gateway
+                .request(Method::PUT, "/v1/unfenced/accounts/1")
+                .json(&balance),
+            gateway
+                .request(Method::PUT, "/v1/accounts/1")
+                .header("fencing-token", &token)
+                .json(&balance),
+            gateway.request(Method::GET, "/v1/accounts/1"),
+            gateway.request(Method::GET, "/healthz"),
+            gateway.request(Method::GET, "/openapi.json"),
+            gateway.request(Method::GET, "/docs/"),
+            gateway.request(Method::GET, "/nothing"),
+        ];
+        for request in requests {
+            let answer = as_host(request, host).await;
+            answer.assert_problem(421, "misdirected");
+        }
+    }
+    assert_eq!(gateway.balance("1").await, Some(5));
+    let free = send(gateway.request(Method::GET, "/v1/leases/r")).await;
+    assert!(free.body["lease"].is_null(), "{free:?}");
+    assert_eq!(gateway.release("account:1", &token).await.status, 204);
+}
+
+#[tokio::test]
+async fn under_names_of_the_machine_it_answers_whatever_the_port() {
+    let gateway = Gateway::start().await;
+    let port = gateway.addr().rsplit(':').next().unwrap();
+    for name in ["localhost", "LocalHost", "127.0.0.1", "127.1.2.3", "[::1]"] {
+        for host in [
+            name.to_owned(),
+            format!("{name}:{port}"),
+            format!("{name}:9"),
+        ] {
+            assert_eq!(health(&gateway, &host).await, 200, "{host}");
+        }
+    }
+    let [one, other] = ["localhost", "evil.example"].map(|name| format!("{name}:{port}"));
+    let request = gateway.request(Method::GET, "/healthz").header(HOST, one);
+    let two = as_host(request, &other).await;
+    two.assert_problem(421, "misdirected");
+}
+
+#[tokio::test]
+async fn other_names_are_allowed_by_a_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+    let names = "locks.example, other.example";
+    let gateway = Gateway::start_with(&["--store", &store, "--allowed-hosts", names]).await;
+    for host in [
+        "locks.example",
+        "Locks.Example:443",
+        "other.example",
+        "localhost",
+    ] {
+        assert_eq!(health(&gateway, host).await, 200, "{host}");
+    }
+    for host in ["example", "evil.locks.example", "locks.example.evil"] {
+        assert_eq!(health(&gateway, host).await, 421, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn for_other_machines_it_answers_under_any_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+    let arguments = ["serve", "--addr", "0.0.0.0:0", "--store", &store];
+    let mut process = Process::spawn("demo-service", arguments);
+    let line = process.line().await.unwrap();
+    let port = line.split_once("0.0.0.0:").unwrap().1;
+    let port = port.split(' ').next().unwrap();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("http://127.0.0.1:{port}/healthz");
+    for host in FOREIGN {
+        let answer = as_host(http.get(&url), host).await;
+        assert_eq!(answer.status, 200, "{host}");
+    }
+}
