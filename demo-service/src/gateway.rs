@@ -27,6 +27,8 @@ mod time_limit;
 mod tokens;
 mod traffic;
 mod transfers;
+mod under_way;
+mod unread;
 mod version;
 pub(crate) mod wire;
 mod wiretap;
@@ -36,9 +38,9 @@ pub(crate) use self::{
     leases::view as lease_view,
     limits::Limits,
     openapi::document,
+    own_name::HostNames,
     server::{Gateway, LockService, connect, listen},
     setup::Setup,
-    own_name::HostNames,
     traffic::{Traffic, TrafficCounts},
 };
 

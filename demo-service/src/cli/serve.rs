@@ -33,8 +33,9 @@ Signals:
   SIGHUP           read the signing keys again
 
 Exit codes:
-  0  ended by a signal, nothing was cut off    3  a server cannot be reached, or refuses us
+  0  ended by a signal; every client that reads has its answer
   2  arguments or settings are wrong           4  cannot listen on the address
+  3  a server cannot be reached, or refuses us
   5  a file of this machine failed, or requests did not end in time";
 
 #[derive(Args, Debug)]
@@ -51,13 +52,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "IP:PORT", env = "PALISADE_ADDR")]
     #[arg(default_value = "127.0.0.1:8080")]
     pub(crate) addr: SocketAddr,
-    /// How long a request may take to arrive, and again to be served, not counting the wait for a
     /// Names with commas between them under which a gateway on a loopback address may also be
     /// asked, such as that of a proxy in front of it that passes `Host` on; it refuses all others
     /// but those of the machine itself [default: localhost, 127.0.0.1, [::1]]
     #[arg(long, value_name = "NAMES", env = "PALISADE_ALLOWED_HOSTS")]
     #[arg(default_value = "", hide_default_value = true)]
     pub(crate) allowed_hosts: HostNames,
+    /// How long a request may take to arrive, and again to be served, not counting the wait for a
     /// lease (100ms to 5m); a write that takes longer is answered with 504 and still runs to its
     /// end
     #[arg(long, value_name = "DURATION", env = "PALISADE_REQUEST_TIMEOUT")]

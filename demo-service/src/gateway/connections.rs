@@ -10,11 +10,10 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
     task::JoinSet,
-    time::timeout,
 };
 use tower_service::Service;
 
-use super::caller::Caller;
+use super::{caller::Caller, under_way::UnderWay, unread::Unread};
 
 /// How long the head of a request may take to arrive, and how long a connection may be idle.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(15);
@@ -24,7 +23,7 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(15);
 const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Serves so many connections at once until the gateway is closing, and then until every request
-/// has its answer.
+/// has its answer, as far as its client reads it.
 ///
 /// # Cancel safety
 /// Dropping it drops all connections.
@@ -66,17 +65,18 @@ async fn connection(stream: TcpStream, router: Router, mut closing: watch::Recei
         Ok(caller) => caller,
         Err(error) => return tracing::error!(%error, "a connection cannot be served"),
     };
-    let under_way = watch::Sender::new(0_usize);
+    let under_way = UnderWay::none();
     let service = service_fn(|mut request: Request<Incoming>| {
-        let request_ends = OneMore::of(&under_way);
+        let request_ends = under_way.one_more();
         request.extensions_mut().insert(caller.clone());
         let response = router.clone().call(request.map(Body::new));
         async move {
-            let response = response.await;
-            drop(request_ends);
             response
+                .await
+                .map(|response| request_ends.until_end_of(response))
         }
     });
+    let stream = Unread::new(stream, under_way.clone());
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)
@@ -88,7 +88,7 @@ async fn connection(stream: TcpStream, router: Router, mut closing: watch::Recei
             serving.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = serving.as_mut() => ended,
-                () = quiet(under_way.subscribe()) => return,
+                () = under_way.quiet(FAREWELL) => return,
             }
         }
     };
@@ -100,31 +100,4 @@ async fn connection(stream: TcpStream, router: Router, mut closing: watch::Recei
 /// Resolves when the gateway has been asked to stop, or is gone altogether.
 async fn closed(closing: &mut watch::Receiver<bool>) {
     let _gone = closing.wait_for(|closing| *closing).await.is_err();
-}
-
-/// Resolves when there has been no request under way for a while.
-async fn quiet(mut under_way: watch::Receiver<usize>) {
-    loop {
-        let _gone = under_way.wait_for(|requests| *requests == 0).await.is_err();
-        let next = under_way.wait_for(|requests| *requests > 0);
-        if timeout(FAREWELL, next).await.is_err() {
-            return;
-        }
-    }
-}
-
-/// Counts a request until it is dropped, be it answered or given up.
-struct OneMore<'a>(&'a watch::Sender<usize>);
-
-impl<'a> OneMore<'a> {
-    fn of(count: &'a watch::Sender<usize>) -> Self {
-        count.send_modify(|requests| *requests += 1);
-        Self(count)
-    }
-}
-
-impl Drop for OneMore<'_> {
-    fn drop(&mut self) {
-        self.0.send_modify(|requests| *requests -= 1);
-    }
 }
