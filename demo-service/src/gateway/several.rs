@@ -1,7 +1,5 @@
 //! `/v1/leases`: several leases for one client, all of them or none.
 
-use std::time::Duration;
-
 use axum::{
     Extension, Json,
     extract::State,
@@ -9,7 +7,7 @@ use axum::{
 };
 use fenced_store::{ProtectedGuard, http::Problem};
 use futures_util::future::try_join_all;
-use lock_core::{Renewed, ResourceName, Ttl};
+use lock_core::{Moment, Renewed, ResourceName, Ttl};
 
 use super::{
     app::App,
@@ -55,9 +53,10 @@ pub(super) async fn acquire<DB: Ledger>(
         () = app.closing() => return Err(leases::closing().into()),
     };
     // From here on they are the client's to renew and to release.
-    let leases = guards.into_iter().map(|(guard, remaining)| {
+    let now = app.locks().clock().now();
+    let leases = guards.into_iter().map(|(guard, deadline)| {
         let mut lease = guard.detach();
-        lease.remaining = remaining;
+        lease.remaining = deadline.since(now);
         leases::lease_body(&app.tokens, &lease)
     });
     let leases = leases.collect::<Result<_, _>>()?;
@@ -98,12 +97,16 @@ async fn one_by_one<DB: Ledger>(
         guards.push(guard.map_err(|error| leases::not_acquired(error, resource))?);
     }
     let mut guards = in_full(app, guards, terms.ttl).await?;
+    let now = clock.now();
+    if guards.iter().any(|(_, deadline)| *deadline <= now) {
+        return Err(leases::lost());
+    }
     guards.sort_by_key(|(guard, _)| resources.iter().position(|it| it == guard.resource()));
     Ok(guards)
 }
 
-/// A guard, and what is left of its lease.
-type Fresh<DB> = (ProtectedGuard<DB>, Duration);
+/// A guard, and when its lease ends.
+type Fresh<DB> = (ProtectedGuard<DB>, Moment);
 
 /// Renews them all, for each client is promised its `ttl_ms`: the first ones have been held for a
 /// while, and one that was waited for may have a second until its first renewal.
@@ -114,10 +117,7 @@ async fn in_full<DB: Ledger>(
 ) -> Result<Vec<Fresh<DB>>, ApiError> {
     let renewals = guards.into_iter().map(async |guard| {
         match app.locks().renew(guard.sequencer(), ttl).await? {
-            Renewed::Renewed(lease) => {
-                let remaining = lease.deadline().since(app.locks().clock().now());
-                Ok((guard, remaining))
-            }
+            Renewed::Renewed(lease) => Ok((guard, lease.deadline())),
             Renewed::NotHolder => Err(leases::lost()),
         }
     });
