@@ -243,6 +243,28 @@ async fn the_same_holder_gets_the_same_grant() {
     assert_eq!(acquire().await.unwrap_err().kind(), ErrorKind::Released);
 }
 
+/// A gateway whose client goes away while it answers the repetition of the same request.
+#[tokio::test]
+async fn a_dropped_guard_of_a_repeated_acquisition_ends_its_own_attempt_only() {
+    let world = world();
+    let holder = Holder::random();
+    let acquire = || world.locks.acquire("r").ttl(TTL).holder(holder);
+    let (first, second) = (acquire().await.unwrap(), acquire().await.unwrap());
+    assert_eq!(first.token(), second.token());
+    drop(first);
+    assert!(!world.is_free().await, "the other one was told of it");
+    let renewed = world.locks.renew(second.sequencer(), TTL).await.unwrap();
+    assert!(matches!(renewed, Renewed::Renewed(_)));
+    let token = second.token();
+    drop(second);
+    assert!(world.is_free().await, "nobody else was told of it");
+    // Nobody has released it: the same holder may ask again, for another lease.
+    let afresh = acquire().await.unwrap();
+    assert!(afresh.token() > token);
+    afresh.release().await.unwrap();
+    assert_eq!(acquire().await.unwrap_err().kind(), ErrorKind::Released);
+}
+
 #[tokio::test]
 async fn a_detached_lease_is_renewed_by_whoever_has_its_sequencer() {
     let world = world();

@@ -24,6 +24,8 @@ pub struct AcquireProtected<'a, DB: Dialect> {
     protected: &'a Protected<DB>,
     lease: Acquire<'a>,
     wait: Option<Duration>,
+    /// Whether the holder is one that was given, which may repeat the acquisition.
+    repeats: bool,
 }
 
 /// How many attempts are made, including the first, when the lock service is behind the store or
@@ -32,11 +34,11 @@ pub(super) const ATTEMPTS: u32 = 3;
 
 impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
     pub(super) const fn new(protected: &'a Protected<DB>, lease: Acquire<'a>) -> Self {
-        let wait = None;
         Self {
             protected,
             lease,
-            wait,
+            wait: None,
+            repeats: false,
         }
     }
 
@@ -97,12 +99,14 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
     /// [`owner`](Self::owner), whose guards each give back their own hold.
     pub fn holder(mut self, holder: Holder) -> Self {
         self.lease = self.lease.holder(holder);
+        self.repeats = true;
         self
     }
 
     /// Acquires as this owner, as [`Acquire::owner`]. To the store, all its guards are one writer.
     pub fn owner(mut self, owner: &Owner) -> Self {
         self.lease = self.lease.owner(owner);
+        self.repeats = false;
         self
     }
 
@@ -141,13 +145,13 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
                 }
                 // The claim took longer than the lease: a guard would be useless.
                 (Ok(()), Err(lost)) => {
-                    give_back(lease).await;
+                    self.give_back(lease).await;
                     if attempt == ATTEMPTS {
                         return Err(lost.into());
                     }
                 }
                 (Err(error), held) => {
-                    give_back(lease).await;
+                    self.give_back(lease).await;
                     // If the lease is lost, a refusal needs no repair: somebody else has it.
                     let repair = token_above(&error).filter(|_| attempt < ATTEMPTS && held.is_ok());
                     let Some(above) = repair else {
@@ -177,6 +181,18 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
         }
         acquire.await
     }
+
+    /// So that it can be acquired again. If this fails, the watchdog goes on trying, so the error
+    /// is not reported.
+    async fn give_back(&self, lease: LeaseGuard) {
+        if self.repeats {
+            // A release would be the end of this holder. What dropping it sends is ahead of our
+            // next request.
+            drop(lease);
+        } else if let Err(error) = lease.release().await {
+            debug!(%error, "a lease whose claim failed is not released yet");
+        }
+    }
 }
 
 impl<'a, DB: Dialect> IntoFuture for AcquireProtected<'a, DB> {
@@ -194,12 +210,5 @@ pub(super) fn token_above(error: &FenceError) -> Option<FencingToken> {
         FenceError::Stale { high_water, .. } => high_water.next(),
         FenceError::DuplicateToken { presented, .. } => presented.next(),
         _ => None,
-    }
-}
-
-/// If this fails, the watchdog goes on trying, so the error is not reported.
-async fn give_back(lease: LeaseGuard) {
-    if let Err(error) = lease.release().await {
-        debug!(%error, "a lease whose claim failed is not released yet");
     }
 }

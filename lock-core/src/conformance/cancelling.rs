@@ -31,7 +31,8 @@ pub async fn cancel_leaves_nothing(harness: &impl Harness) {
     }
 }
 
-/// Clause 9: a cancel ends one attempt; the lease ends when no other attempt relies on it.
+/// Clause 9: a cancel ends one attempt; the lease ends when no other attempt relies on it, and the
+/// acquisition goes on.
 pub async fn cancel_is_per_attempt(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("cancel-attempt"));
     for first_goes_first in [true, false] {
@@ -71,6 +72,14 @@ pub async fn cancel_is_per_attempt(harness: &impl Harness) {
             !is_held(&*backend, &resource).await,
             "nobody relies on the lease"
         );
+        let mut third = other.clone();
+        third.attempt = AttemptRef::new(resource.clone(), other.attempt.holder);
+        let afresh = grant(&*backend, &third).await;
+        assert!(afresh.token > lease.token, "the token of another grant");
+        backend
+            .cancel(&third.attempt)
+            .await
+            .expect("the service answers");
     }
 }
 

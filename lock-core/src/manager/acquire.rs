@@ -5,6 +5,7 @@ use tracing::Instrument;
 use super::{
     LockManager,
     asking::Granted,
+    cleanup::Sharing,
     guard::LeaseGuard,
     observed::{self, Observed},
     owner::Owner,
@@ -162,9 +163,11 @@ impl<'a> Acquire<'a> {
 
     /// The identity of the acquisition, drawn earlier. Without it a fresh one is drawn.
     ///
-    /// An acquisition that is repeated with the same holder gets the same grant, and releasing any
-    /// of its guards ends it for all of them. Use [`owner`](Acquire::owner) for guards that each
-    /// give back their own hold.
+    /// An acquisition that is repeated with the same holder gets the same grant, and
+    /// [releasing](LeaseGuard::release) any of its guards ends it for all of them, for good. A
+    /// guard that is dropped ends the lease only if no other attempt was told of it, and then the
+    /// holder may acquire again. Use [`owner`](Acquire::owner) for guards that each give back
+    /// their own hold.
     pub const fn holder(mut self, holder: Holder) -> Self {
         self.identity = Identity::Known(holder);
         self
@@ -198,8 +201,11 @@ impl<'a> Acquire<'a> {
 
     async fn guarded(self) -> Result<Attempt<LeaseGuard>, Error> {
         let locks = self.locks;
-        let shared = matches!(self.identity, Identity::Owner(_));
-        let terms = self.settings.terms(shared);
+        let terms = self.settings.terms(match self.identity {
+            Identity::Fresh => Sharing::Alone,
+            Identity::Known(_) => Sharing::Repeated,
+            Identity::Owner(_) => Sharing::Holds,
+        });
         let attempt = self.granted().await?;
         Ok(attempt.map(|mut granted| {
             let Granted { attempt, grant, .. } = &granted;

@@ -68,17 +68,41 @@ impl CleanUp {
 pub(super) struct HeldLease {
     pub(super) sequencer: Sequencer,
     pub(super) attempt: AttemptId,
-    /// Whether the acquisition may be held several times over; then one hold is given back.
-    pub(super) shared: bool,
+    pub(super) sharing: Sharing,
+}
+
+/// Who else may have the lease of a guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// Nobody: nobody else knows the holder.
+    Alone,
+    /// Whoever repeats the acquisition. A release ends the lease for all of them.
+    Repeated,
+    /// Guards of one owner, each of which gives back its own hold.
+    Holds,
 }
 
 impl HeldLease {
     pub(super) async fn release(&self, backend: &dyn LockBackend) -> Result<Released, Error> {
-        if self.shared {
-            backend.release_hold(&self.sequencer, self.attempt).await
-        } else {
-            backend.release(&self.sequencer).await
+        match self.sharing {
+            Sharing::Holds => backend.release_hold(&self.sequencer, self.attempt).await,
+            Sharing::Alone | Sharing::Repeated => backend.release(&self.sequencer).await,
         }
+    }
+
+    /// What is left to do when the guard goes away without a release. Whoever repeats an
+    /// acquisition may have been told of the same lease, so then only this attempt of it ends.
+    pub(super) fn abandon(&self, ttl: Ttl) -> CleanUp {
+        match self.sharing {
+            Sharing::Repeated => self.cancel(ttl),
+            Sharing::Alone | Sharing::Holds => self.finish_release(ttl),
+        }
+    }
+
+    /// What is left to do when a release was interrupted.
+    pub(super) fn finish_release(&self, ttl: Ttl) -> CleanUp {
+        let lease = self.clone();
+        CleanUp::Release { lease, ttl }
     }
 
     /// What is left to do when the lease turns out not to be held any more: a lease that was never

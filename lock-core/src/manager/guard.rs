@@ -4,7 +4,7 @@ use tracing::debug;
 
 use super::{
     DetachedLease, Inner,
-    cleanup::{CleanUp, HeldLease, OnDrop},
+    cleanup::{HeldLease, OnDrop, Sharing},
     lost::Lost,
     status::LeaseStatus,
     watchdog::Watched,
@@ -24,6 +24,10 @@ use crate::{
 /// wait for the answer. If it cannot be sent at once, it is left to the watchdog. Call
 /// [`release`](LeaseGuard::release) to know when, and whether, it happened. The lease of a leaked
 /// guard is renewed for ever, or for its [`max_hold`](crate::Acquire::max_hold).
+///
+/// If the [`holder`](crate::Acquire::holder) was given, dropping a guard gives up its own attempt
+/// only: the lease goes on if another attempt of the same holder was told of it. Otherwise that
+/// holder may acquire again.
 #[must_use = "dropping the guard releases the lease"]
 #[clippy::has_significant_drop]
 pub struct LeaseGuard {
@@ -39,8 +43,7 @@ pub(super) struct Terms {
     pub(super) ttl: Ttl,
     /// Whether the watchdog keeps it up.
     pub(super) renew: bool,
-    /// Whether the acquisition may be held several times over.
-    pub(super) shared: bool,
+    pub(super) sharing: Sharing,
     /// How long the watchdog keeps it up.
     pub(super) max_hold: Option<Duration>,
 }
@@ -54,7 +57,7 @@ impl LeaseGuard {
             grant.token,
             attempt.holder,
         );
-        let Terms { ttl, shared, .. } = terms;
+        let Terms { ttl, sharing, .. } = terms;
         let status = LeaseStatus::new(sequencer.clone(), grant.lease, terms, &locks);
         let status = Arc::new(status);
         let watchdog = terms.renew.then_some(&locks.watchdog);
@@ -62,14 +65,14 @@ impl LeaseGuard {
         let held = HeldLease {
             sequencer,
             attempt: attempt.id,
-            shared,
+            sharing,
         };
-        let lease = held.clone();
+        let on_drop = OnDrop::new(locks, held.abandon(ttl));
         Self {
             status,
             _watched: watched,
             held,
-            on_drop: OnDrop::new(locks, CleanUp::Release { lease, ttl }),
+            on_drop,
         }
     }
 
@@ -158,6 +161,10 @@ impl LeaseGuard {
     /// The guard is gone and the watchdog finishes the release.
     pub async fn release(mut self) -> Result<Released, Error> {
         self.status.release();
+        if self.held.sharing == Sharing::Repeated {
+            let finish = self.held.finish_release(self.status.ttl());
+            self.on_drop.turn_into(finish);
+        }
         let backend = Arc::clone(&self.on_drop.locks.backend);
         // Until the answer has arrived, dropping `self` hands the release to the watchdog.
         let released = self.held.release(&*backend).await?;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{LockManager, guard::Terms};
+use super::{LockManager, cleanup::Sharing, guard::Terms};
 use crate::{
     AcquireRequest, AttemptRef, Clock, Error, ErrorKind, Extension, InvalidMetadata, Metadata,
     Operation, Ttl, Wait,
@@ -87,11 +87,11 @@ impl Settings {
         }
     }
 
-    pub(super) const fn terms(&self, shared: bool) -> Terms {
+    pub(super) const fn terms(&self, sharing: Sharing) -> Terms {
         Terms {
             ttl: self.ttl,
             renew: self.renew,
-            shared,
+            sharing,
             max_hold: self.max_hold,
         }
     }

@@ -4,7 +4,7 @@ use tracing::{Instrument, debug_span};
 
 use super::{
     LeaseGuard, LeaseGuards,
-    cleanup::{CleanUp, OnDrop},
+    cleanup::{CleanUp, OnDrop, Sharing},
     observed::Observed,
     several::AcquireSeveral,
 };
@@ -74,7 +74,7 @@ impl AcquireSeveral<'_> {
         }
         let mut guards = Vec::new();
         for ((request, grant), pending) in requests.iter().zip(grants).zip(&mut pending) {
-            let terms = self.settings.terms(false);
+            let terms = self.settings.terms(Sharing::Alone);
             guards.push(LeaseGuard::new(
                 Arc::clone(inner),
                 &request.attempt,

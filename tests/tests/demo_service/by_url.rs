@@ -4,9 +4,13 @@
 use std::any::Any;
 
 use e2e::servers::{RedisCluster, RedisWithSentinels, RedlockServers, etcd, redis, zookeeper};
-use lock_core::{Ttl, redlock::RedlockOptions};
+use fenced_store::{Plausibility, SqliteFencedStore};
+use lock_core::{
+    FencingToken, Holder, Issuer, ResourceName, Sequencer, Ttl, redlock::RedlockOptions,
+};
 use reqwest::Method;
 use serde_json::json;
+use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 
 use crate::{
     gateway::{Gateway, send},
@@ -153,7 +157,89 @@ async fn repeats_and_several(service: Service) {
     }
 }
 
+/// A key is good until the lease that it got was released, whatever happens before.
+async fn keys(service: Service) {
+    let gateway = Gateway::start_on(&service.url).await;
+    let (key, id) = (fresh("key"), fresh("by-url"));
+    let resource = format!("account:{id}");
+    let seen = gateway.token(&resource, TTL_MS).await;
+    assert_eq!(gateway.release(&resource, &seen).await.status, 204);
+    // The store has seen more than the service remembers, as if that had lost its state.
+    let number: u64 = seen.split(';').next().unwrap().parse().unwrap();
+    let mark = FencingToken::new(number + 1_000_000).unwrap();
+    claim(&gateway, service.kind, &resource, mark).await;
+    let keyed = || {
+        let request = gateway.request(Method::POST, &format!("/v1/leases/{resource}"));
+        let request = request.header("idempotency-key", &key);
+        send(request.json(&json!({ "ttl_ms": TTL_MS })))
+    };
+    let granted = keyed().await;
+    assert_eq!(granted.status, 201, "{granted:?}");
+    assert!(granted.body["token"].as_u64() > Some(mark.get()));
+    let again = keyed().await;
+    assert_eq!(again.body["fencing_token"], granted.body["fencing_token"]);
+    let token = granted.body["fencing_token"].as_str().unwrap();
+    let account = format!("/v1/accounts/{id}");
+    assert_eq!(gateway.write(&account, Some(token), 5).await.status, 200);
+    assert_eq!(gateway.release(&resource, token).await.status, 204);
+    keyed().await.assert_problem(409, "idempotency-key-spent");
+
+    let names = [fresh("by-url-a"), fresh("by-url-z")];
+    let several = || {
+        let request = gateway.request(Method::POST, "/v1/leases");
+        let request = request.header("idempotency-key", &key);
+        send(request.json(&json!({ "resources": names, "ttl_ms": TTL_MS })))
+    };
+    let held = gateway.token(&names[1], TTL_MS).await;
+    several().await.assert_problem(409, "lock-held");
+    assert_eq!(gateway.release(&names[1], &held).await.status, 204);
+    let both = several().await;
+    assert_eq!(both.status, 201, "{both:?}");
+    assert_eq!(
+        several().await.body["leases"][0]["token"],
+        both.body["leases"][0]["token"]
+    );
+}
+
+/// Tells the store of the gateway of a token that its lock service did not issue.
+async fn claim(gateway: &Gateway, issuer: &'static str, resource: &str, token: FencingToken) {
+    let file = SqliteConnectOptions::new().filename(gateway.database());
+    let pool = SqlitePool::connect_with(SqliteFencedStore::recommended(file));
+    let store = SqliteFencedStore::new(pool.await.unwrap());
+    let store = store.plausibility(Plausibility::unchecked());
+    let resource = ResourceName::new(resource).unwrap();
+    let issuer = Issuer::new(issuer).unwrap();
+    let grant = Sequencer::new(issuer, resource, token, Holder::random());
+    store.claim(&grant).await.unwrap();
+}
+
+/// Over HTTP what a service lacks is 501, and nothing that an operator has to look after.
+async fn asked_over_http(url: &str, lacks: &[&str]) {
+    const TOKEN: &str = "0123456789abcdef";
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+    let arguments = ["--lock", url, "--store", &store, "--admin-token", TOKEN];
+    let gateway = Gateway::start_with_log(&arguments).await;
+    let held = fresh("by-url");
+    gateway.token(&held, TTL_MS).await;
+    let one = format!("/v1/admin/leases/{held}");
+    for (what, method, path) in [
+        ("list", Method::GET, "/v1/admin/leases"),
+        ("force-release", Method::DELETE, &one),
+    ] {
+        let answer = send(gateway.request(method, path).bearer_auth(TOKEN)).await;
+        if lacks.contains(&what) {
+            answer.assert_problem(501, "lock-service-lacks-it");
+        } else {
+            assert_eq!(answer.status, 200, "{what}: {answer:?}");
+        }
+    }
+    let log = gateway.log();
+    assert!(!log.contains("ERROR"), "{log}");
+}
+
 async fn the_operators(service: Service) {
+    asked_over_http(&service.url, service.lacks).await;
     let gateway = Gateway::start_on(&service.url).await;
     let resource = format!("account:{}", fresh("by-url"));
     let granted = gateway
@@ -206,6 +292,11 @@ macro_rules! by_url {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn repeats_find_their_lease_and_several_are_as_long_as_asked() {
                 repeats_and_several($service.await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_key_is_good_until_what_it_got_was_released() {
+                keys($service.await).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -317,7 +317,6 @@ impl Table {
             && hold.attempts.remove(&attempt.id)
             && hold.attempts.is_empty()
         {
-            self.ended.acquisition(&key.0, key.1, End::Lost, now);
             self.drop_hold(&key, Some(attempt.id));
         }
         // An acquire that is still under way creates nothing more, and finds its node gone.
