@@ -22,13 +22,13 @@ use crate::{
     ledger::{self, Ledger},
 };
 
-/// The greatest balance: exact in every JSON reader, also where numbers are doubles.
+/// The greatest balance. It is exact in every JSON reader, even where all numbers are doubles.
 pub(super) const BALANCE_MAX: i64 = 999_999_999_999_999;
 
 /// The longest id of an account, in bytes.
 pub(super) const ID_LEN_MAX: usize = 64;
 
-/// `GET`: with a token the read is fenced, so that a stale holder learns here that it is stale.
+/// `GET`: a read with a token is fenced, so that a stale holder learns here that it is stale.
 pub(super) async fn read<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
@@ -38,7 +38,7 @@ pub(super) async fn read<DB: Ledger>(
     let resource = resource(&id)?;
     let (receipt, balance) = match fenced {
         Some(fenced) => {
-            // A read takes no number.
+            // A read does not use up a number.
             let mut tx = app.store().begin(fenced.sequencer()).await?;
             let balance = DB::balance(&mut tx, &id).await?;
             (Some(tx.commit().await?), balance)
@@ -63,7 +63,7 @@ pub(super) async fn write<DB: Ledger>(
     check_balance(balance)?;
     let token = fenced.token();
     let writing = fenced_write(app.clone(), fenced, condition, id.clone(), balance);
-    // That it was refused is taken down around the handler: the edge refuses, too.
+    // Refusals are recorded around the handler, because the edge refuses, too.
     let (receipt, before) = time_limit::to_the_end(app.time_limit, writing).await?;
     let written = What::WriteAccepted {
         token: Some(token),
@@ -83,7 +83,7 @@ async fn fenced_write<DB: Ledger>(
     id: String,
     balance: i64,
 ) -> Result<(Receipt, Option<i64>), ApiError> {
-    // The fence comes first, and the condition is looked at behind it.
+    // The fence comes first, then the condition.
     let mut tx = app.store().begin(&fenced).await?;
     match condition.write::<DB>(&mut tx, &id, balance).await? {
         Written::Over(before) => Ok((tx.commit().await?, before)),
@@ -94,7 +94,7 @@ async fn fenced_write<DB: Ledger>(
     }
 }
 
-/// `GET`, unfenced: whoever asks is told.
+/// `GET`, unfenced: anybody may read.
 pub(super) async fn read_unfenced<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
@@ -108,8 +108,8 @@ pub(super) async fn read_unfenced<DB: Ledger>(
     Ok((Version(balance), Json(AccountBody { id, balance })))
 }
 
-/// `PUT`, unfenced: whoever writes last wins. So does a store that has never heard of tokens; that
-/// of the request goes into the record of the scenario and into no decision.
+/// `PUT`, unfenced: the last write wins, as in a store that knows no tokens. The token of the
+/// request is recorded for the scenario, and decides nothing.
 pub(super) async fn write_unfenced<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
@@ -147,8 +147,8 @@ async fn unfenced_write<DB: Ledger>(
     }
 }
 
-/// An error of a commit, or of a statement that is its own transaction: without an answer of the
-/// database that it was refused, it may have been committed.
+/// An error of a commit, or of a statement that is its own transaction. Unless the database has
+/// answered that it refused, it may have been committed.
 pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
     if ledger::was_refused(&source) {
         source.into()

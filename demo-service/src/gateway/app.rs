@@ -20,7 +20,7 @@ pub(super) struct App<DB: Ledger> {
     pub(super) is_closing: watch::Receiver<bool>,
     /// How long a request may take to arrive, and again to be served.
     pub(super) time_limit: Duration,
-    /// The places of requests that wait for a lease.
+    /// A permit for each request that may wait for a lease.
     pub(super) waiting: Arc<Semaphore>,
 }
 

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::{app::App, error::ApiError, problems};
 use crate::ledger::Ledger;
 
-/// A JSON body. One that does not arrive in time is a 408: nothing was begun for it.
+/// A JSON body. If it does not arrive in time, the answer is 408, and nothing was begun.
 #[derive(Debug)]
 pub(super) struct Body<T>(pub(super) T);
 
@@ -31,8 +31,8 @@ impl<T: DeserializeOwned, DB: Ledger> FromRequest<App<DB>> for Body<T> {
     }
 }
 
-/// What is read from a JSON object and from nothing else. By itself serde takes an array for the
-/// members of a struct, too, in the order in which they happen to be declared.
+/// Read from a JSON object and from nothing else. By itself, serde also accepts an array of the
+/// members of a struct, in the order in which they happen to be declared.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {

@@ -4,8 +4,8 @@ use tokio::{io::Interest, net::TcpStream};
 
 /// Tells whether the client of a request is still there.
 ///
-/// hyper does so too, by dropping the handler, but not while something that the client has sent is
-/// unread: a second request behind the first hides that both have been given up.
+/// hyper notices it, too, and drops the handler, but not while something that the client has sent
+/// is unread: a second request behind the first hides that the client is gone.
 #[derive(Clone, Debug)]
 pub(super) struct Caller(Arc<TcpStream>);
 

@@ -7,7 +7,7 @@ use lock_core::{ErrorKind, InvalidName, InvalidTtl};
 
 use super::problems;
 
-/// Why a handler has nothing but a problem document to give.
+/// Why a handler answers with a problem document.
 #[derive(Debug)]
 pub(super) enum ApiError {
     /// The request is invalid, or asks for what is not there.

@@ -15,13 +15,13 @@ use crate::ledger::Ledger;
 /// How long each of the two may take to answer: balancers ask every few seconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// `GET /readyz`: whether requests would get anywhere. 503 if the lock service or the store does
-/// not answer, and while the gateway shuts down.
+/// `GET /readyz`: whether requests can be served. 503 if the lock service or the store does not
+/// answer, and while the gateway shuts down.
 ///
-/// `/healthz` says only that the process is alive: to restart it helps nobody if a server behind
+/// `/healthz` says only that the process is alive: restarting it would not help if a server behind
 /// it is down.
 pub(super) async fn ready<DB: Ledger>(State(app): State<App<DB>>) -> (StatusCode, Json<ReadyBody>) {
-    // Any name will do: what is asked for is an answer, whatever it says.
+    // Any name will do: all that counts is that there is an answer.
     let (lock, store) = match ResourceName::new("readyz") {
         Ok(probe) => tokio::join!(
             answers(app.locks().inspect(&probe)),

@@ -24,25 +24,25 @@ pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempote
 /// How many bytes a key has: enough to be nobody else's.
 pub(super) const KEY_LEN: RangeInclusive<usize> = 16..=255;
 
-/// For how long after its last use it is known what a key was used for: as long as anybody may
-/// take a request for one that has to be sent again.
+/// How long after its last use it is remembered what a key was used for: as long as anybody may
+/// think that the request has to be sent again.
 const KNOWN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How often a gateway forgets the keys that are older.
+/// How often a gateway deletes the keys that are older.
 const FORGETS_EVERY: Duration = Duration::from_secs(60 * 60);
 
-/// Who repeats a request is the same owner, at whichever gateway it arrives.
+/// Gives a repeated request the holder of the first one, at whichever gateway it arrives.
 ///
-/// The owner follows from the key, the caller's `Authorization`, all that is asked for and a
-/// secret, so it is the same at every gateway, and nobody can compute the owner of a key that was
-/// guessed. So a lease is never found by a request that asks for something else. That the key was
-/// used for something else is known from the database, which all gateways share.
+/// The holder is computed from the key, the caller's `Authorization`, all that is asked for, and a
+/// secret. So it is the same at every gateway, nobody can compute it from a key that was guessed,
+/// and a request that asks for something else never finds the lease. Whether the key was used for
+/// something else is in the database, which all gateways share.
 ///
-/// It is the secret of the moment: after a change of keys a repeated request is somebody else's.
+/// The present secret counts: after a change of keys, a repeated request has another holder.
 #[derive(Clone)]
 pub(super) struct Idempotency {
     secret: watch::Receiver<Secret>,
-    /// When this gateway has forgotten old keys last, in seconds since 1970.
+    /// When this gateway last deleted old keys, in seconds since 1970.
     forgot_at: Arc<AtomicI64>,
 }
 
@@ -104,7 +104,7 @@ impl Idempotency {
         Ok(Some(Keyed { mac, id, request }))
     }
 
-    /// Whether it is time to forget old keys.
+    /// Whether it is time to delete old keys.
     fn forgets(&self, now: i64) -> bool {
         let last = self.forgot_at.load(Ordering::Relaxed);
         let is_due = now.saturating_sub(last) >= seconds(FORGETS_EVERY);
@@ -117,10 +117,10 @@ impl Idempotency {
 }
 
 impl Keyed {
-    /// Keeps what the key is used for, if it is used for the first time.
+    /// Remembers what the key is used for, if it is used for the first time.
     ///
     /// # Errors
-    /// 422 if it was used for something else, which is nothing that this request may have.
+    /// 422 if it was used for something else before.
     pub(super) async fn check<DB: Ledger>(&self, app: &App<DB>) -> Result<(), ApiError> {
         let now = seconds(app.locks().clock().unix_time());
         let mut connection = app.store().pool().acquire().await?;
@@ -139,7 +139,7 @@ impl Keyed {
             .into())
     }
 
-    /// Who acquires this resource, whenever and wherever the request comes.
+    /// Who acquires this resource: the same, whenever and wherever the request arrives.
     pub(super) fn holder(&self, resource: &ResourceName) -> Option<Holder> {
         let parts: [&[u8]; 4] = [
             b"owner",

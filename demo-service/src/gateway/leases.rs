@@ -37,8 +37,8 @@ use crate::{cli::millis, events::What, ledger::Ledger};
 /// The shortest lease. One that ends before its token is claimed is of no use to anybody.
 const TTL_MIN: Duration = Duration::from_millis(100);
 
-/// The longest lease. A client whose answer gets lost cannot release what it was granted: so long
-/// at most nobody else gets it.
+/// The longest lease. A client whose answer gets lost cannot release what it was granted, so others
+/// have to wait for as long as this.
 const TTL_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// The longest time that one request waits for a lease. Longer waits are several requests.
@@ -129,7 +129,7 @@ impl Terms {
     }
 }
 
-/// An acquisition on these terms, by whoever its `Idempotency-Key` says that it is.
+/// An acquisition on these terms, by the holder of its `Idempotency-Key` if it has one.
 pub(super) fn prepared<'a, DB: Ledger>(
     app: &'a App<DB>,
     keyed: Option<&Keyed>,
@@ -144,7 +144,7 @@ pub(super) fn prepared<'a, DB: Ledger>(
     let Some(holder) = keyed.and_then(|keyed| keyed.holder(resource)) else {
         return acquire;
     };
-    // As an owner, requests that come twice do not end each other's lease when a client goes away.
+    // Either way, a client that goes away does not end the lease of its repeated request.
     if app.locks().capabilities().has(Ability::Holds) {
         acquire.owner(&Owner::from_id(holder))
     } else {
@@ -152,7 +152,7 @@ pub(super) fn prepared<'a, DB: Ledger>(
     }
 }
 
-/// What the client is told that gets no lease.
+/// What a client is told that gets no lease.
 pub(super) fn not_acquired(error: ProtectedError, resource: &ResourceName) -> ApiError {
     if let Some(retry_after) = is_held(&error) {
         return held(retry_after, resource).into();
@@ -163,7 +163,7 @@ pub(super) fn not_acquired(error: ProtectedError, resource: &ResourceName) -> Ap
     }
 }
 
-/// Whether it is somebody else's, and how long at least.
+/// If somebody else holds it: after which time to try again.
 fn is_held(error: &ProtectedError) -> Option<Duration> {
     match error {
         ProtectedError::Lock(error) if error.kind() == ErrorKind::WaitTimeout => {
@@ -201,7 +201,7 @@ pub(super) async fn renew<DB: Ledger>(
     }
 }
 
-/// `DELETE`: releases the lease of the request's token. Sent again, it is the same.
+/// `DELETE`: releases the lease of the request's token. Sent again, it has the same answer.
 pub(super) async fn release<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
@@ -275,7 +275,7 @@ fn written(tokens: &Tokens, sequencer: &Sequencer) -> Result<String, Problem> {
         .ok_or_else(|| Problem::new(ProblemType::SERVICE_FAULT))
 }
 
-/// A place among those who wait, until it is dropped. Who does not wait needs none.
+/// A place among those who wait, until it is dropped. A request that does not wait needs none.
 pub(super) fn place<DB: Ledger>(
     app: &App<DB>,
     wait: Duration,
@@ -304,7 +304,7 @@ fn spent() -> Problem {
         .detail("the lease of this Idempotency-Key has ended: acquire again with a new key")
 }
 
-/// Nobody reads it.
+/// For a client that is gone: nobody reads it.
 pub(super) fn gone() -> Problem {
     Problem::new(problems::LOCK_UNAVAILABLE).detail("the client closed the connection")
 }
@@ -315,7 +315,7 @@ pub(super) fn closing() -> Problem {
         .retry_after(Duration::from_secs(1))
 }
 
-/// Before the client has heard of it.
+/// A lease ended before the client had heard of it.
 pub(super) fn lost() -> ApiError {
     Problem::new(problems::LOCK_UNAVAILABLE)
         .detail("a lease ended before all of them were acquired: send the request again")

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// How much one gateway takes upon itself.
+/// The limits of one gateway.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// How long a request may take to arrive, and again to be served.

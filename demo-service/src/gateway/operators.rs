@@ -1,5 +1,5 @@
-//! `/v1/admin/leases`: for operators, who show the admin token. Without one in the configuration
-//! there is nothing at these paths.
+//! `/v1/admin/leases`: for operators, who send the admin token. Without one in the configuration,
+//! these paths do not exist.
 
 use axum::{
     Json,
@@ -64,7 +64,7 @@ pub(super) async fn authenticate(
 ) -> Response {
     let shown = request.headers().get(header::AUTHORIZATION);
     let shown = shown.and_then(|value| of_bearer(value.as_bytes()));
-    // In constant time, so that nobody finds it out letter by letter.
+    // In constant time, so that nobody can guess it letter by letter.
     if shown.is_some_and(|shown| bool::from(shown.ct_eq(expected.expose().as_bytes()))) {
         return next.run(request).await;
     }

@@ -89,7 +89,7 @@ pub(super) const LOCK_LACKS_IT: ProblemType = ProblemType::new(
     "The lock service cannot do this",
 );
 
-/// 404: as a framework says it.
+/// 404: there is no such path.
 pub(crate) const ROUTE_UNKNOWN: ProblemType = ProblemType::new(
     "route-unknown",
     StatusCode::NOT_FOUND,

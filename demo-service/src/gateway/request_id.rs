@@ -6,11 +6,11 @@ use tower_http::request_id::RequestId;
 /// The header, in a request and in its answer.
 const NAME: &str = "x-request-id";
 
-/// The longest id that is taken over.
+/// The longest id that is accepted.
 pub(super) const LEN_MAX: usize = 64;
 
-/// Takes off an id that is none, so that the request gets a new one: what a client sends must not
-/// be able to forge a line of the log.
+/// Removes an id that is not plain, so that the request gets a new one: no client must be able to
+/// forge a line of the log.
 pub(super) async fn only_sane(mut request: Request, next: Next) -> Response {
     let mut ids = request.headers().get_all(NAME).iter();
     let is_sane = match (ids.next(), ids.next()) {

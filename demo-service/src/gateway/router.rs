@@ -21,7 +21,7 @@ use super::{
 };
 use crate::ledger::Ledger;
 
-/// The longest body. The longest that is of any use has some hundred bytes.
+/// The longest body. No request needs more than some hundred bytes.
 const BODY_LEN_MAX: usize = 16 * 1024;
 
 /// The whole API. Writes have their time limit inside, see [`time_limit::to_the_end`].
@@ -45,7 +45,7 @@ pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
         .merge(documentation)
 }
 
-/// What holds for all routes, and for what is no route.
+/// What all routes have in common, and the answer where there is no route.
 pub(super) fn finish(routes: Router) -> Router {
     let trace = TraceLayer::new_for_http()
         .make_span_with(span)
@@ -61,7 +61,7 @@ pub(super) fn finish(routes: Router) -> Router {
         .layer(middleware::map_request(secrets::mark))
 }
 
-/// What every line of the log says of its request. No header is in it: some are secret.
+/// What every line of the log says of its request. It has no headers: some are secret.
 fn span(request: &Request) -> Span {
     let (method, path) = (request.method(), request.uri().path());
     tracing::info_span!("request", request_id = request_id::of(request), %method, path)
@@ -86,7 +86,7 @@ fn several_lease_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
     post(several::acquire).route_layer(waiting)
 }
 
-/// Beside the wait, twice the limit: the body has one of its own.
+/// The wait, and twice the limit: once for the body to arrive, once for the answer.
 fn lock_limit<DB: Ledger>(app: &App<DB>, wait: Duration) -> (Duration, ProblemType) {
     (wait + 2 * app.time_limit, problems::LOCK_UNAVAILABLE)
 }

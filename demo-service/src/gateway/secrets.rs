@@ -1,4 +1,4 @@
-//! Headers whose values are secrets are marked as such, outside of everything that may print them.
+//! Marks headers whose values are secrets, before anything that may print them.
 
 use axum::{
     extract::Request,

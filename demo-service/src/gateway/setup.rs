@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use super::{HostNames, Limits, Traffic};
 use crate::{cli::AdminToken, events::Recorder};
 
-/// What a gateway is to be like. The default is one that nobody watches and clients are trusted by.
+/// What a gateway is made of. The default is one that nobody watches and that trusts its clients.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Setup {
     /// What the store calls the lock service, if not by its kind.

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::ledger::Ledger;
 
-/// So many resources can be named in one request.
+/// The greatest number of resources in one request.
 pub(super) const NAMED_MAX: usize = 16;
 
 /// `POST`: acquires one after the other, in the order of their names, so that clients that ask in
@@ -76,8 +76,8 @@ fn checked(named: Vec<String>) -> Result<Vec<ResourceName>, ApiError> {
     Ok(resources)
 }
 
-/// In the order in which they are named. When it fails, dropping the guards gives back what was
-/// acquired before.
+/// The guards, in the order in which the resources are named. If it fails, dropping the guards
+/// gives back what was acquired before.
 async fn one_by_one<DB: Ledger>(
     app: &App<DB>,
     keyed: Option<&Keyed>,
@@ -108,8 +108,8 @@ async fn one_by_one<DB: Ledger>(
 /// A guard, and when its lease ends.
 type Fresh<DB> = (ProtectedGuard<DB>, Moment);
 
-/// Renews them all, for each client is promised its `ttl_ms`: the first ones have been held for a
-/// while, and one that was waited for may have a second until its first renewal.
+/// Renews them all, because clients are promised their `ttl_ms`. The first ones have been held for
+/// a while, and one that was waited for may have a second until its first renewal.
 async fn in_full<DB: Ledger>(
     app: &App<DB>,
     guards: Vec<ProtectedGuard<DB>>,

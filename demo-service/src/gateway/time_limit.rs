@@ -28,9 +28,9 @@ pub(super) async fn give_up(
     })
 }
 
-/// For writes: one that has begun comes to its end, in a task of its own, even if the client goes
-/// away or the limit passes. To be given up between the commit and its answer would mean to tell
-/// the client something about the write that nobody knows.
+/// For writes. One that has begun is finished, in a task of its own, even if the client goes away
+/// or the limit passes. If it were given up between the commit and its answer, nobody would know
+/// what to tell the client.
 ///
 /// # Errors
 /// 504 `outcome-unknown` if the limit passes first; otherwise as the write.

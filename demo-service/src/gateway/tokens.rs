@@ -2,12 +2,12 @@ use axum::http::{HeaderValue, header::InvalidHeaderValue};
 use fenced_store::http::{FencingHeader, Rejection, TokenVerifier, Unsigned, signed::KeyRing};
 use lock_core::{Issuer, Sequencer};
 
-/// How a gateway writes the tokens that it hands out, and knows them again.
+/// How a gateway writes the tokens that it hands out, and checks those that it gets.
 #[derive(Clone, Debug)]
 pub(super) enum Tokens {
-    /// A client can use what it was granted, and make nothing up.
+    /// A client can use what it was granted, and cannot make tokens up.
     Signed(KeyRing),
-    /// Clients are trusted: issuer and size must be plausible, and that is all.
+    /// Clients are trusted. Only the issuer and the size of a token are checked.
     Unsigned(Unsigned),
 }
 

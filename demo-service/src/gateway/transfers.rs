@@ -58,7 +58,7 @@ pub(super) async fn transfer_unfenced<DB: Ledger>(
     Ok(Json(time_limit::to_the_end(limit, transferring).await?))
 }
 
-/// The token of the account that receives: as strictly as the layer looks at the other one.
+/// The token of the account that receives, checked as strictly as the layer checks the other one.
 fn receiver<DB: Ledger>(
     app: &App<DB>,
     headers: &HeaderMap,
@@ -136,12 +136,12 @@ impl Moving {
         }
     }
 
-    /// Both sides of it, or why there is only one.
+    /// Makes both sides of the transfer, or says why it cannot be made.
     async fn make<DB: Ledger>(
         &self,
         connection: &mut DB::Connection,
     ) -> Result<Result<TransferredBody, Problem>, FenceError> {
-        // In one order: transfers there and back do not wait for each other in a circle.
+        // Always in this order, so that transfers there and back do not wait for each other.
         let mut steps = [(&self.from, -self.amount), (&self.to, self.amount)];
         steps.sort();
         let mut after = Vec::with_capacity(2);

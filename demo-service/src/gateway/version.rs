@@ -127,7 +127,7 @@ impl Tags {
     }
 }
 
-/// Whoever gets this holds the lease: it is to read again, unlike one who lost it.
+/// Whoever gets this still holds the lease and may read again, unlike one who lost it.
 pub(super) fn mismatch(id: &str) -> Problem {
     Problem::new(problems::VERSION_MISMATCH)
         .detail(

@@ -13,11 +13,11 @@ use crate::{
     ledger::Ledger,
 };
 
-/// Takes down what a request of a client of the scenario comes to. Others go unrecorded.
+/// Records the outcome of requests of the scenario's clients, and of no others.
 #[derive(Clone, Debug)]
 pub(super) struct Witness {
     taking_down: Option<(Recorder, ClientName)>,
-    /// Where the request itself is taken down.
+    /// Where the request itself is recorded.
     exchange: Option<ExchangeId>,
     /// The token as the request has it, right or wrong.
     token: Option<FencingToken>,
@@ -48,7 +48,7 @@ impl<DB: Ledger> FromRequestParts<App<DB>> for Witness {
     }
 }
 
-/// In the extensions of a request that is taken down.
+/// In the extensions of a request that is recorded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken(pub(super) ExchangeId);
 
