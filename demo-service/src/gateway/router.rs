@@ -9,9 +9,10 @@ use axum::{
 };
 use fenced_store::http::{Disclose, FencingLayer, ProblemType, Scope};
 use tower_http::{
+    classify::ServerErrorsFailureClass,
     limit::RequestBodyLimitLayer,
     request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer},
-    trace::{DefaultOnResponse, TraceLayer},
+    trace::{DefaultOnFailure, DefaultOnResponse, OnFailure, TraceLayer},
 };
 use tracing::{Level, Span};
 
@@ -49,7 +50,8 @@ pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
 pub(super) fn finish(routes: Router) -> Router {
     let trace = TraceLayer::new_for_http()
         .make_span_with(span)
-        .on_response(DefaultOnResponse::new().level(Level::INFO));
+        .on_response(DefaultOnResponse::new().level(Level::INFO))
+        .on_failure(failed);
     routes
         .layer(DefaultBodyLimit::disable())
         .layer(RequestBodyLimitLayer::new(BODY_LEN_MAX))
@@ -65,6 +67,14 @@ pub(super) fn finish(routes: Router) -> Router {
 fn span(request: &Request) -> Span {
     let (method, path) = (request.method(), request.uri().path());
     tracing::info_span!("request", request_id = request_id::of(request), %method, path)
+}
+
+/// An error in the log for a 5xx, except for what the lock service cannot do: that is no failure.
+fn failed(class: ServerErrorsFailureClass, latency: Duration, span: &Span) {
+    let lacks_it = problems::LOCK_LACKS_IT.status();
+    if !matches!(class, ServerErrorsFailureClass::StatusCode(status) if status == lacks_it) {
+        DefaultOnFailure::new().on_failure(class, latency, span);
+    }
 }
 
 fn lease_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
