@@ -169,7 +169,7 @@ impl Error {
         self
     }
 
-    /// Says how long to wait before trying again, see [`try_again_after`](Self::try_again_after).
+    /// Says how long to wait before trying again, see [`retry_after`](Self::retry_after).
     #[must_use]
     pub fn with_retry_after(mut self, time: Duration) -> Self {
         self.0.retry_after = Some(time);
@@ -209,7 +209,7 @@ impl Error {
 
     /// After a [`ErrorKind::WaitTimeout`]: when the present lease ends unless it is renewed.
     #[must_use]
-    pub const fn try_again_after(&self) -> Option<Duration> {
+    pub const fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 

@@ -372,7 +372,7 @@ async fn a_wait_ends_at_its_deadline_and_leaves_nothing() {
         world.clock.advance(wait);
         let error = waiting.await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::WaitTimeout);
-        let left = error.try_again_after().unwrap();
+        let left = error.retry_after().unwrap();
         assert_eq!(left, guard.remaining().unwrap());
         guard.release().await.unwrap();
         assert!(world.is_free().await, "granted to one that has given up");

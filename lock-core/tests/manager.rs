@@ -196,7 +196,7 @@ async fn contention_is_a_value_or_a_timeout_by_choice() {
     );
     assert_eq!(error.resource().unwrap().as_str(), "r");
     assert_eq!(
-        error.try_again_after(),
+        error.retry_after(),
         Some(TTL.get() - Duration::from_secs(1))
     );
 }

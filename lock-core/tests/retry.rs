@@ -73,7 +73,7 @@ async fn it_looks_until_the_limit_is_reached() {
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::WaitTimeout);
     assert_eq!((world.looks(), world.clock.now()), (4, start + PAUSE * 3));
-    assert_eq!(error.try_again_after(), Some(TTL.get() - PAUSE * 3));
+    assert_eq!(error.retry_after(), Some(TTL.get() - PAUSE * 3));
     assert_eq!(world.locks.stats().timeouts, 1);
 }
 

@@ -167,7 +167,7 @@ pub(super) fn not_acquired(error: ProtectedError, resource: &ResourceName) -> Ap
 fn is_held(error: &ProtectedError) -> Option<Duration> {
     match error {
         ProtectedError::Lock(error) if error.kind() == ErrorKind::WaitTimeout => {
-            Some(error.try_again_after().unwrap_or_default())
+            Some(error.retry_after().unwrap_or_default())
         }
         _ => None,
     }

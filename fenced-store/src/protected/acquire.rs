@@ -122,7 +122,7 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
         match self.wait(Duration::ZERO).lock_and_claim().await {
             Ok(guard) => Ok(Attempt::Granted(guard)),
             Err(ProtectedError::Lock(error)) if error.kind() == ErrorKind::WaitTimeout => {
-                let retry_after = error.try_again_after().unwrap_or_default();
+                let retry_after = error.retry_after().unwrap_or_default();
                 Ok(Attempt::held(retry_after))
             }
             Err(error) => Err(error),

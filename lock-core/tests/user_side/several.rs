@@ -170,7 +170,7 @@ async fn together_the_wait_ends_and_leaves_nothing() {
         (error.kind(), error.outcome()),
         (ErrorKind::WaitTimeout, Outcome::NotApplied)
     );
-    assert!(error.try_again_after().is_some());
+    assert!(error.retry_after().is_some());
     held.release().await.unwrap();
     assert_eq!(world.are_held().await, [false, false]);
 }
