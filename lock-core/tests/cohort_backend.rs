@@ -142,6 +142,26 @@ async fn an_attempt_that_is_cancelled_while_it_waits_gains_nothing_later() {
     assert_eq!(world.wire.counts(Operation::Cancel).requests, 0);
 }
 
+/// The first cancel may not have arrived: it is not enough that the cohort has seen it.
+#[tokio::test]
+async fn a_repeated_cancel_of_what_went_straight_reaches_the_service() {
+    for fault in [Fault::DropRequest, Fault::DropReply] {
+        let world = world();
+        let mut straight = request();
+        straight.upkeep = Upkeep::None;
+        world.granted(&straight).await;
+        world.wire.next(Operation::Cancel, fault);
+        world.cohort.cancel(&straight.attempt).await.unwrap_err();
+        world.cohort.cancel(&straight.attempt).await.unwrap();
+        assert_eq!(world.holder_at_service(&straight).await, None);
+        assert_eq!(world.wire.counts(Operation::Cancel).requests, 2);
+        // It is over for those in line, too.
+        straight.upkeep = Upkeep::Watchdog;
+        let late = world.cohort.acquire(&straight).await;
+        assert_eq!(late.unwrap_err().kind(), ErrorKind::Released);
+    }
+}
+
 /// One acquisition has one token, however often it is asked for.
 #[tokio::test]
 async fn attempts_of_one_acquisition_get_one_token() {

@@ -33,6 +33,8 @@ pub(super) enum End {
     Released(FencingToken),
     /// It was cancelled, or its lease was lost.
     Over,
+    /// It was cancelled, and had never been seen here: only the service can end it.
+    CancelledUnseen,
     /// It left the line, and may come again.
     Left,
 }
@@ -61,16 +63,19 @@ impl Ended {
         self.get(&Key::Acquisition(resource.clone(), holder))
     }
 
-    /// Whether the attempt has been seen to end here.
+    /// Whether the attempt has been seen to end here. An earlier cancel does not count: it may not
+    /// have reached the service.
     pub(super) fn knows(&self, attempt: &AttemptRef) -> bool {
+        let attempt_ended = self.get(&Key::Attempt(attempt.clone()));
         self.how(&attempt.resource, attempt.holder).is_some()
-            || self.get(&Key::Attempt(attempt.clone())).is_some()
+            || matches!(attempt_ended, Some(end) if end != End::CancelledUnseen)
     }
 
     /// Whether the acquisition, or this attempt of it, has ended for good.
     pub(super) fn forbids(&self, attempt: &AttemptRef) -> bool {
+        let attempt_ended = self.get(&Key::Attempt(attempt.clone()));
         self.how(&attempt.resource, attempt.holder).is_some()
-            || self.get(&Key::Attempt(attempt.clone())) == Some(End::Over)
+            || matches!(attempt_ended, Some(End::Over | End::CancelledUnseen))
     }
 
     fn get(&self, key: &Key) -> Option<End> {

@@ -245,7 +245,8 @@ impl Lines {
         }
     }
 
-    /// Ends an attempt; false if it was never seen here.
+    /// Ends an attempt; false if it was never seen here, so that the service has to be asked, each
+    /// time anew.
     pub(super) fn cancel(&mut self, attempt: &AttemptRef, now: Moment) -> bool {
         let AttemptRef {
             resource,
@@ -253,7 +254,6 @@ impl Lines {
             id,
         } = attempt;
         let mut known = self.ended.knows(attempt);
-        self.ended.attempt(attempt, End::Over, now);
         if let Some(line) = self.lines.get_mut(resource) {
             known |= line
                 .held()
@@ -263,6 +263,12 @@ impl Lines {
                 self.ended.acquisition(resource, *holder, End::Over, now);
             }
         }
+        let end = if known {
+            End::Over
+        } else {
+            End::CancelledUnseen
+        };
+        self.ended.attempt(attempt, end, now);
         self.tidy(resource);
         known
     }
