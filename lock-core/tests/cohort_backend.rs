@@ -18,7 +18,7 @@ use lock_core::{
     FencingToken, Forced, Grant, Holder, InitialToken, Issuer, LockBackend, Moment, Operation,
     Outcome, Released, ResourceName, Sequencer, Ttl, Upkeep, Wait,
     memory::MemoryBackend,
-    test_util::{Chaos, Fault, ManualClock},
+    test_util::{Chaos, Fault, Gate, ManualClock, Until},
 };
 
 use self::bare::Bare;
@@ -79,8 +79,8 @@ impl World {
     }
 }
 
-async fn is_pending(acquiring: &mut BoxFuture<'_, Answer>) -> bool {
-    poll_fn(|cx| Poll::Ready(acquiring.as_mut().poll(cx).is_pending())).await
+async fn is_pending<T>(calling: &mut BoxFuture<'_, T>) -> bool {
+    poll_fn(|cx| Poll::Ready(calling.as_mut().poll(cx).is_pending())).await
 }
 
 #[tokio::test]
@@ -223,6 +223,59 @@ async fn the_token_that_a_process_shows_ends_the_tenure_by_force() {
     assert_eq!(world.holder_at_service(&two).await, None);
     let late = world.cohort.release(&lease(&two, second)).await.unwrap();
     assert_eq!(late, Released::NotHolder);
+}
+
+impl World {
+    /// Two in line for one tenure, the first of whom has the lock: its token, and the other's call.
+    async fn two_in_line<'a>(
+        &'a self,
+        one: &'a AcquireRequest,
+        two: &'a AcquireRequest,
+    ) -> (FencingToken, BoxFuture<'a, Answer>) {
+        let first = request();
+        let token = self.granted(&first).await;
+        let (mut head, mut next) = (self.cohort.acquire(one), self.cohort.acquire(two));
+        assert!(is_pending(&mut head).await && is_pending(&mut next).await);
+        let released = self.cohort.release(&lease(&first, token)).await.unwrap();
+        assert_eq!(released, Released::Released);
+        (head.await.unwrap().granted().unwrap().token, next)
+    }
+}
+
+/// The tenure goes by the token of its first holder, whoever has the lock by now.
+#[tokio::test]
+async fn a_token_that_was_passed_on_ends_nobodys_lease_by_force() {
+    let world = world();
+    let (one, two) = (request(), request());
+    let (token, next) = world.two_in_line(&one, &two).await;
+    world.cohort.release(&lease(&one, token)).await.unwrap();
+    let second = next.await.unwrap().granted().unwrap().token;
+    assert_eq!(Some(second), token.next(), "it is the same tenure");
+    let resource = &one.attempt.resource;
+    let forced = world.cohort.force_release(resource, token).await.unwrap();
+    assert_eq!(forced, Forced::NotHeld);
+    assert_eq!(world.wire.counts(Operation::ForceRelease).requests, 0);
+    let released = world.cohort.release(&lease(&two, second)).await.unwrap();
+    assert_eq!(released, Released::Released);
+}
+
+/// The tenure may end at any moment, so nobody else is given a part of it.
+#[tokio::test]
+async fn who_comes_while_a_release_by_force_is_under_way_keeps_its_lease() {
+    let world = world();
+    let (one, two) = (request(), request());
+    let (token, next) = world.two_in_line(&one, &two).await;
+    let gate = Gate::closed();
+    let late = Fault::DelayRequest(Until::Opened(gate.clone()));
+    world.wire.next(Operation::ForceRelease, late);
+    let mut forcing = world.cohort.force_release(&one.attempt.resource, token);
+    assert!(is_pending(&mut forcing).await);
+    world.cohort.release(&lease(&one, token)).await.unwrap();
+    let second = next.await.unwrap().granted().unwrap().token;
+    gate.open();
+    assert_eq!(forcing.await.unwrap(), Forced::NotHeld);
+    let released = world.cohort.release(&lease(&two, second)).await.unwrap();
+    assert_eq!(released, Released::Released);
 }
 
 /// The call that failed may never be repeated: the next one makes up for it.

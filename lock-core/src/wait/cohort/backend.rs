@@ -106,7 +106,10 @@ impl LockBackend for Cohort {
         token: FencingToken,
     ) -> BoxFuture<'a, Result<Forced, Error>> {
         Box::pin(async move {
-            let token = self.state().lines.at_service(resource, token);
+            let at_service = self.state().lines.forcing(resource, token);
+            let Some(token) = at_service else {
+                return Ok(Forced::NotHeld);
+            };
             let forced = self.service.force_release(resource, token).await?;
             if forced != Forced::NotHeld {
                 self.state().lines.forced(resource, token, self.clock.now());

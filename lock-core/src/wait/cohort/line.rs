@@ -84,6 +84,14 @@ impl Line {
         }
     }
 
+    /// The same, to change it.
+    pub(super) const fn held_mut(&mut self) -> Option<(&mut Tenure, &Local)> {
+        match &mut self.phase {
+            Phase::Held(tenure, local) => Some((tenure, local)),
+            Phase::Idle | Phase::Asking(_) => None,
+        }
+    }
+
     pub(super) const fn is_asking(&self) -> bool {
         matches!(self.phase, Phase::Asking(_))
     }

@@ -300,12 +300,23 @@ impl Lines {
         self.tidy(resource);
     }
 
-    /// The token by which the service knows the local lease with this token.
-    pub(super) fn at_service(&self, resource: &ResourceName, token: FencingToken) -> FencingToken {
-        let held = self.lines.get(resource).and_then(Line::held);
-        match held {
-            Some((tenure, local)) if local.token == token => tenure.first,
-            _ => token,
+    /// The local lease with this token is about to be ended by force: the token by which the
+    /// service knows it, or `None` if it was passed on since.
+    ///
+    /// Its tenure may end at any moment from here on, so it is not passed on any more.
+    pub(super) fn forcing(
+        &mut self,
+        resource: &ResourceName,
+        token: FencingToken,
+    ) -> Option<FencingToken> {
+        let line = self.lines.get_mut(resource);
+        match line.and_then(Line::held_mut) {
+            Some((tenure, local)) if local.token == token => {
+                tenure.stop_passing();
+                Some(tenure.first)
+            }
+            Some((tenure, _)) if tenure.first == token => None,
+            _ => Some(token),
         }
     }
 

@@ -57,10 +57,12 @@ use crate::{AttemptRef, Clock, Error, Extension, LockBackend, Moment, ResourceNa
 /// # What others see
 /// One lease: the fingerprint of the tenure, its first token, and one place of the process in the
 /// queue, however many wait here. In this process, inspecting and listing show the local holder
-/// instead. [`force_release`](LockBackend::force_release) of the token shown ends the whole tenure.
-/// If another process does that, this one learns of it by its next renewal or release. Until then
-/// the lock may still be passed to waiters. The store refuses their tokens, like those of any
-/// holder that has lost its lease and does not know it yet.
+/// instead. [`force_release`](LockBackend::force_release) of the token shown ends the whole tenure,
+/// unless this process has passed the lock on since then: then it is
+/// [`NotHeld`](crate::Forced::NotHeld). If another process ends the tenure by force, this one
+/// learns of it by its next renewal or release. Until then the lock may still be passed to waiters.
+/// The store refuses their tokens, like those of any holder that has lost its lease and does not
+/// know it yet.
 pub struct Cohort {
     service: Arc<dyn LockBackend>,
     clock: Arc<dyn Clock>,

@@ -112,6 +112,11 @@ impl Tenure {
         })
     }
 
+    /// Nobody else in this process gets a part of it.
+    pub(super) const fn stop_passing(&mut self) {
+        self.rest = None;
+    }
+
     /// A renewal was answered. Waiters before `in_line_before` were in line when it was sent.
     pub(super) fn renewed(&mut self, lease: Lease, in_line_before: Arrival) {
         self.in_line_before = std::cmp::max(self.in_line_before, in_line_before);
