@@ -310,7 +310,7 @@ impl Line {
     fn end(&mut self, tenure: Tenure, release: Option<LastRelease>, now: Moment) {
         self.watcher = None;
         self.debts.owe(Debt {
-            until: now + tenure.ttl.get(),
+            until: now + tenure.longest.get(),
             tenure: tenure.attempt,
             release,
         });

@@ -185,10 +185,11 @@ impl Lines {
     pub(super) fn renewal(&mut self, request: &RenewRequest, now: Moment) -> Renewal {
         let local = &request.sequencer;
         self.expire(local.resource(), now);
-        let line = self.lines.get(local.resource());
-        if let Some((tenure, holder)) = line.and_then(Line::held)
+        let line = self.lines.get_mut(local.resource());
+        if let Some((tenure, holder)) = line.and_then(Line::held_mut)
             && holder.is(local)
         {
+            tenure.renewing(request.ttl);
             return Renewal::Tenure(TenureRenewal {
                 request: RenewRequest::new(tenure.sequencer(local), request.ttl),
                 local: local.clone(),

@@ -21,7 +21,8 @@ pub(super) struct Asking {
 pub(super) struct Tenure {
     /// An acquisition by the process. Its holder is a nonce that no task is told.
     pub(super) attempt: AttemptRef,
-    pub(super) ttl: Ttl,
+    /// The longest that the service was ever asked to keep it for, with its acquire or a renewal.
+    pub(super) longest: Ttl,
     pub(super) first: FencingToken,
     pub(super) lease: Lease,
     /// Whether the process had to wait for it.
@@ -76,7 +77,7 @@ impl Tenure {
         let ttl = asking.request.ttl;
         Self {
             attempt: asking.request.attempt.clone(),
-            ttl,
+            longest: ttl,
             first: grant.token,
             lease: grant.lease,
             waited: grant.waited,
@@ -115,6 +116,11 @@ impl Tenure {
     /// Nobody else in this process gets a part of it.
     pub(super) const fn stop_passing(&mut self) {
         self.rest = None;
+    }
+
+    /// A renewal is sent, which the service may follow whether or not its answer arrives.
+    pub(super) fn renewing(&mut self, ttl: Ttl) {
+        self.longest = std::cmp::max(self.longest, ttl);
     }
 
     /// A renewal was answered. Waiters before `in_line_before` were in line when it was sent.
