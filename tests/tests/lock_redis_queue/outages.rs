@@ -101,3 +101,25 @@ async fn the_counter_is_lifted_although_the_first_grant_of_a_connection_is_an_ol
         grant.token
     );
 }
+
+/// Two connections, which nothing orders: the push of a grant may stay on its way while polls are
+/// answered, and after its lease has run out.
+#[tokio::test]
+async fn a_push_that_is_older_than_an_answer_is_nobodys_grant() {
+    let world = World::counting().await;
+    let (holder, client) = (world.client().await, world.client().await);
+    let (held, first) = holder.holds("r").await;
+    let request = waiting("r");
+    let waiter = client.waits(&request);
+    holder.until_waiting("r", 1).await;
+    let asked = world.asked_at(&request).await;
+    until("answered at least once", async || {
+        world.asked_at(&request).await > asked
+    })
+    .await;
+    world.push(&request, 77, asked - 3000).await;
+    holder.release(&held, first).await;
+    let grant = granted(waiter).await;
+    assert_eq!(grant.token, first.token.next().unwrap());
+    client.release(&request, grant).await;
+}

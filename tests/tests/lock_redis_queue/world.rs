@@ -115,13 +115,51 @@ impl World {
         let () = write.query_async(&mut commands).await.unwrap();
     }
 
-    /// As an operator does who deletes what he does not know.
-    pub(crate) async fn lose_counter(&self) {
+    /// When a waiter asked last, by the server's clock in ms.
+    pub(crate) async fn asked_at(&self, request: &AcquireRequest) -> u64 {
+        let key = self.key(&format!("waiters:{}", request.attempt.resource));
+        let details: String = self
+            .run(
+                redis::cmd("HGET")
+                    .arg(key)
+                    .arg(request.attempt.holder.digest()),
+            )
+            .await;
+        let asked = details.split(':').nth(ASKED).unwrap();
+        asked.parse().unwrap()
+    }
+
+    /// Has the server publish a push as if it had granted the resource to this waiter.
+    pub(crate) async fn push(&self, to: &AcquireRequest, token: u64, granted_at: u64) {
+        let channels = self.key("grants:*");
+        let channels: Vec<String> = self
+            .run(redis::cmd("PUBSUB").arg("SHARDCHANNELS").arg(channels))
+            .await;
+        let AttemptRef {
+            resource,
+            holder,
+            id,
+            ..
+        } = &to.attempt;
+        let (digest, lease) = (holder.digest(), self.key(&format!("lease:{resource}")));
+        let message = format!("{id}:{digest}:{token}:1:1000:{granted_at}:{lease}");
+        assert_eq!(channels.len(), 1);
+        let mut publish = redis::cmd("SPUBLISH");
+        let publish = publish.arg(&channels[0]).arg(message);
+        let received: u32 = self.run(publish).await;
+        assert_eq!(received, 1);
+    }
+
+    /// Runs a command on the server, past all clients.
+    pub(crate) async fn run<T: redis::FromRedisValue>(&self, command: &redis::Cmd) -> T {
         let client = redis::Client::open(redis().await.url()).unwrap();
         let mut commands = client.get_multiplexed_async_connection().await.unwrap();
-        let mut delete = redis::cmd("DEL");
-        let delete = delete.arg(self.key("counter"));
-        let deleted: u32 = delete.query_async(&mut commands).await.unwrap();
+        command.query_async(&mut commands).await.unwrap()
+    }
+
+    /// As an operator does who deletes what he does not know.
+    pub(crate) async fn lose_counter(&self) {
+        let deleted: u32 = self.run(redis::cmd("DEL").arg(self.key("counter"))).await;
         assert_eq!(deleted, 1);
     }
 

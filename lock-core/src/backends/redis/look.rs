@@ -281,15 +281,19 @@ impl<'a> Looking<'a> {
     ///
     /// Its lease is counted from when the server granted it, which we know from an earlier answer
     /// that told the server's time; or else from our first request. A server whose clock was set
-    /// back meanwhile makes it shorter, one whose clock was set forward no longer than if it had
-    /// been granted when the push arrived.
+    /// forward meanwhile makes it no longer than if it had been granted when the push arrived.
+    ///
+    /// An answer said that we have nothing. What was granted before that was over by then, and its
+    /// push was held up on the other connection. After a server's clock was set back a fresh grant
+    /// looks the same: then the next poll tells.
     pub(super) fn offer_of(&self, pushed: Pushed) -> Offer {
-        let granted = match self.exchange {
-            Some((asked, at)) => asked + pushed.at.saturating_sub(at),
-            None => self.first_sent.unwrap_or(pushed.received),
+        let length = std::cmp::min(pushed.length, self.request.ttl.get());
+        let (granted, length) = match self.exchange {
+            Some((_, at)) if pushed.at < at => (pushed.received, Duration::ZERO),
+            Some((asked, at)) => (asked + (pushed.at - at), length),
+            None => (self.first_sent.unwrap_or(pushed.received), length),
         };
         let counted_from = std::cmp::min(granted, pushed.received);
-        let length = std::cmp::min(pushed.length, self.request.ttl.get());
         Offer {
             token: pushed.token,
             reserved: pushed.reserved,
