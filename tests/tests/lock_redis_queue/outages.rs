@@ -123,3 +123,25 @@ async fn a_push_that_is_older_than_an_answer_is_nobodys_grant() {
     assert_eq!(grant.token, first.token.next().unwrap());
     client.release(&request, grant).await;
 }
+
+#[tokio::test]
+async fn the_counter_is_lifted_again_on_a_connection_that_has_been_idle() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let (_, first) = client.holds("first").await;
+    // Time enough for a failover to another server and back, which has lost the last writes. In a
+    // cluster the connection stays.
+    let back = redis::cmd("SET")
+        .arg(world.key("counter"))
+        .arg(5)
+        .to_owned();
+    let () = world.run(&back).await;
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let (_, next) = client.holds("next").await;
+    assert!(
+        next.token > first.token,
+        "{:?} after {:?}",
+        next.token,
+        first.token
+    );
+}

@@ -2,8 +2,9 @@ use std::{
     fmt,
     sync::{
         Arc, Weak,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use redis::{
@@ -13,6 +14,13 @@ use redis::{
 };
 
 use super::connection::Current;
+use crate::Moment;
+
+/// So long after a counter was lifted to the clock, it counts on by itself. A connection may
+/// outlive that its server is demoted and comes back with an older counter, as in a cluster. That
+/// takes two failovers, the second of which begins with a server that is silent for longer than
+/// this.
+const RAISED_FOR: Duration = Duration::from_secs(1);
 
 /// One connection to one server. What was learnt on it means nothing on the next.
 #[derive(Clone)]
@@ -20,8 +28,9 @@ pub(super) struct Link {
     number: u64,
     server: Arc<str>,
     commands: MultiplexedConnection,
-    /// Per shard, whether its counter has been lifted to the clock.
-    raised: Arc<[AtomicBool]>,
+    /// Per shard, when its counter has to be lifted to the clock next, in ms since the clock's
+    /// origin.
+    raise: Arc<[AtomicU64]>,
     /// Whether the server has functions, and lets us call and load them.
     takes_functions: Arc<AtomicBool>,
     /// Where this is the present connection, until it breaks.
@@ -48,7 +57,7 @@ impl Link {
             number,
             server: server.into(),
             commands,
-            raised: (0..shards).map(|_| AtomicBool::new(false)).collect(),
+            raise: (0..shards).map(|_| AtomicU64::new(0)).collect(),
             takes_functions: Arc::new(AtomicBool::new(true)),
             home,
             asking: false,
@@ -109,13 +118,19 @@ impl Link {
         &self.server
     }
 
-    /// Whether the counter of a shard still has to be lifted on this connection.
-    pub(super) fn must_raise(&self, shard: u16) -> bool {
-        !self.raised[usize::from(shard)].load(Ordering::Relaxed)
+    /// Whether the counter of a shard has to be lifted with what is sent now.
+    pub(super) fn must_raise(&self, shard: u16, now: Moment) -> bool {
+        millis(now) >= self.raise[usize::from(shard)].load(Ordering::Relaxed)
     }
 
-    pub(super) fn has_raised(&self, shard: u16) {
-        self.raised[usize::from(shard)].store(true, Ordering::Relaxed);
+    /// A token was drawn by what was sent at this moment or later, and lifted the counter if it had
+    /// to.
+    pub(super) fn has_raised(&self, shard: u16, sent: Moment) {
+        let raise = &self.raise[usize::from(shard)];
+        // If it did not have to be lifted then, it was not.
+        if self.must_raise(shard, sent) {
+            raise.fetch_max(millis(sent + RAISED_FOR), Ordering::Relaxed);
+        }
     }
 
     /// Whether nothing has spoken against functions on this connection.
@@ -167,6 +182,11 @@ impl ConnectionLike for Link {
     fn get_db(&self) -> i64 {
         self.commands.get_db()
     }
+}
+
+/// Rounded down: too early is harmless.
+fn millis(moment: Moment) -> u64 {
+    u64::try_from(moment.since_origin().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Everything after which answers may be missing, or be those of a server that must not be asked.

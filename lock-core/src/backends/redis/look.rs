@@ -194,6 +194,7 @@ impl<'a> Looking<'a> {
     async fn send(&self, line: Option<&str>, start: bool) -> Result<Acquired, Error> {
         let shard = self.keys.shard;
         let fill_in = |link: &Link| self.fill_in(link, line, start);
+        let sent = self.service.clock.now();
         let (link, answer) = self
             .service
             .nodes
@@ -201,7 +202,7 @@ impl<'a> Looking<'a> {
             .await?;
         // A replay draws no token, and lifts no counter.
         if matches!(answer, Acquired::Granted { new: true, .. }) {
-            link.has_raised(shard);
+            link.has_raised(shard, sent);
         }
         Ok(answer)
     }

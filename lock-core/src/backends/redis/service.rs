@@ -58,7 +58,7 @@ impl Service {
     /// The first argument of every script that draws tokens.
     pub(super) fn say_where_counters_start(&self, call: &mut Call, shard: u16, link: &Link) {
         match self.initial {
-            InitialToken::Clock if link.must_raise(shard) => call.arg("raise"),
+            InitialToken::Clock if link.must_raise(shard, self.clock.now()) => call.arg("raise"),
             InitialToken::Clock => call.arg("clock"),
             InitialToken::At(token) => call.arg(token.get()),
         };
@@ -104,6 +104,7 @@ impl Service {
             call
         };
         loop {
+            let sent = self.clock.now();
             let answer = self
                 .nodes
                 .run_with(keys.shard, Operation::Release, fill_in, ReleasedWord::parse)
@@ -112,7 +113,7 @@ impl Service {
             match word {
                 ReleasedWord::Released => return Ok(Released::Released),
                 ReleasedWord::Raised => {
-                    link.has_raised(keys.shard);
+                    link.has_raised(keys.shard, sent);
                     return Ok(Released::Released);
                 }
                 ReleasedWord::NotHolder => return Ok(Released::NotHolder),

@@ -31,7 +31,7 @@ impl RedisBackend {
         let mut start = false;
         loop {
             let asked = self.service.clock.now();
-            let (link, answer) = self
+            let (_, answer) = self
                 .service
                 .nodes
                 .run_with(
@@ -43,7 +43,6 @@ impl RedisBackend {
                 .await?;
             match answer {
                 Together::Granted(granted) => {
-                    link.has_raised(shard);
                     let granted: Vec<_> = granted.into_iter().zip(requests).collect();
                     if let Some(grants) = self.confirmed(&granted, asked).await? {
                         return Ok(Attempt::Granted(grants));
