@@ -89,14 +89,15 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///     twice. While anybody else holds one of them the answer is [`Attempt::Held`]; queued waiters
 ///     are bypassed. Sent again, it returns the same grant. Each lease is renewed, released and
 ///     cancelled by itself. Names with a common `{tag}` are always kept in one place.
-/// 21. **Retire** (`a_retired_service_grants_nothing`, `waiters_of_a_retired_service_are_told`,
-///     `a_reinstated_service_is_above_its_floor`). Once [`retire`](LockBackend::retire) has
-///     returned, no token is drawn: a request that would draw one fails with
-///     [`ErrorKind::Retired`], and waiters are told so when it would be their turn. Living leases
-///     go on: they are replayed, renewed, released and looked at. The last token that `retire`
-///     reports is no less than any that was issued. Once [`reinstate`](LockBackend::reinstate) has
-///     returned, every token is at least its floor, and greater than all before. Both may be sent
-///     again. A floor above the greatest that a standing tells is refused.
+/// 21. **Retire** (`a_retired_service_grants_nothing`, `a_retired_service_replays_several`,
+///     `waiters_of_a_retired_service_are_told`, `a_reinstated_service_is_above_its_floor`).
+///     Once [`retire`](LockBackend::retire) has returned, no token is drawn: a request that would
+///     draw one fails with [`ErrorKind::Retired`], and waiters are told so when it would be their
+///     turn. Living leases go on: they are replayed, renewed, released and looked at. The last
+///     token that `retire` reports is no less than any that was issued. Once
+///     [`reinstate`](LockBackend::reinstate) has returned, every token is at least its floor, and
+///     greater than all before. Both may be sent again. A floor above the greatest that a standing
+///     tells is refused.
 ///
 /// # Cancel safety
 /// For `acquire` see clause 9. The other methods may be dropped at any await; they may or may not

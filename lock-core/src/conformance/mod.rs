@@ -71,7 +71,7 @@ pub use self::{
     },
     retiring::{
         a_reinstated_service_is_above_its_floor, a_retired_service_grants_nothing,
-        waiters_of_a_retired_service_are_told,
+        a_retired_service_replays_several, waiters_of_a_retired_service_are_told,
     },
     together::{
         together_compares_places, together_is_all_or_none, together_is_cancelled_one_by_one,
@@ -134,6 +134,7 @@ macro_rules! conformance_tests {
             list_shows_what_is_held together_is_all_or_none together_is_replayed
             together_compares_places together_names_each_once
             together_is_cancelled_one_by_one a_retired_service_grants_nothing
+            a_retired_service_replays_several
             waiters_of_a_retired_service_are_told a_reinstated_service_is_above_its_floor);
     };
     (@cases $module:ident, $harness:expr, $($case:ident)+) => {

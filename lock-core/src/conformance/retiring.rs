@@ -47,6 +47,29 @@ pub async fn a_retired_service_grants_nothing(harness: &impl Harness) {
     }
 }
 
+/// Clauses 20 and 21: leases that were acquired together are replayed although the service is
+/// retired since.
+pub async fn a_retired_service_replays_several(harness: &impl Harness) {
+    let backend = harness.backend();
+    let capabilities = backend.capabilities();
+    if !capabilities.has(Extension::Retire) || !claims(&*backend, Extension::Together) {
+        return;
+    }
+    let names = ["{retired-pair}:1", "{retired-pair}:2"];
+    let pair = names.map(|name| request(&self::resource(name), LONG));
+    let together = async || {
+        let answer = backend.acquire_together(&pair).await;
+        let grants = answer.expect("the service answers").granted();
+        let grants = grants.expect("they are free, or ours");
+        grants.iter().map(|grant| grant.token).collect::<Vec<_>>()
+    };
+    let tokens = together().await;
+    let retired = backend.retire().await.expect("the service answers");
+    assert_eq!(together().await, tokens, "a replay");
+    let standing = backend.standing().await.expect("the service answers");
+    assert_eq!(standing, retired, "a replay draws no token");
+}
+
 /// Clause 21: a waiter of a retired service is told so when it would be its turn, unless it gets a
 /// token that was drawn before.
 pub async fn waiters_of_a_retired_service_are_told(harness: &impl Harness) {

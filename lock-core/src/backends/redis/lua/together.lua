@@ -23,13 +23,13 @@
 --       | {"held", left_ms} | {"ended"} | {"missing"} | {"implausible", greatest} | {"exhausted"}
 --       | {"retired"} | {"broken_counter", why} | {"broken_lease"}
 --
--- Idempotent: what this holder has already keeps its token, its end and its state. Passes waiters
--- by: a resource that is free although somebody waits has only waiters out of reach. Atomic, but an
--- error does not roll back.
+-- Idempotent: what this holder has already keeps its token, its end and its state, and needs no
+-- counter: tokens are drawn for the others only. Passes waiters by: a resource that is free, and
+-- for which somebody waits, has only waiters out of reach. Atomic, but an error does not roll back.
 
 local function together()
   look_at_the_clock()
-  local resources, floor, blocked = {}, "", 0
+  local resources, floor, blocked, new = {}, "", 0, 0
   for i = 1, (#ARGV - 2) / 6 do
     local k, a = 6 * i - 4, 6 * i - 3
     local lease, foreign = load(KEYS[k])
@@ -38,8 +38,11 @@ local function together()
     if redis.call("ZSCORE", KEYS[k + 2], "=" .. ARGV[a]) then return {"ended"} end
     local ours = lease and lease.holder == ARGV[a]
     if ours and lease.left <= 0 then return {"ended"} end
-    if lease and not ours then blocked = math.max(blocked, lease.blocked) end
-    if (tonumber(ARGV[a + 3]) or 0) > (tonumber(floor) or 0) then floor = ARGV[a + 3] end
+    if not ours then
+      new = new + 1
+      if lease then blocked = math.max(blocked, lease.blocked) end
+      if (tonumber(ARGV[a + 3]) or 0) > (tonumber(floor) or 0) then floor = ARGV[a + 3] end
+    end
     resources[i] = {key = KEYS[k], line = KEYS[k + 1], aside = KEYS[k + 2],
       details = KEYS[k + 3], lease = ours and lease, former = not ours and lease,
       holder = ARGV[a], attempt = ARGV[a + 1], ttl = ARGV[a + 2], delay = ARGV[a + 4],
@@ -47,21 +50,25 @@ local function together()
   end
   if blocked > 0 then return {"held", text(blocked)} end
 
-  local counter, wrong = counter_before(floor, #resources, ARGV[2] == "1")
-  if not counter then return wrong end
-  local token = draw(counter, #resources)
+  local token
+  if new > 0 then
+    local counter, wrong = counter_before(floor, new, ARGV[2] == "1")
+    if not counter then return wrong end
+    token = draw(counter, new)
+  end
 
   local grants = {}
-  for i, one in ipairs(resources) do
+  for _, one in ipairs(resources) do
     local lease = one.lease
     if lease then
       lease.attempts = with_attempt(lease.attempts, one.attempt)
       save(one.key, lease)
     else
       if one.former then settle(one.former, one.line, one.aside, one.details) end
-      lease = {token = text(token + i - 1), holder = one.holder, attempts = one.attempt,
+      lease = {token = text(token), holder = one.holder, attempts = one.attempt,
         delay = one.delay, state = "f", reserved = "1", metadata = one.metadata}
       extend(one.key, lease, one.ttl)
+      token = token + 1
     end
     grants[#grants + 1] = lease.token
     grants[#grants + 1] = text(lease.left - 1)
