@@ -88,3 +88,44 @@ async fn what_ran_out_long_ago_is_forgotten_although_leases_go_on_running_out() 
     let left: u32 = left.arg(&aside).query_async(&mut commands).await.unwrap();
     assert_eq!(left, 1, "only the mark of the last one");
 }
+
+#[tokio::test]
+async fn marks_are_forgotten_although_older_ones_of_another_kind_are_before_them() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let (aside, waiters) = (world.key("aside:r"), world.key("waiters:r"));
+    // Waiters that nobody has heard of for long, and a mark behind them.
+    let mut put_aside = redis::cmd("ZADD");
+    put_aside.arg(&aside);
+    for number in 0..20 {
+        let holder = format!("{number:032x}");
+        put_aside.arg(1).arg(&holder);
+        let details = format!("/0000000000000001:60000::0:1:{number}:1:");
+        let details = redis::cmd("HSET")
+            .arg(&waiters)
+            .arg(holder)
+            .arg(details)
+            .to_owned();
+        let () = world.run(&details).await;
+    }
+    let () = world.run(put_aside.arg(2).arg("=old")).await;
+    for _ in 0..4 {
+        let mut short = request("r");
+        short.ttl = TTL;
+        until("free", async || {
+            let answer = client.0.acquire(&short).await;
+            answer.unwrap().granted().is_some()
+        })
+        .await;
+    }
+    let left: Vec<String> = world
+        .run(redis::cmd("ZRANGE").arg(&aside).arg(0).arg(-1))
+        .await;
+    assert_eq!(
+        left.len(),
+        3,
+        "only the marks of those that ran out just now: {left:?}"
+    );
+    let details: u32 = world.run(redis::cmd("HLEN").arg(&waiters)).await;
+    assert_eq!(details, 0);
+}

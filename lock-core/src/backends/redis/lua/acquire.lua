@@ -66,7 +66,7 @@ local function has_room()
   local most = tonumber(ARGV[8])
   if not most or waiter(holder) then return true end
   if how_many_wait() < most then return true end
-  forget_the_unreachable()
+  forget_the_unreachable(KEYS[4], KEYS[5])
   forget_the_silent()
   return how_many_wait() < most
 end
@@ -75,7 +75,7 @@ end
 local function queue()
   local entry = waiter(holder)
   if not entry then
-    if marked then forget_the_unreachable() end
+    if marked then forget_the_unreachable(KEYS[4], KEYS[5]) end
     entry = {ticket = text(redis.call("HINCRBY", KEYS[5], "#", 1))}
   end
   entry.askers = with_asker(entry.askers, asker)

@@ -26,7 +26,7 @@ local function force_release()
   local counter, wrong = counter_before("", 1, false)
   if not counter then return wrong end
   local revocation = draw(counter, 1)
-  mark_ended(KEYS[4], lease.holder)
+  mark_ended(KEYS[4], KEYS[5], lease.holder)
   if lease.state == "p" then leave(lease.holder) end
   redis.call("DEL", KEYS[2])
   lease = nil

@@ -64,15 +64,6 @@ local function leave(holder)
   if redis.call("EXISTS", KEYS[3], KEYS[4]) == 0 then redis.call("DEL", KEYS[5]) end
 end
 
--- Who could not be reached for QUEUE_MS has not asked either: forgets a few of them.
-local function forget_the_unreachable()
-  local over = text(now - QUEUE_MS)
-  for _, member in ipairs(redis.call("ZRANGE", KEYS[4], "-inf", over, "BYSCORE", "LIMIT", 0, 16)) do
-    redis.call("ZREM", KEYS[4], member)
-    redis.call("HDEL", KEYS[5], member)
-  end
-end
-
 local function settle_what_is_over()
   if not lease or lease.blocked > 0 then return end
   settle(lease, KEYS[3], KEYS[4], KEYS[5])

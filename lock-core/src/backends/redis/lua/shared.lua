@@ -81,13 +81,20 @@ local function without_attempt(attempts, attempt)
   if #others > 0 then return table.concat(others, ",") end
 end
 
--- An acquisition has ended without a release: it is never granted again. Some older marks go, so
--- that a resource whose leases always run out does not collect them.
-local function mark_ended(aside, holder)
+-- Forgets a few of what has been aside for QUEUE_MS: marks of the ended, and who could not be
+-- reached for so long, and has not asked either.
+local function forget_the_unreachable(aside, details)
   local over = text(now - QUEUE_MS)
   for _, member in ipairs(redis.call("ZRANGE", aside, "-inf", over, "BYSCORE", "LIMIT", 0, 16)) do
-    if member:sub(1, 1) == "=" then redis.call("ZREM", aside, member) end
+    redis.call("ZREM", aside, member)
+    redis.call("HDEL", details, member)
   end
+end
+
+-- An acquisition has ended without a release: it is never granted again. Some of what is older
+-- goes, so that a resource whose leases always run out does not collect it.
+local function mark_ended(aside, details, holder)
+  forget_the_unreachable(aside, details)
   redis.call("ZADD", aside, now, "=" .. holder)
   redis.call("PEXPIRE", aside, QUEUE_TEXT)
 end
@@ -104,7 +111,7 @@ local function latest_of(askers) return askers:match("(%x*)/(%x+)$", -33) end
 -- acquisition is never granted again. A provisional one was pushed to a client that is not there,
 -- or too slow: the line goes on without that client until it asks.
 local function settle(lease, line, aside, details)
-  if lease.state == "f" then return mark_ended(aside, lease.holder) end
+  if lease.state == "f" then return mark_ended(aside, details, lease.holder) end
   local entry = redis.call("HGET", details, lease.holder)
   if not entry then return end
   redis.call("ZREM", line, lease.holder)
