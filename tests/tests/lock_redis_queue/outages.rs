@@ -145,3 +145,32 @@ async fn the_counter_is_lifted_again_on_a_connection_that_has_been_idle() {
         first.token
     );
 }
+
+#[tokio::test]
+async fn several_together_that_turn_out_to_be_held_leave_none_of_them() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let proxy = Proxy::start(redis().await.url()).await;
+    let gateway = world.client_at(&proxy.url("redis")).await;
+    let (held, first) = holder.holds("r").await;
+    let pushed = waiting("r");
+    let waiter = client.waits(&pushed);
+    holder.until_waiting("r", 1).await;
+    holder.release(&held, first).await;
+    granted(waiter).await;
+
+    // It finds the lease that was pushed to the other attempt, and confirms it too late.
+    let both = [again(&pushed), request("s")];
+    let found = proxy.at_reply_to(&both[1].attempt.id.to_string(), Fault::HoldRequests);
+    let asking = gateway.clone();
+    let asked = both.clone();
+    let answer = tokio::spawn(async move { asking.0.acquire_together(&asked).await });
+    until("found", async || found.has_sprung()).await;
+    granted(holder.waits(&waiting("r"))).await;
+    proxy.let_go();
+    let answer = tokio::time::timeout(SOON, answer).await;
+    let answer = answer.expect("it does not wait").unwrap().unwrap();
+    assert!(matches!(answer, Attempt::Held { .. }), "{answer:?}");
+    let left = holder.0.inspect(&both[1].attempt.resource).await.unwrap();
+    assert!(left.holder.is_none(), "{left:?}");
+}

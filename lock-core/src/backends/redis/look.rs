@@ -156,11 +156,11 @@ impl<'a> Looking<'a> {
         loop {
             let asked = self.service.clock.now();
             self.first_sent.get_or_insert(asked);
-            match self.send(line, start).await? {
+            let answer = self.send(line, start).await?;
+            self.left_behind |= leaves_something(&answer, line.is_some());
+            match answer {
                 Acquired::More => {}
                 Acquired::Refused(Refusal::Missing) if !start => {
-                    // A place in line is kept, whatever becomes of the rest.
-                    self.left_behind |= line.is_some();
                     self.service.nodes.agree(Operation::Acquire).await?;
                     start = true;
                 }
@@ -260,7 +260,6 @@ impl<'a> Looking<'a> {
             Acquired::Held { left } => Ok(Answer::Held { left, place: 0 }),
             Acquired::Waiting { left, at, place } => {
                 self.exchange = Some((asked, at));
-                self.left_behind = true;
                 Ok(Answer::Held { left, place })
             }
             Acquired::Full => Err(Error::not_applied(
@@ -304,7 +303,58 @@ impl<'a> Looking<'a> {
     }
 }
 
+/// Whether the server has something of an attempt after this answer, unless it is given back.
+const fn leaves_something(answer: &Acquired, in_line: bool) -> bool {
+    match answer {
+        // It may be confirmed without anybody hearing of it.
+        Acquired::Granted { provisional, .. } => *provisional,
+        Acquired::Waiting { .. } => true,
+        // A place in line is kept, whatever becomes of the rest.
+        Acquired::More | Acquired::Refused(Refusal::Missing) => in_line,
+        Acquired::AsAsked { .. } | Acquired::Held { .. } => false,
+        Acquired::Full | Acquired::Refused(_) => false,
+    }
+}
+
 /// Rounded up: a delay is a promise to others.
 pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn granted(provisional: bool) -> Acquired {
+        Acquired::Granted {
+            token: FencingToken::MIN,
+            left: Duration::from_secs(1),
+            provisional,
+            reserved: 1,
+            new: false,
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_may_be_left_at_the_server_is_never_said_not_to_be_applied() {
+        let waiting = Acquired::Waiting {
+            left: Duration::ZERO,
+            at: Duration::ZERO,
+            place: 0,
+        };
+        assert!(leaves_something(&waiting, true));
+        for answer in [Acquired::More, Acquired::Refused(Refusal::Missing)] {
+            assert!(leaves_something(&answer, true), "it was queued");
+            assert!(!leaves_something(&answer, false));
+        }
+        assert!(
+            leaves_something(&granted(true), false),
+            "it may be confirmed"
+        );
+        assert!(!leaves_something(&granted(false), true));
+        let held = Acquired::Held {
+            left: Duration::ZERO,
+        };
+        assert!(!leaves_something(&held, false));
+    }
 }

@@ -28,6 +28,28 @@ impl RedisBackend {
     ) -> Result<Attempt<Vec<Grant>>, Error> {
         AcquireRequest::each_resource_once(requests, KIND)?;
         let shard = self.common_shard(requests)?;
+        let mut left_behind = false;
+        match self.look_at_all(requests, shard, &mut left_behind).await {
+            Ok(Attempt::Held { retry_after }) if left_behind => {
+                for request in requests {
+                    let cancelled = self.service.cancel(&request.attempt).await;
+                    cancelled.map_err(Error::outcome_unknown)?;
+                }
+                Ok(Attempt::Held { retry_after })
+            }
+            Err(error) if left_behind => Err(error.outcome_unknown()),
+            answer => answer,
+        }
+    }
+
+    /// Looks until there is an answer, and says whether an earlier one has left something behind:
+    /// some of them were granted, and others were gone before they were confirmed.
+    async fn look_at_all(
+        &self,
+        requests: &[AcquireRequest],
+        shard: u16,
+        left_behind: &mut bool,
+    ) -> Result<Attempt<Vec<Grant>>, Error> {
         let mut start = false;
         loop {
             let asked = self.service.clock.now();
@@ -43,6 +65,7 @@ impl RedisBackend {
                 .await?;
             match answer {
                 Together::Granted(granted) => {
+                    *left_behind = true;
                     let granted: Vec<_> = granted.into_iter().zip(requests).collect();
                     if let Some(grants) = self.confirmed(&granted, asked).await? {
                         return Ok(Attempt::Granted(grants));
