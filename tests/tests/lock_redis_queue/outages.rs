@@ -174,3 +174,24 @@ async fn several_together_that_turn_out_to_be_held_leave_none_of_them() {
     let left = holder.0.inspect(&both[1].attempt.resource).await.unwrap();
     assert!(left.holder.is_none(), "{left:?}");
 }
+
+/// Somebody may be connecting, and not be polled: the others do not have to wait for it.
+#[tokio::test]
+async fn who_connects_and_is_not_polled_holds_up_nobody() {
+    let world = World::new().await;
+    let proxy = Proxy::start(redis().await.url()).await;
+    let client = world.client_at(&proxy.url("redis")).await;
+    proxy.inflict_on_new(Fault::BlackHole);
+    proxy.inflict(Fault::Cut);
+    let (made, request) = (proxy.connections(), waiting("r"));
+    let mut connecting = client.0.acquire(&request);
+    tokio::select! {
+        answer = &mut connecting => panic!("{answer:?}"),
+        () = until("connecting", async || proxy.connections() > made) => {}
+    }
+    proxy.let_go();
+    let resource = &request.attempt.resource;
+    let seen = tokio::time::timeout(SOON, client.0.inspect(resource)).await;
+    seen.expect("it does not wait for the other one").unwrap();
+    connecting.await.unwrap().granted().unwrap();
+}

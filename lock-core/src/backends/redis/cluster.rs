@@ -1,9 +1,6 @@
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -16,6 +13,7 @@ use super::{
     address::{Access, Address},
     connection::{Connection, Moves, Peer, dial},
     error::translate,
+    joint::Joint,
     layout::Layout,
     link::Link,
     service_url::ServiceUrl,
@@ -37,9 +35,8 @@ pub(super) struct Cluster {
     /// The turns of slots whose node is not known.
     turns_anywhere: Arc<Semaphore>,
     known: Mutex<Known>,
-    /// Held while asking the nodes, so that it happens once for all who wait for it.
-    asking: tokio::sync::Mutex<()>,
-    maps: AtomicU64,
+    /// The map that is being drawn.
+    drawing: Joint<Result<(), Error>>,
 }
 
 #[derive(Debug, Default)]
@@ -75,14 +72,17 @@ impl Cluster {
             turns,
             turns_anywhere: Arc::new(Semaphore::new(turns)),
             known: Mutex::default(),
-            asking: tokio::sync::Mutex::new(()),
-            maps: AtomicU64::new(0),
+            drawing: Joint::default(),
         }
     }
 
     /// The present connection to the primary of a slot, or a new one. If it fails, nothing of the
     /// operation was sent.
-    pub(super) async fn link(&self, slot: Slot, operation: Operation) -> Result<Link, Error> {
+    pub(super) async fn link(
+        self: &Arc<Self>,
+        slot: Slot,
+        operation: Operation,
+    ) -> Result<Link, Error> {
         let (owner, node) = self.primary(slot, operation).await?;
         let error = match node.link(operation).await {
             Err(error) if error.kind() == ErrorKind::Unavailable => error,
@@ -107,7 +107,11 @@ impl Cluster {
     }
 
     /// How to reach the primary of a slot, for a connection of one's own.
-    pub(super) async fn locate(&self, slot: Slot, operation: Operation) -> Result<Client, Error> {
+    pub(super) async fn locate(
+        self: &Arc<Self>,
+        slot: Slot,
+        operation: Operation,
+    ) -> Result<Client, Error> {
         let (_, node) = self.primary(slot, operation).await?;
         node.locate(operation).await
     }
@@ -137,7 +141,7 @@ impl Cluster {
     }
 
     async fn primary(
-        &self,
+        self: &Arc<Self>,
         slot: Slot,
         operation: Operation,
     ) -> Result<(Address, Arc<Connection>), Error> {
@@ -181,14 +185,18 @@ impl Cluster {
         Ok(node)
     }
 
-    /// Draws the map anew: asks all nodes at once and believes the newest view of the first half to
-    /// answer, so that a node that hangs delays nobody and one that was cut off does not decide.
-    async fn ask_around(&self, operation: Operation) -> Result<(), Error> {
-        let seen = self.maps.load(Ordering::Acquire);
-        let _one_at_a_time = self.asking.lock().await;
-        if self.maps.load(Ordering::Acquire) != seen {
-            return Ok(());
-        }
+    /// Has the map drawn anew, once for all who wait for that.
+    async fn ask_around(self: &Arc<Self>, operation: Operation) -> Result<(), Error> {
+        let drawing = self.drawing.join(|| {
+            let cluster = Arc::clone(self);
+            Box::pin(async move { cluster.draw_map(operation).await })
+        });
+        drawing.await.map_err(|error| error.during(operation))
+    }
+
+    /// Asks all nodes at once and believes the newest view of the first half to answer, so that a
+    /// node that hangs delays nobody and one that was cut off does not decide.
+    async fn draw_map(&self, operation: Operation) -> Result<(), Error> {
         let nodes: BTreeSet<Address> = {
             let known = self.known();
             known
@@ -221,7 +229,6 @@ impl Cluster {
         } = &mut *known;
         primaries.retain(|address, _| slots.nodes().contains(address));
         drop(known);
-        self.maps.fetch_add(1, Ordering::Release);
         self.moves.notify();
         Ok(())
     }

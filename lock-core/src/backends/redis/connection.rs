@@ -11,7 +11,7 @@ use redis::{AsyncConnectionConfig, Client, RedisResult, aio::MultiplexedConnecti
 use tokio::sync::{Semaphore, watch};
 
 use super::{
-    error::translate, fitness, layout::Layout, link::Link, sentinel::Sentinels,
+    error::translate, fitness, joint::Joint, layout::Layout, link::Link, sentinel::Sentinels,
     service_url::Topology,
 };
 use crate::{Error, Operation};
@@ -33,16 +33,22 @@ pub(super) enum Peer {
 /// in on a connection of their own (see [`Pushes`](super::pushes::Pushes)), so that an answer on
 /// this one can only belong to the command before it.
 pub(super) struct Connection {
+    dialer: Arc<Dialer>,
+    /// The connection that is being made.
+    connecting: Joint<Result<Link, Error>>,
+    /// What may be under way at once of what is sent in turn.
+    turns: Arc<Semaphore>,
+}
+
+/// Makes connections, and keeps the present one.
+struct Dialer {
     peer: Peer,
     layout: Layout,
     timeout: Duration,
     moves: Moves,
     current: Arc<Current>,
-    /// Held while connecting, so that it happens once for all who wait for it.
-    connecting: tokio::sync::Mutex<Option<Error>>,
-    attempts: AtomicU64,
-    /// What may be under way at once of what is sent in turn.
-    turns: Arc<Semaphore>,
+    /// The number of the next connection.
+    next: AtomicU64,
 }
 
 /// Tells that a shard may be on another server than before.
@@ -63,13 +69,15 @@ impl Connection {
         turns: usize,
     ) -> Self {
         Self {
-            peer,
-            layout,
-            timeout,
-            moves,
-            current: Arc::default(),
-            connecting: tokio::sync::Mutex::new(None),
-            attempts: AtomicU64::new(0),
+            dialer: Arc::new(Dialer {
+                peer,
+                layout,
+                timeout,
+                moves,
+                current: Arc::default(),
+                next: AtomicU64::new(0),
+            }),
+            connecting: Joint::default(),
             turns: Arc::new(Semaphore::new(turns)),
         }
     }
@@ -79,42 +87,48 @@ impl Connection {
         Arc::clone(&self.turns)
     }
 
-    /// The present connection, or a new one. If it fails, nothing of the operation was sent.
+    /// The present connection, or a new one, which is made once for all who wait for it: if that
+    /// fails, they need not try again. Nothing of the operation was sent then.
     pub(super) async fn link(&self, operation: Operation) -> Result<Link, Error> {
+        if let Some(link) = self.dialer.current.link() {
+            return Ok(link);
+        }
+        let connecting = self.connecting.join(|| {
+            let dialer = Arc::clone(&self.dialer);
+            Box::pin(async move { dialer.link(operation).await })
+        });
+        connecting.await.map_err(|error| error.during(operation))
+    }
+
+    /// How to reach the server, for a connection of one's own.
+    pub(super) async fn locate(&self, operation: Operation) -> Result<Client, Error> {
+        self.dialer.locate(operation).await
+    }
+
+    /// Where the present connection goes to.
+    pub(super) fn address(&self) -> Option<String> {
+        let link = self.dialer.current.link();
+        link.map(|link| link.server().to_owned())
+    }
+}
+
+impl Dialer {
+    async fn link(&self, operation: Operation) -> Result<Link, Error> {
+        // It may have been made since somebody looked for it.
         if let Some(link) = self.current.link() {
             return Ok(link);
         }
-        let seen = self.attempts.load(Ordering::Acquire);
-        let mut last_failure = self.connecting.lock().await;
-        if let Some(link) = self.current.link() {
-            return Ok(link);
-        }
-        // Whoever waited while another one tried in vain need not try again.
-        if self.attempts.load(Ordering::Acquire) != seen
-            && let Some(error) = &*last_failure
-        {
-            return Err(error.clone().during(operation));
-        }
-        let connected = self.connect(operation).await;
-        self.attempts.fetch_add(1, Ordering::Release);
-        *last_failure = connected.as_ref().err().cloned();
-        let link = connected?;
+        let link = self.connect(operation).await?;
         *self.current.lock() = Some(link.clone());
         self.moves.notify();
         Ok(link)
     }
 
-    /// How to reach the server, for a connection of one's own.
-    pub(super) async fn locate(&self, operation: Operation) -> Result<Client, Error> {
+    async fn locate(&self, operation: Operation) -> Result<Client, Error> {
         match &self.peer {
             Peer::Server(client) | Peer::Node(client) => Ok(client.clone()),
             Peer::Primary(sentinels) => sentinels.primary(operation).await,
         }
-    }
-
-    /// Where the present connection goes to.
-    pub(super) fn address(&self) -> Option<String> {
-        self.current.link().map(|link| link.server().to_owned())
     }
 
     async fn connect(&self, operation: Operation) -> Result<Link, Error> {
@@ -122,7 +136,7 @@ impl Connection {
         let commands = dial(&client, self.timeout)
             .await
             .map_err(|error| translate(error, operation).outcome_not_applied())?;
-        let number = self.attempts.load(Ordering::Acquire);
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
         let home = Arc::downgrade(&self.current);
         let server = client.get_connection_info().addr().to_string();
         let mut link = Link::new(number, server, commands, self.layout.shards, home);
@@ -186,7 +200,7 @@ impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the peer: it may show a password.
         f.debug_struct("Connection")
-            .field("layout", &self.layout)
+            .field("layout", &self.dialer.layout)
             .finish_non_exhaustive()
     }
 }

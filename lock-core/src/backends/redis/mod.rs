@@ -101,6 +101,7 @@ mod cluster;
 mod connection;
 pub(super) mod error;
 pub(super) mod fitness;
+mod joint;
 mod keys;
 mod layout;
 pub(super) mod link;

@@ -46,7 +46,7 @@ struct Inner {
 enum Servers {
     /// One primary has all shards.
     One(Connection),
-    Many(Cluster),
+    Many(Arc<Cluster>),
 }
 
 /// What becomes of a command that the server says it has not run.
@@ -101,13 +101,13 @@ impl Nodes {
                 ))
             }
             Topology::Sentinel => one(Peer::Primary(Box::new(Sentinels::new(url, timeout)))),
-            Topology::Cluster => Servers::Many(Cluster::new(
+            Topology::Cluster => Servers::Many(Arc::new(Cluster::new(
                 url,
                 layout.clone(),
                 timeout,
                 moves.clone(),
                 turns,
-            )),
+            ))),
             #[cfg(feature = "redlock")]
             Topology::Independent => {
                 let kind = crate::ErrorKind::InvalidInput;
