@@ -54,6 +54,12 @@ use crate::{AttemptRef, Clock, Error, Extension, LockBackend, Moment, ResourceNa
 /// passed only to waiters that were already in line when the tenure's last answered request, its
 /// acquire or a renewal, was sent. A tenure that is lost takes the rest of its tokens with it.
 ///
+/// # Polling
+/// Waiters act for each other while they are polled: the one at the head asks the service. An
+/// acquire that is kept and not polled, as while another branch of a `select!` runs, stops the line
+/// of its resource in this process until it is polled again or dropped; a branch that waits for the
+/// same resource waits for ever. Give such an acquire a task of its own.
+///
 /// # What others see
 /// One lease: the fingerprint of the tenure, its first token, and one place of the process in the
 /// queue, however many wait here. In this process, inspecting and listing show the local holder
