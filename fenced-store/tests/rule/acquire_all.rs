@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use fenced_store::{FenceError, Protected, ProtectedError};
-use lock_core::{Attempt, ErrorKind, FencingToken, InitialToken, LockManager, Sequencer};
+use lock_core::{Attempt, ErrorKind, FencingToken, InitialToken, LockManager, Sequencer, Ttl};
 
 use super::{Harness, balance, fresh, grant_by, high_water, poll_and_drop, trusting};
 
 /// For what nobody is in the way of.
 const WAIT: Duration = Duration::from_secs(30);
+
+/// For leases that have to be gone long before they would run out.
+const LONG: Ttl = Ttl::secs(600);
 
 const BOTH: [&str; 2] = ["account:43", "account:42"];
 
@@ -143,9 +146,9 @@ pub(crate) async fn an_acquisition_of_several_that_is_dropped_at_any_await_leave
     let mut polls = 0;
     // An answer that is there at once leaves no await to be dropped at: then once more.
     for _ in 0..100 {
-        let acquire = accounts.acquire_all(BOTH).wait(WAIT);
+        let acquire = accounts.acquire_all(BOTH).ttl(LONG).wait(WAIT);
         let completed = poll_and_drop(acquire, polls).await;
-        // Leases that were left would be renewed, and be waited for in vain.
+        // Leases that were left would be waited for in vain: they are longer than that.
         let next = accounts.acquire_all(BOTH).wait(WAIT).await.unwrap();
         next.begin().await.unwrap().commit().await.unwrap();
         next.release_all().await.unwrap();

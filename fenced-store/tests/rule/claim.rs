@@ -35,12 +35,20 @@ pub(crate) async fn foreign_issuer_is_refused<H: Harness>() {
     fenced_add(&world, &ours).await.unwrap();
 }
 
-/// The first claim sets the issuer, but a look does not, nor does a begin.
+/// The first claim sets the issuer, but one that is refused does not, nor a look, nor a begin.
 pub(crate) async fn refused_first_claim_leaves_nothing<H: Harness>() {
     let world: H = fresh().await;
-    let foreign = grant_by("etcd", "account:42", 33);
+    let before = world.dump().await;
+    let foreign = grant_by("etcd", "account:42", FencingToken::MAX.get());
+    let refused = world.store().claim(&foreign).await.unwrap_err();
+    assert!(
+        matches!(refused, FenceError::Implausible { .. }),
+        "{refused:?}"
+    );
     assert!(world.store().begin(&foreign).await.unwrap_err().is_fenced());
     assert_eq!(high_water(&world, "account:42").await, None);
+    assert_eq!(world.dump().await, before);
+    assert_eq!(world.store().admin().issuer().await.unwrap(), None);
     world.store().claim(&grant("account:42", 1)).await.unwrap();
     let mark = world
         .store()

@@ -3,7 +3,9 @@
 use fenced_store::FenceError;
 use lock_core::ResourceName;
 
-use super::{Harness, balance, fenced_add, fresh, grant, grant_by, high_water};
+use super::{
+    Harness, balance, fenced_add, forgetful, fresh, grant, grant_by, high_water, protected_by,
+};
 
 pub(crate) async fn stale_holder_cannot_begin<H: Harness>() {
     let world: H = fresh().await;
@@ -191,6 +193,22 @@ pub(crate) async fn deleted_mark_admits_nobody<H: Harness>() {
     world.delete_mark(grant.resource()).await;
     let error = world.store().begin(&grant).await.unwrap_err();
     assert!(matches!(error, FenceError::NotClaimed { .. }), "{error:?}");
+}
+
+/// A database failover may lose a claim. Whoever made it must not simply make it again: a newer one
+/// may be lost, too.
+pub(crate) async fn a_mark_that_the_store_forgot_is_lost<H: Harness>() {
+    let (world, accounts) = protected_by::<H>(forgetful().await).await;
+    let guard = accounts.acquire("account:42").await.unwrap();
+    world.delete_mark(guard.resource()).await;
+    let error = guard.begin().await.unwrap_err();
+    assert!(matches!(error, FenceError::MarkLost { .. }), "{error:?}");
+    assert!(error.is_fenced());
+    assert_eq!(
+        high_water(&world, "account:42").await,
+        None,
+        "a begin never claims"
+    );
 }
 
 /// Also after a failed statement, and inside each other.

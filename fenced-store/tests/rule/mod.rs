@@ -217,6 +217,7 @@ macro_rules! rule_cases {
             extreme_tokens_fit,
             implausible_token_is_not_claimed,
             deleted_mark_admits_nobody,
+            a_mark_that_the_store_forgot_is_lost,
             several_resources_share_a_transaction,
             a_stale_one_among_several_refuses_all,
             the_same_resource_twice_is_refused_unsent,

@@ -226,23 +226,6 @@ async fn a_lost_lease_begins_nothing() {
     }
 }
 
-/// A database failover may lose a claim. Whoever made it must not simply make it again: a newer
-/// one may be lost, too.
-#[tokio::test]
-async fn a_mark_that_the_store_forgot_is_lost() {
-    let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
-    let guard = accounts.acquire("account:42").await.unwrap();
-    world.delete_mark(guard.resource()).await;
-    let error = guard.begin().await.unwrap_err();
-    assert!(matches!(error, FenceError::MarkLost { .. }), "{error:?}");
-    assert!(error.is_fenced());
-    assert_eq!(
-        high_water(&world, "account:42").await,
-        None,
-        "a begin never claims"
-    );
-}
-
 /// The store is not asked a second time: its pool is closed.
 #[tokio::test]
 async fn after_a_fenced_refusal_the_guard_stays_fenced() {

@@ -197,6 +197,7 @@ async fn a_huge_body_is_refused_unread() {
         answer.contains("urn:palisade:problem:body-too-large"),
         "{answer}"
     );
+    assert_eq!(gateway.balance("1").await, None);
 }
 
 #[tokio::test]

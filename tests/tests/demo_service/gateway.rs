@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use e2e::process::Process;
+use e2e::{observer::until, process::Process};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -147,6 +147,15 @@ impl Gateway {
     }
 
     /// The balance as anybody may read it; none if there is no such account.
+    /// Until so many wait in line for a resource.
+    pub(crate) async fn until_waiting(&self, resource: &str, waiters: u64) {
+        until("so many wait in line", async || {
+            let look = self.request(Method::GET, &format!("/v1/leases/{resource}"));
+            send(look).await.body["waiters"] == waiters
+        })
+        .await;
+    }
+
     pub(crate) async fn balance(&self, id: &str) -> Option<i64> {
         let answer = send(self.request(Method::GET, &format!("/v1/accounts/{id}"))).await;
         match answer.status {

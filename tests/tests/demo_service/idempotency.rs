@@ -125,8 +125,15 @@ async fn keys_are_known_everywhere_after_a_change_of_signing_keys() {
     let (old, new) = (new_key("old"), new_key("new"));
     world.write_keys(&[&old, &new]);
     let mut running = world.gateway().await;
+    let before = format!("account:{:x}", rand::random::<u64>());
+    let under_the_old = send(acquire(&running, &before, OTHER_KEY)).await;
+    assert_eq!(under_the_old.status, 201, "{under_the_old:?}");
     world.write_keys(&[&new, &old]);
     assert_eq!(reload(&mut running).await, "new");
+    // Who it was follows the first key: its own lease is somebody else's.
+    send(acquire(&running, &before, OTHER_KEY))
+        .await
+        .assert_problem(409, "lock-held");
     let started = world.gateway().await;
     let resource = format!("account:{:x}", rand::random::<u64>());
     let first = send(acquire(&running, &resource, KEY)).await;

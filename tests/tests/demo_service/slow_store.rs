@@ -117,9 +117,11 @@ async fn a_write_that_the_database_refused_was_not_made() {
     let database = postgres_database().await;
     let gateway = gateway(&database, "60s").await;
     let mut connection = connect(&database).await;
-    let _held = hold(&mut connection).await;
+    let held = hold(&mut connection).await;
     let refused = gateway.write(UNFENCED, None, 5).await;
     refused.assert_problem(503, "store-unavailable");
+    held.rollback().await.unwrap();
+    assert_eq!(gateway.balance("1").await, Some(1));
 }
 
 #[tokio::test]

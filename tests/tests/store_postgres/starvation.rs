@@ -2,6 +2,7 @@
 //! and deposed; and a seal while many connections claim.
 
 use std::{
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -15,7 +16,7 @@ use fenced_store::{
     admin::{Reason, Seal},
 };
 use lock_core::Issuer;
-use sqlx::{AssertSqlSafe, Executor, PgPool};
+use sqlx::{AssertSqlSafe, Executor, PgPool, SqlSafeStr};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -28,8 +29,8 @@ const CONNECTIONS: u64 = 16;
 /// How long each transaction of the older holder lasts.
 const TRANSACTION: Duration = Duration::from_millis(20);
 
-/// How many transactions may begin while a claim is under way: those that were about to when it was
-/// sent, a few times over because the machine is busy with other tests.
+/// How many transactions may begin while a claim queues: those that were about to, a few times over
+/// because the machine is busy with other tests.
 const A_FEW: u64 = 4 * CONNECTIONS;
 
 /// When the control gives up, after hundreds of transactions.
@@ -44,6 +45,38 @@ async fn until_busy(begun: &Begun) {
         begun.load(Ordering::Relaxed) > 2 * CONNECTIONS
     })
     .await;
+}
+
+/// Does the work, and counts the transactions that began while it was queueing for the lock that
+/// this SQL names.
+async fn overtaking(
+    work: impl Future<Output = ()>,
+    lock: &str,
+    pool: &PgPool,
+    begun: &Begun,
+) -> u64 {
+    let queueing = AssertSqlSafe(format!(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' \
+         AND (classid::bigint << 32 | objid::bigint) = {lock}"
+    ))
+    .into_sql_str();
+    let mut work = pin!(work);
+    let before_it_was_sent = begun.load(Ordering::Relaxed);
+    let queued = async {
+        loop {
+            let count = sqlx::query_scalar::<_, i64>(queueing.clone());
+            if count.fetch_one(pool).await.unwrap() > 0 {
+                return begun.load(Ordering::Relaxed);
+            }
+        }
+    };
+    let before = tokio::select! {
+        biased;
+        () = &mut work => return begun.load(Ordering::Relaxed) - before_it_was_sent,
+        before = queued => before,
+    };
+    work.await;
+    begun.load(Ordering::Relaxed) - before
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -70,9 +103,9 @@ async fn many_connections_of_the_older_holder_do_not_hold_a_claim_up() {
         });
     }
     until_busy(&begun).await;
-    let before = begun.load(Ordering::Relaxed);
-    world.store().claim(&new).await.unwrap();
-    let overtaken = begun.load(Ordering::Relaxed) - before;
+    let claim = async { world.store().claim(&new).await.unwrap() };
+    let (lock, pool) = ("fenced.turnstile('account:42')", world.store().pool());
+    let overtaken = overtaking(claim, lock, pool, &begun).await;
     assert!(overtaken <= A_FEW, "{overtaken} transactions came first");
     assert_eq!(older.join_all().await.len() as u64, CONNECTIONS);
 }
@@ -110,14 +143,16 @@ async fn many_claims_do_not_hold_a_seal_up() {
         ));
     }
     until_busy(&begun).await;
-    let before = begun.load(Ordering::Relaxed);
     let issuer = |name| Issuer::new(name).unwrap();
     let reason = Reason::new("moved").unwrap();
     let order = Seal::new(issuer("redis"), issuer("etcd"), token(1000), reason).unwrap();
     let patient = PgTxOptions::default().lock_timeout(Some(Duration::from_secs(60)));
     let store = world.store().clone().with_options(patient);
-    store.admin().seal(&order, |_, _| ()).await.unwrap();
-    let overtaken = begun.load(Ordering::Relaxed) - before;
+    let seal = async {
+        store.admin().seal(&order, |_, _| ()).await.unwrap();
+    };
+    let (lock, pool) = ("fenced.issuer_turnstile()", world.store().pool());
+    let overtaken = overtaking(seal, lock, pool, &begun).await;
     assert!(overtaken <= A_FEW, "{overtaken} claims came first");
     // Each of them was refused in the end, as of another lock service.
     for code in claims.join_all().await {
