@@ -1,4 +1,4 @@
-use sqlx::{Connection, Pool};
+use sqlx::{Connection, Pool, pool::PoolConnection};
 use tracing::warn;
 
 use crate::dialect::sealed::Operations;
@@ -27,6 +27,19 @@ where
         }
     }
     call().await
+}
+
+/// A connection for a look at what is committed by now. On a stray, a look may see what was
+/// committed long ago, whatever has happened since.
+pub(crate) async fn not_a_stray<DB: Operations>(
+    pool: &Pool<DB>,
+) -> Result<PoolConnection<DB>, sqlx::Error> {
+    past_strays(pool, || async {
+        let mut connection = pool.acquire().await?;
+        DB::refuse_stray(&mut connection).await?;
+        Ok(connection)
+    })
+    .await
 }
 
 /// A connection that is given back queues behind the idle ones, so all idle ones have to be looked

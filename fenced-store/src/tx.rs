@@ -4,6 +4,7 @@ use std::{
 };
 
 use lock_core::Sequencer;
+use tracing::debug;
 
 use crate::{
     Dialect, FenceError, FencedSavepoint, Receipt, dialect::sealed::Operations, entry::Entry,
@@ -109,7 +110,10 @@ impl<DB: Dialect> FencedTx<DB> {
             undecided_savepoints,
         } = self;
         if undecided_savepoints != 0 {
-            DB::rollback(tx).await?;
+            if let Err(error) = DB::rollback(tx).await {
+                // What was written after its end may be stored.
+                debug!(%error, "the transaction was over before its commit");
+            }
             return Err(FenceError::Aborted);
         }
         uninterrupted(async move { DB::commit(tx, entry).await }).await?;

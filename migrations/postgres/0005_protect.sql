@@ -144,6 +144,8 @@ end $$;
 -- fire for the table that the statement names: hence rows even if the whole table is one resource,
 -- and a trigger for TRUNCATE on each partition.
 --
+-- One at a time for each table: two that both found it unprotected would both create the triggers.
+--
 -- In the trigger's function nothing is found but the catalog and what is qualified, and it runs as
 -- whoever protected the table: whoever writes needs no right in this schema.
 create function fenced.install_guard(relation regclass, each_row boolean, body text) returns void
@@ -158,6 +160,7 @@ begin
       errcode = 'wrong_object_type',
       message = format('cannot protect %s: it is not a table', relation);
   end if;
+  perform pg_advisory_xact_lock(fenced.turnstile('the guards of ' || relation::oid));
   if fenced.is_guarded(relation, body) then
     return;
   end if;
@@ -173,7 +176,8 @@ begin
   end loop;
 end $$;
 
--- Whether all of it is there already, and fires: O and A do, in sessions of applications.
+-- Whether all of it is there already, and fires: O and A do, in sessions of applications. The
+-- triggers of a partition can be switched off without those of its table.
 create function fenced.is_guarded(relation regclass, body text) returns boolean
 language sql stable set search_path = pg_catalog, pg_temp as $$
   select exists (
@@ -181,10 +185,11 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     where g.tgrelid = relation and g.tgname = 'fenced_guard'
       and g.tgenabled in ('O', 'A') and f.prosrc = body
       and not exists (
-        select from (select p.relid from pg_partition_tree(relation) p union select relation) m
+        select from (select p.relid from pg_partition_tree(relation) p union select relation) m,
+          unnest(array['fenced_guard', 'fenced_guard_truncate']) name
         where not exists (
           select from pg_trigger t
-          where t.tgrelid = m.relid and t.tgfoid = f.oid and t.tgname = 'fenced_guard_truncate'
+          where t.tgrelid = m.relid and t.tgfoid = f.oid and t.tgname = name
             and t.tgenabled in ('O', 'A'))))
 $$;
 

@@ -10,6 +10,7 @@ use crate::{
     literal::literal,
     marks::{self, ISSUER, MARK},
     rule::{self, Claim, Mark},
+    strays::not_a_stray,
 };
 
 /// How often older holders are waited for: others may begin while they are being ended.
@@ -61,7 +62,7 @@ async fn attempt(
     options: &MySqlTxOptions,
     sequencer: &Sequencer,
 ) -> Result<(), Failed> {
-    let mut connection = pool.acquire().await.map_err(FenceError::from)?;
+    let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
     // A claim that cannot win is refused before it queues: in the queue it would hold up others.
     may_claim(&mut connection, sequencer).await?;
     send(&mut connection, raise(options, sequencer)).await?;

@@ -8,6 +8,7 @@ use crate::{
     FenceError,
     begin::{Entering, Entrant},
     entry::Entry,
+    literal::literal,
     marks, rule,
     strays::past_strays,
 };
@@ -18,15 +19,18 @@ const MARK_SHARED: &str = concat!(
 );
 
 /// Begins and enters. If a deadlock or a statement ends the transaction, the savepoint is gone;
-/// this is how the commit notices. The variable is there for the triggers of protected tables, and
-/// survives the transaction: by itself it lets nobody in.
+/// this is how the commit notices. The variables are there for the triggers of protected tables.
 pub(super) async fn begin(
     pool: &MySqlPool,
     options: &MySqlTxOptions,
     entering: &Entering,
 ) -> Result<(Transaction<'static, MySql>, Entry), FenceError> {
     let entry = entering.entry();
-    let begin = format!("START TRANSACTION; SAVEPOINT {entry}; SET @fenced_entry = '{entry}'");
+    let begin = format!(
+        "START TRANSACTION; SAVEPOINT {entry}; \
+         SET @fenced_entry = '{entry}', @fenced_resources = {}",
+        literal(&resources(entering)),
+    );
     let begin = AssertSqlSafe(begin).into_sql_str();
     let mut tx = past_strays(pool, || pool.begin_with(begin.clone())).await?;
     for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
@@ -35,6 +39,13 @@ pub(super) async fn begin(
     order::take(&mut tx, options, entering).await?;
     audit::record(&mut tx, entering).await?;
     Ok((tx, entry))
+}
+
+/// The names of all resources, each between spaces, which no name contains.
+fn resources(entering: &Entering) -> String {
+    let entrants = entering.entrants().iter();
+    let names = entrants.map(|entrant| entrant.sequencer().resource().as_str());
+    names.fold(" ".to_owned(), |all, name| all + name + " ")
 }
 
 /// Checks the mark and keeps claims out until the transaction ends.

@@ -36,6 +36,7 @@ use crate::{
     marks::{self, MARK},
     rule::Mark,
     single::{Statement, in_three_steps},
+    strays::not_a_stray,
     uninterrupted::uninterrupted,
 };
 
@@ -56,6 +57,10 @@ impl FencedStore<MySql> {
 
 /// Deletes the note of the resources that the session has entered.
 const LEAVE: &str = "DELETE FROM fenced_entered WHERE connection_id = CONNECTION_ID()";
+
+/// Clears what the triggers of protected tables look at first. A transaction that is rolled back
+/// does not clear it: the next one that begins does, or the first look at the note.
+const FORGET: &str = "SET @fenced_entry = NULL";
 
 impl Operations for MySql {
     type Admin = ByStatements;
@@ -104,7 +109,7 @@ impl Operations for MySql {
     /// nothing. In that case releasing the savepoint fails, and the `COMMIT` after it is not
     /// reached.
     async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
-        let commit = format!("{LEAVE}; RELEASE SAVEPOINT {entry}; COMMIT");
+        let commit = format!("{LEAVE}; RELEASE SAVEPOINT {entry}; COMMIT; {FORGET}");
         let Err(error) = tx.execute(sqlx::raw_sql(AssertSqlSafe(commit))).await else {
             return Ok(());
         };
@@ -163,19 +168,19 @@ impl Operations for MySql {
     }
 
     /// sqlx counts the transactions that it knows to be open. The server ends any other one when
-    /// the next one begins.
+    /// the next one begins, and here: without autocommit a mere look has begun one.
     async fn refuse_stray(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
         if connection.is_in_transaction() {
             return Err(sqlx::Error::InvalidSavePointStatement);
         }
-        Ok(())
+        connection.execute("COMMIT").await.map(drop)
     }
 
     async fn high_water(
         pool: &MySqlPool,
         resource: &ResourceName,
     ) -> Result<Option<HighWater>, FenceError> {
-        let mut connection = pool.acquire().await?;
+        let mut connection = not_a_stray(pool).await?;
         let mark = marks::mark::<Self>(&mut connection, MARK, resource, of_our_call).await?;
         Ok(mark.map(Mark::high_water))
     }

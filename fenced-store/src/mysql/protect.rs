@@ -174,10 +174,14 @@ fn beside(protection: &Protection, name: &str) -> String {
     }
 }
 
-/// The variable comes first. All looks in a trigger are locking, and one for a note that does not
+/// The variables come first. All looks in a trigger are locking, and one for a note that does not
 /// exist would hold up others for as long as the transaction of a refused write stays open.
 ///
-/// They run after the event, when the id that the database has given to a new row is known.
+/// They let nobody in by themselves: anybody can set them, and they outlive a transaction that is
+/// rolled back. A write after that, outside of any fence, is refused for its resource, or for lack
+/// of the note.
+///
+/// The triggers run after the event, when the id that the database has given to a new row is known.
 fn bodies(ours: &str, protection: &Protection) -> [(&'static str, String); 3] {
     let bodies = [
         ("INSERT", &["NEW"][..]),

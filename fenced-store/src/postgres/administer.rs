@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use lock_core::{FencingToken, Issuer, ResourceName};
 use serde::Deserialize;
-use sqlx::{AssertSqlSafe, PgPool, Postgres, Row, SqlSafeStr, Transaction, postgres::PgRow};
+use sqlx::{
+    AssertSqlSafe, PgPool, Postgres, Row, SqlSafeStr, Transaction, pool::PoolConnection,
+    postgres::PgRow,
+};
 
 use super::{
     error::{detail_of, of_commit, of_our_call},
@@ -18,7 +21,7 @@ use crate::{
     },
     high_water::columns::undecodable,
     literal::literal,
-    strays::past_strays,
+    strays::{not_a_stray, past_strays},
 };
 
 /// Begins one of our transactions, which is not fenced. Statements in it are not prepared
@@ -32,6 +35,10 @@ pub(super) async fn begin_unfenced(
     past_strays(pool, || pool.begin_with(begin.clone())).await
 }
 
+async fn to_look(pool: &PgPool) -> Result<PoolConnection<Postgres>, FenceError> {
+    not_a_stray(pool).await.map_err(of_our_call)
+}
+
 /// Carries out orders by calling the SQL functions.
 #[derive(Clone, Copy, Debug)]
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
@@ -40,7 +47,7 @@ pub struct ByFunctions;
 impl Administer<Postgres> for ByFunctions {
     async fn issuer(pool: &PgPool) -> Result<Option<Issuer>, FenceError> {
         let row = sqlx::raw_sql("SELECT fenced.current_issuer()")
-            .fetch_one(pool)
+            .fetch_one(&mut *to_look(pool).await?)
             .await
             .map_err(of_our_call)?;
         let name: Option<String> = row.try_get(0)?;
@@ -79,7 +86,9 @@ impl Administer<Postgres> for ByFunctions {
             literal(issuer.as_str()),
             literal(after),
         );
-        let rows = sqlx::raw_sql(AssertSqlSafe(marks)).fetch_all(pool).await;
+        let rows = sqlx::raw_sql(AssertSqlSafe(marks))
+            .fetch_all(&mut *to_look(pool).await?)
+            .await;
         let name =
             |row: PgRow| ResourceName::new(row.try_get::<String, _>(0)?).map_err(undecodable);
         rows.map_err(of_our_call)?.into_iter().map(name).collect()
@@ -88,7 +97,7 @@ impl Administer<Postgres> for ByFunctions {
     async fn survey(pool: &PgPool, of: &Issuer) -> Result<Survey, FenceError> {
         let survey = format!("SELECT * FROM fenced.survey({})", literal(of.as_str()));
         let survey = sqlx::raw_sql(AssertSqlSafe(survey))
-            .fetch_optional(pool)
+            .fetch_optional(&mut *to_look(pool).await?)
             .await;
         let Some(row) = survey.map_err(of_our_call)? else {
             return Ok(Survey::default());
@@ -104,7 +113,7 @@ impl Administer<Postgres> for ByFunctions {
     async fn marks_left(pool: &PgPool, of: &Issuer) -> Result<Option<(Issuer, u64)>, FenceError> {
         let left = format!("SELECT * FROM fenced.marks_left({})", literal(of.as_str()));
         let left = sqlx::raw_sql(AssertSqlSafe(left))
-            .fetch_optional(pool)
+            .fetch_optional(&mut *to_look(pool).await?)
             .await;
         let Some(row) = left.map_err(of_our_call)? else {
             return Ok(None);

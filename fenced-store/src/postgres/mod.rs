@@ -28,7 +28,7 @@ use crate::{
     entry::Entry,
     postgres::error::{of_commit, of_our_call},
     single::{Statement, in_three_steps},
-    strays::past_strays,
+    strays::{not_a_stray, past_strays},
     uninterrupted::uninterrupted,
 };
 
@@ -174,7 +174,9 @@ impl Operations for Postgres {
         resource: &ResourceName,
     ) -> Result<Option<HighWater>, FenceError> {
         let mark = sqlx::raw_sql(statement::high_water(resource));
-        let Some(row) = mark.fetch_optional(pool).await.map_err(of_our_call)? else {
+        let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
+        let mark = mark.fetch_optional(&mut *connection).await;
+        let Some(row) = mark.map_err(of_our_call)? else {
             return Ok(None);
         };
         HighWater::from_columns(FromRow::from_row(&row)?).map(Some)

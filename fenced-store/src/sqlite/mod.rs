@@ -30,7 +30,7 @@ use crate::{
     marks::{self, ISSUER, MARK},
     rule::{self, Claim, Mark},
     single::{Statement, in_three_steps},
-    strays::past_strays,
+    strays::{not_a_stray, past_strays},
 };
 
 /// A fenced store in an SQLite file.
@@ -177,7 +177,7 @@ impl Operations for Sqlite {
         pool: &SqlitePool,
         resource: &ResourceName,
     ) -> Result<Option<HighWater>, FenceError> {
-        let mark = mark(&mut *pool.acquire().await?, resource).await?;
+        let mark = mark(&mut *not_a_stray(pool).await?, resource).await?;
         Ok(mark.map(Mark::high_water))
     }
 }

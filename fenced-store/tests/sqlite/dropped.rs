@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use fenced_store::{FencedStore, SqliteFencedStore};
+use fenced_store::{FenceError, FencedStore, SqliteFencedStore};
 use futures_util::FutureExt;
 use lock_core::Sequencer;
 use sqlx::{
@@ -66,6 +66,21 @@ async fn after_a_rollback_inside_the_pool_goes_on() {
         add_unfenced(store.pool()).await;
     }
     assert_eq!(balance(&world).await, 109);
+}
+
+/// It is not an error of the database: what was written after that end is stored, unfenced.
+#[tokio::test]
+async fn a_commit_with_an_undecided_savepoint_after_the_end_was_aborted() {
+    let (world, store, grant) = claimed().await;
+    let mut tx = store.begin(&grant).await.unwrap();
+    let mut savepoint = tx.begin().await.unwrap();
+    conflict(&mut savepoint).await;
+    drop(savepoint);
+    SqliteFile::add(&mut tx, 1).await.unwrap();
+    let error = tx.commit().await.unwrap_err();
+    assert!(matches!(error, FenceError::Aborted), "{error:?}");
+    assert_eq!(balance(&world).await, 101);
+    add_fenced(&store, &grant).await;
 }
 
 /// A transaction that the application left open, which sqlx does not know of.

@@ -153,12 +153,23 @@ async fn after_a_deadlock_nothing_is_written_unfenced() {
 #[tokio::test]
 async fn a_refused_write_in_an_open_transaction_holds_nobody_up() {
     let (world, own) = protected().await;
-    let mut refused = world.store().pool().begin().await.unwrap();
+    let one = FencedStore::new(world.pool_of_one().await);
+    // Its connection has been in a fenced transaction.
+    one.begin(&own).await.unwrap().commit().await.unwrap();
+    let mut refused = one.pool().begin().await.unwrap();
     let error: FenceError = MariaDbServer::add(&mut refused, 1)
         .await
         .unwrap_err()
         .into();
     assert!(is_unfenced(&error), "{error:?}");
+    // And one that is in another resource's.
+    let other = grant("account:0", 1);
+    world.store().claim(&other).await.unwrap();
+    let mut of_another = world.store().begin(&other).await.unwrap();
+    let error = run(&mut of_another, "INSERT INTO accounts VALUES (43, 0)")
+        .await
+        .unwrap_err();
+    assert!(is_of_another(&error), "{error:?}");
     let others = async {
         let mut open = Vec::new();
         for number in 1..=8 {
@@ -179,6 +190,7 @@ async fn a_refused_write_in_an_open_transaction_holds_nobody_up() {
             .unwrap();
     };
     timeout(Duration::from_secs(10), others).await.unwrap();
+    of_another.rollback().await.unwrap();
     refused.rollback().await.unwrap();
 }
 

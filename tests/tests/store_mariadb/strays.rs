@@ -1,12 +1,15 @@
 //! Connections that somebody left inside a transaction. MariaDB commits what was written there when
 //! another transaction begins, so nothing of it is lost and nothing is in ours.
 
-use fenced_store::{FenceError, FencedStore};
-use lock_core::Sequencer;
+use fenced_store::{
+    FenceError, FencedStore,
+    admin::{Reason, Seal},
+};
+use lock_core::{Issuer, Sequencer};
 use sqlx::{Connection, Executor, MySqlPool};
 
 use crate::{
-    rule::{Harness, balance, fenced_add, fresh, grant, high_water},
+    rule::{Harness, balance, fenced_add, fresh, grant, grant_by, high_water, token},
     server::MariaDbServer,
 };
 
@@ -64,6 +67,26 @@ async fn claim_in_a_session_without_autocommit_is_committed() {
     store.claim(&grant("account:42", 34)).await.unwrap();
     assert_eq!(high_water(&world, "account:42").await, Some(34));
     assert!(fenced_add(&world, &old).await.unwrap_err().is_fenced());
+}
+
+/// There a mere look begins a transaction, and later ones would see what it saw.
+#[tokio::test]
+async fn a_look_in_a_session_without_autocommit_sees_what_is_committed_by_now() {
+    let (world, _) = claimed().await;
+    let store = world.store_after("SET SESSION autocommit = 0").await;
+    for token in 34..=36 {
+        let grant = grant("account:42", token);
+        world.store().claim(&grant).await.unwrap();
+        let seen = store.high_water(grant.resource()).await.unwrap().unwrap();
+        assert_eq!(seen.token(), grant.token());
+    }
+    let issuer = |name| Issuer::new(name).unwrap();
+    let reason = Reason::new("moved").unwrap();
+    let order = Seal::new(issuer("redis"), issuer("etcd"), token(1000), reason).unwrap();
+    world.store().admin().seal(&order, |_, _| ()).await.unwrap();
+    assert_eq!(store.admin().issuer().await.unwrap(), Some(issuer("etcd")));
+    let next = grant_by("etcd", "account:42", 1001);
+    store.claim(&next).await.unwrap();
 }
 
 /// What others wrote there was answered with Ok: it is stored, whatever becomes of ours.

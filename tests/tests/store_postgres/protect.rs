@@ -2,6 +2,7 @@
 
 use e2e::documented::example_for;
 use fenced_store::{FenceError, Protection};
+use futures_util::future::try_join_all;
 use lock_core::Sequencer;
 use sqlx::{AssertSqlSafe, Executor, PgConnection};
 
@@ -295,6 +296,17 @@ async fn the_rows_of_all_partitions_are_protected() {
             .await
             .unwrap();
         tx.rollback().await.unwrap();
+        pool.execute("ALTER TABLE bank.south DISABLE TRIGGER fenced_guard")
+            .await
+            .unwrap();
+        world.store().protect(&protection).await.unwrap();
+        let error = unfenced(&world, "UPDATE bank.south SET id = 7").await;
+        assert!(is_unfenced(&error), "{error:?}");
+        pool.execute(
+            "DROP TABLE bank.later; CREATE TABLE bank.later PARTITION OF bank.parts DEFAULT",
+        )
+        .await
+        .unwrap();
         // A younger partition can be emptied, until the table is protected again.
         pool.execute("TRUNCATE bank.later").await.unwrap();
         world.store().protect(&protection).await.unwrap();
@@ -314,6 +326,18 @@ async fn the_rows_of_all_partitions_are_protected() {
 }
 
 /// What a table, a column or a prefix may be called is not what SQL or a format string makes of it.
+/// As instances of a service do that start together.
+#[tokio::test]
+async fn protecting_at_the_same_time_is_no_error() {
+    let world: PostgresServer = fresh().await;
+    for prefix in ["account:", "other:", "account:"] {
+        let rows = Protection::rows("accounts", "id", prefix).unwrap();
+        let all = (0..8).map(|_| world.store().protect(&rows));
+        try_join_all(all).await.unwrap();
+        assert!(is_unfenced(&unfenced(&world, "DELETE FROM accounts").await));
+    }
+}
+
 #[tokio::test]
 async fn hostile_names_of_tables_and_columns_are_names() {
     let world: PostgresServer = fresh().await;

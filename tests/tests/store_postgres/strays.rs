@@ -63,6 +63,27 @@ async fn claim_on_a_stray_shuts_the_older_holder_out() {
     assert_eq!(balance(&world).await, 100);
 }
 
+#[tokio::test]
+async fn a_look_on_a_stray_sees_what_is_committed_by_now() {
+    let (world, _) = claimed().await;
+    let pool = world.pool_of_one().await;
+    let store = FencedStore::new(pool.clone());
+    for token in 34..=36 {
+        pool.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+            .await
+            .unwrap();
+        let grant = grant("account:42", token);
+        world.store().claim(&grant).await.unwrap();
+        let seen = store.high_water(grant.resource()).await.unwrap().unwrap();
+        assert_eq!(seen.token(), grant.token());
+        pool.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+            .await
+            .unwrap();
+        let issuer = store.admin().issuer().await.unwrap();
+        assert_eq!(issuer.as_ref(), Some(grant.issuer()));
+    }
+}
+
 /// The control: the commit of the next transaction stores what is lying about.
 #[tokio::test]
 async fn naive_begin_on_a_stray_stores_what_others_left() {

@@ -6,7 +6,9 @@ mod orders;
 use std::time::Duration;
 
 use lock_core::{Issuer, ResourceName};
-use sqlx::{Encode, Executor, FromRow, IntoArguments, Pool, Transaction, Type};
+use sqlx::{
+    Encode, Executor, FromRow, IntoArguments, Pool, Transaction, Type, pool::PoolConnection,
+};
 
 use super::{
     AdminError, Reset, Seal,
@@ -18,7 +20,7 @@ use crate::{
     high_water::columns::undecodable,
     marks::{ISSUER, issuer},
     single::Statement,
-    strays::past_strays,
+    strays::{not_a_stray, past_strays},
 };
 
 /// Carries out orders by such transactions.
@@ -62,6 +64,10 @@ pub(crate) async fn begin_unfenced<DB: Wording>(
         .map_err(DB::of_our_call)
 }
 
+async fn to_look<DB: Wording>(pool: &Pool<DB>) -> Result<PoolConnection<DB>, FenceError> {
+    not_a_stray(pool).await.map_err(DB::of_our_call)
+}
+
 async fn commit<DB: Wording>(tx: Transaction<'static, DB>) -> Result<(), AdminError> {
     Ok(tx.commit().await.map_err(DB::of_commit)?)
 }
@@ -77,7 +83,8 @@ where
     DB::Arguments: IntoArguments<DB>,
 {
     async fn issuer(pool: &Pool<DB>) -> Result<Option<Issuer>, FenceError> {
-        issuer::<DB>(&mut *pool.acquire().await?, ISSUER, DB::of_our_call).await
+        let mut connection = to_look(pool).await?;
+        issuer::<DB>(&mut connection, ISSUER, DB::of_our_call).await
     }
 
     async fn change_issuer(
@@ -105,15 +112,18 @@ where
             .bind(issuer.as_str().to_owned())
             .bind(after.to_owned())
             .bind(count);
-        let names: Vec<(String,)> = marks.fetch_all(pool).await.map_err(DB::of_our_call)?;
+        let mut connection = to_look(pool).await?;
+        let names = marks.fetch_all(&mut *connection).await;
+        let names: Vec<(String,)> = names.map_err(DB::of_our_call)?;
         let names = names.into_iter().map(|(name,)| ResourceName::new(name));
         names.collect::<Result<_, _>>().map_err(undecodable)
     }
 
     async fn survey(pool: &Pool<DB>, of: &Issuer) -> Result<Survey, FenceError> {
         let greatest = "SELECT resource, token FROM fenced_mark ORDER BY token DESC LIMIT 1";
+        let mut connection = to_look(pool).await?;
         let greatest: Option<(String, i64)> = sqlx::query_as(greatest)
-            .fetch_optional(pool)
+            .fetch_optional(&mut *connection)
             .await
             .map_err(DB::of_our_call)?;
         let greatest = greatest.map(|(resource, token)| {
@@ -122,8 +132,8 @@ where
         });
         let marks = "SELECT issuer, COUNT(*) FROM fenced_mark WHERE issuer = ? GROUP BY issuer";
         let marks = sqlx::query_as(marks).bind(of.as_str().to_owned());
-        let marks: Option<(String, i64)> =
-            marks.fetch_optional(pool).await.map_err(DB::of_our_call)?;
+        let marks = marks.fetch_optional(&mut *connection).await;
+        let marks: Option<(String, i64)> = marks.map_err(DB::of_our_call)?;
         Ok(Survey {
             greatest: greatest.transpose()?,
             marks: marks.map_or(0, |(_, marks)| marks.unsigned_abs()),
@@ -134,8 +144,8 @@ where
         let left = "SELECT issuer, COUNT(*) FROM fenced_mark WHERE issuer <> ? \
                     GROUP BY issuer ORDER BY issuer LIMIT 1";
         let left = sqlx::query_as(left).bind(of.as_str().to_owned());
-        let left: Option<(String, i64)> =
-            left.fetch_optional(pool).await.map_err(DB::of_our_call)?;
+        let left = left.fetch_optional(&mut *to_look(pool).await?).await;
+        let left: Option<(String, i64)> = left.map_err(DB::of_our_call)?;
         let Some((name, marks)) = left else {
             return Ok(None);
         };

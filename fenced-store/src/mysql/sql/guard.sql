@@ -2,14 +2,13 @@
   IF @fenced_entry IS NULL THEN
     SIGNAL SQLSTATE 'FN010' SET MESSAGE_TEXT = 'unfenced write to a protected table';
   END IF;
+  IF NOT LOCATE(CONCAT(' ', required, ' '), BINARY @fenced_resources) THEN
+    SIGNAL SQLSTATE 'FN011' SET MESSAGE_TEXT = 'write to a protected table under another fence';
+  END IF;
   SET presented = (SELECT token FROM {ours}fenced_entered
                    WHERE connection_id = CONNECTION_ID() AND resource = required
                      AND entry = @fenced_entry);
   IF presented IS NULL THEN
-    IF EXISTS (SELECT 1 FROM {ours}fenced_entered
-               WHERE connection_id = CONNECTION_ID() AND entry = @fenced_entry) THEN
-      SIGNAL SQLSTATE 'FN011' SET MESSAGE_TEXT = 'write to a protected table under another fence';
-    END IF;
     SIGNAL SQLSTATE 'FN010' SET MESSAGE_TEXT = 'unfenced write to a protected table';
   END IF;
   SET high_water = (SELECT token FROM {ours}fenced_mark WHERE resource = required
