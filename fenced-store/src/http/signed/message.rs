@@ -1,9 +1,6 @@
 //! What is signed, see the [module](super#what-is-signed).
 
-use super::{
-    Audience,
-    blocks::{BLOCK_LEN, Blocks, END_LEN},
-};
+use super::Audience;
 use crate::http::FencingHeader;
 
 /// What is the same for all tokens that one key signs: whole blocks of the hash, so that a key
@@ -21,33 +18,36 @@ pub(super) fn beginning(audience: &Audience, key_id: &str) -> Vec<u8> {
 /// All of it, of one token.
 #[cfg(feature = "ed25519")]
 pub(super) fn whole(header: &FencingHeader<'_>, beginning: &[u8]) -> Vec<u8> {
-    with_rest(header, |rest| [beginning, rest.as_bytes()].concat())
+    with_rest(header, |rest| [beginning, rest].concat())
 }
 
 /// What one token adds to the beginning. On the stack, and in one piece: this is done for every
 /// request.
 #[inline]
-pub(super) fn with_rest<T>(header: &FencingHeader<'_>, then: impl FnOnce(Blocks<'_>) -> T) -> T {
+pub(super) fn with_rest<T>(header: &FencingHeader<'_>, then: impl FnOnce(&[u8]) -> T) -> T {
     let names_len = header.issuer().len() + header.resource().len();
     if names_len <= SHORT_NAMES_LEN {
-        then(rest(header, &mut [[0; BLOCK_LEN]; SHORT]))
+        then(rest(header, &mut [0; NUMBERS_LEN + SHORT_NAMES_LEN]))
     } else {
-        then(rest(header, &mut [[0; BLOCK_LEN]; LONGEST]))
+        then(rest(header, &mut [0; NUMBERS_LEN + FencingHeader::MAX_LEN]))
     }
 }
 
-#[inline]
-fn rest<'a>(header: &FencingHeader<'_>, room: &'a mut [[u8; BLOCK_LEN]]) -> Blocks<'a> {
-    let mut bytes = Blocks::new(room);
+fn rest<'a>(header: &FencingHeader<'_>, bytes: &'a mut [u8]) -> &'a [u8] {
+    let mut len = 0;
+    let mut push = |more: &[u8]| {
+        bytes[len..len + more.len()].copy_from_slice(more);
+        len += more.len();
+    };
     for text in [header.issuer(), header.resource()] {
-        bytes.push(&length(text));
-        bytes.push(text.as_bytes());
+        push(&length(text));
+        push(text.as_bytes());
     }
-    bytes.push(&header.token().get().to_be_bytes());
-    bytes.push(&header.holder().expose_bytes());
+    push(&header.token().get().to_be_bytes());
+    push(&header.holder().expose_bytes());
     // No lease ends at 0, so that means "not said".
-    bytes.push(&header.expiry().unwrap_or(0).to_be_bytes());
-    bytes
+    push(&header.expiry().unwrap_or(0).to_be_bytes());
+    &bytes[..len]
 }
 
 /// No text is longer than a header.
@@ -55,14 +55,12 @@ fn length(text: &str) -> [u8; 2] {
     u16::try_from(text.len()).unwrap_or(u16::MAX).to_be_bytes()
 }
 
+/// The block of SHA-256, in bytes.
+const BLOCK_LEN: usize = 64;
+
 /// What the rest has beside the names, in bytes: their lengths, token, holder and expiry.
 const NUMBERS_LEN: usize = 2 * size_of::<u16>() + 8 + 16 + 8;
 
-/// The blocks for names of most resources. Less room is sooner made ready.
-const SHORT: usize = 2;
-
-/// Names in so many bytes have room in those.
-const SHORT_NAMES_LEN: usize = SHORT * BLOCK_LEN - NUMBERS_LEN - END_LEN;
-
-/// The blocks for names that are as long as a header, which nobody may have looked at yet.
-const LONGEST: usize = (NUMBERS_LEN + FencingHeader::MAX_LEN + END_LEN).div_ceil(BLOCK_LEN);
+/// Names of most resources are shorter than this, and less room is sooner made ready. The longest
+/// are as long as a header, which nobody may have looked at yet.
+const SHORT_NAMES_LEN: usize = 92;

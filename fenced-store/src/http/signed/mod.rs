@@ -75,7 +75,6 @@
 //! the newest. TLS keeps it from being read, and `seq` orders the writes of one holder.
 
 mod audience;
-mod blocks;
 mod error;
 mod key;
 mod mac;
