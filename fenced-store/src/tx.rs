@@ -111,8 +111,8 @@ impl<DB: Dialect> FencedTx<DB> {
         } = self;
         if undecided_savepoints != 0 {
             if let Err(error) = DB::rollback(tx).await {
-                // What was written after its end may be stored.
-                debug!(%error, "the transaction was over before its commit");
+                // If it was over before, what was written since may be stored.
+                debug!(%error, "a transaction that is not to be committed could not be rolled back");
             }
             return Err(FenceError::Aborted);
         }

@@ -58,8 +58,8 @@ impl FencedStore<MySql> {
 /// Deletes the note of the resources that the session has entered.
 const LEAVE: &str = "DELETE FROM fenced_entered WHERE connection_id = CONNECTION_ID()";
 
-/// Clears what the triggers of protected tables look at first. A transaction that is rolled back
-/// does not clear it: the next one that begins does, or the first look at the note.
+/// Clears what the triggers of protected tables look at first. A transaction that is dropped does
+/// not clear it: the next one that begins does, or the first look for its note.
 const FORGET: &str = "SET @fenced_entry = NULL";
 
 impl Operations for MySql {
@@ -109,13 +109,13 @@ impl Operations for MySql {
     /// nothing. In that case releasing the savepoint fails, and the `COMMIT` after it is not
     /// reached.
     async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
-        let commit = format!("{LEAVE}; RELEASE SAVEPOINT {entry}; COMMIT; {FORGET}");
+        let commit = format!("{LEAVE}; RELEASE SAVEPOINT {entry}; {FORGET}; COMMIT");
         let Err(error) = tx.execute(sqlx::raw_sql(AssertSqlSafe(commit))).await else {
             return Ok(());
         };
         if is_entry_missing(&error) {
             // A statement that ended the transaction may have committed its note.
-            let leave = AssertSqlSafe(format!("ROLLBACK; {LEAVE}; COMMIT"));
+            let leave = AssertSqlSafe(format!("ROLLBACK; {LEAVE}; {FORGET}; COMMIT"));
             if let Err(error) = tx.execute(sqlx::raw_sql(leave)).await {
                 debug!(%error, "a note of a transaction that is over stays behind");
             }
@@ -123,8 +123,10 @@ impl Operations for MySql {
         Err(of_commit(error))
     }
 
-    async fn rollback(tx: Transaction<'static, Self>) -> Result<(), sqlx::Error> {
-        tx.rollback().await
+    async fn rollback(mut tx: Transaction<'static, Self>) -> Result<(), sqlx::Error> {
+        let forgotten = tx.execute(FORGET).await;
+        tx.rollback().await?;
+        forgotten.map(drop)
     }
 
     async fn run(
@@ -180,7 +182,7 @@ impl Operations for MySql {
         pool: &MySqlPool,
         resource: &ResourceName,
     ) -> Result<Option<HighWater>, FenceError> {
-        let mut connection = not_a_stray(pool).await?;
+        let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
         let mark = marks::mark::<Self>(&mut connection, MARK, resource, of_our_call).await?;
         Ok(mark.map(Mark::high_water))
     }

@@ -49,6 +49,12 @@ pub(super) fn no_savepoint(source: &sqlx::Error) -> bool {
     sqlite_error(source).is_some_and(|error| error.message().starts_with("no such savepoint"))
 }
 
+/// Whether there was no transaction to end.
+pub(super) fn no_transaction(error: &sqlx::Error) -> bool {
+    const OUTSIDE: &str = "cannot rollback - no transaction is active";
+    sqlite_error(error).is_some_and(|error| error.message() == OUTSIDE)
+}
+
 /// Whether a call was refused because its connection is already inside a transaction: one that sqlx
 /// counts, or one that only SQLite knows of.
 pub(super) fn is_stray(error: &sqlx::Error) -> bool {

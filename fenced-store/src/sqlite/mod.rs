@@ -20,7 +20,11 @@ use sqlx::{
 use tracing::{debug, warn};
 
 pub(crate) use self::error::classify;
-use self::{enter::LEAVE, error::of_our_call, tx::SqliteTx};
+use self::{
+    enter::LEAVE,
+    error::{no_transaction, of_our_call},
+    tx::SqliteTx,
+};
 use crate::{
     Begin, FenceError, FencedStore, HighWater, Protection, Receipt,
     admin::by_statements::ByStatements,
@@ -75,7 +79,10 @@ impl Operations for Sqlite {
 
     async fn claim(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
         // A claim that cannot win is refused before it queues for the file.
-        let seen = mark(&mut *pool.acquire().await?, sequencer.resource()).await?;
+        let seen = {
+            let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
+            mark(&mut connection, sequencer.resource()).await?
+        };
         rule::claim(seen.as_ref(), sequencer)?;
 
         let mut tx = past_strays(pool, || pool.begin_with("BEGIN IMMEDIATE"))
@@ -170,14 +177,21 @@ impl Operations for Sqlite {
         if connection.is_in_transaction() {
             return Err(sqlx::Error::InvalidSavePointStatement);
         }
-        connection.execute("BEGIN; ROLLBACK").await.map(drop)
+        // One statement: if it is dropped, nothing of it is left. Outside of a transaction, where
+        // the connection should be, it fails.
+        match connection.execute("ROLLBACK").await {
+            Err(error) if no_transaction(&error) => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => Err(sqlx::Error::InvalidSavePointStatement),
+        }
     }
 
     async fn high_water(
         pool: &SqlitePool,
         resource: &ResourceName,
     ) -> Result<Option<HighWater>, FenceError> {
-        let mark = mark(&mut *not_a_stray(pool).await?, resource).await?;
+        let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
+        let mark = mark(&mut connection, resource).await?;
         Ok(mark.map(Mark::high_water))
     }
 }

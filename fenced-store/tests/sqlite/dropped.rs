@@ -193,6 +193,24 @@ async fn begin_that_is_cancelled_leaves_the_file_free() {
     assert!(polls > 1, "it has an await at which it can be dropped");
 }
 
+/// A look leaves its connection outside of any transaction.
+#[tokio::test]
+async fn high_water_can_be_dropped_at_every_await() {
+    let (world, store, grant) = claimed().await;
+    let mut polls = 0;
+    for round in 1..=TRIES {
+        let finished = poll_and_drop(store.high_water(grant.resource()), polls).await;
+        add_unfenced(store.pool()).await;
+        assert_eq!(balance(&world).await, 100 + round);
+        if !finished {
+            polls += 1;
+        } else if polls > 1 {
+            break;
+        }
+    }
+    assert!(polls > 1, "it has an await at which it can be dropped");
+}
+
 /// When the other writer is gone, SQLite lets in one that nobody wants any more.
 #[tokio::test]
 async fn begin_that_is_cancelled_while_it_waits_leaves_the_file_free() {

@@ -47,8 +47,7 @@ pub async fn a_retired_service_grants_nothing(harness: &impl Harness) {
     }
 }
 
-/// Clauses 20 and 21: leases that were acquired together are replayed although the service is
-/// retired since.
+/// Clause 21: leases that were acquired together are replayed although the service is retired since.
 pub async fn a_retired_service_replays_several(harness: &impl Harness) {
     let backend = harness.backend();
     let capabilities = backend.capabilities();
@@ -67,7 +66,9 @@ pub async fn a_retired_service_replays_several(harness: &impl Harness) {
     let retired = backend.retire().await.expect("the service answers");
     assert_eq!(together().await, tokens, "a replay");
     let standing = backend.standing().await.expect("the service answers");
-    assert_eq!(standing, retired, "a replay draws no token");
+    // Not the whole standing: a limit that follows the clock rises meanwhile.
+    let drawn = |standing: Standing| (standing.retired, standing.last);
+    assert_eq!(drawn(standing), drawn(retired), "a replay draws no token");
 }
 
 /// Clause 21: a waiter of a retired service is told so when it would be its turn, unless it gets a
@@ -129,18 +130,21 @@ pub async fn a_reinstated_service_is_above_its_floor(harness: &impl Harness) {
 
     // It tells beforehand. Where counters follow the clock, the limit rises while we look at it.
     let limit = backend.standing().await.expect("the service answers");
-    let limit = limit.greatest_floor.expect("it tells its limit");
-    let beyond = FencingToken::new(limit.get() + 1_000_000_000).expect("in range");
-    let error = backend.reinstate(beyond).await;
-    let error = error.expect_err("it is beyond the limit");
-    assert_eq!(error.kind(), ErrorKind::FloorImplausible);
-    refuses(&*backend, &known).await;
+    let limit = limit.greatest_floor;
+    if let Some(limit) = limit
+        && let Ok(beyond) = FencingToken::new(limit.get() + 1_000_000_000)
+    {
+        let error = backend.reinstate(beyond).await;
+        let error = error.expect_err("it is beyond the limit");
+        assert_eq!(error.kind(), ErrorKind::FloorImplausible);
+        refuses(&*backend, &known).await;
+    }
 
     // A floor that it has passed already lowers nothing.
     backend.reinstate(lease.token).await.expect("a fine floor");
     assert!(token_of(&*backend, &known).await > last);
     let floor = FencingToken::new(last.get() + 1_000_000).expect("in range");
-    assert!(floor <= limit);
+    assert!(limit.is_none_or(|limit| floor <= limit));
     for _ in 0..2 {
         let standing = backend.reinstate(floor).await.expect("a fine floor");
         assert!(!standing.retired);

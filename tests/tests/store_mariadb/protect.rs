@@ -154,8 +154,16 @@ async fn after_a_deadlock_nothing_is_written_unfenced() {
 async fn a_refused_write_in_an_open_transaction_holds_nobody_up() {
     let (world, own) = protected().await;
     let one = FencedStore::new(world.pool_of_one().await);
-    // Its connection has been in a fenced transaction.
+    // Its connection has been in fenced transactions.
     one.begin(&own).await.unwrap().commit().await.unwrap();
+    let mut refused = one.pool().begin().await.unwrap();
+    let error: FenceError = MariaDbServer::add(&mut refused, 1)
+        .await
+        .unwrap_err()
+        .into();
+    assert!(is_unfenced(&error), "{error:?}");
+    drop(refused);
+    one.begin(&own).await.unwrap().rollback().await.unwrap();
     let mut refused = one.pool().begin().await.unwrap();
     let error: FenceError = MariaDbServer::add(&mut refused, 1)
         .await
@@ -276,6 +284,8 @@ async fn an_id_that_names_no_resource_is_refused() {
         let insert = format!("INSERT INTO texts VALUES ({id})");
         run(&mut tx, &insert).await.unwrap_err();
     }
+    let without = run(&mut tx, "INSERT INTO texts VALUES (NULL)").await;
+    assert!(is_of_another(&without.unwrap_err()));
     run(&mut tx, "INSERT INTO texts VALUES ('?')")
         .await
         .unwrap();

@@ -28,8 +28,8 @@ impl EtcdOptions {
         self
     }
 
-    /// How long to wait for one node to answer before the next one is asked. Defaults to 2 s; at
-    /// least 10 ms.
+    /// How long to wait for one node to answer before the next one is asked. Defaults to 2 s; from
+    /// 10 ms to 3 s, so that even a renewal comes to a second node.
     ///
     /// Nodes are asked in turn, the first one again after the last, for 10 s in all (renewals and
     /// looks 4 s). Only then is the outcome of what was asked unknown.
@@ -40,8 +40,9 @@ impl EtcdOptions {
 
     pub(super) fn check(&self) -> Result<(), Error> {
         check_prefix(KIND, &self.prefix)?;
-        if self.response_timeout < Duration::from_millis(10) {
-            return Err(invalid(KIND, "a response timeout is at least 10 ms"));
+        let allowed = Duration::from_millis(10)..=Duration::from_secs(3);
+        if !allowed.contains(&self.response_timeout) {
+            return Err(invalid(KIND, "a response timeout is 10 ms to 3 s"));
         }
         Ok(())
     }

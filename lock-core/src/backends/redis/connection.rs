@@ -97,7 +97,9 @@ impl Connection {
             let dialer = Arc::clone(&self.dialer);
             Box::pin(async move { dialer.link(operation).await })
         });
-        connecting.await.map_err(|error| error.during(operation))
+        let made = connecting.await.map_err(|error| error.during(operation))?;
+        // If nobody has polled for a while, that one may be gone by now, and another one there.
+        Ok(self.dialer.current.link().unwrap_or(made))
     }
 
     /// How to reach the server, for a connection of one's own.
