@@ -47,7 +47,7 @@ pub async fn a_retired_service_grants_nothing(harness: &impl Harness) {
     }
 }
 
-/// Clause 21: leases that were acquired together are replayed although the service is retired since.
+/// Clause 21: leases that were acquired together are replayed after the service was retired.
 pub async fn a_retired_service_replays_several(harness: &impl Harness) {
     let backend = harness.backend();
     let capabilities = backend.capabilities();
