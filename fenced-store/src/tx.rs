@@ -112,7 +112,7 @@ impl<DB: Dialect> FencedTx<DB> {
         if undecided_savepoints != 0 {
             if let Err(error) = DB::rollback(tx).await {
                 // If it was over before, what was written since may be stored.
-                debug!(%error, "a transaction that is not to be committed could not be rolled back");
+                debug!(%error, "a transaction that must not be committed was not rolled back");
             }
             return Err(FenceError::Aborted);
         }
