@@ -31,7 +31,7 @@ enum Key {
 pub(super) enum End {
     /// Its holder released it; it had this token.
     Released(FencingToken),
-    /// It was cancelled, or its lease was lost.
+    /// The attempt was cancelled, or the lease was lost.
     Over,
     /// It was cancelled, and had never been seen here: only the service can end it.
     CancelledUnseen,

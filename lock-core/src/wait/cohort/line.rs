@@ -166,20 +166,20 @@ impl Line {
     }
 
     /// An attempt of the local holder gives the lock up. If no other attempt relies on it, the lock
-    /// is passed on or the tenure is ended, and the result is true.
-    pub(super) fn cancel_held(&mut self, holder: Holder, attempt: AttemptId, now: Moment) -> bool {
+    /// is passed on or the tenure is ended. That is no end of the acquisition: another attempt of it
+    /// may still come.
+    pub(super) fn cancel_held(&mut self, holder: Holder, attempt: AttemptId, now: Moment) {
         match std::mem::take(&mut self.phase) {
             Phase::Held(tenure, mut local) if local.holder == holder => {
                 local.attempts.retain(|other| *other != attempt);
                 if local.attempts.is_empty() {
                     self.hand_on(tenure, None, now);
-                    return true;
+                } else {
+                    self.phase = Phase::Held(tenure, local);
                 }
-                self.phase = Phase::Held(tenure, local);
             }
             other => self.phase = other,
         }
-        false
     }
 
     /// Removes the waiter with this arrival. If nobody is left, the request for a tenure is

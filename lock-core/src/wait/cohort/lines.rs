@@ -260,9 +260,7 @@ impl Lines {
                 .held()
                 .is_some_and(|(_, local)| local.holder == *holder);
             known |= line.cancel_waiting(*holder, *id, now);
-            if line.cancel_held(*holder, *id, now) {
-                self.ended.acquisition(resource, *holder, End::Over, now);
-            }
+            line.cancel_held(*holder, *id, now);
         }
         let end = if known {
             End::Over
