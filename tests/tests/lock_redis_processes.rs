@@ -193,8 +193,9 @@ async fn a_lease_that_ran_out_is_handed_on_by_whoever_asks_first() {
     // So that it is the second who finds the lease over, and hands it to the first.
     head.pause().await;
     let second = timeout(PATIENCE, second).await.expect("its turn").unwrap();
+    // After a second the counter may have been lifted to the clock, so it may be more than two.
     let granted_to_head = token.get() + 1;
-    assert_eq!(second.token().get(), granted_to_head + 1);
+    assert!(second.token().get() > granted_to_head, "{second:?}");
     second.release().await.unwrap();
     all_get_their_turn(&mut head, 1, token).await;
 }

@@ -60,7 +60,7 @@ const LEAVE: &str = "DELETE FROM fenced_entered WHERE connection_id = CONNECTION
 
 /// Clears what the triggers of protected tables look at first. A transaction that is dropped does
 /// not clear it: the next one that begins does, or the first look for its note.
-const FORGET: &str = "SET @fenced_entry = NULL";
+const FORGET: &str = "SET @fenced_entry = NULL, @fenced_resources = NULL";
 
 impl Operations for MySql {
     type Admin = ByStatements;

@@ -177,6 +177,9 @@ fn beside(protection: &Protection, name: &str) -> String {
 /// The variables come first. All looks in a trigger are locking, and one for a note that does not
 /// exist would hold up others for as long as the transaction of a refused write stays open.
 ///
+/// The second one, the resources that were entered, is ours alone: a client that enters by SQL may
+/// leave it out, and has others wait if it writes where it must not.
+///
 /// They let nobody in by themselves: anybody can set them, and they outlive a transaction that is
 /// rolled back. A write after that, outside of any fence, is refused for its resource, or for lack
 /// of the note.

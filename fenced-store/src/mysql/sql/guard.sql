@@ -2,13 +2,17 @@
   IF @fenced_entry IS NULL THEN
     SIGNAL SQLSTATE 'FN010' SET MESSAGE_TEXT = 'unfenced write to a protected table';
   END IF;
-  IF NOT COALESCE(LOCATE(CONCAT(' ', required, ' '), BINARY @fenced_resources), 0) THEN
+  IF LOCATE(CONCAT(' ', COALESCE(required, ''), ' '), BINARY @fenced_resources) = 0 THEN
     SIGNAL SQLSTATE 'FN011' SET MESSAGE_TEXT = 'write to a protected table under another fence';
   END IF;
   SET presented = (SELECT token FROM {ours}fenced_entered
                    WHERE connection_id = CONNECTION_ID() AND resource = required
                      AND entry = @fenced_entry);
   IF presented IS NULL THEN
+    IF EXISTS (SELECT 1 FROM {ours}fenced_entered
+               WHERE connection_id = CONNECTION_ID() AND entry = @fenced_entry) THEN
+      SIGNAL SQLSTATE 'FN011' SET MESSAGE_TEXT = 'write to a protected table under another fence';
+    END IF;
     SET @fenced_entry = NULL;
     SIGNAL SQLSTATE 'FN010' SET MESSAGE_TEXT = 'unfenced write to a protected table';
   END IF;
