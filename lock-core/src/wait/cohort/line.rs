@@ -166,8 +166,8 @@ impl Line {
     }
 
     /// An attempt of the local holder gives the lock up. If no other attempt relies on it, the lock
-    /// is passed on or the tenure is ended. That is no end of the acquisition: another attempt of it
-    /// may still come.
+    /// is passed on or the tenure is ended. That is no end of the acquisition: another attempt may
+    /// still come.
     pub(super) fn cancel_held(&mut self, holder: Holder, attempt: AttemptId, now: Moment) {
         match std::mem::take(&mut self.phase) {
             Phase::Held(tenure, mut local) if local.holder == holder => {
