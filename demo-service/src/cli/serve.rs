@@ -54,7 +54,7 @@ pub(crate) struct ServeArgs {
     pub(crate) addr: SocketAddr,
     /// Names with commas between them under which a gateway on a loopback address may also be
     /// asked, such as that of a proxy in front of it that passes `Host` on; it refuses all others
-    /// but those of the machine itself [default: localhost, 127.0.0.1, [::1]]
+    /// but those of the machine itself [default: localhost, 127.0.0.1, ::1]
     #[arg(long, value_name = "NAMES", env = "PALISADE_ALLOWED_HOSTS")]
     #[arg(default_value = "", hide_default_value = true)]
     pub(crate) allowed_hosts: HostNames,
