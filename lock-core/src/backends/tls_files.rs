@@ -33,7 +33,7 @@ impl TlsFiles {
         true
     }
 
-    /// Reads them all. They are three small ones, once for each lock service: not worth a thread.
+    /// Reads them all. They are three small ones, read when a client is made: not worth a thread.
     #[cfg(any(feature = "etcd-tls", feature = "redis-tls"))]
     pub(super) fn read(&self, kind: &'static str) -> Result<Pems, Error> {
         let read = |path: &PathBuf| {

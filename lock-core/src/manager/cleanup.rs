@@ -105,8 +105,8 @@ impl HeldLease {
         CleanUp::Release { lease, ttl }
     }
 
-    /// What is left to do when the lease turns out not to be held any more: a lease that was never
-    /// confirmed still has its place in line.
+    /// Gives up this attempt only. That is also what is left to do when the lease turns out not to
+    /// be held any more: a lease that was never confirmed still has its place in line.
     pub(super) fn cancel(&self, ttl: Ttl) -> CleanUp {
         let attempt = AttemptRef {
             resource: self.sequencer.resource().clone(),
