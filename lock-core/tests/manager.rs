@@ -265,6 +265,28 @@ async fn a_dropped_guard_of_a_repeated_acquisition_ends_its_own_attempt_only() {
     assert_eq!(acquire().await.unwrap_err().kind(), ErrorKind::Released);
 }
 
+/// It waits for what dropping the guard only begins.
+#[tokio::test]
+async fn a_guard_that_is_given_up_has_ended_its_attempt_and_no_other() {
+    let world = world();
+    let holder = Holder::random();
+    let acquire = || world.locks.acquire("r").ttl(TTL).holder(holder);
+    let (first, second) = (acquire().await.unwrap(), acquire().await.unwrap());
+    let token = first.token();
+    first.give_up().await.unwrap();
+    assert!(!world.is_free().await, "the other one was told of it");
+    second.give_up().await.unwrap();
+    assert!(world.is_free().await, "nobody else was told of it");
+    let afresh = acquire().await.unwrap();
+    assert!(afresh.token() > token);
+    afresh.release().await.unwrap();
+    assert_eq!(acquire().await.unwrap_err().kind(), ErrorKind::Released);
+    // Of a holder that nobody else knows it is a release.
+    let guard = world.locks.acquire("r").ttl(TTL).await.unwrap();
+    guard.give_up().await.unwrap();
+    assert!(world.is_free().await);
+}
+
 #[tokio::test]
 async fn a_detached_lease_is_renewed_by_whoever_has_its_sequencer() {
     let world = world();

@@ -24,8 +24,6 @@ pub struct AcquireProtected<'a, DB: Dialect> {
     protected: &'a Protected<DB>,
     lease: Acquire<'a>,
     wait: Option<Duration>,
-    /// Whether the holder is one that was given, which may repeat the acquisition.
-    repeats: bool,
 }
 
 /// How many attempts are made, including the first, when the lock service is behind the store or
@@ -38,7 +36,6 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
             protected,
             lease,
             wait: None,
-            repeats: false,
         }
     }
 
@@ -99,14 +96,12 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
     /// [`owner`](Self::owner), whose guards each give back their own hold.
     pub fn holder(mut self, holder: Holder) -> Self {
         self.lease = self.lease.holder(holder);
-        self.repeats = true;
         self
     }
 
     /// Acquires as this owner, as [`Acquire::owner`]. To the store, all its guards are one writer.
     pub fn owner(mut self, owner: &Owner) -> Self {
         self.lease = self.lease.owner(owner);
-        self.repeats = false;
         self
     }
 
@@ -145,13 +140,13 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
                 }
                 // The claim took longer than the lease: a guard would be useless.
                 (Ok(()), Err(lost)) => {
-                    self.give_back(lease).await;
+                    give_back(lease).await;
                     if attempt == ATTEMPTS {
                         return Err(lost.into());
                     }
                 }
                 (Err(error), held) => {
-                    self.give_back(lease).await;
+                    give_back(lease).await;
                     // If the lease is lost, a refusal needs no repair: somebody else has it.
                     let repair = token_above(&error).filter(|_| attempt < ATTEMPTS && held.is_ok());
                     let Some(above) = repair else {
@@ -181,18 +176,6 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
         }
         acquire.await
     }
-
-    /// So that it can be acquired again. If this fails, the watchdog goes on trying, so the error
-    /// is not reported.
-    async fn give_back(&self, lease: LeaseGuard) {
-        if self.repeats {
-            // A release would be the end of this holder. What dropping it sends is ahead of our
-            // next request.
-            drop(lease);
-        } else if let Err(error) = lease.release().await {
-            debug!(%error, "a lease whose claim failed is not released yet");
-        }
-    }
 }
 
 impl<'a, DB: Dialect> IntoFuture for AcquireProtected<'a, DB> {
@@ -201,6 +184,14 @@ impl<'a, DB: Dialect> IntoFuture for AcquireProtected<'a, DB> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.lock_and_claim())
+    }
+}
+
+/// So that the same holder can acquire it again, and gets another token. If this fails, the
+/// watchdog goes on trying, so the error is not reported.
+async fn give_back(lease: LeaseGuard) {
+    if let Err(error) = lease.give_up().await {
+        debug!(%error, "a lease whose claim failed is not given back yet");
     }
 }
 

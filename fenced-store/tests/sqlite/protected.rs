@@ -1,11 +1,13 @@
 //! A lock service and a store, put together: what happens when they disagree.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::IntoFuture, sync::Arc, time::Duration};
 
 use fenced_store::{FenceError, Protected, ProtectedError};
 use lock_core::{
-    Attempt, ErrorKind, FencingToken, Issuer, LockManager, LostReason, Owner, Ttl,
-    test_util::ManualClock,
+    Attempt, Clock, ErrorKind, FencingToken, Holder, InitialToken, Issuer, LockManager, LostReason,
+    Operation, Owner, SystemClock, Ttl,
+    memory::MemoryBackend,
+    test_util::{Chaos, Fault, Gate, ManualClock, Until},
 };
 
 use crate::{
@@ -51,6 +53,33 @@ async fn a_lock_service_that_lost_its_counter_is_lifted_above_the_mark() {
     assert_eq!(accounts.floor_repairs(), 1);
     guard.begin().await.unwrap().commit().await.unwrap();
     assert!(world.store().begin(&before).await.unwrap_err().is_fenced());
+}
+
+/// The lease whose claim was refused has ended before its holder acquires again, although ending it
+/// takes the service a while. Otherwise the holder would find it, and be refused again.
+#[tokio::test]
+async fn a_holder_that_was_refused_is_lifted_though_its_lease_takes_long_to_end() {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let service = MemoryBackend::new(Arc::clone(&clock), InitialToken::At(FencingToken::MIN));
+    let chaos = Chaos::new(Arc::new(service), clock);
+    let locks = LockManager::builder().build(Arc::new(chaos.clone()));
+    let (world, accounts) = protected_by::<SqliteFile>(locks.unwrap()).await;
+    let before = memory_grant("account:42", 1000);
+    world.store().claim(&before).await.unwrap();
+
+    let gate = Gate::closed();
+    let late = Fault::DelayRequest(Until::Opened(gate.clone()));
+    chaos.next(Operation::Cancel, late);
+    let acquire = accounts.acquire("account:42").holder(Holder::random());
+    let open = async {
+        gate.arrival().await;
+        gate.open();
+    };
+    let (guard, ()) = tokio::join!(acquire.into_future(), open);
+    let guard = guard.unwrap();
+    assert!(guard.token().get() > 1000);
+    assert_eq!(accounts.floor_repairs(), 1);
+    guard.begin().await.unwrap().commit().await.unwrap();
 }
 
 /// It issues the very number again that another holder has claimed.

@@ -141,6 +141,14 @@ impl OnDrop {
         self.clean_up = Some(clean_up);
     }
 
+    /// Cleans up now, and waits for it. After an error, dropping this goes on with it.
+    pub(super) async fn carry_out(&mut self) -> Result<(), Error> {
+        while let Some(clean_up) = &self.clean_up {
+            self.clean_up = clean_up.attempt(&*self.locks.backend).await?;
+        }
+        Ok(())
+    }
+
     /// Nothing is left to clean up.
     pub(super) fn disarm(&mut self) {
         self.clean_up = None;

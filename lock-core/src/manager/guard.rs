@@ -20,14 +20,15 @@ use crate::{
 /// [`sequencer`](LeaseGuard::sequencer) and a store that checks it.
 ///
 /// # Dropping
-/// Dropping the guard sends the release, ahead of anything that this task sends next, and does not
-/// wait for the answer. If it cannot be sent at once, it is left to the watchdog. Call
-/// [`release`](LeaseGuard::release) to know when, and whether, it happened. The lease of a leaked
-/// guard is renewed for ever, or for its [`max_hold`](crate::Acquire::max_hold).
+/// Dropping the guard begins the release, ahead of anything that this task sends next, and does not
+/// wait for the answer. If it cannot be sent at once, or takes more than one request, the rest is
+/// left to the watchdog. Call [`release`](LeaseGuard::release) or [`give_up`](LeaseGuard::give_up)
+/// to know when, and whether, it happened. The lease of a leaked guard is renewed for ever, or for
+/// its [`max_hold`](crate::Acquire::max_hold).
 ///
 /// If the [`holder`](crate::Acquire::holder) was given, dropping a guard gives up its own attempt
 /// only: the lease goes on if another attempt of the same holder was told of it. Otherwise that
-/// holder may acquire again.
+/// holder may acquire again, but may find the lease that is just being given up.
 #[must_use = "dropping the guard releases the lease"]
 #[clippy::has_significant_drop]
 pub struct LeaseGuard {
@@ -179,6 +180,25 @@ impl LeaseGuard {
             Released::NotHolder => self.on_drop.turn_into(self.held.cancel(self.status.ttl())),
         }
         Ok(released)
+    }
+
+    /// Gives the lease up as dropping the guard does, and waits until that has happened: whoever
+    /// acquires afterwards does not find it any more.
+    ///
+    /// It differs from a [`release`](LeaseGuard::release) if the
+    /// [`holder`](crate::Acquire::holder) was given: the lease goes on for other attempts that were
+    /// told of it, and the holder may acquire again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with
+    /// [`Outcome::Unknown`](crate::Outcome::Unknown) if no answer came; the watchdog goes on trying
+    /// until the lease would have ended by itself.
+    ///
+    /// # Cancel safety
+    /// The guard is gone and the watchdog finishes what has begun.
+    pub async fn give_up(mut self) -> Result<(), Error> {
+        self.status.release();
+        self.on_drop.carry_out().await
     }
 }
 

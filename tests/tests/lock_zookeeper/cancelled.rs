@@ -148,3 +148,59 @@ async fn until_in_line(observer: &Client, directory: &str, many: usize) {
     })
     .await;
 }
+
+/// The lease that an attempt finds is given up before the attempt is told of it, with the
+/// acquisition going on: at every await, of a lease that was there and of one that both waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_attempt_is_granted_although_the_lease_that_it_found_was_given_up() {
+    let namespace = Namespace::fresh(zookeeper().await);
+    let backend = namespace.backend().await;
+    let observer = namespace.observer().await;
+    for waited in [false, true] {
+        let resource = format!("r-{waited}");
+        let directory = namespace.directory(&resource);
+        let mut awaits = 0;
+        loop {
+            awaits += 1;
+            let early = request(&resource, Wait::Forever);
+            let mut late = early.clone();
+            late.attempt = AttemptRef::new(early.attempt.resource.clone(), early.attempt.holder);
+            let mut second = pin!(backend.acquire(&late));
+            let found = if waited {
+                let rival = granted(&backend, &request(&resource, Wait::Never)).await;
+                let mut first = pin!(backend.acquire(&early));
+                tokio::select! {
+                    answer = &mut first => panic!("it is held, and yet: {answer:?}"),
+                    () = until_in_line(&observer, &directory, 2) => {}
+                }
+                tokio::select! {
+                    answer = &mut second => panic!("it is held, and yet: {answer:?}"),
+                    () = until_in_line(&observer, &directory, 3) => {}
+                }
+                assert_eq!(backend.release(&rival).await.unwrap(), Released::Released);
+                let answer = timeout(PATIENCE, first).await.expect("its turn");
+                answer.unwrap().granted().expect("it waits").token
+            } else {
+                granted(&backend, &early).await.token()
+            };
+            if let Some(answer) = polled(&mut second, awaits).await {
+                let token = answer.unwrap().granted().expect("it waits").token;
+                assert_eq!(token, found);
+                let lease = sequencer(&late, token);
+                assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+                break;
+            }
+            backend.cancel(&early.attempt).await.unwrap();
+            let answer = timeout(PATIENCE, second).await.expect("its turn");
+            let token = answer.unwrap().granted().expect("it waits").token;
+            assert!(
+                token > found,
+                "{waited}, await {awaits}: {token} after {found}"
+            );
+            let lease = sequencer(&late, token);
+            assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+        }
+        println!("waited: {waited}: {awaits} awaits");
+        assert!(awaits > 1, "it awaits nothing");
+    }
+}

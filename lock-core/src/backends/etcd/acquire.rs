@@ -132,8 +132,13 @@ impl Service {
 
 impl Acquisition<'_> {
     async fn run(&mut self) -> Result<Attempt<Grant>, Error> {
-        for _ in 0..TRIES {
-            let (place, ahead) = match self.enter().await? {
+        for turn in 0..TRIES {
+            let mut entered = self.enter().await;
+            if turn > 0 {
+                // What was refused may have been done by its first copy, as with `insist`.
+                entered = entered.map_err(with_place);
+            }
+            let (place, ahead) = match entered? {
                 Entered::InLine(place, ahead) => (place, ahead),
                 Entered::Held => return self.held().await,
                 Entered::Again => continue,
@@ -144,7 +149,10 @@ impl Acquisition<'_> {
                 Err(error) => return Err(with_place(error)),
             }
         }
-        Err(crowded(Operation::Acquire, &self.request.attempt.resource))
+        Err(with_place(crowded(
+            Operation::Acquire,
+            &self.request.attempt.resource,
+        )))
     }
 
     /// Waits in line until there is an answer, or the place is gone.
@@ -226,11 +234,14 @@ impl Acquisition<'_> {
     }
 }
 
-/// The error of an acquisition that has a place in line. Whoever gets it has to cancel, unless it
-/// says that the place is gone.
+/// The error of an acquisition that has a place in line, or may have one. Whoever gets it has to
+/// cancel, unless it says that there is no place any more.
 pub(super) fn with_place(error: Error) -> Error {
     match error.kind() {
-        ErrorKind::Released | ErrorKind::QueueFull | ErrorKind::TokensExhausted => error,
+        ErrorKind::Released
+        | ErrorKind::QueueFull
+        | ErrorKind::TokensExhausted
+        | ErrorKind::Retired => error,
         _ => error.outcome_unknown(),
     }
 }

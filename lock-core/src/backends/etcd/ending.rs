@@ -4,7 +4,7 @@ use super::{
     failure::Failure,
     keys::Names,
     record::{Kept, Mark, Place, State, TOKENS_PER_REVISION},
-    service::{Found, Service, TRIES, crowded},
+    service::{Found, Service, TRIES, crowded, insist},
     wire::{Compare, Op, RangeRequest, TxnRequest},
 };
 use crate::{
@@ -15,16 +15,25 @@ use crate::{
 /// The ways in which a lease ends.
 impl Service {
     pub(super) async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
-        let failed = |failure: Failure| failure.error_on(Operation::Release, lease.resource());
+        // As with `insist`, of what was refused once the outcome is unknown.
+        let failed = |failure: Failure, refused: bool| {
+            let error = failure.error_on(Operation::Release, lease.resource());
+            if refused {
+                error.outcome_unknown()
+            } else {
+                error
+            }
+        };
         let names = self.keys.names(lease.resource(), lease.holder());
-        let mut round = 0;
+        let (mut round, mut refused) = (0, false);
         // This is usually right, and then one request is enough.
         let mut created = self.creation_of(lease.token());
         for _ in 0..TRIES {
             let number = names.lease(round);
             let key = names.place(number);
             let mark = Mark::released(round, lease.token());
-            let memory = self.memory_of_ended().await.map_err(failed)?;
+            let memory = self.memory_of_ended().await;
+            let memory = memory.map_err(|failure| failed(failure, refused))?;
             let txn = TxnRequest {
                 compare: vec![Compare::created(&key, created)],
                 success: vec![
@@ -40,17 +49,20 @@ impl Service {
                 Ok(answer) => answer,
                 Err(failure) if failure.no_lease() => {
                     self.forget_memories();
+                    refused = true;
                     continue;
                 }
-                Err(failure) => return Err(failed(failure)),
+                Err(failure) => return Err(failed(failure, refused)),
             };
             if answer.succeeded {
                 self.revoker.revoke(number);
                 return Ok(Released::Released);
             }
+            refused = true;
             let mut found = Found::read(key, round, &mut answer.ranges());
             if found.memory().round != round {
-                found = self.find(&names).await.map_err(failed)?;
+                let present = self.find(&names).await;
+                found = present.map_err(|failure| failed(failure, refused))?;
             }
             round = found.round;
             match &found.place {
@@ -58,7 +70,7 @@ impl Service {
                 _ => return Ok(released_earlier(&found.memory(), lease, None)),
             }
         }
-        Err(crowded(Operation::Release, lease.resource()))
+        Err(crowded(Operation::Release, lease.resource()).outcome_unknown())
     }
 
     /// The revision that made the place with this token, if the floor was the present one. Never 0,
@@ -81,43 +93,35 @@ impl Service {
     ) -> Result<Released, Error> {
         let failed = |failure: Failure| failure.error_on(Operation::Release, lease.resource());
         let names = self.keys.names(lease.resource(), lease.holder());
-        for _ in 0..TRIES {
+        let token = lease.token();
+        let give_back = || async {
             let found = self.find(&names).await.map_err(failed)?;
-            let held = found.place.as_ref().is_some_and(|place| {
-                place.is(lease.holder(), lease.token()) && place.value.has(attempt)
-            });
+            let held = found
+                .place
+                .as_ref()
+                .is_some_and(|place| place.is(lease.holder(), token) && place.value.has(attempt));
             if !held {
-                return Ok(released_earlier(&found.memory(), lease, Some(attempt)));
+                let memory = found.memory();
+                return Ok(Some(released_earlier(&memory, lease, Some(attempt))));
             }
-            let token = lease.token().get();
-            if self
-                .end_attempt(&names, found, attempt, token)
-                .await
-                .map_err(failed)?
-            {
-                return Ok(Released::Released);
-            }
-        }
-        Err(crowded(Operation::Release, lease.resource()))
+            let ended = self.end_attempt(&names, found, attempt, token.get()).await;
+            Ok(ended.map_err(failed)?.then_some(Released::Released))
+        };
+        insist(give_back, || crowded(Operation::Release, lease.resource())).await
     }
 
     pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
         let failed = |failure: Failure| failure.error_on(Operation::Cancel, &attempt.resource);
         let names = self.keys.names(&attempt.resource, attempt.holder);
-        for _ in 0..TRIES {
+        let end = || async {
             let mut found = self.find(&names).await.map_err(failed)?;
             if found.place_of(attempt.holder).is_none() {
                 found.place = None;
             }
-            if self
-                .end_attempt(&names, found, attempt.id, 0)
-                .await
-                .map_err(failed)?
-            {
-                return Ok(());
-            }
-        }
-        Err(crowded(Operation::Cancel, &attempt.resource))
+            let ended = self.end_attempt(&names, found, attempt.id, 0).await;
+            Ok(ended.map_err(failed)?.then_some(()))
+        };
+        insist(end, || crowded(Operation::Cancel, &attempt.resource)).await
     }
 
     /// Ends an attempt, and the lease if no other attempt relies on it. False if something has
@@ -238,6 +242,7 @@ impl Service {
                 Ok(answer) if answer.succeeded => return Ok(true),
                 Ok(answer) => return Ok(answer.ranges().any(|range| !range.kvs.is_empty())),
                 Err(failure) if failure.no_lease() && tries < TRIES => self.forget_memories(),
+                Err(failure) if tries > 1 => return Err(failure.after_another()),
                 Err(failure) => return Err(failure),
             }
         }

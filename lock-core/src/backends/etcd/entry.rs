@@ -145,7 +145,7 @@ impl Acquisition<'_> {
             self.service.revoker.revoke(lease);
             (unused, self.kept) = (None, None);
             let present = self.service.find(&self.names).await;
-            found = present.map_err(|failure| self.failed(failure))?;
+            found = present.map_err(|failure| with_place(self.failed(failure)))?;
             self.round = found.round;
         }
         let memory = found.memory();

@@ -236,6 +236,29 @@ pub(super) async fn grant(client: &Client, id: i64, ttl: Duration) -> Result<Gra
     }
 }
 
+/// Makes a change, however often others get in its way: then `attempt` says `None`.
+///
+/// A change that was refused may have been made all the same: if its answer is lost, it is sent
+/// again, and then its first copy gets in its way. So whatever goes wrong after the first attempt,
+/// the outcome is unknown.
+pub(super) async fn insist<T, F>(
+    attempt: impl Fn() -> F,
+    crowded: impl FnOnce() -> Error,
+) -> Result<T, Error>
+where
+    F: Future<Output = Result<Option<T>, Error>>,
+{
+    if let Some(changed) = attempt().await? {
+        return Ok(changed);
+    }
+    for _ in 1..TRIES {
+        if let Some(changed) = attempt().await.map_err(Error::outcome_unknown)? {
+            return Ok(changed);
+        }
+    }
+    Err(crowded().outcome_unknown())
+}
+
 /// The error if others got in the way each time.
 pub(super) fn crowded(operation: Operation, resource: &ResourceName) -> Error {
     Error::not_applied(ErrorKind::Unavailable, operation, KIND)

@@ -9,7 +9,7 @@ use super::{
     failure::Failure,
     floor::{Floor, broken},
     record::{Kept, Place, token},
-    service::{Service, TRIES},
+    service::{Service, TRIES, insist},
     wire::{Compare, Op, RangeRequest, TxnRequest, TxnResponse},
 };
 use crate::{Error, ErrorKind, FencingToken, Operation, Standing};
@@ -133,26 +133,13 @@ impl Service {
         }
     }
 
-    /// Changes the floor, however often others get in the way.
-    ///
-    /// A change that was refused may have been made all the same: if its answer is lost, it is sent
-    /// again, and then its first copy gets in its way. So whatever goes wrong after the first
-    /// attempt, the outcome is unknown.
     async fn change_floor(
         &self,
         operation: Operation,
         change: impl Fn(Floor, i64) -> Result<Floor, Error> + Send + Sync,
     ) -> Result<Standing, Error> {
-        if let Some(standing) = self.try_to_change_floor(operation, &change).await? {
-            return Ok(standing);
-        }
-        for _ in 1..TRIES {
-            let changed = self.try_to_change_floor(operation, &change).await;
-            if let Some(standing) = changed.map_err(Error::outcome_unknown)? {
-                return Ok(standing);
-            }
-        }
-        Err(crowded_service(operation).outcome_unknown())
+        let attempt = || self.try_to_change_floor(operation, &change);
+        insist(attempt, || crowded_service(operation)).await
     }
 
     /// `None` if it was changed in between.

@@ -53,29 +53,36 @@ impl<'a> Acquiring<'a> {
     /// When a session ends, goes on in the next one, at the end of the line.
     async fn in_sessions(&mut self) -> Result<Attempt<Grant>, Error> {
         let attempt = &self.request.attempt;
-        self.service.clear(&attempt.resource).await;
         loop {
+            self.service.clear(&attempt.resource).await;
             let begun = self
                 .service
                 .table()
                 .begin(attempt, self.service.clock.now());
-            match begun {
+            let answer = match begun {
                 Begun::Ended => return Err(released()),
-                Begun::Held(hold) => return self.replay(&hold).await,
-                Begun::New => {}
-            }
-            let until = match self.request.wait {
-                Wait::Until(moment) => moment,
-                Wait::Never | Wait::Forever => Moment::NEVER,
+                Begun::Held(hold) => self.replay(&hold).await,
+                Begun::New => {
+                    let session = self.session().await?;
+                    self.in_session(&session).await
+                }
             };
-            let session = self.service.session(Operation::Acquire, until).await?;
-            session.check(self.request.ttl, Operation::Acquire)?;
-            match self.in_session(&session).await {
+            match answer {
                 Ok(answer) => return Ok(answer),
                 Err(Stop::Gone | Stop::Failed(Failure::SessionOver(_))) if self.may_go_on() => {}
                 Err(stop) => return Err(stop.into_error()),
             }
         }
+    }
+
+    async fn session(&self) -> Result<Arc<Session>, Error> {
+        let until = match self.request.wait {
+            Wait::Until(moment) => moment,
+            Wait::Never | Wait::Forever => Moment::NEVER,
+        };
+        let session = self.service.session(Operation::Acquire, until).await?;
+        session.check(self.request.ttl, Operation::Acquire)?;
+        Ok(session)
     }
 
     fn may_go_on(&self) -> bool {
@@ -207,19 +214,22 @@ impl<'a> Acquiring<'a> {
 
     /// Answers an acquisition that was granted before: with its lease, if that is still there, and
     /// the time that is left.
-    pub(super) async fn replay(&self, hold: &Hold) -> Result<Attempt<Grant>, Error> {
+    ///
+    /// If it is gone, the next look at the table tells why: it was lost, or the attempt that had it
+    /// was cancelled meanwhile. Only in the first case has the acquisition ended.
+    pub(super) async fn replay(&self, hold: &Hold) -> Result<Attempt<Grant>, Stop> {
         let (service, attempt) = (self.service, &self.request.attempt);
         let is_ours = match hold.session.stat(&hold.path).await {
             Ok(stat) => stat.is_some_and(|stat| stat.ephemeral_owner == hold.session.id()),
             Err(Failure::SessionOver(_)) => false,
-            Err(failure) => return Err(failure.into_error(Operation::Acquire)),
+            Err(failure) => return Err(failure.into()),
         };
         if !is_ours {
             let now = service.clock.now();
             service.table().lost(attempt, hold.token, now);
         }
         if !is_ours || !service.table().join(attempt, hold.token) {
-            return Err(released());
+            return Err(Stop::Gone);
         }
         let lease = Lease::counted_from(self.asked, hold.deadline.since(self.asked));
         let grant = Grant::new(hold.token, lease);

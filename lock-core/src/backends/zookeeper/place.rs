@@ -27,7 +27,7 @@ const BIND_ATTEMPTS: u32 = 20;
 /// Why an acquire cannot go on as it was.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The node is gone, and the place in line with it.
+    /// The node is gone, and the place in line or the lease with it.
     Gone,
     Failed(Failure),
     Refused(Error),
@@ -220,7 +220,7 @@ impl Acquiring<'_> {
                 Begun::Ended => return Err(released().into()),
                 Begun::Held(hold) => {
                     place.leave().await?;
-                    return Ok(self.replay(&hold).await?);
+                    return self.replay(&hold).await;
                 }
                 Begun::New => {}
             }
