@@ -5,8 +5,8 @@ use super::{
     sequencer, served, settle, waiting,
 };
 use crate::{
-    AcquireRequest, Attempt, ErrorKind, Extension, LockBackend, Metadata, Outcome, Released,
-    RenewRequest, Renewed, ResourceName, Wait,
+    AcquireRequest, Attempt, ErrorKind, Extension, Forced, LockBackend, Metadata, Outcome,
+    Released, RenewRequest, Renewed, ResourceName, Wait,
 };
 
 /// Long enough to be observed, shorter than a case may take.
@@ -84,6 +84,10 @@ async fn delay_follows_expiry(harness: &impl Harness) -> Option<()> {
     assert_eq!(late.expect("the service answers"), Renewed::NotHolder);
     let late = backend.release(&lease).await.expect("the service answers");
     assert_eq!(late, Released::NotHolder, "it had ended before the release");
+    if claims(&*backend, Extension::ForceRelease) {
+        let forced = backend.force_release(&resource, lease.token()).await;
+        assert_eq!(forced.expect("the service answers"), Forced::NotHeld);
+    }
     let error = backend.acquire(&first).await.expect_err("it has ended");
     assert_eq!(error.kind(), ErrorKind::Released);
     let early = backend.acquire(&request(&resource, LONG)).await;

@@ -13,7 +13,7 @@ use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
 
 use crate::world::{RESPONSE_TIMEOUT, World, impatient, is_free};
 
-async fn commands(server: &Redis) -> MultiplexedConnection {
+pub(crate) async fn commands(server: &Redis) -> MultiplexedConnection {
     Client::open(server.url())
         .unwrap()
         .get_multiplexed_async_connection()
@@ -152,9 +152,9 @@ async fn managers_that_are_dropped_leave_no_connection() {
         let waiting = managers
             .iter()
             .map(|locks| locks.acquire("r").into_future());
-        // One for commands and one for wake-ups.
-        let subscribed = until("two connections each", async || {
-            clients().await == before + 2 * managers.len()
+        // One for commands, one for grants, and one for renewals.
+        let subscribed = until("three connections each", async || {
+            clients().await == before + 3 * managers.len()
         });
         tokio::select! {
             guards = join_all(waiting) => panic!("it is held, and yet: {guards:?}"),
@@ -184,6 +184,7 @@ async fn leases_are_kept_and_given_back_when_the_server_is_out_of_memory() {
 
     let error = locks.acquire("new").try_now().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert_eq!(error.outcome(), Outcome::NotApplied, "{error}");
     assert!(is_free(&locks, "new").await);
     released.release().await.unwrap();
     drop(dropped);

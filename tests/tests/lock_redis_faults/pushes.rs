@@ -6,10 +6,13 @@ use e2e::{observer::until, proxy::Fault};
 use lock_core::{Clock, LeaseGuard, LockManager, Released, ResourceName, SystemClock, Ttl};
 use tokio::task::JoinHandle;
 
-use crate::world::{World, is_free};
+use crate::{
+    connections::commands,
+    world::{World, is_free},
+};
 
 /// A pushed grant is provisional: this long nobody else can have it.
-const PROVISIONAL: Duration = Duration::from_secs(1);
+pub(crate) const PROVISIONAL: Duration = Duration::from_secs(1);
 
 /// Far longer than a test.
 const LONG: Ttl = Ttl::secs(600);
@@ -176,4 +179,44 @@ async fn the_first_renewal_of_a_pushed_lease_does_not_stand_behind_commands() {
     assert!(asked.has_sprung());
     assert_ne!(asked.connection(), confirmed.connection());
     guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_subscription_that_is_refused_for_a_moment_is_asked_for_again() {
+    let world = World::new().await;
+    let held = world.rival.acquire("r").await.unwrap();
+    let asked = world.proxy.at_request("SSUBSCRIBE", Fault::HoldRequests);
+    let waiting = world.locks.clone();
+    let waiting = tokio::spawn(async move { waiting.acquire("r").await.unwrap() });
+    until("asked", async || asked.has_sprung()).await;
+    // Somebody else's script hogs the server.
+    let mut others = commands(&world.server).await;
+    let mut command = redis::cmd("CONFIG");
+    command.arg("SET").arg("busy-reply-threshold").arg(1);
+    command.exec_async(&mut others).await.unwrap();
+    let mut hog = commands(&world.server).await;
+    let hog = tokio::spawn(async move {
+        let mut command = redis::cmd("EVAL");
+        command.arg("while true do end").arg(0);
+        command.exec_async(&mut hog).await
+    });
+    until("busy", async || {
+        redis::cmd("PING")
+            .exec_async(&mut others.clone())
+            .await
+            .is_err()
+    })
+    .await;
+    let again = world.proxy.at_request("SSUBSCRIBE", Fault::Nothing);
+    world.proxy.let_go();
+    until("asked again", async || again.has_sprung()).await;
+    let mut kill = redis::cmd("SCRIPT");
+    kill.arg("KILL").exec_async(&mut others).await.unwrap();
+    hog.await.unwrap().expect_err("it was killed");
+    until("subscribed", async || {
+        !world.observer.channels().await.is_empty()
+    })
+    .await;
+    held.release().await.unwrap();
+    waiting.await.unwrap().release().await.unwrap();
 }

@@ -7,6 +7,7 @@ use e2e::{
     proxy::{Fault, Proxy},
     servers::{Redis, redis},
 };
+use futures_util::{FutureExt, future::join_all};
 use lock_core::{
     Attempt, Clock, LockBackend, LockManager, SystemClock, Ttl, Upkeep, Wait,
     redis::{RedisBackend, RedisOptions},
@@ -194,4 +195,47 @@ async fn who_connects_and_is_not_polled_holds_up_nobody() {
     let seen = tokio::time::timeout(SOON, client.0.inspect(resource)).await;
     seen.expect("it does not wait for the other one").unwrap();
     connecting.await.unwrap().granted().unwrap();
+}
+
+/// More acquires than are under way at a server at once were polled, and are not any more, although
+/// they were answered: the others wait no longer than an answer may take.
+#[tokio::test]
+async fn acquires_that_are_kept_and_not_polled_keep_nobody_from_asking() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let requests: Vec<_> = (0..100)
+        .map(|number| waiting(&format!("r{number}")))
+        .collect();
+    let mut kept: Vec<_> = requests
+        .iter()
+        .map(|request| client.0.acquire(request))
+        .collect();
+    for acquire in &mut kept {
+        assert!(acquire.now_or_never().is_none());
+    }
+    let next = waiting("next");
+    let answer = tokio::time::timeout(SOON, client.0.acquire(&next)).await;
+    let answer = answer.expect("it does not wait for the others");
+    answer.unwrap().granted().unwrap();
+    for answer in join_all(kept).await {
+        answer.unwrap().granted().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn several_together_are_asked_for_again_after_a_broken_connection() {
+    let world = World::new().await;
+    let proxy = Proxy::start(redis().await.url()).await;
+    let client = world.client_at(&proxy.url("redis")).await;
+    for both in [Fault::Cut, Fault::Reset] {
+        let requests = [request("r"), request("s")];
+        let broken = proxy.at_reply_to(&requests[0].attempt.id.to_string(), both);
+        let answer = client.0.acquire_together(&requests).await.unwrap();
+        assert!(broken.has_sprung());
+        // The first request was executed.
+        let grants = answer.granted().expect("they are ours");
+        for (request, grant) in requests.iter().zip(grants) {
+            client.release(request, grant).await;
+        }
+    }
 }

@@ -61,7 +61,11 @@ impl RedisBackend {
             initial: options.initial_token,
             clock,
         });
-        let pushes = Pushes::start(Arc::clone(&service), options.response_timeout);
+        let pushes = Pushes::start(
+            Arc::clone(&service),
+            renewals.clone(),
+            options.response_timeout,
+        );
         Ok(Self {
             service,
             renewals,

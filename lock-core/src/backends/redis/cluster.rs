@@ -6,7 +6,6 @@ use std::{
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use redis::{Client, RedisResult, Value};
-use tokio::sync::Semaphore;
 
 use super::{
     KIND,
@@ -18,6 +17,7 @@ use super::{
     link::Link,
     service_url::ServiceUrl,
     slots::{Slot, Slots},
+    turns::Turns,
 };
 use crate::{Error, ErrorKind, Operation};
 
@@ -33,7 +33,7 @@ pub(super) struct Cluster {
     /// How much may be under way at each node of what is sent in turn.
     turns: usize,
     /// The turns of slots whose node is not known.
-    turns_anywhere: Arc<Semaphore>,
+    turns_anywhere: Arc<Turns>,
     known: Mutex<Known>,
     /// The map that is being drawn.
     drawing: Joint<Result<(), Error>>,
@@ -70,7 +70,7 @@ impl Cluster {
             timeout,
             moves,
             turns,
-            turns_anywhere: Arc::new(Semaphore::new(turns)),
+            turns_anywhere: Arc::new(Turns::new(turns, timeout)),
             known: Mutex::default(),
             drawing: Joint::default(),
         }
@@ -128,7 +128,7 @@ impl Cluster {
     }
 
     /// Turns at the primary of a slot.
-    pub(super) fn turns(&self, slot: Slot) -> Arc<Semaphore> {
+    pub(super) fn turns(&self, slot: Slot) -> Arc<Turns> {
         let known = self.known();
         let owner = known.slots.owner(slot);
         let node = owner.and_then(|owner| known.primaries.get(owner));

@@ -8,11 +8,11 @@ use std::{
 };
 
 use redis::{AsyncConnectionConfig, Client, RedisResult, aio::MultiplexedConnection};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use super::{
     error::translate, fitness, joint::Joint, layout::Layout, link::Link, sentinel::Sentinels,
-    service_url::Topology,
+    service_url::Topology, turns::Turns,
 };
 use crate::{Error, Operation};
 
@@ -37,7 +37,7 @@ pub(super) struct Connection {
     /// The connection that is being made.
     connecting: Joint<Result<Link, Error>>,
     /// What may be under way at once of what is sent in turn.
-    turns: Arc<Semaphore>,
+    turns: Arc<Turns>,
 }
 
 /// Makes connections, and keeps the present one.
@@ -78,12 +78,12 @@ impl Connection {
                 next: AtomicU64::new(0),
             }),
             connecting: Joint::default(),
-            turns: Arc::new(Semaphore::new(turns)),
+            turns: Arc::new(Turns::new(turns, timeout)),
         }
     }
 
     /// Turns at this server.
-    pub(super) fn turns(&self) -> Arc<Semaphore> {
+    pub(super) fn turns(&self) -> Arc<Turns> {
         Arc::clone(&self.turns)
     }
 

@@ -33,7 +33,7 @@ fn never_ran(error: &RedisError) -> bool {
         // Scripts with flags are refused for these before they begin.
         || matches!(
             error.code(),
-            Some("NOREPLICAS" | "MISCONF" | "BUSY" | "NOAUTH" | "NOPERM")
+            Some("NOREPLICAS" | "MISCONF" | "BUSY" | "OOM" | "NOAUTH" | "NOPERM")
         )
         || matches!(
             error.kind(),
@@ -48,6 +48,7 @@ fn never_ran(error: &RedisError) -> bool {
                         | ServerErrorKind::Moved
                         | ServerErrorKind::Ask
                         | ServerErrorKind::CrossSlot
+                        | ServerErrorKind::NoScript
                 )
         )
 }

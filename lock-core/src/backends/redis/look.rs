@@ -1,8 +1,6 @@
 //! One acquisition's requests, and what their answers mean.
 
-use std::{sync::Arc, time::Duration};
-
-use tokio::sync::OwnedSemaphorePermit;
+use std::time::Duration;
 
 use super::{
     ENDED_TTL, KIND,
@@ -11,8 +9,10 @@ use super::{
     keys::ResourceKeys,
     link::Link,
     pushes::Pushed,
+    repetitions::Repetitions,
     scripts::ACQUIRE,
     service::{Service, refused},
+    turns::Turn,
 };
 use crate::{
     AcquireRequest, Error, ErrorKind, FencingToken, Lease, Metadata, Moment, Operation, Outcome,
@@ -23,7 +23,7 @@ use crate::{
 const OUTAGE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The same for one that does not wait: long enough for a new connection.
-const OUTAGE_PATIENCE_WITHOUT_WAIT: Duration = Duration::from_millis(500);
+pub(super) const OUTAGE_PATIENCE_WITHOUT_WAIT: Duration = Duration::from_millis(500);
 
 /// How much longer than its wait an acquire stays for an answer that is under way: longer than it
 /// takes around the world and back. Without one it could not say that it holds nothing.
@@ -32,9 +32,6 @@ const GRACE: Duration = Duration::from_millis(500);
 /// How long one that does not wait stays for its turn at the server: as long as an answer may take
 /// by default.
 const TURN_PATIENCE: Duration = Duration::from_secs(2);
-
-const RETRY_FIRST: Duration = Duration::from_millis(20);
-const RETRY_MAX: Duration = Duration::from_millis(500);
 
 /// Sends the requests of one attempt and remembers what they leave behind.
 pub(super) struct Looking<'a> {
@@ -112,19 +109,16 @@ impl<'a> Looking<'a> {
             Wait::Until(deadline) => std::cmp::min(now + OUTAGE_PATIENCE, deadline),
             Wait::Forever => now + OUTAGE_PATIENCE,
         };
-        let mut pause = RETRY_FIRST;
+        let mut repetitions = Repetitions::until(patience);
         loop {
             let error = match self.look_in_time(line).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
             self.left_behind |= error.outcome() == Outcome::Unknown;
-            let again = self.service.clock.now() + pause;
-            if error.kind() != ErrorKind::Unavailable || again >= patience {
+            if !repetitions.another(&*self.service.clock, &error).await {
                 return Err(error.on(&self.request.attempt.resource));
             }
-            self.service.clock.sleep_until(again).await;
-            pause = std::cmp::min(pause * 2, RETRY_MAX);
         }
     }
 
@@ -170,21 +164,16 @@ impl<'a> Looking<'a> {
     }
 
     /// Waits for a turn at the server. Who does not wait for others waits only so long for that.
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, Error> {
+    async fn turn(&self) -> Result<Turn, Error> {
         let turns = self.service.nodes.turns(self.keys.shard);
-        if let Ok(turn) = Arc::clone(&turns).try_acquire_owned() {
-            return Ok(turn);
+        if self.request.wait != Wait::Never {
+            return Ok(turns.take().await);
         }
         let clock = &self.service.clock;
-        let patience = match self.request.wait {
-            Wait::Never => clock.now() + TURN_PATIENCE,
-            Wait::Until(_) | Wait::Forever => Moment::NEVER,
-        };
         tokio::select! {
             biased;
-            // An error would mean that it was closed, which nobody does.
-            Ok(turn) = turns.acquire_owned() => Ok(turn),
-            () = clock.sleep_until(patience) => {
+            turn = turns.take() => Ok(turn),
+            () = clock.sleep_until(clock.now() + TURN_PATIENCE) => {
                 Err(Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, KIND)
                     .because("too many acquires of this process wait for answers of the server"))
             }

@@ -62,8 +62,9 @@
 //!
 //! ## Connections
 //! There are three: one for commands and one for renewals, which are replaced when an answer is
-//! late or unreadable, and one for grants, which is made when somebody waits. Only subscriptions
-//! are ever sent on the last one, one channel at a time (see decision 0004).
+//! late or unreadable, and one for grants, which is made, with the second, when somebody first
+//! waits. Only subscriptions are ever sent on the last one, one channel at a time (see decision
+//! 0004).
 //!
 //! ## Scripts
 //! The scripts are functions of one library, and scripts of their own where a server has no
@@ -111,6 +112,7 @@ mod nodes;
 mod options;
 mod pushes;
 mod renew;
+mod repetitions;
 mod replicas;
 mod scripts;
 mod sentinel;
@@ -120,6 +122,7 @@ mod slots;
 mod standing;
 mod tls;
 mod together;
+mod turns;
 
 use std::time::Duration;
 

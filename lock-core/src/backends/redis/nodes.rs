@@ -4,7 +4,7 @@ use redis::{
     Client, ErrorKind as RedisKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind, Value,
 };
 use tokio::{
-    sync::{Semaphore, watch},
+    sync::watch,
     time::{Instant, sleep},
 };
 
@@ -19,6 +19,7 @@ use super::{
     sentinel::Sentinels,
     service_url::{ServiceUrl, Topology},
     slots::Slot,
+    turns::Turns,
 };
 use crate::{Error, Operation};
 
@@ -177,7 +178,7 @@ impl Nodes {
 
     /// Turns at the server that has the shard, as far as is known: who has none there waits, and
     /// who asks another server does not.
-    pub(super) fn turns(&self, shard: u16) -> Arc<Semaphore> {
+    pub(super) fn turns(&self, shard: u16) -> Arc<Turns> {
         match &self.0.servers {
             Servers::One(server) => server.turns(),
             Servers::Many(cluster) => cluster.turns(slot_of(shard)),

@@ -1,10 +1,14 @@
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use super::{KIND, replicas::Replicas};
 use crate::{
     Error, InitialToken,
     backends::setup::{check_prefix, invalid},
 };
+
+/// The connections watch for silence for twice as long, which systems bound.
+const RESPONSE_TIMEOUTS: RangeInclusive<Duration> =
+    Duration::from_millis(10)..=Duration::from_secs(60);
 
 /// Settings of a Redis lock service.
 #[derive(Clone, Debug)]
@@ -38,9 +42,11 @@ impl RedisOptions {
         self
     }
 
-    /// How long to wait for the server to connect and to answer. Defaults to 2 s.
+    /// How long to wait for the server to connect and to answer: 10 ms to 60 s. Defaults to 2 s.
     ///
-    /// An answer that comes later is lost, and the outcome of what was asked is unknown.
+    /// While the answer to a renewal is waited for, the renewal is not repeated: a time longer than
+    /// half of a ttl may cost the lease. An answer that comes later is lost, and the outcome of what
+    /// was asked is unknown.
     pub const fn response_timeout(mut self, timeout: Duration) -> Self {
         self.response_timeout = timeout;
         self
@@ -65,8 +71,8 @@ impl RedisOptions {
         check_prefix(KIND, &self.prefix)?;
         let wrong = if !(1..=1024).contains(&self.shards) {
             "there are 1 to 1024 shards"
-        } else if self.response_timeout < Duration::from_millis(10) {
-            "a response timeout is at least 10 ms"
+        } else if !RESPONSE_TIMEOUTS.contains(&self.response_timeout) {
+            "a response timeout is 10 ms to 60 s"
         } else if self.replicas.is_some_and(|replicas| {
             replicas.number == 0
                 || replicas.within < Duration::from_millis(1)

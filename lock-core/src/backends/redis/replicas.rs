@@ -84,9 +84,7 @@ impl Replication {
         grant: &Grant,
     ) -> Result<(), Error> {
         let keys = service.keys.of(&request.attempt.resource);
-        let turns = self.nodes.turns(keys.shard);
-        // An error would mean that it was closed, which nobody does.
-        let _turn = turns.acquire().await;
+        let _turn = self.nodes.turns(keys.shard).take().await;
         // After everything that was written with the grant, and on the server that still has it:
         // one that has taken over meanwhile may not.
         let mut rewrite = Call::new(&REWRITE, [keys.lease()]);

@@ -8,13 +8,14 @@ use super::{
     call::Call,
     keys::{Key, Keys},
     link::Link,
-    look::millis,
+    look::{OUTAGE_PATIENCE_WITHOUT_WAIT, millis},
+    repetitions::Repetitions,
     scripts::TOGETHER,
     service::refused,
 };
 use crate::{
     AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, Lease, Metadata, Moment,
-    Operation,
+    Operation, Outcome,
 };
 
 /// So many resources one script looks at, which keeps everybody else waiting meanwhile.
@@ -29,7 +30,7 @@ impl RedisBackend {
         AcquireRequest::each_resource_once(requests, KIND)?;
         let shard = self.common_shard(requests)?;
         let mut left_behind = false;
-        match self.look_at_all(requests, shard, &mut left_behind).await {
+        match self.ask_for_all(requests, shard, &mut left_behind).await {
             Ok(Attempt::Held { retry_after }) if left_behind => {
                 for request in requests {
                     let cancelled = self.service.cancel(&request.attempt).await;
@@ -39,6 +40,27 @@ impl RedisBackend {
             }
             Err(error) if left_behind => Err(error.outcome_unknown()),
             answer => answer,
+        }
+    }
+
+    /// Asks until there is an answer: a request may be repeated, it names its acquisitions.
+    async fn ask_for_all(
+        &self,
+        requests: &[AcquireRequest],
+        shard: u16,
+        left_behind: &mut bool,
+    ) -> Result<Attempt<Vec<Grant>>, Error> {
+        let clock = &*self.service.clock;
+        let mut repetitions = Repetitions::until(clock.now() + OUTAGE_PATIENCE_WITHOUT_WAIT);
+        loop {
+            let error = match self.look_at_all(requests, shard, left_behind).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            *left_behind |= error.outcome() == Outcome::Unknown;
+            if !repetitions.another(clock, &error).await {
+                return Err(error);
+            }
         }
     }
 

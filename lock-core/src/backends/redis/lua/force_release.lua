@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
 -- Begins with shared.lua, tokens.lua, queue.lua.
 --
--- Ends the lease with this token, whoever has it, its delay too, and hands the resource on. Draws a
--- token of nobody first: a store that is told of it refuses the former holder.
+-- Ends the lease with this token, whoever has it, its delay too, and hands the resource on. A delay
+-- that has begun stays. Draws a token of nobody first: a store that is told of it refuses the
+-- former holder.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
@@ -21,7 +22,7 @@
 local function force_release()
   look()
   if foreign then return {"broken_lease"} end
-  if not lease or lease.token ~= ARGV[2] or lease.blocked <= 0 then return {"not_held"} end
+  if not lease or lease.token ~= ARGV[2] or lease.left <= 0 then return {"not_held"} end
 
   local counter, wrong = counter_before("", 1, false)
   if not counter then return wrong end

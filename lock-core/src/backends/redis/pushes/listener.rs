@@ -6,24 +6,33 @@ use std::{
 };
 
 use redis::{
-    AsyncConnectionConfig, Client, ProtocolVersion, PushInfo, PushKind, RedisResult, Value,
-    aio::MultiplexedConnection,
+    AsyncConnectionConfig, Client, ProtocolVersion, PushInfo, PushKind, RedisError, RedisResult,
+    Value, aio::MultiplexedConnection,
 };
 use tokio::sync::mpsc;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::{Message, Reach, Registry, Service};
-use crate::{Error, backends::redis::link::breaks_connection};
+use crate::{
+    Error, ErrorKind, Operation,
+    backends::redis::{error::meaning, link::breaks_connection, nodes::Nodes},
+};
 
 /// After a failure it takes so long until the next try.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 
 /// The task: subscribes to what is wanted as long as the backend lives, on one connection to each
 /// server that has some of it. When one of them breaks, the others go on.
-pub(super) async fn listen(service: Arc<Service>, registry: Arc<Registry>, limit: Duration) {
+pub(super) async fn listen(
+    service: Arc<Service>,
+    renewals: Nodes,
+    registry: Arc<Registry>,
+    limit: Duration,
+) {
     let (events, mut happened) = mpsc::unbounded_channel();
     let mut listener = Listener {
         service,
+        renewals,
         registry: Arc::clone(&registry),
         limit,
         events,
@@ -48,6 +57,7 @@ pub(super) async fn listen(service: Arc<Service>, registry: Arc<Registry>, limit
 
 struct Listener {
     service: Arc<Service>,
+    renewals: Nodes,
     registry: Arc<Registry>,
     limit: Duration,
     events: mpsc::UnboundedSender<Event>,
@@ -98,8 +108,10 @@ impl Listener {
                     debug!(%error, shard, "no grants from this server: waiters poll");
                     self.service.nodes.learn(shard, &error);
                     complete = false;
-                    if !error.is_cluster_error() {
+                    if breaks_connection(&error) {
                         self.forget(&address);
+                    }
+                    if !error.is_cluster_error() {
                         failed.insert(address);
                     }
                 }
@@ -121,7 +133,17 @@ impl Listener {
     /// One channel per command: the client library counts one answer for each.
     async fn subscribe(&mut self, server: Client, address: &str, shard: u16) -> RedisResult<Reach> {
         if !self.connections.contains_key(address) {
-            let subscriptions = self.connect(server).await?;
+            let renewals = self.renewals.clone();
+            let (subscriptions, ready) = tokio::join!(
+                self.connect(server),
+                // A pushed lease is short: over a slow network its first renewal would come too
+                // late if it had to connect first.
+                renewals.link_of(shard, Operation::Renew),
+            );
+            if let Err(error) = ready {
+                debug!(%error, "no connection for renewals yet");
+            }
+            let subscriptions = subscriptions?;
             self.connections.insert(address.to_owned(), subscriptions);
         }
         let Some(subscriptions) = self.connections.get_mut(address) else {
@@ -138,10 +160,10 @@ impl Listener {
                 subscriptions.shards.insert(channel, shard);
                 Ok(Reach::Subscribed)
             }
-            Err(error) if breaks_connection(&error) || error.is_cluster_error() => Err(error),
+            Err(error) if breaks_connection(&error) || passes(&error) => Err(error),
             // Refused, as by an ACL.
             Err(error) => {
-                debug!(%error, "no grants from this channel: its waiters poll");
+                warn!(%error, "no grants from this channel: its waiters poll, and not in order");
                 subscriptions.shards.insert(channel, shard);
                 Ok(Reach::Denied)
             }
@@ -235,6 +257,11 @@ impl Listener {
             self.registry.reaches(shard, Reach::No);
         }
     }
+}
+
+/// Whether it may go well at the next try.
+fn passes(error: &RedisError) -> bool {
+    error.is_cluster_error() || meaning(error).0 == ErrorKind::Unavailable
 }
 
 fn channel(push: PushInfo) -> Option<String> {

@@ -25,7 +25,10 @@ use tokio::{
 };
 
 use self::{message::Message, waiting::Waiting};
-use super::service::{Service, Stray};
+use super::{
+    nodes::Nodes,
+    service::{Service, Stray},
+};
 use crate::{AttemptId, Clock, FencingToken, Moment};
 
 /// Where pushed grants come in. Its tasks end with it.
@@ -88,7 +91,11 @@ pub(super) struct Place {
 
 impl Pushes {
     /// Starts the tasks; they connect when somebody waits.
-    pub(super) fn start(service: Arc<Service>, response_timeout: Duration) -> Self {
+    pub(super) fn start(
+        service: Arc<Service>,
+        renewals: Nodes,
+        response_timeout: Duration,
+    ) -> Self {
         let (strays, received) = mpsc::unbounded_channel();
         let shard = |_| Shard {
             reach: watch::Sender::new(Reach::No),
@@ -104,6 +111,7 @@ impl Pushes {
         });
         let listener = listener::listen(
             Arc::clone(&service),
+            renewals,
             Arc::clone(&registry),
             response_timeout,
         );
