@@ -10,27 +10,36 @@ use crate::{
     protection::{Protection, Resources, quoted},
 };
 
-/// The prefix of the names of our triggers; the name of the table and the event follow.
+/// The prefix of the names of our triggers. A random number follows: a table that was renamed keeps
+/// its triggers and their names, and its old name may be given to another table.
 const GUARD: &str = "fenced_guard";
+
+/// The events of the triggers, and the rows that each has to judge.
+const EVENTS: [(&str, &[&str]); 3] = [
+    ("INSERT", &["NEW"]),
+    ("UPDATE", &["OLD", "NEW"]),
+    ("DELETE", &["OLD"]),
+];
 
 pub(super) async fn protect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {
     let mut tx = begin_unfenced(pool).await?;
     let table = table(&mut tx, protection).await?;
-    let wanted = triggers(&table, &protection.resources);
-    let present: Vec<(String, String)> = guards(&mut tx, &table).await?;
-    let is_there = |sql: &String| present.iter().any(|(_, present)| present == sql);
-    if present.len() == wanted.len() && wanted.iter().all(is_there) {
+    let wanted = |name: &str, event| trigger(name, event, &table, &protection.resources);
+    let present = guards(&mut tx, &table).await?;
+    let is_there = |event| {
+        present
+            .iter()
+            .any(|(name, sql)| *sql == wanted(name, event))
+    };
+    if present.len() == EVENTS.len() && EVENTS.into_iter().all(is_there) {
         return Ok(tx.rollback().await?);
     }
     drop_guards(&mut tx, &table).await?;
-    for trigger in wanted {
-        tx.execute(AssertSqlSafe(trigger)).await?;
+    for event in EVENTS {
+        let name = format!("{GUARD}_{:016x}", rand::random::<u64>());
+        tx.execute(AssertSqlSafe(wanted(&name, event))).await?;
     }
-    sqlx::query("INSERT INTO fenced_protected (name) VALUES ($1) ON CONFLICT DO NOTHING")
-        .bind(&table)
-        .execute(&mut *tx)
-        .await
-        .map_err(of_our_call)?;
+    list_protected(&mut tx).await?;
     tx.commit().await.map_err(of_commit)
 }
 
@@ -41,12 +50,25 @@ pub(super) async fn unprotect(
     let mut tx = begin_unfenced(pool).await?;
     let table = table(&mut tx, protection).await?;
     drop_guards(&mut tx, &table).await?;
-    sqlx::query("DELETE FROM fenced_protected WHERE name = $1")
-        .bind(&table)
-        .execute(&mut *tx)
+    list_protected(&mut tx).await?;
+    tx.commit().await.map_err(of_commit)
+}
+
+/// Lists the tables that have our triggers, by their present names.
+async fn list_protected(connection: &mut SqliteConnection) -> Result<(), FenceError> {
+    connection
+        .execute("DELETE FROM fenced_protected")
         .await
         .map_err(of_our_call)?;
-    tx.commit().await.map_err(of_commit)
+    sqlx::query(
+        "INSERT INTO fenced_protected (name) SELECT DISTINCT tbl_name FROM sqlite_schema
+         WHERE type = 'trigger' AND substr(name, 1, length($1)) = $1",
+    )
+    .bind(GUARD)
+    .execute(connection)
+    .await
+    .map_err(of_our_call)?;
+    Ok(())
 }
 
 /// The name of the table, spelled as it was created. Fails if there is no such table, or if it does
@@ -114,29 +136,26 @@ async fn drop_guards(connection: &mut SqliteConnection, table: &str) -> Result<(
     Ok(())
 }
 
-/// They run after the event, when the id that the database has given to a new row is known.
-fn triggers(table: &str, resources: &Resources) -> [String; 3] {
-    [
-        ("INSERT", &["NEW"][..]),
-        ("UPDATE", &["OLD", "NEW"]),
-        ("DELETE", &["OLD"]),
-    ]
-    .map(|(event, rows)| {
-        let name = quoted(&format!("{GUARD}_{table}_{event}"), '"');
-        let checks: String = match resources {
-            Resources::Table(resource) => check(table, &literal(resource.as_str())),
-            Resources::Rows { id_column, prefix } => rows
-                .iter()
-                .map(|row| {
-                    let prefix = literal(prefix.as_str());
-                    let id_column = quoted(id_column, '"');
-                    check(table, &format!("{prefix} || {row}.{id_column}"))
-                })
-                .collect(),
-        };
-        let table = quoted(table, '"');
-        format!("CREATE TRIGGER {name} AFTER {event} ON {table} BEGIN\n{checks}END")
-    })
+/// It runs after the event, when the id that the database has given to a new row is known.
+fn trigger(
+    name: &str,
+    (event, rows): (&str, &[&str]),
+    table: &str,
+    resources: &Resources,
+) -> String {
+    let checks: String = match resources {
+        Resources::Table(resource) => check(table, &literal(resource.as_str())),
+        Resources::Rows { id_column, prefix } => rows
+            .iter()
+            .map(|row| {
+                let prefix = literal(prefix.as_str());
+                let id_column = quoted(id_column, '"');
+                check(table, &format!("{prefix} || {row}.{id_column}"))
+            })
+            .collect(),
+    };
+    let (name, table) = (quoted(name, '"'), quoted(table, '"'));
+    format!("CREATE TRIGGER {name} AFTER {event} ON {table} BEGIN\n{checks}END")
 }
 
 /// A check that fails unless the resource was entered, and the mark still shows the token with

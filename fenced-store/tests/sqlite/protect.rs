@@ -198,3 +198,50 @@ async fn a_renamed_table_stays_protected_and_can_be_protected_anew() {
     world.store().unprotect(&moved).await.unwrap();
     assert_eq!(world.triggers().await, Vec::<String>::new());
 }
+
+const MOVED: &str = "UPDATE moved SET balance = balance + 1";
+const NEW: &str = "UPDATE accounts SET balance = balance + 1";
+
+/// The triggers of the renamed table have their names still, and it is protected still.
+#[tokio::test]
+async fn another_table_of_the_old_name_is_protected_by_itself() {
+    let (world, own) = protected().await;
+    let store = world.store();
+    store
+        .pool()
+        .execute(
+            "ALTER TABLE accounts RENAME TO moved;
+             CREATE TABLE accounts (id INTEGER PRIMARY KEY, balance INTEGER NOT NULL);
+             INSERT INTO accounts VALUES (42, 100)",
+        )
+        .await
+        .unwrap();
+    let refused = async |statement| {
+        let mut connection = store.pool().acquire().await.unwrap();
+        run(&mut connection, statement)
+            .await
+            .is_err_and(|error| is_unfenced(&error))
+    };
+    let fenced = async |statement| {
+        let mut tx = store.begin(&own).await.unwrap();
+        run(&mut tx, statement).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+
+    assert!(refused(MOVED).await && !refused(NEW).await);
+    // Never protected, it has nothing to lose, and takes nothing from the other.
+    store.unprotect(&rows()).await.unwrap();
+    assert!(refused(MOVED).await);
+    fenced(MOVED).await;
+
+    store.protect(&rows()).await.unwrap();
+    assert!(refused(MOVED).await && refused(NEW).await);
+    fenced(MOVED).await;
+    fenced(NEW).await;
+    store.unprotect(&rows()).await.unwrap();
+    assert!(refused(MOVED).await && !refused(NEW).await);
+    fenced(MOVED).await;
+    let moved = Protection::rows("moved", "id", "account:").unwrap();
+    store.unprotect(&moved).await.unwrap();
+    assert_eq!(world.triggers().await, Vec::<String>::new());
+}
