@@ -8,6 +8,12 @@ mod capabilities;
 mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(any(feature = "conformance", feature = "test-util"))]
+#[cfg_attr(
+    not(feature = "test-util"),
+    allow(dead_code, unreachable_pub, reason = "public in `test_util`")
+)]
+mod dropped;
 mod error;
 mod floor;
 mod holder;

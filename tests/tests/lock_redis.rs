@@ -17,6 +17,7 @@ use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Clock, ErrorKind, FencingToken, Holder, Issuer,
     LockBackend, LockManager, Outcome, ResourceName, Sequencer, SystemClock, Ttl,
     redis::{RedisBackend, RedisOptions},
+    test_util::DropAt,
 };
 use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
 
@@ -423,20 +424,9 @@ async fn an_acquire_dropped_at_any_await_leaves_nothing() {
             } else {
                 None
             };
+            // It is dropped when the server has executed it.
             let mut acquire = world.locks.acquire("r").ttl(LONG).into_future();
-            let mut left = polls;
-            let dropped = std::future::poll_fn(|cx| {
-                if left == 0 {
-                    return std::task::Poll::Ready(None);
-                }
-                left -= 1;
-                let answer = acquire.as_mut().poll(cx).map(Some);
-                if left == 0 && answer.is_pending() {
-                    std::task::Poll::Ready(None)
-                } else {
-                    answer
-                }
-            });
+            let dropped = DropAt::waiting(polls).poll(&mut acquire);
             let meanwhile = async {
                 if let Some(held) = held {
                     held.release().await.unwrap();

@@ -1,7 +1,7 @@
-use std::{future::poll_fn, pin::pin, task::Poll};
-
 use super::{Harness, LONG, grant, is_held, release, request, resource, waiting};
-use crate::{AcquireRequest, Attempt, AttemptRef, LockBackend, ResourceName, Wait};
+use crate::{
+    AcquireRequest, Attempt, AttemptRef, LockBackend, ResourceName, Wait, dropped::DropAt,
+};
 
 /// Clause 9: after a cancel the attempt holds nothing, and its late requests gain nothing.
 pub async fn cancel_leaves_nothing(harness: &impl Harness) {
@@ -116,7 +116,7 @@ async fn dropped_at(
             release(backend, &holder, lease).await;
         }
     };
-    let (completed, ()) = tokio::join!(poll_times(backend, &dropped, awaits + 1), give_way);
+    let (completed, ()) = tokio::join!(is_granted_before(backend, &dropped, awaits + 1), give_way);
     backend
         .cancel(&dropped.attempt)
         .await
@@ -131,21 +131,15 @@ async fn dropped_at(
     !completed
 }
 
-/// Polls an acquire that many times, then drops it. True if it completed.
-async fn poll_times(backend: &dyn LockBackend, request: &AcquireRequest, times: usize) -> bool {
-    let mut acquire = pin!(backend.acquire(request));
-    let mut polls = 0;
-    poll_fn(|cx| {
-        if polls == times {
-            return Poll::Ready(false);
-        }
-        polls += 1;
-        match acquire.as_mut().poll(cx) {
-            Poll::Ready(Ok(Attempt::Granted(_))) => Poll::Ready(true),
-            Poll::Ready(answer) => panic!("it waits for ever, and yet: {answer:?}"),
-            Poll::Pending if polls == times => Poll::Ready(false),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
+/// Polls an acquire up to an await, counted from 1, and drops it. True if it completed.
+async fn is_granted_before(
+    backend: &dyn LockBackend,
+    request: &AcquireRequest,
+    number: usize,
+) -> bool {
+    match DropAt::waiting(number).poll(backend.acquire(request)).await {
+        None => false,
+        Some(Ok(Attempt::Granted(_))) => true,
+        Some(answer) => panic!("it waits for ever, and yet: {answer:?}"),
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! - [`pause`]: stops your critical section at each of its awaits for longer than its lease, lets a
 //!   rival through, and checks your invariant. Start here.
+//! - [`DropAt`]: drops a future at one of its awaits, as `select!` or a client that hangs up does.
 //! - [`Process`]: a simulated client process that can be frozen together with its watchdog.
 //! - [`ManualClock`]: a clock that stands still until you move it.
 //! - [`FencedCell`]: a protected resource in memory.
@@ -22,3 +23,4 @@ pub use self::{
     manual_clock::ManualClock,
     process::Process,
 };
+pub use crate::dropped::DropAt;

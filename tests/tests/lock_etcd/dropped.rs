@@ -1,32 +1,24 @@
 //! What is dropped in mid-air leaves nothing in etcd: no place in line, and no lease of a
 //! place.
 
-use std::{future::IntoFuture, pin::pin, task::Poll, time::Duration};
+use std::{future::IntoFuture, time::Duration};
 
 use e2e::servers::{Etcd, etcd, until};
-use lock_core::{LockBackend, LockManager, Released, RenewRequest, Renewed, Ttl, etcd::ENDED_TTL};
+use lock_core::{
+    LockBackend, LockManager, Released, RenewRequest, Renewed, Ttl, etcd::ENDED_TTL,
+    test_util::DropAt,
+};
 use tokio::time::timeout;
 
 use crate::world::{PATIENCE, backend, keys, manager, prefix};
 
 const TTL: Ttl = Ttl::secs(600);
 
-/// Polls an acquire that many times and drops it. True if it completed.
-async fn poll_times(locks: &LockManager, times: usize) -> bool {
-    let mut acquire = pin!(locks.acquire("r").ttl(TTL).into_future());
-    let mut polls = 0;
-    std::future::poll_fn(|cx| {
-        polls += 1;
-        match acquire.as_mut().poll(cx) {
-            Poll::Ready(guard) => {
-                drop(guard.unwrap());
-                Poll::Ready(true)
-            }
-            Poll::Pending if polls >= times => Poll::Ready(false),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
+/// Polls an acquire up to that await and drops it. True if it completed.
+async fn is_granted_before(locks: &LockManager, number: usize) -> bool {
+    let acquire = locks.acquire("r").ttl(TTL);
+    let guard = DropAt::waiting(number).poll(acquire).await;
+    guard.map(Result::unwrap).is_some()
 }
 
 #[tokio::test]
@@ -43,7 +35,7 @@ async fn an_acquire_dropped_at_any_await_leaves_no_place_in_etcd() {
                 None
             };
             // A waiter does not complete: it is dropped after so many wake-ups, or so much time.
-            let polled = timeout(Duration::from_secs(2), poll_times(&locks, times)).await;
+            let polled = timeout(Duration::from_secs(2), is_granted_before(&locks, times)).await;
             let at = format!("contended: {contended}, dropped at poll {times}");
             let left = usize::from(contended);
             until(&at, || async { keys(server, &line).await.len() == left }).await;

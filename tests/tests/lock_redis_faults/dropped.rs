@@ -1,17 +1,16 @@
 //! Every operation, dropped at every await that it has, alone and with somebody in line behind it.
 
 use std::{
-    future::{Future, IntoFuture, poll_fn},
+    future::{Future, IntoFuture},
     pin::pin,
     sync::Arc,
-    task::Poll,
     time::Duration,
 };
 
 use e2e::observer::until;
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Holder, LeaseGuard, LockBackend, LockManager, Metadata,
-    Released, ResourceName, SystemClock, Ttl, Wait, redis::RedisBackend,
+    Released, ResourceName, SystemClock, Ttl, Wait, redis::RedisBackend, test_util::DropAt,
 };
 use tokio::{task::JoinHandle, time::timeout};
 
@@ -40,16 +39,7 @@ impl Round {
     /// Polls a future that many times and drops it; its answer, if there was one by then.
     async fn drop_later<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         let mut future = pin!(future);
-        let mut polls = 0;
-        let answer = poll_fn(|cx| {
-            polls += 1;
-            match future.as_mut().poll(cx) {
-                Poll::Ready(answer) => Poll::Ready(Some(answer)),
-                Poll::Pending if polls == self.polls => Poll::Ready(None),
-                Poll::Pending => Poll::Pending,
-            }
-        })
-        .await;
+        let answer = DropAt::waiting(self.polls).poll(future.as_mut()).await;
         if self.executed && answer.is_none() {
             // A round trip later. But for cancels it is on the same connection, behind the other.
             is_free(&self.world.locks, "r").await;

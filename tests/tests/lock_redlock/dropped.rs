@@ -1,12 +1,12 @@
 //! An acquire that is dropped at any await leaves no lease on any node.
 
-use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
+use std::time::Duration;
 
 use e2e::{
     observer::{Observer, until},
     servers::RedlockServers,
 };
-use lock_core::{Attempt, LeaseGuard, LockManager, Ttl};
+use lock_core::{Attempt, LeaseGuard, LockManager, Ttl, test_util::DropAt};
 
 use crate::world::{connect, provisioned};
 
@@ -23,22 +23,13 @@ async fn no_node_has_a_lease(servers: &RedlockServers) {
     }
 }
 
-/// Polls an acquire that many times. The guard, if it got that far.
-async fn polled(locks: &LockManager, times: usize) -> Option<LeaseGuard> {
-    let mut acquire = pin!(locks.acquire("r").ttl(LONG).into_future());
-    let mut polls = 0;
-    poll_fn(|cx| {
-        if polls == times {
-            return Poll::Ready(None);
-        }
-        polls += 1;
-        match acquire.as_mut().poll(cx) {
-            Poll::Ready(guard) => Poll::Ready(Some(guard.unwrap())),
-            Poll::Pending if polls == times => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
+/// Polls an acquire up to that await. The guard, if it got that far.
+async fn polled(locks: &LockManager, number: usize) -> Option<LeaseGuard> {
+    let acquire = locks.acquire("r").ttl(LONG);
+    DropAt::waiting(number)
+        .poll(acquire)
+        .await
+        .map(Result::unwrap)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

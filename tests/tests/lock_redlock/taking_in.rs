@@ -1,10 +1,11 @@
 //! What a node still has is deleted when it is taken in, and nothing of its new life.
 
-use std::{future::poll_fn, pin::pin, task::Poll};
-
 use e2e::servers::{Redis, RedlockServers};
 use futures_util::future::join_all;
-use lock_core::redlock::{NodeState, RedlockNodes, RedlockOptions};
+use lock_core::{
+    redlock::{NodeState, RedlockNodes, RedlockOptions},
+    test_util::DropAt,
+};
 
 use crate::world::{connect, cycle, provisioned, states};
 
@@ -25,22 +26,10 @@ async fn old_left(node: &Redis) -> usize {
     keys.len()
 }
 
-/// Polls a healing that many times and drops it. Whether it got to its end.
-async fn polled(nodes: &RedlockNodes, address: &str, times: usize) -> bool {
-    let mut heal = pin!(nodes.heal(address));
-    let mut polls = 0;
-    poll_fn(|cx| {
-        if polls == times {
-            return Poll::Ready(false);
-        }
-        polls += 1;
-        match heal.as_mut().poll(cx) {
-            Poll::Ready(healed) => Poll::Ready(healed.unwrap()),
-            Poll::Pending if polls == times => Poll::Ready(false),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
+/// Polls a healing up to that await and drops it. Whether it got to its end.
+async fn polled(nodes: &RedlockNodes, address: &str, number: usize) -> bool {
+    let healed = DropAt::waiting(number).poll(nodes.heal(address)).await;
+    healed.is_some_and(Result::unwrap)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,16 +1,14 @@
 //! Attempts that are cancelled while their acquire goes on, and from another process.
 
 use std::{
-    future::poll_fn,
     pin::{Pin, pin},
-    task::Poll,
     time::Duration,
 };
 
 use e2e::servers::zookeeper;
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, LockBackend, Released,
-    ResourceName, Wait,
+    ResourceName, Wait, test_util::DropAt,
 };
 use tokio::time::timeout;
 use zookeeper_client::Client;
@@ -80,18 +78,10 @@ async fn polled(
     acquire: &mut Pin<&mut (impl Future<Output = Answer> + ?Sized)>,
     times: usize,
 ) -> Option<Answer> {
-    let mut polls = 0;
-    let poll = poll_fn(|cx| {
-        polls += 1;
-        match acquire.as_mut().poll(cx) {
-            Poll::Ready(answer) => Poll::Ready(Some(answer)),
-            Poll::Pending if polls == times => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    });
+    let polled = DropAt::waiting(times).poll(acquire);
     // In line nothing happens any more, and then there is no further poll.
-    let waits = timeout(Duration::from_millis(500), poll);
-    waits.await.unwrap_or(None)
+    let waits = timeout(Duration::from_millis(500), polled);
+    waits.await.ok().flatten()
 }
 
 async fn release(backend: &impl LockBackend, request: &AcquireRequest, answer: Answer) {

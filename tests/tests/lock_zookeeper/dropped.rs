@@ -1,10 +1,9 @@
 //! Acquires that are dropped, and that nobody cancels.
 
-use std::{future::poll_fn, pin::pin, task::Poll};
-
 use e2e::servers::{until, zookeeper};
 use lock_core::{
-    AcquireRequest, Attempt, LockBackend, Released, Wait, zookeeper::ZooKeeperBackend,
+    AcquireRequest, Attempt, LockBackend, Released, Wait, test_util::DropAt,
+    zookeeper::ZooKeeperBackend,
 };
 
 use crate::world::{Namespace, granted, nodes, request, sequencer};
@@ -61,18 +60,11 @@ async fn poll_times(
     request: &AcquireRequest,
     times: usize,
 ) -> Option<lock_core::FencingToken> {
-    let mut acquire = pin!(backend.acquire(request));
-    let mut polls = 0;
-    let poll = poll_fn(|cx| {
-        polls += 1;
-        match acquire.as_mut().poll(cx) {
-            Poll::Ready(Ok(Attempt::Granted(grant))) => Poll::Ready(Some(grant.token)),
-            Poll::Ready(answer) => panic!("it waits for ever, and yet: {answer:?}"),
-            Poll::Pending if polls == times => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    });
+    let polled = DropAt::waiting(times).poll(backend.acquire(request));
     // In line nothing happens any more, and then there is no further poll.
-    let waits = tokio::time::timeout(std::time::Duration::from_millis(500), poll);
-    waits.await.unwrap_or(None)
+    let waits = tokio::time::timeout(std::time::Duration::from_millis(500), polled);
+    match waits.await.ok().flatten()? {
+        Ok(Attempt::Granted(grant)) => Some(grant.token),
+        answer => panic!("it waits for ever, and yet: {answer:?}"),
+    }
 }
