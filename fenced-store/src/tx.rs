@@ -96,7 +96,9 @@ impl<DB: Dialect> FencedTx<DB> {
     /// # Errors
     /// [`FenceError::Aborted`] if a statement failed and its error was ignored, or a savepoint was
     /// neither committed nor rolled back; [`FenceError::CommitUnknown`] if no answer came, or one
-    /// that leaves it open; otherwise errors of the database: then nothing was committed.
+    /// that leaves it open; otherwise errors of the database: then nothing was committed. In MySQL
+    /// a statement whose future was dropped may make the commit fail. If it has no answer after
+    /// 5 s, the commit is not sent.
     ///
     /// # Cancel safety
     /// Not cancel safe: if the future is dropped, the commit goes on in the background, and its

@@ -1,9 +1,9 @@
 //! Entering a transaction.
 
 use lock_core::Sequencer;
-use sqlx::{AssertSqlSafe, MySql, MySqlConnection, MySqlPool, SqlSafeStr, Transaction};
+use sqlx::{AssertSqlSafe, MySql, MySqlConnection, MySqlPool, SqlSafeStr};
 
-use super::{audit, error::of_our_call, options::MySqlTxOptions, order};
+use super::{audit, error::of_our_call, options::MySqlTxOptions, order, tx::MySqlTx};
 use crate::{
     FenceError,
     begin::{Entering, Entrant},
@@ -24,7 +24,7 @@ pub(super) async fn begin(
     pool: &MySqlPool,
     options: &MySqlTxOptions,
     entering: &Entering,
-) -> Result<(Transaction<'static, MySql>, Entry), FenceError> {
+) -> Result<(MySqlTx, Entry), FenceError> {
     let entry = entering.entry();
     let begin = format!(
         "START TRANSACTION; SAVEPOINT {entry}; \
@@ -32,7 +32,7 @@ pub(super) async fn begin(
         literal(&resources(entering)),
     );
     let begin = AssertSqlSafe(begin).into_sql_str();
-    let mut tx = past_strays(pool, || pool.begin_with(begin.clone())).await?;
+    let mut tx = past_strays(pool, || MySqlTx::begin(pool, begin.clone())).await?;
     for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
         enter(&mut tx, options, sequencer, entry).await?;
     }

@@ -26,9 +26,11 @@ pub(super) async fn migrate(pool: &MySqlPool) -> Result<(), FenceError> {
     Ok(connection.close().await?)
 }
 
+/// Keeps out others who change the schema, until the connection is closed.
+///
 /// sqlx's own lock passes a timeout of -1, which means "for ever" to MySQL and "not at all" to
 /// MariaDB.
-async fn lock(connection: &mut MySqlConnection) -> Result<(), FenceError> {
+pub(super) async fn lock(connection: &mut MySqlConnection) -> Result<(), FenceError> {
     let lock = AssertSqlSafe(format!("SELECT {LOCK}"));
     let granted: Option<i64> = sqlx::query_scalar(lock).fetch_one(connection).await?;
     if granted == Some(1) {
@@ -36,7 +38,7 @@ async fn lock(connection: &mut MySqlConnection) -> Result<(), FenceError> {
     }
     let source = io::Error::new(
         io::ErrorKind::TimedOut,
-        "another migration did not end in 60 s",
+        "another migration, or protection of a table, did not end in 60 s",
     );
     Err(FenceError::Busy {
         source: sqlx::Error::Io(source),

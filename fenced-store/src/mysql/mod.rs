@@ -15,18 +15,20 @@ mod older;
 mod options;
 mod order;
 mod protect;
+mod tx;
 
 use std::time::Duration;
 
 use lock_core::{ResourceName, Sequencer};
-use sqlx::{
-    AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlStr, Transaction,
-};
+use sqlx::{Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlStr};
 use tracing::debug;
 
 pub(crate) use self::error::classify;
-use self::error::{is_entry_missing, of_commit, of_our_call};
 pub use self::options::MySqlTxOptions;
+use self::{
+    error::{is_entry_missing, of_commit, of_our_call},
+    tx::MySqlTx,
+};
 use crate::{
     Begin, FenceError, FencedStore, HighWater, Protection, Receipt,
     admin::by_statements::ByStatements,
@@ -58,14 +60,13 @@ impl FencedStore<MySql> {
 /// Deletes the note of the resources that the session has entered.
 const LEAVE: &str = "DELETE FROM fenced_entered WHERE connection_id = CONNECTION_ID()";
 
-/// Clears what the triggers of protected tables look at first. A transaction that is dropped does
-/// not clear it: the next one that begins does, or the first look for its note.
+/// Clears what the triggers of protected tables look at first.
 const FORGET: &str = "SET @fenced_entry = NULL, @fenced_resources = NULL";
 
 impl Operations for MySql {
     type Admin = ByStatements;
 
-    type Tx = Transaction<'static, Self>;
+    type Tx = MySqlTx;
 
     type TxOptions = MySqlTxOptions;
 
@@ -101,32 +102,33 @@ impl Operations for MySql {
         pool: MySqlPool,
         options: MySqlTxOptions,
         entering: Entering,
-    ) -> Result<(Transaction<'static, Self>, Entry), FenceError> {
+    ) -> Result<(MySqlTx, Entry), FenceError> {
         uninterrupted(async move { enter::begin(&pool, &options, &entering).await }).await
     }
 
     /// After a deadlock MySQL is outside the transaction, and a `COMMIT` there succeeds and commits
     /// nothing. In that case releasing the savepoint fails, and the `COMMIT` after it is not
     /// reached.
-    async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
+    async fn commit(mut tx: MySqlTx, entry: Entry) -> Result<(), FenceError> {
+        tx.catch_up().await?;
         let commit = format!("{LEAVE}; RELEASE SAVEPOINT {entry}; {FORGET}; COMMIT");
-        let Err(error) = tx.execute(sqlx::raw_sql(AssertSqlSafe(commit))).await else {
+        let Err(error) = tx.run(commit, 4).await else {
+            tx.end();
             return Ok(());
         };
         if is_entry_missing(&error) {
             // A statement that ended the transaction may have committed its note.
-            let leave = AssertSqlSafe(format!("ROLLBACK; {LEAVE}; {FORGET}; COMMIT"));
-            if let Err(error) = tx.execute(sqlx::raw_sql(leave)).await {
-                debug!(%error, "a note of a transaction that is over stays behind");
+            let leave = format!("ROLLBACK; {LEAVE}; {FORGET}; COMMIT");
+            match tx.run_in_time(leave, 4).await {
+                Ok(()) => tx.end(),
+                Err(error) => debug!(%error, "a note of a transaction that is over stays behind"),
             }
         }
         Err(of_commit(error))
     }
 
-    async fn rollback(mut tx: Transaction<'static, Self>) -> Result<(), sqlx::Error> {
-        let forgotten = tx.execute(FORGET).await;
-        tx.rollback().await?;
-        forgotten.map(drop)
+    async fn rollback(tx: MySqlTx) -> Result<(), sqlx::Error> {
+        tx.rollback().await
     }
 
     async fn run(

@@ -3,7 +3,7 @@
 
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, MySqlConnection, MySqlPool};
 
-use super::error::of_our_call;
+use super::{error::of_our_call, migrate::lock};
 use crate::{
     FenceError,
     literal::literal,
@@ -43,12 +43,13 @@ pub(super) async fn unprotect(pool: &MySqlPool, protection: &Protection) -> Resu
 
 /// Opens a connection of its own: a trigger keeps the mode of the session that created it, and this
 /// session is strict, whatever the application's are. An id that cannot be the name of a resource
-/// is then an error.
+/// is then an error. Whoever protects a table meanwhile waits: both would drop the same triggers.
 async fn connect(pool: &MySqlPool) -> Result<MySqlConnection, FenceError> {
     let mut connection = pool.connect_options().as_ref().clone().connect().await?;
     connection
         .execute("SET SESSION sql_mode = 'STRICT_ALL_TABLES'")
         .await?;
+    lock(&mut connection).await?;
     Ok(connection)
 }
 

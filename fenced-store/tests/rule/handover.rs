@@ -15,7 +15,7 @@ use lock_core::{
     RenewRequest, Renewed, ResourceName, Sequencer, Standing, SystemClock, memory::MemoryBackend,
 };
 
-use super::{Harness, balance, fenced_add, fresh, grant_by, high_water, poll_and_drop, trusting};
+use super::{Harness, at_every_await, balance, fenced_add, fresh, grant_by, high_water, trusting};
 
 const RESOURCE: &str = "account:42";
 
@@ -150,15 +150,16 @@ pub(crate) async fn a_handover_dropped_at_any_await_is_finished_or_turned_back<H
     let world: H = fresh().await;
     let mut services = [memory("redis"), memory("etcd")];
     let mut greatest = writes(&world, &services[0]).await;
-    for polls in 0.. {
+    let mut turns_back = false;
+    let awaits = at_every_await(async |at| {
         let [old, new] = &services;
         let lease = old.acquire(RESOURCE).await.unwrap();
         let stale = lease.sequencer().clone();
         drop(lease);
         let there = order(old, new);
         let work = world.store().admin();
-        let ended = poll_and_drop(work.hand_over(&there, |_| ()), polls).await;
-        let turns_back = polls % 2 == 0;
+        let ended = at.poll(work.hand_over(&there, |_| ())).await.is_some();
+        turns_back = !turns_back;
         if turns_back {
             services.swap(0, 1);
         }
@@ -166,20 +167,19 @@ pub(crate) async fn a_handover_dropped_at_any_await_is_finished_or_turned_back<H
         hand_over(world.store(), old, new).await;
         if !turns_back {
             let refused = world.store().claim(&stale).await.unwrap_err();
-            assert!(refused.is_fenced(), "after {polls} polls: {refused}");
+            assert!(refused.is_fenced(), "dropped {at:?}: {refused}");
         }
         let token = writes(&world, new).await;
-        assert!(token > greatest, "after {polls} polls");
+        assert!(token > greatest, "dropped {at:?}");
         let refused = world.store().claim(&stale).await.unwrap_err();
-        assert!(refused.is_fenced(), "after {polls} polls: {refused}");
+        assert!(refused.is_fenced(), "dropped {at:?}: {refused}");
         assert!(is_retired(old).await);
         greatest = token;
         services.swap(0, 1);
-        if ended {
-            assert!(polls > 3, "it has more steps than that");
-            return;
-        }
-    }
+        ended
+    })
+    .await;
+    assert!(awaits > 2, "it has more steps than that");
 }
 
 pub(crate) async fn a_handover_that_cannot_be_changes_nothing<H: Harness>() {

@@ -8,6 +8,7 @@ mod acquire_all;
 mod admin;
 mod audit;
 mod claim;
+mod dropped;
 mod enter;
 mod errors;
 mod handover;
@@ -20,19 +21,13 @@ mod several;
 mod single;
 mod with;
 
-use std::{
-    future::{IntoFuture, poll_fn},
-    pin::pin,
-    task::Poll,
-};
-
 use fenced_store::{Dialect, Executed, FenceError, FencedStore, FencedTx, Plausibility};
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
 pub(crate) use self::{
-    acquire_all::*, admin::*, audit::*, claim::*, enter::*, errors::*, handover::*, migrate::*,
-    model::*, order::*, protect::*, settle::*, several::*, single::*, with::*,
+    acquire_all::*, admin::*, audit::*, claim::*, dropped::*, enter::*, errors::*, handover::*,
+    migrate::*, model::*, order::*, protect::*, settle::*, several::*, single::*, with::*,
 };
 
 /// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.
@@ -51,6 +46,9 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
 
     /// A store over the same database that waits 100 ms for others, not seconds.
     fn impatient(&self) -> impl Future<Output = FencedStore<Self::Db>> + Send;
+
+    /// A store with a single connection: its next user gets what the one before left behind.
+    fn store_of_one(&self) -> impl Future<Output = FencedStore<Self::Db>> + Send;
 
     /// How many rows a statement affects.
     fn execute(
@@ -163,20 +161,6 @@ pub(crate) fn token(number: u64) -> FencingToken {
     FencingToken::new(number).unwrap()
 }
 
-/// Polls a future that often and drops it. Whether it came to its end.
-pub(crate) async fn poll_and_drop(future: impl IntoFuture, polls: usize) -> bool {
-    let mut left = polls;
-    let mut future = pin!(future.into_future());
-    poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(false);
-        }
-        left -= 1;
-        future.as_mut().poll(context).map(|_| true)
-    })
-    .await
-}
-
 /// An application's first migration; it has the number that ours has, too.
 pub(crate) fn app_migrator() -> Migrator {
     let sql = sqlx::SqlSafeStr::into_sql_str("CREATE TABLE of_the_application (id INTEGER)");
@@ -275,6 +259,17 @@ macro_rules! rule_cases {
             an_error_after_the_beginning_does_not_say_that_nothing_was_changed,
             reset_sets_the_mark_that_it_expects,
             reset_waits_for_open_transactions,
+            begin_can_be_dropped_at_every_await,
+            commit_can_be_dropped_at_every_await,
+            rollback_can_be_dropped_at_every_await,
+            claim_can_be_dropped_at_every_await,
+            settle_can_be_dropped_at_every_await,
+            a_single_write_can_be_dropped_at_every_await,
+            high_water_can_be_dropped_at_every_await,
+            a_statement_can_be_dropped_at_every_await,
+            a_savepoint_can_be_dropped_at_every_await,
+            protect_can_be_dropped_at_every_await,
+            migrate_can_be_dropped_at_every_await,
             the_store_does_what_the_model_says,
             no_secret_in_errors_or_tables,
             protected_table_refuses_unfenced_writes,

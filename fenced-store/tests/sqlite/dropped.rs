@@ -1,7 +1,7 @@
 //! Futures and transactions that are dropped. Each time the pool has one connection, whose next
 //! user finds what was left behind.
 
-use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
+use std::time::Duration;
 
 use fenced_store::{FenceError, FencedStore, SqliteFencedStore};
 use futures_util::FutureExt;
@@ -14,11 +14,8 @@ use tokio::time::timeout;
 
 use crate::{
     file::SqliteFile,
-    rule::{Harness, balance, fresh, grant, poll_and_drop},
+    rule::{Harness, at_every_await, balance, fresh, grant},
 };
-
-/// How often to try at most: an answer that is there at once leaves no await to be dropped at.
-const TRIES: i64 = 100;
 
 async fn claimed() -> (SqliteFile, SqliteFencedStore, Sequencer) {
     let world: SqliteFile = fresh().await;
@@ -96,57 +93,23 @@ async fn a_stray_is_replaced() {
     assert_eq!(balance(&world).await, 103);
 }
 
-#[tokio::test]
-async fn commit_can_be_dropped_at_every_await() {
-    let (world, store, grant) = claimed().await;
-    let mut polls = 0;
-    for _ in 0..TRIES {
-        let mut tx = store.begin(&grant).await.unwrap();
-        SqliteFile::add(&mut tx, 1).await.unwrap();
-        let finished = poll_and_drop(tx.commit(), polls).await;
-        let connection = store.pool().acquire().await.unwrap();
-        assert!(
-            !connection.is_in_transaction(),
-            "dropped after {polls} polls"
-        );
-        drop(connection);
-        let before = balance_of(&store).await;
-        add_unfenced(store.pool()).await;
-        add_fenced(&store, &grant).await;
-        assert_eq!(balance(&world).await, before + 2);
-        if !finished {
-            polls += 1;
-        } else if polls > 1 {
-            break;
-        }
-    }
-    assert!(polls > 1, "it has an await at which it can be dropped");
-}
-
-async fn balance_of(store: &SqliteFencedStore) -> i64 {
-    SqliteFile::balance(&mut store.pool().acquire().await.unwrap()).await
-}
-
 /// A savepoint of sqlx, which it is documented not to use: SQLite refuses it as a second `BEGIN`,
 /// and nothing is lost by it, even if nobody waits for the answer.
 #[tokio::test]
 async fn a_savepoint_of_sqlx_is_refused_and_harmless() {
     let (world, store, grant) = claimed().await;
-    let mut finished = false;
-    let mut polls = 0;
-    while !finished {
+    at_every_await(async |at| {
+        let before = balance(&world).await;
         let mut tx = store.begin(&grant).await.unwrap();
         SqliteFile::add(&mut tx, 1).await.unwrap();
-        finished = poll_and_drop(Connection::begin(&mut *tx), polls).await;
-        polls += 1;
+        let finished = at.poll(Connection::begin(&mut *tx)).await.is_some();
         SqliteFile::add(&mut tx, 1).await.unwrap();
         tx.commit().await.unwrap();
         add_unfenced(store.pool()).await;
-        assert_eq!(
-            balance(&world).await,
-            100 + 3 * i64::try_from(polls).unwrap()
-        );
-    }
+        assert_eq!(balance(&world).await, before + 3);
+        finished
+    })
+    .await;
     let mut tx = store.begin(&grant).await.unwrap();
     Connection::begin(&mut *tx).await.unwrap_err();
 }
@@ -173,58 +136,6 @@ async fn behind_dropped_statements_a_dropped_transaction_is_rolled_back() {
         store.pool().execute("BEGIN; ROLLBACK").await.unwrap();
     }
     assert_eq!(balance(&world).await, 100);
-}
-
-#[tokio::test]
-async fn begin_that_is_cancelled_leaves_the_file_free() {
-    let (world, store, grant) = claimed().await;
-    let mut polls = 0;
-    for round in 1..=TRIES {
-        let finished = poll_and_drop(store.begin(&grant), polls).await;
-        add_unfenced(store.pool()).await;
-        add_fenced(&store, &grant).await;
-        assert_eq!(balance(&world).await, 100 + 2 * round);
-        if !finished {
-            polls += 1;
-        } else if polls > 1 {
-            break;
-        }
-    }
-    assert!(polls > 1, "it has an await at which it can be dropped");
-}
-
-/// Polls a future that often, and drops it before its answer is there. Whether it came to its end.
-async fn dropped_while_it_waits(future: impl Future, polls: usize) -> bool {
-    let mut left = polls;
-    let mut future = pin!(future);
-    poll_fn(|context| {
-        left -= 1;
-        match future.as_mut().poll(context) {
-            Poll::Ready(_) => Poll::Ready(true),
-            Poll::Pending if left == 0 => Poll::Ready(false),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
-}
-
-/// A look leaves its connection outside of any transaction.
-#[tokio::test]
-async fn high_water_can_be_dropped_at_every_await() {
-    let (world, store, grant) = claimed().await;
-    let mut polls = 1;
-    for round in 1..=TRIES {
-        let look = store.high_water(grant.resource());
-        let finished = dropped_while_it_waits(look, polls).await;
-        add_unfenced(store.pool()).await;
-        assert_eq!(balance(&world).await, 100 + round);
-        if !finished {
-            polls += 1;
-        } else if polls > 1 {
-            break;
-        }
-    }
-    assert!(polls > 1, "it has an await at which it can be dropped");
 }
 
 /// When the other writer is gone, SQLite lets in one that nobody wants any more.

@@ -58,6 +58,10 @@ impl Harness for SqliteFile {
         &self.store
     }
 
+    async fn store_of_one(&self) -> SqliteFencedStore {
+        FencedStore::new(self.pool_of_one().await)
+    }
+
     async fn impatient(&self) -> SqliteFencedStore {
         let options = self
             .options

@@ -12,7 +12,7 @@ use sqlx::Sqlite;
 
 use crate::{
     file::SqliteFile,
-    rule::{Harness, balance, fenced_add, fresh, high_water, poll_and_drop},
+    rule::{Harness, at_every_await, balance, fenced_add, fresh, high_water},
 };
 
 const NAME: &str = "account:42";
@@ -150,23 +150,17 @@ async fn force_on_what_nobody_holds_changes_nothing() {
 #[tokio::test]
 async fn force_that_is_dropped_at_any_await_leaves_a_resource_that_can_be_had() {
     let (world, accounts) = protected().await;
-    let mut polls = 0;
-    // An answer that is there at once leaves no await to be dropped at: then once more.
-    for _ in 0..100 {
+    at_every_await(async |at| {
         let hung = accounts.acquire(NAME).await.unwrap();
         let name = resource();
-        let completed = poll_and_drop(accounts.force_release(&name), polls).await;
+        let completed = at.poll(accounts.force_release(&name)).await.is_some();
         let stale = hung.sequencer().clone();
         hung.release().await.unwrap();
         let next = accounts.acquire(NAME).await.unwrap();
         assert!(world.store().begin(&stale).await.unwrap_err().is_fenced());
         fenced_add(&world, next.sequencer()).await.unwrap();
         next.release().await.unwrap();
-        if !completed {
-            polls += 1;
-        } else if polls > 1 {
-            break;
-        }
-    }
-    assert!(polls > 1, "it never waited for the store");
+        completed
+    })
+    .await;
 }

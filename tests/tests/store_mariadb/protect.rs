@@ -86,16 +86,14 @@ async fn replace_and_on_duplicate_key_are_judged_by_what_they_do() {
 }
 
 /// A statement that commits behind our back leaves the note of its transaction in the session. The
-/// next commit, or the next begin, clears it away; until then the mark decides.
+/// end of the transaction clears it away; until then the mark decides.
 #[tokio::test]
 async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most() {
     let (world, own) = protected().await;
     let store = FencedStore::new(world.pool_of_one().await);
     let mut tx = store.begin(&own).await.unwrap();
     run(&mut tx, "COMMIT").await.unwrap();
-    drop(tx);
-    let mut connection = store.pool().acquire().await.unwrap();
-    MariaDbServer::add(&mut connection, 1).await.unwrap();
+    MariaDbServer::add(&mut tx, 1).await.unwrap();
     // Another session never has it.
     let mut another = world.store().pool().acquire().await.unwrap();
     let error: FenceError = MariaDbServer::add(&mut another, 1)
@@ -105,7 +103,7 @@ async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most() {
     assert!(is_unfenced(&error), "{error:?}");
 
     world.store().claim(&grant("account:42", 34)).await.unwrap();
-    let error = MariaDbServer::add(&mut connection, 1).await.unwrap_err();
+    let error = MariaDbServer::add(&mut tx, 1).await.unwrap_err();
     match error.into() {
         FenceError::Stale {
             presented,
@@ -114,6 +112,10 @@ async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most() {
         } => assert_eq!((presented.get(), high_water.get()), (33, 34)),
         other => panic!("{other:?}"),
     }
+    drop(tx);
+    let mut connection = store.pool().acquire().await.unwrap();
+    let error = MariaDbServer::add(&mut connection, 1).await.unwrap_err();
+    assert!(is_unfenced(&error.into()));
     assert_eq!(balance(&world).await, 101);
 }
 
@@ -164,6 +166,7 @@ async fn a_refused_write_in_an_open_transaction_holds_nobody_up() {
     assert!(is_unfenced(&error), "{error:?}");
     drop(refused);
     one.begin(&own).await.unwrap().rollback().await.unwrap();
+    drop(one.begin(&own).await.unwrap());
     let mut refused = one.pool().begin().await.unwrap();
     let error: FenceError = MariaDbServer::add(&mut refused, 1)
         .await

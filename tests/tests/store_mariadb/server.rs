@@ -99,6 +99,10 @@ impl Harness for MariaDbServer {
         &self.store
     }
 
+    async fn store_of_one(&self) -> MySqlFencedStore {
+        FencedStore::new(self.pool_of_one().await)
+    }
+
     /// The least that InnoDB waits is a second.
     async fn impatient(&self) -> MySqlFencedStore {
         let options = MySqlTxOptions::default()

@@ -1,7 +1,7 @@
 //! Behind a PgBouncer, set up as docs/operations.md says: the rule cases in both modes, and what
 //! sharing connections could spoil.
 
-use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
+use std::time::Duration;
 
 use e2e::servers::{PgBouncer, PoolMode};
 use fenced_store::{Executed, FenceError, FencedStore, PgFencedStore, PgIsolation, PgTxOptions};
@@ -14,7 +14,7 @@ use sqlx::{
 use tokio::{sync::OnceCell, task::JoinSet};
 
 use crate::{
-    rule::{AuditRow, Harness, balance, fenced_add, fresh, grant, high_water},
+    rule::{AuditRow, Harness, at_every_await, balance, fenced_add, fresh, grant, high_water},
     server::PostgresServer,
 };
 
@@ -76,6 +76,13 @@ impl<const BY_TRANSACTION: bool> Harness for Pooled<BY_TRANSACTION> {
         let pool = pool.connect(&url).await.unwrap();
         let store = FencedStore::new(pool).with_options(Self::options());
         Self { direct, store }
+    }
+
+    async fn store_of_one(&self) -> PgFencedStore {
+        let options = self.store.pool().connect_options();
+        let pool = PgPoolOptions::new().max_connections(1);
+        let pool = pool.connect_with(PgConnectOptions::clone(&options)).await;
+        FencedStore::new(pool.unwrap()).with_options(Self::options())
     }
 
     fn store(&self) -> &PgFencedStore {
@@ -186,29 +193,11 @@ async fn a_dropped_begin_leaves_nothing_on_a_shared_connection() {
     let world: Pooled<true> = fresh().await;
     let grant = grant("account:42", 33);
     world.store().claim(&grant).await.unwrap();
-    let mut polls = 0;
-    // An answer that is there at once leaves no await to be dropped at: then once more.
-    for _ in 0..100 {
-        let mut left = polls;
-        let mut begin = pin!(world.store().begin(&grant).into_future());
-        let finished = poll_fn(|context| {
-            if left == 0 {
-                return Poll::Ready(false);
-            }
-            left -= 1;
-            begin.as_mut().poll(context).map(|begun| begun.is_ok())
-        })
-        .await;
-        if !finished {
-            polls += 1;
-        } else if polls > 1 {
-            break;
-        }
-    }
-    assert!(
-        polls > 1,
-        "the begin has an await at which it can be dropped"
-    );
+    at_every_await(async |at| {
+        let begun = at.poll(world.store().begin(&grant)).await;
+        begun.is_some_and(|begun| begun.is_ok())
+    })
+    .await;
     world.direct.until_unlocked().await;
     for expected in 101..=110 {
         fenced_add(&world, &grant).await.unwrap();

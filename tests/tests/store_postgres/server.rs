@@ -138,6 +138,10 @@ impl Harness for PostgresServer {
         &self.store
     }
 
+    async fn store_of_one(&self) -> PgFencedStore {
+        FencedStore::new(self.pool_of_one().await)
+    }
+
     async fn impatient(&self) -> PgFencedStore {
         let options = PgTxOptions::default()
             .lock_timeout(Some(Duration::from_millis(100)))

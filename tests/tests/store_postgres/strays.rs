@@ -1,10 +1,8 @@
 //! Connections that the application left inside a transaction: in sqlx 0.9.0 a dropped `begin`
 //! forgets the one it has opened.
 
-use std::{future::poll_fn, pin::pin, task::Poll};
-
 use fenced_store::{FenceError, FencedStore};
-use lock_core::Sequencer;
+use lock_core::{Sequencer, test_util::DropAt};
 use sqlx::{Connection, Executor, PgPool, postgres::PgPoolOptions};
 
 use crate::{
@@ -12,11 +10,10 @@ use crate::{
     server::PostgresServer,
 };
 
-/// Polls a future once and drops it: as a rule it has sent its message by then, and waits for the
-/// answer. Sometimes the answer is there already.
+/// As a rule it has sent its message by then, and waits for the answer. Sometimes the answer is
+/// there already.
 async fn is_dropped_while_it_waits(future: impl Future) -> bool {
-    let mut future = pin!(future);
-    poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
+    DropAt::waiting(1).poll(future).await.is_none()
 }
 
 /// The only connection of the pool, inside a transaction that nobody will end.

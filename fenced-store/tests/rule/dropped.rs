@@ -1,0 +1,299 @@
+//! Every operation, dropped at every await that it has. The pool has one connection, whose next
+//! user finds what was left behind.
+
+use std::time::Duration;
+
+use fenced_store::{FenceError, FencedStore, Protection};
+use lock_core::{Sequencer, test_util::DropAt};
+use sqlx::Connection;
+use tokio::time::timeout;
+
+use super::{Harness, balance, fresh, grant};
+
+/// What takes longer never ends.
+const PATIENCE: Duration = Duration::from_secs(25);
+
+/// How often to try at most, and how often an operation has to come to its end: an answer that is
+/// there at once leaves no await to be dropped at.
+const TRIES: usize = 100;
+const ENDS: usize = 3;
+
+/// Before the answer is there, and after.
+const MOMENTS: [fn(usize) -> DropAt; 2] = [DropAt::waiting, DropAt::woken];
+
+/// Has a case drop a future at each of its awaits, at both moments, until the future comes to its
+/// end before that; then the case returns true. Returns how many awaits there are at least.
+pub(crate) async fn at_every_await(mut case: impl AsyncFnMut(DropAt) -> bool) -> usize {
+    let mut least = usize::MAX;
+    for moment in MOMENTS {
+        let (mut number, mut ends) = (1, 0);
+        for _ in 0..TRIES {
+            if !case(moment(number)).await {
+                (number, ends) = (number + 1, 0);
+            } else if number == 1 || ends < ENDS {
+                ends += 1;
+            } else {
+                break;
+            }
+        }
+        assert!(number > 1, "it has an await at which it can be dropped");
+        least = least.min(number - 1);
+    }
+    least
+}
+
+struct World<H: Harness> {
+    world: H,
+    /// With one connection.
+    store: FencedStore<H::Db>,
+    /// It has been claimed.
+    grant: Sequencer,
+}
+
+impl<H: Harness> World<H> {
+    async fn new() -> Self {
+        let world: H = fresh().await;
+        let grant = grant("account:42", 33);
+        world.store().claim(&grant).await.unwrap();
+        let store = world.store_of_one().await;
+        Self {
+            world,
+            store,
+            grant,
+        }
+    }
+
+    /// The connection is outside of any transaction: what is written there by itself is stored at
+    /// once. So is what a fenced transaction writes there.
+    async fn is_sound(&self, at: DropAt) {
+        let mut connection = self.store.pool().acquire().await.unwrap();
+        assert!(!connection.is_in_transaction(), "dropped {at:?}");
+        let before = H::balance(&mut connection).await;
+        H::add(&mut connection, 1).await.unwrap();
+        drop(connection);
+        assert_eq!(balance(&self.world).await, before + 1, "dropped {at:?}");
+        let mut tx = self.store.begin(&self.grant).await.unwrap();
+        H::add(&mut tx, 1).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(balance(&self.world).await, before + 2, "dropped {at:?}");
+    }
+
+    /// Nobody holds a lock any more.
+    async fn is_free(&self) {
+        let next = grant("account:42", 1_000_000);
+        self.world.impatient().await.claim(&next).await.unwrap();
+    }
+}
+
+pub(crate) async fn begin_can_be_dropped_at_every_await<H: Harness>() {
+    let world = World::<H>::new().await;
+    at_every_await(async |at| {
+        let before = balance(&world.world).await;
+        let finished = at.poll(world.store.begin(&world.grant)).await.is_some();
+        world.is_sound(at).await;
+        assert_eq!(balance(&world.world).await, before + 2);
+        finished
+    })
+    .await;
+    world.is_free().await;
+}
+
+/// It has happened, or it has not.
+pub(crate) async fn commit_can_be_dropped_at_every_await<H: Harness>() {
+    let world = World::<H>::new().await;
+    at_every_await(async |at| {
+        let before = balance(&world.world).await;
+        let mut tx = world.store.begin(&world.grant).await.unwrap();
+        H::add(&mut tx, 1000).await.unwrap();
+        let finished = at.poll(tx.commit()).await.is_some();
+        world.is_sound(at).await;
+        let added = balance(&world.world).await - before;
+        assert!(added == 1002 || added == 2 && !finished, "dropped {at:?}");
+        finished
+    })
+    .await;
+    world.is_free().await;
+}
+
+pub(crate) async fn rollback_can_be_dropped_at_every_await<H: Harness>() {
+    let world = World::<H>::new().await;
+    at_every_await(async |at| {
+        let before = balance(&world.world).await;
+        let mut tx = world.store.begin(&world.grant).await.unwrap();
+        H::add(&mut tx, 1000).await.unwrap();
+        let finished = at.poll(tx.rollback()).await.is_some();
+        world.is_sound(at).await;
+        assert_eq!(balance(&world.world).await, before + 2, "dropped {at:?}");
+        finished
+    })
+    .await;
+    world.is_free().await;
+}
+
+/// It is finished, or was never sent: claimed again, it is claimed.
+pub(crate) async fn claim_can_be_dropped_at_every_await<H: Harness>() {
+    let mut world = World::<H>::new().await;
+    let mut token = 33;
+    at_every_await(async |at| {
+        token += 1;
+        world.grant = grant("account:42", token);
+        let finished = at.poll(world.store.claim(&world.grant)).await.is_some();
+        world.store.claim(&world.grant).await.unwrap();
+        world.is_sound(at).await;
+        finished
+    })
+    .await;
+    world.is_free().await;
+}
+
+pub(crate) async fn settle_can_be_dropped_at_every_await<H: Harness>() {
+    let world = World::<H>::new().await;
+    at_every_await(async |at| {
+        let finished = at.poll(world.store.settle(&world.grant)).await.is_some();
+        world.is_sound(at).await;
+        finished
+    })
+    .await;
+    world.is_free().await;
+}
+
+pub(crate) async fn a_single_write_can_be_dropped_at_every_await<H: Harness>() {
+    let world = World::<H>::new().await;
+    at_every_await(async |at| {
+        let before = balance(&world.world).await;
+        let write = H::add_at_once(&world.store, &world.grant, 42, 1000);
+        let finished = at.poll(write).await.is_some();
+        world.is_sound(at).await;
+        let added = balance(&world.world).await - before;
+        assert!(added == 1002 || added == 2 && !finished, "dropped {at:?}");
+        finished
+    })
+    .await;
+    world.is_free().await;
+}
+
+/// A look leaves its connection outside of any transaction.
+pub(crate) async fn high_water_can_be_dropped_at_every_await<H: Harness>() {
+    let world = World::<H>::new().await;
+    at_every_await(async |at| {
+        let look = world.store.high_water(world.grant.resource());
+        let finished = at.poll(look).await.is_some();
+        world.is_sound(at).await;
+        finished
+    })
+    .await;
+}
+
+/// A statement of the application itself, whose transaction is then dropped or committed.
+pub(crate) async fn a_statement_can_be_dropped_at_every_await<H: Harness>() {
+    let world = World::<H>::new().await;
+    for commits in [false, true] {
+        at_every_await(async |at| {
+            let before = balance(&world.world).await;
+            let mut tx = world.store.begin(&world.grant).await.unwrap();
+            let finished = at.poll(H::add(&mut tx, 1000)).await.is_some();
+            let mut is_committed = false;
+            if commits {
+                let committed = timeout(PATIENCE, tx.commit()).await;
+                is_committed = committed.expect("an answer").is_ok();
+            } else {
+                drop(tx);
+            }
+            world.is_sound(at).await;
+            let added = balance(&world.world).await - before;
+            assert!(
+                added == 2 || added == 1002 && commits,
+                "dropped {at:?}: {added}"
+            );
+            assert!(
+                added == 1002 || !finished || !is_committed,
+                "dropped {at:?}"
+            );
+            finished
+        })
+        .await;
+    }
+    world.is_free().await;
+}
+
+/// The transaction goes on without it. Dropped at its end, it can only be rolled back.
+pub(crate) async fn a_savepoint_can_be_dropped_at_every_await<H: Harness>() {
+    let world = World::<H>::new().await;
+    at_every_await(async |at| {
+        let mut tx = world.store.begin(&world.grant).await.unwrap();
+        let finished = at.poll(tx.begin()).await.is_some();
+        if !finished {
+            H::add(&mut tx, 1).await.unwrap();
+            tx.commit().await.unwrap();
+        } else {
+            drop(tx);
+        }
+        world.is_sound(at).await;
+        finished
+    })
+    .await;
+    for keeps in [true, false] {
+        at_every_await(async |at| {
+            let before = balance(&world.world).await;
+            let mut tx = world.store.begin(&world.grant).await.unwrap();
+            let mut savepoint = tx.begin().await.unwrap();
+            H::add(&mut savepoint, 1000).await.unwrap();
+            let finished = if keeps {
+                at.poll(savepoint.commit()).await.is_some()
+            } else {
+                at.poll(savepoint.rollback()).await.is_some()
+            };
+            if !finished {
+                let refused = tx.commit().await.unwrap_err();
+                assert!(matches!(refused, FenceError::Aborted), "{refused:?}");
+            } else {
+                drop(tx);
+            }
+            world.is_sound(at).await;
+            assert_eq!(balance(&world.world).await, before + 2, "dropped {at:?}");
+            finished
+        })
+        .await;
+    }
+    world.is_free().await;
+}
+
+/// The table is protected then, or it is not: either can be changed.
+pub(crate) async fn protect_can_be_dropped_at_every_await<H: Harness>() {
+    let world = World::<H>::new().await;
+    let rows = Protection::rows("accounts", "id", "account:").unwrap();
+    at_every_await(async |at| {
+        let finished = at.poll(world.store.protect(&rows)).await.is_some();
+        world.store.protect(&rows).await.unwrap();
+        let mut connection = world.store.pool().acquire().await.unwrap();
+        let unfenced: FenceError = H::add(&mut connection, 1).await.unwrap_err().into();
+        assert!(matches!(unfenced, FenceError::Unfenced { .. }));
+        drop(connection);
+        let unprotected = at.poll(world.store.unprotect(&rows)).await.is_some();
+        world.store.unprotect(&rows).await.unwrap();
+        world.is_sound(at).await;
+        finished && unprotected
+    })
+    .await;
+    assert_eq!(world.world.triggers().await, Vec::<String>::new());
+}
+
+pub(crate) async fn migrate_can_be_dropped_at_every_await<H: Harness>() {
+    for moment in MOMENTS {
+        let world = H::unmigrated().await;
+        let mut number = 1;
+        while moment(number)
+            .poll(world.to_migrate().migrate())
+            .await
+            .is_none()
+        {
+            number += 1;
+        }
+        assert!(number > 1, "it has an await at which it can be dropped");
+        world.to_migrate().migrate().await.unwrap();
+        let grant = grant("account:42", 33);
+        world.store().claim(&grant).await.unwrap();
+        super::fenced_add(&world, &grant).await.unwrap();
+        assert_eq!(balance(&world).await, 101);
+    }
+}
