@@ -90,7 +90,7 @@ pub(crate) enum Command {
     ///
     /// Clients in any language acquire leases from it, and read and write accounts that are guarded
     /// by their fencing tokens. /openapi.json describes the whole API, /docs shows it as a web
-    /// page, and / plays the pause scenario.
+    /// page, and / plays the pause scenario if the address is a loopback one, as by default.
     #[command(after_help = serve::NOTES)]
     Serve(ServeArgs),
     /// List everything that is held or waited for.
@@ -156,7 +156,7 @@ pub(crate) struct Lock {
     /// Lock service: `memory:`, `redis://[user:password@]HOST[:PORT][/DB]`,
     /// `redis+sentinel://HOST:PORT,../NAME`, `redis+cluster://HOST:PORT,..`,
     /// `redlock+redis://HOST:PORT,HOST:PORT,HOST:PORT`, `etcd://[user:password@]HOST[:PORT],..` or
-    /// `zookeeper://HOST:PORT,..[/CHROOT]`
+    /// `zookeeper://HOST:PORT,..[/CHROOT]`; over TLS `rediss` for `redis`, and `etcds`
     #[arg(long = "lock", value_name = "URL", default_value = "memory:")]
     #[arg(env = "PALISADE_LOCK", hide_env_values = true)]
     pub(crate) address: Address,

@@ -217,3 +217,35 @@ fn readmes_say_which_rust_is_needed() {
         );
     }
 }
+
+/// The programs are built as `cargo install --path demo-service` does: nobody else asks for their
+/// features. Without TLS sqlx would silently connect in plain text.
+#[test]
+fn the_programs_have_tls_to_lock_services_and_databases() {
+    let by = |package: &str| {
+        let listed = cargo(&[
+            "tree",
+            "--locked",
+            "--package",
+            "demo-service",
+            "--edges",
+            "normal",
+            "--invert",
+            package,
+            "--depth",
+            "1",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}",
+        ]);
+        let name = |line: &str| line.split(' ').next().map(str::to_owned);
+        listed.lines().filter_map(name).collect::<BTreeSet<_>>()
+    };
+    let (tls, roots) = (by("tokio-rustls"), by("rustls-native-certs"));
+    for client in ["redis", "tonic"] {
+        assert!(tls.contains(client), "{client}: {tls:?}");
+        assert!(roots.contains(client), "{client}: {roots:?}");
+    }
+    assert!(by("rustls").contains("sqlx-core") && roots.contains("sqlx-core"));
+}
