@@ -1,6 +1,7 @@
 use std::{error::Error, iter, str::FromStr, time::Duration};
 
-use fenced_store::{Dialect, FencedStore, PgFencedStore, SqliteFencedStore};
+use fenced_store::{Dialect, FenceError, FencedStore, PgFencedStore, SqliteFencedStore};
+use lock_core::ResourceName;
 use sqlx::{
     ConnectOptions, Connection, Executor, Pool, pool::PoolOptions, postgres::PgConnectOptions,
 };
@@ -29,7 +30,7 @@ impl AnyStore {
     }
 }
 
-/// Opens the store at the address, and creates its tables if necessary.
+/// Opens the store at the address, and creates what is missing of its tables, if its role may.
 ///
 /// # Errors
 /// [`Failure::Usage`] if the address is invalid, [`Failure::Missing`] if the folder of a file does
@@ -83,11 +84,27 @@ where
     O: ConnectOptions<Connection = DB::Connection>,
 {
     let store = connect(options, address, DB::CREATE).await?;
-    store.migrate().await.map_err(|error| {
+    migrated(&store).await.map_err(|error| {
         let source = error.source().map(|source| format!(": {}", told(source)));
         unreachable(address, format!("{error}{}", source.unwrap_or_default()))
     })?;
     Ok(store)
+}
+
+/// Migrates the store. A role that may not has to find the store's tables there.
+async fn migrated<DB: Ledger>(store: &FencedStore<DB>) -> Result<(), FenceError> {
+    let may_migrate = {
+        let mut connection = store.pool().acquire().await?;
+        DB::may_migrate(&mut connection).await?
+    };
+    if may_migrate {
+        return store.migrate().await;
+    }
+    // Any name will do: all that counts is that the store is there.
+    match ResourceName::new("any") {
+        Ok(any) => store.high_water(&any).await.map(drop),
+        Err(error) => Err(sqlx::Error::decode(error).into()),
+    }
 }
 
 /// A store whose database has been reached: it has answered this statement.

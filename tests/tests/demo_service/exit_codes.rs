@@ -18,7 +18,7 @@ fn run(arguments: &[&str]) -> Output {
 
 /// Runs it, and returns what it says on stderr: one line, without the password.
 #[track_caller]
-fn complaint(arguments: &[&str], code: i32) -> String {
+pub(crate) fn complaint(arguments: &[&str], code: i32) -> String {
     let output = run(arguments);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");

@@ -31,6 +31,7 @@ mod preconditions;
 mod readme;
 mod redlock;
 mod request_ids;
+mod rights;
 mod scenario;
 mod settings;
 mod several;

@@ -1,0 +1,91 @@
+//! A gateway whose role may use what is in the database, and create nothing.
+
+use std::str::FromStr;
+
+use e2e::servers::{PostgresDatabase, postgres_database};
+use reqwest::Method;
+use serde_json::json;
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, postgres::PgConnectOptions,
+};
+
+use crate::{
+    exit_codes::complaint,
+    gateway::{Gateway, send},
+};
+
+/// The rights that docs/operations.md gives a gateway. The first two are on what `serve` made
+/// itself when it was started by somebody who may.
+const DOCUMENTED: &str = "
+    GRANT SELECT, INSERT, UPDATE ON demo_accounts TO gateway;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON demo_idempotency_keys TO gateway;
+    GRANT USAGE ON SCHEMA fenced TO gateway;
+    REVOKE EXECUTE ON FUNCTION fenced.claim FROM PUBLIC;
+    GRANT EXECUTE ON FUNCTION fenced.claim TO gateway;";
+
+/// A role of this database; roles are the whole server's.
+struct Role {
+    name: String,
+    url: String,
+}
+
+impl Role {
+    async fn create(database: &PostgresDatabase) -> Self {
+        let options = PgConnectOptions::from_str(database.url()).unwrap();
+        let name = format!("gateway_{}", options.get_database().unwrap());
+        let create = format!("CREATE ROLE {name} LOGIN PASSWORD 'sesame'");
+        as_owner(database, create).await;
+        let options = options.username(&name).password("sesame");
+        let url = options.to_url_lossy().to_string();
+        Self { name, url }
+    }
+
+    async fn give(&self, database: &PostgresDatabase, rights: &str) {
+        let to_me = format!("TO {};", self.name);
+        as_owner(database, rights.replace("TO gateway;", &to_me)).await;
+    }
+}
+
+async fn as_owner(database: &PostgresDatabase, statements: String) {
+    let mut owner = PgConnection::connect(database.url()).await.unwrap();
+    let statements = sqlx::raw_sql(AssertSqlSafe(statements));
+    owner.execute(statements).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_documented_rights_are_enough_for_a_gateway() {
+    let database = postgres_database().await;
+    drop(Gateway::start_with(&["--store", database.url()]).await);
+    let role = Role::create(&database).await;
+    role.give(&database, DOCUMENTED).await;
+
+    let gateway = Gateway::start_with(&["--store", &role.url]).await;
+    let acquire = gateway.request(Method::POST, "/v1/leases/account:1");
+    let acquire = acquire.header("Idempotency-Key", "0123456789abcdef");
+    let granted = send(acquire.json(&json!({ "ttl_ms": 60_000 }))).await;
+    assert_eq!(granted.status, 201, "{granted:?}");
+    let token = granted.body["fencing_token"].as_str();
+    let written = gateway.write("/v1/accounts/1", token, 5).await;
+    assert_eq!(written.status, 200, "{written:?}");
+    assert!(written.headers.contains_key("fencing-accepted"));
+}
+
+#[tokio::test]
+async fn a_gateway_that_may_create_nothing_says_what_is_missing() {
+    let database = postgres_database().await;
+    let role = Role::create(&database).await;
+    let serve = ["serve", "--addr", "127.0.0.1:0", "--store", &role.url];
+    let said = complaint(&serve, 3);
+    assert!(
+        said.contains("permission denied for schema public"),
+        "{said}"
+    );
+
+    as_owner(
+        &database,
+        "GRANT CREATE ON SCHEMA public TO PUBLIC".to_owned(),
+    )
+    .await;
+    let said = complaint(&serve, 3);
+    assert!(said.contains("call migrate() once"), "{said}");
+}
