@@ -111,7 +111,7 @@ fn inspect() -> Operation {
 fn renew() -> Operation {
     of_holder(
         "renewLease",
-        "Renew the lease to its full length, counted from now",
+        "Renew the lease for another period, counted from now",
     )
     .body::<RenewBody>()
     .answers("200", json::<RenewedBody>("It goes on."))
@@ -175,8 +175,9 @@ pub(super) fn force() -> PathItem {
 }
 
 /// What may be in the way of a lease whose token the store is told of.
-const REFUSED_BY_A_CLAIM: [ProblemType; 8] = [
+const REFUSED_BY_A_CLAIM: [ProblemType; 9] = [
     problems::LOCK_UNAVAILABLE,
+    problems::LOCK_RETIRED,
     ProblemType::TOKEN_STALE,
     ProblemType::HOLDER_CONFLICT,
     ProblemType::WRONG_ISSUER,

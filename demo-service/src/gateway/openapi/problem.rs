@@ -11,7 +11,7 @@ use super::parts::{integer, request_id, text};
 use crate::gateway::problems;
 
 /// Every kind that an endpoint in the document answers with.
-pub(super) const KINDS: [ProblemType; 30] = [
+pub(super) const KINDS: [ProblemType; 31] = [
     ProblemType::TOKEN_REQUIRED,
     ProblemType::TOKEN_MALFORMED,
     ProblemType::TOKEN_NOT_ACCEPTED,
@@ -38,6 +38,7 @@ pub(super) const KINDS: [ProblemType; 30] = [
     problems::REQUEST_TIMEOUT,
     problems::NOT_AUTHENTICATED,
     problems::LOCK_UNAVAILABLE,
+    problems::LOCK_RETIRED,
     problems::LOCK_LACKS_IT,
     problems::TOO_LARGE,
     problems::MISDIRECTED,
