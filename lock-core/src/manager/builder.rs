@@ -2,7 +2,8 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use super::{LockManager, settings::Defaults};
 use crate::{
-    Clock, Cohort, Error, ErrorKind, InitialToken, Issuer, LockBackend, Operation, SystemClock,
+    Clock, Cohort, Error, ErrorKind, Extension, InitialToken, Issuer, LockBackend, Operation,
+    SystemClock,
 };
 
 /// Settings of a [`LockManager`].
@@ -58,7 +59,8 @@ impl LockManagerBuilder {
     ///
     /// Useful for a resource that many tasks of one process contend for. Hand-offs inside the
     /// process are some twenty times faster; waiters of other processes are overtaken by up to that
-    /// many grants.
+    /// many grants. The lock service has to [reserve](crate::Extension::Reserve) tokens: over one
+    /// that cannot, connecting and building are [`Unsupported`](ErrorKind::Unsupported).
     pub const fn cohort(mut self, passes: NonZeroU32) -> Self {
         self.passes = Some(passes);
         self
@@ -178,6 +180,9 @@ impl LockManagerBuilder {
                 .map_err(|error| Error::of_name(Operation::Connect, &error))?,
         };
         let backend = match self.passes {
+            Some(_) if !backend.capabilities().has(Extension::Reserve) => {
+                return Err(without_reserve(backend.kind()));
+            }
             Some(passes) => Arc::new(Cohort::new(backend, Arc::clone(&self.clock), passes)),
             None => backend,
         };
@@ -299,6 +304,12 @@ fn meant(url: &str) -> Option<String> {
     host.bytes()
         .all(is_host)
         .then(|| format!("did you mean {scheme}://{host}:{port}? Otherwise, "))
+}
+
+/// A cohort would be in vain there.
+fn without_reserve(backend: &'static str) -> Error {
+    let error = Error::not_applied(ErrorKind::Unsupported, Operation::Connect, backend);
+    error.because("this lock service cannot reserve tokens: build the manager without a cohort")
 }
 
 fn connect_error(kind: ErrorKind, detail: &str) -> Error {

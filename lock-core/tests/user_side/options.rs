@@ -3,8 +3,8 @@
 use std::{future::IntoFuture, sync::Arc, time::Duration};
 
 use lock_core::{
-    Acquire, Attempt, Error, ErrorKind, InitialToken, LockManager, Metadata, Operation, Outcome,
-    Owner, Ttl, memory::MemoryBackend, test_util::ManualClock,
+    Acquire, Attempt, Cohort, Error, ErrorKind, InitialToken, LockManager, Metadata, Operation,
+    Outcome, Owner, Ttl, memory::MemoryBackend, test_util::ManualClock,
 };
 
 use crate::{
@@ -101,6 +101,8 @@ async fn what_the_lock_service_lacks_is_refused_and_not_ignored() {
     let service = MemoryBackend::new(Arc::new(clock.clone()), InitialToken::Clock);
     let builder = LockManager::builder().clock(Arc::new(clock));
     let locks = builder.build(Arc::new(Bare(service))).unwrap();
+    let bare = MemoryBackend::new(Arc::new(ManualClock::new()), InitialToken::Clock);
+    let with_cohort = LockManager::builder().cohort(Cohort::PASSES);
     let owner = Owner::new();
     let with = |option: fn(Acquire<'_>) -> Acquire<'_>| option(locks.acquire("r"));
     let refused = [
@@ -111,6 +113,7 @@ async fn what_the_lock_service_lacks_is_refused_and_not_ignored() {
         with(|acquire| acquire.max_waiters(1)).await.err(),
         locks.acquire("r").owner(&owner).await.err(),
         locks.list().await.err(),
+        with_cohort.build(Arc::new(Bare(bare))).err(),
     ];
     for error in refused {
         assert_unsupported(&error.unwrap());

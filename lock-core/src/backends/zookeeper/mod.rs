@@ -15,8 +15,8 @@
 //! - There is NO TLS: if others can listen to the network, use a tunnel.
 //!
 //! # What it lacks
-//! Lock delay, reserved tokens (so no passing on within a [`Cohort`](crate::Cohort)), several holds
-//! of an [`Owner`](crate::Owner), and several resources at once:
+//! Lock delay, reserved tokens (and so a [`Cohort`](crate::Cohort)), several holds of an
+//! [`Owner`](crate::Owner), and several resources in one step:
 //! [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
 //!
 //! A lease belongs to the session, and so to the process, that acquired it. Anybody may release it,
