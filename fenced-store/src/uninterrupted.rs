@@ -11,11 +11,11 @@ use tracing::Instrument;
 ///
 /// In sqlx 0.9.0 a `begin` whose future is dropped (a timeout, `select!`, a client that hung up)
 /// forgets the transaction it has opened: the connection goes back to the pool inside it, and the
-/// writes of its next user are silently rolled back later (transact-rs/sqlx#4385, #4393). Here the
-/// `begin` runs to its end; a transaction that nobody waits for any more is then dropped properly.
-/// The same goes for a claim that opens a transaction. (In SQLite a `begin` that is dropped is
-/// undone, by sqlx as by us.) A commit has more than one step; half of it would leave sqlx counting
-/// on a transaction that is over.
+/// writes of its next user are silently rolled back later. Here the `begin` runs to its end; a
+/// transaction that nobody waits for any more is then dropped properly. The same goes for a claim
+/// that opens a transaction. (In SQLite a `begin` that is dropped is undone, by sqlx as by us.) A
+/// commit has more than one step; half of it would leave sqlx counting on a transaction that is
+/// over.
 ///
 /// The caller's own task does the work unless it drops it, because a task for each call has a price
 /// (decision 23). Needs a Tokio runtime from the start.

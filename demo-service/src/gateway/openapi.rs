@@ -33,8 +33,8 @@ its lease.
 Acquire a lease, send its `fencing_token` as `Fencing-Token` with every write, renew it while you
 work, release it. A write that comes too late is refused with 412 and a problem document (RFC 9457)
 that says what to do; a 2xx without `Fencing-Accepted` was not fenced. Every answer has an
-`X-Request-Id`. `/` is a page that plays the scenario, with endpoints of its own that are not part
-of this document.";
+`X-Request-Id`. On a loopback address, `/` is a page that plays the scenario, with endpoints of its
+own that are not part of this document.";
 
 /// The document; with the endpoints of operators if there are any.
 pub(crate) fn document(with_operators: bool) -> OpenApi {

@@ -1,4 +1,4 @@
-//! `ETag`, `If-Match` and `If-None-Match`: writes on condition that nobody has written since.
+//! `ETag`, `If-Match` and `If-None-Match`: writes on condition that the account looks as it did.
 
 use std::convert::Infallible;
 

@@ -66,6 +66,7 @@ pub(crate) struct LeaseBody {
     pub(crate) issuer: String,
     /// A secret: who knows it can pass for the holder.
     pub(crate) holder: String,
+    /// As asked for. On etcd a lease has whole seconds, so that more may remain.
     pub(crate) ttl_ms: u64,
     /// What is left of it, counted from before the lock service was asked.
     pub(crate) remaining_ms: u64,
@@ -85,7 +86,9 @@ pub(crate) struct GrantedBody {
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = Renewed)]
 pub(crate) struct RenewedBody {
+    /// As asked for. On etcd a lease keeps the length that it was acquired with.
     pub(crate) ttl_ms: u64,
+    /// What is left of it, counted from before the lock service was asked: go by this.
     pub(crate) remaining_ms: u64,
     /// The `Fencing-Token` header to send from now on: the same token, signed with the key of the
     /// moment. The one before is good for as long as its key is.

@@ -1,5 +1,6 @@
 //! The functions of the rule, called from another language or by hand.
 
+use e2e::documented::example_for;
 use fenced_store::FenceError;
 use lock_core::Sequencer;
 use sqlx::{AssertSqlSafe, Executor};
@@ -68,6 +69,31 @@ async fn numbers_and_audit_are_for_those_who_have_entered() {
     assert!(
         matches!(again, FenceError::OutOfOrder { last: 7, .. }),
         "{again:?}"
+    );
+}
+
+/// A client of a gateway has the holder itself, and the mark shows its digest.
+#[tokio::test]
+async fn who_has_a_lease_of_a_gateway_enters_as_documented() {
+    let world: PostgresServer = fresh().await;
+    let lease = grant("account:42", 33);
+    world.store().claim(&lease).await.unwrap();
+    let enter = async |statement: &str| {
+        let enter = sqlx::query(AssertSqlSafe(statement.to_owned()))
+            .bind(lease.resource().as_str())
+            .bind(i64::from(lease.token()))
+            .bind(lease.holder().expose())
+            .bind(lease.issuer().as_str());
+        let entered = enter.execute(world.store().pool()).await;
+        entered.map_err(FenceError::from)
+    };
+    enter(&example_for("lease")).await.unwrap();
+    // The control.
+    let refused = enter("SELECT fenced.enter($1, $2, $3, $4)").await;
+    let refused = refused.unwrap_err();
+    assert!(
+        matches!(refused, FenceError::DuplicateToken { .. }),
+        "{refused:?}"
     );
 }
 

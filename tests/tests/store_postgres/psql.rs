@@ -64,6 +64,25 @@ async fn psql_without_a_fence_is_refused() {
     assert_eq!(balance(&world).await, 90);
 }
 
+#[tokio::test]
+async fn the_documented_migration_writes_every_row_and_leaves_the_table_protected() {
+    let world: PostgresServer = fresh().await;
+    let rows = Protection::rows("accounts", "id", "account:").unwrap();
+    world.store().protect(&rows).await.unwrap();
+    let update = "UPDATE accounts SET balance = balance * 100;";
+    let migration = example_for("migration");
+    assert!(migration.contains(update), "{migration}");
+    // The control.
+    let (done, text) = psql(world.url(), update).await;
+    assert!(!done && text.contains("ERROR:  FN010:"), "{text}");
+
+    let (done, text) = psql(world.url(), &migration).await;
+    assert!(done, "{text}");
+    assert_eq!(balance(&world).await, 10_000);
+    let (done, text) = psql(world.url(), update).await;
+    assert!(!done && text.contains("ERROR:  FN010:"), "{text}");
+}
+
 /// A whole dump can be restored, and what it had protected is protected then.
 #[tokio::test]
 async fn a_restored_dump_is_protected() {

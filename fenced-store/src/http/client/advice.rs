@@ -7,7 +7,8 @@ pub enum Advice {
     /// Never send this token again: throw away what was computed under it, acquire the lock and
     /// read again.
     AcquireAgain,
-    /// The grant was not claimed in the store: claim it, once, then send the request again.
+    /// The grant was not claimed in the store: claim it, once, then send the request again. If it
+    /// was claimed, as every lease of a gateway is, the store has lost that: acquire again.
     ClaimFirst,
     /// A write with this number or a greater one was made under the same token: if it was not
     /// this one, count on from `last`.

@@ -27,9 +27,9 @@
 //!
 //! # What it lacks
 //! An order of service and waking: waiters poll, every 250 ms at most. Limits of a queue, reserved
-//! tokens (and so cohorts), several holds of an owner, release by force,
-//! lists, and several resources in one step: [`Capabilities`](crate::Capabilities) says so, and asking
-//! for one of these is [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+//! tokens (and so cohorts), several holds of an owner, release by force, lists, and several
+//! resources in one step: [`Capabilities`](crate::Capabilities) says so, and asking for one of
+//! these is [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
 //!
 //! # How it works
 //! ## How a lease is acquired
