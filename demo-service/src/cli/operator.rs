@@ -193,9 +193,10 @@ Both ways, first to see what would happen:
   demo-service migrate --from redis://new --from-issuer new --to redis://old --to-issuer old \\
       --store postgres://ops@db/app
 
-It asks at a terminal; a script adds --yes. The names are those under which the services are used:
-`serve --issuer`, and in Rust `LockManagerBuilder::issuer`. Lock services of different kinds are told
-apart without.
+It asks at a terminal; a script adds --yes.
+
+The names are those under which the services are used: `serve --issuer`, and in Rust
+`LockManagerBuilder::issuer`. Lock services of different kinds are told apart without.
 docs/operations.md has the whole story.";
 
 /// Arguments for replacing one lock service by another.

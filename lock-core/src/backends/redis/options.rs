@@ -45,8 +45,8 @@ impl RedisOptions {
     /// How long to wait for the server to connect and to answer: 10 ms to 60 s. Defaults to 2 s.
     ///
     /// While the answer to a renewal is waited for, the renewal is not repeated: a time longer than
-    /// half of a ttl may cost the lease. An answer that comes later is lost, and the outcome of what
-    /// was asked is unknown.
+    /// half of a ttl may cost the lease. An answer that comes later is lost, and the outcome of
+    /// what was asked is unknown.
     pub const fn response_timeout(mut self, timeout: Duration) -> Self {
         self.response_timeout = timeout;
         self
