@@ -86,9 +86,20 @@ impl FromStr for Holder {
         if wrong != 0 {
             return Err(InvalidHolder { _private: () });
         }
-        let nonce = std::array::from_fn(|at| values[2 * at] << 4 | values[2 * at + 1]);
-        Ok(Self(u128::from_be_bytes(nonce)))
+        let (eights, _) = values.as_chunks();
+        let nonce = eights.iter().fold(0, |nonce, eight| {
+            nonce << 32 | u128::from(of_eight_digits(*eight))
+        });
+        Ok(Self(nonce))
     }
+}
+
+/// The number that has these digits. They close up in pairs, then in fours, then all.
+const fn of_eight_digits(values: [u8; 8]) -> u64 {
+    let digits = u64::from_be_bytes(values);
+    let pairs = (digits | digits >> 4) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    (fours | fours >> 16) & 0xffff_ffff
 }
 
 impl<'de> Deserialize<'de> for Holder {

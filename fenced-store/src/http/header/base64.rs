@@ -1,52 +1,38 @@
-//! Base64 of signatures, straight into an array. Every request has one, and a decoder for texts of
-//! any length takes three times as long.
+//! Base64 of a MAC, straight into its bytes. Every request has one, and a decoder for texts of any
+//! length takes three times as long.
 
-/// The bytes of a text in padded base64, if it is the one text of so many bytes. Their number is
-/// one more than a multiple of three, as it is with all signatures.
+use super::signature::{Bytes, MAC_LEN};
+
+/// The bytes of a MAC, if this is the one text for so many bytes.
 #[inline]
-pub(super) fn decoded<const LEN: usize>(text: &[u8]) -> Option<[u8; LEN]> {
-    const { assert!(LEN % 3 == 1, "the last group has one byte") };
-    let (groups, []) = text.as_chunks::<4>() else {
+pub(super) fn decoded(text: &[u8; Bytes::MAC_TEXT_LEN]) -> Option<[u8; MAC_LEN]> {
+    let ([groups @ .., [a, b, b'=', b'=']], []) = text.as_chunks() else {
         return None;
     };
-    let (last, whole) = groups.split_last()?;
-    let mut bytes = [0; LEN];
-    let (places, _) = bytes.as_chunks_mut::<3>();
-    if places.len() != whole.len() {
-        return None;
-    }
-    let mut seen = 0;
-    for (place, group) in places.iter_mut().zip(whole) {
+    let (mut bytes, mut seen) = (0, 0);
+    for group in groups {
         let [a, b, c, d] = group.map(value);
         let bits = a << 18 | b << 12 | c << 6 | d;
         seen |= bits;
-        [_, _, _, _, _, place[0], place[1], place[2]] = bits.to_be_bytes();
+        bytes = bytes << 24 | u128::from(bits.cast_unsigned());
     }
-    let [a, b, b'=', b'='] = *last else {
-        return None;
-    };
-    let bits = value(a) << 6 | value(b);
+    let bits = value(*a) << 6 | value(*b);
+    bytes = bytes << 8 | u128::from((bits >> 4).cast_unsigned());
     // Bits that are left over have to be zero: otherwise there would be a second text.
-    [.., bytes[LEN - 1]] = (bits >> 4).to_be_bytes();
-    ((seen | bits) & NO_DIGITS == 0 && bits << 60 == 0).then_some(bytes)
+    (seen | bits >= 0 && bits & 0xf == 0).then_some(bytes.to_be_bytes())
 }
 
-fn value(digit: u8) -> u64 {
+/// Negative if it is no digit, and then so is every group that it is part of.
+fn value(digit: u8) -> i32 {
     DIGITS[usize::from(digit)].into()
 }
 
-/// A bit that no digit has, wherever in a group it is.
-const NO_DIGIT: u32 = 1 << 24;
-
-/// Where those bits are.
-const NO_DIGITS: u64 = !((1 << 24) - 1);
-
-const DIGITS: [u32; 256] = {
+const DIGITS: [i8; 256] = {
     const ALPHABET: [u8; 64] = *b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut digits = [NO_DIGIT; 256];
-    let mut value = 0;
+    let mut digits = [-1; 256];
+    let mut value = 0_u8;
     while value < 64 {
-        digits[ALPHABET[value as usize] as usize] = value;
+        digits[ALPHABET[value as usize] as usize] = value.cast_signed();
         value += 1;
     }
     digits
@@ -59,33 +45,30 @@ mod tests {
 
     use super::*;
 
-    fn by_the_library<const LEN: usize>(text: &str) -> Option<[u8; LEN]> {
+    fn by_the_library(text: &[u8]) -> Option<[u8; MAC_LEN]> {
         STANDARD.decode(text).ok()?.try_into().ok()
+    }
+
+    fn written(bytes: [u8; MAC_LEN]) -> [u8; Bytes::MAC_TEXT_LEN] {
+        STANDARD.encode(bytes).into_bytes().try_into().unwrap()
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_decoded(
-            short: [u8; 16],
-            long in prop::array::uniform32(any::<u8>()),
-        ) {
-            prop_assert_eq!(decoded(STANDARD.encode(short).as_bytes()), Some(short));
-            let long: [u8; 64] = std::array::from_fn(|at| long[at % 32] ^ short[at % 16]);
-            prop_assert_eq!(decoded(STANDARD.encode(long).as_bytes()), Some(long));
+        fn what_is_written_is_decoded(bytes: [u8; MAC_LEN]) {
+            prop_assert_eq!(decoded(&written(bytes)), Some(bytes));
         }
 
-        /// Damaged somewhere, or of another length, it is understood as the library does.
+        /// Damaged somewhere, it is understood as the library does.
         #[test]
         fn any_text_is_decoded_as_by_the_library(
-            bytes: [u8; 16],
-            at in 0_usize..24,
-            with in "[ -~]",
+            bytes: [u8; MAC_LEN],
+            at in 0..Bytes::MAC_TEXT_LEN,
+            with: u8,
         ) {
-            let mut text = STANDARD.encode(bytes);
-            text.replace_range(at..=at, &with);
-            prop_assert_eq!(decoded::<16>(text.as_bytes()), by_the_library::<16>(&text));
-            text.truncate(at);
-            prop_assert_eq!(decoded::<16>(text.as_bytes()), None);
+            let mut text = written(bytes);
+            text[at] = with;
+            prop_assert_eq!(decoded(&text), by_the_library(&text));
         }
     }
 
@@ -93,14 +76,22 @@ mod tests {
     fn the_last_digit_has_no_bits_left_over() {
         let mut good = 0;
         for last in 0..=u8::MAX {
-            let text = format!("{}{}==", "A".repeat(21), char::from(last));
-            assert_eq!(
-                decoded::<16>(text.as_bytes()),
-                by_the_library::<16>(&text),
-                "{text}"
-            );
-            good += usize::from(decoded::<16>(text.as_bytes()).is_some());
+            let mut text = written([0; MAC_LEN]);
+            text[21] = last;
+            assert_eq!(decoded(&text), by_the_library(&text), "{last}");
+            good += usize::from(decoded(&text).is_some());
         }
         assert_eq!(good, 4);
+    }
+
+    #[test]
+    fn no_other_byte_is_a_digit_anywhere() {
+        for at in 0..Bytes::MAC_TEXT_LEN {
+            for byte in 0..=u8::MAX {
+                let mut text = written([0; MAC_LEN]);
+                text[at] = byte;
+                assert_eq!(decoded(&text), by_the_library(&text), "{byte} at {at}");
+            }
+        }
     }
 }

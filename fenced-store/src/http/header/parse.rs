@@ -15,10 +15,10 @@ pub(super) fn header(value: &[u8]) -> Result<FencingHeader<'_>, Malformed> {
     let text = str::from_utf8(value).map_err(|e| Malformed::Syntax {
         at: e.valid_up_to(),
     })?;
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = Reader { text, rest: value };
     let token = reader.number("the token")?;
     let mut parameters = Parameters::default();
-    while reader.at < text.len() {
+    while !reader.rest.is_empty() {
         parameters.read(&mut reader)?;
     }
     if value.len() > parameters.max_len() {
@@ -47,15 +47,14 @@ struct Parameters<'a> {
 
 impl<'a> Parameters<'a> {
     fn read(&mut self, reader: &mut Reader<'a>) -> Result<(), Malformed> {
-        // All names are of one length, so they are compared as numbers and not letter by letter.
-        match reader.rest().first_chunk() {
-            Some(b";res=") => self.res = Some(reader.once("res", &self.res)?.string()?),
-            Some(b";iss=") => self.iss = Some(reader.once("iss", &self.iss)?.string()?),
-            Some(b";hld=") => self.hld = Some(reader.once("hld", &self.hld)?.holder()?),
-            Some(b";exp=") => self.exp = Some(reader.once("exp", &self.exp)?.number("exp")?),
-            Some(b";seq=") => self.seq = Some(reader.once("seq", &self.seq)?.number("seq")?),
-            Some(b";kid=") => self.kid = Some(reader.once("kid", &self.kid)?.key_id()),
-            Some(b";sig=") => self.sig = Some(reader.once("sig", &self.sig)?.base64()?),
+        match reader.name() {
+            Some(RES) => self.res = Some(reader.once("res", &self.res)?.string()?),
+            Some(ISS) => self.iss = Some(reader.once("iss", &self.iss)?.string()?),
+            Some(HLD) => self.hld = Some(reader.once("hld", &self.hld)?.holder()?),
+            Some(EXP) => self.exp = Some(reader.once("exp", &self.exp)?.number("exp")?),
+            Some(SEQ) => self.seq = Some(reader.once("seq", &self.seq)?.number("seq")?),
+            Some(KID) => self.kid = Some(reader.once("kid", &self.kid)?.key_id()),
+            Some(SIG) => self.sig = Some(reader.once("sig", &self.sig)?.base64()?),
             _ => return Err(reader.no_parameter()),
         }
         Ok(())
@@ -89,28 +88,48 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// How far the text has been read. Every byte that it takes is ASCII, so `at` is always at the
-/// start of a character.
+/// A name and what is behind it, as a number: all are of one length, and one comparison is enough.
+const fn name(text: [u8; 4]) -> u32 {
+    u32::from_be_bytes(text)
+}
+
+const RES: u32 = name(*b"res=");
+const ISS: u32 = name(*b"iss=");
+const HLD: u32 = name(*b"hld=");
+const EXP: u32 = name(*b"exp=");
+const SEQ: u32 = name(*b"seq=");
+const KID: u32 = name(*b"kid=");
+const SIG: u32 = name(*b"sig=");
+
+/// How far the text has been read. Every byte that it takes is ASCII.
 struct Reader<'a> {
     text: &'a str,
-    at: usize,
+    rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    const fn unexpected(&self) -> Malformed {
-        Malformed::Syntax { at: self.at }
+    const fn at(&self) -> usize {
+        self.text.len() - self.rest.len()
     }
 
-    fn rest(&self) -> &'a [u8] {
-        &self.text.as_bytes()[self.at..]
+    const fn unexpected(&self) -> Malformed {
+        Malformed::Syntax { at: self.at() }
     }
 
     fn eat(&mut self, byte: u8) -> Result<(), Malformed> {
-        if self.rest().first() != Some(&byte) {
-            return Err(self.unexpected());
+        match self.rest {
+            [first, rest @ ..] if *first == byte => self.rest = rest,
+            _ => return Err(self.unexpected()),
         }
-        self.at += 1;
         Ok(())
+    }
+
+    /// The name of the parameter that begins here.
+    fn name(&self) -> Option<u32> {
+        match self.rest {
+            [b';', a, b, c, d, ..] => Some(name([*a, *b, *c, *d])),
+            _ => None,
+        }
     }
 
     /// Goes on behind the name of a parameter, unless that was read before.
@@ -118,19 +137,19 @@ impl<'a> Reader<'a> {
         if slot.is_some() {
             return Err(Malformed::Repeated { name });
         }
-        self.at += ";???=".len();
+        self.rest = &self.rest[";???=".len()..];
         Ok(self)
     }
 
     fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a str {
-        self.take(length_while(self.rest(), belongs))
+        self.take(length_while(self.rest, belongs))
     }
 
     /// The next bytes, which are ASCII.
     fn take(&mut self, len: usize) -> &'a str {
-        let from = self.at;
-        self.at += len;
-        &self.text[from..self.at]
+        let from = self.at();
+        self.rest = &self.rest[len..];
+        &self.text[from..from + len]
     }
 
     /// Why no parameter begins here.
@@ -138,7 +157,7 @@ impl<'a> Reader<'a> {
         if let Err(unexpected) = self.eat(b';') {
             return unexpected;
         }
-        let at = self.at;
+        let at = self.at();
         match self.take_while(|byte| byte.is_ascii_lowercase()) {
             "" | "res" | "iss" | "hld" | "exp" | "seq" | "kid" | "sig" => self.unexpected(),
             _ => Malformed::UnknownParameter { at },
@@ -147,29 +166,27 @@ impl<'a> Reader<'a> {
 
     /// All numbers of the header have the range and the form of a token.
     fn number(&mut self, part: &'static str) -> Result<FencingToken, Malformed> {
-        let rest = self.rest();
-        let (number, len) = words::number(rest);
-        if !(1..=MAX_DIGITS).contains(&len) || rest[0] == b'0' {
+        let (number, len) = words::number(self.rest);
+        if !(1..=MAX_DIGITS).contains(&len) || self.rest[0] == b'0' {
             return Err(Malformed::Number { part });
         }
-        self.at += len;
+        self.rest = &self.rest[len..];
         FencingToken::new(number).map_err(|_| Malformed::Number { part })
     }
 
     /// A string without escapes: no name needs one.
     fn string(&mut self) -> Result<&'a str, Malformed> {
         self.eat(b'"')?;
-        let text = self.take(words::in_string(self.rest()));
+        let text = self.take(words::in_string(self.rest));
         self.eat(b'"')?;
         Ok(text)
     }
 
     /// A string of a length that is known, so that its end need not be looked for.
     fn holder(&mut self) -> Result<Holder, Malformed> {
-        let quoted = &self.rest()[..std::cmp::min(QUOTED_HOLDER_LEN, self.rest().len())];
-        if !matches!(quoted, [b'"', .., b'"']) || quoted.len() < QUOTED_HOLDER_LEN {
+        let Some([b'"', .., b'"']) = self.rest.first_chunk::<QUOTED_HOLDER_LEN>() else {
             return self.string().and(Err(Malformed::Holder));
-        }
+        };
         let quoted = self.take(QUOTED_HOLDER_LEN);
         let digits = quoted[1..QUOTED_HOLDER_LEN - 1].parse();
         digits.map_err(|_| Malformed::Holder)
@@ -181,15 +198,15 @@ impl<'a> Reader<'a> {
 
     fn base64(&mut self) -> Result<&'a [u8], Malformed> {
         self.eat(b':')?;
-        let rest = self.rest();
         // Most signatures have this length, and then the end need not be looked for.
-        let len = match rest.get(Bytes::MAC_TEXT_LEN) {
+        let len = match self.rest.get(Bytes::MAC_TEXT_LEN) {
             Some(b':') => Bytes::MAC_TEXT_LEN,
-            _ => length_while(rest, |byte| byte != b':' && byte.is_ascii_graphic()),
+            _ => length_while(self.rest, |byte| byte != b':' && byte.is_ascii_graphic()),
         };
-        self.at += len;
+        let (text, rest) = self.rest.split_at(len);
+        self.rest = rest;
         self.eat(b':')?;
-        Ok(&rest[..len])
+        Ok(text)
     }
 }
 

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
 use super::{Malformed, base64::decoded};
 
 /// A signature and the id of the key that made it: `kid` and `sig`, which never come alone.
@@ -89,9 +91,12 @@ impl Bytes {
     /// None if it is not a signature in padded base64.
     #[inline]
     fn of_base64(text: &[u8]) -> Option<Self> {
-        match text.len() {
-            Self::MAC_TEXT_LEN => decoded(text).map(Self::Mac),
-            Self::ED25519_TEXT_LEN => decoded(text).map(Self::Ed25519),
+        if let Ok(text) = text.try_into() {
+            return decoded(text).map(Self::Mac);
+        }
+        let mut bytes = [0; ED25519_LEN];
+        match STANDARD.decode_slice(text, &mut bytes) {
+            Ok(ED25519_LEN) => Some(Self::Ed25519(bytes)),
             _ => None,
         }
     }

@@ -1,16 +1,23 @@
-//! Reads the bytes of a header eight at a time: every request has two or three numbers, and two
-//! names.
+//! Reads the bytes of a header eight or sixteen at a time: every request has two or three numbers,
+//! and two names.
 
 /// The number at the beginning of a text, and how many digits it has, 16 at most. Of a longer one,
 /// which no header may have, only the beginning is read.
 #[inline]
 pub(super) fn number(text: &[u8]) -> (u64, usize) {
-    let (high, len) = up_to_eight(text);
-    if len < WIDTH {
-        return (high, len);
-    }
-    let (low, more) = up_to_eight(&text[WIDTH..]);
-    (high * POWERS[more] + low, WIDTH + more)
+    // A digit is now 0 to 9. Any other byte has one of its upper four bits set, or has it after 6
+    // was added. A sum that overflows spoils only the bytes behind it.
+    let bytes = u128::from_le_bytes(first(text)) ^ each_of_16(b'0');
+    let others = (bytes | bytes.wrapping_add(each_of_16(6))) & each_of_16(0xf0);
+    let len = others.trailing_zeros() / u8::BITS;
+    // Zeros come in front, so that there are sixteen.
+    let digits = bytes.unbounded_shl(u128::BITS - len * u8::BITS);
+    let digits = digits.to_le_bytes();
+    let (halves, _) = digits.as_chunks();
+    let number = halves.iter().fold(0, |number, half| {
+        number * 100_000_000 + of_eight_digits(u64::from_le_bytes(*half))
+    });
+    (number, len as usize)
 }
 
 /// How many bytes at the beginning of a text may be in a string: visible ones and spaces, except
@@ -20,7 +27,7 @@ pub(super) fn in_string(text: &[u8]) -> usize {
     let mut at = 0;
     loop {
         // The zeros behind the end of the text belong to no string.
-        let word = first_eight(&text[at..]);
+        let word = u64::from_le_bytes(first(&text[at..]));
         let below_space = word.wrapping_sub(each(b' ')) & !word;
         let above_tilde = word.wrapping_add(each(1)) | word;
         let quotes = zeros(word ^ each(b'"'));
@@ -38,32 +45,21 @@ const fn zeros(word: u64) -> u64 {
     word.wrapping_sub(each(1)) & !word
 }
 
-/// The first one is the lowest of the word. Behind the end of the text there are zeros.
+/// The first bytes of a text. Behind its end there are zeros.
 #[inline]
-fn first_eight(text: &[u8]) -> u64 {
-    u64::from_le_bytes(match text.first_chunk() {
+fn first<const LEN: usize>(text: &[u8]) -> [u8; LEN] {
+    match text.first_chunk() {
         Some(bytes) => *bytes,
         None => std::array::from_fn(|at| text.get(at).copied().unwrap_or_default()),
-    })
+    }
 }
 
-/// The number of the first eight bytes.
-#[inline]
-fn up_to_eight(text: &[u8]) -> (u64, usize) {
-    // A digit is now 0 to 9. Any other byte has one of its upper four bits set, or has it after 6
-    // was added. A sum that overflows spoils only the bytes behind it.
-    let word = first_eight(text) ^ each(b'0');
-    let others = (word | word.wrapping_add(each(6))) & each(0xf0);
-    let len = others.trailing_zeros() / u8::BITS;
-    if len == 0 {
-        return (0, 0);
-    }
-    // Zeros come in front, so that there are eight.
-    let digits = word << (u64::BITS - len * u8::BITS);
+/// The number that has these digits, the first one in the lowest byte.
+const fn of_eight_digits(digits: u64) -> u64 {
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
     let upper = (pairs & PAIR).wrapping_mul(100 + (1_000_000 << 32));
     let lower = (pairs >> 16 & PAIR).wrapping_mul(1 + (10_000 << 32));
-    (upper.wrapping_add(lower) >> 32, len as usize)
+    upper.wrapping_add(lower) >> 32
 }
 
 /// A word of eight such bytes.
@@ -71,20 +67,15 @@ const fn each(byte: u8) -> u64 {
     u64::from_le_bytes([byte; WIDTH])
 }
 
+/// Sixteen such bytes.
+const fn each_of_16(byte: u8) -> u128 {
+    u128::from_le_bytes([byte; 2 * WIDTH])
+}
+
 const WIDTH: usize = size_of::<u64>();
 
 /// The first and the third of four pairs of digits.
 const PAIR: u64 = 0x0000_00ff_0000_00ff;
-
-const POWERS: [u64; WIDTH + 1] = {
-    let mut powers = [1; WIDTH + 1];
-    let mut at = 1;
-    while at <= WIDTH {
-        powers[at] = powers[at - 1] * 10;
-        at += 1;
-    }
-    powers
-};
 
 #[cfg(test)]
 mod tests {

@@ -107,13 +107,11 @@ impl SigningKey {
     /// Signs a token. `seq` is not part of it: that is for the client to set, write by write.
     #[must_use]
     pub fn sign<'a>(&'a self, header: FencingHeader<'a>) -> FencingHeader<'a> {
-        let bytes = match &self.signer {
-            Signer::Mac(mac) => {
-                SignatureBytes::Mac(message::with_rest(&header, |rest| mac.tag(rest)))
-            }
+        let bytes = message::with_rest(&header, |rest| match &self.signer {
+            Signer::Mac(mac) => SignatureBytes::Mac(mac.tag(rest)),
             #[cfg(feature = "ed25519")]
-            Signer::Pair(pair) => SignatureBytes::Ed25519(pair.sign(&header)),
-        };
+            Signer::Pair(pair) => SignatureBytes::Ed25519(pair.sign(rest)),
+        });
         header.signed(Signature::of_key(self.id(), bytes))
     }
 

@@ -15,12 +15,6 @@ pub(super) fn beginning(audience: &Audience, key_id: &str) -> Vec<u8> {
     bytes
 }
 
-/// All of it, of one token.
-#[cfg(feature = "ed25519")]
-pub(super) fn whole(header: &FencingHeader<'_>, beginning: &[u8]) -> Vec<u8> {
-    with_rest(header, |rest| [beginning, rest].concat())
-}
-
 /// What one token adds to the beginning. On the stack, and in one piece: this is done for every
 /// request.
 #[inline]

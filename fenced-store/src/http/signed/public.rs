@@ -5,8 +5,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 
-use super::{InvalidKey, Secret, message};
-use crate::http::FencingHeader;
+use super::{InvalidKey, Secret};
 
 /// Both halves, and the beginning of what they sign.
 #[derive(Clone)]
@@ -27,9 +26,9 @@ impl KeyPair {
         PublicKey(self.key.verifying_key())
     }
 
-    pub(super) fn sign(&self, header: &FencingHeader<'_>) -> [u8; 64] {
-        let message = message::whole(header, &self.beginning);
-        self.key.sign(&message).to_bytes()
+    /// The signature of the beginning and the rest.
+    pub(super) fn sign(&self, rest: &[u8]) -> [u8; 64] {
+        self.key.sign(&[&self.beginning, rest].concat()).to_bytes()
     }
 }
 

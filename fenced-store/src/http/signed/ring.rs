@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::{InvalidKey, SigningKey, VerifyingKey};
+use super::{InvalidKey, SigningKey, VerifyingKey, message};
 use crate::http::{FencingHeader, Rejection, TokenVerifier};
 
 /// The keys of a service, of which the first one signs and all of them check.
@@ -50,13 +50,16 @@ impl KeyRing {
 /// who may write.
 impl<K: AsRef<VerifyingKey>> TokenVerifier for KeyRing<K> {
     fn verify(&self, header: &FencingHeader<'_>) -> Result<(), Rejection> {
-        let keys = self.0.load();
-        let signed = header.signature().is_some_and(|signature| {
-            let mut keys = keys.iter().map(|key| K::as_ref(key));
-            let key = keys.find(|key| key.id() == signature.key_id());
-            key.is_some_and(|key| key.has_signed(header, signature))
+        let is_signed = header.signature().is_some_and(|signature| {
+            // Written before the keys are fetched, it has arrived in the cache when it is hashed.
+            message::with_rest(header, |rest| {
+                let keys = self.0.load();
+                let mut keys = keys.iter().map(|key| K::as_ref(key));
+                let key = keys.find(|key| key.id() == signature.key_id());
+                key.is_some_and(|key| key.has_signed(rest, signature))
+            })
         });
-        signed.then_some(()).ok_or(Rejection::NotAccepted)
+        is_signed.then_some(()).ok_or(Rejection::NotAccepted)
     }
 }
 

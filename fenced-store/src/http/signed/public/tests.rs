@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::http::{
-    Rejection, TokenVerifier,
+    FencingHeader, Rejection, TokenVerifier,
     signed::{
         Audience, KeyRing, SigningKey, VerifyingKey,
         tests::{accounts, key, secret, sequencer, signed},
