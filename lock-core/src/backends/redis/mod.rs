@@ -36,12 +36,12 @@
 //!
 //! ## Tokens
 //! A token is the result of `INCR` on the shard's counter, inside the script that grants. A missing
-//! counter starts at the server's clock in units of 10 µs, and the first acquire of a shard on
-//! every connection lifts the counter to that clock. So tokens rise across a failover or a server
-//! that came back empty, below 100 000 tokens a second and shard, and as long as clocks differ by
-//! less than the outage. NOT guaranteed are the order across a lost tail of writes within that
-//! time, and the length of leases when the server's clock jumps: the store refuses such tokens, and
-//! the floor repairs them.
+//! counter starts at the server's clock in units of 10 µs, and the first acquire of a shard in any
+//! second, on every connection, lifts the counter to that clock. So tokens rise across a failover
+//! or a server that came back empty, below 100 000 tokens a second and shard, and as long as clocks
+//! differ by less than the outage. NOT guaranteed are the order across a lost tail of writes within
+//! that time, and the length of leases when the server's clock jumps: the store refuses such
+//! tokens, and the floor repairs them.
 //!
 //! ## Waiting
 //! First come, first served, across all clients. The script that ends a lease also grants to the
