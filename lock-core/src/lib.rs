@@ -14,6 +14,7 @@ pub mod conformance;
     allow(dead_code, unreachable_pub, reason = "public in `test_util`")
 )]
 mod dropped;
+mod endings;
 mod error;
 mod floor;
 mod holder;
