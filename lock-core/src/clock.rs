@@ -12,7 +12,8 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The wall clock as time since 1970; it may jump. Used only to start a missing token counter.
     fn unix_time(&self) -> Duration;
 
-    /// Completes once `now() >= moment`.
+    /// Completes once `now() >= moment`. Until [`Moment::NEVER`] it should take no timer: those who
+    /// wait without bound do so for this moment.
     ///
     /// # Cancel safety
     /// Cancel safe: nothing is left behind.
@@ -81,6 +82,9 @@ impl Clock for SystemClock {
     }
 
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'_, ()> {
+        if moment == Moment::NEVER {
+            return Box::pin(std::future::pending());
+        }
         Box::pin(async move {
             loop {
                 let left = moment.since(self.now());
@@ -125,6 +129,21 @@ mod tests {
         let moment = clock.now() + Duration::from_millis(20);
         clock.sleep_until(moment).await;
         assert!(clock.now() >= moment);
+    }
+
+    /// Many wait without bound, and a timer for each of them would tick for nothing.
+    #[tokio::test(start_paused = true)]
+    async fn who_sleeps_for_ever_is_never_woken() {
+        let clock = SystemClock;
+        let mut sleep = clock.sleep_until(Moment::NEVER);
+        let mut polls = 0;
+        let counted = std::future::poll_fn(|cx| {
+            polls += 1;
+            sleep.as_mut().poll(cx)
+        });
+        drop(tokio::time::timeout(TICK * 100, counted).await);
+        // Once at first, and once when the time is over.
+        assert!(polls <= 2, "{polls} polls");
     }
 
     #[test]

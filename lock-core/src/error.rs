@@ -25,7 +25,9 @@ struct Inner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An argument is invalid: fix the call.
+    /// An argument is invalid: fix the call. If it is a name, a ttl or metadata, the
+    /// [`source`](StdError::source) is its [`InvalidName`], [`InvalidTtl`] or [`InvalidMetadata`]
+    /// and says what is wrong with it.
     InvalidInput,
     /// This build or this backend does not have the feature. The text names it.
     Unsupported,
@@ -53,7 +55,9 @@ pub enum ErrorKind {
     TooFewReplicas,
     /// The lock service has been retired: another one has taken its place.
     Retired,
-    /// The manager has been shut down.
+    /// The manager has been shut down, or its watchdog has ended with the runtime on which it was
+    /// made, or by a panic of the lock service's implementation: see
+    /// [`LockManager`](crate::LockManager).
     ShutDown,
 }
 
@@ -129,6 +133,13 @@ impl Error {
             retry_after: None,
             source: None,
         }))
+    }
+
+    /// A lock service that was asked to renew several leases has answered for fewer.
+    pub(crate) fn unanswered(backend: &'static str, resource: &ResourceName) -> Self {
+        Self::unknown(ErrorKind::Refused, Operation::Renew, backend)
+            .on(resource)
+            .because("the backend gave no answer for the lease")
     }
 
     /// Says that the operation may have happened, in an error of a part of it that did not: what
@@ -251,7 +262,7 @@ impl ErrorKind {
             Self::ConfigMismatch => "the lock service is configured differently",
             Self::TooFewReplicas => "too few replicas have the grant",
             Self::Retired => "the lock service is retired, another one has taken its place",
-            Self::ShutDown => "the lock manager has been shut down",
+            Self::ShutDown => "the lock manager has been shut down, or its runtime has ended",
         }
     }
 }
@@ -348,21 +359,31 @@ impl From<InvalidName> for Error {
 impl Error {
     /// A name that the operation cannot be about.
     pub(crate) fn of_name(operation: Operation, error: &InvalidName) -> Self {
-        Self::not_applied(ErrorKind::InvalidInput, operation, "palisade").because(error.to_string())
+        Self::invalid(operation, "the name is not valid", error.clone())
+    }
+
+    /// What is wrong with it is said by the source, whose type tells what it is.
+    fn invalid<E>(operation: Operation, what: &str, error: E) -> Self
+    where
+        E: StdError + Send + Sync + 'static,
+    {
+        Self::not_applied(ErrorKind::InvalidInput, operation, "palisade")
+            .because(what)
+            .caused_by(error)
     }
 }
 
+/// A ttl is checked before anything is sent.
 impl From<InvalidTtl> for Error {
     fn from(error: InvalidTtl) -> Self {
-        Self::not_applied(ErrorKind::InvalidInput, Operation::Acquire, "palisade")
-            .because(error.to_string())
+        Self::invalid(Operation::Acquire, "the ttl is not valid", error)
     }
 }
 
+/// A note is checked before anything is sent.
 impl From<InvalidMetadata> for Error {
     fn from(error: InvalidMetadata) -> Self {
-        Self::not_applied(ErrorKind::InvalidInput, Operation::Acquire, "palisade")
-            .because(error.to_string())
+        Self::invalid(Operation::Acquire, "the metadata is not valid", error)
     }
 }
 
@@ -386,6 +407,24 @@ mod tests {
             format!("{} | {:>8} | {}", parts.0, parts.1, parts.2),
             "the lock service is not available |  release | it may have taken effect",
         );
+    }
+
+    /// So that a caller can tell them apart, and who prints the chain reads nothing twice.
+    #[test]
+    fn what_is_invalid_is_told_by_the_source() {
+        let name = ResourceName::new("").unwrap_err();
+        let ttl = crate::Ttl::new(Duration::ZERO).unwrap_err();
+        let metadata = crate::Metadata::new("\n").unwrap_err();
+        let error = Error::from(name.clone());
+        assert_eq!(
+            error.to_string(),
+            "palisade: acquire: invalid input: the name is not valid"
+        );
+        assert_eq!(error.source().unwrap().downcast_ref(), Some(&name));
+        let error = Error::from(ttl);
+        assert_eq!(error.source().unwrap().downcast_ref(), Some(&ttl));
+        let error = Error::from(metadata);
+        assert_eq!(error.source().unwrap().downcast_ref(), Some(&metadata));
     }
 
     #[test]

@@ -55,8 +55,8 @@ pub use self::{
     issuer::Issuer,
     lease::{Grant, Lease},
     manager::{
-        Acquire, AcquireSeveral, DetachedLease, ForceReleased, LeaseGuard, LeaseGuards,
-        LockManager, LockManagerBuilder, Losses, Lost, LostReason, Owner, Stats,
+        Acquire, AcquireAll, AcquireTogether, DetachedLease, ForceReleased, LeaseGuard,
+        LeaseGuards, LockManager, LockManagerBuilder, Losses, Lost, LostReason, Owner, Stats,
     },
     metadata::{InvalidMetadata, Metadata},
     resource::{InvalidName, ResourceName},

@@ -510,3 +510,23 @@ async fn goes_away(leaver: usize, polls: usize) -> bool {
         .await;
     left
 }
+
+/// In line here it would get what is left of the process's lease, and nobody would extend that.
+#[tokio::test]
+async fn who_is_kept_up_for_less_than_a_ttl_gets_all_of_it() {
+    let world = world();
+    let (first, mut line) = world.ours.line(1).await;
+    let short = world.ours.locks.acquire("r").ttl(TTL);
+    let mut short = short.max_hold(Duration::ZERO).into_future();
+    assert!(is_pending(&mut short).await, "it has to wait");
+    line.push(short);
+    first.release().await.unwrap();
+    let held = line.into_iter().map(async |acquiring| {
+        let guard = acquiring.await.unwrap();
+        let left = guard.remaining().unwrap();
+        world.clock.advance(TTL.get() / 5);
+        guard.release().await.unwrap();
+        left
+    });
+    assert_eq!(join_all(held).await, [TTL.get(), TTL.get()]);
+}

@@ -448,3 +448,22 @@ async fn a_guard_that_is_detached_keeps_the_lease_and_renews_it_no_more() {
     world.clock.advance(TTL.get() - TTL.get() / 3);
     assert!(world.is_free().await);
 }
+
+/// Those that cannot say what ttl they want have the manager's.
+#[tokio::test]
+async fn a_ttl_of_the_manager_is_overruled_by_the_acquisition() {
+    let clock = ManualClock::new();
+    let timer: Arc<dyn Clock> = Arc::new(clock);
+    let memory = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
+    let builder = LockManager::builder().clock(timer).ttl(TTL);
+    let locks = builder.build(Arc::new(memory)).unwrap();
+
+    let looked = locks.try_acquire("a").await.unwrap().granted().unwrap();
+    assert_eq!(looked.remaining().unwrap(), TTL.get());
+    let left = locks.run("b", async |guard| Ok::<_, Error>(guard.remaining()?));
+    assert_eq!(left.await.unwrap(), TTL.get());
+    let together = locks.acquire_together(["c", "d"]).await.unwrap();
+    assert_eq!(together.remaining().unwrap(), TTL.get());
+    let asked = locks.acquire("e").ttl(Ttl::secs(3)).await.unwrap();
+    assert_eq!(asked.remaining().unwrap(), Duration::from_secs(3));
+}

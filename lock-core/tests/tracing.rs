@@ -5,12 +5,13 @@
 use std::{
     collections::BTreeMap,
     fmt,
+    future::IntoFuture,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use lock_core::{
-    Clock, Holder, InitialToken, LeaseGuard, LockManager, Operation, Ttl,
+    Clock, ErrorKind, Holder, InitialToken, LeaseGuard, LockManager, LostReason, Operation, Ttl,
     memory::MemoryBackend,
     test_util::{Chaos, Fault, ManualClock},
 };
@@ -177,6 +178,35 @@ async fn renewals_and_releases_are_told_in_detail_and_a_loss_as_a_warning() {
     ] {
         assert_eq!(lost.fields[field], value);
     }
+}
+
+/// There was no `shutdown` to look for.
+#[test]
+fn a_manager_whose_runtime_has_ended_says_so() {
+    const SAYS: &str = "the watchdog has ended without a shutdown: its runtime has ended, or the \
+                        lock service's implementation panicked; from now on every acquire of its \
+                        manager fails";
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().build().unwrap()
+    };
+    let first = runtime();
+    let (world, guard) = first.block_on(async {
+        let world = world();
+        let guard = world.acquire().await;
+        let shut_down = LockManager::connect("memory:").await.unwrap();
+        shut_down.shutdown().await;
+        (world, guard)
+    });
+    drop(first);
+    let ended = world.told.event(SAYS);
+    assert_eq!(ended.level, Level::WARN);
+    assert_eq!(ended.fields["backend"], "memory");
+    assert_eq!(ended.fields["panicked"], "false");
+    let lost = guard.remaining().unwrap_err();
+    assert_eq!(lost.reason(), LostReason::ShutDown);
+    let error = runtime().block_on(world.locks.acquire("other").into_future());
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::ShutDown);
 }
 
 #[tokio::test]

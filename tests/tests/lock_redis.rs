@@ -259,6 +259,25 @@ async fn waiters_are_woken_by_push() {
     );
 }
 
+/// A pushed lease begins short until its first renewal: here that would never be sent.
+#[tokio::test]
+async fn a_lease_that_is_kept_up_for_less_than_its_ttl_has_all_of_it_at_once() {
+    let world = world().await;
+    let first = world.locks.acquire("r").ttl(LONG).await.unwrap();
+    let locks = world.locks.clone();
+    let waiter = tokio::spawn(async move {
+        let acquire = locks.acquire("r").ttl(LONG);
+        acquire.max_hold(Duration::ZERO).await
+    });
+    world.until_waited_for("r").await;
+    first.release().await.unwrap();
+    let guard = waiter.await.unwrap().unwrap();
+    let least = LONG.get() / 2;
+    assert!(guard.remaining().unwrap() > least, "{guard:?}");
+    let seen = world.locks.inspect(guard.resource()).await.unwrap();
+    assert!(seen.holder.as_ref().unwrap().remaining > least, "{seen:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_waiters_hold_one_at_a_time_and_all_get_their_turn() {
     let world = world().await;

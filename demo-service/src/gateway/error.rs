@@ -32,7 +32,9 @@ impl IntoResponse for ApiError {
 fn lock_problem(error: &lock_core::Error) -> Problem {
     let problem = match error.kind() {
         ErrorKind::InvalidInput => {
-            return Problem::new(problems::UNPROCESSABLE).detail(error.to_string());
+            let cause = std::error::Error::source(error);
+            let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+            return Problem::new(problems::UNPROCESSABLE).detail(format!("{error}{cause}"));
         }
         // It is there and works: nothing that an operator has to look after.
         ErrorKind::Unsupported => {

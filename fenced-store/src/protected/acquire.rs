@@ -39,7 +39,8 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
         }
     }
 
-    /// The ttl of the lease. Defaults to 10 s. Setting it does not switch off renewal.
+    /// The ttl of the lease. Defaults to the lock manager's. Setting it does not switch off
+    /// renewal.
     pub fn ttl(mut self, ttl: Ttl) -> Self {
         self.lease = self.lease.ttl(ttl);
         self

@@ -1,7 +1,7 @@
 use std::{future::IntoFuture, time::Duration};
 
 use lock_core::{
-    AcquireSeveral, BoxFuture, FencingToken, InvalidMetadata, LeaseGuards, Metadata, Moment,
+    AcquireAll, BoxFuture, FencingToken, InvalidMetadata, LeaseGuards, Metadata, Moment,
     ResourceName, Ttl,
 };
 use tracing::debug;
@@ -16,7 +16,7 @@ use crate::{Dialect, FenceError};
 /// It gets either all of them or none.
 ///
 /// # Errors
-/// Awaiting it fails as [`AcquireSeveral`] does, and as
+/// Awaiting it fails as [`AcquireAll`] does, and as
 /// [`FencedStore::claim`](crate::FencedStore::claim) does; then all leases have been given back. A
 /// claim that was made stays: it shuts out older holders, who had lost that lease anyway.
 ///
@@ -27,8 +27,9 @@ use crate::{Dialect, FenceError};
 #[must_use = "an acquisition does nothing until it is awaited"]
 pub struct AcquireAllProtected<'a, DB: Dialect> {
     protected: &'a Protected<DB>,
-    leases: AcquireSeveral<'a>,
-    wait: Option<Duration>,
+    leases: AcquireAll<'a>,
+    /// For all attempts together.
+    wait: Duration,
 }
 
 /// Which claim failed, and whether it can be repaired.
@@ -39,8 +40,11 @@ struct Refused {
 }
 
 impl<'a, DB: Dialect> AcquireAllProtected<'a, DB> {
-    pub(super) fn new(protected: &'a Protected<DB>, leases: AcquireSeveral<'a>) -> Self {
-        let wait = None;
+    pub(super) const fn new(
+        protected: &'a Protected<DB>,
+        leases: AcquireAll<'a>,
+        wait: Duration,
+    ) -> Self {
         Self {
             protected,
             leases,
@@ -48,19 +52,10 @@ impl<'a, DB: Dialect> AcquireAllProtected<'a, DB> {
         }
     }
 
-    /// The ttl of each lease. Defaults to 10 s. Setting it does not switch off renewal.
+    /// The ttl of each lease. Defaults to the lock manager's. Setting it does not switch off
+    /// renewal.
     pub fn ttl(mut self, ttl: Ttl) -> Self {
         self.leases = self.leases.ttl(ttl);
-        self
-    }
-
-    /// How long to wait for all of the leases while others hold some of them. Required: there is no
-    /// default.
-    ///
-    /// The claims in the store take additional time; each waits as long as the store's settings
-    /// allow.
-    pub const fn wait(mut self, wait: Duration) -> Self {
-        self.wait = Some(wait);
         self
     }
 
@@ -95,6 +90,14 @@ impl<'a, DB: Dialect> AcquireAllProtected<'a, DB> {
     /// [`Acquire::lock_delay`]: lock_core::Acquire::lock_delay
     pub fn lock_delay(mut self, delay: Duration) -> Self {
         self.leases = self.leases.lock_delay(delay);
+        self
+    }
+
+    /// The greatest number of waiters for each of them, as [`Acquire::max_waiters`].
+    ///
+    /// [`Acquire::max_waiters`]: lock_core::Acquire::max_waiters
+    pub fn max_waiters(mut self, max_waiters: u32) -> Self {
+        self.leases = self.leases.max_waiters(max_waiters);
         self
     }
 
@@ -138,10 +141,7 @@ impl<'a, DB: Dialect> AcquireAllProtected<'a, DB> {
 
     /// Acquires the leases in the rest of the wait.
     async fn lock(&self, started: Moment) -> Result<LeaseGuards, lock_core::Error> {
-        match self.left(started) {
-            Some(wait) => self.leases.clone().wait(wait).await,
-            None => self.leases.clone().await,
-        }
+        self.leases.clone().wait(self.left(started)).await
     }
 
     async fn claim(&self, leases: &LeaseGuards) -> Result<(), Refused> {
@@ -166,17 +166,19 @@ impl<'a, DB: Dialect> AcquireAllProtected<'a, DB> {
         above: FencingToken,
         started: Moment,
     ) -> Result<(), lock_core::Error> {
-        let mut acquire = self.protected.locks.acquire(resource).at_least(above);
-        if let Some(wait) = self.left(started) {
-            acquire = acquire.wait(wait);
-        }
-        acquire.await?.release().await.map(drop)
+        let acquire = self.protected.locks.acquire(resource).at_least(above);
+        acquire
+            .wait(self.left(started))
+            .await?
+            .release()
+            .await
+            .map(drop)
     }
 
     /// The rest of the wait.
-    fn left(&self, started: Moment) -> Option<Duration> {
+    fn left(&self, started: Moment) -> Duration {
         let waited = self.protected.locks.clock().now().since(started);
-        Some(self.wait?.saturating_sub(waited))
+        self.wait.saturating_sub(waited)
     }
 }
 

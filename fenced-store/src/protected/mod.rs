@@ -9,9 +9,12 @@ mod guards;
 mod held;
 mod run;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use lock_core::{FencingToken, InvalidName, LockManager, ResourceName};
@@ -91,8 +94,10 @@ impl<DB: Dialect> Protected<DB> {
         AcquireProtected::new(self, self.locks.acquire(resource))
     }
 
-    /// Locks and claims several resources, all or none: await the builder. It needs a
-    /// [`wait`](AcquireAllProtected::wait).
+    /// Locks and claims several resources, all or none: await the builder.
+    ///
+    /// `wait` is how long to wait for all of the leases while others hold some of them. The claims
+    /// in the store take additional time; each waits as long as the store's settings allow.
     ///
     /// The leases are acquired as [`LockManager::acquire_all`] does, sorted by name, so that any
     /// number of these do not deadlock among themselves. When all of them are held, each is
@@ -116,8 +121,8 @@ impl<DB: Dialect> Protected<DB> {
     /// # store.migrate().await?;
     /// # let locks = lock_core::LockManager::connect("memory:").await?;
     /// let accounts = Protected::new(locks, store);
-    /// let acquire = accounts.acquire_all(["account:42", "account:7"]);
-    /// let guards = acquire.wait(Duration::from_secs(5)).await?;
+    /// let wait = Duration::from_secs(5);
+    /// let guards = accounts.acquire_all(["account:42", "account:7"], wait).await?;
     ///
     /// let tx = guards.begin().await?; // write to both accounts through it
     /// let receipt = tx.commit().await?;
@@ -125,13 +130,13 @@ impl<DB: Dialect> Protected<DB> {
     /// guards.release_all().await?;
     /// # Ok(()) }
     /// ```
-    pub fn acquire_all<I>(&self, resources: I) -> AcquireAllProtected<'_, DB>
+    pub fn acquire_all<I>(&self, resources: I, wait: Duration) -> AcquireAllProtected<'_, DB>
     where
         I: IntoIterator,
         I::Item: TryInto<ResourceName>,
         <I::Item as TryInto<ResourceName>>::Error: Into<InvalidName>,
     {
-        AcquireAllProtected::new(self, self.locks.acquire_all(resources))
+        AcquireAllProtected::new(self, self.locks.acquire_all(resources, wait), wait)
     }
 
     /// The lock service.

@@ -40,11 +40,11 @@ pub(crate) async fn is_free(locks: &LockManager, resource: &str) -> bool {
 
 pub(crate) async fn several_are_locked_and_claimed_and_entered_by_one_transaction<H: Harness>() {
     let (world, accounts) = protected_by::<H>(forgetful().await).await;
-    let old = accounts.acquire_all(BOTH).wait(WAIT).await.unwrap();
+    let old = accounts.acquire_all(BOTH, WAIT).await.unwrap();
     let stale: Vec<_> = old.iter().map(|guard| guard.sequencer().clone()).collect();
     old.release_all().await.unwrap();
 
-    let guards = accounts.acquire_all(BOTH).wait(WAIT).await.unwrap();
+    let guards = accounts.acquire_all(BOTH, WAIT).await.unwrap();
     assert_eq!((guards.len(), guards.is_empty()), (2, false));
     for (place, name) in BOTH.into_iter().enumerate() {
         assert_eq!(guards[place].resource().as_str(), name);
@@ -72,7 +72,7 @@ pub(crate) async fn several_are_locked_and_claimed_and_entered_by_one_transactio
 pub(crate) async fn what_is_not_had_whole_is_not_claimed<H: Harness>() {
     let (world, accounts) = protected_by::<H>(forgetful().await).await;
     let held = accounts.locks().acquire("account:43").await.unwrap();
-    let timeout = accounts.acquire_all(BOTH).wait(Duration::ZERO).await;
+    let timeout = accounts.acquire_all(BOTH, Duration::ZERO).await;
     let timeout = timeout.unwrap_err();
     assert!(timeout.is_retryable(), "{timeout}");
     for name in BOTH {
@@ -81,7 +81,7 @@ pub(crate) async fn what_is_not_had_whole_is_not_claimed<H: Harness>() {
     assert!(is_free(accounts.locks(), "account:42").await);
     held.release().await.unwrap();
 
-    match accounts.acquire_all(BOTH).await.unwrap_err() {
+    match accounts.acquire_all([BOTH[0]; 2], WAIT).await.unwrap_err() {
         ProtectedError::Lock(error) => assert_eq!(error.kind(), ErrorKind::InvalidInput),
         other => panic!("{other:?}"),
     }
@@ -93,7 +93,7 @@ pub(crate) async fn a_lock_service_behind_the_store_is_lifted_for_each_of_severa
         let before = memory_grant(name, mark);
         world.store().claim(&before).await.unwrap();
     }
-    let guards = accounts.acquire_all(BOTH).wait(WAIT).await.unwrap();
+    let guards = accounts.acquire_all(BOTH, WAIT).await.unwrap();
     assert!(guards[0].token().get() > 1000 && guards[1].token().get() > 2000);
     assert_eq!(accounts.floor_repairs(), 2);
     guards.begin().await.unwrap().commit().await.unwrap();
@@ -103,7 +103,7 @@ pub(crate) async fn a_claim_that_is_refused_gives_all_of_several_back<H: Harness
     let (world, accounts) = protected_by::<H>(forgetful().await).await;
     let last = memory_grant("account:42", FencingToken::MAX.get());
     trusting(&world).claim(&last).await.unwrap();
-    let refused = accounts.acquire_all(BOTH).wait(WAIT).await.unwrap_err();
+    let refused = accounts.acquire_all(BOTH, WAIT).await.unwrap_err();
     assert!(refused.is_fenced(), "{refused}");
     assert_eq!(refused.resource(), Some(last.resource()));
     assert_eq!(accounts.floor_repairs(), 0);
@@ -115,7 +115,7 @@ pub(crate) async fn a_claim_that_is_refused_gives_all_of_several_back<H: Harness
 /// One that is shut out refuses the transaction of all.
 pub(crate) async fn one_stale_grant_among_several_guards_refuses_all<H: Harness>() {
     let (world, accounts) = protected_by::<H>(forgetful().await).await;
-    let guards = accounts.acquire_all(BOTH).wait(WAIT).await.unwrap();
+    let guards = accounts.acquire_all(BOTH, WAIT).await.unwrap();
     let newer = memory_grant("account:42", 1000);
     world.store().claim(&newer).await.unwrap();
     let refused = guards.begin().await.unwrap_err();
@@ -128,7 +128,7 @@ pub(crate) async fn in_either_order_of_names_several_are_had_in_turn<H: Harness>
     let (world, accounts) = protected_by::<H>(forgetful().await).await;
     let turns = async |names: [&str; 2]| {
         for _ in 0..10 {
-            let guards = accounts.acquire_all(names).wait(WAIT).await.unwrap();
+            let guards = accounts.acquire_all(names, WAIT).await.unwrap();
             let mut tx = guards.begin().await.unwrap();
             H::add(&mut tx, 1).await.unwrap();
             tx.commit().await.unwrap();
@@ -144,10 +144,10 @@ pub(crate) async fn an_acquisition_of_several_that_is_dropped_at_any_await_leave
 >() {
     let (_world, accounts) = protected_by::<H>(forgetful().await).await;
     at_every_await(async |at| {
-        let acquire = accounts.acquire_all(BOTH).ttl(LONG).wait(WAIT);
+        let acquire = accounts.acquire_all(BOTH, WAIT).ttl(LONG);
         let completed = at.poll(acquire).await.is_some();
         // Leases that were left would be waited for in vain: they are longer than that.
-        let next = accounts.acquire_all(BOTH).wait(WAIT).await.unwrap();
+        let next = accounts.acquire_all(BOTH, WAIT).await.unwrap();
         next.begin().await.unwrap().commit().await.unwrap();
         next.release_all().await.unwrap();
         completed

@@ -30,9 +30,13 @@ use crate::{
 /// [`ErrorKind::QueueFull`] when too many wait, [`ErrorKind::Released`] when its holder or owner
 /// has ended, [`ErrorKind::InvalidInput`] for a name or a setting that is not allowed,
 /// [`ErrorKind::Unsupported`] for a setting that the lock service does not support,
-/// [`ErrorKind::Unavailable`] when the service does not answer, [`ErrorKind::FloorImplausible`],
-/// [`ErrorKind::CounterBroken`] or [`ErrorKind::TokensExhausted`] if it cannot draw a token, and
-/// [`ErrorKind::ShutDown`].
+/// [`ErrorKind::Unavailable`] when the service does not answer, [`ErrorKind::TooFewReplicas`] when
+/// too few replicas have the grant in time, [`ErrorKind::Retired`] when another lock service has
+/// taken its place, [`ErrorKind::ConfigMismatch`] when other clients use it with other settings,
+/// [`ErrorKind::Refused`] when it answers with an error of its own, such as a missing permission,
+/// [`ErrorKind::FloorImplausible`], [`ErrorKind::CounterBroken`] or [`ErrorKind::TokensExhausted`]
+/// if it cannot draw a token, and [`ErrorKind::ShutDown`] when the manager's watchdog has ended.
+/// Which of these are worth another try, [`Error::is_retryable`] says.
 ///
 /// # Cancel safety
 /// Dropping the future at any await leaves nothing behind: you lose your place in line, and the
@@ -71,7 +75,9 @@ impl<'a> Acquire<'a> {
         }
     }
 
-    /// The ttl of the lease. Defaults to 10 s. Setting it does not switch off renewal.
+    /// The ttl of the lease. Defaults to the setting of the manager's
+    /// [builder](super::LockManagerBuilder::ttl), or to 10 s if that is not set. Setting it does
+    /// not switch off renewal.
     pub const fn ttl(mut self, ttl: Ttl) -> Self {
         self.settings.ttl = ttl;
         self
@@ -121,7 +127,9 @@ impl<'a> Acquire<'a> {
     /// be renewed for ever. Once the lease has been held for this long, no more renewals are sent.
     /// The lease then runs out by itself, at the latest one ttl later, and is lost with
     /// [`LostReason::MaxHold`](crate::LostReason); until then it is held as usual. It always lasts
-    /// for at least its ttl, however short this setting is.
+    /// for at least its ttl, however short this setting is; but a handle that joins the lease of
+    /// its [`Owner`] gets what is left of it. An acquisition that is kept up for less than its ttl
+    /// does not join a [`Cohort`](crate::Cohort).
     pub const fn max_hold(mut self, max_hold: Duration) -> Self {
         self.settings.max_hold = Some(max_hold);
         self
@@ -199,13 +207,18 @@ impl<'a> Acquire<'a> {
         self
     }
 
-    async fn guarded(self) -> Result<Attempt<LeaseGuard>, Error> {
-        let locks = self.locks;
-        let terms = self.settings.terms(match self.identity {
+    /// Who else may have the lease.
+    pub(super) const fn sharing(&self) -> Sharing {
+        match self.identity {
             Identity::Fresh => Sharing::Alone,
             Identity::Known(_) => Sharing::Repeated,
             Identity::Owner(_) => Sharing::Holds,
-        });
+        }
+    }
+
+    async fn guarded(self) -> Result<Attempt<LeaseGuard>, Error> {
+        let locks = self.locks;
+        let terms = self.settings.terms(self.sharing());
         let attempt = self.granted().await?;
         Ok(attempt.map(|mut granted| {
             let Granted { attempt, grant, .. } = &granted;
@@ -256,10 +269,7 @@ impl<'a> IntoFuture for Acquire<'a> {
             match self.guarded().await? {
                 Attempt::Granted(guard) => Ok(guard),
                 Attempt::Held { retry_after } => {
-                    let kind = locks.backend_kind();
-                    let timeout =
-                        Error::not_applied(ErrorKind::WaitTimeout, Operation::Acquire, kind)
-                            .with_retry_after(retry_after);
+                    let timeout = locks.timeout(retry_after);
                     Err(match resource {
                         Ok(resource) => timeout.on(&resource),
                         Err(_) => timeout,
@@ -267,5 +277,14 @@ impl<'a> IntoFuture for Acquire<'a> {
                 }
             }
         })
+    }
+}
+
+impl LockManager {
+    /// The error when a wait for others is over.
+    pub(super) fn timeout(&self, retry_after: Duration) -> Error {
+        let kind = self.backend_kind();
+        Error::not_applied(ErrorKind::WaitTimeout, Operation::Acquire, kind)
+            .with_retry_after(retry_after)
     }
 }

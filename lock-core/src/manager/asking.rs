@@ -33,7 +33,7 @@ impl Acquire<'_> {
             let request = self.request(resource, wait);
             let clean_up = CleanUp::Cancel {
                 attempt: request.attempt.clone(),
-                ttl: self.settings.ttl,
+                patience: self.sharing().patience(self.settings.ttl),
             };
             let mut pending = OnDrop::new(Arc::clone(inner), clean_up);
             match self.locks.acquire_unless_shut_down(&request).await {
@@ -93,7 +93,7 @@ impl Acquire<'_> {
         let mut request = self.settings.request(attempt, wait);
         request.floor = self.floor;
         request.upkeep = match self.identity {
-            Identity::Fresh if self.settings.renew => Upkeep::Watchdog,
+            Identity::Fresh if self.settings.is_kept_up() => Upkeep::Watchdog,
             // Another process may be told of the same lease.
             Identity::Fresh | Identity::Known(_) | Identity::Owner(_) => Upkeep::None,
         };

@@ -3,7 +3,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use super::{LockManager, settings::Defaults};
 use crate::{
     Clock, Cohort, Error, ErrorKind, Extension, InitialToken, Issuer, LockBackend, Operation,
-    SystemClock,
+    SystemClock, Ttl,
 };
 
 /// Settings of a [`LockManager`].
@@ -66,6 +66,16 @@ impl LockManagerBuilder {
         self
     }
 
+    /// The ttl of leases, unless the acquisition says otherwise; see
+    /// [`Acquire::ttl`](crate::Acquire::ttl). Defaults to 10 s.
+    ///
+    /// It is also that of acquisitions that cannot say so, such as
+    /// [`try_acquire`](LockManager::try_acquire) and [`run`](LockManager::run).
+    pub const fn ttl(mut self, ttl: Ttl) -> Self {
+        self.defaults.ttl = ttl;
+        self
+    }
+
     /// How long the watchdog keeps a lease up, unless the acquisition says otherwise; see
     /// [`Acquire::max_hold`](crate::Acquire::max_hold). Defaults to no bound.
     pub const fn max_hold(mut self, max_hold: Duration) -> Self {
@@ -122,7 +132,7 @@ impl LockManagerBuilder {
     /// other settings.
     ///
     /// # Panics
-    /// Outside a Tokio runtime, which the watchdog needs.
+    /// Outside a Tokio runtime, which the watchdog needs for as long as the manager is used.
     ///
     /// # Cancel safety
     /// Cancel safe: the connection is closed.
@@ -141,7 +151,7 @@ impl LockManagerBuilder {
     /// name.
     ///
     /// # Panics
-    /// Outside a Tokio runtime, which the watchdog needs.
+    /// Outside a Tokio runtime, which the watchdog needs for as long as the manager is used.
     ///
     /// # Examples
     /// ```

@@ -9,18 +9,29 @@ use crate::{AttemptId, AttemptRef, Clock, Error, LockBackend, Released, Sequence
 #[derive(Clone, Debug)]
 pub(super) enum CleanUp {
     /// A lease whose guard was dropped, or whose release was interrupted.
-    Release { lease: HeldLease, ttl: Ttl },
+    Release {
+        lease: HeldLease,
+        patience: Duration,
+    },
     /// An attempt that was dropped, or whose answer was lost.
-    Cancel { attempt: AttemptRef, ttl: Ttl },
+    Cancel {
+        attempt: AttemptRef,
+        patience: Duration,
+    },
 }
+
+/// How long the clean-up of a lease that others may keep up goes on, at least. Its own ttl is no
+/// bound for it: the others' may be longer, and then the lease outlives an outage that is longer
+/// than this ttl.
+const SHARED_PATIENCE_MIN: Duration = Duration::from_secs(60);
 
 const RETRY_FIRST: Duration = Duration::from_millis(20);
 const RETRY_MAX: Duration = Duration::from_secs(1);
 
 impl CleanUp {
-    /// Tries until it succeeds or the lease has ended by itself.
+    /// Tries until it succeeds or its time is over.
     async fn finish(mut self, backend: &dyn LockBackend, clock: &dyn Clock, meter: &Meter) {
-        let (mut pause, until) = (RETRY_FIRST, clock.now() + self.ttl().get());
+        let (mut pause, until) = (RETRY_FIRST, clock.now() + self.patience());
         loop {
             let error = match self.attempt(backend).await {
                 Ok(None) => return,
@@ -32,7 +43,7 @@ impl CleanUp {
             };
             let again = clock.now() + pause;
             if again >= until {
-                debug!(%error, "gave up cleaning up: the lease ends by itself");
+                debug!(%error, "gave up cleaning up: the lease ends when nobody renews it");
                 meter.abandoned.add(1);
                 return;
             }
@@ -44,9 +55,9 @@ impl CleanUp {
     /// Tries once, and returns what is left to do.
     async fn attempt(&self, backend: &dyn LockBackend) -> Result<Option<Self>, Error> {
         match self {
-            Self::Release { lease, ttl } => Ok(match lease.release(backend).await? {
+            Self::Release { lease, .. } => Ok(match lease.release(backend).await? {
                 Released::Released => None,
-                Released::NotHolder => Some(lease.cancel(*ttl)),
+                Released::NotHolder => Some(lease.cancel()),
             }),
             Self::Cancel { attempt, .. } => {
                 backend.cancel(attempt).await?;
@@ -55,10 +66,10 @@ impl CleanUp {
         }
     }
 
-    /// After this time the lease has ended by itself, unless a renewal was under way.
-    const fn ttl(&self) -> Ttl {
+    /// How long to go on trying.
+    const fn patience(&self) -> Duration {
         match self {
-            Self::Release { ttl, .. } | Self::Cancel { ttl, .. } => *ttl,
+            Self::Release { patience, .. } | Self::Cancel { patience, .. } => *patience,
         }
     }
 }
@@ -69,6 +80,7 @@ pub(super) struct HeldLease {
     pub(super) sequencer: Sequencer,
     pub(super) attempt: AttemptId,
     pub(super) sharing: Sharing,
+    pub(super) ttl: Ttl,
 }
 
 /// Who else may have the lease of a guard.
@@ -82,6 +94,17 @@ pub(super) enum Sharing {
     Holds,
 }
 
+impl Sharing {
+    /// How long to try to give back what an acquisition of this ttl left behind. A lease that
+    /// nobody else keeps up has ended by then, unless a renewal was under way.
+    pub(super) fn patience(self, ttl: Ttl) -> Duration {
+        match self {
+            Self::Alone => ttl.get(),
+            Self::Repeated | Self::Holds => std::cmp::max(ttl.get(), SHARED_PATIENCE_MIN),
+        }
+    }
+}
+
 impl HeldLease {
     pub(super) async fn release(&self, backend: &dyn LockBackend) -> Result<Released, Error> {
         match self.sharing {
@@ -92,28 +115,33 @@ impl HeldLease {
 
     /// What is left to do when the guard goes away without a release. Whoever repeats an
     /// acquisition may have been told of the same lease, so then only this attempt of it ends.
-    pub(super) fn abandon(&self, ttl: Ttl) -> CleanUp {
+    pub(super) fn abandon(&self) -> CleanUp {
         match self.sharing {
-            Sharing::Repeated => self.cancel(ttl),
-            Sharing::Alone | Sharing::Holds => self.finish_release(ttl),
+            Sharing::Repeated => self.cancel(),
+            Sharing::Alone | Sharing::Holds => self.finish_release(),
         }
     }
 
     /// What is left to do when a release was interrupted.
-    pub(super) fn finish_release(&self, ttl: Ttl) -> CleanUp {
-        let lease = self.clone();
-        CleanUp::Release { lease, ttl }
+    pub(super) fn finish_release(&self) -> CleanUp {
+        CleanUp::Release {
+            lease: self.clone(),
+            patience: self.sharing.patience(self.ttl),
+        }
     }
 
     /// Gives up this attempt only. That is also what is left to do when the lease turns out not to
     /// be held any more: a lease that was never confirmed still has its place in line.
-    pub(super) fn cancel(&self, ttl: Ttl) -> CleanUp {
+    pub(super) fn cancel(&self) -> CleanUp {
         let attempt = AttemptRef {
             resource: self.sequencer.resource().clone(),
             holder: self.sequencer.holder(),
             id: self.attempt,
         };
-        CleanUp::Cancel { attempt, ttl }
+        CleanUp::Cancel {
+            attempt,
+            patience: self.sharing.patience(self.ttl),
+        }
     }
 }
 

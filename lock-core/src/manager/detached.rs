@@ -1,21 +1,25 @@
 use std::{slice, time::Duration};
 
 use super::{Acquire, LockManager, asking::Granted};
-use crate::{
-    Attempt, Error, ErrorKind, Operation, Released, RenewRequest, Renewed, Sequencer, Ttl,
-};
+use crate::{Attempt, Error, Released, RenewRequest, Renewed, Sequencer, Ttl};
 
 /// A lease without guard and watchdog: renew and release it yourself, by its sequencer.
 ///
 /// A gateway hands such leases to its clients. The lease ends by itself unless it is renewed.
+///
+/// Anybody with its sequencer can renew and release it. The one exception are leases of a manager
+/// with a [cohort](super::LockManagerBuilder::cohort) that were detached from a
+/// [guard](super::LeaseGuard::detach): only that manager and its clones can.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[must_use = "nothing renews or releases the lease any more"]
 pub struct DetachedLease {
     /// Proof of the grant. Its holder is a secret.
     pub sequencer: Sequencer,
     /// The ttl that was asked for.
     pub ttl: Ttl,
-    /// The time left when the grant arrived.
+    /// The time that was left when it was detached: when the grant arrived, or when
+    /// [`LeaseGuard::detach`](super::LeaseGuard::detach) was called. Zero if it was lost by then.
     pub remaining: Duration,
 }
 
@@ -52,7 +56,8 @@ impl LockManager {
     /// Renews a detached lease to a full `ttl` from now.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] with the outcome unknown if no answer came: it may be renewed.
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with the outcome unknown if no
+    /// answer came: it may be renewed.
     ///
     /// # Cancel safety
     /// It may or may not have been renewed. Renewing again is harmless.
@@ -64,18 +69,15 @@ impl LockManager {
             .renew(slice::from_ref(&request))
             .await
             .pop();
-        answer.unwrap_or_else(|| {
-            let kind = self.inner.backend.kind();
-            Err(Error::unknown(ErrorKind::Refused, Operation::Renew, kind)
-                .on(lease.resource())
-                .because("the backend gave no answer for the lease"))
-        })
+        let unanswered = || Error::unanswered(self.backend_kind(), lease.resource());
+        answer.unwrap_or_else(|| Err(unanswered()))
     }
 
     /// Releases a detached lease.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] with the outcome unknown if no answer came: it may be released.
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with the outcome unknown if no
+    /// answer came: it may be released.
     ///
     /// # Cancel safety
     /// It may or may not have been released. Releasing again is harmless.

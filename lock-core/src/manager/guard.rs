@@ -67,8 +67,9 @@ impl LeaseGuard {
             sequencer,
             attempt: attempt.id,
             sharing,
+            ttl,
         };
-        let on_drop = OnDrop::new(locks, held.abandon(ttl));
+        let on_drop = OnDrop::new(locks, held.abandon());
         Self {
             status,
             _watched: watched,
@@ -140,6 +141,11 @@ impl LeaseGuard {
     /// granted may have no more than a second left, because its first renewal is still due: renew
     /// it at once, or acquire with [`renew(false)`](crate::Acquire::renew), which gives it its full
     /// length.
+    ///
+    /// **Under a [`Cohort`](crate::Cohort) only this manager and its clones can renew and release
+    /// it**, if it was acquired with renewal: the lock service knows the process's own lease and
+    /// not this sequencer. For a lease that another process is to go on with, acquire with
+    /// `renew(false)` or [`detached`](crate::Acquire::detached), which go straight to the service.
     #[must_use = "nothing renews or releases the lease any more"]
     pub fn detach(mut self) -> DetachedLease {
         self.on_drop.disarm();
@@ -156,14 +162,15 @@ impl LeaseGuard {
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with
     /// [`Outcome::Unknown`](crate::Outcome::Unknown) if no answer came; the watchdog goes on trying
-    /// until the lease would have ended by itself.
+    /// for a ttl, after which the lease has ended by itself. If the holder or the owner was given,
+    /// others may keep the lease up: then it goes on for at least a minute.
     ///
     /// # Cancel safety
     /// The guard is gone and the watchdog finishes the release.
     pub async fn release(mut self) -> Result<Released, Error> {
         self.status.release();
         if self.held.sharing == Sharing::Repeated {
-            let finish = self.held.finish_release(self.status.ttl());
+            let finish = self.held.finish_release();
             self.on_drop.turn_into(finish);
         }
         let backend = Arc::clone(&self.on_drop.locks.backend);
@@ -177,7 +184,7 @@ impl LeaseGuard {
         );
         match released {
             Released::Released => self.on_drop.disarm(),
-            Released::NotHolder => self.on_drop.turn_into(self.held.cancel(self.status.ttl())),
+            Released::NotHolder => self.on_drop.turn_into(self.held.cancel()),
         }
         Ok(released)
     }

@@ -23,7 +23,8 @@ pub enum LostReason {
     /// It was held for its whole [`Acquire::max_hold`](crate::Acquire::max_hold), so the watchdog
     /// stopped renewing it.
     MaxHold,
-    /// The manager was shut down and stopped renewing.
+    /// The manager was shut down and stopped renewing; or its watchdog has ended with the runtime
+    /// on which the manager was made, or by a panic.
     ShutDown,
 }
 
@@ -75,7 +76,7 @@ impl LostReason {
             Self::Expired => "it was not renewed before its deadline",
             Self::NotHolder => "the lock service has another holder or none",
             Self::MaxHold => "it was held as long as it may be",
-            Self::ShutDown => "the lock manager was shut down",
+            Self::ShutDown => "the lock manager was shut down, or its runtime has ended",
         }
     }
 }

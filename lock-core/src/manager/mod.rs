@@ -1,6 +1,7 @@
 //! The user's side: acquire, hold, lose, release.
 
 mod acquire;
+mod all;
 mod asking;
 mod builder;
 mod cleanup;
@@ -26,6 +27,7 @@ use std::{fmt, sync::Arc};
 
 pub use self::{
     acquire::Acquire,
+    all::AcquireAll,
     builder::LockManagerBuilder,
     detached::DetachedLease,
     force::ForceReleased,
@@ -33,8 +35,8 @@ pub use self::{
     guards::LeaseGuards,
     lost::{Lost, LostReason},
     owner::Owner,
-    several::AcquireSeveral,
     stats::{Losses, Stats},
+    together::AcquireTogether,
 };
 use self::{meter::Meter, settings::Defaults, watchdog::Handle};
 use crate::{
@@ -47,6 +49,14 @@ use crate::{
 /// NOT guaranteed: mutual exclusion. Two clients can believe that they hold the same lease: one
 /// that was paused past its end, and one that holds it now. Only a store that checks the fencing
 /// token of every write keeps the first from doing damage.
+///
+/// # One runtime
+/// The watchdog is a task of the Tokio runtime on which the manager was made. When that runtime
+/// ends, or if the lock service's implementation panics in the watchdog, all leases of the manager
+/// are lost with [`LostReason::ShutDown`], every acquire fails with
+/// [`ErrorKind::ShutDown`](crate::ErrorKind::ShutDown) for good, and a warning is logged. So make a
+/// manager for each runtime: one in a `static` that several `#[tokio::test]`s share ends with the
+/// first of them.
 ///
 /// # Examples
 /// ```
@@ -92,7 +102,7 @@ impl LockManager {
     /// [`ErrorKind::Unavailable`]: crate::ErrorKind::Unavailable
     ///
     /// # Panics
-    /// Outside a Tokio runtime, which the watchdog needs.
+    /// Outside a Tokio runtime, which the watchdog needs for as long as the manager is used.
     ///
     /// # Cancel safety
     /// Cancel safe: the connection is closed.
@@ -135,7 +145,8 @@ impl LockManager {
         Acquire::new(self, resource.try_into().map_err(Into::into))
     }
 
-    /// Acquires a lease if nobody holds it: one look, with the default ttl of 10 s.
+    /// Acquires a lease if nobody holds it: one look, with the manager's
+    /// [ttl](LockManagerBuilder::ttl).
     ///
     /// # Errors
     /// As [`Acquire::try_now`].
@@ -182,7 +193,8 @@ impl LockManager {
     /// and those of clones.
     ///
     /// If the lock service does not answer, this takes as long as the longest ttl of anything that
-    /// is queued; put a timeout around it if that is too long.
+    /// is queued, and at least a minute if that is of an [`Owner`] or a given
+    /// [`holder`](Acquire::holder); put a timeout around it if that is too long.
     ///
     /// # Cancel safety
     /// The shutdown goes on by itself.

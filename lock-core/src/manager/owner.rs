@@ -24,6 +24,10 @@ use crate::Holder;
 /// A handle that joins a living lease does not extend it, and gets the time that is left. The
 /// watchdog's next renewal extends it to the longest ttl of its handles.
 ///
+/// A hold whose release gets no answer is given up after the ttl of its own guard, but not before
+/// a minute has passed; it then stays until the lease ends. If other handles have a ttl of more
+/// than a minute, give all of them the same one.
+///
 /// # Examples
 /// ```
 /// # #[cfg(feature = "memory")]

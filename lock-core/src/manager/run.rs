@@ -54,8 +54,9 @@ impl Acquire<'_> {
 }
 
 impl LockManager {
-    /// Acquires a lease with the default ttl of 10 s, however long that takes, runs a section under
-    /// it, and releases it: short for [`acquire(resource)`](Self::acquire)[`.run(section)`].
+    /// Acquires a lease with the manager's [ttl](super::LockManagerBuilder::ttl), however long that
+    /// takes, runs a section under it, and releases it: short for
+    /// [`acquire(resource)`](Self::acquire)[`.run(section)`].
     ///
     /// # Errors
     /// As [`Acquire::run`].

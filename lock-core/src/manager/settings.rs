@@ -9,6 +9,7 @@ use crate::{
 /// The manager's defaults for acquisitions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Defaults {
+    pub(super) ttl: Ttl,
     pub(super) max_hold: Option<Duration>,
     pub(super) max_waiters: Option<u32>,
 }
@@ -32,11 +33,12 @@ impl Settings {
     /// The defaults of a manager.
     pub(super) fn of(locks: &LockManager) -> Self {
         let Defaults {
+            ttl,
             max_hold,
             max_waiters,
         } = locks.inner.defaults;
         Self {
-            ttl: Ttl::default(),
+            ttl,
             wait: None,
             renew: true,
             max_hold,
@@ -85,6 +87,13 @@ impl Settings {
             Some(Duration::ZERO) => Wait::Never,
             Some(wait) => Wait::Until(clock.now() + wait),
         }
+    }
+
+    /// Whether the watchdog renews the lease for at least a ttl. Otherwise it has to have its full
+    /// length at once, because its first renewal may never be sent.
+    pub(super) fn is_kept_up(&self) -> bool {
+        let at_least_once = |max_hold| max_hold >= self.ttl.get();
+        self.renew && self.max_hold.is_none_or(at_least_once)
     }
 
     pub(super) const fn terms(&self, sharing: Sharing) -> Terms {

@@ -38,7 +38,7 @@ pub struct Losses {
     pub not_holder: u64,
     /// Reached its `max_hold`.
     pub max_hold: u64,
-    /// The manager was shut down.
+    /// The manager was shut down, or its watchdog has ended without that.
     pub shut_down: u64,
 }
 

@@ -1,21 +1,134 @@
-use std::sync::Arc;
+use std::{future::IntoFuture, sync::Arc, time::Duration};
 
 use tracing::{Instrument, debug_span};
 
 use super::{
-    LeaseGuard, LeaseGuards,
+    LeaseGuard, LeaseGuards, LockManager,
     cleanup::{CleanUp, OnDrop, Sharing},
     observed::Observed,
-    several::AcquireSeveral,
+    settings::Settings,
+    several::{Named, names, sorted},
 };
 use crate::{
-    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Extension, Grant, Holder, Operation,
-    Outcome, ResourceName, Upkeep, Wait,
+    AcquireRequest, Attempt, AttemptRef, BoxFuture, Error, ErrorKind, Extension, Grant, Holder,
+    InvalidMetadata, InvalidName, Metadata, Operation, Outcome, ResourceName, RetryPolicy, Ttl,
+    Upkeep, Wait,
 };
 
-impl AcquireSeveral<'_> {
+/// An acquisition of several resources in one step that is being prepared: `.await` it for
+/// [`LeaseGuards`]. It gets either all of them or none.
+///
+/// # Errors
+/// Awaiting it fails as [`Acquire`](super::Acquire) does, and with [`ErrorKind::InvalidInput`]
+/// before anything is sent if no resource is named or one is named twice, or if the lock service
+/// keeps the resources in different places.
+///
+/// # Cancel safety
+/// Dropping the future at any await leaves nothing behind, as with [`Acquire`](super::Acquire).
+#[derive(Clone, Debug)]
+#[must_use = "an acquisition does nothing until it is awaited"]
+pub struct AcquireTogether<'a> {
+    locks: &'a LockManager,
+    named: Named,
+    settings: Settings,
+    retry: RetryPolicy,
+}
+
+/// How often to look whether all of them are free.
+const LOOKS: RetryPolicy =
+    RetryPolicy::exponential(Duration::from_millis(10)).longest(Duration::from_millis(250));
+
+impl LockManager {
+    /// Acquires several resources in one step of the lock service: all of them, or none.
+    ///
+    /// Nothing is held while it waits, so it is in nobody's way. It takes no place in line either:
+    /// it looks again and again until nobody holds any of them, with pauses that grow to 250 ms
+    /// unless [`retry`](AcquireTogether::retry) says otherwise. If others keep queueing for one of
+    /// them, it may never have its turn. On Redis all of them must be in one shard: put a common
+    /// `{tag}` into their names, such as `{order:7}:stock` and `{order:7}:invoice`.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[cfg(feature = "memory")]
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_core::Error> {
+    /// use lock_core::LockManager;
+    ///
+    /// let locks = LockManager::connect("memory:").await?;
+    /// let guards = locks.acquire_together(["{order:7}:stock", "{order:7}:invoice"]).await?;
+    /// if let Some(stock) = guards.get("{order:7}:stock") {
+    ///     println!("the token of the stock is {}", stock.token());
+    /// }
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "memory"))]
+    /// # fn main() {}
+    /// ```
+    pub fn acquire_together<I>(&self, resources: I) -> AcquireTogether<'_>
+    where
+        I: IntoIterator,
+        I::Item: TryInto<ResourceName>,
+        <I::Item as TryInto<ResourceName>>::Error: Into<InvalidName>,
+    {
+        AcquireTogether {
+            locks: self,
+            named: names(resources),
+            settings: Settings::of(self),
+            retry: LOOKS,
+        }
+    }
+}
+
+impl<'a> AcquireTogether<'a> {
+    /// The ttl of each lease, as [`Acquire::ttl`](super::Acquire::ttl).
+    pub const fn ttl(mut self, ttl: Ttl) -> Self {
+        self.settings.ttl = ttl;
+        self
+    }
+
+    /// How long to wait for all of them. Defaults to no bound.
+    pub const fn wait(mut self, wait: Duration) -> Self {
+        self.settings.wait = Some(wait);
+        self
+    }
+
+    /// How often to check whether all are free. The limit of the policy ends the wait, too.
+    pub const fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// Whether the watchdog renews the leases, as [`Acquire::renew`](super::Acquire::renew).
+    pub const fn renew(mut self, renew: bool) -> Self {
+        self.settings.renew = renew;
+        self
+    }
+
+    /// How long the leases are kept up, as [`Acquire::max_hold`](super::Acquire::max_hold).
+    pub const fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.settings.max_hold = Some(max_hold);
+        self
+    }
+
+    /// A note for each lease, as [`Acquire::metadata`](super::Acquire::metadata).
+    pub fn metadata<M>(mut self, metadata: M) -> Self
+    where
+        M: TryInto<Metadata>,
+        M::Error: Into<InvalidMetadata>,
+    {
+        self.settings.metadata = Some(metadata.try_into().map_err(Into::into));
+        self
+    }
+
+    /// A delay after each lease, as [`Acquire::lock_delay`](super::Acquire::lock_delay).
+    pub const fn lock_delay(mut self, delay: Duration) -> Self {
+        self.settings.lock_delay = delay;
+        self
+    }
+
     /// Looks again and again until all of them are free.
-    pub(super) async fn together(&self, named: &[ResourceName]) -> Result<LeaseGuards, Error> {
+    async fn acquired(mut self) -> Result<LeaseGuards, Error> {
+        let named = std::mem::replace(&mut self.named, Ok(Vec::new()))?;
+        sorted(&named)?;
         self.locks
             .require(Extension::Together, "step for several resources")?;
         self.settings.check(self.locks)?;
@@ -28,12 +141,12 @@ impl AcquireSeveral<'_> {
         let wait = self.settings.until(&*inner.clock);
         let observed = Observed::begin(inner, wait != Wait::Never, span.clone());
         let acquired = async {
-            let look = || self.look(named);
+            let look = || self.look(&named);
             let answer = inner.polled(self.retry, wait, look).await;
             observed.end_several(&answer);
             match answer? {
                 Attempt::Granted(guards) => Ok(LeaseGuards::new(guards)),
-                Attempt::Held { retry_after } => Err(self.timeout(retry_after)),
+                Attempt::Held { retry_after } => Err(self.locks.timeout(retry_after)),
             }
         };
         acquired.instrument(span).await
@@ -45,8 +158,8 @@ impl AcquireSeveral<'_> {
         let requests = self.requests(named);
         let clean_up = |request: &AcquireRequest| {
             let attempt = request.attempt.clone();
-            let ttl = self.settings.ttl;
-            OnDrop::new(Arc::clone(inner), CleanUp::Cancel { attempt, ttl })
+            let patience = Sharing::Alone.patience(self.settings.ttl);
+            OnDrop::new(Arc::clone(inner), CleanUp::Cancel { attempt, patience })
         };
         let mut pending: Vec<_> = requests.iter().map(clean_up).collect();
         let answer = self.asked(&requests).await;
@@ -117,5 +230,14 @@ impl AcquireSeveral<'_> {
             }
         }
         Err(shut_down)
+    }
+}
+
+impl<'a> IntoFuture for AcquireTogether<'a> {
+    type Output = Result<LeaseGuards, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.acquired())
     }
 }

@@ -1,6 +1,6 @@
 //! Notes, delays and limits of an acquisition: what they do, and what is refused before it is sent.
 
-use std::{future::IntoFuture, sync::Arc, time::Duration};
+use std::{error::Error as _, future::IntoFuture, sync::Arc, time::Duration};
 
 use lock_core::{
     Acquire, Attempt, Cohort, Error, ErrorKind, InitialToken, LockManager, Metadata, Operation,
@@ -89,7 +89,9 @@ async fn what_cannot_be_right_is_refused_before_anything_is_sent() {
         let error = bad.await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
         assert_eq!(error.resource().unwrap().as_str(), "r");
-        assert!(error.to_string().contains(says), "{error}");
+        let cause = error.source().map(ToString::to_string);
+        let said = format!("{error}: {}", cause.unwrap_or_default());
+        assert!(said.contains(says), "{said}");
     }
     assert_eq!(world.chaos.counts(Operation::Acquire).requests, 0);
 }

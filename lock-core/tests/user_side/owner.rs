@@ -1,15 +1,28 @@
 //! One acquisition with several guards: the lease ends with the last of them, and not before.
 
-use std::future::IntoFuture;
+use std::{future::IntoFuture, time::Duration};
 
 use lock_core::{
-    Attempt, ErrorKind, Holder, LeaseGuard, LostReason, Operation, Outcome, Owner, Released,
+    Attempt, ErrorKind, Holder, LeaseGuard, LostReason, Operation, Outcome, Owner, Released, Ttl,
     test_util::Fault,
 };
 
 use crate::world::{TTL, World, poll_times, world};
 
+const SHORT: Ttl = Ttl::secs(1);
+const LONG: Ttl = Ttl::secs(60);
+
 impl World {
+    /// Moves the clock in small steps, and lets the other tasks do what is due.
+    async fn pass(&self, time: Duration) {
+        for _ in 0..30 {
+            self.clock.advance(time / 30);
+            for _ in 0..20 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
     async fn hold(&self, owner: &Owner) -> LeaseGuard {
         let acquire = self.locks().acquire("r").owner(owner).ttl(TTL);
         acquire.await.unwrap()
@@ -111,6 +124,60 @@ async fn a_release_that_is_sent_again_takes_no_other_hold() {
     assert_eq!(world.holder("r").await.unwrap().token, other.token());
     other.release().await.unwrap();
     assert_eq!(world.holder("r").await, None);
+}
+
+/// What a guard of a short ttl left behind during an outage.
+#[derive(Clone, Copy, Debug)]
+enum Left {
+    /// Its hold: it was dropped.
+    Dropped,
+    /// Its hold: nobody knows whether it was released.
+    Released,
+    /// The hold of an acquisition without answer.
+    Unanswered,
+}
+
+/// The lease outlives the outage, because another guard has a longer ttl: so must the clean-up.
+#[tokio::test]
+async fn a_hold_is_given_back_after_an_outage_that_was_longer_than_its_own_ttl() {
+    for left in [Left::Dropped, Left::Released, Left::Unanswered] {
+        let (world, owner) = (world(), Owner::new());
+        let long = world.locks().acquire("r").owner(&owner).ttl(LONG);
+        let long = long.await.unwrap();
+        let short = || world.locks().acquire("r").owner(&owner).ttl(SHORT);
+        world.chaos.always(Operation::Cancel, Fault::DropRequest);
+        world.chaos.always(Operation::Release, Fault::DropRequest);
+        match left {
+            Left::Dropped => drop(short().await.unwrap()),
+            Left::Released => drop(short().await.unwrap().release().await.unwrap_err()),
+            Left::Unanswered => {
+                world.chaos.next(Operation::Acquire, Fault::DropReply);
+                drop(short().await.unwrap_err());
+            }
+        }
+        world.pass(SHORT.get() * 3).await;
+        world.chaos.calm();
+        world.pass(SHORT.get() * 3).await;
+        assert_eq!(long.release().await.unwrap(), Released::Released);
+        assert_eq!(world.holder("r").await, None, "{left:?} holds it");
+        assert_eq!(world.locks().stats().abandoned, 0);
+    }
+}
+
+/// A release of one guard ends the lease for all who know the holder, however long it takes.
+#[tokio::test]
+async fn a_lease_of_a_known_holder_is_released_after_an_outage_that_was_longer_than_the_ttl() {
+    let (world, holder) = (world(), Holder::random());
+    let acquire = |ttl| world.locks().acquire("r").holder(holder).ttl(ttl);
+    let long = acquire(LONG).await.unwrap();
+    let short = acquire(SHORT).await.unwrap();
+    world.chaos.always(Operation::Release, Fault::DropRequest);
+    short.release().await.unwrap_err();
+    world.pass(SHORT.get() * 3).await;
+    world.chaos.calm();
+    world.pass(SHORT.get() * 3).await;
+    assert_eq!(world.holder("r").await, None, "it was released");
+    drop(long);
 }
 
 /// A late copy of the request that took the hold does not take it again.

@@ -3,7 +3,8 @@
 use std::{future::IntoFuture, pin::pin, sync::Arc, time::Duration};
 
 use lock_core::{
-    AcquireSeveral, ErrorKind, InitialToken, LockManager, LostReason, Operation, Outcome, Released,
+    AcquireAll, AcquireTogether, ErrorKind, InitialToken, LockManager, LostReason, Operation,
+    Outcome, Released,
     memory::MemoryBackend,
     test_util::{Fault, ManualClock},
 };
@@ -23,12 +24,11 @@ impl World {
         ]
     }
 
-    fn all(&self) -> AcquireSeveral<'_> {
-        let acquire = self.locks().acquire_all(["b", "a"]);
-        acquire.ttl(TTL).wait(WAIT)
+    fn all(&self) -> AcquireAll<'_> {
+        self.locks().acquire_all(["b", "a"], WAIT).ttl(TTL)
     }
 
-    fn together(&self) -> AcquireSeveral<'_> {
+    fn together(&self) -> AcquireTogether<'_> {
         self.locks().acquire_together(["b", "a"]).ttl(TTL)
     }
 }
@@ -36,8 +36,12 @@ impl World {
 #[tokio::test]
 async fn guards_are_in_the_order_of_the_names_and_each_has_a_lease_of_its_own() {
     let world = world();
-    for acquire in [world.all(), world.together()] {
-        let guards = acquire.metadata("both").await.unwrap();
+    let (all, together) = (world.all(), world.together());
+    for acquire in [
+        all.metadata("both").into_future(),
+        together.metadata("both").into_future(),
+    ] {
+        let guards = acquire.await.unwrap();
         let names: Vec<_> = guards
             .iter()
             .map(|guard| guard.resource().as_str())
@@ -88,7 +92,7 @@ async fn two_that_name_them_the_other_way_round_do_not_deadlock() {
     let world = world();
     let section = async |locks: &LockManager, names: [&str; 2]| {
         for _ in 0..20 {
-            let guards = locks.acquire_all(names).wait(WAIT).await.unwrap();
+            let guards = locks.acquire_all(names, WAIT).await.unwrap();
             tokio::task::yield_now().await;
             guards.release_all().await.unwrap();
         }
@@ -209,10 +213,10 @@ async fn what_is_dropped_at_any_await_leaves_nothing() {
         loop {
             let world = world();
             let acquire = match one_by_one {
-                true => world.all(),
-                false => world.together(),
+                true => world.all().into_future(),
+                false => world.together().into_future(),
             };
-            let completed = poll_times(acquire.into_future(), awaits).await;
+            let completed = poll_times(acquire, awaits).await;
             world.until_free("a").await;
             world.until_free("b").await;
             if completed {
@@ -228,18 +232,17 @@ async fn what_is_dropped_at_any_await_leaves_nothing() {
 async fn what_cannot_be_right_is_refused_before_anything_is_sent() {
     let world = world();
     let locks = world.locks();
-    let none: [&str; 0] = [];
+    let all = |names: &[&'static str]| locks.acquire_all(names.to_vec(), WAIT);
+    let together = |names: &[&'static str]| locks.acquire_together(names.to_vec());
     for (bad, says) in [
-        (locks.acquire_all(["a", "b"]), "needs a wait"),
-        (locks.acquire_all(["a", "b", "a"]).wait(WAIT), "named twice"),
-        (locks.acquire_together(["a", "a"]), "named twice"),
-        (locks.acquire_together(none), "no resource"),
-        (locks.acquire_together(["a", "no spaces"]), "resource name"),
-        (locks.acquire_together(["a"]).metadata("\n"), "control"),
-        (
-            locks.acquire_all(["a"]).wait(WAIT).metadata("\n"),
-            "control",
-        ),
+        (all(&["a", "b", "a"]).into_future(), "named twice"),
+        (all(&[]).into_future(), "no resource"),
+        (all(&["a"]).metadata("\n").into_future(), "metadata"),
+        (all(&["a"]).max_waiters(0).into_future(), "at least 1"),
+        (together(&["a", "a"]).into_future(), "named twice"),
+        (together(&[]).into_future(), "no resource"),
+        (together(&["a", "no spaces"]).into_future(), "name"),
+        (together(&["a"]).metadata("\n").into_future(), "metadata"),
     ] {
         let error = bad.await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
@@ -256,6 +259,19 @@ async fn a_lock_service_without_such_a_step_says_so() {
     let locks = builder.build(Arc::new(Bare(service))).unwrap();
     let error = locks.acquire_together(["a", "b"]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    let guards = locks.acquire_all(["a", "b"]).wait(WAIT).await.unwrap();
+    let guards = locks.acquire_all(["a", "b"], WAIT).await.unwrap();
     guards.release_all().await.unwrap();
+}
+
+/// So that the manager's limit can be overruled here, too.
+#[tokio::test]
+async fn one_by_one_the_queue_may_be_limited() {
+    let world = world();
+    let held = world.theirs.locks().acquire("a").await.unwrap();
+    let mut first = pin!(world.all().into_future());
+    assert!(!poll_times(first.as_mut(), 20).await);
+    let error = world.all().max_waiters(1).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::QueueFull);
+    held.release().await.unwrap();
+    first.await.unwrap().release_all().await.unwrap();
 }

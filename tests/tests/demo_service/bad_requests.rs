@@ -89,6 +89,12 @@ async fn a_wrong_request_for_a_lease_is_refused_and_nothing_is_held() {
         assert_eq!(answer.status, status, "{body}: {answer:?}");
         answer.assert_any_problem();
     }
+    let note = "{\"ttl_ms\":1000,\"metadata\":\"two\\nlines\"}";
+    let request = gateway.request(Method::POST, "/v1/leases/r");
+    let answer = send(with_body(request, JSON, note)).await;
+    let detail = answer.body["detail"].as_str().unwrap_or_default();
+    assert_eq!(answer.status, 422, "{answer:?}");
+    assert!(detail.contains("control characters"), "{answer:?}");
     let seen = send(gateway.request(Method::GET, "/v1/leases/r")).await;
     assert!(seen.body["lease"].is_null(), "{seen:?}");
 }

@@ -6,7 +6,10 @@ use std::{
 use tokio::sync::{Notify, watch};
 
 use super::schedule::{Key, Schedule};
-use crate::{BoxFuture, Moment, manager::status::LeaseStatus};
+use crate::{
+    BoxFuture, Moment,
+    manager::{lost::LostReason, status::LeaseStatus},
+};
 
 /// Where guards leave work for the watchdog.
 ///
@@ -94,16 +97,19 @@ impl Desk {
         open
     }
 
-    /// Closes the desk; returns the leases that were in the schedule.
-    pub(super) fn close(&self) -> Vec<Arc<LeaseStatus>> {
-        let leases = {
+    /// Closes the desk; the leases in the schedule are lost. False if it was closed already.
+    pub(super) fn close(&self) -> bool {
+        let (was_open, leases) = {
             let mut state = self.state();
-            state.open = false;
-            state.leases.clear().collect()
+            let was_open = std::mem::replace(&mut state.open, false);
+            (was_open, state.leases.clear().collect::<Vec<_>>())
         };
+        for lease in leases {
+            lease.lose(LostReason::ShutDown);
+        }
         self.enter(Phase::Closed);
         self.news.notify_one();
-        leases
+        was_open
     }
 
     /// The leases that are due, at most this many.

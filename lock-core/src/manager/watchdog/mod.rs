@@ -95,7 +95,7 @@ impl Handle {
     /// # Cancel safety
     /// The shutdown goes on by itself.
     pub(super) async fn shut_down(&self) {
-        self.close();
+        self.desk.close();
         self.desk.reached(Phase::Ended).await;
     }
 
@@ -109,17 +109,11 @@ impl Handle {
     pub(super) fn freeze(&self, frozen: bool) {
         self.frozen.send_replace(frozen);
     }
-
-    fn close(&self) {
-        for lease in self.desk.close() {
-            lease.lose(LostReason::ShutDown);
-        }
-    }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.close();
+        self.desk.close();
     }
 }
 

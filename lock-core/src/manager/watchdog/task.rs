@@ -5,7 +5,7 @@ use futures_util::{
     stream::{self, BoxStream, FuturesUnordered, SelectAll},
 };
 use tokio::sync::watch;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::{
     desk::{Desk, Move, Phase},
@@ -13,7 +13,7 @@ use super::{
     schedule::Key,
 };
 use crate::{
-    BoxFuture, Clock, Error, ErrorKind, LockBackend, Moment, Operation, RenewRequest, Renewed,
+    BoxFuture, Clock, Error, LockBackend, Moment, RenewRequest, Renewed,
     manager::{
         lost::LostReason,
         meter::Meter,
@@ -81,7 +81,7 @@ impl Task {
                 Ok(()) = self.frozen.changed() => {}
                 Some(answers) = self.renewals.next() => self.settle(answers),
                 Some(()) = self.clean_ups.next() => {}
-                () = sleep_until(&*clock, until) => {}
+                () = clock.sleep_until(until) => {}
                 () = desk.news() => {}
             }
         }
@@ -163,21 +163,17 @@ impl Task {
 impl Drop for Task {
     /// Runs after the task's work, or when the runtime is dropped in the middle of it.
     fn drop(&mut self) {
-        for lease in self.desk.close() {
-            lease.lose(LostReason::ShutDown);
+        if self.desk.close() {
+            warn!(
+                backend = self.backend.kind(),
+                panicked = std::thread::panicking(),
+                "the watchdog has ended without a shutdown: its runtime has ended, or the lock \
+                 service's implementation panicked; from now on every acquire of its manager fails"
+            );
         }
         let unfinished = self.clean_ups.len() + self.desk.take_clean_ups().len();
         self.meter.abandoned.add(unfinished as u64);
         self.desk.enter(Phase::Ended);
-    }
-}
-
-async fn sleep_until(clock: &dyn Clock, moment: Moment) {
-    if moment == Moment::NEVER {
-        // No timer: an idle manager costs nothing.
-        std::future::pending().await
-    } else {
-        clock.sleep_until(moment).await;
     }
 }
 
@@ -194,11 +190,8 @@ async fn renew(backend: Arc<dyn LockBackend>, mut leases: Vec<Scheduled>) -> Vec
     let mut answers = backend.renew(&requests).await.into_iter();
     let answered = leases.into_iter().map(|(key, lease)| {
         let answer = answers.next().unwrap_or_else(|| {
-            Err(
-                Error::unknown(ErrorKind::Refused, Operation::Renew, backend.kind())
-                    .on(lease.sequencer().resource())
-                    .because("the backend gave no answer for the lease"),
-            )
+            let resource = lease.sequencer().resource();
+            Err(Error::unanswered(backend.kind(), resource))
         });
         ((key, lease), answer)
     });

@@ -35,11 +35,13 @@ use crate::{AttemptRef, Clock, Error, Extension, LockBackend, Moment, ResourceNa
 /// released, and the process goes to the end of the service's queue.
 ///
 /// # Which acquisitions join
-/// Acquisitions that a watchdog of this process keeps up
+/// Acquisitions that a watchdog of this process keeps up for at least their ttl
 /// ([`Upkeep::Watchdog`](crate::Upkeep::Watchdog)). All others go straight to the service, as they
 /// do without a cohort: those that another process may know of, such as detached leases and
 /// acquisitions with a given holder; those with a floor, a lock delay or a reserve; and looks
-/// ([`Wait::Never`](crate::Wait::Never)) at a resource that this process waits for or holds.
+/// ([`Wait::Never`](crate::Wait::Never)) at a resource that this process waits for or holds. A
+/// guard that joined and is [detached](crate::LeaseGuard::detach) later remains this process's:
+/// the service does not know its sequencer.
 ///
 /// A tenure has the ttl and the note of the waiter that was at the head when it was asked for. The
 /// lock is not passed to a waiter whose ttl is shorter than the time left: the tenure ends and the

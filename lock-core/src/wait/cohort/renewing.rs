@@ -1,7 +1,7 @@
 use std::iter::zip;
 
 use super::{Cohort, lines::Renewal};
-use crate::{Error, ErrorKind, Operation, RenewRequest, Renewed};
+use crate::{Error, RenewRequest, Renewed};
 
 impl Cohort {
     /// Renews, in one batch, tenures on behalf of their local holders and all leases that are not
@@ -29,20 +29,13 @@ impl Cohort {
             if matches!(renewal, Renewal::NotHolder) {
                 return Ok(Renewed::NotHolder);
             }
-            let answer = answers
-                .next()
-                .unwrap_or_else(|| Err(self.unanswered(lease)))?;
+            let unanswered = || Error::unanswered(self.service.kind(), lease.sequencer.resource());
+            let answer = answers.next().unwrap_or_else(|| Err(unanswered()))?;
             Ok(match renewal {
                 Renewal::Tenure(tenure) => state.lines.renewed(tenure, answer, now),
                 Renewal::Straight | Renewal::NotHolder => answer,
             })
         };
         zip(leases, &renewals).map(settle).collect()
-    }
-
-    fn unanswered(&self, lease: &RenewRequest) -> Error {
-        Error::unknown(ErrorKind::Refused, Operation::Renew, self.service.kind())
-            .on(lease.sequencer.resource())
-            .because("the backend gave no answer for the lease")
     }
 }

@@ -8,7 +8,7 @@ use super::{
     lines::{Place, Ticket},
     waiters::Answer,
 };
-use crate::{Attempt, Clock, Error, ErrorKind, Moment, Operation, Wait};
+use crate::{Attempt, Error, ErrorKind, Moment, Operation, Wait};
 
 /// One acquire that is in line. Dropping it leaves the line.
 pub(super) struct Waiting<'a> {
@@ -53,7 +53,7 @@ impl<'a> Waiting<'a> {
                     return self.answered(answer.unwrap_or_else(|_| Err(self.cancelled())));
                 }
                 () = self.cohort.perform(duty, &self.bell) => {}
-                () = sleep_until(clock, deadline) => return self.give_up().await,
+                () = clock.sleep_until(deadline) => return self.give_up().await,
             }
         }
     }
@@ -116,12 +116,4 @@ impl Cohort {
         let holder = seen.and_then(|inspection| inspection.holder);
         holder.map(|holder| holder.remaining).unwrap_or_default()
     }
-}
-
-/// Most waiters have no deadline, and a timer for each of them would tick for nothing.
-async fn sleep_until(clock: &dyn Clock, moment: Moment) {
-    if moment == Moment::NEVER {
-        std::future::pending::<()>().await;
-    }
-    clock.sleep_until(moment).await;
 }
