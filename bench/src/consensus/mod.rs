@@ -30,7 +30,7 @@ pub(crate) const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "etcd_handoff_vs_watch",
-        what: "from release to the next of 8 waiters / a deletion and the news of it",
+        what: "hand-off among 8 waiters of one process / a deletion and the news of it",
         target: AtMost(2.0),
         pinning: CrossCore,
         both_pinnings: true,

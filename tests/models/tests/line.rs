@@ -9,6 +9,7 @@ use models::{
 
 const FLOOR: &str = "above the floor";
 const OWN: &str = "its own floor";
+const ENDED: &str = "no lease that ran out";
 
 #[test]
 fn a_line_whose_service_is_retired_and_reinstated() {
@@ -67,4 +68,16 @@ fn what_is_gone_has_ended() {
 fn who_joins_binds_nothing() {
     let flawed = Line::lifted().with(Flaw::WhoJoinsBindsNothing);
     assert_breaks("who joins binds nothing", OWN, flawed);
+}
+
+#[test]
+fn what_was_heard_counts() {
+    let flawed = Line::lifted().with(Flaw::WhatWasHeardCounts);
+    assert_breaks("what was heard counts", ENDED, flawed);
+}
+
+#[test]
+fn who_has_no_place_is_told_too() {
+    let flawed = Line::lifted().with(Flaw::WhoHasNoPlaceIsToldToo);
+    assert_breaks("who has no place is told", ENDED, flawed);
 }

@@ -18,4 +18,5 @@ mod outages;
 mod paused;
 mod remembered;
 mod retired;
+mod told;
 mod world;

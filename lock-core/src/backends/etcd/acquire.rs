@@ -36,7 +36,7 @@ pub(super) struct InLine {
 }
 
 /// Who is before a place, and what became of the place.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ahead {
     /// How many are before it, up to as many as were asked for, and the last of them.
     pub(super) number: i64,

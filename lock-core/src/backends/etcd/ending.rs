@@ -34,17 +34,23 @@ impl Service {
             let mark = Mark::released(round, lease.token());
             let memory = self.memory_of_ended().await;
             let memory = memory.map_err(|failure| failed(failure, refused))?;
+            let mut success = vec![
+                Op::delete(&key),
+                Op::put(&names.mark, mark.encode_to_vec(), memory),
+            ];
+            let release = self.turns.release(&names.line);
+            if release.is_some() {
+                success.push(Op::range(RangeRequest::oldest(&names.line)));
+            }
             let txn = TxnRequest {
                 compare: vec![Compare::created(&key, created)],
-                success: vec![
-                    Op::delete(&key),
-                    Op::put(&names.mark, mark.encode_to_vec(), memory),
-                ],
+                success,
                 failure: vec![
                     Op::range(RangeRequest::key(&key)),
                     Op::range(RangeRequest::key(&names.mark)),
                 ],
             };
+            let asked = self.now();
             let answer = match self.txn(&txn).await {
                 Ok(answer) => answer,
                 Err(failure) if failure.no_lease() => {
@@ -55,6 +61,7 @@ impl Service {
                 Err(failure) => return Err(failed(failure, refused)),
             };
             if answer.succeeded {
+                self.tell_next(&names, asked, answer);
                 self.revoker.revoke(number);
                 return Ok(Released::Released);
             }

@@ -65,9 +65,10 @@
 //! First come, first served, across all clients. A waiter watches the place before its own, and
 //! looks again every half ttl, because some versions lose events. It keeps its own lease alive.
 //! That nobody is before it and that its own place is still there is one step: who slept through
-//! the end of its lease gets [`ErrorKind::Released`], never the lock. A waiter that died costs the
-//! line what is left of its lease when its turn comes. A limit of waiters is checked after the
-//! place was taken: while one is refused, it counts.
+//! the end of its lease gets [`ErrorKind::Released`], never the lock. That step is a look of its
+//! own, or the release before it: if that is of the same process, it looks who is next, and tells.
+//! A waiter that died costs the line what is left of its lease when its turn comes. A limit of
+//! waiters is checked after the place was taken: while one is refused, it counts.
 //!
 //! # Nodes
 //! One node is asked for everything until it does not answer for 2 s
@@ -116,6 +117,7 @@ mod service_url;
 mod standing;
 mod task;
 mod tls;
+mod turns;
 mod waiting;
 mod wire;
 

@@ -12,6 +12,7 @@ use super::{
     record::{Kept, Mark, Place},
     remembering::{Lasting, Rememberer},
     revoker::Revoker,
+    turns::Turns,
     wire::{
         Compare, GrantRequest, GrantResponse, KeepAliveResponse, LeaseId, Op, RangeRequest,
         RangeResponse, TimeToLiveResponse, TxnRequest, TxnResponse, method,
@@ -36,6 +37,7 @@ pub(super) struct Service {
     pub(super) lasting: Mutex<Lasting>,
     pub(super) rememberer: Rememberer,
     pub(super) revoker: Revoker,
+    pub(super) turns: Turns,
 }
 
 /// What came of asking for a lease.
@@ -68,6 +70,7 @@ impl Service {
             initial,
             floor: Mutex::default(),
             lasting: Mutex::default(),
+            turns: Turns::default(),
         })
     }
 

@@ -6,6 +6,7 @@ use tracing::debug;
 use super::{
     acquire::{Acquisition, Ahead, InLine, Life},
     record::{Kept, Place},
+    turns::Herald,
     wire::{Compare, Op, RangeRequest, TxnRequest, WatchRequest, WatchResponse, method},
 };
 use crate::{Error, Moment, Upkeep, Wait};
@@ -13,7 +14,8 @@ use crate::{Error, Moment, Upkeep, Wait};
 /// How a wait ends.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// This look has found that nobody is before us any more, and that our place is still there.
+    /// This look, or a release that has looked, has found that nobody is before us any more, and
+    /// that our place was still there.
     Ours { seen: Ahead, waited: bool },
     /// The place is not there any more.
     Gone,
@@ -21,7 +23,18 @@ pub(super) enum Turn {
     Over,
 }
 
-/// How long to wait if a watch cannot be opened.
+/// What ends the wait for one place to go.
+enum Woken {
+    /// A release in this process has found that we are the first.
+    Told(Ahead),
+    /// Only a look can tell.
+    Perhaps,
+    /// The wait is over.
+    Over,
+}
+
+/// How long to wait if a watch cannot be opened, and at most for an answer to a release that is
+/// under way.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Acquisition<'_> {
@@ -29,17 +42,26 @@ impl Acquisition<'_> {
     ///
     /// Only the place before it is watched, so the end of a lease wakes one waiter. One step finds
     /// out that the place is still there and that nobody is before it, so a waiter whose lease has
-    /// run out is never granted anything.
+    /// run out is never granted anything. That step is a look of ours, or the release of who was
+    /// before us, if that was in this process.
     pub(super) async fn wait(&mut self, place: &InLine, ahead: Ahead) -> Result<Turn, Error> {
-        let (mut seen, mut waited) = (ahead, false);
+        let service = self.service;
+        let (mut seen, mut waited, mut herald) = (ahead, false, None);
         loop {
             match &seen.last {
                 None if self.lives(&seen, waited).await? => return Ok(Turn::Ours { seen, waited }),
                 None => {}
                 Some(last) => {
                     waited = true;
-                    if !self.until_change(last, seen.revision).await? {
-                        return Ok(Turn::Over);
+                    let waits = || service.turns.wait(&self.names.line, place);
+                    let told = herald.get_or_insert_with(waits);
+                    match self.until_change(last, seen.revision, told).await? {
+                        Woken::Told(ahead) => {
+                            (seen, herald) = (ahead, None);
+                            continue;
+                        }
+                        Woken::Perhaps => {}
+                        Woken::Over => return Ok(Turn::Over),
                     }
                 }
             }
@@ -98,14 +120,17 @@ impl Acquisition<'_> {
 
     /// Whether the lease of a place that was the first at that look is known to live for as long as
     /// we think, because the leader that said so still led at the time of the look. If not, it is
-    /// kept alive, or its time left asked for, once more, and it takes another look.
+    /// kept alive, or its time left asked for, once more, and it takes another look. The same goes
+    /// for a waiter that reads only after the end of its lease that it is the first.
     async fn lives(&mut self, seen: &Ahead, waited: bool) -> Result<bool, Error> {
         // If nobody is about to renew it, it has to have its full length.
         let full = waited && self.request.upkeep == Upkeep::None;
         if full && !self.keep_alive().await? {
             return Ok(false);
         }
-        if let Some(life) = self.kept.and_then(|life| life.proven_by(seen)) {
+        let proven = self.kept.and_then(|life| life.proven_by(seen));
+        let now = self.service.now();
+        if let Some(life) = proven.filter(|life| !waited || now < life.since + life.ttl) {
             self.kept = Some(life);
             return Ok(true);
         }
@@ -117,42 +142,51 @@ impl Acquisition<'_> {
         Ok(false)
     }
 
-    /// Waits until the key is deleted, or may have been. False if the wait is over.
+    /// Waits until the key is deleted, or may have been.
     ///
     /// The watch begins with the next revision, and tells of every later deletion. A watch that
     /// began with that revision itself would be served from the history, 100 ms later.
-    async fn until_change(&mut self, key: &[u8], revision: i64) -> Result<bool, Error> {
+    async fn until_change(
+        &mut self,
+        key: &[u8],
+        revision: i64,
+        herald: &mut Herald<'_>,
+    ) -> Result<Woken, Error> {
         let until = match self.request.wait {
             Wait::Until(moment) => moment,
             Wait::Never => self.service.now(),
             Wait::Forever => Moment::NEVER,
         };
         if until <= self.service.now() {
-            return Ok(false);
+            return Ok(Woken::Over);
         }
         let request = WatchRequest::deletion(key, revision + 1);
-        let service = self.service;
+        let (service, line) = (self.service, self.names.line.clone());
         let ttl = self.length();
         let look_again = service.now() + ttl / 2;
         let mut deleted = std::pin::pin!(async {
-            if let Err(status) = deletion(service.client.open(method::WATCH, request)).await {
-                debug!(%status, "etcd: no watch");
-                service.clock().sleep_until(service.now() + PAUSE).await;
+            match deletion(service.client.open(method::WATCH, request)).await {
+                // The answer to that release is right behind the news, and tells more.
+                Ok(()) if service.turns.is_being_released(&line) => {}
+                Ok(()) => return,
+                Err(status) => debug!(%status, "etcd: no watch"),
             }
+            service.clock().sleep_until(service.now() + PAUSE).await;
         });
         let mut keep_alive = self.next_keep_alive();
         loop {
             tokio::select! {
                 biased;
-                () = &mut deleted => return Ok(true),
-                () = service.clock().sleep_until(until) => return Ok(false),
+                seen = herald.told() => return Ok(Woken::Told(seen)),
+                () = &mut deleted => return Ok(Woken::Perhaps),
+                () = service.clock().sleep_until(until) => return Ok(Woken::Over),
                 // An event may get lost.
-                () = service.clock().sleep_until(look_again) => return Ok(true),
+                () = service.clock().sleep_until(look_again) => return Ok(Woken::Perhaps),
                 () = service.clock().sleep_until(keep_alive) => {}
             }
             keep_alive = match self.keep_place().await {
                 Ok(true) => self.next_keep_alive(),
-                Ok(false) => return Ok(true),
+                Ok(false) => return Ok(Woken::Perhaps),
                 Err(error) => {
                     debug!(%error, "etcd: a waiter could not be kept alive");
                     service.now() + PAUSE

@@ -9,6 +9,10 @@ pub enum Action {
     Enter(usize),
     /// It looks who is before it.
     Look(usize),
+    /// It is told that it is the first.
+    Hear(usize),
+    /// It reads what it was told.
+    Read(usize),
     /// It gives its place back for one with a greater token.
     Leave(usize),
     /// The same, without hearing of it.
@@ -30,7 +34,13 @@ impl Line {
         for (index, attempt) in state.attempts.iter().enumerate() {
             match attempt {
                 Attempt::Out if may_enter(state, index) => actions.push(Action::Enter(index)),
-                Attempt::InLine { .. } => actions.push(Action::Look(index)),
+                Attempt::InLine { created, .. } => {
+                    actions.push(Action::Look(index));
+                    if self.may_hear(state, index, *created) {
+                        actions.push(Action::Hear(index));
+                    }
+                }
+                Attempt::Heard { .. } => actions.push(Action::Read(index)),
                 Attempt::Leaving { .. } => {
                     actions.push(Action::Leave(index));
                     if index == 0 && !state.lost {
@@ -40,12 +50,15 @@ impl Line {
                 Attempt::Told { .. } => actions.push(Action::Release(index)),
                 Attempt::Out | Attempt::Retired | Attempt::Ended => {}
             }
-            let is_asked = matches!(attempt, Attempt::InLine { .. } | Attempt::Told { .. });
+            let is_asked = matches!(
+                attempt,
+                Attempt::InLine { .. } | Attempt::Heard { .. } | Attempt::Told { .. }
+            );
             if index == 0 && is_asked && !state.again {
                 actions.push(Action::Again(index));
             }
         }
-        if !state.expired {
+        if state.expired.is_none() {
             let places = state.places.iter().enumerate();
             let present = places.filter(|(_, place)| place.is_some());
             actions.extend(present.map(|(acquisition, _)| Action::Expire(acquisition)));
@@ -57,6 +70,8 @@ impl Line {
         match action {
             Action::Enter(index) => self.enter(state, index),
             Action::Look(index) => self.look(state, index),
+            Action::Hear(index) => self.hear(state, index),
+            Action::Read(index) => read(state, index),
             Action::Leave(index) => {
                 leave(state, index);
                 state.attempts[index] = self.gone(state, index);
@@ -80,11 +95,7 @@ impl Line {
                 state.attempts[index] = Attempt::Ended;
                 state.ended[of] = true;
             }
-            Action::Expire(acquisition) => {
-                state.expired = true;
-                state.places[acquisition] = None;
-                state.ended[acquisition] = true;
-            }
+            Action::Expire(acquisition) => self.expire(state, acquisition),
             Action::Operate => self.operate(state),
             Action::Skip => self.skip(state),
         }
@@ -157,9 +168,50 @@ impl Line {
             || self.has(Flaw::WhatIsFoundWasTold) && found
             || self.has(Flaw::OthersKeepThePlace) && place.attempts.len() > 1;
         if told {
-            tell(state, index, place);
+            tell(state, index, created, place.token());
         } else {
             state.attempts[index] = Attempt::Leaving { created };
+        }
+    }
+
+    /// Whether it may be told that it is the first.
+    fn may_hear(&self, state: &State, index: usize, created: Token) -> bool {
+        if self.has(Flaw::WhoHasNoPlaceIsToldToo) {
+            return state.first().is_none_or(|first| first.created >= created);
+        }
+        let own = state.places[ACQUISITION_OF[index]];
+        own.is_some_and(|own| own.created == created) && state.first() == own
+    }
+
+    fn hear(&self, state: &mut State, index: usize) {
+        let Attempt::InLine { created, .. } = state.attempts[index] else {
+            return;
+        };
+        let own = state.places[ACQUISITION_OF[index]].filter(|own| own.created == created);
+        // Without its place it goes by the token that it has known since it came.
+        let token = match own {
+            Some(own) => (own.token() >= own.least).then(|| own.token()),
+            None => Some(created),
+        };
+        state.attempts[index] = Attempt::Heard { created, token };
+    }
+
+    /// A lease runs out. Whoever had it knows that, and does not rely on what it was told.
+    fn expire(&self, state: &mut State, of: usize) {
+        state.expired = state.places[of].take().map(|place| place.created);
+        state.ended[of] = true;
+        if self.has(Flaw::WhatWasHeardCounts) {
+            return;
+        }
+        for (attempt, its) in state.attempts.iter_mut().zip(ACQUISITION_OF) {
+            if let Attempt::Heard { created, .. } = *attempt
+                && its == of
+            {
+                *attempt = Attempt::InLine {
+                    created,
+                    found: true,
+                };
+            }
         }
     }
 
@@ -184,13 +236,26 @@ fn may_enter(state: &State, index: usize) -> bool {
     index <= FIRST_RIVAL || has_come(index - 1)
 }
 
-fn tell(state: &mut State, index: usize, place: Place) {
-    let (of, token) = (ACQUISITION_OF[index], place.token());
+fn read(state: &mut State, index: usize) {
+    if let Attempt::Heard { created, token } = state.attempts[index] {
+        match token {
+            Some(token) => tell(state, index, created, token),
+            None => state.attempts[index] = Attempt::Leaving { created },
+        }
+    }
+}
+
+fn tell(state: &mut State, index: usize, created: Token, token: Token) {
+    let of = ACQUISITION_OF[index];
     state.attempts[index] = Attempt::Told { token };
-    if token < place.wish {
+    let place = state.places[of].filter(|place| place.created == created);
+    if place.is_some_and(|place| token < place.wish) {
         state.broken = Some(Broken::OwnFloor);
     }
-    if state.told_of[of] == Some(place.created) {
+    if state.expired == Some(created) {
+        state.broken = Some(Broken::Gone);
+    }
+    if state.told_of[of] == Some(created) {
         return;
     }
     if token <= state.greatest {
@@ -198,11 +263,11 @@ fn tell(state: &mut State, index: usize, place: Place) {
     }
     if let Some((floor, holder)) = state.promised
         && token < floor
-        && holder != Some(place.created)
+        && holder != Some(created)
     {
         state.broken = Some(Broken::Floor);
     }
-    state.told_of[of] = Some(place.created);
+    state.told_of[of] = Some(created);
     state.greatest = token;
 }
 

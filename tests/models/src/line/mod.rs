@@ -7,6 +7,10 @@
 //! out of service, and puts it into service above a floor; each time whoever waits is bound to
 //! that.
 //!
+//! Whoever waits looks, or hears that it is the first from whoever has seen that, which may be the
+//! one before it in the step in which that one leaves. It reads this as late as it likes, but it
+//! knows itself when its lease ends.
+//!
 //! Each transaction is a step. A request may be sent again at any time, also while the first is
 //! under way elsewhere; the answer to a transaction may be lost; a lease may run out; an operator
 //! may be killed, and another one goes on with the next step.
@@ -52,6 +56,10 @@ pub enum Flaw {
     WhatIsGoneHasEnded,
     /// A request with a floor joins a place, and the place is not bound to it.
     WhoJoinsBindsNothing,
+    /// What was heard counts after the end of the lease.
+    WhatWasHeardCounts,
+    /// Whoever waits is told that nobody is before it, whether or not its own place is there.
+    WhoHasNoPlaceIsToldToo,
 }
 
 /// The model: what an operator does, and which rule is left out.
@@ -73,7 +81,8 @@ pub struct State {
     attempts: [Attempt; ATTEMPTS],
     operator: operator::Operator,
     again: bool,
-    expired: bool,
+    /// The place whose lease ran out.
+    expired: Option<Token>,
     lost: bool,
     /// What nobody knows but us: of which place each acquisition was told, and the greatest token.
     told_of: [Option<Token>; ACQUISITIONS],
@@ -105,6 +114,11 @@ enum Attempt {
         created: Token,
         found: bool,
     },
+    /// It was told that this place is the first, and its token, or that this one will not do.
+    Heard {
+        created: Token,
+        token: Option<Token>,
+    },
     /// It gives that place back next.
     Leaving {
         created: Token,
@@ -123,6 +137,7 @@ enum Broken {
     OwnFloor,
     Kept,
     Floor,
+    Gone,
 }
 
 impl Place {
@@ -205,9 +220,16 @@ impl Model for Line {
             Property::always("above the floor", |_, state: &State| {
                 state.broken != Some(Broken::Floor)
             }),
+            Property::always("no lease that ran out", |_, state: &State| {
+                state.broken != Some(Broken::Gone)
+            }),
             Property::always("no refusal for nothing", |_, state: &State| {
                 let mut attempts = state.attempts.iter().zip(ACQUISITION_OF);
                 attempts.all(|(attempt, of)| *attempt != Attempt::Ended || state.ended[of])
+            }),
+            Property::sometimes("somebody is told", |_, state: &State| {
+                let heard = |attempt: &Attempt| matches!(attempt, Attempt::Heard { .. });
+                state.attempts.iter().any(heard)
             }),
             Property::sometimes("a waiter goes above the floor", |_, state: &State| {
                 state.promised.is_some() && state.left_for_more
