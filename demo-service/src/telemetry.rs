@@ -3,7 +3,7 @@
 use std::{convert::Infallible, time::Duration};
 
 use clap::ValueEnum;
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::Failure;
@@ -50,13 +50,17 @@ const BUCKETS: [f64; 12] = [
 /// # Errors
 /// If something in this process counts already.
 pub(crate) fn install() -> Result<PrometheusHandle, Failure> {
-    PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKETS)
+    with_buckets()
         .and_then(PrometheusBuilder::install_recorder)
         .map_err(|error| Failure::Machine {
             doing: "starting the metrics",
             source: std::io::Error::other(error),
         })
+}
+
+fn with_buckets() -> Result<PrometheusBuilder, BuildError> {
+    let times = Matcher::Suffix("_seconds".to_owned());
+    PrometheusBuilder::new().set_buckets_for_metric(times, &BUCKETS)
 }
 
 /// How often what was counted is put into its buckets.
@@ -75,5 +79,39 @@ pub(crate) async fn upkeep(metrics: Option<PrometheusHandle>) -> Infallible {
     loop {
         ticks.tick().await;
         metrics.run_upkeep();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use allocation_counter::measure;
+    use metrics::{Key, Level, Metadata, Recorder};
+    use tokio::{runtime::Builder, time::timeout};
+
+    use super::*;
+
+    /// The greatest number of bytes while many durations are counted and nobody asks for them.
+    fn peak(has_upkeep: bool) -> u64 {
+        let recorder = with_buckets().unwrap().build_recorder();
+        let handle = has_upkeep.then(|| recorder.handle());
+        let metadata = Metadata::new(module_path!(), Level::INFO, None);
+        let times = recorder.register_histogram(&Key::from_name("wait_seconds"), &metadata);
+        let mut runtime = Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+        let counting = async {
+            let mut upkeep = std::pin::pin!(upkeep(handle));
+            for _ in 0..20 {
+                (0..20_000).for_each(|_| times.record(0.002));
+                timeout(UPKEEP_EVERY, &mut upkeep).await.unwrap_err();
+            }
+        };
+        measure(|| runtime.block_on(counting)).bytes_max
+    }
+
+    #[test]
+    fn durations_that_nobody_asks_for_are_not_kept() {
+        let (kept, lost) = (peak(false), peak(true));
+        assert!(kept > 20 * 20_000 * 8, "the control: {kept} bytes");
+        assert!(lost < kept / 4, "{lost} of {kept} bytes");
     }
 }
