@@ -33,7 +33,7 @@ Signals:
   SIGHUP           read the signing keys again
 
 Exit codes:
-  0  ended by a signal; every client that reads has its answer
+  0  ended by a signal; every request is done, and answered if its client read within 20 s
   2  arguments or settings are wrong           4  cannot listen on the address
   3  a server cannot be reached, or refuses us
   5  a file of this machine failed, or requests did not end in time";
@@ -52,9 +52,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "IP:PORT", env = "PALISADE_ADDR")]
     #[arg(default_value = "127.0.0.1:8080")]
     pub(crate) addr: SocketAddr,
-    /// Names with commas between them under which a gateway on a loopback address may also be
-    /// asked, such as that of a proxy in front of it that passes `Host` on; it refuses all others
-    /// but those of the machine itself [default: localhost, 127.0.0.1, ::1]
+    /// Names with commas between them under which the gateway may be asked, such as that of a proxy
+    /// in front of it that passes `Host` on; it refuses all others but localhost, 127.0.0.1 and
+    /// ::1, except for /healthz and /readyz on an address that is not loopback [default: on a
+    /// loopback address no others, elsewhere any name]
     #[arg(long, value_name = "NAMES", env = "PALISADE_ALLOWED_HOSTS")]
     #[arg(default_value = "", hide_default_value = true)]
     pub(crate) allowed_hosts: HostNames,

@@ -1,7 +1,7 @@
 //! Accepts connections and ends them in good order. `axum::serve` has no time limit for the head
 //! of a request, and at the end waits for a client that has sent half of one.
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body, extract::Request, serve::Listener};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -10,6 +10,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
     task::JoinSet,
+    time::timeout,
 };
 use tower_service::Service;
 
@@ -22,8 +23,14 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(15);
 /// last answer to leave, and for a request to begin that was on its way.
 const FAREWELL: Duration = Duration::from_millis(500);
 
+/// How long requests may take to be done, and answers to leave, once the gateway is to stop.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(20);
+
 /// Serves so many connections at once until the gateway is closing, and then until every request
 /// has its answer, as far as its client reads it.
+///
+/// # Errors
+/// If requests are not done in time.
 ///
 /// # Cancel safety
 /// Dropping it drops all connections.
@@ -32,7 +39,9 @@ pub(super) async fn serve(
     router: Router,
     is_closing: watch::Receiver<bool>,
     limit: usize,
-) {
+) -> io::Result<()> {
+    // Requests whose answers are not made yet.
+    let handled = UnderWay::none();
     let mut connections = JoinSet::new();
     let mut closing = is_closing.clone();
     let places = Arc::new(Semaphore::new(limit));
@@ -44,7 +53,8 @@ pub(super) async fn serve(
         };
         tokio::select! {
             (place, (stream, _)) = next => {
-                let serving = connection(stream, router.clone(), is_closing.clone());
+                let (closing, handled) = (is_closing.clone(), handled.clone());
+                let serving = connection(stream, router.clone(), closing, handled);
                 connections.spawn(async move {
                     serving.await;
                     drop(place);
@@ -55,12 +65,31 @@ pub(super) async fn serve(
         }
     }
     drop(listener);
-    while connections.join_next().await.is_some() {}
+    let all = async { while connections.join_next().await.is_some() {} };
+    match timeout(DRAIN_TIME_MAX, all).await {
+        Ok(()) => Ok(()),
+        Err(_) => at_the_latest(&handled),
+    }
+}
+
+/// What it means that connections are open when the time is over. Only requests count that are not
+/// done: a client that does not read its answer must not make the end a failure.
+fn at_the_latest(handled: &UnderWay) -> io::Result<()> {
+    if handled.is_none() {
+        tracing::warn!("answers that were not read within {DRAIN_TIME_MAX:?} are cut off");
+        return Ok(());
+    }
+    Err(io::ErrorKind::TimedOut.into())
 }
 
 /// Serves one connection. Once the gateway is closing, the requests that are under way are
 /// finished and half a request is not waited for.
-async fn connection(stream: TcpStream, router: Router, mut closing: watch::Receiver<bool>) {
+async fn connection(
+    stream: TcpStream,
+    router: Router,
+    mut closing: watch::Receiver<bool>,
+    handled: UnderWay,
+) {
     let caller = match Caller::of(&stream) {
         Ok(caller) => caller,
         Err(error) => return tracing::error!(%error, "a connection cannot be served"),
@@ -69,11 +98,12 @@ async fn connection(stream: TcpStream, router: Router, mut closing: watch::Recei
     let service = service_fn(|mut request: Request<Incoming>| {
         let request_ends = under_way.one_more();
         request.extensions_mut().insert(caller.clone());
-        let response = router.clone().call(request.map(Body::new));
+        let (mut router, handled) = (router.clone(), handled.clone());
         async move {
-            response
-                .await
-                .map(|response| request_ends.until_end_of(response))
+            // Only now: one that was read behind an answer is not begun before that has left.
+            let _handled = handled.one_more();
+            let response = router.call(request.map(Body::new)).await;
+            response.map(|response| request_ends.until_end_of(response))
         }
     });
     let stream = Unread::new(stream, under_way.clone());
@@ -101,3 +131,6 @@ async fn connection(stream: TcpStream, router: Router, mut closing: watch::Recei
 async fn closed(closing: &mut watch::Receiver<bool>) {
     let _gone = closing.wait_for(|closing| *closing).await.is_err();
 }
+
+#[cfg(test)]
+mod tests;

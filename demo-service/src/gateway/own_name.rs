@@ -1,4 +1,5 @@
-//! On a loopback address, only requests under names of this machine are answered.
+//! On a loopback address, only requests under names of this machine are answered; elsewhere, only
+//! those under the names that an operator gives, if any are given.
 //!
 //! Whoever has a web page can make its name point to 127.0.0.1. To a browser, that page and the
 //! gateway are then of one origin, so it may send anything and read the answers. The name in `Host`
@@ -15,6 +16,9 @@ use axum::{
 use fenced_store::http::Problem;
 
 use super::problems;
+
+/// What tells nobody anything, and balancers ask for by whatever address they know.
+const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
 /// Names under which a gateway may be asked besides those that every machine has for itself.
 #[derive(Clone, Debug, Default)]
@@ -64,19 +68,43 @@ impl FromStr for HostNames {
     }
 }
 
+/// Under which names a gateway answers.
+#[derive(Clone, Debug)]
+pub(super) struct OwnNames {
+    names: HostNames,
+    is_for_others: bool,
+}
+
+impl OwnNames {
+    /// For a gateway that listens at this address. `None` if it answers under any name.
+    pub(super) fn at(address: IpAddr, names: HostNames) -> Option<Self> {
+        let is_for_others = !address.to_canonical().is_loopback();
+        let is_anybodys = is_for_others && names.0.is_empty();
+        (!is_anybodys).then_some(Self {
+            names,
+            is_for_others,
+        })
+    }
+
+    fn lets_pass(&self, request: &Request) -> bool {
+        let is_health = HEALTH.contains(&request.uri().path());
+        (self.is_for_others && is_health) || self.names.are_of(request)
+    }
+}
+
 /// A middleware around all routes.
-pub(super) async fn check(
-    State(names): State<HostNames>,
-    request: Request,
-    next: Next,
-) -> Response {
-    if names.are_of(&request) {
+pub(super) async fn check(State(own): State<OwnNames>, request: Request, next: Next) -> Response {
+    if own.lets_pass(&request) {
         return next.run(request).await;
     }
-    Problem::new(problems::MISDIRECTED)
-        .detail(
+    let detail = match own.is_for_others {
+        true => "this gateway is asked by a name of --allowed-hosts",
+        false => {
             "this gateway listens on a loopback address and is asked as localhost, 127.0.0.1 or \
-             [::1], or by a name of --allowed-hosts",
-        )
+             [::1], or by a name of --allowed-hosts"
+        }
+    };
+    Problem::new(problems::MISDIRECTED)
+        .detail(detail)
         .into_response()
 }

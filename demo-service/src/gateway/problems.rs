@@ -28,7 +28,7 @@ pub(super) const LOCK_HELD: ProblemType =
 /// 409: the live page plays one run at a time.
 pub(crate) const RUN_UNDER_WAY: ProblemType =
     ProblemType::new("run-under-way", StatusCode::CONFLICT, "A run is under way");
-/// 421: a gateway on a loopback address was asked under a name that is not its own.
+/// 421: the gateway was asked under a name that is not its own.
 pub(super) const MISDIRECTED: ProblemType = ProblemType::new(
     "misdirected",
     StatusCode::MISDIRECTED_REQUEST,
@@ -65,7 +65,7 @@ pub(super) const LEASE_ENDED: ProblemType = ProblemType::new(
     "The lease has ended",
 );
 /// 408: the body does not arrive.
-pub(super) const REQUEST_TIMEOUT: ProblemType = ProblemType::new(
+pub(crate) const REQUEST_TIMEOUT: ProblemType = ProblemType::new(
     "request-timeout",
     StatusCode::REQUEST_TIMEOUT,
     "The request took too long to arrive",

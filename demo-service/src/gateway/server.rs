@@ -1,4 +1,4 @@
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, middleware::from_fn_with_state};
 use fenced_store::Protected;
@@ -15,7 +15,7 @@ use super::{
     app::App,
     connections,
     idempotency::Idempotency,
-    own_name::{self, HostNames},
+    own_name::{self, HostNames, OwnNames},
     router::{finish, router},
     tokens::Tokens,
     traffic, wiretap,
@@ -30,8 +30,8 @@ use crate::{
 /// How long the lock service may take to answer at the start.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// How long requests may take to finish after the gateway was asked to stop.
-const DRAIN_TIME_MAX: Duration = Duration::from_secs(20);
+/// How long the lock service may take to answer at the end.
+const DISCONNECT_TIME_MAX: Duration = Duration::from_secs(20);
 
 /// A gateway that is connected to its lock service and its store.
 #[derive(Debug)]
@@ -131,7 +131,8 @@ impl Gateway {
     }
 
     /// Serves until `stop`, then finishes what is under way. Requests that wait for a lease are
-    /// sent away, and half a request is not waited for.
+    /// sent away, and half a request is not waited for. An answer that its client does not read in
+    /// time is cut off.
     ///
     /// # Errors
     /// If the requests under way do not end in time.
@@ -149,26 +150,27 @@ impl Gateway {
             metrics,
             ..
         } = self;
-        let own_names = from_fn_with_state(allowed_hosts, own_name::check);
-        let is_for_others = listener
-            .local_addr()
-            .is_ok_and(|addr| !addr.ip().to_canonical().is_loopback());
-        let router = match is_for_others {
-            true => router,
-            false => router.layer(own_names),
+        let addr = listener.local_addr();
+        let addr = addr.map_err(Failure::machine("finding the address"))?;
+        let router = match OwnNames::at(addr.ip(), allowed_hosts) {
+            Some(names) => router.layer(from_fn_with_state(names, own_name::check)),
+            None => router,
         };
         let serving = connections::serve(listener, finish(router), closing.subscribe(), limit);
-        let draining = async {
+        let stopping = async {
             stop.await;
             closing.send_replace(true);
-            tokio::time::sleep(DRAIN_TIME_MAX).await;
+            std::future::pending::<Infallible>().await
         };
         let served = tokio::select! {
-            () = serving => Ok(()),
-            () = draining => Err(std::io::ErrorKind::TimedOut.into()),
+            served = serving => served,
+            never = stopping => match never {},
             never = telemetry::upkeep(metrics) => match never {},
         };
-        if timeout(DRAIN_TIME_MAX, locks.shutdown()).await.is_err() {
+        if timeout(DISCONNECT_TIME_MAX, locks.shutdown())
+            .await
+            .is_err()
+        {
             tracing::warn!("the lock service does not answer: some leases end by their ttl only");
         }
         served.map_err(Failure::machine("finishing the requests under way"))

@@ -18,7 +18,8 @@ pub(crate) struct Setup {
     /// Shared by gateways that are to know each other's idempotency keys.
     pub(crate) secret: Option<watch::Receiver<Secret>>,
     pub(crate) limits: Limits,
-    /// Names under which one on a loopback address may be asked, besides those of the machine.
+    /// Names under which it may be asked, besides those of the machine. Without any, one that is
+    /// not on a loopback address may be asked under every name.
     pub(crate) allowed_hosts: HostNames,
     /// Takes down what clients of the scenario do.
     pub(crate) recorder: Option<Recorder>,

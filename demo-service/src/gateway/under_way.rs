@@ -12,7 +12,8 @@ use axum::{
 use hyper::body::{Frame, SizeHint};
 use tokio::{sync::watch, time::timeout};
 
-/// How many requests of a connection are not answered to the end.
+/// How much is under way: requests of a connection that are not answered to the end, or requests
+/// that are being handled.
 ///
 /// Cloning is cheap and shares the count.
 #[derive(Clone, Debug)]
@@ -29,6 +30,11 @@ impl UnderWay {
         OneMore(self.0.clone())
     }
 
+    /// Whether there is nothing at the moment.
+    pub(super) fn is_none(&self) -> bool {
+        *self.0.borrow() == 0
+    }
+
     /// Resolves when there has been nothing under way for this time.
     ///
     /// # Cancel safety
@@ -36,7 +42,8 @@ impl UnderWay {
     pub(super) async fn quiet(&self, time: Duration) {
         let mut under_way = self.0.subscribe();
         loop {
-            let _gone = under_way.wait_for(|requests| *requests == 0).await.is_err();
+            // No error: `self` has a sender.
+            drop(under_way.wait_for(|requests| *requests == 0).await);
             let next = under_way.wait_for(|requests| *requests > 0);
             if timeout(time, next).await.is_err() {
                 return;

@@ -2,8 +2,9 @@ use std::{convert::Infallible, time::Duration};
 
 use axum::{
     Json, Router,
-    extract::{Path, Query, State},
+    extract::{Path, Query, Request, State},
     http::{StatusCode, header},
+    middleware::{Next, from_fn},
     response::{
         IntoResponse, Response,
         sse::{Event, KeepAlive, Sse},
@@ -16,7 +17,7 @@ use lock_core::LockManager;
 use serde::Deserialize;
 use tokio::{
     sync::watch,
-    time::{Instant, MissedTickBehavior, interval_at},
+    time::{Instant, MissedTickBehavior, interval_at, timeout},
 };
 use tower_http::csrf::CsrfLayer;
 
@@ -37,6 +38,9 @@ use crate::{
 /// Shortest and longest lease, and longest pause, that a visitor may choose.
 const TTL_MS: std::ops::RangeInclusive<u64> = 300..=10_000;
 const PAUSE_MS_MAX: u64 = 30_000;
+
+/// How long a request may take to arrive. Its answer is made at once.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(15);
 
 /// The parts of the program that the page shows.
 #[derive(Clone, Debug)]
@@ -75,7 +79,14 @@ pub(crate) fn router(page: Page, is_closing: watch::Receiver<bool>) -> Router {
         .route("/live/wire/{exchange}", get(wire))
         .route("/live/locks", get(locks))
         .with_state(live)
+        .route_layer(from_fn(in_time))
         .route_layer(CsrfLayer::new())
+}
+
+/// A middleware around all routes. The events of those that send some come later.
+async fn in_time(request: Request, next: Next) -> Response {
+    let answered = timeout(REQUEST_TIME_MAX, next.run(request)).await;
+    answered.unwrap_or_else(|_| Problem::new(problems::REQUEST_TIMEOUT).into_response())
 }
 
 async fn view(State(live): State<Live>) -> Json<View> {

@@ -4,6 +4,7 @@
 use e2e::process::Process;
 use reqwest::{Method, RequestBuilder, header::HOST};
 use serde_json::json;
+use tempfile::TempDir;
 
 use crate::gateway::{Answer, Gateway, send};
 
@@ -103,19 +104,62 @@ async fn other_names_are_allowed_by_a_setting() {
     }
 }
 
-#[tokio::test]
-async fn for_other_machines_it_answers_under_any_name() {
+/// A gateway that other machines can reach, and where it is asked from here.
+async fn for_other_machines(more: &[&str]) -> (Process, TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
     let arguments = ["serve", "--addr", "0.0.0.0:0", "--store", &store];
-    let mut process = Process::spawn("demo-service", arguments);
+    let mut process = Process::spawn("demo-service", arguments.iter().chain(more));
     let line = process.line().await.unwrap();
     let port = line.split_once("0.0.0.0:").unwrap().1;
     let port = port.split(' ').next().unwrap();
+    (process, folder, format!("http://127.0.0.1:{port}"))
+}
+
+#[tokio::test]
+async fn for_other_machines_it_answers_under_any_name() {
+    let (_process, _folder, url) = for_other_machines(&[]).await;
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
-    let url = format!("http://127.0.0.1:{port}/healthz");
     for host in FOREIGN {
-        let answer = as_host(http.get(&url), host).await;
+        let answer = as_host(http.get(format!("{url}/v1/leases/r")), host).await;
         assert_eq!(answer.status, 200, "{host}");
     }
+}
+
+/// Whoever names hosts wants all others refused, wherever the gateway listens. Balancers ask for
+/// its health under the address that they know.
+#[tokio::test]
+async fn for_other_machines_it_answers_under_the_names_that_are_given_and_no_others() {
+    let (_process, _folder, url) = for_other_machines(&["--allowed-hosts", "locks.example"]).await;
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    for host in [
+        "locks.example",
+        "Locks.Example:443",
+        "localhost",
+        "127.0.0.1:1",
+    ] {
+        let answer = as_host(http.get(format!("{url}/v1/leases/r")), host).await;
+        assert_eq!(answer.status, 200, "{host}");
+    }
+    for host in FOREIGN {
+        for path in ["/healthz", "/readyz"] {
+            let answer = as_host(http.get(format!("{url}{path}")), host).await;
+            assert_eq!(answer.status, 200, "{host} {path}");
+        }
+        for path in [
+            "/v1/accounts/1",
+            "/metrics",
+            "/openapi.json",
+            "/healthz/",
+            "/",
+        ] {
+            let answer = as_host(http.get(format!("{url}{path}")), host).await;
+            answer.assert_problem(421, "misdirected");
+        }
+        let write = http.put(format!("{url}/v1/unfenced/accounts/1"));
+        let answer = as_host(write.json(&json!({ "balance": 666 })), host).await;
+        answer.assert_problem(421, "misdirected");
+    }
+    let unwritten = as_host(http.get(format!("{url}/v1/accounts/1")), "locks.example").await;
+    unwritten.assert_problem(404, "account-unknown");
 }

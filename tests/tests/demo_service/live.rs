@@ -6,7 +6,11 @@ use e2e::{process::Process, warden::workspace_binary};
 use reqwest::{Method, header};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
 
 use crate::gateway::{Gateway, send};
 
@@ -323,6 +327,57 @@ async fn settings_that_cannot_be_are_refused() {
             .await
             .assert_problem(422, "request-unprocessable");
     }
+}
+
+#[tokio::test]
+async fn what_the_page_would_never_ask_for_is_a_mistake_of_the_client() {
+    let gateway = Gateway::start().await;
+    let request = |path: &str| gateway.request(Method::GET, path);
+    for path in [
+        "/live/picture/other",
+        "/live/picture/%ff",
+        "/live/picture/fenced?until_ms=-1",
+        "/live/picture/fenced?until_ms=18446744073709551616",
+        "/live/picture/fenced?alone=perhaps",
+        "/live/wire/-1",
+        "/live/wire/x",
+        "/live/wire/99999999999999999999",
+        "/live/page.js/",
+    ] {
+        send(request(path)).await.assert_any_problem();
+    }
+    let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
+    for path in ["/live/run", "/live/cue"] {
+        for body in ["", "{", "7", "\"faint\"", "{\"story\":\"other\"}", &deep] {
+            let request = gateway.request(Method::POST, path);
+            let request = request.header(header::CONTENT_TYPE, "application/json");
+            send(request.body(body.to_owned()))
+                .await
+                .assert_any_problem();
+        }
+        let plain = gateway.request(Method::POST, path).body("\"pause\"");
+        send(plain)
+            .await
+            .assert_problem(415, "media-type-unsupported");
+    }
+    let view = send(request("/live/run")).await.body;
+    assert_eq!(view["run"], 0, "{view}");
+}
+
+/// A body that never ends is not waited for, here as elsewhere.
+#[tokio::test]
+async fn half_a_request_to_the_page_is_given_up() {
+    let gateway = Gateway::start().await;
+    let head = "POST /live/run HTTP/1.1\r\nhost: localhost\r\n\
+                content-type: application/json\r\ncontent-length: 100\r\n\r\n{";
+    let mut stream = TcpStream::connect(gateway.addr()).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let read = timeout(PATIENCE, stream.read_to_string(&mut answer)).await;
+    read.expect("it is waited for").unwrap();
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    let view = send(gateway.request(Method::GET, "/live/run")).await.body;
+    assert_eq!(view["run"], 0, "{view}");
 }
 
 #[tokio::test]

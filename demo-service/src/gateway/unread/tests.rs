@@ -1,0 +1,71 @@
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+    time::Instant,
+};
+
+use super::*;
+
+/// How much is between the two ends of a connection.
+const KEPT: usize = 1024;
+
+/// Both ends of a connection, and what is under way on it.
+fn connection() -> (Unread<DuplexStream>, DuplexStream, UnderWay) {
+    let under_way = UnderWay::none();
+    let (server, client) = duplex(KEPT);
+    (Unread::new(server, under_way.clone()), client, under_way)
+}
+
+/// Takes a little each time.
+async fn sip(client: &mut DuplexStream, every: Duration) {
+    loop {
+        sleep(every).await;
+        client.read_exact(&mut [0; 16]).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_a_little_now_and_then_is_cut_off_after_a_minute() {
+    let (mut server, mut client, under_way) = connection();
+    let started = Instant::now();
+    let answer = vec![0; 1 << 20];
+    let sent = tokio::select! {
+        sent = server.write_all(&answer) => sent,
+        () = sip(&mut client, Duration::from_secs(14)) => unreachable!("it goes on"),
+    };
+    assert_eq!(sent.unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(started.elapsed(), LEAVING_TIME_MAX);
+    assert!(!under_way.is_none(), "it has not left");
+    drop(server);
+    assert!(under_way.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_nothing_is_cut_off_sooner() {
+    let (mut server, _client, _) = connection();
+    let started = Instant::now();
+    let sent = server.write_all(&[0; 2 * KEPT]).await;
+    assert_eq!(sent.unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(started.elapsed(), STALLED_TIME_MAX);
+}
+
+/// However long it lasts: each event leaves before the next one.
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_events_goes_on_as_long_as_each_is_taken() {
+    let (mut server, mut client, under_way) = connection();
+    let event = [0; 2 * KEPT];
+    let streaming = async {
+        for _ in 0..100 {
+            server.write_all(&event).await.unwrap();
+            server.flush().await.unwrap();
+            assert!(under_way.is_none());
+        }
+    };
+    let reading = async {
+        for _ in 0..100 {
+            // Slow, but not too slow.
+            sleep(STALLED_TIME_MAX - Duration::from_secs(1)).await;
+            client.read_exact(&mut [0; 2 * KEPT]).await.unwrap();
+        }
+    };
+    tokio::join!(streaming, reading);
+}
