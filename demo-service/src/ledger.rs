@@ -16,15 +16,11 @@ pub(crate) use self::{
 /// The result is `None` if there is no such account.
 const BALANCE: &str = "SELECT balance FROM demo_accounts WHERE id = $1";
 
-/// Opens the account if there is none.
-const SET_BALANCE: &str = "INSERT INTO demo_accounts (id, balance) VALUES ($1, $2) \
-                           ON CONFLICT (id) DO UPDATE SET balance = excluded.balance";
-
 /// Opens the account unless there is one, in one statement.
 const OPEN_ACCOUNT: &str = "INSERT INTO demo_accounts (id, balance) VALUES ($1, $2) \
                             ON CONFLICT (id) DO NOTHING";
 
-/// Compares and writes in one statement, for clients that write without a fence.
+/// Compares and writes in one statement: others may write without a fence.
 const REPLACE_BALANCE: &str =
     "UPDATE demo_accounts SET balance = $3 WHERE id = $1 AND balance = $2";
 
@@ -56,13 +52,6 @@ pub(crate) trait Ledger: Dialect {
         connection: &mut Self::Connection,
         id: &str,
     ) -> impl Future<Output = Result<Option<i64>, sqlx::Error>> + Send;
-
-    /// Writes a balance.
-    fn set_balance(
-        connection: &mut Self::Connection,
-        id: &str,
-        balance: i64,
-    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
     /// Writes a balance if it is `before` now; returns whether it was.
     fn replace_balance(
@@ -121,19 +110,6 @@ macro_rules! ledger {
                     .bind(id)
                     .fetch_optional(connection)
                     .await
-            }
-
-            async fn set_balance(
-                connection: &mut Self::Connection,
-                id: &str,
-                balance: i64,
-            ) -> Result<(), sqlx::Error> {
-                sqlx::query(SET_BALANCE)
-                    .bind(id)
-                    .bind(balance)
-                    .execute(connection)
-                    .await?;
-                Ok(())
             }
 
             async fn replace_balance(

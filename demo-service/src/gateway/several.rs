@@ -17,6 +17,7 @@ use super::{
     idempotency::Keyed,
     leases::{self, Terms},
     problems,
+    traffic::Granted,
     wire::{AcquireSeveralBody, GrantedBody},
 };
 use crate::ledger::Ledger;
@@ -31,7 +32,7 @@ pub(super) async fn acquire<DB: Ledger>(
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     Body(asked): Body<AcquireSeveralBody>,
-) -> Result<(StatusCode, Json<GrantedBody>), ApiError> {
+) -> Result<(StatusCode, Extension<Granted>, Json<GrantedBody>), ApiError> {
     let keyed = app.idempotency.keyed(&headers, "/v1/leases", &asked)?;
     let AcquireSeveralBody {
         resources,
@@ -60,7 +61,9 @@ pub(super) async fn acquire<DB: Ledger>(
         leases::lease_body(&app.tokens, &lease)
     });
     let leases = leases.collect::<Result<_, _>>()?;
-    Ok((StatusCode::CREATED, Json(GrantedBody { leases })))
+    let granted = Granted(u64::try_from(resources.len()).unwrap_or(u64::MAX));
+    let body = Json(GrantedBody { leases });
+    Ok((StatusCode::CREATED, Extension(granted), body))
 }
 
 /// The names, each once.

@@ -30,6 +30,10 @@ struct Counters {
     refusals: AtomicU64,
 }
 
+/// In the extensions of an answer that grants several leases: how many.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Granted(pub(super) u64);
+
 /// The counts of a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct TrafficCounts {
@@ -98,7 +102,8 @@ pub(super) async fn count(
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = next.run(request).await;
     if let Some(counter) = traffic.counter(&method, &path, &response) {
-        counter.fetch_add(1, Relaxed);
+        let granted = response.extensions().get();
+        counter.fetch_add(granted.map_or(1, |Granted(leases)| *leases), Relaxed);
     }
     response
 }

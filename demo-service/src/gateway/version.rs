@@ -65,21 +65,21 @@ impl Condition {
         id: &str,
         balance: i64,
     ) -> Result<Written, sqlx::Error> {
-        let before = DB::balance(connection, id).await?;
-        if self.one_of.is_none() && self.none_of.is_none() {
-            DB::set_balance(connection, id, balance).await?;
-            return Ok(Written::Over(before));
+        loop {
+            let before = DB::balance(connection, id).await?;
+            let written = match before {
+                _ if !self.is_true(before.map(Version)) => return Ok(Written::Otherwise),
+                Some(before) => DB::replace_balance(connection, id, before, balance).await?,
+                None => DB::open_account(connection, id, balance).await?,
+            };
+            if written {
+                return Ok(Written::Over(before));
+            }
+            // Another write came in between. Without a condition this one is made over that.
+            if self.one_of.is_some() || self.none_of.is_some() {
+                return Ok(Written::Otherwise);
+            }
         }
-        let written = match before {
-            _ if !self.is_true(before.map(Version)) => false,
-            Some(before) => DB::replace_balance(connection, id, before, balance).await?,
-            None => DB::open_account(connection, id, balance).await?,
-        };
-        Ok(if written {
-            Written::Over(before)
-        } else {
-            Written::Otherwise
-        })
     }
 
     /// RFC 9110, 13.1.1 and 13.1.2: `If-None-Match` disregards that a tag is weak.
@@ -135,4 +135,52 @@ pub(super) fn mismatch(id: &str) -> Problem {
              again",
         )
         .with("id", id)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use futures_util::future::try_join_all;
+    use sqlx::Sqlite;
+
+    use super::*;
+    use crate::ledger::{self, AnyStore};
+
+    const WRITERS: i64 = 4;
+    const WRITES: i64 = 100;
+
+    /// Or the record of the scenario would show a write that wiped out another one as harmless.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn of_writes_at_the_same_time_each_tells_which_one_it_was_made_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = format!("sqlite:{}", folder.path().join("accounts.db").display());
+        let AnyStore::Sqlite(store) = ledger::open(&address.parse().unwrap()).await.unwrap() else {
+            unreachable!("it is SQLite");
+        };
+        let always = Condition {
+            one_of: None,
+            none_of: None,
+        };
+        let writing = (0..WRITERS).map(async |writer| {
+            let mut connection = store.pool().acquire().await?;
+            let mut overwritten = Vec::new();
+            for write in 0..WRITES {
+                let balance = writer * WRITES + write;
+                match always
+                    .write::<Sqlite>(&mut connection, "1", balance)
+                    .await?
+                {
+                    Written::Over(before) => overwritten.push(before),
+                    Written::Otherwise => unreachable!("there is no condition"),
+                }
+            }
+            Ok::<_, sqlx::Error>(overwritten)
+        });
+        let overwritten = try_join_all(writing).await.unwrap().concat();
+        let all: BTreeSet<_> = overwritten.iter().copied().collect();
+        // No balance is written twice, so none can be overwritten twice.
+        assert_eq!(all.len(), overwritten.len());
+        assert!(all.contains(&None), "one has opened it");
+    }
 }

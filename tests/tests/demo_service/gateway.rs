@@ -146,7 +146,6 @@ impl Gateway {
         token
     }
 
-    /// The balance as anybody may read it; none if there is no such account.
     /// Until so many wait in line for a resource.
     pub(crate) async fn until_waiting(&self, resource: &str, waiters: u64) {
         until("so many wait in line", async || {
@@ -156,6 +155,7 @@ impl Gateway {
         .await;
     }
 
+    /// The balance as anybody may read it; none if there is no such account.
     pub(crate) async fn balance(&self, id: &str) -> Option<i64> {
         let answer = send(self.request(Method::GET, &format!("/v1/accounts/{id}"))).await;
         match answer.status {

@@ -1,11 +1,18 @@
 //! `/v1/leases`: several leases for one client, all of them or none.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
 use crate::gateway::{Answer, Gateway, send};
+
+/// How long the first leases are held before the last one is free.
+const HELD: Duration = Duration::from_secs(3);
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap()
+}
 
 fn request(gateway: &Gateway, body: &Value) -> RequestBuilder {
     gateway.request(Method::POST, "/v1/leases").json(body)
@@ -90,6 +97,48 @@ async fn the_first_of_several_is_renewed_while_the_last_is_waited_for() {
     };
     let (granted, ()) = tokio::join!(waiting, freeing);
     assert_eq!(tokens(&granted).len(), 2);
+}
+
+/// However long the first ones were held before the last one was granted.
+#[tokio::test]
+async fn of_several_leases_each_lasts_as_long_from_the_answer_on_as_it_says() {
+    let gateway = Gateway::start().await;
+    let last = gateway.token("z", 60_000).await;
+    let asked = json!({ "resources": ["z", "a", "m"], "ttl_ms": 60_000, "wait_ms": 60_000 });
+    let waiting = acquire(&gateway, &asked);
+    let freeing = async {
+        while !is_held(&gateway, "m").await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        tokio::time::sleep(HELD).await;
+        let freed = Instant::now();
+        assert_eq!(gateway.release("z", &last).await.status, 204);
+        freed
+    };
+    let (granted, freed) = tokio::join!(waiting, freeing);
+    tokens(&granted);
+    let mut told = Vec::new();
+    for lease in granted.body["leases"].as_array().unwrap() {
+        let left = lease["remaining_ms"].as_u64().unwrap();
+        // The ttl counts from the answer, not from when the first of them was acquired.
+        assert!(
+            left <= 60_000 && left > 60_000 - millis(HELD),
+            "{granted:?}"
+        );
+        told.push(left);
+        let path = format!("/v1/leases/{}", lease["resource"].as_str().unwrap());
+        let seen = send(gateway.request(Method::GET, &path)).await;
+        let seen = seen.body["lease"]["remaining_ms"].as_u64().unwrap();
+        let since = millis(freed.elapsed());
+        // Both times are rounded down.
+        assert!(
+            seen + since + 2 >= left,
+            "{seen} ms after {since} ms: {granted:?}"
+        );
+    }
+    // They were renewed together.
+    let apart = told.iter().max().unwrap() - told.iter().min().unwrap();
+    assert!(apart < millis(HELD) / 2, "{granted:?}");
 }
 
 /// Named in whatever order, they are taken in one.
