@@ -22,6 +22,7 @@ use crate::{
 /// Cloning is cheap; clones share one studio. The client processes end with the last clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Studio {
+    id: u32,
     gateway: String,
     recorder: Recorder,
     changes: watch::Sender<u64>,
@@ -70,11 +71,17 @@ impl Studio {
         let told = changes.clone();
         let recorder = Recorder::new(move |_| told.send_modify(|version| *version += 1));
         Self {
+            id: rand::random(),
             gateway: url,
             recorder,
             changes,
             stage: Arc::default(),
         }
+    }
+
+    /// Tells it from that of another gateway at this address, whose runs have the same numbers.
+    pub(super) const fn id(&self) -> u32 {
+        self.id
     }
 
     /// The URL of the gateway.

@@ -9,6 +9,7 @@ use crate::{
 /// The state of a run that the page needs.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct View {
+    gateway: u32,
     run: u32,
     playing: bool,
     now_ms: u64,
@@ -60,6 +61,7 @@ impl View {
         let (events, now_ms) = studio.record();
         let acts = Act::BOTH.map(|act| ActView::of(act, &events, status.playing));
         Self {
+            gateway: studio.id(),
             run: status.run,
             playing: status.playing,
             now_ms,

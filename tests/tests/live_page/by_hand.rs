@@ -1,6 +1,9 @@
 //! The visitor is the director.
 
-use e2e::signal;
+use e2e::{
+    servers::{Colours, Screen},
+    signal,
+};
 use rustix::process::Pid;
 
 use crate::page::Page;
@@ -59,5 +62,22 @@ async fn a_visitor_kills_a_real_process_and_its_lease_ends_by_itself() {
     assert!(told.contains("killed by SIGKILL"), "{told}");
     assert!(told.contains("the lease of client 1 expires"), "{told}");
     assert!(!told.contains("client 1 writes"), "{told}");
+    page.assert_sound().await;
+}
+
+/// On a small screen, whoever begins sees what happens, and the buttons to take part in it.
+#[tokio::test]
+async fn on_a_phone_the_pictures_and_the_buttons_are_in_sight_together() {
+    let page = Page::open_on("by-hand-phone", Screen::Phone, Colours::Light).await;
+    page.browser.click("#by-hand").await;
+    page.begin("pause").await;
+    until_enabled(&page, "stop").await;
+    // Nothing is scrolled to by the test: a click would.
+    let in_sight = "return ['#unfenced .picture', '#stop', '#resume', '#kill'].every((it) => { \
+          const { top, bottom } = document.querySelector(it).getBoundingClientRect(); \
+          return 0 <= top && bottom <= innerHeight; \
+        })";
+    page.browser.until(in_sight).await;
+    page.photograph("begun").await;
     page.assert_sound().await;
 }

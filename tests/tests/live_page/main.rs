@@ -9,6 +9,7 @@ mod by_hand;
 mod docs;
 mod looks;
 mod page;
+mod reconnected;
 mod replay;
 mod report;
 mod service;

@@ -49,8 +49,10 @@ async function refresh() {
     do {
       again = false;
       const seen = await (await fetch("live/run")).json();
-      if (seen.run !== view.run) { sections.forEach(hideRequest); }
-      if (seen.run !== view.run || seen.playing) { replay.reset(); }
+      // Another gateway at this address counts its runs from the beginning.
+      const isOther = seen.gateway !== view.gateway || seen.run !== view.run;
+      if (isOther) { sections.forEach(hideRequest); }
+      if (isOther || seen.playing) { replay.reset(); }
       view = seen;
       // There may be nothing else to say now that it is back.
       if (broken) { say(FIRST_WORDS); }
@@ -192,7 +194,14 @@ byId("controls").addEventListener("submit", async (event) => {
     pause_ms: Number(byId("pause-for").value),
     by_hand: isPause() && byId("by-hand").checked,
   });
-  if (begun) { await refresh(); } else { byId("run").disabled = view.playing; }
+  if (!begun) {
+    byId("run").disabled = view.playing;
+    return;
+  }
+  await refresh();
+  // On a small screen, what happens is far below what was pressed.
+  const acts = byId("acts");
+  if (acts.getBoundingClientRect().top > 0.7 * innerHeight) { acts.scrollIntoView(); }
 });
 for (const [id, cue] of [["stop", "pause"], ["resume", "resume"], ["kill", "kill"]]) {
   byId(id).addEventListener("click", () => send("live/cue", cue));
