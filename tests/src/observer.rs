@@ -62,6 +62,14 @@ impl Observer {
         self.ask(redis::cmd("HVALS").arg(key)).await
     }
 
+    /// A string, if there is one.
+    ///
+    /// # Panics
+    /// If the server does not answer, or the string is no text.
+    pub async fn text(&self, key: &str) -> Option<String> {
+        self.ask(redis::cmd("GET").arg(key)).await
+    }
+
     /// The length of a string, in bytes; 0 if there is none.
     ///
     /// # Panics

@@ -184,6 +184,10 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         let Ok(server) = TcpStream::connect(shared.target).await else {
             continue;
         };
+        // What is late is late by a fault. A connection that has ended has no need of it.
+        for stream in [&client, &server] {
+            stream.set_nodelay(true).ok();
+        }
         let connection = {
             let mut connections = lock(&shared.connections);
             let (number, flow) = (connections.len(), *lock(&shared.new));

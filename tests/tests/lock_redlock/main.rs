@@ -16,6 +16,7 @@ mod outages;
 mod provisioning;
 mod restarts;
 mod scripts;
+mod slowest;
 mod stress;
 mod taking_in;
 mod world;

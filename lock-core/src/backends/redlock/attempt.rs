@@ -1,6 +1,6 @@
 //! One try to acquire: ask all nodes, fix which of them count, raise those, or undo everything.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     ENDED_TTL,
@@ -68,7 +68,7 @@ impl<'a> Try<'a> {
         let mut ballot = Ballot::new(self.nodes.len());
         let call = self.acquire(initial);
         let take = |index, answer| ballot.take(index, answer);
-        self.nodes.ask_all(&call, take).await;
+        self.nodes.ask_all(call, take).await;
         let end = match ballot.verdict() {
             Verdict::Again(token, left) => {
                 let lease = Lease::counted_from(self.asked, left);
@@ -156,19 +156,20 @@ impl<'a> Try<'a> {
                 false => call,
             }
         };
-        let calls: Vec<_> = counted
+        let calls = counted
             .iter()
-            .map(|granted| (granted.index, call(granted)))
-            .collect();
+            .map(|granted| (granted.index, Arc::new(call(granted))));
         let (mut raised, mut open) = (0, counted.len());
         let majority = self.nodes.majority();
-        let calls = calls.iter().map(|(index, call)| (*index, call));
         let take = |_, answer: Result<Vec<String>, _>| {
             open -= 1;
             raised += usize::from(answer.is_ok_and(|words| words == ["raised"]));
-            match raised >= majority || raised + open < majority {
-                true => Step::Done,
-                false => Step::Wait,
+            if raised >= majority {
+                Step::Settled
+            } else if raised + open < majority {
+                Step::Done
+            } else {
+                Step::Wait
             }
         };
         self.nodes.ask(calls, Step::Wait, take).await;
@@ -206,7 +207,8 @@ impl<'a> Try<'a> {
             false => Step::Wait,
         };
         let mut unsure = unclear;
-        let calls = targets.into_iter().map(|index| (index, &call));
+        let call = Arc::new(call);
+        let calls = targets.into_iter().map(|index| (index, Arc::clone(&call)));
         let take = |index, answer: Result<_, super::trouble::Trouble>| {
             // A node that does not serve has nothing of it.
             if answer.map_or_else(|trouble| !trouble.may_have_run(), |_| true) {

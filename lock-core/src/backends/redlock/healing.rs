@@ -1,6 +1,8 @@
 //! Makes the counters of a node that lost its state anew, resource by resource, as they are asked
 //! for.
 
+use std::sync::Arc;
+
 use super::{call::Call, nodes::Step, scripts, service::Service, trouble::Trouble};
 use crate::{FencingToken, ResourceName};
 
@@ -17,7 +19,7 @@ impl Service {
         }
         let patient = |index| patients.iter().any(|(patient, _)| *patient == index);
         let keys = [self.keys.marker(), self.keys.counter(resource)];
-        let count = Call::new(&scripts::COUNT, &keys);
+        let count = Arc::new(Call::new(&scripts::COUNT, &keys));
         let others = (0..self.nodes.len()).filter(|index| !patient(*index));
         let majority = self.nodes.majority();
         let mut counts: Vec<FencingToken> = Vec::new();
@@ -32,7 +34,7 @@ impl Service {
             let enough = counts.len() >= majority;
             if enough { Step::Enough } else { Step::Wait }
         };
-        let calls = others.map(|index| (index, &count));
+        let calls = others.map(|index| (index, Arc::clone(&count)));
         self.nodes.ask(calls, Step::Wait, take).await;
         // Fewer may have missed the only one that is left of those that were raised.
         let Some(most) = counts.iter().max().filter(|_| counts.len() >= majority) else {
@@ -41,10 +43,9 @@ impl Service {
         };
         let seed = |(index, life): &(usize, String)| {
             let seed = Call::new(&scripts::SEED, &keys);
-            (*index, seed.arg(life).arg(most.get()))
+            (*index, Arc::new(seed.arg(life).arg(most.get())))
         };
-        let seeds: Vec<_> = patients.iter().map(seed).collect();
-        let calls = seeds.iter().map(|(index, seed)| (*index, seed));
-        self.nodes.ask(calls, Step::Wait, |_, _| Step::Wait).await;
+        let seeds = patients.iter().map(seed);
+        self.nodes.ask(seeds, Step::Wait, |_, _| Step::Wait).await;
     }
 }

@@ -12,6 +12,7 @@ use futures_util::{
     future::{BoxFuture, Shared},
 };
 use redis::{AsyncConnectionConfig, Client, RedisResult, Value, aio::MultiplexedConnection};
+use tokio::time::Instant;
 
 use super::{call::Call, marker::Marker, scripts, trouble::Trouble};
 use crate::{
@@ -21,6 +22,10 @@ use crate::{
 
 /// How long connecting may take, and then the first answer.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// For how long a node that did not answer in time is not waited for. Then it is once more: one
+/// that is only slower than the others would not be heard of any more.
+const SILENT: Duration = Duration::from_secs(1);
 
 /// One node, and the one connection to it.
 ///
@@ -33,8 +38,8 @@ pub(super) struct Node {
     marker_key: String,
     runs: Arc<Runs>,
     connecting: Mutex<Option<Connecting>>,
-    /// It has not answered in time, and has not been heard of since.
-    silent: AtomicBool,
+    /// When it was last given up, unless it has been heard of since.
+    silent_since: Mutex<Option<Instant>>,
 }
 
 /// A connection, or the attempt to make one, which goes on if nobody waits for it.
@@ -101,7 +106,7 @@ impl Node {
             marker_key,
             runs,
             connecting: Mutex::new(None),
-            silent: AtomicBool::new(false),
+            silent_since: Mutex::new(None),
         }
     }
 
@@ -109,12 +114,23 @@ impl Node {
         &self.address
     }
 
+    /// Whether it did not answer in time a moment ago, and has not been heard of since.
     pub(super) fn is_silent(&self) -> bool {
-        self.silent.load(Ordering::Relaxed)
+        self.silent_since()
+            .is_some_and(|since| since.elapsed() < SILENT)
     }
 
     pub(super) fn set_silent(&self, silent: bool) {
-        self.silent.store(silent, Ordering::Relaxed);
+        let mut since = self.silent_since();
+        // It begins once: who is not waited for does not become silent by that.
+        let goes_on = since.filter(|since| since.elapsed() < SILENT);
+        *since = silent.then(|| goes_on.unwrap_or_else(Instant::now));
+    }
+
+    fn silent_since(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.silent_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the node run a script for locks. The answer is its words; that it does not serve is a
@@ -437,7 +453,7 @@ impl fmt::Debug for Node {
         // Not the client: it may show a password.
         f.debug_struct("Node")
             .field("address", &self.address)
-            .field("silent", &self.silent)
+            .field("is_silent", &self.is_silent())
             .finish_non_exhaustive()
     }
 }

@@ -1,11 +1,12 @@
 use std::{
     future::poll_fn,
-    pin::{Pin, pin},
+    pin::pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
+use futures_util::future::{BoxFuture, join_all};
 use tokio::time::Instant;
 
 use super::{
@@ -32,7 +33,7 @@ const GRACE: Duration = Duration::from_millis(20);
 /// All nodes. What is asked of them is asked of all at once.
 #[derive(Debug)]
 pub(super) struct Nodes {
-    all: Vec<Node>,
+    all: Vec<Arc<Node>>,
     timeout: Duration,
     pub(super) clock: Arc<dyn Clock>,
 }
@@ -44,12 +45,17 @@ pub(super) enum Step {
     Wait,
     /// The others are welcome if they come soon.
     Enough,
-    /// No other answer matters.
+    /// No other answer matters, and what was not sent need not be.
     Done,
+    /// No other answer matters, but the other nodes shall run it, too: a task sees to that.
+    Settled,
 }
 
 /// The answer of one node: the words of the script, or why it has no part.
 pub(super) type Answer = Result<Vec<String>, Trouble>;
+
+/// A request to a node that has not answered yet, and which node it is.
+type Pending = (usize, BoxFuture<'static, Answer>);
 
 impl Nodes {
     /// Reads the URL. Connects when something is asked.
@@ -88,7 +94,8 @@ impl Nodes {
                 .client(&address)
                 .map_err(|error| invalid("the URL or a setting is invalid").caused_by(error))?;
             let runs = Arc::clone(&runs);
-            Ok(Node::new(index, address, client, keys.marker(), runs))
+            let node = Node::new(index, address, client, keys.marker(), runs);
+            Ok(Arc::new(node))
         };
         let all = url.addresses.clone().into_iter().enumerate().map(node);
         Ok(Self {
@@ -112,12 +119,13 @@ impl Nodes {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Node> {
-        self.all.iter()
+        self.all.iter().map(|node| &**node)
     }
 
     /// Asks all nodes the same.
-    pub(super) async fn ask_all(&self, call: &Call, take: impl FnMut(usize, Answer) -> Step) {
-        let calls = (0..self.len()).map(|index| (index, call));
+    pub(super) async fn ask_all(&self, call: Call, take: impl FnMut(usize, Answer) -> Step) {
+        let call = Arc::new(call);
+        let calls = (0..self.len()).map(|index| (index, Arc::clone(&call)));
         self.ask(calls, Step::Wait, take).await;
     }
 
@@ -130,16 +138,19 @@ impl Nodes {
     ///
     /// # Cancel safety
     /// What has not been answered is under way, and may be run.
-    pub(super) async fn ask<'a>(
+    pub(super) async fn ask(
         &self,
-        calls: impl Iterator<Item = (usize, &'a Call)>,
+        calls: impl Iterator<Item = (usize, Arc<Call>)>,
         first: Step,
         mut take: impl FnMut(usize, Answer) -> Step,
     ) {
         // Not a deadline of anybody's: how long the network is waited for.
         let asked = Instant::now();
-        let request = |(index, call)| (index, Box::pin(self.node(index).ask(call)));
-        let mut pending: Vec<(usize, Pin<Box<_>>)> = calls.map(request).collect();
+        let request = |(index, call): (usize, Arc<Call>)| -> Pending {
+            let node = Arc::clone(&self.all[index]);
+            (index, Box::pin(async move { node.ask(&call).await }))
+        };
+        let mut pending: Vec<Pending> = calls.map(request).collect();
         let mut enough = first != Step::Wait;
         let mut until = asked + if enough { GRACE } else { self.timeout };
         // It goes off early and is put off then: a timer that has to go off earlier than it was set
@@ -170,6 +181,7 @@ impl Nodes {
             match take(index, answer) {
                 Step::Wait => {}
                 Step::Done => return,
+                Step::Settled => return self.see_to(pending),
                 Step::Enough if enough => {}
                 Step::Enough => {
                     enough = true;
@@ -185,6 +197,18 @@ impl Nodes {
             self.node(index).set_silent(true);
             take(index, Err(Trouble::Silent));
         }
+    }
+
+    /// Keeps requests alive for as long as nodes are waited for: one that is dropped is not sent if
+    /// its turn has not come, and whoever does not know the script has to be told its text.
+    fn see_to(&self, pending: Vec<Pending>) {
+        if pending.is_empty() {
+            return;
+        }
+        let answers = join_all(pending.into_iter().map(|(_, answer)| answer));
+        let in_time = tokio::time::timeout(self.timeout, answers);
+        #[expect(clippy::disallowed_methods, reason = "it has a time limit")]
+        tokio::spawn(async move { in_time.await.is_ok() });
     }
 
     /// What stands in the way, node by node.
@@ -225,10 +249,7 @@ impl Nodes {
 
 /// The first answer that is there. All requests are polled: they are few, and what keeps track of
 /// which one was woken costs more than that.
-fn answered<F: Future<Output = Answer>>(
-    pending: &mut Vec<(usize, Pin<Box<F>>)>,
-    cx: &mut Context<'_>,
-) -> Option<(usize, Answer)> {
+fn answered(pending: &mut Vec<Pending>, cx: &mut Context<'_>) -> Option<(usize, Answer)> {
     let mut requests = pending.iter_mut().enumerate();
     let (at, answer) = requests.find_map(|(at, (_, request))| match request.as_mut().poll(cx) {
         Poll::Ready(answer) => Some((at, answer)),

@@ -29,8 +29,9 @@ impl RedlockOptions {
     /// How long to wait for the nodes when not enough of them have answered. Defaults to 250 ms; at
     /// least 5 ms, at most 10 s.
     ///
-    /// When enough have answered, the others are waited for as long again and 20 ms, and a node
-    /// that did not answer the last time is not waited for.
+    /// When enough have answered, the others are waited for as long again and 20 ms; a node that
+    /// did not answer then is not waited for during the next second. A release waits for no more
+    /// than enough.
     pub const fn response_timeout(mut self, timeout: Duration) -> Self {
         self.response_timeout = timeout;
         self

@@ -43,7 +43,7 @@ impl Service {
         let mut tallies = vec![Tally::new(self.nodes.len()); leases.len()];
         let mut troubles = Vec::new();
         self.nodes
-            .ask_all(&call, |index, answer| {
+            .ask_all(call, |index, answer| {
                 match answer.as_deref() {
                     Ok([word, letters]) if word == "renewed" && letters.len() == leases.len() => {
                         for (tally, letter) in tallies.iter_mut().zip(letters.bytes()) {
@@ -100,7 +100,7 @@ impl Service {
         let mut tally = Tally::new(self.nodes.len());
         let mut troubles = Vec::new();
         self.nodes
-            .ask_all(&call, |index, answer| {
+            .ask_all(call, |index, answer| {
                 match answer {
                     Ok(words) => tally.count(words == ["released"]),
                     Err(trouble) => {
@@ -111,7 +111,7 @@ impl Service {
                     }
                 }
                 match tally.decided(majority) {
-                    Some(_) => Step::Enough,
+                    Some(_) => Step::Settled,
                     None => Step::Wait,
                 }
             })
@@ -140,7 +140,7 @@ impl Service {
         let majority = self.nodes.majority();
         let (mut cancelled, mut troubles) = (0, Vec::new());
         self.nodes
-            .ask_all(&call, |index, answer| {
+            .ask_all(call, |index, answer| {
                 match answer {
                     Ok(_) => cancelled += 1,
                     Err(trouble) => {
@@ -167,7 +167,7 @@ impl Service {
         let (mut seen, mut answered) = (Vec::<Seen>::new(), 0);
         let mut troubles = Vec::new();
         self.nodes
-            .ask_all(&call, |index, answer| {
+            .ask_all(call, |index, answer| {
                 match answer.and_then(|words| Seen::read(&words)) {
                     Ok(lease) => {
                         answered += 1;

@@ -18,7 +18,7 @@ if base and tonumber(ARGV[4]) <= tonumber(longest)
   end
   -- Below that a number of Lua is exact.
   if type(counted) == "number" and counted <= EXACT_MAX then
-    local count = string.format("%.0f", counted)
+    local count = string.format("%d", counted)
     redis.call("SET", KEYS[3], ARGV[1] .. count .. ARGV[2], "PX", ARGV[3])
     return count .. ":" .. marker:sub(1, 33)
   end
