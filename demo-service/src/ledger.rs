@@ -180,6 +180,7 @@ macro_rules! ledger {
 ledger!(
     Postgres,
     include_str!("ledger/postgres.sql"),
-    "SELECT has_database_privilege(current_database(), 'CREATE')"
+    "SELECT has_database_privilege(current_database(), 'CREATE')
+        AND COALESCE(has_schema_privilege(to_regnamespace('fenced')::oid, 'CREATE'), true)"
 );
 ledger!(Sqlite, include_str!("ledger/sqlite.sql"), "SELECT true");

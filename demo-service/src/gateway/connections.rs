@@ -7,6 +7,7 @@ use axum::{Router, body::Body, extract::Request, serve::Listener};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
     task::JoinSet,
@@ -65,16 +66,16 @@ pub(super) async fn serve(
         }
     }
     drop(listener);
-    let all = async { while connections.join_next().await.is_some() {} };
-    match timeout(DRAIN_TIME_MAX, all).await {
-        Ok(()) => Ok(()),
-        Err(_) => at_the_latest(&handled),
-    }
+    drain(connections, &handled).await
 }
 
-/// What it means that connections are open when the time is over. Only requests count that are not
+/// Waits until all connections have ended. When the time is over, only requests count that are not
 /// done: a client that does not read its answer must not make the end a failure.
-fn at_the_latest(handled: &UnderWay) -> io::Result<()> {
+async fn drain(mut connections: JoinSet<()>, handled: &UnderWay) -> io::Result<()> {
+    let all = async { while connections.join_next().await.is_some() {} };
+    if timeout(DRAIN_TIME_MAX, all).await.is_ok() {
+        return Ok(());
+    }
     if handled.is_none() {
         tracing::warn!("answers that were not read within {DRAIN_TIME_MAX:?} are cut off");
         return Ok(());
@@ -82,18 +83,27 @@ fn at_the_latest(handled: &UnderWay) -> io::Result<()> {
     Err(io::ErrorKind::TimedOut.into())
 }
 
-/// Serves one connection. Once the gateway is closing, the requests that are under way are
-/// finished and half a request is not waited for.
 async fn connection(
     stream: TcpStream,
+    router: Router,
+    closing: watch::Receiver<bool>,
+    handled: UnderWay,
+) {
+    match Caller::of(&stream) {
+        Ok(caller) => speak(stream, caller, router, closing, handled).await,
+        Err(error) => tracing::error!(%error, "a connection cannot be served"),
+    }
+}
+
+/// Serves one connection. Once the gateway is closing, the requests that are under way are
+/// finished and half a request is not waited for.
+async fn speak(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    caller: impl Clone + Send + Sync + 'static,
     router: Router,
     mut closing: watch::Receiver<bool>,
     handled: UnderWay,
 ) {
-    let caller = match Caller::of(&stream) {
-        Ok(caller) => caller,
-        Err(error) => return tracing::error!(%error, "a connection cannot be served"),
-    };
     let under_way = UnderWay::none();
     let service = service_fn(|mut request: Request<Incoming>| {
         let request_ends = under_way.one_more();

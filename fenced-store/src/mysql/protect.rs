@@ -44,10 +44,11 @@ pub(super) async fn unprotect(pool: &MySqlPool, protection: &Protection) -> Resu
 /// Opens a connection of its own: a trigger keeps the mode of the session that created it, and this
 /// session is strict, whatever the application's are. An id that cannot be the name of a resource
 /// is then an error. Whoever protects a table meanwhile waits: both would drop the same triggers.
+/// Migrations wait, too, so a table that is in use is not waited for as long as is usual, a day.
 async fn connect(pool: &MySqlPool) -> Result<MySqlConnection, FenceError> {
     let mut connection = pool.connect_options().as_ref().clone().connect().await?;
     connection
-        .execute("SET SESSION sql_mode = 'STRICT_ALL_TABLES'")
+        .execute("SET SESSION sql_mode = 'STRICT_ALL_TABLES', lock_wait_timeout = 50")
         .await?;
     lock(&mut connection).await?;
     Ok(connection)

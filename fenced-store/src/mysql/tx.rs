@@ -46,8 +46,9 @@ impl MySqlTx {
     }
 
     /// Reads what is left of the answers to statements that were dropped. Fails if they are not
-    /// there in time, or if the connection is out of step: then nothing was sent, and the
-    /// transaction is over.
+    /// there in time, or if it had to wait for them and the connection is out of step: then nothing
+    /// was sent, and the transaction is over. What had arrived before shows only in the answers to
+    /// what is sent next.
     pub(super) async fn catch_up(&mut self) -> Result<(), sqlx::Error> {
         let caught_up = in_time(catch_up(self)).await;
         self.unless_lost(caught_up)

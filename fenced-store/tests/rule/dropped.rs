@@ -26,16 +26,18 @@ const MOMENTS: [fn(usize) -> DropAt; 2] = [DropAt::waiting, DropAt::woken];
 pub(crate) async fn at_every_await(mut case: impl AsyncFnMut(DropAt) -> bool) -> usize {
     let mut least = usize::MAX;
     for moment in MOMENTS {
-        let (mut number, mut ends) = (1, 0);
+        let (mut number, mut ends, mut is_over) = (1, 0, false);
         for _ in 0..TRIES {
             if !case(moment(number)).await {
                 (number, ends) = (number + 1, 0);
             } else if number == 1 || ends < ENDS {
                 ends += 1;
             } else {
+                is_over = true;
                 break;
             }
         }
+        assert!(is_over, "it comes to its end in {TRIES} tries");
         assert!(number > 1, "it has an await at which it can be dropped");
         least = least.min(number - 1);
     }

@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
 use tracing::debug;
 
@@ -26,12 +26,16 @@ pub(super) enum CleanUp {
 const SHARED_PATIENCE_MIN: Duration = Duration::from_secs(60);
 
 const RETRY_FIRST: Duration = Duration::from_millis(20);
-const RETRY_MAX: Duration = Duration::from_secs(1);
+/// The longest pause is this part of the time for which it goes on, within these bounds: a service
+/// that is in trouble for a minute must not be asked by ever more that repeat it every second.
+const RETRY_PART: u32 = 12;
+const RETRY_MAX: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(5);
 
 impl CleanUp {
     /// Tries until it succeeds or its time is over.
     async fn finish(mut self, backend: &dyn LockBackend, clock: &dyn Clock, meter: &Meter) {
         let (mut pause, until) = (RETRY_FIRST, clock.now() + self.patience());
+        let longest = (self.patience() / RETRY_PART).clamp(*RETRY_MAX.start(), *RETRY_MAX.end());
         loop {
             let error = match self.attempt(backend).await {
                 Ok(None) => return,
@@ -48,7 +52,7 @@ impl CleanUp {
                 return;
             }
             clock.sleep_until(again).await;
-            pause = std::cmp::min(pause * 2, RETRY_MAX);
+            pause = std::cmp::min(pause * 2, longest);
         }
     }
 

@@ -68,6 +68,13 @@ async fn the_documented_rights_are_enough_for_a_gateway() {
     let written = gateway.write("/v1/accounts/1", token, 5).await;
     assert_eq!(written.status, 200, "{written:?}");
     assert!(written.headers.contains_key("fencing-accepted"));
+
+    // Who may make a schema, but nothing in that of the store, has no fewer rights.
+    let url = PgConnectOptions::from_str(database.url()).unwrap();
+    let name = url.get_database().unwrap();
+    let create = format!("GRANT CREATE ON DATABASE {name} TO gateway;");
+    role.give(&database, &create).await;
+    drop(Gateway::start_with(&["--store", &role.url]).await);
 }
 
 #[tokio::test]

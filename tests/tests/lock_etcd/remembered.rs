@@ -8,8 +8,8 @@ use e2e::{
 };
 use futures_util::future::join_all;
 use lock_core::{
-    AcquireRequest, AttemptRef, Clock, Holder, Issuer, LockBackend, Released, RenewRequest,
-    Renewed, Sequencer, SystemClock, Ttl, Wait, etcd::EtcdBackend,
+    AcquireRequest, AttemptRef, Clock, ErrorKind, Holder, Issuer, LockBackend, Released,
+    RenewRequest, Renewed, Sequencer, SystemClock, Ttl, Wait, etcd::EtcdBackend,
 };
 use tokio::time::timeout;
 
@@ -51,6 +51,17 @@ async fn moved(server: &Etcd, prefix: &str) -> usize {
 /// them. Every request takes a while, and all leases are renewed before the last mark is moved.
 #[tokio::test]
 async fn leases_whose_marks_are_due_at_the_same_time_are_renewed_first() {
+    // A machine that stands still for seconds costs a renewal, too.
+    for _ in 0..3 {
+        if are_renewed_first().await {
+            return;
+        }
+    }
+    panic!("renewals had no answer in time, each time");
+}
+
+/// One try. False if the answer to a renewal came too late.
+async fn are_renewed_first() -> bool {
     let (server, prefix) = (etcd().await, prefix());
     let proxy = Proxy::start(&server.url()).await;
     let (one, other) = (
@@ -65,6 +76,7 @@ async fn leases_whose_marks_are_due_at_the_same_time_are_renewed_first() {
     for renewed in renewed {
         match renewed {
             Ok(Renewed::Renewed(lease)) => assert!(lease.deadline() > now, "lost"),
+            Err(error) if error.kind() == ErrorKind::Unavailable => return false,
             other => panic!("{other:?}"),
         }
     }
@@ -74,6 +86,7 @@ async fn leases_whose_marks_are_due_at_the_same_time_are_renewed_first() {
         moved(server, &prefix).await == MANY
     })
     .await;
+    true
 }
 
 /// Each of them asks for it before there is an answer to the first.

@@ -1,6 +1,6 @@
 //! Whoever is told by the release of the one before it, in the same process, does not look.
 
-use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
+use std::{pin::pin, time::Duration};
 
 use e2e::{
     proxy::{Fault, Proxy},
@@ -49,8 +49,11 @@ async fn whoever_is_next_in_the_same_process_is_granted_without_a_look() {
         let before = if in_one_process { &ours } else { &other };
         let lease = held(before, LONG).await;
         let waiter = request(LONG, Wait::Forever);
+        let first = keys(server, &line).await.remove(0);
+        // By then it can be told.
+        let watched = proxy.at_request(&first, Fault::Nothing);
         let hand_over = async {
-            until("in line", || async { keys(server, &line).await.len() == 2 }).await;
+            until("it watches", || async { watched.has_sprung() }).await;
             // The end of the line, one entry, the youngest first.
             let look = proxy.at_request("/lock/r0\u{18}\u{1}(\u{2}", Fault::HoldRequests);
             release(before, &lease).await;
@@ -72,18 +75,18 @@ async fn whoever_is_next_in_the_same_process_is_granted_without_a_look() {
 #[tokio::test]
 async fn a_waiter_that_reads_too_late_that_it_is_the_first_is_not_granted_anything() {
     let (server, prefix) = (etcd().await, prefix());
-    let ours = backend(&server.url(), &prefix).await;
+    let proxy = Proxy::start(&server.url()).await;
+    let ours = backend(&proxy.url("etcd"), &prefix).await;
     let lease = held(&ours, LONG).await;
-    let line = format!("{prefix}/lock/");
+    let first = keys(server, &format!("{prefix}/lock/")).await.remove(0);
+    // By then it can be told.
+    let watched = proxy.at_request(&first, Fault::Nothing);
     let waiter = request(Ttl::secs(2), Wait::Forever);
     let mut waits = pin!(ours.acquire(&waiter));
     tokio::select! {
         answer = &mut waits => panic!("it is held, and yet: {answer:?}"),
-        () = until("in line", || async { keys(server, &line).await.len() == 2 }) => {}
+        () = until("it watches", || async { watched.has_sprung() }) => {}
     }
-    // Once more, so that it has seen who is before it.
-    let waiting = poll_fn(|context| Poll::Ready(waits.as_mut().poll(context).is_pending()));
-    assert!(waiting.await);
     release(&ours, &lease).await;
     let rival = request(LONG, Wait::Forever);
     let answer = timeout(PATIENCE, ours.acquire(&rival)).await;

@@ -203,7 +203,7 @@ async fn who_connects_and_is_not_polled_holds_up_nobody() {
 async fn acquires_that_are_kept_and_not_polled_keep_nobody_from_asking() {
     let world = World::new().await;
     let client = world.client().await;
-    let requests: Vec<_> = (0..100)
+    let requests: Vec<_> = (0..300)
         .map(|number| waiting(&format!("r{number}")))
         .collect();
     let mut kept: Vec<_> = requests

@@ -70,8 +70,18 @@ impl<'a> Acquiring<'a> {
             match answer {
                 Ok(answer) => return Ok(answer),
                 Err(Stop::Gone | Stop::Failed(Failure::SessionOver(_))) if self.may_go_on() => {}
-                Err(stop) => return Err(stop.into_error()),
+                Err(stop) => return Err(self.why(stop)),
             }
+        }
+    }
+
+    /// Why it ends here. A lease that was looked for and is gone was lost: the table knows of it.
+    fn why(&self, stop: Stop) -> Error {
+        let now = self.service.clock.now();
+        let begun = self.service.table().begin(&self.request.attempt, now);
+        match (&stop, begun) {
+            (Stop::Gone, Begun::Ended) => released(),
+            _ => stop.into_error(),
         }
     }
 

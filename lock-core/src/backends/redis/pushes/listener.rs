@@ -75,6 +75,8 @@ struct Subscriptions {
     connection: MultiplexedConnection,
     /// Shards by channel.
     shards: HashMap<String, u16>,
+    /// The server has refused one of them, and it was said.
+    is_denied: bool,
 }
 
 /// What happens on a connection, by its number.
@@ -163,7 +165,12 @@ impl Listener {
             Err(error) if breaks_connection(&error) || passes(&error) => Err(error),
             // Refused, as by an ACL.
             Err(error) => {
-                warn!(%error, "no grants from this channel: its waiters poll, and not in order");
+                if subscriptions.is_denied {
+                    debug!(%error, channel, "no grants from this channel, either");
+                } else {
+                    warn!(%error, channel, "no grants from this channel: its waiters poll");
+                }
+                subscriptions.is_denied = true;
                 subscriptions.shards.insert(channel, shard);
                 Ok(Reach::Denied)
             }
@@ -211,6 +218,7 @@ impl Listener {
             server,
             connection,
             shards: HashMap::new(),
+            is_denied: false,
         })
     }
 
