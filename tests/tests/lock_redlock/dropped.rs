@@ -37,14 +37,19 @@ async fn an_acquire_that_is_dropped_at_any_await_leaves_no_lease_on_any_node() {
     for count in [3, 5] {
         let servers = provisioned(count).await;
         let locks = connect(&servers).await;
-        let mut times = 1;
-        while polled(&locks, times).await.is_none() {
+        let mut most = 1;
+        // On a busy machine all answers may be there at the first await.
+        for _ in 0..5 {
+            let mut times = 1;
+            while polled(&locks, times).await.is_none() {
+                no_node_has_a_lease(&servers).await;
+                times += 1;
+                assert!(times < 1000, "it never completes");
+            }
             no_node_has_a_lease(&servers).await;
-            times += 1;
-            assert!(times < 1000, "it never completes");
+            most = std::cmp::max(most, times);
         }
-        assert!(times > 2, "it has more than one await");
-        no_node_has_a_lease(&servers).await;
+        assert!(most > 2, "it has more than one await");
     }
 }
 
