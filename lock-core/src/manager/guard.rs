@@ -198,8 +198,8 @@ impl LeaseGuard {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with
-    /// [`Outcome::Unknown`](crate::Outcome::Unknown) if no answer came; the watchdog goes on trying,
-    /// as after a [`release`](LeaseGuard::release).
+    /// [`Outcome::Unknown`](crate::Outcome::Unknown) if no answer came; the watchdog goes on
+    /// trying, as after a [`release`](LeaseGuard::release).
     ///
     /// # Cancel safety
     /// The guard is gone and the watchdog finishes what has begun.

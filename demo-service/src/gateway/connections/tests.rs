@@ -10,8 +10,8 @@ use super::*;
 const LITTLE: usize = 64 << 10;
 const MUCH: usize = 1 << 20;
 
-/// A gateway with a long answer at `/much` and none at `/never`. It has no sockets: the kernel takes
-/// its time, and a clock that is stopped jumps on meanwhile.
+/// A gateway with a long answer at `/much` and none at `/never`. It has no sockets: the kernel
+/// takes its time, and a clock that is stopped jumps on meanwhile.
 struct Gateway {
     router: Router,
     closing: watch::Sender<bool>,
