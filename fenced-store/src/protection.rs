@@ -106,9 +106,10 @@ impl<DB: Dialect> FencedStore<DB> {
     ///
     /// # Errors
     /// [`FenceError::CannotProtect`] if there is no such table or column; otherwise errors of the
-    /// database. In Postgres and SQLite nothing has changed then; elsewhere call again. In MySQL and
-    /// MariaDB it is [`FenceError::Busy`] if a transaction has used the table for 50 s, or another
-    /// migration or protection takes longer than 60 s. Postgres waits for its `lock_timeout`.
+    /// database. In Postgres and SQLite nothing has changed then; elsewhere call again. In MySQL
+    /// and MariaDB it is [`FenceError::Busy`] if a transaction has used the table for 50 s, or
+    /// another migration or protection takes longer than 60 s. Postgres waits for its
+    /// `lock_timeout`.
     ///
     /// # Cancel safety
     /// Cancel safe: work that has been started is finished in the background, or not done at all.
