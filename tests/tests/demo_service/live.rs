@@ -260,7 +260,7 @@ async fn a_request_is_shown_for_as_long_as_its_run_is() {
     play(&gateway, settings.clone()).await;
     let view = view_when(&gateway, is_over).await;
     let events = view["acts"][1]["events"].as_array().unwrap();
-    let refused = |event: &&Value| event["text"].as_str().unwrap().contains("403");
+    let refused = |event: &&Value| event["text"].as_str().unwrap().contains("refused (403 ");
     let exchange = &events.iter().find(refused).unwrap()["exchange"];
     let wire = || gateway.request(Method::GET, &format!("/live/wire/{exchange}"));
 

@@ -41,7 +41,7 @@ async fn a_visitor_stops_a_real_process_and_resumes_it() {
     page.until_over().await;
     let [unfenced, fenced] = page.verdicts().await;
     assert!(unfenced.contains("Lost update"), "{unfenced}");
-    assert!(fenced.contains("412"), "{fenced}");
+    assert!(fenced.contains("(412)"), "{fenced}");
     page.assert_sound().await;
 }
 

@@ -58,7 +58,8 @@ async fn a_forged_write_is_found_and_opened_with_the_keyboard_alone() {
         .await;
     page.browser.press(ENTER).await;
     let found = "const events = [...document.querySelectorAll('#fenced .events button')]; \
-                 const forged = events.find((event) => event.textContent.includes('403')); \
+                 const is_forged = (event) => event.textContent.includes('refused (403 '); \
+                 const forged = events.find(is_forged); \
                  forged.focus(); return document.activeElement === forged";
     assert_eq!(page.browser.script(found).await, true);
     page.browser.press(ENTER).await;
