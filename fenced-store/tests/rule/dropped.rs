@@ -71,7 +71,7 @@ impl<H: Harness> World<H> {
         let mut connection = self.store.pool().acquire().await.unwrap();
         assert!(!connection.is_in_transaction(), "dropped {at:?}");
         let before = H::balance(&mut connection).await;
-        H::add(&mut connection, 1).await.unwrap();
+        H::add_by_itself(&mut connection, 1).await.unwrap();
         drop(connection);
         assert_eq!(balance(&self.world).await, before + 1, "dropped {at:?}");
         let mut tx = self.store.begin(&self.grant).await.unwrap();

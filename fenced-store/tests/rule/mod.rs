@@ -62,6 +62,14 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
         amount: i64,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
+    /// The same, outside of any transaction.
+    fn add_by_itself(
+        connection: &mut <Self::Db as sqlx::Database>::Connection,
+        amount: i64,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send {
+        Self::add(connection, amount)
+    }
+
     /// `UPDATE accounts SET balance = balance + $amount WHERE id = $account`, as a single write.
     fn add_at_once(
         store: &FencedStore<Self::Db>,

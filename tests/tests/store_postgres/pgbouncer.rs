@@ -7,7 +7,7 @@ use e2e::servers::{PgBouncer, PoolMode};
 use fenced_store::{Executed, FenceError, FencedStore, PgFencedStore, PgIsolation, PgTxOptions};
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    PgConnection, Postgres, Row,
+    AssertSqlSafe, PgConnection, Postgres, Row,
     migrate::{MigrateError, Migrator},
     postgres::{PgConnectOptions, PgPoolOptions},
 };
@@ -115,6 +115,13 @@ impl<const BY_TRANSACTION: bool> Harness for Pooled<BY_TRANSACTION> {
     async fn add(connection: &mut PgConnection, amount: i64) -> Result<(), sqlx::Error> {
         let add = sqlx::query("UPDATE accounts SET balance = balance + $1 WHERE id = 42");
         let add = add.persistent(!BY_TRANSACTION).bind(amount);
+        add.execute(connection).await.map(drop)
+    }
+
+    /// In one message, as `balance`.
+    async fn add_by_itself(connection: &mut PgConnection, amount: i64) -> Result<(), sqlx::Error> {
+        let add = format!("UPDATE accounts SET balance = balance + {amount} WHERE id = 42");
+        let add = sqlx::raw_sql(AssertSqlSafe(add));
         add.execute(connection).await.map(drop)
     }
 
