@@ -32,11 +32,11 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  demo-service                                  the scenario, nothing to install
-  demo-service scenario --lock redis://127.0.0.1:6379 \\
+  palisade                                      the scenario, nothing to install
+  palisade scenario --lock redis://127.0.0.1:6379 \\
       --store postgres://me@127.0.0.1/app       the same on real servers
-  demo-service scenario --runs 20 --json        twenty times, one JSON object on stdout
-  demo-service serve --lock redis://127.0.0.1:6379 --store sqlite:accounts.db
+  palisade scenario --runs 20 --json            twenty times, one JSON object on stdout
+  palisade serve --lock redis://127.0.0.1:6379 --store sqlite:accounts.db
                                                 lock gateway and account API over HTTP
 
 Exit codes:
@@ -58,7 +58,7 @@ Exit codes:
 ///
 /// Without a subcommand: `scenario` on an in-process lock and a SQLite file in a temporary folder.
 #[derive(Debug, Parser)]
-#[command(name = "demo-service", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "palisade", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -205,7 +205,7 @@ pub(crate) struct ScenarioArgs {
     /// Write only the picture of both acts, as SVG
     #[arg(long, value_name = "PATH")]
     pub(crate) svg: Option<PathBuf>,
-    /// Write the recording, as JSON; `demo-service draw` makes a picture of it
+    /// Write the recording, as JSON; `palisade draw` makes a picture of it
     #[arg(long, value_name = "PATH")]
     pub(crate) record: Option<PathBuf>,
     /// Print only the verdicts, without progress and time line
@@ -228,7 +228,7 @@ impl Default for ScenarioArgs {
             #[command(flatten)]
             args: ScenarioArgs,
         }
-        Bare::parse_from(["demo-service"]).args
+        Bare::parse_from(["palisade"]).args
     }
 }
 
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn no_arguments_mean_the_scenario_on_embedded_backends() {
-        let Command::Scenario(args) = Cli::parse_from(["demo-service"]).chosen() else {
+        let Command::Scenario(args) = Cli::parse_from(["palisade"]).chosen() else {
             panic!("not the scenario")
         };
         assert_eq!(args.runs, 1);
@@ -314,11 +314,7 @@ mod tests {
             ["--runs", "0"],
             ["--runs", "-3"],
         ] {
-            let args = [
-                "demo-service",
-                "scenario",
-                &format!("{}={}", bad[0], bad[1]),
-            ];
+            let args = ["palisade", "scenario", &format!("{}={}", bad[0], bad[1])];
             let error = Cli::try_parse_from(args).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ValueValidation, "{bad:?}: {error}");
             assert_eq!(error.exit_code(), 2);

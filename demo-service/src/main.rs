@@ -3,7 +3,7 @@
 //! It stops and resumes real processes with signals, so it runs on Unix only.
 
 #[cfg(not(unix))]
-compile_error!("demo-service stops and resumes processes with Unix signals: build it on Unix");
+compile_error!("palisade stops and resumes processes with Unix signals: build it on Unix");
 
 mod address;
 mod cli;
@@ -110,7 +110,7 @@ fn finish(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            Console::Stderr.line(format!("demo-service: {failure}"));
+            Console::Stderr.line(format!("palisade: {failure}"));
             failure.exit_code()
         }
     }

@@ -182,7 +182,7 @@ fn read(path: &Path) -> Result<Vec<Key>, Failure> {
     keys.map(|(number, line)| {
         Key::parse(line).map_err(|error| {
             Failure::Usage(format!(
-                "--signing-keys {shown}, line {number}: {error}; `demo-service signing-key` \
+                "--signing-keys {shown}, line {number}: {error}; `palisade signing-key` \
                  prints a line"
             ))
         })

@@ -52,9 +52,9 @@ pub(crate) enum Migrations {
 
 const APPLY: &str = "\
 How to apply it:
-  demo-service migrations print --dialect postgres | psql -v ON_ERROR_STOP=1 --dbname=app
-  demo-service migrations print --dialect mysql    | mariadb app
-  demo-service migrations print --dialect sqlite   | sqlite3 -bail app.db
+  palisade migrations print --dialect postgres | psql -v ON_ERROR_STOP=1 --dbname=app
+  palisade migrations print --dialect mysql    | mariadb app
+  palisade migrations print --dialect sqlite   | sqlite3 -bail app.db
 
 In Postgres and SQLite all of it is one transaction. In MariaDB and MySQL a change of the schema
 cannot be rolled back: if it fails half way, drop the tables that begin with `fenced_` and
@@ -188,9 +188,9 @@ pub(crate) struct SealArgs {
 
 pub(super) const MIGRATE: &str = "\
 Both ways, first to see what would happen:
-  demo-service migrate --from redis://old --from-issuer old --to redis://new --to-issuer new \\
+  palisade migrate --from redis://old --from-issuer old --to redis://new --to-issuer new \\
       --store postgres://ops@db/app --dry-run
-  demo-service migrate --from redis://new --from-issuer new --to redis://old --to-issuer old \\
+  palisade migrate --from redis://new --from-issuer new --to redis://old --to-issuer old \\
       --store postgres://ops@db/app
 
 It asks at a terminal; a script adds --yes.

@@ -23,10 +23,10 @@ Settings:
       signing_keys = \"/etc/palisade/keys\"
       max_waiting = 200
 
-  `demo-service serve --config FILE --print-config` tells what is in force and from where.
+  `palisade serve --config FILE --print-config` tells what is in force and from where.
 
 Several gateways over one Redis and one Postgres are one service if they have the same
---signing-keys (`demo-service signing-key` makes one) and --audience.
+--signing-keys (`palisade signing-key` makes one) and --audience.
 
 Signals:
   SIGTERM, Ctrl-C  finish what is under way, send away who waits for a lease, end; again: at once

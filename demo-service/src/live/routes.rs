@@ -179,7 +179,7 @@ async fn picture(
     }
 }
 
-/// Everything that is needed to draw the run again, as `demo-service draw` does.
+/// Everything that is needed to draw the run again, as `palisade draw` does.
 async fn recording(State(live): State<Live>) -> Response {
     let status = live.studio.status();
     let Some(settings) = status.settings else {

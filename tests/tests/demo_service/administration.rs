@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 /// Runs it as a script does: nobody is there to be asked.
 fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(workspace_binary("demo-service").unwrap());
+    let mut command = Command::new(workspace_binary("palisade").unwrap());
     command.env_remove("PALISADE_STORE").env_remove("RUST_LOG");
     command.args(arguments).stdin(Stdio::null());
     command.output().unwrap()
@@ -21,7 +21,7 @@ fn run(arguments: &[&str]) -> Output {
 
 /// Runs it at a terminal, where somebody types this. What it prints comes back as one text.
 fn run_at_a_terminal(arguments: &[&str], typed: &str) -> (Option<i32>, String) {
-    let binary = workspace_binary("demo-service").unwrap();
+    let binary = workspace_binary("palisade").unwrap();
     let line = format!("{} '{}'", binary.display(), arguments.join("' '"));
     let mut child = Command::new("script")
         .args([

@@ -8,7 +8,7 @@ use std::{
 use e2e::warden::workspace_binary;
 
 fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(workspace_binary("demo-service").unwrap());
+    let mut command = Command::new(workspace_binary("palisade").unwrap());
     command
         .env_remove("PALISADE_LOCK")
         .env_remove("PALISADE_STORE")
@@ -23,7 +23,7 @@ pub(crate) fn complaint(arguments: &[&str], code: i32) -> String {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
     assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.starts_with("demo-service: "), "{said}");
+    assert!(said.starts_with("palisade: "), "{said}");
     assert!(!said.contains("hunter2"), "a password is shown: {said}");
     assert!(output.stdout.is_empty());
     said

@@ -54,7 +54,7 @@ impl Gateway {
         let folder = tempfile::tempdir().unwrap();
         let arguments = ["serve", "--addr", "127.0.0.1:0"].iter().chain(arguments);
         let log = folder.path().join("log");
-        let process = Process::spawn_with_log("demo-service", arguments, &log);
+        let process = Process::spawn_with_log("palisade", arguments, &log);
         Self::of(process, folder).await
     }
 
@@ -65,7 +65,7 @@ impl Gateway {
 
     async fn serve(folder: TempDir, arguments: &[&str]) -> Self {
         let arguments = ["serve", "--addr", "127.0.0.1:0"].iter().chain(arguments);
-        Self::of(Process::spawn("demo-service", arguments), folder).await
+        Self::of(Process::spawn("palisade", arguments), folder).await
     }
 
     async fn of(mut process: Process, folder: TempDir) -> Self {

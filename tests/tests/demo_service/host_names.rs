@@ -109,7 +109,7 @@ async fn for_other_machines(more: &[&str]) -> (Process, TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
     let arguments = ["serve", "--addr", "0.0.0.0:0", "--store", &store];
-    let mut process = Process::spawn("demo-service", arguments.iter().chain(more));
+    let mut process = Process::spawn("palisade", arguments.iter().chain(more));
     let line = process.line().await.unwrap();
     let port = line.split_once("0.0.0.0:").unwrap().1;
     let port = port.split(' ').next().unwrap();

@@ -53,7 +53,7 @@ pub(crate) fn new_key(id: &str) -> String {
 }
 
 pub(crate) fn signing_key(arguments: &[&str]) -> String {
-    let mut command = Command::new(workspace_binary("demo-service").unwrap());
+    let mut command = Command::new(workspace_binary("palisade").unwrap());
     let output = command.arg("signing-key").args(arguments).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()

@@ -109,7 +109,7 @@ async fn both_acts_go_as_told_and_are_drawn() {
 
 /// What `draw` makes of a recording.
 fn drawn(recording: &Path) -> String {
-    let mut draw = Command::new(workspace_binary("demo-service").unwrap());
+    let mut draw = Command::new(workspace_binary("palisade").unwrap());
     let output = draw.arg("draw").arg(recording).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -240,7 +240,7 @@ async fn a_gateway_for_other_machines_has_no_page() {
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
     // Also one that only this machine can reach has none if its address is not a loopback one.
     let mut process = Process::spawn(
-        "demo-service",
+        "palisade",
         ["serve", "--addr", "0.0.0.0:0", "--store", &store],
     );
     let line = process.line().await.unwrap();

@@ -12,7 +12,7 @@ use fenced_store::{Dialect, FencedStore, SqliteFencedStore};
 use sqlx::{MySqlPool, PgPool, Row, SqlitePool, mysql::MySqlRow, sqlite::SqliteConnectOptions};
 
 fn printed(dialect: &str) -> String {
-    let mut command = Command::new(workspace_binary("demo-service").unwrap());
+    let mut command = Command::new(workspace_binary("palisade").unwrap());
     let output = command.args(["migrations", "print", "--dialect", dialect]);
     let output = output.output().unwrap();
     assert!(output.status.success(), "{output:?}");

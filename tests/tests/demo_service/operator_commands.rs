@@ -9,7 +9,7 @@ use serde_json::Value;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 
 pub(crate) async fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(workspace_binary("demo-service").unwrap());
+    let mut command = Command::new(workspace_binary("palisade").unwrap());
     command
         .env_remove("PALISADE_LOCK")
         .env_remove("PALISADE_STORE")

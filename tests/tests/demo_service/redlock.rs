@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use crate::gateway::Gateway;
 
 async fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(workspace_binary("demo-service").unwrap());
+    let mut command = Command::new(workspace_binary("palisade").unwrap());
     command
         .env_remove("PALISADE_LOCK")
         .env_remove("PALISADE_STORE")
@@ -35,7 +35,7 @@ fn with_lock<'a>(words: &[&'a str], url: &'a str) -> Vec<&'a str> {
 
 /// Runs `heal` until it only waits for leases that may go on, and kills it.
 async fn killed_while_it_heals(url: &str, node: &str) {
-    let mut heal = tokio::process::Command::new(workspace_binary("demo-service").unwrap())
+    let mut heal = tokio::process::Command::new(workspace_binary("palisade").unwrap())
         .args(["redlock", "heal", "--yes", "--json", "--lock", url, node])
         .stderr(Stdio::piped())
         .kill_on_drop(true)

@@ -70,7 +70,7 @@ async fn every_line_of_a_request_has_its_id() {
         "--log-format",
         "json",
         "--log",
-        "info,demo_service=debug",
+        "info,palisade=debug",
     ];
     let gateway = Gateway::start_with_log(&arguments).await;
     let token = gateway.token("account:1", 60_000).await;

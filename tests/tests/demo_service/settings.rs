@@ -25,7 +25,7 @@ impl Folder {
 }
 
 fn serve(config: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> Output {
-    let mut command = Command::new(workspace_binary("demo-service").unwrap());
+    let mut command = Command::new(workspace_binary("palisade").unwrap());
     let inherited = std::env::vars().filter(|(name, _)| name.starts_with("PALISADE_"));
     for (name, _) in inherited {
         command.env_remove(name);
@@ -80,7 +80,7 @@ fn a_flag_goes_before_the_environment_that_before_the_file_that_before_the_defau
         "\"sqlite:of-the-flag.db\" # command line"
     );
     // The file can be named in the environment, too.
-    let mut command = Command::new(workspace_binary("demo-service").unwrap());
+    let mut command = Command::new(workspace_binary("palisade").unwrap());
     let file = folder.file("store = \"sqlite:x.db\"\nunsigned = true");
     let command = command.env("PALISADE_CONFIG", file);
     let output = command.args(["serve", "--print-config"]).output().unwrap();
@@ -230,7 +230,7 @@ async fn a_gateway_is_as_its_file_says() {
         store.display()
     ));
     let config = file.to_str().unwrap();
-    let mut gateway = Process::spawn("demo-service", ["serve", "--config", config]);
+    let mut gateway = Process::spawn("palisade", ["serve", "--config", config]);
     let line = gateway.line().await.unwrap();
     assert!(line.starts_with("listening on http://127.0.0.1:"), "{line}");
     assert!(!line.contains(":8080"), "{line}");
@@ -239,7 +239,7 @@ async fn a_gateway_is_as_its_file_says() {
 
 #[test]
 fn the_help_of_serve_tells_of_all_places() {
-    let command = Command::new(workspace_binary("demo-service").unwrap())
+    let command = Command::new(workspace_binary("palisade").unwrap())
         .args(["serve", "--help"])
         .output();
     let help = String::from_utf8(command.unwrap().stdout).unwrap();

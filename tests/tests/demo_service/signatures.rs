@@ -183,7 +183,7 @@ fn a_file_that_holds_no_keys_is_told_by_its_line_without_its_secrets() {
 
 #[track_caller]
 fn complaint(keys: &Path) -> String {
-    let mut command = Command::new(workspace_binary("demo-service").unwrap());
+    let mut command = Command::new(workspace_binary("palisade").unwrap());
     command
         .args([
             "serve",

@@ -129,7 +129,7 @@ impl Page {
 async fn serve(addr: &str, folder: &TempDir) -> (Process, String) {
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
     let arguments = ["serve", "--addr", addr, "--store", &store];
-    let mut gateway = Process::spawn("demo-service", arguments);
+    let mut gateway = Process::spawn("palisade", arguments);
     let line = gateway.line().await.unwrap();
     (gateway, line)
 }

@@ -14,7 +14,7 @@ async fn a_report_fits_on_a_phone_and_says_that_its_pictures_go_on() {
     let arguments = [
         "scenario", "--json", "--ttl", "800ms", "--pause", "1s", "--report", path,
     ];
-    let mut scenario = Process::spawn("demo-service", arguments);
+    let mut scenario = Process::spawn("palisade", arguments);
     assert_eq!(scenario.event::<Value>().await["report"], path);
     assert!(scenario.finish().await.success());
 

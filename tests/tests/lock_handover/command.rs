@@ -6,9 +6,9 @@ use tokio::process::Command;
 
 use crate::world::{Service, World};
 
-/// `demo-service migrate` from one service to another, as a script runs it.
+/// `palisade migrate` from one service to another, as a script runs it.
 pub(crate) fn migrate(world: &World, from: &Service, to: &Service) -> Command {
-    let mut command = demo_service();
+    let mut command = palisade();
     command
         .args(["migrate", "--from", from.url(), "--from-issuer", from.name])
         .args(["--to", to.url(), "--to-issuer", to.name])
@@ -16,8 +16,8 @@ pub(crate) fn migrate(world: &World, from: &Service, to: &Service) -> Command {
     command
 }
 
-pub(crate) fn demo_service() -> Command {
-    let mut command = Command::new(workspace_binary("demo-service").unwrap());
+pub(crate) fn palisade() -> Command {
+    let mut command = Command::new(workspace_binary("palisade").unwrap());
     command
         .env_remove("PALISADE_STORE")
         .env_remove("PALISADE_LOCK")

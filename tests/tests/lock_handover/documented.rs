@@ -30,7 +30,7 @@ async fn the_documented_handover_goes_there_and_back() {
     let world = World::start().await;
     let old = world.protected(&world.old).await;
     let holder = old.acquire(RESOURCE).await.unwrap();
-    let binary = workspace_binary("demo-service").unwrap();
+    let binary = workspace_binary("palisade").unwrap();
     let mut path = vec![binary.parent().map(Path::to_path_buf).unwrap()];
     path.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
     let output = Command::new("bash")

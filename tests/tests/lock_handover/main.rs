@@ -1,4 +1,4 @@
-//! One lock service takes the place of another in front of a store, with `demo-service migrate`:
+//! One lock service takes the place of another in front of a store, with `palisade migrate`:
 //! real servers, clients that go on all the while, and zombies of the old service.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::{
-    command::{demo_service, migrate, migrated, told},
+    command::{migrate, migrated, palisade, told},
     tally::RESOURCE,
     world::{Service, World},
 };
@@ -79,7 +79,7 @@ async fn what_cannot_be_handed_over_is_told_with_what_to_do() {
         (&gone, &[], 2, "--from-issuer"),
         (&both(old, new)[..6], &names, 2, "no --yes"),
     ] {
-        let mut command = demo_service();
+        let mut command = palisade();
         let command = command.arg("migrate").args(arguments).args(more);
         let output = command.output().await.unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -140,7 +140,7 @@ async fn a_redis_that_is_gone_for_good_is_handed_over_from() {
     let world = World::start().await;
     let zombie = world.protected(&world.old).await;
     let zombie = zombie.acquire(RESOURCE).await.unwrap();
-    let mut command = demo_service();
+    let mut command = palisade();
     command
         .args(["migrate", "--from-is-gone", "--from-issuer", "old"])
         .args(["--to", world.new.url(), "--to-issuer", "new"])
@@ -186,7 +186,7 @@ async fn a_holder_is_shut_out_by_force_under_the_name_of_its_service() {
     let world = World::start().await;
     let protected = world.protected(&world.old).await;
     let force = async |name: &[&str]| {
-        let mut command = demo_service();
+        let mut command = palisade();
         command
             .args(["force-release", "--lock", world.old.url(), RESOURCE])
             .args(["--store", world.store_url(), "--yes"])
