@@ -282,48 +282,28 @@ impl FenceError {
                 resource,
                 presented,
                 high_water,
-            } => Self::Stale {
-                resource: resource.clone(),
-                presented: *presented,
-                high_water: *high_water,
-            },
+            } => Self::stale(resource.clone(), *presented, *high_water),
             Self::DuplicateToken {
                 resource,
                 presented,
-            } => Self::DuplicateToken {
-                resource: resource.clone(),
-                presented: *presented,
-            },
+            } => Self::duplicate_token(resource.clone(), *presented),
             Self::NotClaimed {
                 resource,
                 presented,
-            } => Self::NotClaimed {
-                resource: resource.clone(),
-                presented: *presented,
-            },
+            } => Self::not_claimed(resource.clone(), *presented),
             Self::MarkLost {
                 resource,
                 presented,
-            } => Self::MarkLost {
-                resource: resource.clone(),
-                presented: *presented,
-            },
+            } => Self::mark_lost(resource.clone(), *presented),
             Self::WrongIssuer {
                 resource,
                 presented,
                 current,
-            } => Self::WrongIssuer {
-                resource: resource.clone(),
-                presented: presented.clone(),
-                current: current.clone(),
-            },
+            } => Self::wrong_issuer(resource.clone(), presented.clone(), current.clone()),
             Self::Implausible {
                 resource,
                 presented,
-            } => Self::Implausible {
-                resource: resource.clone(),
-                presented: *presented,
-            },
+            } => Self::implausible(resource.clone(), *presented),
             Self::LeaseLost(lost) => Self::LeaseLost(lost.clone()),
             _ => return None,
         })

@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use lock_core::{Clock, FencingToken, InitialToken, SystemClock};
+use lock_core::{Clock, FencingToken, InitialToken, Sequencer, SystemClock};
+
+use crate::FenceError;
 
 /// The bound above which a token must be a mistake.
 ///
@@ -59,6 +61,17 @@ impl Plausibility {
                 Bound::Clock(clock) => InitialToken::Clock.greatest_floor(0, clock.unix_time()),
                 Bound::Token(greatest) => greatest.get(),
             }
+    }
+
+    /// Refuses a grant whose token exceeds the present bound.
+    pub(crate) fn check(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
+        if self.admits(sequencer.token()) {
+            return Ok(());
+        }
+        Err(FenceError::implausible(
+            sequencer.resource().clone(),
+            sequencer.token(),
+        ))
     }
 }
 

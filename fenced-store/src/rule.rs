@@ -41,10 +41,10 @@ pub(crate) enum Claim {
 pub(crate) fn enter(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<(), FenceError> {
     match claim(mark, sequencer)? {
         Claim::Replay => Ok(()),
-        Claim::Raise => Err(FenceError::NotClaimed {
-            resource: sequencer.resource().clone(),
-            presented: sequencer.token(),
-        }),
+        Claim::Raise => Err(FenceError::not_claimed(
+            sequencer.resource().clone(),
+            sequencer.token(),
+        )),
     }
 }
 
@@ -57,16 +57,16 @@ pub(crate) fn claim(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<Claim,
     issuer(mark.high_water.issuer(), sequencer)?;
     match sequencer.token().cmp(&high_water) {
         Ordering::Greater => Ok(Claim::Raise),
-        Ordering::Less => Err(FenceError::Stale {
-            resource: sequencer.resource().clone(),
-            presented: sequencer.token(),
+        Ordering::Less => Err(FenceError::stale(
+            sequencer.resource().clone(),
+            sequencer.token(),
             high_water,
-        }),
+        )),
         Ordering::Equal if mark.holder == sequencer.holder().digest() => Ok(Claim::Replay),
-        Ordering::Equal => Err(FenceError::DuplicateToken {
-            resource: sequencer.resource().clone(),
-            presented: sequencer.token(),
-        }),
+        Ordering::Equal => Err(FenceError::duplicate_token(
+            sequencer.resource().clone(),
+            sequencer.token(),
+        )),
     }
 }
 
@@ -79,11 +79,11 @@ pub(crate) fn in_order(
 ) -> Result<(), FenceError> {
     match last.filter(|last| *last >= seq.get()) {
         None => Ok(()),
-        Some(last) => Err(FenceError::OutOfOrder {
-            resource: sequencer.resource().clone(),
-            presented: seq.get(),
+        Some(last) => Err(FenceError::out_of_order(
+            sequencer.resource().clone(),
+            seq.get(),
             last,
-        }),
+        )),
     }
 }
 
@@ -92,11 +92,11 @@ pub(crate) fn issuer(current: &Issuer, sequencer: &Sequencer) -> Result<(), Fenc
     if current == sequencer.issuer() {
         return Ok(());
     }
-    Err(FenceError::WrongIssuer {
-        resource: sequencer.resource().clone(),
-        presented: sequencer.issuer().clone(),
-        current: current.clone(),
-    })
+    Err(FenceError::wrong_issuer(
+        sequencer.resource().clone(),
+        sequencer.issuer().clone(),
+        current.clone(),
+    ))
 }
 
 #[cfg(test)]

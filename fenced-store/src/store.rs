@@ -140,12 +140,7 @@ impl<DB: Dialect> FencedStore<DB> {
     /// # Cancel safety
     /// The claim is finished in the background; claim again to know.
     pub async fn claim(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
-        if !self.admits(sequencer.token()) {
-            return counted::refusal(Err(FenceError::Implausible {
-                resource: sequencer.resource().clone(),
-                presented: sequencer.token(),
-            }));
-        }
+        self.plausibility.check(sequencer)?;
         let (store, sequencer) = (self.clone(), sequencer.clone());
         let claim = async move { DB::claim(&store.pool, &store.tx_options, &sequencer).await };
         counted::refusal(uninterrupted(claim).await)

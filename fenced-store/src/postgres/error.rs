@@ -128,43 +128,39 @@ fn database_error(error: &sqlx::Error) -> Option<&PgDatabaseError> {
 /// Reads the detail of a refusal. `None` if somebody else raises our codes with other details.
 fn refusal(error: &PgDatabaseError) -> Option<FenceError> {
     let detail = error.detail()?;
-    if error.code() == "FN001" {
-        let Stale { token, high_water } = serde_json::from_str(detail).ok()?;
-        return Some(FenceError::Stale {
-            resource: token.resource,
-            presented: token.presented,
-            high_water,
-        });
-    }
-    if error.code() == "FN004" {
-        let issuers: Issuers = serde_json::from_str(detail).ok()?;
-        return Some(FenceError::WrongIssuer {
-            resource: issuers.resource,
-            presented: issuers.presented,
-            current: issuers.current,
-        });
-    }
-    if error.code() == "FN005" {
-        let order: Order = serde_json::from_str(detail).ok()?;
-        return Some(FenceError::OutOfOrder {
-            resource: order.resource,
-            presented: order.presented,
-            last: order.last,
-        });
-    }
-    let Token {
-        resource,
-        presented,
-    } = serde_json::from_str(detail).ok()?;
     match error.code() {
-        "FN002" => Some(FenceError::DuplicateToken {
-            resource,
-            presented,
-        }),
-        "FN003" => Some(FenceError::NotClaimed {
-            resource,
-            presented,
-        }),
+        "FN001" => {
+            let Stale { token, high_water } = serde_json::from_str(detail).ok()?;
+            Some(FenceError::stale(
+                token.resource,
+                token.presented,
+                high_water,
+            ))
+        }
+        "FN002" => {
+            let token: Token = serde_json::from_str(detail).ok()?;
+            Some(FenceError::duplicate_token(token.resource, token.presented))
+        }
+        "FN003" => {
+            let token: Token = serde_json::from_str(detail).ok()?;
+            Some(FenceError::not_claimed(token.resource, token.presented))
+        }
+        "FN004" => {
+            let Issuers {
+                resource,
+                presented,
+                current,
+            } = serde_json::from_str(detail).ok()?;
+            Some(FenceError::wrong_issuer(resource, presented, current))
+        }
+        "FN005" => {
+            let Order {
+                resource,
+                presented,
+                last,
+            } = serde_json::from_str(detail).ok()?;
+            Some(FenceError::out_of_order(resource, presented, last))
+        }
         _ => None,
     }
 }

@@ -3,7 +3,7 @@ use std::io;
 use lock_core::{FencingToken, Issuer, Sequencer};
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
-use crate::FenceError;
+use crate::{FenceError, high_water::columns::undecodable};
 
 /// How often a connection may send one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,30 +23,16 @@ pub(super) fn refusal(answer: &Answer, sequencer: &Sequencer) -> FenceError {
     let text = text.as_deref().unwrap_or_default();
     match answer.0.as_str() {
         "stale" => match text.parse::<FencingToken>() {
-            Ok(high_water) => FenceError::Stale {
-                resource,
-                presented,
-                high_water,
-            },
-            Err(error) => broken(error),
+            Ok(high_water) => FenceError::stale(resource, presented, high_water),
+            Err(error) => undecodable(error),
         },
-        "duplicate" => FenceError::DuplicateToken {
-            resource,
-            presented,
-        },
-        "unclaimed" => FenceError::NotClaimed {
-            resource,
-            presented,
-        },
+        "duplicate" => FenceError::duplicate_token(resource, presented),
+        "unclaimed" => FenceError::not_claimed(resource, presented),
         "issuer" => match Issuer::new(text) {
-            Ok(current) => FenceError::WrongIssuer {
-                resource,
-                presented: sequencer.issuer().clone(),
-                current,
-            },
-            Err(error) => broken(error),
+            Ok(current) => FenceError::wrong_issuer(resource, sequencer.issuer().clone(), current),
+            Err(error) => undecodable(error),
         },
-        other => broken(io::Error::other(format!("unknown answer \"{other}\""))),
+        other => undecodable(io::Error::other(format!("unknown answer \"{other}\""))),
     }
 }
 
@@ -58,19 +44,8 @@ pub(super) fn out_of_order(
 ) -> FenceError {
     let last = String::from_utf8_lossy(last.unwrap_or_default());
     match last.parse() {
-        Ok(last) => FenceError::OutOfOrder {
-            resource: sequencer.resource().clone(),
-            presented,
-            last,
-        },
-        Err(error) => broken(error),
-    }
-}
-
-/// The keys hold something that this crate did not write.
-pub(super) fn broken(error: impl std::error::Error + Send + Sync + 'static) -> FenceError {
-    FenceError::Db {
-        source: sqlx::Error::Decode(error.into()),
+        Ok(last) => FenceError::out_of_order(sequencer.resource().clone(), presented, last),
+        Err(error) => undecodable(error),
     }
 }
 

@@ -10,10 +10,13 @@ use lock_core::{InvalidName, ResourceName, Sequencer};
 use redis::{Script, aio::ConnectionLike};
 
 use self::{
-    answer::{Answer, Sends, broken, of_read, of_write, out_of_order, refusal},
+    answer::{Answer, Sends, of_read, of_write, out_of_order, refusal},
     keys::{Keys, without_braces},
 };
-use crate::{FenceError, HighWater, Plausibility, Presented, Receipt, begin::Seq, counted};
+use crate::{
+    FenceError, HighWater, Plausibility, Presented, Receipt, begin::Seq, counted,
+    high_water::columns::undecodable,
+};
 
 /// Values in Redis, one per resource, that are written only by the grant which the mark shows.
 ///
@@ -128,12 +131,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
         grant: impl Into<Presented<'g>> + Send,
     ) -> Result<(), FenceError> {
         let sequencer = grant.into().sequencer();
-        if !self.plausibility.admits(sequencer.token()) {
-            return Err(FenceError::Implausible {
-                resource: sequencer.resource().clone(),
-                presented: sequencer.token(),
-            });
-        }
+        self.plausibility.check(sequencer)?;
         let keys = self.keys(sequencer.resource());
         let answer = self
             .ask(&scripts::CLAIM, &[&keys.mark], sequencer, &[])
@@ -166,7 +164,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
         match mark {
             (Some(token), Some(issuer)) => HighWater::from_columns((token, issuer)).map(Some),
             (None, None) => Ok(None),
-            _ => Err(broken(std::io::Error::other("a mark is incomplete"))),
+            _ => Err(undecodable(std::io::Error::other("a mark is incomplete"))),
         }
     }
 
@@ -220,13 +218,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
         ttl: Option<Duration>,
     ) -> Result<Receipt, FenceError> {
         let change = Change::set(value.as_ref(), ttl);
-        match self
-            .write(grant.into(), ["anything".as_bytes(), b""], change)
-            .await?
-        {
-            Swap::Done(receipt) => Ok(receipt),
-            Swap::Found(_) => Err(broken(std::io::Error::other("nothing was expected"))),
-        }
+        self.overwrite(grant.into(), change).await
     }
 
     /// Deletes the value. The mark stays.
@@ -240,13 +232,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
         &self,
         grant: impl Into<Presented<'g>> + Send,
     ) -> Result<Receipt, FenceError> {
-        match self
-            .write(grant.into(), ["anything".as_bytes(), b""], Change::DELETE)
-            .await?
-        {
-            Swap::Done(receipt) => Ok(receipt),
-            Swap::Found(_) => Err(broken(std::io::Error::other("nothing was expected"))),
-        }
+        self.overwrite(grant.into(), Change::DELETE).await
     }
 
     /// Sets or deletes the value if it is the expected one: for a holder whose own tasks write
@@ -283,6 +269,19 @@ impl<C: ConnectionLike + Clone + Send + Sync> FencedRedis<C> {
     {
         let resource = resource.try_into().map_err(Into::into)?;
         Ok(self.keys(&resource).value)
+    }
+
+    /// Whatever the value was.
+    async fn overwrite(
+        &self,
+        grant: Presented<'_>,
+        change: Change<'_>,
+    ) -> Result<Receipt, FenceError> {
+        let anything = ["anything".as_bytes(), b""];
+        match self.write(grant, anything, change).await? {
+            Swap::Done(receipt) => Ok(receipt),
+            Swap::Found(_) => Err(undecodable(std::io::Error::other("nothing was expected"))),
+        }
     }
 
     async fn write(

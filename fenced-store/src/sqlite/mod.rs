@@ -3,6 +3,7 @@
 
 mod administer;
 mod audit;
+mod claim;
 mod enter;
 mod error;
 mod migrate;
@@ -31,10 +32,10 @@ use crate::{
     begin::Entering,
     dialect::sealed::Operations,
     entry::Entry,
-    marks::{self, ISSUER, MARK},
-    rule::{self, Claim, Mark},
+    marks::{self, MARK},
+    rule::Mark,
     single::{Statement, in_three_steps},
-    strays::{not_a_stray, past_strays},
+    strays::not_a_stray,
 };
 
 /// A fenced store in an SQLite file.
@@ -78,33 +79,11 @@ impl Operations for Sqlite {
     }
 
     async fn claim(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
-        // A claim that cannot win is refused before it queues for the file.
-        let seen = {
-            let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
-            mark(&mut connection, sequencer.resource()).await?
-        };
-        rule::claim(seen.as_ref(), sequencer)?;
-
-        let mut tx = past_strays(pool, || pool.begin_with("BEGIN IMMEDIATE"))
-            .await
-            .map_err(of_our_call)?;
-        check_issuer(&mut tx, sequencer).await?;
-        let mark = mark(&mut tx, sequencer.resource()).await?;
-        match rule::claim(mark.as_ref(), sequencer)? {
-            Claim::Replay => {}
-            Claim::Raise => raise(&mut tx, sequencer).await?,
-        }
-        Ok(tx.commit().await?)
+        claim::claim(pool, sequencer).await
     }
 
-    /// A transaction is the only writer of the file: once this one has begun, all others are over.
     async fn settle(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
-        let mut tx = past_strays(pool, || pool.begin_with("BEGIN IMMEDIATE"))
-            .await
-            .map_err(of_our_call)?;
-        let mark = mark(&mut tx, sequencer.resource()).await?;
-        rule::enter(mark.as_ref(), sequencer)?;
-        Ok(tx.rollback().await?)
+        claim::settle(pool, sequencer).await
     }
 
     async fn begin(
@@ -211,28 +190,4 @@ async fn leave(connection: &mut SqliteConnection, is_noted: bool) {
     if is_noted && let Err(error) = connection.execute(LEAVE).await {
         warn!(%error, "a transaction that was ended inside has left the note of what it entered");
     }
-}
-
-/// The first claim sets the issuer.
-async fn check_issuer(
-    connection: &mut SqliteConnection,
-    sequencer: &Sequencer,
-) -> Result<(), FenceError> {
-    sqlx::query("INSERT INTO fenced_issuer (only_row, name) VALUES (1, $1) ON CONFLICT DO NOTHING")
-        .bind(sequencer.issuer().as_str())
-        .execute(&mut *connection)
-        .await?;
-    let current = marks::issuer::<Sqlite>(connection, ISSUER, of_our_call).await?;
-    current.map_or(Ok(()), |current| rule::issuer(&current, sequencer))
-}
-
-async fn raise(connection: &mut SqliteConnection, sequencer: &Sequencer) -> Result<(), FenceError> {
-    sqlx::query(include_str!("sql/raise.sql"))
-        .bind(sequencer.resource().as_str())
-        .bind(i64::from(sequencer.token()))
-        .bind(sequencer.holder().digest())
-        .bind(sequencer.issuer().as_str())
-        .execute(connection)
-        .await?;
-    Ok(())
 }
