@@ -12,7 +12,7 @@ pub(crate) mod sealed {
     use sqlx::{Pool, SqlStr};
 
     use crate::{
-        Begin, FenceError, HighWater, Protection, Receipt, admin::dialect::Administer,
+        Begin, FenceError, HighWater, Protection, Receipt, Rights, admin::dialect::Administer,
         begin::Entering, entry::Entry, single::Statement,
     };
 
@@ -37,7 +37,24 @@ pub(crate) mod sealed {
         }
 
         /// Applies the missing migrations. Concurrent callers do not interfere with each other.
-        fn migrate(pool: &Pool<Self>) -> impl Future<Output = Result<(), FenceError>> + Send;
+        fn apply_migrations(
+            pool: &Pool<Self>,
+        ) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+        /// Fails unless all migrations were applied.
+        fn check_migrations(
+            pool: &Pool<Self>,
+        ) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+        /// Fails unless the role has these rights. All migrations were applied, or the role may not
+        /// read whether they were.
+        fn check_rights(
+            pool: &Pool<Self>,
+            rights: Rights,
+        ) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+        /// Whether an error of the calls above is that the role may not do this.
+        fn is_denied(error: &FenceError) -> bool;
 
         /// The work of `migrate` for a database without our tables, as a script for the database's
         /// client.

@@ -2,6 +2,8 @@ mod refusals;
 
 use lock_core::{FencingToken, Issuer, Lost, ResourceName};
 
+use crate::NotReady;
+
 /// Why the store refused a request, or could not carry it out.
 ///
 /// Three groups, told apart by [`is_fenced`](FenceError::is_fenced) and
@@ -193,6 +195,10 @@ pub enum FenceError {
         /// What the database said.
         source: sqlx::Error,
     },
+    /// The tables of this crate are not as this build needs them, or the role may not use them. See
+    /// [`FencedStore::check`](crate::FencedStore::check).
+    #[error(transparent)]
+    NotReady(#[from] NotReady),
     /// The migrations could not be applied. Nothing has changed, except on MySQL and MariaDB, where
     /// a change of the schema cannot be rolled back.
     #[error("the migrations of fenced-store could not be applied")]
@@ -270,6 +276,7 @@ impl FenceError {
             | Self::WrongResource { .. }
             | Self::CannotProtect { .. }
             | Self::NotMigrated { .. }
+            | Self::NotReady(_)
             | Self::Migration { .. }
             | Self::Db { .. } => None,
         }

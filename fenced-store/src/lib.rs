@@ -28,6 +28,7 @@ mod plausibility;
 mod postgres;
 mod protected;
 mod protection;
+mod readiness;
 mod receipt;
 #[cfg(feature = "redis")]
 mod redis;
@@ -62,6 +63,7 @@ pub use self::{
         ProtectedGuards,
     },
     protection::Protection,
+    readiness::{NotReady, Rights},
     receipt::Receipt,
     savepoint::FencedSavepoint,
     single::Executed,

@@ -2,8 +2,8 @@ use lock_core::{FencingToken, ResourceName, Sequencer};
 use sqlx::Pool;
 
 use crate::{
-    Begin, Dialect, FenceError, HighWater, Plausibility, Presented, counted,
-    dialect::sealed::Operations, uninterrupted::uninterrupted,
+    Begin, Dialect, FenceError, HighWater, Plausibility, Presented, Rights, counted,
+    dialect::sealed::Operations, readiness, uninterrupted::uninterrupted,
 };
 
 /// A database that accepts a write only from the grant that its high-water mark shows.
@@ -90,16 +90,36 @@ impl<DB: Dialect> FencedStore<DB> {
     ///
     /// They live beside the application's: in the schema `fenced` (Postgres) or with the prefix
     /// `fenced_`, with a migrations table of their own. Call it as often as you like, also from
-    /// several processes at once. It needs a role that may create tables.
+    /// several processes at once. If something is missing, it needs a role that may create tables.
     ///
     /// # Errors
-    /// [`FenceError::Migration`]; in Postgres and SQLite nothing has changed then.
+    /// [`FenceError::NotReady`], for example if a migration is missing and the role may not apply
+    /// it, or if there is one that this build does not know; otherwise [`FenceError::Migration`].
+    /// In Postgres and SQLite nothing has changed then.
     ///
     /// # Cancel safety
     /// Cancel safe: work that has been started is finished in the background, or not done at all.
     pub async fn migrate(&self) -> Result<(), FenceError> {
         let pool = self.pool.clone();
-        uninterrupted(async move { DB::migrate(&pool).await }).await
+        uninterrupted(async move { readiness::migrate(&pool).await }).await
+    }
+
+    /// Checks that the database is as this build needs it, and that the role may do what a fenced
+    /// write needs: before the first request finds out, in a program that does not migrate.
+    ///
+    /// When it returns, exactly the migrations of this build have been applied, and the role has
+    /// the rights in Postgres, MySQL and MariaDB, at this moment. The tables of the application are
+    /// not looked at, and neither are rights that only [administrators](FencedStore::admin) and
+    /// [`protect`](FencedStore::protect) need. It changes nothing.
+    ///
+    /// # Errors
+    /// [`FenceError::NotMigrated`] if none of our tables is there, [`FenceError::NotReady`] with
+    /// what is missing otherwise, or errors of the database.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn check(&self, rights: Rights) -> Result<(), FenceError> {
+        readiness::check(&self.pool, rights).await
     }
 
     /// The work of [`migrate`](FencedStore::migrate) for a database that has none of our tables, as

@@ -1,7 +1,6 @@
 use std::{error::Error, iter, str::FromStr, time::Duration};
 
-use fenced_store::{Dialect, FenceError, FencedStore, PgFencedStore, SqliteFencedStore};
-use lock_core::ResourceName;
+use fenced_store::{Dialect, FenceError, FencedStore, PgFencedStore, Rights, SqliteFencedStore};
 use sqlx::{
     ConnectOptions, Connection, Executor, Pool, pool::PoolOptions, postgres::PgConnectOptions,
 };
@@ -30,7 +29,8 @@ impl AnyStore {
     }
 }
 
-/// Opens the store at the address, and creates what is missing of its tables, if its role may.
+/// Opens the store at the address. Creates what is missing of its tables, if its role may, and
+/// checks that it may use them.
 ///
 /// # Errors
 /// [`Failure::Usage`] if the address is invalid, [`Failure::Missing`] if the folder of a file does
@@ -84,27 +84,15 @@ where
     O: ConnectOptions<Connection = DB::Connection>,
 {
     let store = connect(options, address, DB::CREATE).await?;
-    migrated(&store).await.map_err(|error| {
+    let ready = async {
+        store.migrate().await?;
+        store.check(Rights::ClaimAndWrite).await
+    };
+    ready.await.map_err(|error: FenceError| {
         let source = error.source().map(|source| format!(": {}", told(source)));
         unreachable(address, format!("{error}{}", source.unwrap_or_default()))
     })?;
     Ok(store)
-}
-
-/// Migrates the store. A role that may not has to find the store's tables there.
-async fn migrated<DB: Ledger>(store: &FencedStore<DB>) -> Result<(), FenceError> {
-    let may_migrate = {
-        let mut connection = store.pool().acquire().await?;
-        DB::may_migrate(&mut connection).await?
-    };
-    if may_migrate {
-        return store.migrate().await;
-    }
-    // Any name will do: all that counts is that the store is there.
-    match ResourceName::new("any") {
-        Ok(any) => store.high_water(&any).await.map(drop),
-        Err(error) => Err(sqlx::Error::decode(error).into()),
-    }
 }
 
 /// A store whose database has been reached: it has answered this statement.

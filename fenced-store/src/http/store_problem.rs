@@ -79,6 +79,7 @@ impl From<&FenceError> for Problem {
             | FenceError::WrongResource { .. }
             | FenceError::CannotProtect { .. }
             | FenceError::NotMigrated { .. }
+            | FenceError::NotReady(_)
             | FenceError::Migration { .. } => Self::new(ProblemType::SERVICE_FAULT)
                 .detail("nothing was written: the operator finds the reason in the log"),
         }

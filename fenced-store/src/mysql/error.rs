@@ -38,6 +38,11 @@ pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
     }
 }
 
+/// Whether the user lacks a right: on the database, or on a table.
+pub(super) fn is_denied(error: &sqlx::Error) -> bool {
+    matches!(number(error), Some(1044 | 1142))
+}
+
 /// An error of a commit: nothing was committed if the error arises before the commit. For all
 /// others this is not certain: a timeout or a kill may strike after the commit, and so may the
 /// binary log.

@@ -1,12 +1,14 @@
 use std::io;
 
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, MySqlPool, migrate::Migrator,
+    AssertSqlSafe, ConnectOptions, Connection, MySql, MySqlConnection, MySqlPool, migrate::Migrator,
 };
 
+use super::error::of_our_call;
 use crate::{
-    FenceError,
+    FenceError, NotReady,
     migrations::{self, Words},
+    strays::not_a_stray,
 };
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/mysql");
@@ -16,14 +18,40 @@ const BOOKS: &str = "_fenced_migrations";
 /// The lock belongs to the whole server, so its name contains the database.
 const LOCK: &str = "GET_LOCK(CONCAT('fenced_store:', MD5(DATABASE())), 60)";
 
+/// Whether all migrations were applied.
+pub(super) async fn check(pool: &MySqlPool) -> Result<(), FenceError> {
+    let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
+    let seen = look(&mut connection).await;
+    if !matches!(
+        seen,
+        Err(FenceError::NotReady(NotReady::HalfApplied { .. }))
+    ) {
+        return seen;
+    }
+    // Perhaps it is being applied: whoever does that has the lock.
+    let mut connection = locked(pool).await?;
+    look(&mut connection).await?;
+    Ok(connection.close().await?)
+}
+
+async fn look(connection: &mut MySqlConnection) -> Result<(), FenceError> {
+    migrations::check::<MySql>(&MIGRATIONS, BOOKS, connection, of_our_call).await
+}
+
 /// Applies the migrations on a connection of its own, under a lock that ends with the connection.
 ///
 /// A transaction is no help here: a change of the schema commits it.
-pub(super) async fn migrate(pool: &MySqlPool) -> Result<(), FenceError> {
+pub(super) async fn apply(pool: &MySqlPool) -> Result<(), FenceError> {
+    let mut connection = locked(pool).await?;
+    migrations::apply::<MySql>(&MIGRATIONS, BOOKS, &mut connection).await?;
+    Ok(connection.close().await?)
+}
+
+/// A connection of its own, which keeps out others until it is closed.
+async fn locked(pool: &MySqlPool) -> Result<MySqlConnection, FenceError> {
     let mut connection = pool.connect_options().as_ref().clone().connect().await?;
     lock(&mut connection).await?;
-    migrations::apply(&MIGRATIONS, BOOKS, &mut connection).await?;
-    Ok(connection.close().await?)
+    Ok(connection)
 }
 
 /// Keeps out others who change the schema, until the connection is closed.

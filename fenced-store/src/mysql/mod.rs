@@ -15,6 +15,7 @@ mod older;
 mod options;
 mod order;
 mod protect;
+mod rights;
 mod tx;
 
 use std::time::Duration;
@@ -30,12 +31,13 @@ use self::{
     tx::MySqlTx,
 };
 use crate::{
-    Begin, FenceError, FencedStore, HighWater, Protection, Receipt,
+    Begin, FenceError, FencedStore, HighWater, Protection, Receipt, Rights,
     admin::by_statements::ByStatements,
     begin::Entering,
     dialect::sealed::Operations,
     entry::Entry,
     marks::{self, MARK},
+    readiness::of_database,
     rule::Mark,
     single::{Statement, in_three_steps},
     strays::not_a_stray,
@@ -74,8 +76,20 @@ impl Operations for MySql {
         options.lock_timeout
     }
 
-    async fn migrate(pool: &MySqlPool) -> Result<(), FenceError> {
-        migrate::migrate(pool).await
+    async fn apply_migrations(pool: &MySqlPool) -> Result<(), FenceError> {
+        migrate::apply(pool).await
+    }
+
+    async fn check_migrations(pool: &MySqlPool) -> Result<(), FenceError> {
+        migrate::check(pool).await
+    }
+
+    async fn check_rights(pool: &MySqlPool, rights: Rights) -> Result<(), FenceError> {
+        rights::check(pool, rights).await
+    }
+
+    fn is_denied(error: &FenceError) -> bool {
+        of_database(error).is_some_and(error::is_denied)
     }
 
     fn migration_script() -> String {

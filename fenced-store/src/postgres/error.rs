@@ -35,6 +35,11 @@ pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
     }
 }
 
+/// Whether the role lacks a right.
+pub(super) fn is_denied(error: &sqlx::Error) -> bool {
+    database_error(error).is_some_and(|error| error.code() == "42501")
+}
+
 /// Whether a prepared statement did not exist any more: nothing was executed.
 pub(super) fn is_statement_gone(error: &sqlx::Error) -> bool {
     database_error(error).is_some_and(|error| error.code() == "26000")

@@ -6,6 +6,7 @@ mod error;
 mod migrate;
 mod options;
 mod protect;
+mod rights;
 mod single;
 mod statement;
 
@@ -22,11 +23,12 @@ use tracing::debug;
 pub(crate) use self::error::classify;
 pub use self::options::{PgIsolation, PgTxOptions};
 use crate::{
-    Begin, FenceError, FencedStore, HighWater, Protection, Receipt,
+    Begin, FenceError, FencedStore, HighWater, Protection, Receipt, Rights,
     begin::Entering,
     dialect::sealed::Operations,
     entry::Entry,
     postgres::error::{of_commit, of_our_call},
+    readiness::of_database,
     single::{Statement, in_three_steps},
     strays::{not_a_stray, past_strays},
     uninterrupted::uninterrupted,
@@ -54,8 +56,20 @@ impl Operations for Postgres {
         options.lock_timeout
     }
 
-    async fn migrate(pool: &PgPool) -> Result<(), FenceError> {
-        migrate::migrate(pool).await
+    async fn apply_migrations(pool: &PgPool) -> Result<(), FenceError> {
+        migrate::apply(pool).await
+    }
+
+    async fn check_migrations(pool: &PgPool) -> Result<(), FenceError> {
+        migrate::check(pool).await
+    }
+
+    async fn check_rights(pool: &PgPool, rights: Rights) -> Result<(), FenceError> {
+        rights::check(pool, rights).await
+    }
+
+    fn is_denied(error: &FenceError) -> bool {
+        of_database(error).is_some_and(error::is_denied)
     }
 
     fn migration_script() -> String {

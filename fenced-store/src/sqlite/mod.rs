@@ -27,7 +27,7 @@ use self::{
     tx::SqliteTx,
 };
 use crate::{
-    Begin, FenceError, FencedStore, HighWater, Protection, Receipt,
+    Begin, FenceError, FencedStore, HighWater, Protection, Receipt, Rights,
     admin::by_statements::ByStatements,
     begin::Entering,
     dialect::sealed::Operations,
@@ -70,8 +70,21 @@ impl Operations for Sqlite {
 
     type TxOptions = ();
 
-    async fn migrate(pool: &SqlitePool) -> Result<(), FenceError> {
-        migrate::migrate(pool).await
+    async fn apply_migrations(pool: &SqlitePool) -> Result<(), FenceError> {
+        migrate::apply(pool).await
+    }
+
+    async fn check_migrations(pool: &SqlitePool) -> Result<(), FenceError> {
+        migrate::check(pool).await
+    }
+
+    /// There are no roles.
+    async fn check_rights(_: &SqlitePool, _: Rights) -> Result<(), FenceError> {
+        Ok(())
+    }
+
+    fn is_denied(_: &FenceError) -> bool {
+        false
     }
 
     fn migration_script() -> String {

@@ -1,9 +1,10 @@
 //! The tables of fenced-store live beside the application's.
 
+use fenced_store::{FenceError, Rights};
 use sqlx::migrate::MigrateError;
 use tokio::task::JoinSet;
 
-use super::{Harness, app_migrator, fenced_add, grant};
+use super::{Harness, app_migrator, fenced_add, fresh, grant};
 
 pub(crate) async fn migrations_run_again_and_at_once<H: Harness>() {
     let world = H::unmigrated().await;
@@ -43,4 +44,75 @@ fn library_migrator() -> sqlx::migrate::Migrator {
     let first = &mut migrator.migrations.to_mut()[0];
     first.checksum.to_mut()[0] ^= 1;
     migrator
+}
+
+/// Entries of the migrations table that keep this build from using a database.
+pub(crate) struct WrongBooks {
+    pub(crate) make: &'static str,
+    /// What the error has in it.
+    told: String,
+}
+
+impl WrongBooks {
+    pub(crate) fn all<H: Harness>() -> [Self; 4] {
+        let books = H::BOOKS;
+        let wrong = |make: String, told: &str| Self {
+            make: make.leak(),
+            told: told.to_owned(),
+        };
+        let columns = "(version, description, success, checksum, execution_time)";
+        let add = |values| format!("INSERT INTO {books} {columns} VALUES {values}");
+        [
+            wrong(
+                format!("DELETE FROM {books} WHERE version = 6"),
+                r#"Missing { version: 6, name: "books" }"#,
+            ),
+            wrong(
+                add("(7, 'later', TRUE, '', 0)"),
+                r#"Newer { version: 7, name: "later", known: 6 }"#,
+            ),
+            wrong(
+                add("(7, 'half', FALSE, '', 0)"),
+                &format!(r#"HalfApplied {{ version: 7, name: "half", table: "{books}" }}"#),
+            ),
+            wrong(
+                format!("UPDATE {books} SET checksum = '' WHERE version = 6"),
+                r#"Changed { version: 6, name: "books" }"#,
+            ),
+        ]
+    }
+
+    /// So that migrating mends what is left.
+    pub(crate) fn undo<H: Harness>() -> &'static str {
+        format!("DELETE FROM {} WHERE version > 5", H::BOOKS).leak()
+    }
+
+    pub(crate) fn assert_told(&self, result: Result<(), FenceError>) {
+        match result.unwrap_err() {
+            FenceError::NotReady(told) => assert_eq!(format!("{told:?}"), self.told),
+            other => panic!("{}: {other:?}", self.make),
+        }
+    }
+}
+
+pub(crate) async fn the_schema_has_to_be_the_one_that_this_build_needs<H: Harness>() {
+    let world: H = fresh().await;
+    let store = world.to_migrate();
+    let by_hand = async |statement| {
+        let mut connection = store.pool().acquire().await.unwrap();
+        H::execute(&mut connection, statement).await.unwrap();
+    };
+    for wrong in WrongBooks::all::<H>() {
+        store.check(Rights::ClaimAndWrite).await.unwrap();
+        by_hand(wrong.make).await;
+        wrong.assert_told(store.check(Rights::Write).await);
+        let migrated = store.migrate().await;
+        if migrated.is_err() {
+            wrong.assert_told(migrated);
+        } else {
+            assert!(wrong.make.starts_with("DELETE"), "{}", wrong.make);
+        }
+        by_hand(WrongBooks::undo::<H>()).await;
+        store.migrate().await.unwrap();
+    }
 }

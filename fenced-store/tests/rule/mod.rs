@@ -34,6 +34,9 @@ pub(crate) use self::{
 pub(crate) trait Harness: Send + Sync + Sized + 'static {
     type Db: Dialect;
 
+    /// The migrations table.
+    const BOOKS: &'static str;
+
     /// An empty one, without the tables of fenced-store.
     fn unmigrated() -> impl Future<Output = Self> + Send;
 
@@ -291,6 +294,7 @@ macro_rules! rule_cases {
             missing_tables_are_named,
             migrations_run_again_and_at_once,
             migrations_of_the_application_are_its_own,
+            the_schema_has_to_be_the_one_that_this_build_needs,
         );
     };
     ($harness:ty: $($case:ident),* $(,)?) => {

@@ -31,6 +31,8 @@ impl SqliteFile {
 impl Harness for SqliteFile {
     type Db = Sqlite;
 
+    const BOOKS: &'static str = "_fenced_migrations";
+
     async fn unmigrated() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = SqliteConnectOptions::new()

@@ -40,9 +40,17 @@ impl Role {
         Self { name, url }
     }
 
+    /// Statements of the owner that are about this role.
     async fn give(&self, database: &PostgresDatabase, rights: &str) {
         let to_me = format!("TO {};", self.name);
-        as_owner(database, rights.replace("TO gateway;", &to_me)).await;
+        let from_me = format!("FROM {};", self.name);
+        as_owner(
+            database,
+            rights
+                .replace("TO gateway;", &to_me)
+                .replace("FROM gateway;", &from_me),
+        )
+        .await;
     }
 }
 
@@ -94,5 +102,66 @@ async fn a_gateway_that_may_create_nothing_says_what_is_missing() {
     )
     .await;
     let said = complaint(&serve, 3);
-    assert!(said.contains("call migrate() once"), "{said}");
+    assert!(
+        said.contains("could not be applied: permission denied for database"),
+        "{said}"
+    );
+}
+
+/// Each time one thing is wrong, is told, and is mended.
+#[tokio::test]
+async fn a_gateway_that_may_create_nothing_does_not_start_unless_all_is_there() {
+    let database = postgres_database().await;
+    drop(Gateway::start_with(&["--store", database.url()]).await);
+    let role = Role::create(&database).await;
+    role.give(&database, DOCUMENTED).await;
+    let may = format!("TO {}", role.name);
+    let wrong = [
+        (
+            "DELETE FROM fenced._migrations WHERE version = 6",
+            "migration 6 (books) is missing".to_owned(),
+            "INSERT INTO fenced._migrations SELECT * FROM kept",
+        ),
+        (
+            "INSERT INTO fenced._migrations SELECT 7, 'later', installed_on, true, checksum, 0 \
+             FROM kept",
+            "migration 7 (later), and this version knows none after 6".to_owned(),
+            "DELETE FROM fenced._migrations WHERE version = 7",
+        ),
+        (
+            "UPDATE fenced._migrations SET success = false WHERE version = 5",
+            "migration 5 (protect) was applied half way".to_owned(),
+            "UPDATE fenced._migrations SET success = true",
+        ),
+        (
+            "REVOKE USAGE ON SCHEMA fenced FROM gateway;",
+            format!("GRANT USAGE ON SCHEMA fenced {may}"),
+            "GRANT USAGE ON SCHEMA fenced TO gateway;",
+        ),
+        (
+            "REVOKE EXECUTE ON FUNCTION fenced.claim FROM gateway;",
+            format!("GRANT EXECUTE ON ROUTINE fenced.claim {may}"),
+            "GRANT EXECUTE ON FUNCTION fenced.claim TO gateway;",
+        ),
+        (
+            "REVOKE UPDATE ON demo_accounts FROM gateway;",
+            format!("GRANT SELECT, INSERT, UPDATE ON demo_accounts {may}"),
+            "GRANT SELECT, INSERT, UPDATE ON demo_accounts TO gateway;",
+        ),
+        (
+            "REVOKE DELETE ON demo_idempotency_keys FROM gateway;",
+            format!("GRANT SELECT, INSERT, UPDATE, DELETE ON demo_idempotency_keys {may}"),
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON demo_idempotency_keys TO gateway;",
+        ),
+    ];
+    let keep = "CREATE TABLE kept AS SELECT * FROM fenced._migrations WHERE version = 6";
+    as_owner(&database, keep.to_owned()).await;
+    let serve = ["serve", "--addr", "127.0.0.1:0", "--store", &role.url];
+    for (make, expected, mend) in wrong {
+        role.give(&database, make).await;
+        let said = complaint(&serve, 3);
+        assert!(said.contains(&expected), "{make}: {said}");
+        role.give(&database, mend).await;
+    }
+    drop(Gateway::start_with(&["--store", &role.url]).await);
 }

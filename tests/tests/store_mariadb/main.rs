@@ -8,6 +8,7 @@ mod commits;
 mod dropped;
 mod older;
 mod protect;
+mod rights;
 #[path = "../../../fenced-store/tests/rule/mod.rs"]
 mod rule;
 mod server;

@@ -77,6 +77,8 @@ impl MariaDbServer {
 impl Harness for MariaDbServer {
     type Db = MySql;
 
+    const BOOKS: &'static str = "_fenced_migrations";
+
     async fn unmigrated() -> Self {
         let database = mariadb_database().await;
         let pool = MySqlPoolOptions::new().max_connections(16);

@@ -64,6 +64,8 @@ impl<const BY_TRANSACTION: bool> Pooled<BY_TRANSACTION> {
 impl<const BY_TRANSACTION: bool> Harness for Pooled<BY_TRANSACTION> {
     type Db = Postgres;
 
+    const BOOKS: &'static str = PostgresServer::BOOKS;
+
     async fn unmigrated() -> Self {
         let direct = PostgresServer::unmigrated().await;
         let mode = if BY_TRANSACTION {

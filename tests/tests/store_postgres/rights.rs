@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use fenced_store::{FenceError, FencedStore};
+use fenced_store::{FenceError, FencedStore, NotReady, Rights};
 use sqlx::{AssertSqlSafe, Executor, PgPool};
 
 use crate::{
     roles::{Roles, chapter, documented, renamed},
-    rule::{Harness, balance, grant, high_water},
+    rule::{Harness, WrongBooks, balance, grant, high_water},
     server::PostgresServer,
 };
 
@@ -45,12 +45,74 @@ async fn the_documented_rights_are_enough_for_an_application() {
     assert_eq!(mark.token(), new.token());
     let error = store.begin(&old).await.unwrap_err();
     assert!(matches!(error, FenceError::Stale { .. }), "{error:?}");
-    // What the owner may do, and nobody else has to.
-    store.migrate().await.unwrap_err();
-    FencedStore::new(roles.owner.clone())
-        .migrate()
-        .await
-        .unwrap();
+    store.migrate().await.unwrap();
+    store.check(Rights::ClaimAndWrite).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_role_that_may_create_nothing_is_told_what_is_wrong_with_the_schema() {
+    let roles = Roles::as_documented().await;
+    let store = roles.store_of("app").await;
+    for wrong in WrongBooks::all::<PostgresServer>() {
+        store.migrate().await.unwrap();
+        roles.as_admin(wrong.make).await;
+        wrong.assert_told(store.check(Rights::Write).await);
+        wrong.assert_told(store.migrate().await);
+        roles.as_admin(WrongBooks::undo::<PostgresServer>()).await;
+        let owner = FencedStore::new(roles.owner.clone());
+        owner.migrate().await.unwrap();
+    }
+    roles.as_admin("DROP SCHEMA fenced CASCADE").await;
+    let missing = store.check(Rights::Write).await.unwrap_err();
+    assert!(
+        matches!(missing, FenceError::NotMigrated { .. }),
+        "{missing:?}"
+    );
+    let refused = store.migrate().await.unwrap_err();
+    assert!(
+        matches!(refused, FenceError::Migration { .. }),
+        "{refused:?}"
+    );
+}
+
+/// Each right that a fenced write needs is taken away, named, and given back as the error says.
+#[tokio::test]
+async fn a_role_is_told_which_rights_are_missing_and_how_to_give_them() {
+    let roles = Roles::as_documented().await;
+    let store = roles.store_of("app").await;
+    let app = renamed("app", &roles.database);
+    let to_write = [
+        "USAGE ON SCHEMA fenced",
+        "SELECT ON fenced._migrations",
+        "EXECUTE ON ROUTINE fenced.enter",
+        "EXECUTE ON ROUTINE fenced.enter_new",
+        "EXECUTE ON ROUTINE fenced.high_water",
+        "EXECUTE ON ROUTINE fenced.in_order",
+        "EXECUTE ON ROUTINE fenced.record",
+        "EXECUTE ON ROUTINE fenced.settle",
+        "USAGE ON DOMAIN fenced.autocommit",
+    ];
+    let to_claim = [
+        "EXECUTE ON ROUTINE fenced.claim",
+        "EXECUTE ON ROUTINE fenced.sharers",
+        "EXECUTE ON ROUTINE fenced.terminate_older",
+        "EXECUTE ON ROUTINE fenced.turnstile",
+    ];
+    for right in to_write.iter().chain(&to_claim) {
+        let missing = async |rights| match store.check(rights).await {
+            Ok(()) => None,
+            Err(FenceError::NotReady(NotReady::RightMissing { grant, .. })) => Some(grant),
+            Err(other) => panic!("{right}: {other:?}"),
+        };
+        let revoke = format!("REVOKE {right} FROM PUBLIC; REVOKE {right} FROM app");
+        roles.as_admin(&revoke).await;
+        let grant = format!("GRANT {right} TO {app}");
+        assert_eq!(missing(Rights::ClaimAndWrite).await, Some(grant.clone()));
+        let for_writers = to_write.contains(right).then(|| grant.clone());
+        assert_eq!(missing(Rights::Write).await, for_writers);
+        roles.as_admin(&grant).await;
+        assert_eq!(missing(Rights::ClaimAndWrite).await, None);
+    }
 }
 
 /// Neither by the tables, nor by the functions that the rule is made of, nor by others in their

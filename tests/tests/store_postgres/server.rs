@@ -118,6 +118,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 impl Harness for PostgresServer {
     type Db = Postgres;
 
+    const BOOKS: &'static str = "fenced._migrations";
+
     async fn unmigrated() -> Self {
         let database = postgres_database().await;
         let pool = PgPoolOptions::new().max_connections(16);

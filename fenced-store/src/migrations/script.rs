@@ -1,54 +1,6 @@
-use sqlx::migrate::{Migrate, MigrateError, Migration, Migrator};
+use sqlx::migrate::{Migration, Migrator};
 
-use crate::FenceError;
-
-/// Applies the missing migrations and checks those that were applied before.
-///
-/// The caller must keep others out meanwhile. This does the same as `Migrator::run`, but without
-/// its lock, which outlives a failure on a pooled connection, and with a future that is `Send`.
-/// `table` is our own: in the application's migrations table the numbers would clash.
-pub(crate) async fn apply<C: Migrate>(
-    migrator: &Migrator,
-    table: &str,
-    connection: &mut C,
-) -> Result<(), FenceError> {
-    apply_missing(migrator, table, connection)
-        .await
-        .map_err(|source| FenceError::Migration { source })
-}
-
-async fn apply_missing<C: Migrate>(
-    migrator: &Migrator,
-    table: &str,
-    connection: &mut C,
-) -> Result<(), MigrateError> {
-    connection.ensure_migrations_table(table).await?;
-    if let Some(version) = connection.dirty_version(table).await? {
-        return Err(MigrateError::Dirty(version));
-    }
-    let applied = connection.list_applied_migrations(table).await?;
-    if let Some(newer) = applied
-        .iter()
-        .find(|done| !migrator.version_exists(done.version))
-    {
-        return Err(MigrateError::VersionMissing(newer.version));
-    }
-    for migration in migrator.iter() {
-        match applied
-            .iter()
-            .find(|done| done.version == migration.version)
-        {
-            Some(done) if done.checksum == migration.checksum => {}
-            Some(done) => return Err(MigrateError::VersionMismatch(done.version)),
-            None => {
-                connection.apply(table, migration).await?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The wording of a database for the script that does the same as [`apply`].
+/// The wording of a database for the script that does the same as [`apply`](super::apply).
 pub(crate) struct Words<'a> {
     /// The first and the last statements of the script.
     pub(crate) first: &'a str,
@@ -61,7 +13,7 @@ pub(crate) struct Words<'a> {
     pub(crate) told_before: bool,
 }
 
-/// All migrations, with the same entries in the migrations table that [`apply`] makes.
+/// All migrations, with the entries in the migrations table that [`apply`](super::apply) makes.
 pub(crate) fn script(migrator: &Migrator, words: &Words<'_>) -> String {
     let Words {
         first,

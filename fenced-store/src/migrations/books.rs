@@ -1,0 +1,81 @@
+//! The migrations table, compared with the migrations that this build knows.
+
+use sqlx::{
+    AssertSqlSafe, Executor, FromRow,
+    migrate::{Migration, Migrator},
+};
+
+use crate::NotReady;
+
+/// The number of a migration, its name, whether it came to its end, and the digest of its text.
+pub(super) type Row = (i64, String, bool, Vec<u8>);
+
+/// Reads the table. Nothing is prepared: a pooler in transaction mode could not follow.
+pub(super) async fn read<DB>(
+    table: &'static str,
+    connection: &mut DB::Connection,
+) -> Result<Vec<Row>, sqlx::Error>
+where
+    DB: sqlx::Database,
+    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+    for<'r> Row: FromRow<'r, DB::Row>,
+{
+    let rows = format!("SELECT version, description, success, checksum FROM {table} ORDER BY 1");
+    let rows = connection.fetch_all(sqlx::raw_sql(AssertSqlSafe(rows)));
+    rows.await?.iter().map(FromRow::from_row).collect()
+}
+
+/// Fails with the first thing that is wrong. Only if nothing else is, a migration is missing.
+pub(super) fn compare(
+    migrator: &Migrator,
+    table: &'static str,
+    applied: &[Row],
+) -> Result<(), NotReady> {
+    if let Some((version, name, ..)) = applied.iter().find(|(_, _, is_done, _)| !is_done) {
+        return Err(NotReady::HalfApplied {
+            version: *version,
+            name: name.clone(),
+            table,
+        });
+    }
+    if let Some((version, name, ..)) = applied
+        .iter()
+        .find(|(version, ..)| !migrator.version_exists(*version))
+    {
+        let known = migrator.iter().map(|migration| migration.version);
+        return Err(NotReady::Newer {
+            version: *version,
+            name: name.clone(),
+            known: known.max().unwrap_or_default(),
+        });
+    }
+    let is_other = |(version, _, _, digest): &&Row| {
+        let mut same = migrator.iter().filter(|known| known.version == *version);
+        same.any(|known| *known.checksum != **digest)
+    };
+    if let Some((version, name, ..)) = applied.iter().find(is_other) {
+        return Err(NotReady::Changed {
+            version: *version,
+            name: name.clone(),
+        });
+    }
+    match missing(migrator, applied).next() {
+        None => Ok(()),
+        Some(missing) => Err(NotReady::Missing {
+            version: missing.version,
+            name: missing.description.to_string(),
+        }),
+    }
+}
+
+/// The migrations that have not been applied, in their order.
+pub(super) fn missing<'a>(
+    migrator: &'a Migrator,
+    applied: &'a [Row],
+) -> impl Iterator<Item = &'a Migration> {
+    let is_applied =
+        move |migration: &Migration| applied.iter().any(|(done, ..)| *done == migration.version);
+    migrator
+        .iter()
+        .filter(move |migration| !is_applied(migration))
+}

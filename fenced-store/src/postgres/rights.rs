@@ -1,0 +1,35 @@
+//! Whether a role may do what a fenced store does. Everybody can read that in the catalog.
+
+use sqlx::{AssertSqlSafe, Executor, PgPool, Row, postgres::PgRow};
+
+use super::error::of_our_call;
+use crate::{FenceError, NotReady, Rights};
+
+/// What transactions call.
+const TO_WRITE: &str = "'enter', 'enter_new', 'high_water', 'in_order', 'record', 'settle'";
+
+/// What claims call as well, `terminate_older` with the rights of its caller.
+const TO_CLAIM: &str = "'claim', 'sharers', 'terminate_older', 'turnstile'";
+
+/// Fails with all the rights that are missing.
+pub(super) async fn check(pool: &PgPool, rights: Rights) -> Result<(), FenceError> {
+    let routines = match rights {
+        Rights::Write => TO_WRITE.to_owned(),
+        Rights::ClaimAndWrite => format!("{TO_WRITE}, {TO_CLAIM}"),
+    };
+    let missing = format!(include_str!("sql/rights.sql"), routines = routines);
+    let missing = pool.fetch_all(sqlx::raw_sql(AssertSqlSafe(missing))).await;
+    let missing = missing.map_err(of_our_call)?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(FenceError::NotReady(NotReady::RightMissing {
+        what: joined(&missing, "what", ", ")?,
+        grant: joined(&missing, "given", "; ")?,
+    }))
+}
+
+fn joined(rows: &[PgRow], column: &str, separator: &str) -> Result<String, sqlx::Error> {
+    let texts: Result<Vec<&str>, _> = rows.iter().map(|row| row.try_get(column)).collect();
+    Ok(texts?.join(separator))
+}
