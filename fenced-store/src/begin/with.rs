@@ -53,11 +53,12 @@ impl<DB: Dialect> Begin<'_, DB> {
         F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, FenceError> + Clone,
     {
         let mut pauses = RETRIES.pauses();
+        // A commit that may have happened: what it would return, and the error that says so.
         let mut unanswered: Option<(T, Receipt, FenceError)> = None;
         loop {
             let error = match self.attempt(work.clone()).await {
-                Ok(Attempt::Committed(value, receipt)) => return Ok((value, receipt)),
-                Ok(Attempt::Unanswered(value, receipt, error)) => {
+                Attempt::Committed(value, receipt) => return Ok((value, receipt)),
+                Attempt::Unanswered(value, receipt, error) => {
                     let settled = self.settle().await;
                     if settled.is_err() || self.seq.is_none() || pauses.next().is_none() {
                         return Err(error);
@@ -65,55 +66,54 @@ impl<DB: Dialect> Begin<'_, DB> {
                     unanswered = Some((value, receipt, error));
                     continue;
                 }
-                Err(error) => error,
-            };
-            match (&error, unanswered.take()) {
-                (
-                    FenceError::OutOfOrder {
-                        presented, last, ..
-                    },
-                    Some((value, receipt, unknown)),
-                ) => {
-                    return if last == presented {
-                        Ok((value, receipt))
-                    } else {
-                        Err(unknown)
-                    };
+                Attempt::NotBegun(error) => match (number_taken(&error), unanswered.take()) {
+                    (Some(true), Some((value, receipt, _))) => return Ok((value, receipt)),
+                    (Some(false), Some((.., unknown))) => return Err(unknown),
+                    (_, before) => {
+                        unanswered = before;
+                        error
+                    }
+                },
+                Attempt::Failed(error) => {
+                    // The number was free, so the commit before this attempt did not happen.
+                    unanswered = None;
+                    error
                 }
-                (_, before) => unanswered = before,
-            }
+            };
             match pauses.next().filter(|_| error.is_retryable()) {
                 Some(pause) => {
                     debug!(%error, ?pause, "trying the transaction again");
                     tokio::time::sleep(pause).await;
                 }
-                // A commit that was not answered may have happened, whatever this error says about
-                // itself.
+                // Until the number turns out to be free, whatever this error says about itself.
                 None => return Err(unanswered.map_or(error, |(.., unknown)| unknown)),
             }
         }
     }
 
-    async fn attempt<T, F>(&self, work: F) -> Result<Attempt<T>, FenceError>
+    async fn attempt<T, F>(&self, work: F) -> Attempt<T>
     where
         F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, FenceError>,
     {
-        let mut tx = self.again().await?;
+        let mut tx = match self.again().await {
+            Ok(tx) => tx,
+            Err(error) => return Attempt::NotBegun(error),
+        };
         let value = match work(&mut tx).await {
             Ok(value) => value,
             Err(error) => {
                 if let Err(error) = tx.rollback().await {
                     debug!(%error, "not rolled back here, so the database does it");
                 }
-                return Err(error);
+                return Attempt::Failed(error);
             }
         };
         match tx.commit().await {
-            Ok(receipt) => Ok(Attempt::Committed(value, receipt)),
+            Ok(receipt) => Attempt::Committed(value, receipt),
             Err(error @ FenceError::CommitUnknown { .. }) => {
-                Ok(Attempt::Unanswered(value, self.receipt(), error))
+                Attempt::Unanswered(value, self.receipt(), error)
             }
-            Err(error) => Err(error),
+            Err(error) => Attempt::Failed(error),
         }
     }
 
@@ -145,11 +145,27 @@ impl<DB: Dialect> Begin<'_, DB> {
     }
 }
 
-/// The result of an attempt whose work was done.
+/// What became of an attempt. Whose error it is matters: the work may pass on refusals of other
+/// stores, which look like those of this one.
 enum Attempt<T> {
+    /// The error of the store that was asked to begin.
+    NotBegun(FenceError),
+    /// Begun, and not committed: the error of the work, or of the commit.
+    Failed(FenceError),
     Committed(T, Receipt),
     /// With the receipt that is valid if the commit happened.
     Unanswered(T, Receipt, FenceError),
+}
+
+/// For a transaction that was refused because of its number: whether it is this very number that
+/// was committed last.
+fn number_taken(error: &FenceError) -> Option<bool> {
+    match error {
+        FenceError::OutOfOrder {
+            presented, last, ..
+        } => Some(presented == last),
+        _ => None,
+    }
 }
 
 impl<DB: Dialect> FencedStore<DB> {

@@ -1,6 +1,9 @@
 //! Commits whose answer got lost, and what becomes of them after `settle`.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 
 use e2e::{
     proxy::{Fault, Proxy, Trap},
@@ -222,4 +225,39 @@ async fn a_transaction_without_a_number_stays_unknown() {
     let holder = Holder::new().await;
     assert_unknown(add_with(&holder, Fault::DropReplies, None).await);
     assert_eq!(balance(&holder.world).await, 101);
+}
+
+/// Lets the first commit get lost, and the work fail with this error whenever it is done again.
+async fn fails_when_done_again(again: fn() -> FenceError) -> FenceError {
+    let holder = Holder::new().await;
+    let lost = holder.proxy.at_request(COMMIT, Fault::Reset);
+    let attempts = AtomicU32::new(0);
+    let work = async |tx: &mut FencedTx<Postgres>| {
+        PostgresServer::add(&mut *tx, 1).await?;
+        match attempts.fetch_add(1, Ordering::SeqCst) {
+            0 => Ok(()),
+            _ => Err(again()),
+        }
+    };
+    let done = holder.store.begin(&holder.grant).seq(1).with(work).await;
+    assert!(lost.has_sprung());
+    assert_eq!(attempts.load(Ordering::SeqCst), 2);
+    assert_eq!(balance(&holder.world).await, 100, "nothing is stored");
+    done.expect_err("nothing was committed")
+}
+
+/// The work writes to another store, under the same number. That this was done is no answer to
+/// whether the transaction around it was committed.
+#[tokio::test]
+async fn a_number_that_is_taken_elsewhere_is_no_receipt() {
+    let taken = || FenceError::out_of_order(grant("elsewhere", 33).resource().clone(), 1, 1);
+    let error = fails_when_done_again(taken).await;
+    assert!(matches!(error, FenceError::OutOfOrder { .. }), "{error:?}");
+}
+
+/// The number was free, so the commit before did not happen.
+#[tokio::test]
+async fn an_error_of_the_work_is_passed_on_after_a_commit_that_did_not_happen() {
+    let error = fails_when_done_again(|| sqlx::Error::RowNotFound.into()).await;
+    assert!(matches!(error, FenceError::Db { .. }), "{error:?}");
 }
