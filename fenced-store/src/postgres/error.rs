@@ -1,6 +1,6 @@
 use lock_core::{FencingToken, Issuer, ResourceName};
 use serde::{Deserialize, de::DeserializeOwned};
-use sqlx::postgres::PgDatabaseError;
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 use super::statement::IN_A_TRANSACTION;
 use crate::{FenceError, entry::Entry};
@@ -75,9 +75,24 @@ pub(super) fn of_fused(source: sqlx::Error) -> FenceError {
     }
 }
 
-/// Whether the server reported the error. With any other error its effect is unknown.
-pub(super) fn is_of_the_server(source: &sqlx::Error) -> bool {
-    database_error(source).is_some()
+/// Whether an error that arrives before a statement is complete means that nothing of it is stored.
+/// With any other error its effect is unknown.
+pub(super) fn nothing_is_stored(source: &sqlx::Error) -> bool {
+    database_error(source).is_some_and(|error| is_of_postgres(error.severity(), error.code()))
+}
+
+/// Whether it is certain that Postgres itself reported an error. A pooler whose own connection to
+/// Postgres breaks reports that in the same form, and cannot know what was committed there:
+/// PgBouncer as `FATAL` with 08P01, others with other codes.
+fn is_of_postgres(severity: PgSeverity, code: &str) -> bool {
+    match severity {
+        // How Postgres ends a session: idle for too long, in a transaction or outside; too long in
+        // a transaction; by an administrator, or an operator's claim.
+        PgSeverity::Fatal | PgSeverity::Panic => {
+            matches!(code, "25P03" | "25P04" | "57P01" | "57P05")
+        }
+        _ => !code.starts_with("08"),
+    }
 }
 
 /// Whether a call was refused because its session is already inside a transaction.
@@ -200,4 +215,35 @@ struct Order {
     resource: ResourceName,
     presented: u64,
     last: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Such as PgBouncer's "server conn crashed?", or its query_timeout.
+    #[test]
+    fn an_error_that_a_pooler_may_have_made_leaves_it_open() {
+        for code in [
+            "08P01", "08006", "58000", "53300", "XX000", "57P02", "57P03",
+        ] {
+            assert!(!is_of_postgres(PgSeverity::Fatal, code), "{code}");
+            assert!(!is_of_postgres(PgSeverity::Panic, code), "{code}");
+        }
+        for code in ["08P01", "08006", "08000"] {
+            assert!(!is_of_postgres(PgSeverity::Error, code), "{code}");
+        }
+    }
+
+    #[test]
+    fn an_error_of_postgres_before_the_statement_is_complete_stores_nothing() {
+        for code in [
+            "FN001", "23505", "40001", "42601", "55P03", "57014", "58030",
+        ] {
+            assert!(is_of_postgres(PgSeverity::Error, code), "{code}");
+        }
+        for code in ["25P03", "25P04", "57P01", "57P05"] {
+            assert!(is_of_postgres(PgSeverity::Fatal, code), "{code}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ use sqlx::{
 };
 
 use super::{
-    error::{is_of_the_server, is_statement_gone, of_commit, of_fused},
+    error::{is_statement_gone, nothing_is_stored, of_commit, of_fused},
     statement::milliseconds,
 };
 use crate::{FenceError, begin::Entering, single::Statement, strays::past_strays};
@@ -73,7 +73,7 @@ async fn write(
             Ok(Some(Either::Left(_))) => completed = true,
             Ok(Some(Either::Right(row))) => only_row = Some(row),
             Ok(None) => break,
-            Err(error) if is_of_the_server(&error) && !completed => return Err(error),
+            Err(error) if !completed && nothing_is_stored(&error) => return Err(error),
             Err(error) => return Ok(Err(error)),
         }
     }

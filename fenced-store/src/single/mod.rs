@@ -53,7 +53,8 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// # Errors
     /// Those of [`Begin`], when the grant is refused; then the statement had no effect. Otherwise
     /// the database's errors for the statement; then nothing was stored.
-    /// [`FenceError::CommitUnknown`] if no answer came.
+    /// [`FenceError::CommitUnknown`] if no answer came, or one that a pooler in front of Postgres
+    /// may have made.
     ///
     /// # Cancel safety
     /// Not cancel safe: if the future is dropped, it is not known whether the statement was

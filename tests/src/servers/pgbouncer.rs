@@ -25,11 +25,19 @@ impl PgBouncer {
     /// # Panics
     /// If `pgbouncer` is not installed.
     pub async fn start(database: &PostgresDatabase, mode: PoolMode) -> Self {
+        Self::behind(database.url(), mode).await
+    }
+
+    /// Starts one whose way to the server is that of this URL: through a proxy, for example.
+    ///
+    /// # Panics
+    /// If `pgbouncer` is not installed.
+    pub async fn behind(url: &str, mode: PoolMode) -> Self {
         let mode = match mode {
             PoolMode::Session => "session",
             PoolMode::Transaction => "transaction",
         };
-        let arguments = vec![database.url().to_owned(), mode.to_owned()];
+        let arguments = vec![url.to_owned(), mode.to_owned()];
         let warden = start(ServerKind::PgBouncer, arguments).await;
         Self { warden }
     }

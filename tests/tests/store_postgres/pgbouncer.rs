@@ -3,11 +3,14 @@
 
 use std::time::Duration;
 
-use e2e::servers::{PgBouncer, PoolMode};
+use e2e::{
+    proxy::{Fault, Proxy},
+    servers::{PgBouncer, PoolMode, until},
+};
 use fenced_store::{Executed, FenceError, FencedStore, PgFencedStore, PgIsolation, PgTxOptions};
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    AssertSqlSafe, PgConnection, Postgres, Row,
+    AssertSqlSafe, ConnectOptions, PgConnection, Postgres, Row,
     migrate::{MigrateError, Migrator},
     postgres::{PgConnectOptions, PgPoolOptions},
 };
@@ -241,6 +244,48 @@ async fn an_older_holder_is_ended_in_session_mode() {
 #[tokio::test]
 async fn an_older_holder_is_ended_in_transaction_mode() {
     an_older_holder_is_ended::<true>().await;
+}
+
+/// Postgres has committed when PgBouncer loses the connection. What it then reports looks like an
+/// error of the server's, and is none.
+#[tokio::test]
+async fn a_single_write_whose_result_pgbouncer_never_got_is_unknown() {
+    let direct: PostgresServer = fresh().await;
+    let grant = grant("account:42", 33);
+    direct.store().claim(&grant).await.unwrap();
+    let server = direct.options();
+    let proxy = Proxy::start(&format!(
+        "tcp://{}:{}",
+        server.get_host(),
+        server.get_port()
+    ))
+    .await;
+    let way = proxy.url("tcp");
+    let (_, port) = way.rsplit_once(':').unwrap();
+    let way = server.port(port.parse().unwrap()).to_url_lossy();
+    let bouncer = PgBouncer::behind(way.as_str(), PoolMode::Session).await;
+    let pool = PgPoolOptions::new().max_connections(1);
+    let pool = pool.connect(&bouncer.url(direct.database())).await.unwrap();
+    let store = FencedStore::new(pool);
+    // Prepares it, so that the next one is one message.
+    PostgresServer::add_at_once(&store, &grant, 42, 1)
+        .await
+        .unwrap();
+    let lost = proxy.at_request("account:42", Fault::DropReplies);
+    let write = PostgresServer::add_at_once(&store, &grant, 42, 1);
+    let cut = async {
+        until("it is committed", async || balance(&direct).await == 102).await;
+        proxy.inflict(Fault::Cut);
+    };
+    let (written, ()) = tokio::join!(write, cut);
+    assert!(lost.has_sprung());
+    match written.unwrap_err() {
+        FenceError::CommitUnknown { source } => {
+            let reported = source.as_database_error();
+            assert!(reported.is_some(), "PgBouncer reports it: {source:?}");
+        }
+        other => panic!("it is stored: {other:?}"),
+    }
 }
 
 /// The control: a statement that is prepared for good stays behind on a connection that others use.
