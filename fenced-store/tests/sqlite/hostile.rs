@@ -1,0 +1,297 @@
+//! Files and connections that somebody has made hard to use. What cannot be written is an error,
+//! and nothing stale is written.
+
+use std::fs;
+
+use fenced_store::{FenceError, FencedStore, Protection, Rights, SqliteFencedStore};
+use lock_core::Sequencer;
+use sqlx::{
+    AssertSqlSafe, Executor, SqliteConnection, SqlitePool,
+    sqlite::{SqliteConnectOptions, SqlitePoolOptions},
+};
+
+use crate::{
+    file::SqliteFile,
+    rule::{Harness, balance, fenced_add, fresh, grant, high_water},
+};
+
+async fn claimed() -> (SqliteFile, Sequencer) {
+    let world: SqliteFile = fresh().await;
+    let grant = grant("account:42", 33);
+    world.store().claim(&grant).await.unwrap();
+    (world, grant)
+}
+
+/// The primary result code of SQLite. None of them is a refusal of ours.
+fn code_of(error: &FenceError) -> i32 {
+    let FenceError::Db { source } = error else {
+        panic!("{error:?}");
+    };
+    let code = source.as_database_error().unwrap().code().unwrap();
+    code.parse::<i32>().unwrap() & 0xff
+}
+
+const READ_ONLY: i32 = 8;
+const FULL: i32 = 13;
+
+/// Fills the file to its last page. From then on it takes no row of this size.
+async fn fill(connection: &mut SqliteConnection) {
+    for statement in [
+        "CREATE TABLE ballast (of BLOB)",
+        "INSERT INTO ballast VALUES (zeroblob(100000))",
+        "PRAGMA max_page_count = 1",
+    ] {
+        connection.execute(statement).await.unwrap();
+    }
+}
+
+const TOO_MUCH: &str = "INSERT INTO ballast VALUES (zeroblob(1000000))";
+
+/// SQLite may end the transaction then, or only the statement.
+#[tokio::test]
+async fn on_a_full_disk_a_transaction_is_stored_whole_or_not_at_all() {
+    let (world, grant) = claimed().await;
+    let store = world.store_of_one().await;
+    fill(&mut store.pool().acquire().await.unwrap()).await;
+    for ends_it in [false, true] {
+        let before = balance(&world).await;
+        let mut tx = store.begin(&grant).await.unwrap();
+        SqliteFile::add(&mut tx, 1000).await.unwrap();
+        let statement = if ends_it {
+            TOO_MUCH.replace("INSERT", "INSERT OR ROLLBACK")
+        } else {
+            TOO_MUCH.to_owned()
+        };
+        let full = tx.execute(AssertSqlSafe(statement)).await.unwrap_err();
+        assert_eq!(code_of(&full.into()), FULL);
+        let committed = tx.commit().await;
+        let added = balance(&world).await - before;
+        match committed {
+            Ok(_) => assert_eq!(added, 1000),
+            Err(FenceError::Aborted) => assert_eq!(added, 0),
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    // Nobody is kept out.
+    fenced_add(&world, &grant).await.unwrap();
+}
+
+/// Of a claim that has no room, nothing is left: the mark does not move, and nobody enters by it.
+#[tokio::test]
+async fn a_claim_on_a_full_disk_claims_nothing() {
+    let (world, old) = claimed().await;
+    let store = world.store_of_one().await;
+    fill(&mut store.pool().acquire().await.unwrap()).await;
+    let mut refused = None;
+    for number in 0..1000 {
+        let long = format!("{number:0>200}");
+        let next = grant(long.leak(), 34);
+        match store.claim(&next).await {
+            Ok(()) => fenced_add(&world, &next).await.unwrap(),
+            Err(error) => {
+                assert_eq!(code_of(&error), FULL);
+                refused = Some(next);
+                break;
+            }
+        }
+    }
+    let refused = refused.expect("the file is full");
+    assert_eq!(high_water(&world, refused.resource().as_str()).await, None);
+    let error = world.store().begin(&refused).await.unwrap_err();
+    assert!(matches!(error, FenceError::NotClaimed { .. }), "{error:?}");
+    // A mark that is there needs no room to be raised.
+    let new = grant("account:42", 34);
+    store.claim(&new).await.unwrap();
+    let stale = store.begin(&old).await.unwrap_err();
+    assert!(matches!(stale, FenceError::Stale { .. }), "{stale:?}");
+}
+
+/// Because of how the file was opened, or by a setting of the session. In a file that it may only
+/// read, SQLite begins a transaction that has nothing to itself; in that file it writes nothing.
+#[tokio::test]
+async fn a_file_that_is_only_read_takes_no_claim_and_no_write() {
+    let (world, own) = claimed().await;
+    let next = grant("account:42", 34);
+    let options = world.store().pool().connect_options();
+    let options = SqliteConnectOptions::clone(&options).read_only(true);
+    let reader = FencedStore::new(SqlitePool::connect_with(options).await.unwrap());
+    // There is nothing to be migrated.
+    reader.migrate().await.unwrap();
+    reader.check(Rights::Write).await.unwrap();
+    let session = world.store_of_one().await;
+    let query_only = "PRAGMA query_only = true";
+    session.pool().execute(query_only).await.unwrap();
+    for store in [reader, session] {
+        let mark = store.high_water(own.resource()).await.unwrap().unwrap();
+        assert_eq!(mark.token(), own.token());
+        let refused = store.claim(&next).await.unwrap_err();
+        assert_eq!(code_of(&refused), READ_ONLY);
+        let refused = async {
+            let mut tx = store.begin(&own).await?;
+            Ok(SqliteFile::add(&mut tx, 1).await?)
+        };
+        assert_eq!(code_of(&refused.await.unwrap_err()), READ_ONLY);
+        let refused = SqliteFile::add_at_once(&store, &own, 42, 1).await;
+        assert_eq!(code_of(&refused.unwrap_err()), READ_ONLY);
+        // What would be noted is not, so nobody enters.
+        let audited = store.audited(true);
+        let refused = audited.begin(&own).await.unwrap_err();
+        assert_eq!(code_of(&refused), READ_ONLY);
+    }
+    assert_eq!(balance(&world).await, 100);
+    assert_eq!(high_water(&world, "account:42").await, Some(33));
+    fenced_add(&world, &own).await.unwrap();
+}
+
+/// The log is a part of the file: without it, what was committed last is gone, claims too.
+#[tokio::test]
+async fn a_log_that_has_vanished_takes_its_claims_along_and_their_holders_are_told() {
+    let (world, old) = claimed().await;
+    let pool = world.store().pool();
+    pool.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        .await
+        .unwrap();
+    let new = grant("account:42", 34);
+    world.store().claim(&new).await.unwrap();
+    fenced_add(&world, &new).await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let rest = directory.path().join("rest.db");
+    let options = pool.connect_options();
+    fs::copy(options.get_filename(), &rest).unwrap();
+
+    let options = SqliteConnectOptions::new().filename(&rest);
+    let options = SqliteFencedStore::recommended(options);
+    let rest = FencedStore::new(SqlitePool::connect_with(options).await.unwrap());
+    rest.check(Rights::Write).await.unwrap();
+    let told = rest.begin(&new).await.unwrap_err();
+    assert!(matches!(told, FenceError::NotClaimed { .. }), "{told:?}");
+    let told = rest.settle(&new).await.unwrap_err();
+    assert!(matches!(told, FenceError::MarkLost { .. }), "{told:?}");
+    // The next claim restores the order.
+    rest.claim(&grant("account:42", 35)).await.unwrap();
+    for gone in [&old, &new] {
+        let stale = rest.begin(gone).await.unwrap_err();
+        assert!(matches!(stale, FenceError::Stale { .. }), "{stale:?}");
+    }
+}
+
+/// The other file has tables of the same names, in which the stale holder would be the current one.
+#[tokio::test]
+async fn tables_of_equal_names_in_an_attached_file_are_not_ours() {
+    let (world, old) = claimed().await;
+    let other: SqliteFile = fresh().await;
+    other.store().claim(&old).await.unwrap();
+    let rows = Protection::rows("accounts", "id", "account:").unwrap();
+    world.store().protect(&rows).await.unwrap();
+    let store = world.store_of_one().await;
+    let options = other.store().pool().connect_options();
+    let name = options.get_filename().display();
+    let attach = AssertSqlSafe(format!("ATTACH DATABASE '{name}' AS other"));
+    store.pool().execute(attach).await.unwrap();
+
+    let new = grant("account:42", 34);
+    store.claim(&new).await.unwrap();
+    let stale = store.begin(&old).await.unwrap_err();
+    assert!(matches!(stale, FenceError::Stale { .. }), "{stale:?}");
+    let mut tx = store.begin(&new).await.unwrap();
+    SqliteFile::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!((balance(&world).await, balance(&other).await), (101, 100));
+    assert_eq!(high_water(&world, "account:42").await, Some(34));
+    assert_eq!(high_water(&other, "account:42").await, Some(33));
+
+    // Nor does a note in the other file open a table of this one.
+    let mut connection = store.pool().acquire().await.unwrap();
+    connection
+        .execute("INSERT INTO other.fenced_entered VALUES ('account:42', 34)")
+        .await
+        .unwrap();
+    let unfenced: FenceError = SqliteFile::add(&mut connection, 1)
+        .await
+        .unwrap_err()
+        .into();
+    assert!(
+        matches!(unfenced, FenceError::Unfenced { .. }),
+        "{unfenced:?}"
+    );
+}
+
+/// Then `REPLACE` fires the triggers of the row that it removes: less gets past the fence.
+#[tokio::test]
+async fn recursive_triggers_change_nothing_but_that_a_replaced_row_counts() {
+    let (world, own) = claimed().await;
+    world
+        .store()
+        .pool()
+        .execute("CREATE UNIQUE INDEX one_owner ON accounts (balance)")
+        .await
+        .unwrap();
+    let of_another = "INSERT INTO accounts VALUES (43, 7)";
+    world.store().pool().execute(of_another).await.unwrap();
+    let rows = Protection::rows("accounts", "id", "account:").unwrap();
+    world.store().protect(&rows).await.unwrap();
+    let store = world.store_of_one().await;
+    let recursive = "PRAGMA recursive_triggers = true";
+    store.pool().execute(recursive).await.unwrap();
+
+    let mut tx = store.begin(&own).await.unwrap();
+    SqliteFile::add(&mut tx, 1).await.unwrap();
+    tx.execute("REPLACE INTO accounts VALUES (42, 102)")
+        .await
+        .unwrap();
+    // Account 43 is in the way of this balance.
+    let replace = "REPLACE INTO accounts VALUES (42, 7)";
+    let wrong: FenceError = tx.execute(replace).await.unwrap_err().into();
+    assert!(
+        matches!(wrong, FenceError::WrongResource { .. }),
+        "{wrong:?}"
+    );
+    tx.commit().await.unwrap();
+    assert_eq!(balance(&world).await, 102);
+    let mut connection = store.pool().acquire().await.unwrap();
+    let unfenced: FenceError = SqliteFile::add(&mut connection, 1)
+        .await
+        .unwrap_err()
+        .into();
+    assert!(
+        matches!(unfenced, FenceError::Unfenced { .. }),
+        "{unfenced:?}"
+    );
+}
+
+/// By somebody who has switched off the checks of the table.
+#[tokio::test]
+async fn a_mark_that_is_no_mark_admits_nobody() {
+    for broken in [
+        "token = 'thirty-three'",
+        "token = 33.5",
+        "token = x'21'",
+        "token = 0",
+        "token = -33",
+        "token = 9223372036854775807",
+        "holder = x'00ff'",
+        "issuer = x'00ff'",
+        "issuer = ''",
+    ] {
+        let (world, old) = claimed().await;
+        let new = grant("account:42", 34);
+        let pool = SqlitePoolOptions::new().max_connections(1);
+        let options = world.store().pool().connect_options();
+        let pool = pool
+            .connect_with(SqliteConnectOptions::clone(&options))
+            .await;
+        let alter =
+            format!("PRAGMA ignore_check_constraints = true; UPDATE fenced_mark SET {broken}");
+        let alter = sqlx::raw_sql(AssertSqlSafe(alter));
+        pool.unwrap().execute(alter).await.unwrap();
+        for grant in [&old, &new] {
+            let error = world.store().begin(grant).await.unwrap_err();
+            assert!(!error.is_retryable(), "{broken}: {error:?}");
+            let error = world.store().claim(grant).await.unwrap_err();
+            assert!(!error.is_retryable(), "{broken}: {error:?}");
+            world.store().settle(grant).await.unwrap_err();
+            fenced_add(&world, grant).await.unwrap_err();
+        }
+        assert_eq!(balance(&world).await, 100, "{broken}");
+    }
+}
