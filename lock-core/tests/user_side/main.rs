@@ -4,6 +4,7 @@
 
 mod bare;
 mod bare_conformance;
+mod cleaning_up;
 mod force;
 mod options;
 mod owner;

@@ -7,7 +7,7 @@ use lock_core::{
     test_util::Fault,
 };
 
-use crate::world::{TTL, World, poll_times, world};
+use crate::world::{TTL, World, poll_times, world, yield_to_others};
 
 const SHORT: Ttl = Ttl::secs(1);
 const LONG: Ttl = Ttl::secs(60);
@@ -17,9 +17,7 @@ impl World {
     async fn pass(&self, time: Duration) {
         for _ in 0..30 {
             self.clock.advance(time / 30);
-            for _ in 0..20 {
-                tokio::task::yield_now().await;
-            }
+            yield_to_others().await;
         }
     }
 

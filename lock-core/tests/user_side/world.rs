@@ -59,6 +59,13 @@ impl World {
     }
 }
 
+/// Lets the other tasks do what is due.
+pub(crate) async fn yield_to_others() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Polls a future that many times, whether it asks for that or not. True if it completed.
 pub(crate) async fn poll_times(future: impl Future, times: usize) -> bool {
     let mut future = pin!(future);
