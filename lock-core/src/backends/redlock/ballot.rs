@@ -183,7 +183,7 @@ impl Ballot {
         left.sort_unstable();
         let others = self.nodes - self.held.len();
         let needed = self.majority.saturating_sub(others);
-        let last = left.get(needed.saturating_sub(1)).or(left.last());
+        let last = left.get(needed.saturating_sub(1));
         last.copied().unwrap_or_default()
     }
 }
@@ -195,4 +195,189 @@ pub(super) fn millis(text: &str) -> Result<Duration, Trouble> {
 
 fn unreadable() -> Trouble {
     Trouble::Broken("the answer is not one of our scripts'".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SILENT: &str = "";
+
+    fn answer(words: &str) -> Answer {
+        match words {
+            SILENT => Err(Trouble::Silent),
+            words => Ok(words.split(' ').map(str::to_owned).collect()),
+        }
+    }
+
+    /// Nodes that answer in this order. What follows from each answer, and from all of them.
+    fn asked<const NODES: usize>(answers: [&str; NODES]) -> (Vec<Step>, Verdict) {
+        let mut ballot = Ballot::new(NODES);
+        let take = |(index, words)| ballot.take(index, answer(words));
+        let steps = answers.into_iter().enumerate().map(take).collect();
+        assert_eq!(ballot.unheard, [0; 0]);
+        (steps, ballot.verdict())
+    }
+
+    fn verdict<const NODES: usize>(answers: [&str; NODES]) -> Verdict {
+        asked(answers).1
+    }
+
+    fn token(number: u64) -> FencingToken {
+        FencingToken::new(number).unwrap()
+    }
+
+    fn held(millis: u64) -> Verdict {
+        Verdict::Held(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn a_majority_of_all_nodes_elects_and_not_one_of_those_that_answer() {
+        let (granted, other) = ("7:life", "held 50 x");
+        let five = [granted, granted, granted, other, SILENT];
+        assert_eq!(verdict(five), Verdict::Elected);
+        let two_of_three = [granted, granted, other, SILENT, SILENT];
+        assert_eq!(
+            verdict(two_of_three),
+            held(50),
+            "it may have the silent ones"
+        );
+        let two_of_two = [granted, granted, SILENT, SILENT, SILENT];
+        assert_eq!(verdict(two_of_two), Verdict::TooFew);
+        assert_eq!(verdict([granted, granted, other, other]), Verdict::Split);
+        assert_eq!(verdict([granted]), Verdict::Elected);
+    }
+
+    #[test]
+    fn somebody_else_has_it_who_has_a_majority_or_may_have_one() {
+        let (x, y) = ("held 100 x", "held 100 y");
+        assert_eq!(verdict([x, x, x, y, y]), held(100));
+        assert_eq!(verdict([x, x, y, y, SILENT]), held(100));
+        assert_eq!(verdict([x, x, y, y, "7:life"]), Verdict::Split);
+        assert_eq!(verdict([x, y, "held 100 z"]), Verdict::Split);
+    }
+
+    #[test]
+    fn it_is_held_until_so_many_leases_have_ended_that_the_others_are_a_majority() {
+        let (one, two, three) = ("held 100 x", "held 200 x", "held 300 x");
+        let (four, five) = ("held 400 x", "held 500 x");
+        assert_eq!(verdict([five, one, four, two, three]), held(300));
+        assert_eq!(verdict([four, one, three, two, "7:life"]), held(200));
+        assert_eq!(verdict([three, "8:life", one, two, "7:life"]), held(100));
+        assert_eq!(
+            verdict([three, SILENT, two, SILENT, SILENT]),
+            Verdict::TooFew
+        );
+    }
+
+    #[test]
+    fn the_same_token_on_a_majority_is_granted_again_for_as_long_as_a_majority_keeps_it() {
+        let again = |millis| Verdict::Again(token(7), Duration::from_millis(millis));
+        let (short, long) = ("again 7 100", "again 7 300");
+        let answers = [long, "again 7 400", "again 7 200", short, SILENT];
+        assert_eq!(verdict(answers), again(200));
+        let (steps, verdict) = asked([long, short, "again 7 200", SILENT, SILENT]);
+        assert_eq!(verdict, again(100));
+        assert_eq!(steps[..3], [Step::Wait, Step::Wait, Step::Done]);
+        let two_tokens = [long, "again 8 300", short, SILENT, SILENT];
+        assert_eq!(self::verdict(two_tokens), Verdict::Split);
+        let granted_besides = [long, short, "9:life", "9:life", "9:life"];
+        assert_eq!(self::verdict(granted_besides), Verdict::Elected);
+    }
+
+    #[test]
+    fn what_has_ended_on_one_node_is_over_and_what_ran_out_on_a_majority() {
+        let granted = "7:life";
+        let (steps, verdict) = asked([granted, granted, granted, "ended", SILENT]);
+        assert_eq!(verdict, Verdict::Ended);
+        assert_eq!(steps[3], Step::Done);
+        assert_eq!(
+            self::verdict(["ran_out", "ran_out", granted, granted, granted]),
+            Verdict::Elected
+        );
+        let most = ["ran_out", "ran_out", granted, granted, "ran_out"];
+        assert_eq!(self::verdict(most), Verdict::Ended);
+    }
+
+    #[test]
+    fn a_refusal_counts_if_nobody_was_elected_and_nobody_else_has_it() {
+        let granted = "7:life";
+        for (refusal, expected) in [
+            ("implausible 9", Verdict::Implausible("9".to_owned())),
+            ("exhausted", Verdict::Exhausted),
+            ("broken_counter", Verdict::BrokenCounter),
+            ("too_long 5", Verdict::TooLong("5".to_owned())),
+        ] {
+            assert_eq!(verdict([refusal, SILENT, SILENT]), expected);
+            assert_eq!(verdict([refusal, granted, granted]), Verdict::Elected);
+        }
+        let other = "held 100 x";
+        for passes in ["implausible 9", "exhausted", "broken_counter"] {
+            assert_eq!(verdict([passes, other, other]), held(100));
+        }
+        // It will not do, however long one waits.
+        let never = Verdict::TooLong("5".to_owned());
+        assert_eq!(verdict(["too_long 5", other, other]), never);
+    }
+
+    #[test]
+    fn more_answers_are_needed_until_a_majority_has_granted_it_or_cannot_any_more() {
+        use Step::{Enough, Wait};
+        let (granted, other) = ("7:life", "held 100 x");
+        for (answers, expected) in [
+            ([granted, granted, granted], [Wait, Wait, Enough]),
+            ([other, granted, other], [Wait, Wait, Wait]),
+            ([SILENT, SILENT, other], [Wait, Wait, Enough]),
+        ] {
+            let (steps, _) = asked([answers[0], answers[1], answers[2], SILENT, SILENT]);
+            assert_eq!(steps[..3], expected, "{answers:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_has_no_part_is_in_trouble_and_what_it_needs_is_kept() {
+        let mut ballot = Ballot::new(3);
+        ballot.take(2, answer("to_heal life"));
+        assert_eq!(ballot.unheard, [0, 1]);
+        assert_eq!(ballot.to_heal, [(2, "life".to_owned())]);
+        ballot.take(0, answer("quiet 250"));
+        let left = Duration::from_millis(250);
+        assert!(matches!(
+            ballot.troubles[..],
+            [(2, Trouble::ToHeal), (0, Trouble::Quiet(quiet))] if quiet == left
+        ));
+        ballot.take(1, answer("7:life"));
+        assert_eq!(ballot.verdict(), Verdict::TooFew);
+        let (index, count, life) = (1, token(7), "life".to_owned());
+        assert_eq!(ballot.granted, [Granted { index, count, life }]);
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_read_is_none() {
+        let unreadable = [
+            "7",
+            "x:life",
+            ":life",
+            "0:life",
+            "7:life 8",
+            "again 7",
+            "again x 100",
+            "again 7 x",
+            "held 100",
+            "held x y",
+            "quiet",
+            "quiet x",
+            "ended now",
+            "nothing",
+        ];
+        for words in unreadable {
+            let mut ballot = Ballot::new(1);
+            ballot.take(0, answer(words));
+            assert!(
+                matches!(ballot.troubles[..], [(0, Trouble::Broken(_))]),
+                "{words}: {ballot:?}"
+            );
+            assert_eq!(ballot.verdict(), Verdict::TooFew);
+        }
+    }
 }
