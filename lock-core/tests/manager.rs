@@ -201,6 +201,20 @@ async fn contention_is_a_value_or_a_timeout_by_choice() {
     );
 }
 
+/// At one moment the wait is over and the resource is handed on: a waiter that took the end of its
+/// wait for an answer would leave a lease behind that nobody knows of.
+#[tokio::test]
+async fn who_waits_until_the_lease_before_ends_is_granted_the_next() {
+    let world = world();
+    let before = world.locks.acquire("r").ttl(TTL).renew(false);
+    let before = before.await.unwrap();
+    let mut waiting = pin!(world.rival.acquire("r").wait(TTL.get()).into_future());
+    let early = poll_fn(|cx| Poll::Ready(waiting.as_mut().poll(cx))).await;
+    assert!(early.is_pending());
+    world.clock.advance(TTL.get());
+    assert!(waiting.await.unwrap().token() > before.token());
+}
+
 #[tokio::test]
 async fn an_acquire_that_is_dropped_leaves_its_place() {
     let world = world();

@@ -1,5 +1,7 @@
+use std::num::NonZeroU32;
+
 use super::*;
-use crate::{FencingToken, Holder, Ttl};
+use crate::{FencingToken, Holder, Issuer, Released, Sequencer, Ttl};
 
 const NOW: Moment = Moment::from_origin(Duration::from_secs(100));
 const UNIX: Duration = Duration::from_secs(1_790_000_000);
@@ -14,6 +16,13 @@ fn request(wait: Wait) -> AcquireRequest {
         AcquireRequest::new(AttemptRef::new(resource, Holder::random()), Ttl::secs(10));
     request.wait = wait;
     request
+}
+
+fn sequencer(request: &AcquireRequest, token: FencingToken) -> Sequencer {
+    let AttemptRef {
+        resource, holder, ..
+    } = request.attempt.clone();
+    Sequencer::new(Issuer::new("memory").unwrap(), resource, token, holder)
 }
 
 fn granted(answer: Result<Answer, Refusal>) -> FencingToken {
@@ -88,4 +97,82 @@ fn attempts_of_one_acquisition_wait_together_and_share_the_grant() {
     );
     table.cancel(&again.attempt, NOW);
     assert_eq!(other.try_recv().unwrap().unwrap().token.get(), 3);
+}
+
+#[test]
+fn during_the_delay_after_a_lease_only_those_who_wait_are_listed() {
+    let mut table = table(1);
+    let mut first = request(Wait::Never);
+    first.lock_delay = Duration::from_secs(5);
+    granted(table.acquire(&first, NOW, UNIX));
+    let ended = NOW + first.ttl.get();
+    assert_eq!(table.list(ended), []);
+    let _waiting = queued(table.acquire(&request(Wait::Forever), ended, UNIX));
+    let listed = table.list(ended);
+    let seen = &listed[0].inspection;
+    assert_eq!((listed.len(), seen.waiters), (1, Some(1)));
+    assert!(seen.holder.is_none());
+}
+
+#[test]
+fn a_floor_may_be_the_greatest_that_is_plausible_and_after_that_the_next_token() {
+    let mut table = Table::new(InitialToken::Clock);
+    let mut floor = table.standing(UNIX).greatest_floor.unwrap();
+    for _ in 0..3 {
+        let mut request = request(Wait::Never);
+        request.floor = floor.next();
+        let refusal = table.acquire(&request, NOW, UNIX).unwrap_err();
+        assert!(
+            matches!(refusal, Refusal::FloorImplausible { greatest } if greatest == floor.get())
+        );
+        request.floor = Some(floor);
+        assert_eq!(granted(table.acquire(&request, NOW, UNIX)), floor);
+        table.cancel(&request.attempt, NOW);
+        floor = floor.next().unwrap();
+    }
+}
+
+#[test]
+fn what_is_reserved_ends_with_the_last_token() {
+    let mut table = table(FencingToken::MAX.get() - 4);
+    for (asked, expected) in [(3, 3), (9, 2)] {
+        let mut request = request(Wait::Never);
+        request.reserve = NonZeroU32::new(asked).unwrap();
+        let grant = match table.acquire(&request, NOW, UNIX).unwrap() {
+            Answer::Granted(grant) => grant,
+            answer => panic!("not granted: {answer:?}"),
+        };
+        assert_eq!(grant.reserved, expected);
+        table.cancel(&request.attempt, NOW);
+    }
+    let answer = table.acquire(&request(Wait::Never), NOW, UNIX);
+    assert_eq!(answer.unwrap_err(), Refusal::TokensExhausted);
+}
+
+#[test]
+fn the_first_token_after_a_return_to_service_is_the_floor() {
+    let mut table = table(1);
+    table.retire(UNIX);
+    let floor = FencingToken::new(40).unwrap();
+    table.reinstate(floor, UNIX).unwrap();
+    assert_eq!(
+        granted(table.acquire(&request(Wait::Never), NOW, UNIX)),
+        floor
+    );
+}
+
+#[test]
+fn an_earlier_lease_of_the_same_holder_was_lost_even_if_a_later_one_was_released() {
+    let mut table = table(1);
+    let first = request(Wait::Never);
+    let lost = sequencer(&first, granted(table.acquire(&first, NOW, UNIX)));
+    table.cancel(&first.attempt, NOW);
+    let mut second = first.clone();
+    second.attempt = AttemptRef::new(first.attempt.resource.clone(), first.attempt.holder);
+    let lease = sequencer(&second, granted(table.acquire(&second, NOW, UNIX)));
+    // The second time as for an answer that was lost.
+    for _ in 0..2 {
+        assert_eq!(table.release(&lease, NOW), Released::Released);
+    }
+    assert_eq!(table.release(&lost, NOW), Released::NotHolder);
 }
