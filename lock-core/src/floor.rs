@@ -57,6 +57,12 @@ mod tests {
     }
 
     #[test]
+    fn the_clock_counts_in_tens_of_microseconds() {
+        let at = Duration::from_nanos(7_123_456_789);
+        assert_eq!(InitialToken::clock_token(at), 712_345);
+    }
+
+    #[test]
     fn a_floor_may_lead_the_clock_by_a_day() {
         let now = Duration::from_secs(1_790_000_000);
         let greatest = InitialToken::Clock.greatest_floor(0, now);

@@ -86,3 +86,21 @@ impl Grant {
         self
     }
 }
+
+#[cfg(all(test, feature = "redis"))]
+mod tests {
+    use super::*;
+
+    const fn at(seconds: u64) -> Moment {
+        Moment::from_origin(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_sign_of_life_is_due_after_a_part_of_what_is_left() {
+        let lease = Lease::counted_from(at(100), Duration::from_secs(9));
+        let confirmed = lease.to_be_confirmed(at(101), 4);
+        assert_eq!((lease.renew_by(), confirmed.renew_by()), (at(103), at(103)));
+        let sooner = lease.to_be_confirmed(at(101), 8);
+        assert_eq!((sooner.renew_by(), sooner.deadline()), (at(102), at(109)));
+    }
+}

@@ -112,4 +112,12 @@ mod tests {
         assert!(Ttl::new(Duration::from_micros(10_500)).is_err());
         assert!(Ttl::new(Duration::MAX).is_err());
     }
+
+    #[test]
+    fn it_is_the_duration_that_it_was_made_of() {
+        let ttl = Ttl::try_from(Duration::from_millis(1500));
+        assert_eq!(ttl, Ok(Ttl::millis(1500)));
+        assert_eq!(ttl.unwrap().as_millis(), 1500);
+        assert!(Ttl::try_from(Duration::ZERO).is_err());
+    }
 }

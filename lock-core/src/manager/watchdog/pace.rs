@@ -80,6 +80,13 @@ mod tests {
     }
 
     #[test]
+    fn a_failed_renewal_is_repeated_after_a_tenth_of_the_ttl_within_bounds() {
+        for (ttl_ms, pause_ms) in [(50, 10), (100, 10), (5_000, 500), (60_000, 1_000)] {
+            assert_eq!(failed(at(0), Ttl::millis(ttl_ms), 0.5), at(pause_ms));
+        }
+    }
+
+    #[test]
     fn a_second_of_acquisitions_is_renewed_in_a_few_batches() {
         let moments = (0..1000).map(|now| together(at(now), at(now + 3333)));
         let different: std::collections::BTreeSet<_> = moments.collect();
