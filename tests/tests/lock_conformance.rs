@@ -211,7 +211,12 @@ async fn backends_claim_the_extensions_that_their_cases_check() {
     }
     assert_eq!(
         extensions(&redlock_of_five().await),
-        [Extension::Metadata, Extension::LockDelay]
+        [
+            Extension::Metadata,
+            Extension::LockDelay,
+            Extension::ForceRelease,
+            Extension::List,
+        ]
     );
     let zookeeper = zookeeper_at(&zookeeper().await.url(), InitialToken::Clock).await;
     assert_eq!(

@@ -12,6 +12,7 @@ mod completing;
 mod dropped;
 mod losses;
 mod naive;
+mod operating;
 mod outages;
 mod provisioning;
 mod restarts;

@@ -110,6 +110,14 @@ impl Node {
         self.run("undo", &keys, &[holder, nonce, nonce]).await
     }
 
+    /// Takes the lease with a token by force: "COUNT:LIFE" if it was there.
+    async fn force(&self, holder: &str, nonce: &str, token: &str) -> String {
+        let keys = [MARKER, COUNTER, LEASE, &ended(holder)];
+        let (head, tail) = (format!("{holder}:{nonce}:0:"), format!(":12:0:{nonce}:"));
+        self.run("force", &keys, &[&head, &tail, "16000", token])
+            .await
+    }
+
     async fn seed(&self, life: &str, count: &str) -> String {
         self.run("seed", &[MARKER, COUNTER], &[life, count]).await
     }
@@ -437,6 +445,36 @@ async fn only_a_node_without_gaps_is_listed_and_all_of_it_in_one_life() {
     assert_eq!(page("1-1", "0").await, "other_life");
     node.set(MARKER, &marker('h')).await;
     assert_eq!(page(LIFE, "0").await, "has_gaps");
+}
+
+#[tokio::test]
+async fn a_lease_is_ended_by_force_once_and_counted_in_the_same_step() {
+    let node = Node::new().await;
+    assert_eq!(node.force(B, TRY[1], "41").await, "not_held");
+    node.acquire(A, TRY[0]).await;
+    assert_eq!(
+        node.force(B, TRY[1], "41").await,
+        "not_held",
+        "it counts only when it is raised"
+    );
+    node.raise(LIFE, A, TRY[0], "41", "41").await;
+    assert_eq!(node.force(B, TRY[1], "40").await, "not_held");
+    assert_eq!(node.force(B, TRY[1], "41").await, format!("42:{LIFE}"));
+    assert_eq!(node.force(B, TRY[1], "41").await, "not_held");
+    assert_eq!(node.acquire(A, TRY[2]).await, "ran_out");
+    assert_eq!(node.release(A, "41").await, "not_holder");
+    assert_eq!(node.raise(LIFE, B, TRY[1], "42", "42").await, "raised");
+
+    node.delete(LEASE).await;
+    node.delete(&ended(A)).await;
+    node.acquire(A, TRY[0]).await;
+    node.raise(LIFE, A, TRY[0], "43", "43").await;
+    node.undo(B, TRY[2]).await;
+    assert_eq!(
+        node.force(B, TRY[2], "43").await,
+        "ended",
+        "it comes in behind its undo"
+    );
 }
 
 #[tokio::test]

@@ -118,7 +118,7 @@ impl Polling {
         }
         let error = match verdict {
             Verdict::Held(left) => return Ok(self.after_held(left, over)),
-            Verdict::Split | Verdict::Elected | Verdict::Again(..) => {
+            Verdict::Split | Verdict::Elected | Verdict::Again(..) | Verdict::NotHeld => {
                 return Ok(self.after_split(over));
             }
             Verdict::TooFew => {

@@ -10,7 +10,7 @@ use super::{
     nodes::{Nodes, Step},
     scripts,
 };
-use crate::{AcquireRequest, Grant, InitialToken, Lease, Moment, Ttl};
+use crate::{AcquireRequest, FencingToken, Grant, InitialToken, Lease, Moment, Ttl};
 
 /// What has become of a try.
 #[derive(Debug)]
@@ -39,6 +39,8 @@ pub(super) struct Try<'a> {
     digest: String,
     nonce: String,
     asked: Moment,
+    /// The lease whose place it takes by force, wherever that is; otherwise it takes what is free.
+    instead_of: Option<FencingToken>,
 }
 
 /// How much longer than its holder is told a node keeps a lease, because clocks run unevenly: 1 %
@@ -59,6 +61,20 @@ impl<'a> Try<'a> {
             digest: request.attempt.holder.digest(),
             nonce: format!("{:016x}", rand::random::<u64>()),
             asked: nodes.clock.now(),
+            instead_of: None,
+        }
+    }
+
+    /// A try that ends the lease with this token at each node where it takes its place.
+    pub(super) fn by_force(
+        nodes: &'a Nodes,
+        keys: &'a Keys,
+        request: &'a AcquireRequest,
+        instead_of: FencingToken,
+    ) -> Self {
+        Self {
+            instead_of: Some(instead_of),
+            ..Self::new(nodes, keys, request)
         }
     }
 
@@ -122,11 +138,18 @@ impl<'a> Try<'a> {
             attempt.id
         );
         let stay = ttl.get() + drift + delay + ENDED_TTL;
-        let call = Call::new(&scripts::ACQUIRE, &keys)
+        let script = match self.instead_of {
+            None => &scripts::ACQUIRE,
+            Some(_) => &scripts::FORCE,
+        };
+        let call = Call::new(script, &keys)
             .arg(head)
             .arg(tail)
-            .arg(stay.as_millis().to_string())
-            .arg(ttl.as_millis());
+            .arg(stay.as_millis().to_string());
+        if let Some(token) = self.instead_of {
+            return call.arg(token.get());
+        }
+        let call = call.arg(ttl.as_millis());
         match (floor, initial) {
             (None, _) => call,
             (Some(floor), InitialToken::Clock) => call.arg(floor.get()),

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use super::{KIND, RedlockOptions, keys::Keys, nodes::Nodes, service::Service};
 use crate::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Error, Extension,
-    Fairness, Fencing, Grant, Inspection, LockBackend, Released, RenewRequest, Renewed,
-    ResourceName, Sequencer, Waking,
+    Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released,
+    RenewRequest, Renewed, ResourceName, Sequencer, Waking,
 };
 
 /// A lock service on several independent Redis servers. Dropping it closes its connections.
@@ -51,8 +51,12 @@ impl LockBackend for RedlockBackend {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::new(Fencing::Durable, Fairness::None, Waking::Polled)
-            .extended(&[Extension::Metadata, Extension::LockDelay])
+        Capabilities::new(Fencing::Durable, Fairness::None, Waking::Polled).extended(&[
+            Extension::Metadata,
+            Extension::LockDelay,
+            Extension::ForceRelease,
+            Extension::List,
+        ])
     }
 
     fn acquire<'a>(
@@ -85,5 +89,17 @@ impl LockBackend for RedlockBackend {
         resource: &'a ResourceName,
     ) -> BoxFuture<'a, Result<Inspection, Error>> {
         Box::pin(self.service.inspect(resource))
+    }
+
+    fn force_release<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        token: FencingToken,
+    ) -> BoxFuture<'a, Result<Forced, Error>> {
+        Box::pin(self.service.force_release(resource, token))
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
+        Box::pin(self.service.list())
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Ballot {
     again: Vec<(FencingToken, Duration)>,
     /// Nodes on which somebody else has it: for how long, and in which try of theirs.
     held: Vec<(Duration, String)>,
+    /// Nodes that do not have the lease that a try by force is about.
+    not_held: usize,
     ended: bool,
     ran_out: usize,
     implausible: Option<String>,
@@ -50,6 +52,8 @@ pub(super) enum Verdict {
     Ended,
     /// Somebody else has it, for so long.
     Held(Duration),
+    /// The lease that was to be ended is on too few nodes.
+    NotHeld,
     /// Nobody has enough nodes.
     Split,
     /// A floor above this is implausible.
@@ -73,6 +77,7 @@ impl Ballot {
             granted: Vec::with_capacity(nodes),
             again: Vec::new(),
             held: Vec::new(),
+            not_held: 0,
             ended: false,
             ran_out: 0,
             implausible: None,
@@ -114,6 +119,7 @@ impl Ballot {
                 self.again.push((token, millis(left)?));
             }
             ["held", left, nonce] => self.held.push((millis(left)?, nonce.to_owned())),
+            ["not_held"] => self.not_held += 1,
             ["ended"] => self.ended = true,
             ["ran_out"] => self.ran_out += 1,
             ["implausible", greatest] => self.implausible = Some(greatest.to_owned()),
@@ -139,6 +145,9 @@ impl Ballot {
         }
         if self.granted.len() >= self.majority {
             return Verdict::Elected;
+        }
+        if self.not_held > self.nodes - self.majority {
+            return Verdict::NotHeld;
         }
         if let Some(longest) = &self.too_long {
             return Verdict::TooLong(longest.clone());

@@ -28,6 +28,17 @@ impl Keys {
         format!("{}lease:{}", self.base, resource.as_str())
     }
 
+    /// The pattern of the leases of all resources.
+    pub(super) fn leases(&self) -> String {
+        format!("{}lease:*", self.base)
+    }
+
+    /// The resource of the key of a lease.
+    pub(super) fn leased(&self, key: &str) -> Option<ResourceName> {
+        let name = key.strip_prefix(&self.base)?.strip_prefix("lease:")?;
+        ResourceName::new(name).ok()
+    }
+
     /// What has ended of an acquisition. The name ends with the digest of the holder, which the
     /// script that grants relies on.
     pub(super) fn ended(&self, resource: &ResourceName, digest: &str) -> String {
@@ -43,8 +54,10 @@ impl Keys {
 
     /// The patterns of everything that is not the marker.
     pub(super) fn patterns(&self) -> [String; 3] {
-        let rest = ["lease:*", "ended:*"].map(|rest| format!("{}{rest}", self.base));
-        let [leases, ended] = rest;
-        [self.counters(), leases, ended]
+        [
+            self.counters(),
+            self.leases(),
+            format!("{}ended:*", self.base),
+        ]
     }
 }

@@ -23,12 +23,12 @@
 //! - [`RedlockNodes::retire`] takes a node out of service.
 //!
 //! A client needs the rights `EVALSHA`, `SCRIPT LOAD`, `GET`, `MGET`, `SET`, `INCR`, `EXISTS`,
-//! `DEL`, `PTTL` and `TIME`, `INFO` and `CONFIG GET`; healing also needs `SCAN` and `UNLINK`.
+//! `DEL`, `PTTL` and `TIME`, `INFO` and `CONFIG GET`; lists also need `SCAN`, and healing `UNLINK`.
 //!
 //! # What it lacks
 //! An order of service and waking: waiters poll, every 250 ms at most. Limits of a queue, reserved
-//! tokens (and so cohorts), several holds of an owner, release by force, lists, and several
-//! resources in one step: [`Capabilities`](crate::Capabilities) says so, and asking for one of
+//! tokens (and so cohorts), several holds of an owner, several resources in one step, and to retire
+//! the service as a whole: [`Capabilities`](crate::Capabilities) says so, and asking for one of
 //! these is [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
 //!
 //! # How it works
@@ -42,6 +42,9 @@
 //! ttl, counted from before the first request. Otherwise everything is undone, and tried again
 //! after a random pause. A node keeps a lease 1 % and 2 ms longer than its holder is told, for
 //! clocks that run unevenly. A majority renews; a release goes to all.
+//!
+//! A release by force is such a try, too, which takes the place of a lease at each node where it is
+//! (decision 25).
 //!
 //! The rules were checked exhaustively for three and five nodes, and each of them is known to be
 //! needed: `docs/models.md` has the stories.
@@ -87,8 +90,11 @@ mod backend;
 mod ballot;
 mod call;
 mod complete;
+mod force;
 mod healing;
+mod inspect;
 mod keys;
+mod list;
 mod look;
 mod marker;
 mod node;

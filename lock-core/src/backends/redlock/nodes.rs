@@ -17,7 +17,7 @@ use super::{
     trouble::Trouble,
 };
 use crate::{
-    Clock, Error, ErrorKind, Operation,
+    Clock, Error, ErrorKind, Operation, Ttl,
     backends::{
         redis::service_url::{ServiceUrl, Topology},
         setup,
@@ -112,6 +112,11 @@ impl Nodes {
     /// More than half of all nodes, whatever has become of them.
     pub(super) const fn majority(&self) -> usize {
         self.all.len() / 2 + 1
+    }
+
+    /// A time to live that is enough for one try.
+    pub(super) fn ttl_of_a_try(&self) -> Ttl {
+        Ttl::new(self.timeout * 2 + GRACE * 50).unwrap_or(Ttl::secs(30))
     }
 
     pub(super) fn node(&self, index: usize) -> &Node {

@@ -30,6 +30,8 @@ scripts! {
     RELEASE = "release";
     RENEW = "renew";
     INSPECT = "inspect";
+    FORCE = "force";
+    LEASES = "leases";
     COUNT = "count";
     SEED = "seed";
     MARK = "mark";

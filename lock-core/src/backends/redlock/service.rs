@@ -1,9 +1,6 @@
-use std::time::Duration;
-
 use super::{
     KIND,
     attempt::drift,
-    ballot::millis,
     call::Call,
     keys::Keys,
     nodes::{Nodes, Step},
@@ -11,8 +8,8 @@ use super::{
     trouble::Trouble,
 };
 use crate::{
-    AttemptRef, Error, ErrorKind, FencingToken, HolderView, InitialToken, Inspection, Lease,
-    Metadata, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer,
+    AttemptRef, Error, ErrorKind, InitialToken, Lease, Operation, Released, RenewRequest, Renewed,
+    Sequencer,
 };
 
 /// Everything that the nodes are asked for.
@@ -158,33 +155,6 @@ impl Service {
         let error = self.nodes.too_few(&troubles, Operation::Cancel);
         Err(error.on(resource).outcome_unknown())
     }
-
-    /// Looks at all nodes. Somebody holds it if a majority of them says so.
-    pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
-        let keys = [self.keys.marker(), self.keys.lease(resource)];
-        let call = Call::new(&scripts::INSPECT, &keys);
-        let majority = self.nodes.majority();
-        let (mut seen, mut answered) = (Vec::<Seen>::new(), 0);
-        let mut troubles = Vec::new();
-        self.nodes
-            .ask_all(call, |index, answer| {
-                match answer.and_then(|words| Seen::read(&words)) {
-                    Ok(lease) => {
-                        answered += 1;
-                        seen.extend(lease);
-                    }
-                    Err(trouble) => troubles.push((index, trouble)),
-                }
-                let enough = answered >= majority;
-                if enough { Step::Enough } else { Step::Wait }
-            })
-            .await;
-        if answered < majority {
-            let error = self.nodes.too_few(&troubles, Operation::Inspect);
-            return Err(error.on(resource));
-        }
-        Ok(Inspection::new(held_by_majority(seen, majority)))
-    }
 }
 
 /// Nodes that had a lease, and those that had it not.
@@ -220,51 +190,6 @@ impl Tally {
             None
         }
     }
-}
-
-/// A lease as one node shows it.
-struct Seen {
-    holder: String,
-    token: FencingToken,
-    left: Duration,
-    metadata: Option<Metadata>,
-}
-
-impl Seen {
-    fn read(words: &[String]) -> Result<Option<Self>, Trouble> {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match words[..] {
-            ["free"] => Ok(None),
-            ["held", holder, token, left, metadata] => {
-                let token = token.parse();
-                let metadata = (!metadata.is_empty()).then(|| Metadata::new(metadata).ok());
-                Ok(Some(Self {
-                    holder: holder.to_owned(),
-                    token: token.map_err(|_| Trouble::Silent)?,
-                    left: millis(left)?,
-                    metadata: metadata.flatten(),
-                }))
-            }
-            _ => Err(Trouble::Silent),
-        }
-    }
-
-    fn is_of(&self, other: &Self) -> bool {
-        self.holder == other.holder && self.token == other.token
-    }
-}
-
-fn held_by_majority(seen: Vec<Seen>, majority: usize) -> Option<HolderView> {
-    let shared = |one: &&Seen| seen.iter().filter(|other| one.is_of(other)).count() >= majority;
-    let lease = seen.iter().find(shared)?;
-    let mut left: Vec<_> = seen
-        .iter()
-        .filter(|other| lease.is_of(other))
-        .map(|other| other.left)
-        .collect();
-    left.sort_unstable_by(|one, other| other.cmp(one));
-    let view = HolderView::of_digest(&lease.holder, lease.token, left[majority - 1]);
-    Some(view.metadata(lease.metadata.clone()))
 }
 
 fn too_long(lease: &RenewRequest) -> Error {
