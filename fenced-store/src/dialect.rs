@@ -1,6 +1,10 @@
 /// A database that can hold high-water marks: Postgres, SQLite, MySQL or MariaDB. Sealed.
 ///
 /// Everything else is written once, generic over the database.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no database of sqlx that a store can be in",
+    note = "name the database: `Protected<sqlx::Postgres>`, or `PgProtected` for short"
+)]
 pub trait Dialect: sealed::Operations {}
 
 impl<DB: sealed::Operations> Dialect for DB {}
@@ -21,6 +25,10 @@ pub(crate) mod sealed {
     /// `claim` may leave a connection in an open transaction when its future is dropped: callers
     /// run it through [`uninterrupted`](crate::uninterrupted::uninterrupted).
     #[expect(unnameable_types, reason = "what seals `Dialect`")]
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is no database of sqlx that a store can be in",
+        note = "name the database: `Protected<sqlx::Postgres>`, or `PgProtected` for short"
+    )]
     pub trait Operations: sqlx::Database {
         /// Carries out administrators' orders.
         type Admin: Administer<Self>;

@@ -45,13 +45,13 @@ mod tx;
 mod uninterrupted;
 
 #[cfg(feature = "mysql")]
-pub use self::mysql::{MySqlFencedStore, MySqlTxOptions};
+pub use self::mysql::{MySqlFencedStore, MySqlProtected, MySqlTxOptions};
 #[cfg(feature = "postgres")]
-pub use self::postgres::{PgFencedStore, PgIsolation, PgTxOptions};
+pub use self::postgres::{PgFencedStore, PgIsolation, PgProtected, PgTxOptions};
 #[cfg(feature = "redis")]
 pub use self::redis::{FencedRedis, Swap};
 #[cfg(feature = "sqlite")]
-pub use self::sqlite::SqliteFencedStore;
+pub use self::sqlite::{SqliteFencedStore, SqliteProtected};
 pub use self::{
     begin::{Begin, Presented},
     dialect::Dialect,

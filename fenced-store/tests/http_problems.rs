@@ -6,11 +6,11 @@ use std::{borrow::Cow, collections::HashSet, error::Error, path::PathBuf, time::
 
 use bytes::Bytes;
 use fenced_store::{
-    FenceError,
+    FenceError, ProtectedError,
     http::{Problem, ProblemType},
 };
 use http::Response;
-use lock_core::{FencingToken, Issuer, ResourceName};
+use lock_core::{ErrorKind as LockErrorKind, FencingToken, Issuer, Operation, ResourceName};
 use serde_json::{Value, json};
 use sqlx::error::{DatabaseError, ErrorKind};
 
@@ -26,7 +26,10 @@ fn database() -> sqlx::Error {
     sqlx::Error::Protocol("password=hunter2".into())
 }
 
-fn respond(error: &FenceError) -> (Response<()>, Value) {
+fn respond<'e, E>(error: &'e E) -> (Response<()>, Value)
+where
+    Problem: From<&'e E>,
+{
     let (parts, body) = Problem::from(error).to_response::<Bytes>().into_parts();
     (
         Response::from_parts(parts, ()),
@@ -41,6 +44,64 @@ fn an_aborted_transaction_does_not_say_that_nothing_was_written() {
     assert_eq!(problem["outcome"], "unknown");
     assert!(
         !problem["detail"].as_str().unwrap().contains("nothing"),
+        "{problem}"
+    );
+}
+
+/// What a service answers that acquires the lease itself.
+#[test]
+fn a_client_without_a_lease_is_told_to_send_its_request_again_and_not_to_acquire() {
+    let lock = |kind| lock_core::Error::not_applied(kind, Operation::Acquire, "redis");
+    let release =
+        lock_core::Error::unknown(LockErrorKind::Unavailable, Operation::Release, "redis");
+    let issuer = |name| Issuer::new(name).unwrap();
+    let cases: [(ProtectedError, u16); 10] = [
+        (lock(LockErrorKind::WaitTimeout).into(), 503),
+        (lock(LockErrorKind::QueueFull).into(), 503),
+        (lock(LockErrorKind::Unavailable).into(), 503),
+        (lock(LockErrorKind::Retired).into(), 500),
+        (release.into(), 504),
+        (
+            FenceError::stale(resource(), token(33), token(34)).into(),
+            503,
+        ),
+        (FenceError::mark_lost(resource(), token(33)).into(), 503),
+        (
+            FenceError::Busy {
+                source: sqlx::Error::PoolTimedOut,
+            }
+            .into(),
+            503,
+        ),
+        (
+            FenceError::wrong_issuer(resource(), issuer("a"), issuer("b")).into(),
+            500,
+        ),
+        (FenceError::CommitUnknown { source: database() }.into(), 504),
+    ];
+    for (error, status) in cases {
+        let (response, problem) = respond(&error);
+        assert_eq!(response.status(), status, "{error}");
+        assert_eq!(
+            response.headers().contains_key("retry-after"),
+            status == 503,
+            "{problem}"
+        );
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(
+            !detail.contains("acquire") && !detail.contains("token"),
+            "{detail}"
+        );
+        assert_eq!(problem.get("token"), None, "{problem}");
+        assert_eq!(problem.get("outcome").is_some(), status == 504, "{problem}");
+    }
+}
+
+#[test]
+fn a_store_that_may_be_down_is_not_called_busy_alone() {
+    let (_, problem) = respond(&FenceError::from(sqlx::Error::PoolTimedOut));
+    assert!(
+        problem["detail"].as_str().unwrap().contains("down"),
         "{problem}"
     );
 }

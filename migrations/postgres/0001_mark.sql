@@ -44,7 +44,7 @@ create table fenced.mark (
   resource   text collate "C" primary key
              check (resource ~ '^[]-~!#-[]+$' and length(resource) <= 256),
   token      bigint not null check (token between 1 and 999999999999999),
-  holder     text not null,
+  holder     text not null check (holder <> ''),
   issuer     text collate "C" not null check (issuer ~ '^[A-Za-z0-9._:-]{1,64}$'),
   claimed_at timestamptz not null default clock_timestamp()
 );

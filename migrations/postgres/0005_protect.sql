@@ -107,6 +107,12 @@ begin
       errcode = 'undefined_column',
       message = format('cannot protect %s: it has no column %I', relation, id_column);
   end if;
+  if prefix !~ '^[]-~!#-[]*$' or length(prefix) > 255 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('cannot protect %s: "%s" begins no name of a resource', relation, prefix),
+      hint = 'A name has up to 256 visible ASCII characters, but no quotation mark or backslash.';
+  end if;
   perform fenced.install_guard(relation, true, format($body$
 declare
   done text;
@@ -128,9 +134,26 @@ end $body$, id_column, prefix));
 end $$;
 
 -- Protects a table that is one resource, whatever row is written.
+--
+-- Whoever forgets the prefix has named a column, and would replace the protection of each row.
 create function fenced.protect(relation regclass, resource text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
+  perform from pg_attribute a
+    where a.attrelid = relation and a.attname = resource and a.attnum > 0 and not a.attisdropped;
+  if found then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('cannot protect %s as the resource "%s": it has a column of that name',
+                       relation, resource),
+      hint = 'For a resource per row: fenced.protect(table, id_column, prefix).';
+  end if;
+  if resource !~ '^[]-~!#-[]+$' or length(resource) > 256 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('cannot protect %s: "%s" is no name of a resource', relation, resource),
+      hint = 'A name has up to 256 visible ASCII characters, but no quotation mark or backslash.';
+  end if;
   perform fenced.install_guard(relation, false, format($body$
 declare
   done text;

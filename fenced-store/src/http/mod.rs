@@ -73,7 +73,7 @@
 //! | [`MarkLost`] | 412 | `fencing-mark-lost` | never: acquire again |
 //! | [`DuplicateToken`] | 409 | `fencing-token-holder-conflict` | never: acquire again |
 //! | the store is busy, down, or ended the transaction | 503 | `store-unavailable` | later |
-//! | [`LeaseLost`]: the service's own lease | 503 | `store-unavailable` | later |
+//! | [`LeaseLost`], or the service's own lease was refused | 503 | `store-unavailable` | later |
 //! | [`CommitUnknown`] | 504 | `outcome-unknown` | read first |
 //! | no layer, no tables, no privilege, a bad statement | 500 | `fencing-service-fault` | no |
 //!
@@ -120,6 +120,7 @@ mod header;
 mod layer;
 mod methods;
 mod outage;
+mod own_lease;
 mod policy;
 mod problem;
 mod problem_type;

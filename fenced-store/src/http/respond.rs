@@ -1,11 +1,11 @@
 //! Refusals as responses, and receipts as a part of one.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, error::Error};
 
 use axum_core::response::{IntoResponse, IntoResponseParts, Response, ResponseParts};
 
 use super::{Problem, Rejection, accepted::Accepted};
-use crate::{FenceError, Receipt};
+use crate::{FenceError, ProtectedError, Receipt};
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
@@ -24,13 +24,26 @@ impl IntoResponse for Rejection {
 /// What the database said goes to the log, not to the client.
 impl IntoResponse for FenceError {
     fn into_response(self) -> Response {
-        let problem = Problem::from(&self);
-        if problem.kind().status().is_server_error() {
-            let source = std::error::Error::source(&self).map(tracing::field::display);
-            tracing::error!(error = %self, source, "a fenced write failed");
-        }
-        problem.into_response()
+        told(Problem::from(&self), &self)
     }
+}
+
+/// For a handler that acquires the lease itself: what its lease was refused for is a 503, because
+/// the client has no token.
+///
+/// What the lock service or the database said goes to the log, not to the client.
+impl IntoResponse for ProtectedError {
+    fn into_response(self) -> Response {
+        told(Problem::from(&self), &self)
+    }
+}
+
+fn told(problem: Problem, error: &dyn Error) -> Response {
+    if problem.kind().status().is_server_error() {
+        let source = error.source().map(tracing::field::display);
+        tracing::error!(%error, source, "a fenced write failed");
+    }
+    problem.into_response()
 }
 
 /// Sets `Fencing-Accepted` and `Cache-Control: no-store`. A handler that ignored the token has no

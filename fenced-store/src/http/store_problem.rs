@@ -54,9 +54,8 @@ impl From<&FenceError> for Problem {
                 resource,
                 presented,
             } => Self::implausible(resource, *presented),
-            FenceError::Busy { .. } | FenceError::Serialization { .. } => {
-                Self::unavailable("others were faster: send the request again, with the same token")
-            }
+            FenceError::Busy { source } => Self::busy(source),
+            FenceError::Serialization { .. } => Self::outrun(),
             FenceError::Terminated { .. } => Self::unavailable(
                 "the transaction was ended from outside: see whether the lock is still held, \
                  then send the request again",
@@ -89,8 +88,24 @@ impl From<&FenceError> for Problem {
 impl Problem {
     fn not_claimed(resource: &ResourceName, presented: FencingToken) -> Self {
         Self::new(ProblemType::TOKEN_NOT_CLAIMED)
-            .detail("the token is to be claimed in the store once, right after acquiring")
+            .detail(
+                "the token is to be claimed in the store once, right after acquiring \
+                 (`Protected::acquire` does both, `LockManager::acquire` alone does not)",
+            )
             .about(resource, presented)
+    }
+
+    fn busy(source: &sqlx::Error) -> Self {
+        match source {
+            sqlx::Error::PoolTimedOut => Self::unavailable(
+                "the store is busy or down: send the request again, with the same token",
+            ),
+            _ => Self::outrun(),
+        }
+    }
+
+    fn outrun() -> Self {
+        Self::unavailable("others were faster: send the request again, with the same token")
     }
 
     fn aborted() -> Self {
@@ -130,7 +145,7 @@ impl Problem {
     }
 
     /// Fails closed: what could not be checked was not done.
-    fn unavailable(detail: &str) -> Self {
+    pub(super) fn unavailable(detail: &str) -> Self {
         Self::new(ProblemType::STORE_UNAVAILABLE)
             .detail(detail)
             .retry_after(RETRY_AFTER)

@@ -31,7 +31,7 @@ use self::{
     tx::MySqlTx,
 };
 use crate::{
-    Begin, FenceError, FencedStore, HighWater, Protection, Receipt, Rights,
+    Begin, FenceError, FencedStore, HighWater, Protected, Protection, Receipt, Rights,
     admin::by_statements::ByStatements,
     begin::Entering,
     dialect::sealed::Operations,
@@ -50,6 +50,9 @@ use crate::{
 /// (a deadlock). Later statements are then stored without the failed one, or even unfenced, and
 /// only in the second case does the commit fail: roll back after any error.
 pub type MySqlFencedStore = FencedStore<MySql>;
+
+/// A lock service combined with a fenced store in MariaDB or MySQL.
+pub type MySqlProtected = Protected<MySql>;
 
 impl FencedStore<MySql> {
     /// The same store, with these settings for claims and transactions.

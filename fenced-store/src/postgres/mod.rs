@@ -23,7 +23,7 @@ use tracing::debug;
 pub(crate) use self::error::classify;
 pub use self::options::{PgIsolation, PgTxOptions};
 use crate::{
-    Begin, FenceError, FencedStore, HighWater, Protection, Receipt, Rights,
+    Begin, FenceError, FencedStore, HighWater, Protected, Protection, Receipt, Rights,
     begin::Entering,
     dialect::sealed::Operations,
     entry::Entry,
@@ -36,6 +36,9 @@ use crate::{
 
 /// A fenced store in PostgreSQL.
 pub type PgFencedStore = FencedStore<Postgres>;
+
+/// A lock service combined with a fenced store in PostgreSQL.
+pub type PgProtected = Protected<Postgres>;
 
 impl FencedStore<Postgres> {
     /// The same store, with these settings for claims and transactions.

@@ -27,7 +27,7 @@ use self::{
     tx::SqliteTx,
 };
 use crate::{
-    Begin, FenceError, FencedStore, HighWater, Protection, Receipt, Rights,
+    Begin, FenceError, FencedStore, HighWater, Protected, Protection, Receipt, Rights,
     admin::by_statements::ByStatements,
     begin::Entering,
     dialect::sealed::Operations,
@@ -49,6 +49,9 @@ use crate::{
 /// statements are then written unfenced. The commit reports this, but too late: roll back
 /// after any error.
 pub type SqliteFencedStore = FencedStore<Sqlite>;
+
+/// A lock service combined with a fenced store in an SQLite file.
+pub type SqliteProtected = Protected<Sqlite>;
 
 impl FencedStore<Sqlite> {
     /// Sets what a fenced store needs of a connection: a write-ahead log, so that readers do not

@@ -3,7 +3,7 @@
 use e2e::documented::example_for;
 use fenced_store::{FenceError, Protection};
 use futures_util::future::try_join_all;
-use lock_core::Sequencer;
+use lock_core::{ResourceName, Sequencer};
 use sqlx::{AssertSqlSafe, Executor, PgConnection};
 
 use crate::{
@@ -417,6 +417,36 @@ async fn a_view_cannot_be_protected() {
     assert!(is_unfenced(
         &unfenced(&world, "UPDATE rich SET balance = 0").await
     ));
+}
+
+/// In psql, where a forgotten argument is another function.
+#[tokio::test]
+async fn names_that_would_lock_everybody_out_protect_nothing() {
+    let (world, own) = protected().await;
+    let pool = world.store().pool();
+    for call in [
+        "SELECT fenced.protect('accounts', 'id')",
+        "SELECT fenced.protect('accounts', 'id', 'acc ount:')",
+        "SELECT fenced.protect('accounts', 'all accounts')",
+        "SELECT fenced.protect('accounts', '')",
+    ] {
+        let error = pool.execute(call).await.unwrap_err();
+        let code = error.as_database_error().unwrap().code();
+        assert_eq!(code.as_deref(), Some("22023"), "{call}: {error}");
+    }
+    // Each row is protected as before.
+    let mut tx = world.store().begin(&own).await.unwrap();
+    run(&mut tx, "UPDATE accounts SET balance = 1 WHERE id = 42")
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+
+    let column = Protection::whole("accounts", ResourceName::new("id").unwrap());
+    let error = world.store().protect(&column).await.unwrap_err();
+    assert!(
+        matches!(error, FenceError::CannotProtect { .. }),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
