@@ -1,8 +1,4 @@
-mod refusal;
-
 use std::{fmt, time::Duration};
-
-use self::refusal::refuse;
 
 /// How long a lease lasts unless it is renewed: whole milliseconds, from 10 ms to 24 h.
 ///
@@ -41,7 +37,9 @@ impl Ttl {
     pub const fn secs(seconds: u32) -> Self {
         match Self::new(Duration::from_secs(seconds as u64)) {
             Ok(ttl) => ttl,
-            Err(_) => refuse("between 1 s and 86400 s", seconds, " s"),
+            Err(_) => {
+                panic!("a ttl is from 1 s to 86400 s: Ttl::new returns an error instead")
+            }
         }
     }
 
@@ -54,7 +52,9 @@ impl Ttl {
     pub const fn millis(millis: u32) -> Self {
         match Self::new(Duration::from_millis(millis as u64)) {
             Ok(ttl) => ttl,
-            Err(_) => refuse("between 10 ms and 86400000 ms", millis, " ms"),
+            Err(_) => {
+                panic!("a ttl is from 10 ms to 86400000 ms: Ttl::new returns an error instead")
+            }
         }
     }
 
@@ -119,5 +119,17 @@ mod tests {
         assert_eq!(ttl, Ok(Ttl::millis(1500)));
         assert_eq!(ttl.unwrap().as_millis(), 1500);
         assert!(Ttl::try_from(Duration::ZERO).is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "a ttl is from 1 s to 86400 s:")]
+    fn seconds_that_cannot_be_are_refused_with_the_range() {
+        assert!(Ttl::secs(86_401) > Ttl::MAX);
+    }
+
+    #[test]
+    #[should_panic(expected = "a ttl is from 10 ms to 86400000 ms:")]
+    fn milliseconds_that_cannot_be_are_refused_with_the_range() {
+        assert!(Ttl::millis(9) < Ttl::MIN);
     }
 }
