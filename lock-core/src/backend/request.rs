@@ -104,6 +104,30 @@ pub enum Wait {
     Forever,
 }
 
+impl Wait {
+    /// When there is no more waiting, for who looks again and again; `now` is when it begins.
+    pub(crate) const fn end(self, now: Moment) -> Moment {
+        match self {
+            Self::Never => now,
+            Self::Until(moment) => moment,
+            Self::Forever => Moment::NEVER,
+        }
+    }
+
+    /// What bounds an answer that takes time. One look, without waiting, has no bound of its own.
+    pub(crate) const fn limit(self) -> Moment {
+        match self {
+            Self::Until(moment) => moment,
+            Self::Never | Self::Forever => Moment::NEVER,
+        }
+    }
+
+    /// Whether there is no more waiting.
+    pub(crate) fn is_over(self, now: Moment) -> bool {
+        now >= self.end(now)
+    }
+}
+
 /// Whether a lease is going to be renewed, and by whom.
 ///
 /// A backend may grant only a short lease to a waiter that it cannot see, so that a waiter that is

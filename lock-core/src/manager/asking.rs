@@ -65,12 +65,7 @@ impl Acquire<'_> {
                     return Err(error);
                 }
             }
-            let over = match wait {
-                Wait::Never => true,
-                Wait::Until(moment) => moment <= inner.clock.now(),
-                Wait::Forever => false,
-            };
-            if over || late_grants == LATE_GRANTS_MAX {
+            if wait.is_over(inner.clock.now()) || late_grants == LATE_GRANTS_MAX {
                 let kind = inner.backend.kind();
                 return Err(
                     Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, kind)

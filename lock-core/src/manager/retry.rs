@@ -1,7 +1,7 @@
 use std::cmp::min;
 
 use super::Inner;
-use crate::{Attempt, Error, Moment, RetryPolicy, Wait};
+use crate::{Attempt, Error, RetryPolicy, Wait};
 
 impl Inner {
     /// Looks again and again, as the policy says, until it is granted or the wait is over.
@@ -15,11 +15,7 @@ impl Inner {
         F: Future<Output = Result<Attempt<T>, Error>>,
     {
         let clock = &*self.clock;
-        let deadline = match wait {
-            Wait::Never => clock.now(),
-            Wait::Until(moment) => moment,
-            Wait::Forever => Moment::NEVER,
-        };
+        let deadline = wait.end(clock.now());
         let mut pauses = policy.pauses();
         loop {
             let attempt = look().await?;

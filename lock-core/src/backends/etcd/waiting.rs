@@ -9,7 +9,7 @@ use super::{
     turns::Herald,
     wire::{Compare, Op, RangeRequest, TxnRequest, WatchRequest, WatchResponse, method},
 };
-use crate::{Error, Moment, Upkeep, Wait};
+use crate::{Error, Moment, Upkeep};
 
 /// How a wait ends.
 #[derive(Debug)]
@@ -152,18 +152,14 @@ impl Acquisition<'_> {
         revision: i64,
         herald: &mut Herald<'_>,
     ) -> Result<Woken, Error> {
-        let until = match self.request.wait {
-            Wait::Until(moment) => moment,
-            Wait::Never => self.service.now(),
-            Wait::Forever => Moment::NEVER,
-        };
-        if until <= self.service.now() {
+        let (now, until) = (self.service.now(), self.request.wait.limit());
+        if self.request.wait.is_over(now) {
             return Ok(Woken::Over);
         }
         let request = WatchRequest::deletion(key, revision + 1);
         let (service, line) = (self.service, self.names.line.clone());
         let ttl = self.length();
-        let look_again = service.now() + ttl / 2;
+        let look_again = now + ttl / 2;
         let mut deleted = std::pin::pin!(async {
             match deletion(service.client.open(method::WATCH, request)).await {
                 // The answer to that release is right behind the news, and tells more.

@@ -17,8 +17,8 @@ use self::table::{Answer, Place, Refusal, Table};
 use crate::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
     ErrorKind, Extension, Fairness, Fencing, FencingToken, Forced, Grant, InitialToken, Inspection,
-    Listed, LockBackend, Moment, Operation, Released, RenewRequest, Renewed, ResourceName,
-    Sequencer, Standing, Wait, Waking,
+    Listed, LockBackend, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer,
+    Standing, Wait, Waking,
 };
 
 /// The kind that errors name and the default issuer.
@@ -56,10 +56,7 @@ impl MemoryBackend {
         wait: Wait,
         place: Place,
     ) -> Result<Attempt<Grant>, Error> {
-        let until = match wait {
-            Wait::Until(moment) => moment,
-            Wait::Never | Wait::Forever => Moment::NEVER,
-        };
+        let until = wait.limit();
         let Place { mut grant, moved } = place;
         loop {
             // Enabled before the deadline is read, so that no change of it is missed.

@@ -211,10 +211,7 @@ impl Waiter<'_> {
     }
 
     const fn deadline(&self) -> Moment {
-        match self.request.wait {
-            Wait::Until(moment) => moment,
-            Wait::Never | Wait::Forever => Moment::NEVER,
-        }
+        self.request.wait.limit()
     }
 }
 

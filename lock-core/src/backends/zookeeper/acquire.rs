@@ -86,10 +86,7 @@ impl<'a> Acquiring<'a> {
     }
 
     async fn session(&self) -> Result<Arc<Session>, Error> {
-        let until = match self.request.wait {
-            Wait::Until(moment) => moment,
-            Wait::Never | Wait::Forever => Moment::NEVER,
-        };
+        let until = self.request.wait.limit();
         let session = self.service.session(Operation::Acquire, until).await?;
         session.check(self.request.ttl, Operation::Acquire)?;
         Ok(session)

@@ -252,7 +252,7 @@ impl Acquiring<'_> {
                 let full = Error::not_applied(ErrorKind::QueueFull, Operation::Acquire, KIND);
                 return Err(full.into());
             }
-            if self.is_over() {
+            if self.request.wait.is_over(self.service.clock.now()) {
                 let first = seen.line.first().unwrap_or(ahead.next);
                 let (session, directory) = (Arc::clone(&place.session), place.directory.clone());
                 place.leave().await?;
@@ -268,15 +268,6 @@ impl Acquiring<'_> {
                 () = granted => {}
             }
             self.waited = true;
-        }
-    }
-
-    /// Whether it has waited for as long as it may.
-    fn is_over(&self) -> bool {
-        match self.request.wait {
-            Wait::Never => true,
-            Wait::Until(moment) => moment <= self.service.clock.now(),
-            Wait::Forever => false,
         }
     }
 

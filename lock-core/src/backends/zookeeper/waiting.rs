@@ -14,7 +14,7 @@ use super::{
     session::{Connection, Session},
     watch::Watch,
 };
-use crate::{Moment, Wait};
+use crate::Moment;
 
 /// After how long a waiter looks again even if it was told nothing.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
@@ -244,16 +244,12 @@ impl Acquiring<'_> {
             let since = watches.silent_since(&next_path, next.version, clock.now());
             ttl.map_or(Moment::NEVER, |ttl| since + ttl)
         };
-        let until = match self.request.wait {
-            Wait::Until(moment) => moment,
-            Wait::Never | Wait::Forever => Moment::NEVER,
-        };
         let mut silent_until = if is_first {
             silent(watches)
         } else {
             Moment::NEVER
         };
-        let look = cmp::min(until, now + LOOK_AGAIN);
+        let look = cmp::min(self.request.wait.limit(), now + LOOK_AGAIN);
         let mut is_gone = false;
         let mut changed = pin!(next.changed.changed());
         let beyond = watches.beyond();

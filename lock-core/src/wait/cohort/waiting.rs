@@ -8,7 +8,7 @@ use super::{
     lines::{Place, Ticket},
     waiters::Answer,
 };
-use crate::{Attempt, Error, ErrorKind, Moment, Operation, Wait};
+use crate::{Attempt, Error, ErrorKind, Operation, Wait};
 
 /// One acquire that is in line. Dropping it leaves the line.
 pub(super) struct Waiting<'a> {
@@ -37,10 +37,6 @@ impl<'a> Waiting<'a> {
 
     /// Waits for its turn, and meanwhile does the waiter's duties for the line.
     pub(super) async fn until_answered(mut self, wait: Wait) -> Answer {
-        let deadline = match wait {
-            Wait::Until(moment) => moment,
-            Wait::Never | Wait::Forever => Moment::NEVER,
-        };
         let clock = &*self.cohort.clock;
         loop {
             let duty = {
@@ -53,7 +49,7 @@ impl<'a> Waiting<'a> {
                     return self.answered(answer.unwrap_or_else(|_| Err(self.cancelled())));
                 }
                 () = self.cohort.perform(duty, &self.bell) => {}
-                () = clock.sleep_until(deadline) => return self.give_up().await,
+                () = clock.sleep_until(wait.limit()) => return self.give_up().await,
             }
         }
     }
