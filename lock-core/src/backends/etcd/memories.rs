@@ -35,7 +35,7 @@ impl Memories {
     }
 
     /// Of those that last until then, the one that ends first.
-    pub(super) fn lasting(&mut self, until: Moment) -> Option<i64> {
+    pub(super) fn shortest_until(&self, until: Moment) -> Option<i64> {
         let lasting = self.leases.iter().filter(|(_, end)| *end >= until);
         lasting.min_by_key(|(_, end)| *end).map(|(lease, _)| *lease)
     }
@@ -74,9 +74,9 @@ mod tests {
         let mut memories = Memories::default();
         memories.insert(1, at(60));
         memories.insert(2, at(30));
-        assert_eq!(memories.lasting(at(20)), Some(2));
-        assert_eq!(memories.lasting(at(40)), Some(1));
-        assert_eq!(memories.lasting(at(61)), None);
+        assert_eq!(memories.shortest_until(at(20)), Some(2));
+        assert_eq!(memories.shortest_until(at(40)), Some(1));
+        assert_eq!(memories.shortest_until(at(61)), None);
         assert!(memories.lasts(1, at(60)) && !memories.lasts(2, at(31)));
     }
 

@@ -52,8 +52,8 @@ struct Due {
 
 /// The leases that marks are attached to, and the one that is being asked for.
 #[derive(Debug, Default)]
-pub(super) struct Lasting {
-    memories: Memories,
+pub(super) struct MarkLeases {
+    known: Memories,
     /// How long it will be, and the request. That goes away when all who wait for it were dropped.
     asked_for: Option<(Duration, WeakShared<Asking>)>,
 }
@@ -101,18 +101,18 @@ impl Service {
     /// [`ENDED_TTL`], and the mark need not be moved to another one soon.
     pub(super) async fn memory(&self, ttl: Duration) -> Result<i64, Failure> {
         let least = ttl + ENDED_TTL;
-        self.lasting(Memories::fresh_for(least), least).await
+        self.lease_for_mark(Memories::fresh_for(least), least).await
     }
 
     /// The same for an acquisition that has ended.
     pub(super) async fn memory_of_ended(&self) -> Result<i64, Failure> {
-        self.lasting(ENDED_TTL, ENDED_TTL).await
+        self.lease_for_mark(ENDED_TTL, ENDED_TTL).await
     }
 
     /// Whether the lease that a mark is attached to is known to last long enough.
     pub(super) fn remembers(&self, lease: i64, names: &Names, ttl: Duration) -> bool {
         let due = Memories::due_for(ttl + ENDED_TTL, names.lease(0));
-        self.memories().memories.lasts(lease, self.now() + due)
+        self.mark_leases().known.lasts(lease, self.now() + due)
     }
 
     /// Soon has an acquisition remembered for longer than its lease lives. Whether that worked
@@ -155,31 +155,31 @@ impl Service {
 
     /// A lease that lasts for `fresh`. All who need one while it is being asked for get the same
     /// one; at the start that is everybody.
-    async fn lasting(&self, fresh: Duration, least: Duration) -> Result<i64, Failure> {
+    async fn lease_for_mark(&self, fresh: Duration, least: Duration) -> Result<i64, Failure> {
         let asking = {
-            let mut memories = self.memories();
-            if let Some(lease) = memories.memories.lasting(self.now() + fresh) {
+            let mut leases = self.mark_leases();
+            let until = self.now() + fresh;
+            if let Some(lease) = leases.known.shortest_until(until) {
                 return Ok(lease);
             }
-            let until = self.now() + fresh;
-            memories.ask(Memories::length_for(least), until, &self.client)
+            leases.ask(Memories::length_for(least), until, &self.client)
         };
         let (lease, end) = asking.await?;
-        self.memories().memories.insert(lease, end);
+        self.mark_leases().known.insert(lease, end);
         Ok(lease)
     }
 
     /// Forgets all of them, because one that we thought was there is not.
     pub(super) fn forget_memories(&self) {
-        *self.memories() = Lasting::default();
+        *self.mark_leases() = MarkLeases::default();
     }
 
-    fn memories(&self) -> MutexGuard<'_, Lasting> {
-        self.lasting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn mark_leases(&self) -> MutexGuard<'_, MarkLeases> {
+        self.mark_leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Lasting {
+impl MarkLeases {
     /// The lease that is already being asked for, if it will last until then; otherwise another
     /// one.
     fn ask(&mut self, length: Duration, until: Moment, client: &Arc<Client>) -> Shared<Asking> {

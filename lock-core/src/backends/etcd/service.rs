@@ -10,7 +10,7 @@ use super::{
     floor::Floor,
     keys::{Keys, Names},
     record::{Kept, Mark, Place},
-    remembering::{Lasting, Rememberer},
+    remembering::{MarkLeases, Rememberer},
     revoker::Revoker,
     turns::Turns,
     wire::{
@@ -34,7 +34,7 @@ pub(super) struct Service {
     pub(super) keys: Keys,
     pub(super) initial: InitialToken,
     floor: Mutex<Option<Floor>>,
-    pub(super) lasting: Mutex<Lasting>,
+    pub(super) mark_leases: Mutex<MarkLeases>,
     pub(super) rememberer: Rememberer,
     pub(super) revoker: Revoker,
     pub(super) turns: Turns,
@@ -69,7 +69,7 @@ impl Service {
             keys,
             initial,
             floor: Mutex::default(),
-            lasting: Mutex::default(),
+            mark_leases: Mutex::default(),
             turns: Turns::default(),
         })
     }
