@@ -19,7 +19,6 @@ use crate::{Begin, Dialect, FencedStore};
 #[derive(Debug)]
 pub struct ProtectedGuards<DB: Dialect> {
     guards: Vec<ProtectedGuard<DB>>,
-    store: FencedStore<DB>,
 }
 
 impl<DB: Dialect> ProtectedGuards<DB> {
@@ -28,7 +27,6 @@ impl<DB: Dialect> ProtectedGuards<DB> {
         let guard = |lease| ProtectedGuard::new(lease, store.clone());
         Self {
             guards: leases.into_iter().map(guard).collect(),
-            store: store.clone(),
         }
     }
 
@@ -40,7 +38,7 @@ impl<DB: Dialect> ProtectedGuards<DB> {
     /// # Panics
     /// Never: there is at least one guard.
     pub fn begin(&self) -> Begin<'_, DB> {
-        let begin = self.store.begin(&self.guards[0]);
+        let begin = self.guards[0].begin();
         self.guards.iter().skip(1).fold(begin, Begin::and)
     }
 
@@ -114,6 +112,7 @@ impl<DB: Dialect> ProtectedGuards<DB> {
 impl<DB: Dialect> Index<usize> for ProtectedGuards<DB> {
     type Output = ProtectedGuard<DB>;
 
+    #[track_caller]
     fn index(&self, place: usize) -> &ProtectedGuard<DB> {
         &self.guards[place]
     }

@@ -12,6 +12,7 @@ use super::{
     address::{Access, Address},
     connection::{Connection, Moves, Peer, dial},
     error::translate,
+    fitness::field,
     joint::Joint,
     layout::Layout,
     link::Link,
@@ -257,12 +258,8 @@ impl Cluster {
 }
 
 fn age(info: &str) -> (bool, u64) {
-    let field = |name: &str| {
-        info.lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-    };
-    let epoch = field("cluster_current_epoch").and_then(|epoch| epoch.parse().ok());
-    (field("cluster_state") == Some("ok"), epoch.unwrap_or(0))
+    let epoch = field(info, "cluster_current_epoch").and_then(|epoch| epoch.parse().ok());
+    (field(info, "cluster_state") == Some("ok"), epoch.unwrap_or(0))
 }
 
 fn unheard(failure: Option<redis::RedisError>, operation: Operation) -> Error {

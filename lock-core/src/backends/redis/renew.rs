@@ -10,7 +10,7 @@ use super::{
     scripts::RENEW,
     service::refused,
 };
-use crate::{Error, Lease, Moment, Operation, RenewRequest, Renewed, Ttl};
+use crate::{Error, Lease, LockBackend, Moment, Operation, RenewRequest, Renewed, Ttl};
 
 impl RedisBackend {
     /// Renews leases with as few scripts as their keys allow. A script that fails fails its own
@@ -45,11 +45,7 @@ impl RedisBackend {
     ) -> BTreeMap<(u16, Ttl), Vec<(usize, &'a RenewRequest)>> {
         let mut batches = BTreeMap::<_, Vec<_>>::new();
         for (place, lease) in leases.iter().enumerate() {
-            let shard = if self.service.nodes.shards_share_scripts() {
-                0
-            } else {
-                self.service.keys.of(lease.sequencer.resource()).shard
-            };
+            let shard = self.part_of(lease.sequencer.resource());
             batches
                 .entry((shard, lease.ttl))
                 .or_default()

@@ -254,7 +254,7 @@ pub(super) struct Sessions {
 impl Sessions {
     pub(super) fn new(url: ServiceUrl, options: &ZooKeeperOptions, clock: Arc<dyn Clock>) -> Self {
         Self {
-            session_timeout: url.session_timeout.unwrap_or(options.session_timeout),
+            session_timeout: options.session_timeout,
             response_timeout: options.response_timeout,
             url,
             clock,
