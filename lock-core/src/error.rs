@@ -135,6 +135,12 @@ impl Error {
         }))
     }
 
+    /// The grant was of no use any more when it arrived, and is given back.
+    pub(crate) fn too_late(backend: &'static str) -> Self {
+        Self::not_applied(ErrorKind::Unavailable, Operation::Acquire, backend)
+            .because("the grant arrived after the lease had ended; ask for a longer ttl")
+    }
+
     /// A lock service that was asked to renew several leases has answered for fewer.
     pub(crate) fn unanswered(backend: &'static str, resource: &ResourceName) -> Self {
         Self::unknown(ErrorKind::Refused, Operation::Renew, backend)

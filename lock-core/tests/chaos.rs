@@ -2,11 +2,11 @@
 #![cfg(feature = "test-util")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{sync::Arc, time::Duration};
+use std::{future::IntoFuture, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::join};
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Clock, ErrorKind, FencingToken, Grant, Holder,
+    AcquireRequest, Attempt, AttemptRef, Clock, Cohort, ErrorKind, FencingToken, Grant, Holder,
     InitialToken, Inspection, Issuer, LeaseGuard, LockBackend, LockManager, Moment, Operation,
     Outcome, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl,
     memory::MemoryBackend,
@@ -388,6 +388,42 @@ async fn a_reply_is_held_up_until_its_gate_is_opened() {
     };
     // Counted from the request, not from the reply.
     assert_eq!(lease.remaining, TTL.get() - TTL.get() / 3);
+}
+
+/// The first may be a hiccup; the second tells that this ttl is too short for this service.
+#[tokio::test]
+async fn when_two_grants_in_a_row_arrive_after_their_end_a_longer_ttl_is_asked_for() {
+    for cohort in [false, true] {
+        let mut world = world();
+        if cohort {
+            let builder = LockManager::builder().clock(Arc::new(world.clock.clone()));
+            let builder = builder.cohort(Cohort::PASSES);
+            world.locks = builder.build(Arc::new(world.chaos.clone())).unwrap();
+        }
+        let gates = [Gate::closed(), Gate::closed()];
+        for gate in &gates {
+            let until = Until::Opened(gate.clone());
+            world
+                .chaos
+                .next(Operation::Acquire, Fault::DelayReply(until));
+        }
+        let acquire = world.locks.acquire("r").ttl(TTL).into_future();
+        let (acquired, ()) = join(acquire, async {
+            for gate in &gates {
+                gate.arrival().await;
+                world.clock.advance(TTL.get());
+                gate.open();
+            }
+        })
+        .await;
+        let error = acquired.unwrap_err();
+        assert_eq!(
+            (error.kind(), error.outcome()),
+            (ErrorKind::Unavailable, Outcome::NotApplied)
+        );
+        assert!(error.to_string().contains("longer ttl"), "{error}");
+        assert_eq!(world.chaos.counts(Operation::Acquire).requests, 2);
+    }
 }
 
 #[tokio::test]

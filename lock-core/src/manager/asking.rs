@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, Operation, Outcome,
-    ResourceName, Upkeep, Wait,
+    ResourceName, Upkeep, Wait, wait::LATE_GRANTS_MAX,
 };
 
 /// A grant, and the guard that cancels it unless it is disarmed.
@@ -16,9 +16,6 @@ pub(super) struct Granted {
     pub(super) attempt: AttemptRef,
     pub(super) grant: Grant,
 }
-
-/// How many grants may arrive after their own end before we report that the ttl is too short.
-const LATE_GRANTS_MAX: u32 = 2;
 
 impl Acquire<'_> {
     /// Asks the lock service until it gets an answer that is still true on arrival.
@@ -66,14 +63,7 @@ impl Acquire<'_> {
                 }
             }
             if wait.is_over(inner.clock.now()) || late_grants == LATE_GRANTS_MAX {
-                let kind = inner.backend.kind();
-                return Err(
-                    Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, kind)
-                        .on(resource)
-                        .because(
-                            "the grant arrived after the lease had ended; ask for a longer ttl",
-                        ),
-                );
+                return Err(Error::too_late(inner.backend.kind()).on(resource));
             }
         }
     }

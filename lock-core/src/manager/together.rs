@@ -179,11 +179,7 @@ impl<'a> AcquireTogether<'a> {
         let of_use = grants.iter().all(|grant| grant.lease.deadline() > now);
         if grants.len() != requests.len() || !of_use {
             // Dropping `pending` gives them back.
-            let kind = inner.backend.kind();
-            return Err(
-                Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, kind)
-                    .because("the grants arrived after the leases had ended; ask for a longer ttl"),
-            );
+            return Err(Error::too_late(inner.backend.kind()));
         }
         let mut guards = Vec::new();
         for ((request, grant), pending) in requests.iter().zip(grants).zip(&mut pending) {

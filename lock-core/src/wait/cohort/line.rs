@@ -6,8 +6,8 @@ use super::{
     waiters::{Answer, Arrival, Waiter, Waiters},
 };
 use crate::{
-    Attempt, AttemptId, Error, ErrorKind, Grant, Holder, Moment, Operation, Outcome, Renewed,
-    Sequencer, Wait,
+    Attempt, AttemptId, Error, ErrorKind, Grant, Holder, Moment, Outcome, Renewed, Sequencer, Wait,
+    wait::LATE_GRANTS_MAX,
 };
 
 /// One resource: its waiters in this process, and the lease that the process has at the service.
@@ -46,9 +46,6 @@ pub(super) enum Duty {
     /// Pay these debts, then ask for this tenure.
     Ask(Asking, Vec<Debt>),
 }
-
-/// How many tenures in a row may end before their grant arrives. After that, the ttl is too short.
-const LATE_MAX: u32 = 3;
 
 impl Line {
     pub(super) fn new(service: &'static str) -> Self {
@@ -254,7 +251,7 @@ impl Line {
         let tenure = Tenure::new(&asking, grant, now);
         if tenure.is_over(now) {
             self.end(tenure, None, now);
-            self.was_late(&asking, "the grant arrived after the lease had ended");
+            self.was_late(&asking);
         } else {
             self.late = 0;
             self.hand_on(tenure, None, now);
@@ -324,9 +321,7 @@ impl Line {
         }
         match error.kind() {
             // It ran out before we heard of it: nobody here has ended it.
-            ErrorKind::Released => {
-                self.was_late(asking, "the lease ended before its grant arrived")
-            }
+            ErrorKind::Released => self.was_late(asking),
             // The terms of the asker are wrong; the others may have better ones.
             ErrorKind::InvalidInput | ErrorKind::Unsupported | ErrorKind::QueueFull => {
                 self.tell_asker(asking, Err(error));
@@ -335,14 +330,11 @@ impl Line {
         }
     }
 
-    fn was_late(&mut self, asking: &Asking, why: &str) {
+    fn was_late(&mut self, asking: &Asking) {
         self.late += 1;
-        if self.late == LATE_MAX {
+        if self.late == LATE_GRANTS_MAX {
             self.late = 0;
-            let error =
-                Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, self.service)
-                    .on(&asking.request.attempt.resource)
-                    .because(format!("{why}; ask for a longer ttl"));
+            let error = Error::too_late(self.service).on(&asking.request.attempt.resource);
             self.tell_asker(asking, Err(error));
         }
     }

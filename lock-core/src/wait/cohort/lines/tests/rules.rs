@@ -2,7 +2,7 @@
 //! found these stories (`docs/models.md`).
 
 use super::world::{Reply, Request, TTL, World};
-use crate::{Error, ErrorKind, Operation, Released, Ttl, Wait};
+use crate::{Error, ErrorKind, Operation, Released, Ttl, Wait, wait::LATE_GRANTS_MAX};
 
 /// A world in which this many tasks wait, and the request for their tenure is under way.
 ///
@@ -331,7 +331,8 @@ fn a_refusal_of_ones_own_terms_is_told_to_nobody_else() {
 #[test]
 fn grants_that_come_too_late_end_in_an_error_and_not_in_a_loop() {
     let (mut world, tasks) = in_line(1);
-    for _ in 0..3 {
+    for _ in 0..LATE_GRANTS_MAX {
+        assert!(world.is_waiting(tasks[0]));
         let is_acquire = |request: &Request| matches!(request, Request::Acquire(..));
         let place = world.requests.iter().position(is_acquire).unwrap();
         let request = world.requests.remove(place);
