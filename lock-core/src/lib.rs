@@ -29,6 +29,7 @@ mod sequencer;
 pub mod test_util;
 mod token;
 mod ttl;
+mod unpoisoned;
 mod wait;
 
 #[cfg(feature = "etcd")]

@@ -1,6 +1,6 @@
 use std::{
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -13,7 +13,7 @@ use super::{
     lost::{Lost, LostReason},
     meter::Meter,
 };
-use crate::{Clock, Lease, Moment, Sequencer, Ttl};
+use crate::{Clock, Lease, Moment, Sequencer, Ttl, unpoisoned::lock};
 
 /// The state of one lease, shared by guard and watchdog.
 #[derive(Debug)]
@@ -209,7 +209,7 @@ impl LeaseStatus {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn lost_by(&self, reason: LostReason) -> Lost {

@@ -1,12 +1,12 @@
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
 use tokio::sync::watch;
 
-use crate::{BoxFuture, Clock, Moment};
+use crate::{BoxFuture, Clock, Moment, unpoisoned::lock};
 
 /// A clock that only moves when told to. Clones are the same clock.
 ///
@@ -92,8 +92,7 @@ impl Clock for ManualClock {
 
 impl Shared {
     fn sleepers(&self) -> MutexGuard<'_, BTreeMap<Moment, usize>> {
-        // A panic cannot leave the counts half changed: no step panics between two changes.
-        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.sleepers)
     }
 }
 

@@ -2,7 +2,7 @@ use std::{
     fmt,
     future::Future,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -26,7 +26,7 @@ use super::{
     tls,
     wire::{AuthenticateRequest, AuthenticateResponse, method},
 };
-use crate::{Clock, Error, ErrorKind, Moment, Operation};
+use crate::{Clock, Error, ErrorKind, Moment, Operation, unpoisoned::lock};
 
 /// How long a node may take to accept a connection, at most.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -262,7 +262,7 @@ impl Client {
     }
 
     fn token(&self) -> std::sync::MutexGuard<'_, Option<MetadataValue<Ascii>>> {
-        self.token.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.token)
     }
 }
 

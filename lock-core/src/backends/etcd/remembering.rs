@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, Weak},
     time::Duration,
 };
 
@@ -27,7 +27,7 @@ use super::{
     task,
     wire::{Op, TxnRequest},
 };
-use crate::Moment;
+use crate::{Moment, unpoisoned::lock};
 
 /// How many marks are moved to another lease at the same time.
 const AT_ONCE: usize = 8;
@@ -76,10 +76,7 @@ impl Rememberer {
     }
 
     fn under_way(&self) -> MutexGuard<'_, HashSet<i64>> {
-        // Every change of it is a single step.
-        self.under_way
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.under_way)
     }
 }
 
@@ -175,7 +172,7 @@ impl Service {
     }
 
     fn mark_leases(&self) -> MutexGuard<'_, MarkLeases> {
-        self.mark_leases.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.mark_leases)
     }
 }
 

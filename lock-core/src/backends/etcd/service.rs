@@ -1,5 +1,5 @@
 use std::{
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -18,7 +18,10 @@ use super::{
         RangeResponse, TimeToLiveResponse, TxnRequest, TxnResponse, method,
     },
 };
-use crate::{Clock, Error, ErrorKind, Holder, InitialToken, Moment, Operation, ResourceName};
+use crate::{
+    Clock, Error, ErrorKind, Holder, InitialToken, Moment, Operation, ResourceName,
+    unpoisoned::lock,
+};
 
 /// For how long, in all, the cluster is asked for a change.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -160,16 +163,16 @@ impl Service {
 
     /// The floor as we last knew it.
     pub(super) fn floor(&self) -> Option<Floor> {
-        *self.floor.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.floor)
     }
 
     pub(super) fn know_floor(&self, floor: Floor) {
-        *self.floor.lock().unwrap_or_else(PoisonError::into_inner) = Some(floor);
+        *lock(&self.floor) = Some(floor);
     }
 
     /// Forgets the floor, because somebody has deleted it.
     pub(super) fn forget_floor(&self) {
-        *self.floor.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.floor) = None;
     }
 }
 

@@ -1,6 +1,6 @@
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use tokio::sync::oneshot;
@@ -12,7 +12,7 @@ use super::{
     service::Service,
     wire::{KeyValue, TxnResponse},
 };
-use crate::Moment;
+use crate::{Moment, unpoisoned::lock};
 
 /// Who waits in this process. Whoever releases a lease here tells the next one that it is the first
 /// now, which spares that one a look.
@@ -113,7 +113,7 @@ impl Turns {
     }
 
     fn lines(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Line>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.lines)
     }
 }
 

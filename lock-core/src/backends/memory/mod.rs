@@ -9,7 +9,7 @@ mod table;
 use std::{
     fmt,
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -18,7 +18,7 @@ use crate::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
     ErrorKind, Extension, Fairness, Fencing, FencingToken, Forced, Grant, InitialToken, Inspection,
     Listed, LockBackend, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer,
-    Standing, Wait, Waking,
+    Standing, Wait, Waking, unpoisoned::lock,
 };
 
 /// The kind that errors name and the default issuer.
@@ -46,8 +46,7 @@ impl MemoryBackend {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        // A panic cannot leave the table half changed: no step panics between two changes.
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.table)
     }
 
     async fn wait(

@@ -1,6 +1,6 @@
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -20,7 +20,7 @@ use super::{
     slots::{Slot, Slots},
     turns::Turns,
 };
-use crate::{Error, ErrorKind, Operation};
+use crate::{Error, ErrorKind, Operation, unpoisoned::lock};
 
 /// The nodes of a cluster: one connection to each primary that is needed, and a map of the slots
 /// that is drawn anew when it turns out to be old.
@@ -252,14 +252,16 @@ impl Cluster {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        // Never held across an await, and nothing under it panics between two changes.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 }
 
 fn age(info: &str) -> (bool, u64) {
     let epoch = field(info, "cluster_current_epoch").and_then(|epoch| epoch.parse().ok());
-    (field(info, "cluster_state") == Some("ok"), epoch.unwrap_or(0))
+    (
+        field(info, "cluster_state") == Some("ok"),
+        epoch.unwrap_or(0),
+    )
 }
 
 fn unheard(failure: Option<redis::RedisError>, operation: Operation) -> Error {

@@ -1,7 +1,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -14,7 +14,7 @@ use super::{
     error::translate, fitness, joint::Joint, layout::Layout, link::Link, sentinel::Sentinels,
     service_url::Topology, turns::Turns,
 };
-use crate::{Error, Operation};
+use crate::{Error, Operation, unpoisoned::lock};
 
 /// Whom to connect to. Asked anew for every connection.
 pub(super) enum Peer {
@@ -183,8 +183,7 @@ impl Current {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Link>> {
-        // Never held across an await, and nothing under it panics.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -1,16 +1,13 @@
 //! Work that is done once for all who wait for it.
 
-use std::{
-    fmt,
-    sync::{Mutex, PoisonError},
-};
+use std::{fmt, sync::Mutex};
 
 use futures_util::{
     FutureExt,
     future::{Shared, WeakShared},
 };
 
-use crate::BoxFuture;
+use crate::{BoxFuture, unpoisoned::lock};
 
 /// Work that may be under way, and that whoever of those who wait for it is polled drives on.
 ///
@@ -27,8 +24,8 @@ impl<T: Clone> Joint<T> {
         &self,
         begin: impl FnOnce() -> BoxFuture<'static, T>,
     ) -> Shared<BoxFuture<'static, T>> {
-        // Nothing under it panics, and nothing is polled.
-        let mut doing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nothing is polled under it.
+        let mut doing = lock(&self.0);
         let present = doing.as_ref().and_then(WeakShared::upgrade);
         if let Some(present) = present.filter(|present| present.peek().is_none()) {
             return present;

@@ -2,10 +2,11 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
+use crate::unpoisoned::lock;
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep_until},
@@ -139,8 +140,7 @@ impl Turns {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Never held across an await, and nothing under it panics.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use super::{error::Failure, paths::Paths, session::Session, watch::Watch};
-use crate::{Error, ErrorKind, FencingToken, InitialToken, Operation, ResourceName};
+use crate::{
+    Error, ErrorKind, FencingToken, InitialToken, Operation, ResourceName, unpoisoned::lock,
+};
 
 /// How many floors are remembered. One that is not costs a round trip.
 const REMEMBERED_MAX: usize = 10_000;
@@ -263,10 +265,7 @@ impl Floors {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<ResourceName, Known>> {
-        // Every entry is whole at every moment.
-        self.remembered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.remembered)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What all operations need.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::Notify;
 use tracing::debug;
@@ -14,7 +14,7 @@ use super::{
     session::{Session, Sessions},
     table::{Leftover, Node, Table},
 };
-use crate::{Clock, Error, Moment, Operation, ResourceName};
+use crate::{Clock, Error, Moment, Operation, ResourceName, unpoisoned::lock};
 
 /// One client of a lock service.
 #[derive(Debug)]
@@ -45,8 +45,7 @@ impl Service {
     }
 
     pub(super) fn table(&self) -> MutexGuard<'_, Table> {
-        // A panic cannot leave the table half changed: no step panics between two changes.
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.table)
     }
 
     /// The session. Waits for a service that cannot be reached, but not for long.

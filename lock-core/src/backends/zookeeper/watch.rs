@@ -4,10 +4,11 @@ use std::{
     fmt,
     future::poll_fn,
     pin::Pin,
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     task::{Context, Poll, Waker},
 };
 
+use crate::unpoisoned::lock;
 use zookeeper_client::OneshotWatcher;
 
 type Telling = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -40,8 +41,7 @@ impl Watch {
     }
 
     fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
-        // It is consistent at every moment.
-        let mut telling = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut telling = lock(&self.0);
         if let Some(waits) = telling.as_mut() {
             if waits.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;

@@ -1,6 +1,6 @@
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use tokio::sync::{Notify, watch};
@@ -9,6 +9,7 @@ use super::schedule::{Key, Schedule};
 use crate::{
     BoxFuture, Moment,
     manager::{lost::LostReason, status::LeaseStatus},
+    unpoisoned::lock,
 };
 
 /// Where guards leave work for the watchdog.
@@ -175,7 +176,7 @@ impl Desk {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

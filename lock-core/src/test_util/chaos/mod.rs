@@ -4,7 +4,7 @@ mod script;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use futures_util::future::join_all;
@@ -20,7 +20,7 @@ use self::{
 use crate::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
     FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Operation, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, Standing,
+    RenewRequest, Renewed, ResourceName, Sequencer, Standing, unpoisoned::lock,
 };
 
 /// A wrapper around a lock service that loses, delays and repeats messages as told.
@@ -301,9 +301,4 @@ impl fmt::Debug for Chaos {
             .field("service", &self.service)
             .finish_non_exhaustive()
     }
-}
-
-/// A panic cannot leave the state half changed: no step panics between two changes.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

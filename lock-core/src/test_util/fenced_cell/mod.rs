@@ -4,12 +4,12 @@ use std::{
     cmp::Ordering,
     future::Future,
     panic::Location,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 pub use self::refused::Refused;
 use super::pause::there_and_back;
-use crate::Sequencer;
+use crate::{Sequencer, unpoisoned::lock};
 
 /// A protected resource in memory: a value behind the store rule, for tests without a database.
 ///
@@ -139,7 +139,7 @@ impl<T> FencedCell<T> {
 
     fn row(&self) -> MutexGuard<'_, Row<T>> {
         // A panic while cloning cannot leave the row half changed.
-        self.row.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.row)
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
     collections::HashMap,
     fmt,
     num::NonZeroU32,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use self::{
@@ -22,7 +22,9 @@ use self::{
     lines::{Lines, Ticket},
     payment::Payment,
 };
-use crate::{AttemptRef, Clock, Error, Extension, LockBackend, Moment, ResourceName};
+use crate::{
+    AttemptRef, Clock, Error, Extension, LockBackend, Moment, ResourceName, unpoisoned::lock,
+};
 
 /// A lock service whose waiters in this process stand in one line, and pass the lock on among
 /// themselves without asking the service.
@@ -111,8 +113,7 @@ impl Cohort {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic cannot leave the lines half changed: no step panics between two changes.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// The time is read under the lock, when nobody else can change anything: it decides who has

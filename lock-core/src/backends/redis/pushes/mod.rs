@@ -13,7 +13,7 @@ mod waiting;
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -29,7 +29,7 @@ use super::{
     nodes::Nodes,
     service::{Service, Stray},
 };
-use crate::{AttemptId, Clock, FencingToken, Moment};
+use crate::{AttemptId, Clock, FencingToken, Moment, unpoisoned::lock};
 
 /// Where pushed grants come in. Its tasks end with it.
 #[derive(Debug)]
@@ -199,8 +199,7 @@ impl Drop for Place {
 
 impl Registry {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        // Never held across an await, and nothing under it panics.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 
     fn receive(&self, message: Message) {
