@@ -2,6 +2,9 @@ use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 use crate::{InvalidMetadata, InvalidName, InvalidTtl, ResourceName};
 
+/// The lock service of errors that are of no lock service's making.
+pub(crate) const OURSELVES: &str = "palisade";
+
 /// Why an operation on the lock service failed, and whether it may have taken effect nevertheless.
 ///
 /// Act on [`kind`](Error::kind) and [`outcome`](Error::outcome). The error of the client library
@@ -373,7 +376,7 @@ impl Error {
     where
         E: StdError + Send + Sync + 'static,
     {
-        Self::not_applied(ErrorKind::InvalidInput, operation, "palisade")
+        Self::not_applied(ErrorKind::InvalidInput, operation, OURSELVES)
             .because(what)
             .caused_by(error)
     }

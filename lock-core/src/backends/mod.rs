@@ -16,3 +16,6 @@ mod setup;
 mod tls_files;
 #[cfg(feature = "zookeeper")]
 pub mod zookeeper;
+
+/// What all keys at a lock service begin with, unless its user says otherwise.
+pub(crate) const PREFIX: &str = "palisade";

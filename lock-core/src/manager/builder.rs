@@ -3,7 +3,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use super::{LockManager, settings::Defaults};
 use crate::{
     Clock, Cohort, Error, ErrorKind, Extension, InitialToken, Issuer, LockBackend, Operation,
-    SystemClock, Ttl,
+    SystemClock, Ttl, backends::PREFIX, error::OURSELVES,
 };
 
 /// Settings of a [`LockManager`].
@@ -211,6 +211,18 @@ impl LockManagerBuilder {
                 "not a URL, such as redis://127.0.0.1:6379",
             )
         })?;
+        // One with options of its own, of which these two are ours to give.
+        #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+        macro_rules! connected {
+            ($backend:ty, $options:ty) => {{
+                let options = <$options>::default()
+                    .prefix(&self.prefix)
+                    .initial_token(self.initial_token);
+                let clock = Arc::clone(&self.clock);
+                Ok(Arc::new(<$backend>::connect(url, options, clock).await?))
+            }};
+        }
+
         match scheme {
             #[cfg(feature = "memory")]
             "memory" => Ok(Arc::new(crate::memory::MemoryBackend::new(
@@ -220,44 +232,22 @@ impl LockManagerBuilder {
             #[cfg(feature = "redis")]
             "redis" | "redis+sentinel" | "redis+cluster" | "rediss" | "rediss+sentinel"
             | "rediss+cluster" => {
-                let options = crate::redis::RedisOptions::default()
-                    .prefix(&self.prefix)
-                    .initial_token(self.initial_token);
-                let clock = Arc::clone(&self.clock);
-                Ok(Arc::new(
-                    crate::redis::RedisBackend::connect(url, options, clock).await?,
-                ))
+                connected!(crate::redis::RedisBackend, crate::redis::RedisOptions)
             }
             #[cfg(feature = "redlock")]
             "redlock+redis" | "redlock+rediss" => {
-                let options = crate::redlock::RedlockOptions::default()
-                    .prefix(&self.prefix)
-                    .initial_token(self.initial_token);
-                let clock = Arc::clone(&self.clock);
-                Ok(Arc::new(
-                    crate::redlock::RedlockBackend::connect(url, options, clock).await?,
-                ))
+                connected!(
+                    crate::redlock::RedlockBackend,
+                    crate::redlock::RedlockOptions
+                )
             }
             #[cfg(feature = "etcd")]
-            "etcd" | "etcds" => {
-                let options = crate::etcd::EtcdOptions::default()
-                    .prefix(&self.prefix)
-                    .initial_token(self.initial_token);
-                let clock = Arc::clone(&self.clock);
-                Ok(Arc::new(
-                    crate::etcd::EtcdBackend::connect(url, options, clock).await?,
-                ))
-            }
+            "etcd" | "etcds" => connected!(crate::etcd::EtcdBackend, crate::etcd::EtcdOptions),
             #[cfg(feature = "zookeeper")]
-            "zookeeper" => {
-                let options = crate::zookeeper::ZooKeeperOptions::default()
-                    .prefix(&self.prefix)
-                    .initial_token(self.initial_token);
-                let clock = Arc::clone(&self.clock);
-                Ok(Arc::new(
-                    crate::zookeeper::ZooKeeperBackend::connect(url, options, clock).await?,
-                ))
-            }
+            "zookeeper" => connected!(
+                crate::zookeeper::ZooKeeperBackend,
+                crate::zookeeper::ZooKeeperOptions
+            ),
             scheme => Err(unsupported(scheme, url)),
         }
     }
@@ -269,7 +259,7 @@ impl Default for LockManagerBuilder {
             issuer: None,
             clock: Arc::new(SystemClock),
             initial_token: InitialToken::default(),
-            prefix: "palisade".to_owned(),
+            prefix: PREFIX.to_owned(),
             is_about_backend: false,
             passes: None,
             defaults: Defaults::default(),
@@ -323,7 +313,7 @@ fn without_reserve(backend: &'static str) -> Error {
 }
 
 fn connect_error(kind: ErrorKind, detail: &str) -> Error {
-    Error::not_applied(kind, Operation::Connect, "palisade").because(detail)
+    Error::not_applied(kind, Operation::Connect, OURSELVES).because(detail)
 }
 
 #[cfg(test)]

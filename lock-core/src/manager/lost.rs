@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{Error, ErrorKind, FencingToken, Operation, ResourceName};
+use crate::{Error, ErrorKind, FencingToken, Operation, ResourceName, error::OURSELVES};
 
 /// The lease has ended without being released by us. The store refuses later writes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,7 +91,7 @@ impl fmt::Display for LostReason {
 impl From<Lost> for Error {
     fn from(lost: Lost) -> Self {
         let resource = lost.resource.clone();
-        Self::not_applied(ErrorKind::Lost, Operation::Renew, "palisade")
+        Self::not_applied(ErrorKind::Lost, Operation::Renew, OURSELVES)
             .on(&resource)
             .caused_by(lost)
     }

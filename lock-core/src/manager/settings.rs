@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::{LockManager, cleanup::Sharing, guard::Terms};
 use crate::{
     AcquireRequest, AttemptRef, Clock, Error, ErrorKind, Extension, InvalidMetadata, Metadata,
-    Operation, Ttl, Wait,
+    Operation, Ttl, Wait, error::OURSELVES,
 };
 
 /// The manager's defaults for acquisitions.
@@ -123,5 +123,5 @@ impl LockManager {
 
 /// An error that no lock service is to blame for, because nothing was sent.
 pub(super) fn invalid(why: &str) -> Error {
-    Error::not_applied(ErrorKind::InvalidInput, Operation::Acquire, "palisade").because(why)
+    Error::not_applied(ErrorKind::InvalidInput, Operation::Acquire, OURSELVES).because(why)
 }

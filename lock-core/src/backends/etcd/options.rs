@@ -3,7 +3,10 @@ use std::time::Duration;
 use super::KIND;
 use crate::{
     Error, InitialToken,
-    backends::setup::{check_prefix, invalid},
+    backends::{
+        PREFIX,
+        setup::{check_prefix, invalid},
+    },
 };
 
 /// Settings of a lock service on etcd.
@@ -51,7 +54,7 @@ impl EtcdOptions {
 impl Default for EtcdOptions {
     fn default() -> Self {
         Self {
-            prefix: "palisade".to_owned(),
+            prefix: PREFIX.to_owned(),
             initial_token: InitialToken::default(),
             response_timeout: Duration::from_secs(2),
         }

@@ -3,7 +3,10 @@ use std::{ops::RangeInclusive, time::Duration};
 use super::{KIND, replicas::Replicas};
 use crate::{
     Error, InitialToken,
-    backends::setup::{check_prefix, invalid},
+    backends::{
+        PREFIX,
+        setup::{check_prefix, invalid},
+    },
 };
 
 /// The connections watch for silence for twice as long, which systems bound.
@@ -89,7 +92,7 @@ impl RedisOptions {
 impl Default for RedisOptions {
     fn default() -> Self {
         Self {
-            prefix: "palisade".to_owned(),
+            prefix: PREFIX.to_owned(),
             shards: 64,
             initial_token: InitialToken::default(),
             response_timeout: Duration::from_secs(2),

@@ -3,7 +3,10 @@ use std::time::Duration;
 use super::KIND;
 use crate::{
     Error, InitialToken,
-    backends::setup::{check_prefix, invalid},
+    backends::{
+        PREFIX,
+        setup::{check_prefix, invalid},
+    },
 };
 
 /// Settings of a ZooKeeper lock service.
@@ -68,7 +71,7 @@ impl ZooKeeperOptions {
 impl Default for ZooKeeperOptions {
     fn default() -> Self {
         Self {
-            prefix: "palisade".to_owned(),
+            prefix: PREFIX.to_owned(),
             initial_token: InitialToken::default(),
             session_timeout: Duration::from_secs(30),
             response_timeout: Duration::from_secs(5),
