@@ -3,7 +3,9 @@ use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 use tracing::debug;
 
 use super::{Inner, meter::Meter};
-use crate::{AttemptId, AttemptRef, Clock, Error, LockBackend, Released, Sequencer, Ttl};
+use crate::{
+    AttemptId, AttemptRef, Clock, Error, Jitter, LockBackend, Released, RetryPolicy, Sequencer, Ttl,
+};
 
 /// Something to undo on the lock service although its caller is gone.
 #[derive(Clone, Debug)]
@@ -34,8 +36,11 @@ const RETRY_MAX: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::f
 impl CleanUp {
     /// Tries until it succeeds or its time is over.
     async fn finish(mut self, backend: &dyn LockBackend, clock: &dyn Clock, meter: &Meter) {
-        let (mut pause, until) = (RETRY_FIRST, clock.now() + self.patience());
+        let until = clock.now() + self.patience();
         let longest = (self.patience() / RETRY_PART).clamp(*RETRY_MAX.start(), *RETRY_MAX.end());
+        let policy = RetryPolicy::exponential(RETRY_FIRST).longest(longest);
+        // Nothing has to be spread: each began when its own guard was dropped.
+        let mut pauses = policy.jitter(Jitter::None).pauses();
         loop {
             let error = match self.attempt(backend).await {
                 Ok(None) => return,
@@ -45,14 +50,13 @@ impl CleanUp {
                 }
                 Err(error) => error,
             };
-            let again = clock.now() + pause;
-            if again >= until {
+            let again = pauses.next().map(|pause| clock.now() + pause);
+            let Some(again) = again.filter(|again| *again < until) else {
                 debug!(%error, "gave up cleaning up: the lease ends when nobody renews it");
                 meter.abandoned.add(1);
                 return;
-            }
+            };
             clock.sleep_until(again).await;
-            pause = std::cmp::min(pause * 2, longest);
         }
     }
 

@@ -21,10 +21,11 @@ use super::{
     slots::Slot,
     turns::Turns,
 };
-use crate::{Error, Operation};
+use crate::{Error, Operation, RetryPolicy};
 
-const RETRY_FIRST: Duration = Duration::from_millis(5);
-const RETRY_MAX: Duration = Duration::from_millis(100);
+/// Between the tries of a command that no server runs.
+const PAUSES: RetryPolicy =
+    RetryPolicy::exponential(Duration::from_millis(5)).longest(Duration::from_millis(100));
 
 /// So many redirections are followed at once; a cluster that goes on is busy changing.
 const REDIRECTIONS: u32 = 5;
@@ -274,7 +275,7 @@ impl Nodes {
         patience: Duration,
     ) -> Result<(Link, T), Error> {
         let give_up = Instant::now() + patience;
-        let mut pause = RETRY_FIRST;
+        let mut pauses = PAUSES.pauses();
         let mut redirections = 0;
         let mut asked = None;
         loop {
@@ -300,11 +301,11 @@ impl Nodes {
                 }
                 _ => {}
             }
-            if Instant::now() + pause >= give_up {
+            let pause = pauses.next();
+            let Some(pause) = pause.filter(|pause| Instant::now() + *pause < give_up) else {
                 return Err(translate(error, operation));
-            }
+            };
             sleep(pause).await;
-            pause = std::cmp::min(pause * 2, RETRY_MAX);
         }
     }
 

@@ -2,33 +2,36 @@
 
 use std::time::Duration;
 
-use crate::{Clock, Error, ErrorKind, Moment};
+use crate::{Clock, Error, ErrorKind, Moment, Pauses, RetryPolicy};
 
-const PAUSE_FIRST: Duration = Duration::from_millis(20);
-const PAUSE_MAX: Duration = Duration::from_millis(500);
+/// With jitter, so that all who lost the server do not come back to it at once.
+const PAUSES: RetryPolicy =
+    RetryPolicy::exponential(Duration::from_millis(20)).longest(Duration::from_millis(500));
 
 /// The repetitions of a request that names its acquisition, with growing pauses.
 pub(super) struct Repetitions {
-    pause: Duration,
+    pauses: Pauses,
     until: Moment,
 }
 
 impl Repetitions {
     pub(super) const fn until(until: Moment) -> Self {
         Self {
-            pause: PAUSE_FIRST,
+            pauses: PAUSES.pauses(),
             until,
         }
     }
 
     /// Waits before the next one. False if there is none: the error is the answer.
     pub(super) async fn another(&mut self, clock: &dyn Clock, error: &Error) -> bool {
-        let again = clock.now() + self.pause;
-        if error.kind() != ErrorKind::Unavailable || again >= self.until {
+        if error.kind() != ErrorKind::Unavailable {
             return false;
         }
+        let again = self.pauses.next().map(|pause| clock.now() + pause);
+        let Some(again) = again.filter(|again| *again < self.until) else {
+            return false;
+        };
         clock.sleep_until(again).await;
-        self.pause = std::cmp::min(self.pause * 2, PAUSE_MAX);
         true
     }
 }
