@@ -23,6 +23,18 @@ impl Samples {
         result
     }
 
+    /// Times each of so many runs of the work.
+    pub(crate) async fn repeat<T, E: Into<BoxError>>(
+        &mut self,
+        times: u32,
+        mut work: impl AsyncFnMut() -> Result<T, E>,
+    ) -> Result<(), BoxError> {
+        for _ in 0..times {
+            self.time(work()).await.map_err(Into::into)?;
+        }
+        Ok(())
+    }
+
     /// Applies the work to many inputs, and records the average time of each, in nanoseconds. The
     /// results are dropped afterwards, so that this is not measured.
     pub(crate) fn time_each<I, T>(&mut self, inputs: Vec<I>, work: impl FnMut(I) -> T) {

@@ -1,6 +1,7 @@
 //! Lock services that ask a majority, compared with the best that the same client could do.
 
 mod etcd;
+mod line;
 mod redlock;
 mod zookeeper;
 

@@ -40,18 +40,12 @@ pub(super) async fn cycle_vs_floor(setting: Setting) -> Result<Measured, BoxErro
     let medians = take_turns(
         setting.rounds,
         async |samples| {
-            for _ in 0..CYCLES_PER_TURN {
-                samples
-                    .time(async { locks.acquire("r").await?.release().await })
-                    .await?;
-            }
-            Ok(())
+            let work = async || locks.acquire("r").await?.release().await;
+            samples.repeat(CYCLES_PER_TURN, work).await
         },
         async |samples| {
-            for _ in 0..CYCLES_PER_TURN {
-                samples.time(three_rounds(&mut floor)).await?;
-            }
-            Ok(())
+            let work = async || three_rounds(&mut floor).await;
+            samples.repeat(CYCLES_PER_TURN, work).await
         },
     )
     .await?;

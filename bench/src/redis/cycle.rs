@@ -18,18 +18,12 @@ pub(super) async fn vs_floor(setting: Setting) -> Result<Measured, BoxError> {
     let medians = take_turns(
         setting.rounds,
         async |samples| {
-            for _ in 0..CYCLES_PER_TURN {
-                samples
-                    .time(async { locks.acquire("r").await?.release().await })
-                    .await?;
-            }
-            Ok(())
+            let work = async || locks.acquire("r").await?.release().await;
+            samples.repeat(CYCLES_PER_TURN, work).await
         },
         async |samples| {
-            for _ in 0..CYCLES_PER_TURN {
-                samples.time(two_round_trips(&mut floor)).await?;
-            }
-            Ok(())
+            let work = async || two_round_trips(&mut floor).await;
+            samples.repeat(CYCLES_PER_TURN, work).await
         },
     )
     .await?;
@@ -45,18 +39,12 @@ pub(super) async fn dropped_vs_floor(setting: Setting) -> Result<Measured, BoxEr
     let medians = take_turns(
         setting.rounds,
         async |samples| {
-            for _ in 0..CYCLES_PER_TURN {
-                samples
-                    .time(async { locks.acquire("r").await.map(drop) })
-                    .await?;
-            }
-            Ok(())
+            let work = async || locks.acquire("r").await.map(drop);
+            samples.repeat(CYCLES_PER_TURN, work).await
         },
         async |samples| {
-            for _ in 0..CYCLES_PER_TURN {
-                samples.time(two_round_trips(&mut floor)).await?;
-            }
-            Ok(())
+            let work = async || two_round_trips(&mut floor).await;
+            samples.repeat(CYCLES_PER_TURN, work).await
         },
     )
     .await?;
@@ -71,18 +59,12 @@ pub(super) async fn vs_rslock(setting: Setting) -> Result<Measured, BoxError> {
     let medians = take_turns(
         setting.rounds,
         async |samples| {
-            for _ in 0..CYCLES_PER_TURN {
-                samples
-                    .time(async { locks.acquire("ours").await?.release().await })
-                    .await?;
-            }
-            Ok(())
+            let work = async || locks.acquire("ours").await?.release().await;
+            samples.repeat(CYCLES_PER_TURN, work).await
         },
         async |samples| {
-            for _ in 0..CYCLES_PER_TURN {
-                samples.time(rslock.cycle("theirs")).await?;
-            }
-            Ok(())
+            let work = async || rslock.cycle("theirs").await;
+            samples.repeat(CYCLES_PER_TURN, work).await
         },
     )
     .await?;

@@ -2,14 +2,11 @@
 
 mod server;
 
-use std::time::{Duration, Instant};
-
-use futures_util::future::try_join_all;
-use lock_core::{LockManager, ResourceName, Ttl};
-use tokio::sync::Mutex;
+use lock_core::{LockManager, Ttl};
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
 
 use self::server::Server;
+use super::line::{WAITERS, hand_on};
 use crate::{
     figure::{BoxError, Measured, Setting, Unit},
     paired::{Samples, take_turns},
@@ -17,10 +14,6 @@ use crate::{
 
 const CYCLES_PER_TURN: u32 = 100;
 const LINES_PER_TURN: usize = 8;
-const WAITERS: usize = 8;
-
-/// For the watches of the waiters.
-const SETTLE: Duration = Duration::from_millis(20);
 
 /// A server that has just started is slow: Java only compiles code that is used often.
 const WARM_UP: u32 = 2000;
@@ -43,17 +36,12 @@ pub(crate) async fn cycle_vs_floor(setting: Setting) -> Result<Measured, BoxErro
     let medians = take_turns(
         setting.rounds,
         async |samples| {
-            for _ in 0..CYCLES_PER_TURN {
-                let cycle = async { locks.acquire("r").ttl(TTL).await?.release().await };
-                samples.time(cycle).await?;
-            }
-            Ok(())
+            let work = async || locks.acquire("r").ttl(TTL).await?.release().await;
+            samples.repeat(CYCLES_PER_TURN, work).await
         },
         async |samples| {
-            for _ in 0..CYCLES_PER_TURN {
-                samples.time(floor.cycle()).await?;
-            }
-            Ok(())
+            let work = async || floor.cycle().await;
+            samples.repeat(CYCLES_PER_TURN, work).await
         },
     )
     .await?;
@@ -71,13 +59,13 @@ pub(crate) async fn handoff_vs_watch(setting: Setting) -> Result<Measured, BoxEr
         floor.notification(&mut warm_up).await?;
     }
     for _ in 0..LINES_PER_TURN {
-        line(&locks, &mut warm_up).await?;
+        hand_on(&locks, TTL, &mut warm_up).await?;
     }
     let medians = take_turns(
         setting.rounds,
         async |samples| {
             for _ in 0..LINES_PER_TURN {
-                line(&locks, samples).await?;
+                hand_on(&locks, TTL, samples).await?;
             }
             Ok(())
         },
@@ -90,37 +78,6 @@ pub(crate) async fn handoff_vs_watch(setting: Setting) -> Result<Measured, BoxEr
     )
     .await?;
     Ok(medians.ours_by_other(Unit::Micros))
-}
-
-/// A line of eight that gets shorter with each hand-off.
-async fn line(locks: &LockManager, samples: &mut Samples) -> Result<(), BoxError> {
-    let released = Mutex::new(Instant::now());
-    let took_us = Mutex::new(Vec::new());
-    let first = locks.acquire("r").ttl(TTL).await?;
-    let waiters = (0..WAITERS).map(async |_| {
-        let guard = locks.acquire("r").ttl(TTL).await?;
-        let mut released = released.lock().await;
-        let took = released.elapsed().as_secs_f64() * 1e6;
-        took_us.lock().await.push(took);
-        *released = Instant::now();
-        drop(released);
-        guard.release().await?;
-        Ok::<_, BoxError>(())
-    });
-    let start = async {
-        // All of them are in line and watch before the line moves.
-        let resource = ResourceName::new("r")?;
-        while locks.inspect(&resource).await?.waiters != Some(WAITERS as u64) {}
-        tokio::time::sleep(SETTLE).await;
-        *released.lock().await = Instant::now();
-        first.release().await?;
-        Ok::<_, BoxError>(())
-    };
-    tokio::try_join!(try_join_all(waiters), start)?;
-    for took_us in took_us.into_inner() {
-        samples.push(took_us);
-    }
-    Ok(())
 }
 
 /// The best that the same client library can do.
