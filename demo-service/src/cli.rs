@@ -1,8 +1,6 @@
 //! The command line: its commands, and how the help explains them.
 
-mod admin_token;
 mod config_file;
-mod duration;
 mod operator;
 mod redlock;
 mod serve;
@@ -12,10 +10,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
-use self::duration::parse as duration;
 pub(crate) use self::{
-    admin_token::AdminToken,
-    duration::millis,
     operator::{
         Consent, DatabaseKind, ForceReleaseArgs, InspectArgs, IssuerName, ListArgs, MigrateArgs,
         Migrations, ResetArgs, SealArgs,
@@ -25,6 +20,7 @@ pub(crate) use self::{
 };
 use crate::{
     address::Address,
+    duration::parse as duration,
     events::{Act, ClientName},
     failure::Failure,
     worker::Part,

@@ -12,7 +12,7 @@ use reqwest::{
 };
 
 use crate::{
-    cli::millis,
+    duration::millis,
     events::{Act, ClientName},
     failure::Failure,
     gateway::wire::{AccountBody, AcquireBody, BalanceBody, CLIENT_HEADER, LeaseBody, RenewBody},

@@ -4,6 +4,7 @@
 //! gateways in front of the same two form one service.
 
 mod accounts;
+mod admin_token;
 mod app;
 mod body;
 mod caller;
@@ -35,6 +36,7 @@ mod wiretap;
 mod witness;
 
 pub(crate) use self::{
+    admin_token::AdminToken,
     leases::view as lease_view,
     limits::Limits,
     openapi::document,

@@ -11,6 +11,7 @@ mod client;
 mod console;
 mod descriptors;
 mod draw;
+mod duration;
 mod events;
 mod failure;
 mod gateway;

@@ -16,8 +16,9 @@ pub(crate) use self::{
 };
 use self::{progress::Progress, stage::Stage};
 use crate::{
-    cli::{ScenarioArgs, millis},
+    cli::ScenarioArgs,
     console::Console,
+    duration::millis,
     events::{Act, Recorder, Recording},
     failure::Failure,
     interrupt::Interrupts,

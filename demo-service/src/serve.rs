@@ -3,11 +3,11 @@
 use tokio::sync::oneshot;
 
 use crate::{
-    cli::{AdminToken, ServeArgs},
+    cli::ServeArgs,
     console::Console,
     descriptors,
     failure::Failure,
-    gateway::{Gateway, Limits, Setup, Traffic, listen},
+    gateway::{AdminToken, Gateway, Limits, Setup, Traffic, listen},
     interrupt::{Interrupt, Interrupts},
     live::{self, Studio},
     private_file,

@@ -6,9 +6,9 @@ use clap::{
 };
 use fenced_store::http::signed::Audience;
 
-use super::{AdminToken, IssuerName, Lock, Store, duration, settings::Effective, within};
+use super::{IssuerName, Lock, Store, duration, settings::Effective, within};
 use crate::{
-    gateway::{HostNames, Limits},
+    gateway::{AdminToken, HostNames, Limits},
     telemetry::LogFormat,
 };
 

@@ -9,7 +9,7 @@ use lock_core::{FencingToken, ResourceName};
 use serde::{Deserialize, Serialize};
 
 use super::{Act, ClientName, Event, Exchange, ExchangeId, Message, What};
-use crate::cli::millis;
+use crate::duration::millis;
 
 /// Everything that is needed to draw a scenario again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,8 +5,8 @@ use lock_core::LockManager;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::{Semaphore, watch};
 
-use super::{idempotency::Idempotency, tokens::Tokens};
-use crate::{cli::AdminToken, events::Recorder, ledger::Ledger};
+use super::{AdminToken, idempotency::Idempotency, tokens::Tokens};
+use crate::{events::Recorder, ledger::Ledger};
 
 /// What the handlers share. Cloning is cheap.
 #[derive(Debug)]

@@ -32,7 +32,7 @@ use super::{
     wire::{AcquireBody, InspectBody, LeaseBody, LeaseView, RenewBody, RenewedBody},
     witness::Witness,
 };
-use crate::{cli::millis, events::What, ledger::Ledger};
+use crate::{duration::millis, events::What, ledger::Ledger};
 
 /// The shortest lease. One that ends before its token is claimed is of no use to anybody.
 const TTL_MIN: Duration = Duration::from_millis(100);

@@ -13,13 +13,14 @@ use lock_core::{ForceReleased, ResourceName};
 use subtle::ConstantTimeEq;
 
 use super::{
+    AdminToken,
     app::App,
     body::Segment,
     error::ApiError,
     leases, problems, time_limit,
     wire::{ForceReleasedBody, InspectBody, LeasesBody},
 };
-use crate::{cli::AdminToken, ledger::Ledger};
+use crate::ledger::Ledger;
 
 /// `GET`: everything that is held or waited for.
 pub(super) async fn list<DB: Ledger>(

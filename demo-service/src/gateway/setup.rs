@@ -3,8 +3,8 @@ use lock_core::{InitialToken, Issuer};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::watch;
 
-use super::{HostNames, Limits, Traffic};
-use crate::{cli::AdminToken, events::Recorder};
+use super::{AdminToken, HostNames, Limits, Traffic};
+use crate::events::Recorder;
 
 /// What a gateway is made of. The default is one that nobody watches and that trusts its clients.
 #[derive(Clone, Debug, Default)]

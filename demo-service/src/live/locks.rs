@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::{sync::Mutex, time::timeout};
 
 use crate::{
-    cli::millis,
+    duration::millis,
     gateway::{Traffic, TrafficCounts, lease_view, wire::InspectBody},
 };
 

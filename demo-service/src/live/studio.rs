@@ -10,8 +10,8 @@ use tokio::{
 };
 
 use crate::{
-    cli::millis,
     client::GatewayClient,
+    duration::millis,
     events::{Act, Event, Exchange, ExchangeId, Recorder},
     failure::Failure,
     scenario::{Cue, Director, Hand, Story},

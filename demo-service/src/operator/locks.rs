@@ -13,8 +13,9 @@ use super::{
 };
 use crate::{
     address::Address,
-    cli::{ForceReleaseArgs, InspectArgs, ListArgs, millis},
+    cli::{ForceReleaseArgs, InspectArgs, ListArgs},
     console::Console,
+    duration::millis,
     events::seconds,
     failure::Failure,
     gateway::{self, LockService},

@@ -4,8 +4,9 @@ use lock_core::ResourceName;
 
 use super::{Hand, Story, client_process::ClientProcess};
 use crate::{
-    cli::{WorkerArgs, millis},
+    cli::WorkerArgs,
     client::{ClientError, GatewayClient},
+    duration::millis,
     events::{Act, ClientName, Recorder, What},
     failure::Failure,
     gateway::account_resource,

@@ -2,8 +2,9 @@ use std::sync::{Mutex, PoisonError};
 
 use super::stage::Stage;
 use crate::{
-    cli::{ScenarioArgs, millis},
+    cli::ScenarioArgs,
     console::Console,
+    duration::millis,
     events::{Act, Event, What, seconds},
     report::{DIM, HEADING},
 };

@@ -4,7 +4,7 @@ use std::time::Duration;
 ///
 /// # Errors
 /// A description of the mistake, for the command line to print.
-pub(super) fn parse(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     const HINT: &str = "write a number and a unit, such as 800ms, 1.5s or 2m";
     let digits = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
