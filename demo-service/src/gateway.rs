@@ -39,7 +39,7 @@ pub(crate) use self::{
     admin_token::AdminToken,
     leases::view as lease_view,
     limits::Limits,
-    openapi::document,
+    openapi::print_document,
     own_name::HostNames,
     server::{Gateway, LockService, connect, listen},
     setup::Setup,

@@ -60,17 +60,7 @@ fn run(command: Command) -> ExitCode {
         Command::Seal(args) => finish(quietly(operator::seal(args))),
         Command::Migrate(args) => finish(quietly(operator::migrate(args))),
         Command::Redlock(command) => finish(quietly(operator::redlock(command))),
-        Command::Openapi => {
-            let document = gateway::document(true).to_pretty_json();
-            finish(
-                document
-                    .map(|json| Console::Stdout.line(json))
-                    .map_err(|error| Failure::Machine {
-                        doing: "writing JSON",
-                        source: error.into(),
-                    }),
-            )
-        }
+        Command::Openapi => finish(gateway::print_document()),
         Command::Draw { recording } => finish(draw::run(&recording)),
         Command::Migrations(Migrations::Print { dialect }) => {
             operator::print_migrations(dialect);

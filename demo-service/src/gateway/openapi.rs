@@ -25,6 +25,7 @@ use super::wire::{
     InspectBody, LeaseBody, LeaseView, LeasesBody, ReadyBody, RenewBody, RenewedBody, TransferBody,
     TransferredBody,
 };
+use crate::{console::Console, failure::Failure};
 
 const DESCRIPTION: &str = "\
 Leases with fencing tokens for clients in any language, and accounts that refuse whoever has lost
@@ -36,8 +37,19 @@ that says what to do; a 2xx without `Fencing-Accepted` was not fenced. Every ans
 `X-Request-Id`. On a loopback address, `/` is a page that plays the scenario, with endpoints of its
 own that are not part of this document.";
 
+/// Prints the document as JSON, with the endpoints of operators.
+///
+/// # Errors
+/// [`Failure::Machine`] if it cannot be written as JSON.
+pub(crate) fn print_document() -> Result<(), Failure> {
+    let json = document(true).to_pretty_json();
+    let json = json.map_err(|error| Failure::machine("writing JSON")(error.into()))?;
+    Console::Stdout.line(json);
+    Ok(())
+}
+
 /// The document; with the endpoints of operators if there are any.
-pub(crate) fn document(with_operators: bool) -> OpenApi {
+fn document(with_operators: bool) -> OpenApi {
     let mut paths = PathsBuilder::new()
         .path("/v1/leases", leases::several())
         .path("/v1/leases/{resource}", leases::item())

@@ -12,6 +12,7 @@ use super::consent;
 use crate::{
     cli::{HealArgs, ProvisionArgs, Redlock, RedlockNodeArgs, RedlockNodesArgs},
     console::Console,
+    duration::millis,
     failure::Failure,
 };
 
@@ -80,7 +81,7 @@ fn show(progress: HealProgress, as_json: bool) {
         ),
         HealProgress::Quiet(left) => (
             format!("it may have forgotten leases, and is quiet for {left:?}"),
-            json!({ "quiet_ms": u64::try_from(left.as_millis()).unwrap_or(u64::MAX) }),
+            json!({ "quiet_ms": millis(left) }),
         ),
         _ => return,
     };

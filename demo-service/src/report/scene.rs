@@ -1,3 +1,4 @@
+use fenced_store::http::ProblemType;
 use lock_core::FencingToken;
 
 use crate::events::{Act, ClientName, Event, ExchangeId, What};
@@ -298,27 +299,34 @@ impl Scene {
     fn newest(&self) -> Option<FencingToken> {
         self.leases.iter().map(|lease| lease.token).max()
     }
+}
 
-    /// Tokens in a form that fits into a picture. A counter that starts at the clock has 15 digits,
-    /// and the tokens of one scenario differ in the last few.
-    pub(super) fn short(&self, token: FencingToken) -> String {
-        const DIGITS: usize = 6;
-        let digits = token.to_string();
-        match digits.len() {
-            0..=DIGITS => digits,
-            length => format!("…{}", &digits[length - DIGITS + 2..]),
-        }
+/// A token in a form that fits into a picture. A counter that starts at the clock has 15 digits,
+/// and the tokens of one scenario differ in the last few.
+pub(super) fn short(token: FencingToken) -> String {
+    const DIGITS: usize = 6;
+    let digits = token.to_string();
+    match digits.len() {
+        0..=DIGITS => digits,
+        length => format!("…{}", &digits[length - DIGITS + 2..]),
     }
 }
 
 impl Refusal {
     /// From the last part of the type of a problem document.
     fn of(problem: &str) -> Self {
-        match problem {
-            "fencing-token-stale" => Self::Stale,
-            "fencing-sequence-stale" => Self::OutOfOrder,
-            "fencing-token-not-accepted" | "fencing-token-not-claimed" => Self::MadeUp,
-            _ => Self::Other,
+        const MADE_UP: [ProblemType; 2] = [
+            ProblemType::TOKEN_NOT_ACCEPTED,
+            ProblemType::TOKEN_NOT_CLAIMED,
+        ];
+        if problem == ProblemType::TOKEN_STALE.slug() {
+            Self::Stale
+        } else if problem == ProblemType::SEQUENCE_STALE.slug() {
+            Self::OutOfOrder
+        } else if MADE_UP.map(ProblemType::slug).contains(&problem) {
+            Self::MadeUp
+        } else {
+            Self::Other
         }
     }
 }
@@ -506,9 +514,8 @@ mod tests {
 
     #[test]
     fn long_tokens_are_told_by_their_last_digits() {
-        let scene = scene(Act::Fenced, vec![(0, One, granted(1))]);
-        assert_eq!(scene.short(token(33)), "33");
-        assert_eq!(scene.short(token(999_999)), "999999");
-        assert_eq!(scene.short(token(179_518_624_370_141)), "…0141");
+        assert_eq!(short(token(33)), "33");
+        assert_eq!(short(token(999_999)), "999999");
+        assert_eq!(short(token(179_518_624_370_141)), "…0141");
     }
 }

@@ -1,7 +1,7 @@
 use anstyle::{AnsiColor, Style};
 
 use super::{
-    scene::{AccessKind, Scene, Span},
+    scene::{AccessKind, Scene, Span, short},
     sentence::sentence,
 };
 use crate::{
@@ -180,7 +180,7 @@ fn leases(scene: &Scene) -> Lane {
             lane.column(lease.span.from_ms),
             lane.column(lease.span.to_ms),
         );
-        lane.write(from, &format!("[{}", scene.short(lease.token)));
+        lane.write(from, &format!("[{}", short(lease.token)));
         // One column early: where one lease ends the next one may begin.
         lane.cells[to.saturating_sub(1)] = if lease.expired { '×' } else { ']' };
     }
@@ -198,7 +198,7 @@ fn accesses(scene: &Scene) -> Lane {
 fn marks(scene: &Scene) -> Lane {
     let mut lane = Lane::new(scene);
     for (at_ms, token) in &scene.high_water {
-        lane.write(lane.column(*at_ms), &scene.short(*token));
+        lane.write(lane.column(*at_ms), &short(*token));
     }
     lane
 }

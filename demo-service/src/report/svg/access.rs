@@ -9,7 +9,7 @@ use super::{
     shapes::{Anchor, Glyph, arrow, colours, dot, line, round, text},
     time_axis::TimeAxis,
 };
-use crate::report::scene::{Access, AccessKind, Refusal, Scene, Span, Wrong};
+use crate::report::scene::{Access, AccessKind, Refusal, Scene, Span, Wrong, short};
 
 /// The distance between two requests of the same moment.
 const APART: f64 = 18.0;
@@ -26,7 +26,7 @@ pub(super) fn draw(scene: &Scene, axis: TimeAxis) -> (Group, usize) {
         let x = f64::max(free_x, place(scene, access, axis));
         free_x = x + APART;
         group = group.add(request(access, x, is_believed(scene, access)));
-        let (class, lines) = label(scene, access);
+        let (class, lines) = label(access);
         labels.place(x, class, lines);
     }
     let rows = labels.rows();
@@ -85,7 +85,7 @@ fn request(access: &Access, x: f64, is_believed: bool) -> Group {
     }
 }
 
-fn label(scene: &Scene, access: &Access) -> (&'static str, Vec<String>) {
+fn label(access: &Access) -> (&'static str, Vec<String>) {
     let balance = access.balance;
     match access.kind {
         AccessKind::Read => ("small halo", vec![format!("reads {balance}")]),
@@ -94,7 +94,7 @@ fn label(scene: &Scene, access: &Access) -> (&'static str, Vec<String>) {
             status,
             wrong,
         } => {
-            let token = token.map(|token| format!(", token {}", scene.short(token)));
+            let token = token.map(|token| format!(", token {}", short(token)));
             let mut answer = format!("{status}{}", token.unwrap_or_default());
             let what = match wrong {
                 Some(Wrong::Overwrote(Some(before))) => format!("writes {balance} over {before}"),
@@ -116,9 +116,9 @@ fn label(scene: &Scene, access: &Access) -> (&'static str, Vec<String>) {
             high_water,
             why,
         } => {
-            let token = token.map(|token| scene.short(token)).unwrap_or_default();
+            let token = token.map(short).unwrap_or_default();
             let reason = match (why, high_water) {
-                (Refusal::Stale, Some(mark)) => format!("{token} < {}", scene.short(mark)),
+                (Refusal::Stale, Some(mark)) => format!("{token} < {}", short(mark)),
                 (Refusal::MadeUp, _) => "made-up token".to_owned(),
                 (Refusal::OutOfOrder, _) => "number used before".to_owned(),
                 _ => token,

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     events::Act,
     report::{
-        scene::{Scene, Verdict},
+        scene::{Scene, Verdict, short},
         sentence::sentence,
     },
 };
@@ -90,7 +90,7 @@ fn marks(scene: &Scene, axis: TimeAxis, y: f64) -> Group {
             false => format!(" H {x} V {}", level - STEP),
         };
         level -= if line.contains('H') { STEP } else { 0.0 };
-        let words = scene.short(*token);
+        let words = short(*token);
         group = group.add(text(
             x + 6.0,
             level - 6.0,

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     events::{ClientName, seconds},
-    report::scene::{LeaseBar, Scene, Span},
+    report::scene::{LeaseBar, Scene, Span, short},
 };
 
 /// Half the height of the bars on a lane.
@@ -168,12 +168,13 @@ pub(super) fn hatch(id: &str) -> Pattern {
 
 /// Leases as the lock service sees them, and the grants on their way to the clients.
 pub(super) fn leases(scene: &Scene, axis: TimeAxis) -> Group {
-    scene.leases.iter().fold(Group::new(), |lanes, lease| {
-        lanes.add(granted(scene, lease, axis))
-    })
+    scene
+        .leases
+        .iter()
+        .fold(Group::new(), |lanes, lease| lanes.add(granted(lease, axis)))
 }
 
-fn granted(scene: &Scene, lease: &LeaseBar, axis: TimeAxis) -> Group {
+fn granted(lease: &LeaseBar, axis: TimeAxis) -> Group {
     let (from, to) = (axis.x(lease.span.from_ms), axis.x(lease.span.to_ms));
     let client_y = client_y(lease.span.client);
     let lane_edge = if client_y < LOCK {
@@ -186,7 +187,7 @@ fn granted(scene: &Scene, lease: &LeaseBar, axis: TimeAxis) -> Group {
     } else {
         LOCK + LEASE
     };
-    let token = scene.short(lease.token);
+    let token = short(lease.token);
     let client = lease.span.client.for_people();
     let long = format!("lease of {client}, token {token}");
     let short = format!("token {token}");
