@@ -38,7 +38,7 @@ impl Service {
                 Op::delete(&key),
                 Op::put(&names.mark, mark.encode_to_vec(), memory),
             ];
-            let release = self.turns.release(&names.line);
+            let release = self.successors.release(&names.line);
             if release.is_some() {
                 success.push(Op::range(RangeRequest::oldest(&names.line)));
             }

@@ -12,7 +12,7 @@ use super::{
     record::{Kept, Mark, Place},
     remembering::{MarkLeases, Rememberer},
     revoker::Revoker,
-    turns::Turns,
+    successors::Successors,
     wire::{
         Compare, GrantRequest, GrantResponse, KeepAliveResponse, LeaseId, Op, RangeRequest,
         RangeResponse, TimeToLiveResponse, TxnRequest, TxnResponse, method,
@@ -40,7 +40,7 @@ pub(super) struct Service {
     pub(super) mark_leases: Mutex<MarkLeases>,
     pub(super) rememberer: Rememberer,
     pub(super) revoker: Revoker,
-    pub(super) turns: Turns,
+    pub(super) successors: Successors,
 }
 
 /// What came of asking for a lease.
@@ -73,7 +73,7 @@ impl Service {
             initial,
             floor: Mutex::default(),
             mark_leases: Mutex::default(),
-            turns: Turns::default(),
+            successors: Successors::default(),
         })
     }
 

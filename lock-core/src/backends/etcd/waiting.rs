@@ -6,7 +6,7 @@ use tracing::debug;
 use super::{
     acquire::{Acquisition, Ahead, InLine, Life},
     record::{Kept, Place},
-    turns::Herald,
+    successors::Herald,
     wire::{Compare, Op, RangeRequest, TxnRequest, WatchRequest, WatchResponse, method},
 };
 use crate::{Error, Moment, Upkeep};
@@ -53,7 +53,7 @@ impl Acquisition<'_> {
                 None => {}
                 Some(last) => {
                     waited = true;
-                    let waits = || service.turns.wait(&self.names.line, place);
+                    let waits = || service.successors.wait(&self.names.line, place);
                     let told = herald.get_or_insert_with(waits);
                     match self.until_change(last, seen.revision, told).await? {
                         Woken::Told(ahead) => {
@@ -163,7 +163,7 @@ impl Acquisition<'_> {
         let mut deleted = std::pin::pin!(async {
             match deletion(service.client.open(method::WATCH, request)).await {
                 // The answer to that release is right behind the news, and tells more.
-                Ok(()) if service.turns.is_being_released(&line) => {}
+                Ok(()) if service.successors.is_being_released(&line) => {}
                 Ok(()) => return,
                 Err(status) => debug!(%status, "etcd: no watch"),
             }

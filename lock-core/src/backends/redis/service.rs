@@ -31,7 +31,7 @@ pub(super) const ASKING_MAX: usize = 64;
 
 /// An attempt that was granted something although it does not wait any more.
 #[derive(Debug)]
-pub(super) struct Stray {
+pub(super) struct Unwanted {
     /// The key of the lease.
     pub(super) lease: String,
     pub(super) digest: String,
@@ -130,11 +130,11 @@ impl Service {
     }
 
     /// Answers a grant for an attempt that does not wait any more, unless that has it all the same.
-    pub(super) async fn send_back(&self, stray: &Stray) -> Result<(), Error> {
-        let Some(resource) = self.keys.resource_of(&stray.lease) else {
+    pub(super) async fn send_back(&self, grant: &Unwanted) -> Result<(), Error> {
+        let Some(resource) = self.keys.resource_of(&grant.lease) else {
             return Ok(());
         };
-        self.cancel_by_digest(&resource, &stray.digest, stray.attempt, Some(stray.token))
+        self.cancel_by_digest(&resource, &grant.digest, grant.attempt, Some(grant.token))
             .await
     }
 
@@ -143,7 +143,7 @@ impl Service {
         resource: &ResourceName,
         digest: &str,
         attempt: AttemptId,
-        stray: Option<FencingToken>,
+        unwanted: Option<FencingToken>,
     ) -> Result<(), Error> {
         let (keys, attempt) = (self.keys.of(resource), attempt.to_string());
         let fill_in = |link: &Link| {
@@ -151,7 +151,7 @@ impl Service {
             let mut call = self.call(&CANCEL, &keys, &[tombstone], link);
             call.arg(digest)
                 .arg(&attempt)
-                .rare_args([stray.map(|token| token.to_string())]);
+                .rare_args([unwanted.map(|token| token.to_string())]);
             call
         };
         loop {

@@ -6,7 +6,7 @@ use super::{
     KIND,
     error::Failure,
     floors::{self, Floors, Standard},
-    look::AT_ONCE,
+    inspect::AT_ONCE,
     paths,
     service::Service,
     session::Session,

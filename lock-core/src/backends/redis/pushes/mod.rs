@@ -27,7 +27,7 @@ use tokio::{
 use self::{message::Message, waiting::Waiting};
 use super::{
     nodes::Nodes,
-    service::{Service, Stray},
+    service::{Service, Unwanted},
 };
 use crate::{AttemptId, Clock, FencingToken, Moment, unpoisoned::lock};
 
@@ -70,7 +70,7 @@ struct Registry {
     shards: Box<[Shard]>,
     /// A shard has become wanted.
     wanted: Notify,
-    strays: mpsc::UnboundedSender<Stray>,
+    unwanted: mpsc::UnboundedSender<Unwanted>,
 }
 
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl Pushes {
         renewals: Nodes,
         response_timeout: Duration,
     ) -> Self {
-        let (strays, received) = mpsc::unbounded_channel();
+        let (unwanted, received) = mpsc::unbounded_channel();
         let shard = |_| Shard {
             reach: watch::Sender::new(Reach::No),
             wanted: false.into(),
@@ -107,7 +107,7 @@ impl Pushes {
             waiting: Mutex::default(),
             shards: (0..service.keys.shards()).map(shard).collect(),
             wanted: Notify::new(),
-            strays,
+            unwanted,
         });
         let listener = listener::listen(
             Arc::clone(&service),
@@ -214,7 +214,7 @@ impl Registry {
             return;
         }
         // An error means that the backend is being dropped: the lease runs out by itself.
-        drop(self.strays.send(Stray {
+        drop(self.unwanted.send(Unwanted {
             lease: message.lease,
             digest: message.digest,
             attempt: message.attempt,
@@ -247,9 +247,9 @@ impl Registry {
 }
 
 /// The task that sends grants back for which nobody waits any longer.
-async fn send_back(service: Arc<Service>, mut strays: mpsc::UnboundedReceiver<Stray>) {
-    while let Some(stray) = strays.recv().await {
-        if let Err(error) = service.send_back(&stray).await {
+async fn send_back(service: Arc<Service>, mut unwanted: mpsc::UnboundedReceiver<Unwanted>) {
+    while let Some(grant) = unwanted.recv().await {
+        if let Err(error) = service.send_back(&grant).await {
             tracing::debug!(%error, "a grant that nobody waits for runs out by itself");
         }
     }

@@ -14,14 +14,14 @@ use super::{
 };
 use crate::{Moment, unpoisoned::lock};
 
-/// Who waits in this process. Whoever releases a lease here tells the next one that it is the first
-/// now, which spares that one a look.
+/// Those of this process who may be next in line. Whoever releases a lease here tells the next one
+/// that it is the first now, which spares that one a look.
 ///
 /// The release has seen it in the same step, so it is what a look at that moment would have shown:
 /// the place was there, nobody was before it, and nobody can come before it any more. Whoever is
 /// told nothing hears of the deletion and looks.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct Successors {
     /// Every change of it is a single step.
     lines: Mutex<HashMap<Vec<u8>, Line>>,
 }
@@ -44,19 +44,19 @@ struct Waiter {
 /// A release that tells the next one in line, while it is under way.
 #[derive(Debug)]
 pub(super) struct Release<'a> {
-    turns: &'a Turns,
+    successors: &'a Successors,
     line: &'a [u8],
 }
 
 /// What a waiter is told by. When it is dropped, the waiter is forgotten.
 #[derive(Debug)]
 pub(super) struct Herald<'a> {
-    turns: &'a Turns,
+    successors: &'a Successors,
     line: Vec<u8>,
     told: oneshot::Receiver<Ahead>,
 }
 
-impl Turns {
+impl Successors {
     /// Whoever waits with that place is told from now on, once.
     pub(super) fn wait(&self, line: &[u8], place: &InLine) -> Herald<'_> {
         let (sender, told) = oneshot::channel();
@@ -70,7 +70,7 @@ impl Turns {
         waiters.push(waiter);
         drop(lines);
         Herald {
-            turns: self,
+            successors: self,
             line: line.to_vec(),
             told,
         }
@@ -79,7 +79,10 @@ impl Turns {
     /// A release begins. `None` if nobody of this process waits for it.
     pub(super) fn release<'a>(&'a self, line: &'a [u8]) -> Option<Release<'a>> {
         self.lines().get_mut(line)?.releases += 1;
-        Some(Release { turns: self, line })
+        Some(Release {
+            successors: self,
+            line,
+        })
     }
 
     /// Whether somebody may be told soon.
@@ -130,7 +133,7 @@ impl Herald<'_> {
 impl Drop for Herald<'_> {
     fn drop(&mut self) {
         self.told.close();
-        self.turns.change(&self.line, |line| {
+        self.successors.change(&self.line, |line| {
             line.waiters.retain(|waiter| !waiter.told.is_closed());
         });
     }
@@ -138,7 +141,7 @@ impl Drop for Herald<'_> {
 
 impl Drop for Release<'_> {
     fn drop(&mut self) {
-        self.turns.change(self.line, |line| line.releases -= 1);
+        self.successors.change(self.line, |line| line.releases -= 1);
     }
 }
 
@@ -156,7 +159,7 @@ impl Service {
                 revision,
                 term,
             };
-            self.turns.tell(&names.line, &first, &seen);
+            self.successors.tell(&names.line, &first, &seen);
         }
     }
 }
@@ -179,7 +182,7 @@ mod tests {
         }
     }
 
-    fn tell(turns: &Turns, key: &str, created: i64) {
+    fn tell(successors: &Successors, key: &str, created: i64) {
         let first = KeyValue {
             key: key.into(),
             create_revision: created,
@@ -193,20 +196,20 @@ mod tests {
             revision: 9,
             term: 1,
         };
-        turns.tell(LINE, &first, &seen);
+        successors.tell(LINE, &first, &seen);
     }
 
     #[test]
     fn all_attempts_with_that_place_are_told_and_nobody_else() {
-        let turns = Turns::default();
+        let successors = Successors::default();
         let [mut one, mut other, mut next, mut former] = [
-            turns.wait(LINE, &place("a", 3)),
-            turns.wait(LINE, &place("a", 3)),
-            turns.wait(LINE, &place("b", 4)),
+            successors.wait(LINE, &place("a", 3)),
+            successors.wait(LINE, &place("a", 3)),
+            successors.wait(LINE, &place("b", 4)),
             // A place of the same name that was made anew since.
-            turns.wait(LINE, &place("a", 2)),
+            successors.wait(LINE, &place("a", 2)),
         ];
-        tell(&turns, "a", 3);
+        tell(&successors, "a", 3);
         for told in [&mut one, &mut other] {
             let seen = told.told().now_or_never().expect("it is told");
             assert_eq!((seen.least, seen.revision), (7, 9));
@@ -215,7 +218,7 @@ mod tests {
             assert!(not.told().now_or_never().is_none());
         }
         assert!(
-            turns
+            successors
                 .wait(b"other/", &place("a", 3))
                 .told()
                 .now_or_never()
@@ -225,21 +228,21 @@ mod tests {
 
     #[test]
     fn whoever_has_gone_is_forgotten() {
-        let turns = Turns::default();
-        assert!(turns.release(LINE).is_none(), "nobody waits");
+        let successors = Successors::default();
+        assert!(successors.release(LINE).is_none(), "nobody waits");
         let (one, mut other) = (
-            turns.wait(LINE, &place("a", 3)),
-            turns.wait(LINE, &place("b", 4)),
+            successors.wait(LINE, &place("a", 3)),
+            successors.wait(LINE, &place("b", 4)),
         );
         drop(one);
-        let release = turns.release(LINE).expect("somebody waits");
-        assert!(turns.is_being_released(LINE) && !turns.is_being_released(b"other/"));
-        tell(&turns, "a", 3);
+        let release = successors.release(LINE).expect("somebody waits");
+        assert!(successors.is_being_released(LINE) && !successors.is_being_released(b"other/"));
+        tell(&successors, "a", 3);
         assert!(other.told().now_or_never().is_none());
-        tell(&turns, "b", 4);
+        tell(&successors, "b", 4);
         assert!(other.told().now_or_never().is_some());
         drop(other);
         drop(release);
-        assert!(turns.lines().is_empty());
+        assert!(successors.lines().is_empty());
     }
 }
