@@ -45,13 +45,9 @@ impl Service {
 
     pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
         let failed = |failure: Failure| failure.error(Operation::List);
-        let read = self
-            .read([RangeRequest::all(&self.keys.locks())])
-            .await
-            .map_err(failed)?;
         let mut lines: HashMap<ResourceName, (Kept<Place>, u64)> = HashMap::new();
         // The oldest come first, so the holder before the waiters.
-        for entry in read.ranges().flat_map(|range| range.kvs) {
+        for entry in self.places().await.map_err(failed)? {
             if let Some(resource) = self.keys.resource(&entry.key) {
                 let line = lines
                     .entry(resource)

@@ -14,8 +14,8 @@ use super::{
     revoker::Revoker,
     successors::Successors,
     wire::{
-        Compare, GrantRequest, GrantResponse, KeepAliveResponse, LeaseId, Op, RangeRequest,
-        RangeResponse, TimeToLiveResponse, TxnRequest, TxnResponse, method,
+        Compare, GrantRequest, GrantResponse, KeepAliveResponse, KeyValue, LeaseId, Op,
+        RangeRequest, RangeResponse, TimeToLiveResponse, TxnRequest, TxnResponse, method,
     },
 };
 use crate::{
@@ -29,6 +29,10 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const SHORT_PATIENCE: Duration = Duration::from_secs(4);
 /// How often a change is tried if others get in the way.
 pub(super) const TRIES: u32 = 32;
+
+/// How many places are read at a time. With metadata, a few holds and a long name one has about
+/// 2 kB, and an answer may have 4 MiB.
+const PAGE: i64 = 500;
 
 /// The cluster, and what we know of it.
 #[derive(Debug)]
@@ -101,6 +105,27 @@ impl Service {
         };
         let until = self.now() + SHORT_PATIENCE;
         self.client.call(method::TXN, &txn, until).await
+    }
+
+    /// All places, the oldest first.
+    ///
+    /// They are read a page at a time: thousands do not fit into one answer. So places of one line
+    /// may be read one after the other. A place that was there all the time is found, and so is
+    /// whatever was before it and is still there when its page is read.
+    pub(super) async fn places(&self) -> Result<Vec<KeyValue>, Failure> {
+        let prefix = self.keys.locks();
+        let mut places: Vec<KeyValue> = Vec::new();
+        loop {
+            let after = places.last().map(|last| last.key.as_slice());
+            let page = RangeRequest::page(&prefix, after, PAGE);
+            let page = self.read([page]).await?.ranges().next().unwrap_or_default();
+            let is_last = i64::try_from(page.kvs.len()).is_ok_and(|number| number < PAGE);
+            places.extend(page.kvs);
+            if is_last {
+                places.sort_unstable_by_key(|place| place.create_revision);
+                return Ok(places);
+            }
+        }
     }
 
     /// Looks for an acquisition.

@@ -10,7 +10,7 @@ use super::{
     floor::{Floor, broken},
     record::{Kept, Place, token},
     service::{Service, TRIES, insist},
-    wire::{Compare, Op, RangeRequest, TxnRequest, TxnResponse},
+    wire::{Compare, KeyValue, Op, RangeRequest, TxnRequest},
 };
 use crate::{Error, ErrorKind, FencingToken, Operation, Standing};
 
@@ -72,9 +72,8 @@ impl Service {
     async fn bind_waiters(&self, least: u64, operation: Operation) -> Result<(), Error> {
         let failed = |failure: Failure| failure.error(operation);
         for _ in 0..TRIES {
-            let all = RangeRequest::all(&self.keys.locks());
-            let read = self.read([all]).await.map_err(failed)?;
-            let waiters = self.unbound(read, least);
+            let places = self.places().await.map_err(failed)?;
+            let waiters = self.unbound(places, least);
             if waiters.is_empty() {
                 return Ok(());
             }
@@ -89,11 +88,11 @@ impl Service {
     }
 
     /// Those who wait, and are not bound yet.
-    fn unbound(&self, read: TxnResponse, least: u64) -> Vec<Waiter> {
+    fn unbound(&self, places: Vec<KeyValue>, least: u64) -> Vec<Waiter> {
         let mut lines = HashMap::new();
         let mut waiters = Vec::new();
         // The oldest come first.
-        for entry in read.ranges().flat_map(|range| range.kvs) {
+        for entry in places {
             let Some(resource) = self.keys.resource(&entry.key) else {
                 continue;
             };

@@ -89,6 +89,17 @@ impl RangeRequest {
         }
     }
 
+    /// Keys with this prefix, up to that number, by their names: those that come after that key.
+    pub(super) fn page(prefix: &[u8], after: Option<&[u8]>, limit: i64) -> Self {
+        let next = |after: &[u8]| [after, b"\0"].concat();
+        Self {
+            key: after.map_or_else(|| prefix.to_vec(), next),
+            range_end: end_of(prefix),
+            limit,
+            ..Self::default()
+        }
+    }
+
     /// The oldest key with this prefix.
     pub(super) fn oldest(prefix: &[u8]) -> Self {
         Self {
