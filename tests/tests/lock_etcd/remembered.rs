@@ -11,6 +11,7 @@ use lock_core::{
     AcquireRequest, AttemptRef, Clock, ErrorKind, Holder, Issuer, LockBackend, Released,
     RenewRequest, Renewed, Sequencer, SystemClock, Ttl, Wait, etcd::EtcdBackend,
 };
+use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::{
@@ -98,6 +99,50 @@ async fn acquisitions_at_the_same_time_are_remembered_on_one_lease() {
     let leases = server.ctl(&["lease", "list"]).await;
     let expected = format!("found {} leases", MANY + 1);
     assert!(leases.starts_with(&expected), "{leases}");
+}
+
+/// How long the mark of each acquisition stays, in seconds, as it was granted; the shortest first.
+async fn marks_stay(server: &Etcd, prefix: &str) -> Vec<u64> {
+    let mut lengths = Vec::new();
+    for mark in keys(server, &format!("{prefix}/mark/")).await {
+        let mark = server.ctl(&["get", "--write-out=json", &mark]).await;
+        let mark: Value = serde_json::from_str(&mark).unwrap();
+        let lease = format!("{:x}", mark["kvs"][0]["lease"].as_i64().unwrap());
+        let lease = ["lease", "timetolive", "--write-out=json", &lease];
+        let lease: Value = serde_json::from_str(&server.ctl(&lease).await).unwrap();
+        lengths.push(lease["granted-ttl"].as_u64().unwrap());
+    }
+    lengths.sort_unstable();
+    lengths
+}
+
+/// Acquired with that ttl and released.
+async fn used(backend: &EtcdBackend, name: &str, ttl: Ttl) {
+    let attempt = AttemptRef::new(named(name), Holder::random());
+    let request = AcquireRequest::new(attempt, ttl);
+    let grant = backend.acquire(&request).await.unwrap();
+    let token = grant.granted().unwrap().token;
+    let issuer = Issuer::new("test").unwrap();
+    let lease = Sequencer::new(issuer, named(name), token, request.attempt.holder);
+    assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+}
+
+/// The lease for the mark of the long one lasts long enough for all that come later.
+#[tokio::test]
+async fn what_is_remembered_of_a_short_lease_is_gone_minutes_later_though_another_is_long() {
+    let (server, prefix) = (etcd().await, prefix());
+    let backend = backend(&server.url(), &prefix).await;
+    for (name, ttl) in [("long", Ttl::secs(24 * 60 * 60)), ("short", Ttl::secs(1))] {
+        let attempt = AttemptRef::new(named(name), Holder::random());
+        let answer = backend.acquire(&AcquireRequest::new(attempt, ttl)).await;
+        answer.unwrap().granted().unwrap();
+    }
+    used(&backend, "released", Ttl::secs(1)).await;
+    used(&backend, "long-released", Ttl::secs(12 * 60 * 60)).await;
+    let stay = marks_stay(server, &prefix).await;
+    let long = stay.last().copied().unwrap();
+    assert!(stay.len() == 4 && long > 24 * 60 * 60, "{stay:?}");
+    assert!(stay[..3].iter().all(|stays| *stays < 5 * 60), "{stay:?}");
 }
 
 /// A waiter behind a holder. Its client does not know what its mark is attached to, and its

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use crate::Moment;
 
@@ -12,10 +12,15 @@ pub(super) struct Memories {
 }
 
 impl Memories {
-    /// How long a lease should be if it is needed for this long: longer, as it serves many
-    /// acquisitions.
+    /// How long a lease should be if it is needed for this long: two to four times as long, as it
+    /// serves many acquisitions. There are few such lengths, so that acquisitions with different
+    /// ttls share leases, too.
     pub(super) fn length_for(least: Duration) -> Duration {
-        least * 2
+        let mut length = SHORTEST;
+        while length < least * 2 {
+            length *= 2;
+        }
+        length
     }
 
     /// How long a lease has to last for a mark that is needed for this long to be attached to it.
@@ -34,21 +39,18 @@ impl Memories {
         least + least / 512 * part
     }
 
-    /// Of those that last until then, the one that ends first.
-    pub(super) fn shortest_until(&self, until: Moment) -> Option<i64> {
-        let lasting = self.leases.iter().filter(|(_, end)| *end >= until);
-        lasting.min_by_key(|(_, end)| *end).map(|(lease, _)| *lease)
+    /// Of those that end in that range, the one that ends first. Others that last as well are for
+    /// longer acquisitions: a mark on them would stay for as long.
+    pub(super) fn ending(&self, ends: &RangeInclusive<Moment>) -> Option<i64> {
+        let ending = self.leases.iter().filter(|(_, end)| ends.contains(end));
+        ending.min_by_key(|(_, end)| *end).map(|(lease, _)| *lease)
     }
 
-    pub(super) fn insert(&mut self, lease: i64, end: Moment) {
-        if self.leases.iter().any(|(known, _)| *known == lease) {
-            return;
-        }
-        self.leases.push((lease, end));
-        // Those that end first are of no use to anybody any more. There are a handful at most.
+    /// Takes one in, and drops those that have ended. Of each length there are a handful at most.
+    pub(super) fn insert(&mut self, lease: i64, end: Moment, now: Moment) {
         self.leases
-            .sort_unstable_by_key(|(_, end)| std::cmp::Reverse(*end));
-        self.leases.truncate(KEPT_MAX);
+            .retain(|(known, end)| *known != lease && *end > now);
+        self.leases.push((lease, end));
     }
 
     pub(super) fn lasts(&self, lease: i64, until: Moment) -> bool {
@@ -58,8 +60,8 @@ impl Memories {
     }
 }
 
-/// About one for each length that is asked for at the same time.
-const KEPT_MAX: usize = 16;
+/// The shortest lease, and the one for acquisitions that have ended.
+const SHORTEST: Duration = Duration::from_secs(4 * 60);
 
 #[cfg(test)]
 mod tests {
@@ -72,12 +74,35 @@ mod tests {
     #[test]
     fn the_shortest_that_lasts_is_taken() {
         let mut memories = Memories::default();
-        memories.insert(1, at(60));
-        memories.insert(2, at(30));
-        assert_eq!(memories.shortest_until(at(20)), Some(2));
-        assert_eq!(memories.shortest_until(at(40)), Some(1));
-        assert_eq!(memories.shortest_until(at(61)), None);
+        memories.insert(1, at(60), at(0));
+        memories.insert(2, at(30), at(0));
+        let ending = |from, to| memories.ending(&(at(from)..=at(to)));
+        assert_eq!(ending(20, 240), Some(2));
+        assert_eq!(ending(40, 240), Some(1));
+        assert_eq!(ending(61, 240), None);
         assert!(memories.lasts(1, at(60)) && !memories.lasts(2, at(31)));
+    }
+
+    #[test]
+    fn a_lease_for_a_long_acquisition_is_not_taken_for_a_short_one() {
+        let mut memories = Memories::default();
+        memories.insert(1, at(172_800), at(0));
+        assert_eq!(memories.ending(&(at(60)..=at(240))), None);
+        memories.insert(2, at(240), at(0));
+        assert_eq!(memories.ending(&(at(60)..=at(240))), Some(2));
+    }
+
+    #[test]
+    fn there_are_few_lengths() {
+        let length = |least| Memories::length_for(Duration::from_secs(least)).as_secs();
+        assert_eq!([60, 70, 120].map(length), [240; 3]);
+        assert_eq!([121, 240].map(length), [480; 2]);
+        let longest = crate::Ttl::MAX.get() + super::super::ENDED_TTL;
+        let lengths: std::collections::BTreeSet<_> = (60..=longest.as_secs()).map(length).collect();
+        assert!(lengths.len() <= 12, "{lengths:?}");
+        for least in 60..=longest.as_secs() {
+            assert!((2 * least..=std::cmp::max(240, 4 * least)).contains(&length(least)));
+        }
     }
 
     #[test]
@@ -96,12 +121,12 @@ mod tests {
     }
 
     #[test]
-    fn those_that_end_first_are_dropped() {
+    fn those_that_have_ended_are_dropped() {
         let mut memories = Memories::default();
-        for number in 1..100 {
-            memories.insert(number, at(u64::try_from(number).unwrap()));
-        }
-        assert_eq!(memories.leases.len(), KEPT_MAX);
-        assert!(memories.lasts(99, at(99)) && !memories.lasts(1, at(0)));
+        memories.insert(1, at(10), at(0));
+        memories.insert(2, at(20), at(9));
+        assert!(memories.lasts(1, at(10)));
+        memories.insert(3, at(30), at(10));
+        assert!(!memories.lasts(1, at(0)) && memories.lasts(2, at(20)));
     }
 }

@@ -85,12 +85,12 @@
 //! revoked (3.4.38, 3.5.23). None of them lets two holders past the store.
 //!
 //! # Memory
-//! An acquisition that ended, or a release by force, costs about 150 bytes for one to some minutes,
-//! and etcd keeps the history of all keys until it is compacted: run it with
-//! `--auto-compaction-retention`. What is remembered is attached to leases that all acquisitions of
-//! a client share. For a lease that is held for long, it is moved to another of these leases about
-//! once a minute, or once per ttl if that is longer: this is one more change, for which
-//! neither a renewal nor a waiter waits.
+//! An acquisition that ended, or a release by force, costs about 150 bytes for one to four minutes;
+//! one whose lease just ended, for up to four minutes and four ttls. And etcd keeps the history of
+//! all keys until it is compacted: run it with `--auto-compaction-retention`. What is remembered is
+//! attached to leases that all acquisitions of a client share. For a lease that is held for long,
+//! it is moved to another of these leases about once a minute, or once per ttl if that is longer:
+//! this is one more change, for which neither a renewal nor a waiter waits.
 //!
 //! [`LeaseGuard`]: crate::LeaseGuard
 //! [`ErrorKind::Released`]: crate::ErrorKind::Released

@@ -2,7 +2,7 @@
 //! another.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, Weak},
     time::Duration,
 };
@@ -50,12 +50,12 @@ struct Due {
     ttl: Duration,
 }
 
-/// The leases that marks are attached to, and the one that is being asked for.
+/// The leases that marks are attached to, and those that are being asked for.
 #[derive(Debug, Default)]
 pub(super) struct MarkLeases {
     known: Memories,
-    /// How long it will be, and the request. That goes away when all who wait for it were dropped.
-    asked_for: Option<(Duration, WeakShared<Asking>)>,
+    /// The requests, by the length. One goes away when all who wait for it were dropped.
+    asked_for: HashMap<Duration, WeakShared<Asking>>,
 }
 
 /// Brings a lease and its end.
@@ -150,19 +150,19 @@ impl Service {
         moved.map(drop)
     }
 
-    /// A lease that lasts for `fresh`. All who need one while it is being asked for get the same
-    /// one; at the start that is everybody.
+    /// A lease that lasts for `fresh`, and no longer than one for `least` would. All who need one
+    /// while it is being asked for get the same one; at the start that is everybody.
     async fn lease_for_mark(&self, fresh: Duration, least: Duration) -> Result<i64, Failure> {
         let asking = {
+            let (now, length) = (self.now(), Memories::length_for(least));
             let mut leases = self.mark_leases();
-            let until = self.now() + fresh;
-            if let Some(lease) = leases.known.shortest_until(until) {
+            if let Some(lease) = leases.known.ending(&(now + fresh..=now + length)) {
                 return Ok(lease);
             }
-            leases.ask(Memories::length_for(least), until, &self.client)
+            leases.ask(length, now + fresh, &self.client)
         };
         let (lease, end) = asking.await?;
-        self.mark_leases().known.insert(lease, end);
+        self.mark_leases().known.insert(lease, end, self.now());
         Ok(lease)
     }
 
@@ -177,12 +177,10 @@ impl Service {
 }
 
 impl MarkLeases {
-    /// The lease that is already being asked for, if it will last until then; otherwise another
-    /// one.
+    /// The lease of that length that is already being asked for, if it will last until then;
+    /// otherwise another one.
     fn ask(&mut self, length: Duration, until: Moment, client: &Arc<Client>) -> Shared<Asking> {
-        let present = self.asked_for.as_ref();
-        let present = present.filter(|(asked_for, _)| *asked_for >= length);
-        let present = present.and_then(|(_, asking)| asking.upgrade());
+        let present = self.asked_for.get(&length).and_then(WeakShared::upgrade);
         let is_good = |asking: &Shared<Asking>| match asking.peek() {
             None => true,
             Some(Ok((_, end))) => *end >= until,
@@ -192,7 +190,9 @@ impl MarkLeases {
             return asking;
         }
         let asking = ask(Arc::clone(client), length).boxed().shared();
-        self.asked_for = asking.downgrade().map(|asking| (length, asking));
+        if let Some(present) = asking.downgrade() {
+            self.asked_for.insert(length, present);
+        }
         asking
     }
 }
