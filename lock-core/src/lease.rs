@@ -7,6 +7,8 @@ use crate::{FencingToken, Moment};
 pub struct Lease {
     deadline: Moment,
     renew_by: Moment,
+    /// How long it was when it was granted or renewed, as far as is known.
+    length: Duration,
 }
 
 impl Lease {
@@ -19,6 +21,7 @@ impl Lease {
         Self {
             deadline: asked + left,
             renew_by: asked + left / 3,
+            length: left,
         }
     }
 
@@ -37,6 +40,11 @@ impl Lease {
     #[must_use]
     pub const fn deadline(self) -> Moment {
         self.deadline
+    }
+
+    /// Some lock services grant more than what was asked for.
+    pub(crate) const fn length(self) -> Duration {
+        self.length
     }
 
     /// The moment at which the next renewal should be sent.

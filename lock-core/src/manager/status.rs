@@ -34,6 +34,8 @@ pub(super) struct LeaseStatus {
 enum State {
     Held {
         deadline: Moment,
+        /// How long it was at most after a renewal.
+        longest: Duration,
         /// Whether it has reached its `max_hold` and is not renewed any more.
         last: bool,
     },
@@ -69,6 +71,7 @@ impl LeaseStatus {
             meter: Arc::clone(&locks.meter),
             state: Mutex::new(State::Held {
                 deadline: lease.deadline(),
+                longest: std::cmp::max(terms.ttl.get(), lease.length()),
                 last: false,
             }),
             changed: Notify::new(),
@@ -105,9 +108,11 @@ impl LeaseStatus {
         if !self.renew {
             return Ok(deadline);
         }
+        let State::Held { longest, .. } = self.change(|_| {}) else {
+            return Ok(deadline);
+        };
         // The last renewal may be sent just before that.
-        let after_the_last = self.hold_until + self.ttl.get();
-        Ok(std::cmp::max(deadline, after_the_last))
+        Ok(std::cmp::max(deadline, self.hold_until + longest))
     }
 
     /// What the watchdog has to do now.
@@ -123,6 +128,7 @@ impl LeaseStatus {
             State::Held {
                 deadline,
                 last: false,
+                ..
             } => Due::Renew { deadline },
             State::Held { deadline, .. } => Due::LetEnd { deadline },
             State::Lost(_) | State::Released => Due::Forget,
@@ -132,8 +138,12 @@ impl LeaseStatus {
     /// A renewal succeeded. A lease that was reported lost stays lost.
     pub(super) fn renewed(&self, lease: Lease) {
         self.change(|state| {
-            if let State::Held { deadline, .. } = state {
+            if let State::Held {
+                deadline, longest, ..
+            } = state
+            {
                 *deadline = std::cmp::max(*deadline, lease.deadline());
+                *longest = std::cmp::max(*longest, lease.length());
             }
         });
     }
@@ -224,7 +234,7 @@ impl LeaseStatus {
 impl State {
     /// A lease whose deadline has passed is lost.
     fn expire(&mut self, now: Moment) {
-        if let Self::Held { deadline, last } = *self
+        if let Self::Held { deadline, last, .. } = *self
             && deadline <= now
         {
             *self = Self::Lost(if last {

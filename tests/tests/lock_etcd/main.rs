@@ -14,6 +14,7 @@ mod floors;
 mod forced;
 mod half_done;
 mod leak;
+mod lengths;
 mod many;
 mod outages;
 mod paused;
