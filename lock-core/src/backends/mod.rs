@@ -4,6 +4,8 @@
 mod ended;
 #[cfg(feature = "etcd")]
 pub mod etcd;
+#[cfg(any(feature = "redis", feature = "zookeeper"))]
+mod joint;
 #[cfg(feature = "memory")]
 pub mod memory;
 #[cfg(feature = "redis")]

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use e2e::servers::ZooKeeper;
-use lock_core::{ErrorKind, LockManager, LostReason, Operation, Ttl};
+use futures_util::future::join_all;
+use lock_core::{Clock, ErrorKind, LockManager, LostReason, Operation, SystemClock, Ttl};
 use tokio::time::timeout;
 
 use crate::world::Namespace;
@@ -41,6 +42,33 @@ async fn without_servers_everything_is_a_typed_error_and_a_lease_is_lost_in_time
     futures_util::future::join_all(restarts).await;
     servers.until_all_serve().await;
     let again = timeout(PATIENCE, locks.acquire("r").ttl(Ttl::secs(3))).await;
+    again.expect("an answer").unwrap().release().await.unwrap();
+}
+
+/// One after the other they would take five seconds each.
+#[tokio::test]
+async fn while_servers_do_not_answer_all_are_told_so_at_the_same_time() {
+    const MANY: usize = 20;
+    let servers = ZooKeeper::start().await;
+    let namespace = Namespace::fresh(&servers);
+    let locks = namespace.connect().await;
+    servers.pause(0).await;
+    let first = locks.acquire("r").try_now().await.unwrap_err();
+    assert_eq!(first.kind(), ErrorKind::Unavailable, "{first}");
+    let asked = SystemClock.now();
+    let told = (0..MANY).map(async |number| {
+        let acquire = locks.acquire(format!("r{number}"));
+        acquire.wait(Duration::from_millis(500)).await.unwrap_err()
+    });
+    let told = timeout(PATIENCE, join_all(told)).await.expect("answers");
+    let took = SystemClock.now().since(asked);
+    println!("{took:?}");
+    for error in told {
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    }
+    assert!(took < Duration::from_secs(25), "{took:?}");
+    servers.resume(0).await;
+    let again = timeout(PATIENCE, locks.acquire("r")).await;
     again.expect("an answer").unwrap().release().await.unwrap();
 }
 

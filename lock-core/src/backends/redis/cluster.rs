@@ -13,14 +13,13 @@ use super::{
     connection::{Connection, Moves, Peer, dial},
     error::translate,
     fitness::field,
-    joint::Joint,
     layout::Layout,
     link::Link,
     service_url::ServiceUrl,
     slots::{Slot, Slots},
     turns::Turns,
 };
-use crate::{Error, ErrorKind, Operation, unpoisoned::lock};
+use crate::{Error, ErrorKind, Operation, backends::joint::Joint, unpoisoned::lock};
 
 /// The nodes of a cluster: one connection to each primary that is needed, and a map of the slots
 /// that is drawn anew when it turns out to be old.

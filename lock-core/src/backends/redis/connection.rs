@@ -11,10 +11,10 @@ use redis::{AsyncConnectionConfig, Client, RedisResult, aio::MultiplexedConnecti
 use tokio::sync::watch;
 
 use super::{
-    error::translate, fitness, joint::Joint, layout::Layout, link::Link, sentinel::Sentinels,
+    error::translate, fitness, layout::Layout, link::Link, sentinel::Sentinels,
     service_url::Topology, turns::Turns,
 };
-use crate::{Error, Operation, unpoisoned::lock};
+use crate::{Error, Operation, backends::joint::Joint, unpoisoned::lock};
 
 /// Whom to connect to. Asked anew for every connection.
 pub(super) enum Peer {

@@ -102,7 +102,6 @@ mod cluster;
 mod connection;
 pub(super) mod error;
 pub(super) mod fitness;
-mod joint;
 mod keys;
 mod layout;
 pub(super) mod link;

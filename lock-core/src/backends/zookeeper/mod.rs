@@ -91,7 +91,8 @@
 //! predecessor. When that one goes, it checks whether its predecessor now holds the lock, and
 //! starts counting the predecessor's ttl. In any case it looks again after 15 s. A waiter that
 //! loses its session goes to the end of the line. Servers that do not answer are asked again for 10
-//! s, or until the wait is over.
+//! s, or until the wait is over, which may then end as much later as one look takes: a second and
+//! the [response timeout](ZooKeeperOptions::response_timeout), however many look at the same time.
 
 mod acquire;
 mod backend;

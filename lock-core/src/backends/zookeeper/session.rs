@@ -1,16 +1,20 @@
 //! The session with the servers, which owns all nodes of this process.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
 
 use futures_util::FutureExt;
-use tokio::sync::Mutex;
 use zookeeper_client::{
     Acls, Client, CreateMode, CreateOptions, Error as ZooKeeperError, OneshotWatcher, SessionState,
     Stat, StateWatcher,
 };
 
 use super::{KIND, ZooKeeperOptions, error::Failure, service_url::ServiceUrl, watch::Watch};
-use crate::{Clock, Error, ErrorKind, Moment, Operation, Ttl};
+use crate::{
+    Clock, Error, ErrorKind, Moment, Operation, Ttl, backends::joint::Joint, unpoisoned::lock,
+};
 
 /// After how long a silence a connection is given up for another one.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
@@ -243,55 +247,92 @@ pub(super) enum Change<'a> {
 /// The present session, and how to begin the next one.
 #[derive(Debug)]
 pub(super) struct Sessions {
+    servers: Arc<Servers>,
+    /// There is one session, not one for each caller: whoever needs the next one joins.
+    next: Joint<Result<Arc<Session>, ZooKeeperError>>,
+    clock: Arc<dyn Clock>,
+}
+
+/// The servers, and the session with them.
+#[derive(Debug)]
+struct Servers {
     url: ServiceUrl,
     session_timeout: Duration,
     response_timeout: Duration,
-    clock: Arc<dyn Clock>,
-    /// Held while connecting, so that there is one session, not one for each caller.
+    /// Never held across an await.
     present: Mutex<Option<Arc<Session>>>,
 }
 
 impl Sessions {
     pub(super) fn new(url: ServiceUrl, options: &ZooKeeperOptions, clock: Arc<dyn Clock>) -> Self {
         Self {
-            session_timeout: options.session_timeout,
-            response_timeout: options.response_timeout,
-            url,
+            servers: Arc::new(Servers {
+                session_timeout: options.session_timeout,
+                response_timeout: options.response_timeout,
+                url,
+                present: Mutex::new(None),
+            }),
+            next: Joint::default(),
             clock,
-            present: Mutex::new(None),
         }
     }
 
-    /// The present session, or a new one. Looks for a server until it finds one or the time is up.
-    ///
-    /// After a while, a session without a server is left to itself and to those who hold leases in
-    /// it, because after an outage the client looks for a server less and less often.
+    /// The present session, or a new one. Looks for a server until it finds one or the time is up;
+    /// in any case for as long as one look may take, and no longer than that.
     pub(super) async fn get(
         &self,
         operation: Operation,
         until: Moment,
     ) -> Result<Arc<Session>, Error> {
-        let mut present = self.present.lock().await;
-        if let Some(session) = present.as_ref()
-            && (session.is_connected() || session.connected().await)
-        {
-            return Ok(Arc::clone(session));
-        }
-        *present = None;
+        let one_look = RECONNECT_WAIT + self.servers.response_timeout;
+        let end = std::cmp::max(until, self.clock.now() + one_look);
+        let found = tokio::select! {
+            biased;
+            found = self.find(until) => found,
+            () = self.clock.sleep_until(end) => Err(ZooKeeperError::Timeout),
+        };
+        found.map_err(|error| no_session(error, operation))
+    }
+
+    /// After a while, a session without a server is left to itself and to those who hold leases in
+    /// it, because after an outage the client looks for a server less and less often.
+    async fn find(&self, until: Moment) -> Result<Arc<Session>, ZooKeeperError> {
         loop {
-            let error = match self.begin().await {
-                Ok(session) => return Ok(Arc::clone(present.insert(session))),
+            let present = self.servers.present().clone();
+            if let Some(session) = present {
+                if session.is_connected() || session.connected().await {
+                    return Ok(session);
+                }
+                self.servers.leave(&session);
+            }
+            let begin = || Arc::clone(&self.servers).begin().boxed();
+            let error = match self.next.join(begin).await {
+                Ok(session) => return Ok(session),
                 Err(error) => error,
             };
             let next = self.clock.now() + RECONNECT_PAUSE;
             if next >= until || matches!(error, ZooKeeperError::AuthFailed) {
-                return Err(no_session(error, operation));
+                return Err(error);
             }
             self.clock.sleep_until(next).await;
         }
     }
+}
 
-    async fn begin(&self) -> Result<Arc<Session>, ZooKeeperError> {
+impl Servers {
+    /// Begins a session, which is the present one from then on.
+    async fn begin(self: Arc<Self>) -> Result<Arc<Session>, ZooKeeperError> {
+        // Another caller may have begun one in between.
+        let present = self.present().clone();
+        if let Some(session) = present.filter(|session| session.is_connected()) {
+            return Ok(session);
+        }
+        let session = Arc::new(self.connect().await?);
+        *self.present() = Some(Arc::clone(&session));
+        Ok(session)
+    }
+
+    async fn connect(&self) -> Result<Session, ZooKeeperError> {
         let mut connector = Client::connector()
             .with_session_timeout(self.session_timeout)
             .with_connection_timeout(std::cmp::min(self.session_timeout * 2 / 5, SILENCE_MAX))
@@ -303,14 +344,24 @@ impl Sessions {
         let client = tokio::time::timeout(self.response_timeout, connecting)
             .await
             .unwrap_or(Err(ZooKeeperError::Timeout))?;
-        Ok(Arc::new(Session {
+        Ok(Session {
             client,
             acls: match self.url.login {
                 Some(_) => Acls::creator_all(),
                 None => Acls::anyone_all(),
             },
             response_timeout: self.response_timeout,
-        }))
+        })
+    }
+
+    /// From now on this is not the present session.
+    fn leave(&self, session: &Arc<Session>) {
+        self.present()
+            .take_if(|present| Arc::ptr_eq(present, session));
+    }
+
+    fn present(&self) -> MutexGuard<'_, Option<Arc<Session>>> {
+        lock(&self.present)
     }
 }
 
