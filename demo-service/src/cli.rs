@@ -90,22 +90,29 @@ pub(crate) enum Command {
     #[command(after_help = serve::NOTES)]
     Serve(ServeArgs),
     /// List everything that is held or waited for.
+    #[command(after_help = operator::EXIT_CODES)]
     List(ListArgs),
     /// Show who holds a resource, and how many wait for it. No secret is shown.
+    #[command(after_help = operator::EXIT_CODES)]
     Inspect(InspectArgs),
     /// End the lease of the holder of a resource, and shut that holder out of the store at once.
+    #[command(after_help = operator::EXIT_CODES)]
     ForceRelease(ForceReleaseArgs),
     /// Set a high-water mark by hand: for operators, recorded in the store's audit.
     ///
     /// A mark that was poisoned with an absurd token locks its resource for good. Lowering it is
     /// the cure, but lets in every client that was ever issued a token above the new mark. Exit
     /// code 1 if the mark is not where it is expected.
+    #[command(after_help = operator::EXIT_CODES)]
     ResetHighWater(ResetArgs),
-    /// Hand a store over from one lock service to another: for operators, recorded in the store.
+    /// The last step of `migrate` by itself: make a store follow another lock service.
     ///
-    /// Give the new service its floor first. May be interrupted, and repeated until it is done.
+    /// Use `migrate`, unless one of its steps has to be done in another way: it also retires the old
+    /// service, and lifts the new one above `--above`. May be interrupted, and repeated until it is
+    /// done.
     /// Exit code 1 if the store accepts tokens of neither, or if there are marks left that an open
     /// transaction or an earlier seal holds up; the message says what to do.
+    #[command(after_help = operator::EXIT_CODES)]
     Seal(SealArgs),
     /// Replace one lock service by another, without a moment in which both count.
     ///
@@ -118,7 +125,7 @@ pub(crate) enum Command {
     #[command(after_help = operator::MIGRATE)]
     Migrate(MigrateArgs),
     /// The nodes of a Redlock lock service: bring them into service, and take them out.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = operator::EXIT_CODES)]
     Redlock(Redlock),
     /// Draw a recording of `scenario --record` or of the live page: both acts, as SVG on stdout.
     Draw {

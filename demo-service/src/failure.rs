@@ -26,6 +26,9 @@ pub(crate) enum Failure {
         what: &'static str,
         then: &'static str,
     },
+    /// A server answers, but not as we need it: it refuses us, or lacks our tables.
+    #[error("{0}")]
+    Refused(String),
     /// A server that was there at the start has gone.
     #[error("{0}; is the lock service or the store down?")]
     ServerLost(String),
@@ -66,7 +69,10 @@ impl Failure {
         ExitCode::from(match self {
             Self::NotAsTold(_) => 1,
             Self::Usage(_) => 2,
-            Self::Unreachable { .. } | Self::Missing { .. } | Self::ServerLost(_) => 3,
+            Self::Unreachable { .. }
+            | Self::Missing { .. }
+            | Self::Refused(_)
+            | Self::ServerLost(_) => 3,
             Self::CannotListen { .. } => 4,
             Self::CannotWrite { .. } | Self::Machine { .. } => 5,
             Self::Interrupted(interrupt) | Self::Stopped { interrupt, .. } => interrupt.exit_code(),

@@ -6,6 +6,7 @@ mod migrate;
 mod progress;
 mod redlock;
 mod store;
+mod trouble;
 
 use fenced_store::{
     MySqlFencedStore, PgFencedStore, Plausibility, SqliteFencedStore,
@@ -42,7 +43,7 @@ pub(crate) async fn reset_high_water(args: ResetArgs) -> Result<(), Failure> {
         ),
         (None, None) => return Err(Failure::Usage("name --raise-to or --lower-to".to_owned())),
     };
-    let order = order.map_err(|error| Failure::Usage(error.to_string()))?;
+    let order = order.map_err(wrong_way)?;
     let (resource, from, to) = (order.resource(), order.expected(), order.to());
     let address = &args.store.address;
     let what = format!("The mark of {resource} in {address} goes from {from} to {to}. {warning}");
@@ -95,6 +96,19 @@ pub(crate) fn print_migrations(dialect: DatabaseKind) {
     Console::Stdout.line(script.trim_end());
 }
 
+/// In the words of the command line.
+fn wrong_way(error: AdminError) -> Failure {
+    Failure::Usage(match error {
+        AdminError::NotARaise { expected, to, .. } => {
+            format!("{to} is not above {expected}: --lower-to lowers a mark")
+        }
+        AdminError::NotALowering { expected, to, .. } => {
+            format!("{to} is not below {expected}: --raise-to raises a mark")
+        }
+        other => other.to_string(),
+    })
+}
+
 fn plausibility(even_if_implausible: bool) -> Plausibility {
     if even_if_implausible {
         return Plausibility::unchecked();
@@ -108,7 +122,7 @@ fn refused(error: AdminError) -> Failure {
         AdminError::Implausible { .. } => Failure::Usage(format!(
             "{error}; whoever means it says --even-if-implausible"
         )),
-        AdminError::Store(_) => Failure::ServerLost(error.to_string()),
+        AdminError::Store(error) => trouble::of_store(&error),
         _ => Failure::NotAsTold(error.to_string()),
     }
 }

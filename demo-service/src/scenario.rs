@@ -7,7 +7,7 @@ mod progress;
 mod stage;
 mod story;
 
-use std::{fs, path::Path};
+use std::{fs, io, path::Path};
 
 pub(crate) use self::{
     act::Director,
@@ -32,6 +32,7 @@ use crate::{
 /// if it was not.
 pub(crate) async fn run(args: &ScenarioArgs) -> Result<(), Failure> {
     let mut interrupts = Interrupts::listen()?;
+    check_places(args)?;
     let progress = Progress::new(args);
     let recorder = Recorder::new(move |event| progress.tell(event));
     let recording = tokio::select! {
@@ -91,6 +92,27 @@ fn tell(args: &ScenarioArgs, scenes: &[Scene]) {
     for scene in scenes {
         verdicts.line(report::verdict(scene));
     }
+}
+
+/// Refuses a place that there is not before the scenario is played, and not after.
+fn check_places(args: &ScenarioArgs) -> Result<(), Failure> {
+    for path in [&args.svg, &args.record, &args.report]
+        .into_iter()
+        .flatten()
+    {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let cannot = |source| Failure::CannotWrite {
+            path: path.clone(),
+            source,
+        };
+        let metadata = fs::metadata(folder.unwrap_or(Path::new("."))).map_err(cannot)?;
+        if !metadata.is_dir() {
+            return Err(cannot(io::ErrorKind::NotADirectory.into()));
+        }
+    }
+    Ok(())
 }
 
 /// Writes the requested files, and returns the path of the report.

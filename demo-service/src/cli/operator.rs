@@ -1,8 +1,23 @@
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use fenced_store::admin::Reason;
 use lock_core::{FencingToken, Issuer, ResourceName};
 
 use crate::address::Address;
+
+/// The exit codes of the commands for operators.
+macro_rules! exit_codes {
+    () => {
+        "\
+Exit codes:
+  0    it is done, or there was nothing to do: the output tells
+  1    it was not as the command expects; the message tells what has changed, and what to do
+  2    the arguments are wrong, or nobody has consented
+  3    a server cannot be reached, refuses us, or lacks our tables
+  130  interrupted by Ctrl-C (143: by SIGTERM, 129: by SIGHUP)"
+    };
+}
+
+pub(super) const EXIT_CODES: &str = exit_codes!();
 
 /// A lock service that others use, too: one in this process would have nothing to show.
 #[derive(Args, Debug)]
@@ -131,17 +146,18 @@ pub(crate) struct ForceReleaseArgs {
 
 /// Arguments for setting a mark by hand.
 #[derive(Args, Debug)]
+#[command(group = ArgGroup::new("new_mark").required(true).args(["raise_to", "lower_to"]))]
 pub(crate) struct ResetArgs {
     #[command(flatten)]
     pub(crate) store: OperatedStore,
     /// The resource whose mark is set
     pub(crate) resource: ResourceName,
-    /// Where the mark is now; if it is elsewhere, nothing is changed
+    /// Where the mark is now; if it is elsewhere, nothing is changed. In Postgres
+    /// `SELECT * FROM fenced.high_water('RESOURCE')` tells, elsewhere the table `fenced_mark`
     #[arg(long, value_name = "TOKEN")]
     pub(crate) expected: FencingToken,
     /// Raise it to this token: its holder is shut out
-    #[arg(long, value_name = "TOKEN", required_unless_present = "lower_to")]
-    #[arg(conflicts_with = "lower_to")]
+    #[arg(long, value_name = "TOKEN")]
     pub(crate) raise_to: Option<FencingToken>,
     /// Lower it to this token: WHOEVER WAS EVER ISSUED A GREATER ONE MAY CLAIM AND WRITE AGAIN
     #[arg(long, value_name = "TOKEN")]
@@ -186,7 +202,8 @@ pub(crate) struct SealArgs {
     pub(crate) json: bool,
 }
 
-pub(super) const MIGRATE: &str = "\
+pub(super) const MIGRATE: &str = concat!(
+    "\
 Both ways, first to see what would happen:
   palisade migrate --from redis://old --from-issuer old --to redis://new --to-issuer new \\
       --store postgres://ops@db/app --dry-run
@@ -197,7 +214,11 @@ It asks at a terminal; a script adds --yes.
 
 The names are those under which the services are used: `serve --issuer`, and in Rust
 `LockManagerBuilder::issuer`. Lock services of different kinds are told apart without.
-docs/operations.md has the whole story.";
+docs/operations.md has the whole story.
+
+",
+    exit_codes!()
+);
 
 /// Arguments for replacing one lock service by another.
 #[derive(Args, Debug)]

@@ -12,6 +12,7 @@ use super::{
     locks::connect,
     progress::Progress,
     store::{Operated, on_any, open},
+    trouble::{self, with_sources},
 };
 use crate::{cli::MigrateArgs, console::Console, failure::Failure, interrupt::Interrupts};
 
@@ -192,10 +193,7 @@ fn done_in_words(order: &Handover, done: &HandedOver) -> String {
 
 /// Includes the source of the error, which says what to do about it.
 fn failed(error: HandoverError) -> Failure {
-    let told = match std::error::Error::source(&error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    };
+    let told = with_sources(&error);
     match error {
         HandoverError::SameIssuer => Failure::Usage(told),
         HandoverError::Old { source, .. } | HandoverError::New { source, .. }
@@ -207,9 +205,12 @@ fn failed(error: HandoverError) -> Failure {
             Failure::ServerLost(told)
         }
         HandoverError::Store {
-            source: AdminError::Store(_),
+            source: AdminError::Store(store),
             ..
-        } => Failure::ServerLost(told),
+        } => match trouble::of_store(&store) {
+            Failure::ServerLost(_) => Failure::ServerLost(told),
+            _ => Failure::Refused(told),
+        },
         _ => Failure::NotAsTold(told),
     }
 }

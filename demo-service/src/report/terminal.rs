@@ -96,6 +96,15 @@ impl Lane {
         self.cells[column] = to;
     }
 
+    /// Never hides what became of another write: one that falls into its column comes after it.
+    fn set_write(&mut self, at_ms: u64, to: char) {
+        let from = self.column(at_ms);
+        let free = |column: &usize| !WRITES.contains(&self.cells[*column]);
+        let mut columns = (from..WIDTH).chain((0..from).rev());
+        let column = columns.find(free).unwrap_or(from);
+        self.cells[column] = to;
+    }
+
     /// Writes a word so that it ends inside the lane; existing characters are overwritten.
     fn write(&mut self, column: usize, word: &str) {
         let from = std::cmp::min(column, WIDTH.saturating_sub(word.chars().count()));
@@ -166,7 +175,7 @@ fn client(scene: &Scene, client: ClientName) -> Lane {
         .filter(|access| access.client == client)
     {
         if let Some(glyph) = written(access.kind) {
-            lane.set(access.at_ms, glyph);
+            lane.set_write(access.at_ms, glyph);
         }
     }
     lane
@@ -190,7 +199,14 @@ fn leases(scene: &Scene) -> Lane {
 fn accesses(scene: &Scene) -> Lane {
     let mut lane = Lane::new(scene);
     for access in &scene.accesses {
-        lane.set(access.at_ms, written(access.kind).unwrap_or('r'));
+        if written(access.kind).is_none() {
+            lane.set(access.at_ms, 'r');
+        }
+    }
+    for access in &scene.accesses {
+        if let Some(glyph) = written(access.kind) {
+            lane.set_write(access.at_ms, glyph);
+        }
     }
     lane
 }
@@ -202,6 +218,9 @@ fn marks(scene: &Scene) -> Lane {
     }
     lane
 }
+
+/// What can become of a write.
+const WRITES: [char; 3] = ['!', '✓', '✗'];
 
 const fn written(kind: AccessKind) -> Option<char> {
     match kind {
@@ -215,6 +234,21 @@ const fn written(kind: AccessKind) -> Option<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_became_of_a_write_is_not_hidden_by_another_one() {
+        let mut lane = Lane {
+            cells: vec![' '; WIDTH],
+            length_ms: 1000,
+        };
+        lane.set(500, 'r');
+        lane.set_write(500, '✓');
+        lane.set_write(501, '!');
+        assert_eq!(lane.cells.iter().collect::<String>().trim(), "✓!");
+        lane.set_write(1000, '✓');
+        lane.set_write(1000, '✗');
+        assert!(lane.cells.ends_with(&['✗', '✓']), "{:?}", lane.cells);
+    }
 
     #[test]
     fn every_mark_is_in_the_legend_which_is_as_wide_as_a_lane() {

@@ -190,6 +190,11 @@ async fn operators_work_on_mariadb_and_create_nothing() {
     let without = run(&order);
     let said = String::from_utf8(without.stderr).unwrap();
     assert_eq!(without.status.code(), Some(3), "{said}");
+    // It is there, so nobody is asked whether it is down.
+    assert!(
+        said.contains("migrations print") && !said.contains("down?"),
+        "{said}"
+    );
     let tables: Vec<String> = sqlx::query_scalar("SHOW TABLES")
         .fetch_all(&pool)
         .await
@@ -198,6 +203,13 @@ async fn operators_work_on_mariadb_and_create_nothing() {
 
     store.migrate().await.unwrap();
     claim(&store, "account:42", 33).await;
+    let wrong = run(&reset(
+        &url,
+        &["--expected", "33", "--raise-to", "33", "--yes"],
+    ));
+    let said = String::from_utf8(wrong.stderr).unwrap();
+    assert_eq!(wrong.status.code(), Some(2), "{said}");
+    assert!(said.contains("--lower-to"), "{said}");
     let raise = reset(&url, &["--expected", "33", "--raise-to", "40", "--yes"]);
     let output = run(&raise);
     assert!(output.status.success(), "{output:?}");

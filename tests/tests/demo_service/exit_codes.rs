@@ -164,18 +164,22 @@ fn an_address_in_use_is_4() {
     assert!(said.contains(&addr) && said.contains("--addr"), "{said}");
 }
 
+/// A place that there is not is told before anything is played.
 #[test]
 fn a_file_that_cannot_be_written_is_5() {
+    for option in ["--report", "--svg", "--record"] {
+        let said = complaint(&["scenario", option, "/nowhere/file"], 5);
+        assert!(said.contains("/nowhere/file"), "{said}");
+    }
+    // There is the place, but what is there is a folder.
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().to_str().unwrap();
     let times = ["--ttl", "200ms", "--pause", "0ms", "--quiet"];
-    let arguments = [
-        &["scenario", "--report", "/nowhere/report.html"][..],
-        &times,
-    ]
-    .concat();
+    let arguments = [&["scenario", "--report", folder][..], &times].concat();
     let output = run(&arguments);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(5), "{said}");
-    assert!(said.contains("/nowhere/report.html"), "{said}");
+    assert!(said.contains(folder), "{said}");
 }
 
 #[test]
@@ -200,5 +204,17 @@ fn help_says_all_of_it() {
         ] {
             assert!(help.contains(scheme), "{command}: {scheme}");
         }
+    }
+    for command in [
+        "list",
+        "inspect",
+        "force-release",
+        "reset-high-water",
+        "seal",
+        "migrate",
+        "redlock",
+    ] {
+        let help = String::from_utf8(run(&[command, "--help"]).stdout).unwrap();
+        assert!(help.contains("Exit codes:"), "{command}: {help}");
     }
 }

@@ -1,0 +1,56 @@
+//! What an operator is told when the store fails.
+
+use std::error::Error;
+
+use fenced_store::FenceError;
+
+use crate::failure::Failure;
+
+/// Says what the database said: to an operator it is no secret, and it may be a missing right.
+pub(super) fn of_store(error: &FenceError) -> Failure {
+    let told = with_sources(error);
+    match error {
+        FenceError::NotMigrated { .. } => Failure::Refused(format!(
+            "{told}; check --store, or see `palisade migrations print`"
+        )),
+        FenceError::Busy { .. }
+        | FenceError::Terminated { .. }
+        | FenceError::CommitUnknown { .. } => Failure::ServerLost(told),
+        FenceError::Db { source } if source.as_database_error().is_none() => {
+            Failure::ServerLost(told)
+        }
+        _ => Failure::Refused(told),
+    }
+}
+
+/// The error and what it was caused by, unless its text has that already.
+pub(super) fn with_sources(error: &dyn Error) -> String {
+    let mut told = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        if !told.contains(&text) {
+            told = format!("{told}: {text}");
+        }
+        next = cause.source();
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_server_that_may_be_down_is_asked_after() {
+        let down = of_store(&FenceError::from(sqlx::Error::PoolTimedOut)).to_string();
+        assert!(down.ends_with("down?"), "{down}");
+        let source = sqlx::Error::Protocol("no such table: fenced_mark".into());
+        let missing = of_store(&FenceError::NotMigrated { source }).to_string();
+        assert!(!missing.contains("down?"), "{missing}");
+        assert!(
+            missing.contains("no such table") && missing.contains("--store"),
+            "{missing}"
+        );
+    }
+}
