@@ -119,7 +119,7 @@ pub(crate) struct LeasesBody {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = ForceReleased)]
 pub(crate) struct ForceReleasedBody {
-    /// False if nobody held it.
+    /// False if nobody held it; who held it before is shut out all the same.
     pub(crate) released: bool,
     /// The token of the lease that was ended.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -94,7 +94,9 @@ pub(crate) async fn force_release(args: ForceReleaseArgs) -> Result<(), Failure>
              {revocation}",
             holder.token
         ),
-        (ForceReleased::NotHeld, false) => format!("nobody holds \"{resource}\""),
+        (ForceReleased::NotHeld, false) => {
+            format!("nobody holds \"{resource}\"; who held it before is shut out of the store")
+        }
     };
     Console::Stdout.line(said);
     Ok(())

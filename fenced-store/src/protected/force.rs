@@ -1,4 +1,4 @@
-use lock_core::{ForceReleased, Holder, ResourceName, Sequencer};
+use lock_core::{Attempt, ForceReleased, Holder, ResourceName, Sequencer};
 use tracing::debug;
 
 use super::{Protected, ProtectedError};
@@ -18,27 +18,51 @@ impl<DB: Dialect> Protected<DB> {
     /// this has returned, nothing that it sends is accepted. The next holder is not shut out: its
     /// token is greater, and if it has already claimed it, there is nothing left to do.
     ///
+    /// If nobody holds the resource, it is acquired for a moment, without waiting: the claim shuts
+    /// out everybody who held it before. So a call that failed half way may be made again. If
+    /// somebody else acquires it in that moment, that claim is the one that does it.
+    ///
     /// # Errors
     /// Those of [`LockManager::force_release`](lock_core::LockManager), with the store untouched;
-    /// then those of [`FencedStore::claim`](crate::FencedStore::claim), with the lease ended and
-    /// the store perhaps not told: an open transaction of the holder may be in the way. A second
-    /// call then finds no holder and returns [`ForceReleased::NotHeld`]: acquire the resource
-    /// instead, which shuts out all earlier holders.
+    /// the lease may have ended, if the [outcome](lock_core::Error::outcome) is unknown. Then those
+    /// of [`FencedStore::claim`](crate::FencedStore::claim), with the lease ended and the store
+    /// perhaps not told: an open transaction of the holder may be in the way. Make the call again;
+    /// it finds no holder, shuts out the one before, and returns [`ForceReleased::NotHeld`].
+    /// If nobody holds the resource, those of [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
-    /// The lease may or may not have ended, and the store may or may not have been told.
+    /// The lease may or may not have ended, and the store may or may not have been told. Make the
+    /// call again to be sure.
     pub async fn force_release(
         &self,
         resource: &ResourceName,
     ) -> Result<ForceReleased, ProtectedError> {
         let forced = self.locks.force_release(resource).await?;
-        if let ForceReleased::Ended { revocation, .. } = &forced {
-            // Nobody knows this holder: its claim shuts out earlier holders and lets nobody in.
-            let (issuer, nobody) = (self.locks.issuer().clone(), Holder::random());
-            let revocation = Sequencer::new(issuer, resource.clone(), *revocation, nobody);
-            self.revoke(&revocation).await?;
+        match &forced {
+            ForceReleased::Ended { revocation, .. } => {
+                // Nobody knows this holder: its claim shuts out earlier holders and lets nobody in.
+                let (issuer, nobody) = (self.locks.issuer().clone(), Holder::random());
+                let revocation = Sequencer::new(issuer, resource.clone(), *revocation, nobody);
+                self.revoke(&revocation).await?;
+            }
+            ForceReleased::NotHeld => self.claim_anew(resource).await?,
         }
         Ok(forced)
+    }
+
+    /// Shuts out all earlier holders: the lease of one of them may have ended without the store
+    /// being told, by a call that failed half way or by its ttl.
+    async fn claim_anew(&self, resource: &ResourceName) -> Result<(), ProtectedError> {
+        match self.acquire(resource.clone()).try_now().await? {
+            Attempt::Granted(guard) => {
+                if let Err(error) = guard.release().await {
+                    debug!(%error, "not released, so the lease ends by its ttl");
+                }
+            }
+            // Somebody else has it by now, whose claim does the same.
+            Attempt::Held { .. } => {}
+        }
+        Ok(())
     }
 
     async fn revoke(&self, revocation: &Sequencer) -> Result<(), FenceError> {

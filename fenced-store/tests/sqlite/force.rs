@@ -131,20 +131,44 @@ async fn force_waits_for_a_transaction_that_is_open_and_lets_no_other_begin() {
     assert_eq!(balance(&world).await, 101);
 }
 
+/// The lease was ended, and then the store was not told.
 #[tokio::test]
-async fn force_on_what_nobody_holds_changes_nothing() {
+async fn force_that_failed_half_way_is_finished_when_it_is_repeated() {
     let (world, accounts) = protected().await;
-    accounts
-        .acquire(NAME)
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
-    let before = world.dump().await;
+    let hung = accounts.acquire(NAME).await.unwrap();
+    let half = accounts.locks().force_release(&resource()).await.unwrap();
+    assert!(matches!(half, ForceReleased::Ended { .. }), "{half:?}");
+    fenced_add(&world, hung.sequencer()).await.unwrap();
     let forced = accounts.force_release(&resource()).await.unwrap();
     assert_eq!(forced, ForceReleased::NotHeld);
-    assert_eq!(world.dump().await, before);
+    let error = fenced_add(&world, hung.sequencer()).await.unwrap_err();
+    assert!(matches!(error, FenceError::Stale { .. }), "{error:?}");
+    assert_eq!(balance(&world).await, 101);
+    let seen = accounts.locks().inspect(&resource()).await.unwrap();
+    assert!(seen.holder.is_none(), "it is given back: {seen:?}");
+}
+
+/// An open transaction of the holder is in the way, again and again, until it ends.
+#[tokio::test]
+async fn force_may_be_repeated_until_the_holders_transaction_has_ended() {
+    let (world, accounts) = protected().await;
+    let impatient = Protected::new(accounts.locks().clone(), world.impatient().await);
+    let hung = accounts.acquire(NAME).await.unwrap();
+    let open = hung.begin().await.unwrap();
+    for _ in 0..2 {
+        let busy = impatient.force_release(&resource()).await.unwrap_err();
+        let busy = format!("{busy:?}");
+        assert!(busy.starts_with("Store(Busy"), "{busy}");
+    }
+    open.commit().await.unwrap();
+    let forced = impatient.force_release(&resource()).await.unwrap();
+    assert_eq!(forced, ForceReleased::NotHeld);
+    assert!(
+        fenced_add(&world, hung.sequencer())
+            .await
+            .unwrap_err()
+            .is_fenced()
+    );
 }
 
 #[tokio::test]

@@ -160,7 +160,7 @@ pub(super) fn list() -> PathItem {
 
 /// `/v1/admin/leases/{resource}`
 pub(super) fn force() -> PathItem {
-    let released = "Whoever held it has lost it, and cannot write any more.";
+    let released = "Whoever held it, now or before, cannot write any more. It may be sent again.";
     let force = Endpoint::new(
         "forceRelease",
         OPERATORS,
