@@ -64,7 +64,8 @@ pub(super) async fn write<DB: Ledger>(
     let token = fenced.token();
     let writing = fenced_write(app.clone(), fenced, condition, id.clone(), balance);
     // Refusals are recorded around the handler, because the edge refuses, too.
-    let (receipt, before) = time_limit::to_the_end(app.time_limit, writing).await?;
+    let written = time_limit::to_the_end(app.time_limit, &app.under_way, writing);
+    let (receipt, before) = written.await?;
     let written = What::WriteAccepted {
         token: Some(token),
         status: 200,
@@ -120,7 +121,7 @@ pub(super) async fn write_unfenced<DB: Ledger>(
     let resource = resource(&id)?;
     check_balance(balance)?;
     let writing = unfenced_write(app.clone(), condition, id.clone(), balance);
-    let before = time_limit::to_the_end(app.time_limit, writing).await?;
+    let before = time_limit::to_the_end(app.time_limit, &app.under_way, writing).await?;
     let (token, after) = (witness.token(), balance);
     let written = What::WriteAccepted {
         token,

@@ -5,7 +5,7 @@ use lock_core::LockManager;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::{Semaphore, watch};
 
-use super::{AdminToken, idempotency::Idempotency, tokens::Tokens};
+use super::{AdminToken, idempotency::Idempotency, tokens::Tokens, under_way::UnderWay};
 use crate::{events::Recorder, ledger::Ledger};
 
 /// What the handlers share. Cloning is cheap.
@@ -20,6 +20,8 @@ pub(super) struct App<DB: Ledger> {
     pub(super) is_closing: watch::Receiver<bool>,
     /// How long a request may take to arrive, and again to be served.
     pub(super) time_limit: Duration,
+    /// What the gateway finishes before it ends.
+    pub(super) under_way: UnderWay,
     /// A permit for each request that may wait for a lease.
     pub(super) waiting: Arc<Semaphore>,
 }
@@ -56,6 +58,7 @@ impl<DB: Ledger> Clone for App<DB> {
             admin_token: self.admin_token.clone(),
             is_closing: self.is_closing.clone(),
             time_limit: self.time_limit,
+            under_way: self.under_way.clone(),
             waiting: Arc::clone(&self.waiting),
         }
     }

@@ -17,6 +17,9 @@ use tower_service::Service;
 
 use super::{caller::Caller, under_way::UnderWay, unread::Unread};
 
+/// The longest head of a request, of whose headers a connection keeps as much.
+const HEAD_LEN_MAX: usize = 64 << 10;
+
 /// How long the head of a request may take to arrive, and how long a connection may be idle.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(15);
 
@@ -28,10 +31,10 @@ const FAREWELL: Duration = Duration::from_millis(500);
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(20);
 
 /// Serves so many connections at once until the gateway is closing, and then until every request
-/// has its answer, as far as its client reads it.
+/// has its answer, as far as its client reads it, and whatever else counts as handled is done.
 ///
 /// # Errors
-/// If requests are not done in time.
+/// If requests, or writes that they have begun, are not done in time.
 ///
 /// # Cancel safety
 /// Dropping it drops all connections.
@@ -40,9 +43,8 @@ pub(super) async fn serve(
     router: Router,
     is_closing: watch::Receiver<bool>,
     limit: usize,
+    handled: UnderWay,
 ) -> io::Result<()> {
-    // Requests whose answers are not made yet.
-    let handled = UnderWay::none();
     let mut connections = JoinSet::new();
     let mut closing = is_closing.clone();
     let places = Arc::new(Semaphore::new(limit));
@@ -69,10 +71,14 @@ pub(super) async fn serve(
     drain(connections, &handled).await
 }
 
-/// Waits until all connections have ended. When the time is over, only requests count that are not
-/// done: a client that does not read its answer must not make the end a failure.
+/// Waits until all connections have ended, and the writes of clients that are gone. When the time
+/// is over, only requests count that are not done: a client that does not read its answer must not
+/// make the end a failure.
 async fn drain(mut connections: JoinSet<()>, handled: &UnderWay) -> io::Result<()> {
-    let all = async { while connections.join_next().await.is_some() {} };
+    let all = async {
+        while connections.join_next().await.is_some() {}
+        handled.over().await;
+    };
     if timeout(DRAIN_TIME_MAX, all).await.is_ok() {
         return Ok(());
     }
@@ -120,6 +126,7 @@ async fn speak(
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)
+        .max_buf_size(HEAD_LEN_MAX)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
     let ended = tokio::select! {

@@ -33,7 +33,8 @@ pub(super) async fn list<DB: Ledger>(
     }))
 }
 
-/// `DELETE`: ends the lease of whoever holds it, and shuts that holder out of the store.
+/// `DELETE`: ends the lease of whoever holds it, and shuts that holder out of the store, or who
+/// held it before. So it may be sent again, whatever became of it.
 pub(super) async fn force_release<DB: Ledger>(
     State(app): State<App<DB>>,
     Segment(resource): Segment,
@@ -41,9 +42,10 @@ pub(super) async fn force_release<DB: Ledger>(
     let resource = ResourceName::new(resource)?;
     // A client that goes away must not leave a holder whose lease has ended and whom the store
     // does not know to be out.
-    let limit = app.time_limit;
-    let forcing = async move { app.protected.force_release(&resource).await };
-    Ok(Json(match time_limit::to_the_end(limit, forcing).await? {
+    let protected = app.protected.clone();
+    let forcing = async move { protected.force_release(&resource).await };
+    let forced = time_limit::to_the_end(app.time_limit, &app.under_way, forcing);
+    Ok(Json(match forced.await? {
         ForceReleased::Ended { holder, revocation } => ForceReleasedBody {
             released: true,
             token: Some(holder.token),

@@ -18,7 +18,9 @@ use super::{
     own_name::{self, HostNames, OwnNames},
     router::{finish, router},
     tokens::Tokens,
-    traffic, wiretap,
+    traffic,
+    under_way::UnderWay,
+    wiretap,
 };
 use crate::{
     address::Address,
@@ -41,6 +43,7 @@ pub(crate) struct Gateway {
     router: Router,
     closing: watch::Sender<bool>,
     connections: usize,
+    under_way: UnderWay,
     allowed_hosts: HostNames,
     metrics: Option<PrometheusHandle>,
 }
@@ -84,9 +87,11 @@ impl Gateway {
             admin_token: setup.admin_token,
             is_closing,
             time_limit: setup.limits.request_time,
+            under_way: UnderWay::none(),
             waiting: Arc::new(Semaphore::new(setup.limits.waiting)),
         };
         let (recorder, metrics) = (app.recorder.clone(), app.metrics.clone());
+        let under_way = app.under_way.clone();
         let mut router = router(app);
         if let Some(recorder) = recorder {
             router = router.layer(from_fn_with_state(recorder, wiretap::take_down));
@@ -100,6 +105,7 @@ impl Gateway {
             router,
             closing,
             connections: setup.limits.connections,
+            under_way,
             allowed_hosts: setup.allowed_hosts,
             metrics,
         }
@@ -146,6 +152,7 @@ impl Gateway {
             router,
             closing,
             connections: limit,
+            under_way,
             allowed_hosts,
             metrics,
             ..
@@ -156,7 +163,8 @@ impl Gateway {
             Some(names) => router.layer(from_fn_with_state(names, own_name::check)),
             None => router,
         };
-        let serving = connections::serve(listener, finish(router), closing.subscribe(), limit);
+        let (router, is_closing) = (finish(router), closing.subscribe());
+        let serving = connections::serve(listener, router, is_closing, limit, under_way);
         let stopping = async {
             stop.await;
             closing.send_replace(true);

@@ -40,9 +40,9 @@ pub(super) async fn transfer<DB: Ledger>(
 ) -> Result<(Receipt, Json<TransferredBody>), ApiError> {
     let moving = Moving::new(id, to, amount)?;
     let receiver = receiver(&app, &headers, &accounts::resource(&moving.to)?)?;
-    let limit = app.time_limit;
-    let transferring = moving.carry_out(app, fenced, receiver);
-    let (receipt, body) = time_limit::to_the_end(limit, transferring).await?;
+    let transferring = moving.carry_out(app.clone(), fenced, receiver);
+    let transferred = time_limit::to_the_end(app.time_limit, &app.under_way, transferring);
+    let (receipt, body) = transferred.await?;
     Ok((receipt, Json(body)))
 }
 
@@ -53,9 +53,9 @@ pub(super) async fn transfer_unfenced<DB: Ledger>(
     Body(TransferBody { to, amount }): Body<TransferBody>,
 ) -> Result<Json<TransferredBody>, ApiError> {
     let moving = Moving::new(id, to, amount)?;
-    let limit = app.time_limit;
-    let transferring = moving.carry_out_unfenced(app);
-    Ok(Json(time_limit::to_the_end(limit, transferring).await?))
+    let transferring = moving.carry_out_unfenced(app.clone());
+    let transferred = time_limit::to_the_end(app.time_limit, &app.under_way, transferring);
+    Ok(Json(transferred.await?))
 }
 
 /// The token of the account that receives, checked as strictly as the layer checks the other one.

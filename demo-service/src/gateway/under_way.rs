@@ -13,7 +13,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::{sync::watch, time::timeout};
 
 /// How much is under way: requests of a connection that are not answered to the end, or requests
-/// that are being handled.
+/// that are being handled and writes that have begun.
 ///
 /// Cloning is cheap and shares the count.
 #[derive(Clone, Debug)]
@@ -33,6 +33,15 @@ impl UnderWay {
     /// Whether there is nothing at the moment.
     pub(super) fn is_none(&self) -> bool {
         *self.0.borrow() == 0
+    }
+
+    /// Resolves when there is nothing under way.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(super) async fn over(&self) {
+        // No error: `self` has a sender.
+        drop(self.0.subscribe().wait_for(|requests| *requests == 0).await);
     }
 
     /// Resolves when there has been nothing under way for this time.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use e2e::servers::{PostgresDatabase, postgres_database};
+use rustix::process::{Signal, kill_process};
 use sqlx::{Connection, Executor, PgConnection, Postgres, Transaction};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -141,4 +142,39 @@ async fn a_body_that_does_not_arrive_is_408_and_nothing_is_written() {
         "{answer}"
     );
     assert_eq!(gateway.balance("1").await, Some(1));
+}
+
+/// Nobody is connected any more when it is asked to end, and the write goes on all the same.
+#[tokio::test]
+async fn a_write_whose_client_is_gone_is_finished_before_the_end() {
+    let database = postgres_database().await;
+    let mut gateway = gateway(&database, "60s").await;
+    let token = gateway.token("account:1", 60_000).await;
+    let mut connection = connect(&database).await;
+    let held = hold(&mut connection).await;
+    let mut observer = connect(&database).await;
+    let waiting = "SELECT count(*) FROM pg_stat_activity \
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let begun = async {
+        let mut waits = 0_i64;
+        while waits == 0 {
+            let query = sqlx::query_scalar(waiting).fetch_one(&mut observer);
+            waits = query.await.unwrap();
+        }
+    };
+    tokio::select! {
+        answer = gateway.write(FENCED, Some(&token), 5) => panic!("{answer:?}"),
+        begun = timeout(PATIENCE, begun) => begun.unwrap(),
+    }
+    kill_process(gateway.process.id(), Signal::TERM).unwrap();
+    let line = gateway.process.line().await.unwrap();
+    assert_eq!(line, "terminated (SIGTERM): finishing what is under way");
+    held.commit().await.unwrap();
+    assert_eq!(gateway.process.finish().await.code(), Some(0));
+    let balance = "SELECT balance FROM demo_accounts WHERE id = '1'";
+    let balance: i64 = sqlx::query_scalar(balance)
+        .fetch_one(&mut observer)
+        .await
+        .unwrap();
+    assert_eq!(balance, 5, "it had begun");
 }

@@ -110,3 +110,34 @@ async fn an_answer_that_is_read_within_20_seconds_is_whole() {
     let (ended, ()) = tokio::join!(gateway.close(), reading);
     ended.unwrap();
 }
+
+/// Nobody is connected any more, and yet it is not over.
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_client_is_gone_is_waited_for_at_the_end() {
+    let gateway = Gateway::new();
+    let write = gateway.handled.one_more();
+    let asked = Instant::now();
+    let finishing = async {
+        sleep(Duration::from_secs(10)).await;
+        drop(write);
+    };
+    let (ended, ()) = tokio::join!(gateway.close(), finishing);
+    ended.unwrap();
+    assert_eq!(asked.elapsed(), Duration::from_secs(10));
+}
+
+/// Otherwise each connection without a token could fill much more memory than a body may.
+#[tokio::test(start_paused = true)]
+async fn a_head_that_is_too_long_is_refused_early() {
+    let mut gateway = Gateway::new();
+    for (length, expected) in [(HEAD_LEN_MAX - 1024, "200"), (HEAD_LEN_MAX + 1024, "431")] {
+        let mut client = gateway.ask(&[]).await;
+        let value = "x".repeat(length);
+        let request = format!("GET /much HTTP/1.1\r\nhost: localhost\r\nx-long: {value}\r\n\r\n");
+        // A write that fails has filled the buffer of a connection that is refused.
+        let (_sent, mut head) = (client.write_all(request.as_bytes()).await, [0; 12]);
+        client.read_exact(&mut head).await.unwrap();
+        let head = String::from_utf8_lossy(&head);
+        assert!(head.ends_with(expected), "{length}: {head}");
+    }
+}
