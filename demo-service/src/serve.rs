@@ -33,11 +33,7 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
     let signing = Signing::of(&args.signing)?;
     let mut setup = setup(args, signing.as_ref())?;
-    // It starts processes for whoever asks, so it is for this machine only.
-    let studio = addr
-        .ip()
-        .is_loopback()
-        .then(|| Studio::new(format!("http://{addr}")));
+    let studio = has_live_page(args)?.then(|| Studio::new(format!("http://{addr}")));
     let traffic = Traffic::default();
     setup.recorder = studio.as_ref().map(Studio::recorder);
     setup.traffic = studio.is_some().then(|| traffic.clone());
@@ -87,6 +83,20 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
                 drop(stop);
             }
         }
+    }
+}
+
+/// The live page starts processes for whoever asks, and tells them what is held. So it is for this
+/// machine only, and whoever has a proxy or operators has to ask for it.
+fn has_live_page(args: &ServeArgs) -> Result<bool, Failure> {
+    let is_local = args.addr.ip().is_loopback();
+    match args.live_page {
+        Some(true) if !is_local => Err(Failure::Usage(format!(
+            "--live-page: not on {}, because it starts processes for whoever asks",
+            args.addr
+        ))),
+        Some(wanted) => Ok(wanted),
+        None => Ok(is_local && args.allowed_hosts.is_empty() && args.admin_token.is_none()),
     }
 }
 

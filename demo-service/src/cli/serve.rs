@@ -30,7 +30,7 @@ Several gateways over one Redis and one Postgres are one service if they have th
 
 Signals:
   SIGTERM, Ctrl-C  finish what is under way, send away who waits for a lease, end; again: at once
-  SIGHUP           read the signing keys again
+  SIGHUP           read the signing keys again; without --signing-keys as SIGTERM
 
 Exit codes:
   0  ended by a signal; every request is done, and answered if its client read within 20 s
@@ -85,6 +85,13 @@ pub(crate) struct ServeArgs {
         hide_env_values = true
     )]
     pub(crate) admin_token: Option<AdminToken>,
+    /// Serve the live page at /, which starts processes, writes accounts and shows who holds what,
+    /// all without a token; only on a loopback address [default: true on a loopback address, unless
+    /// there are --allowed-hosts, which tell of a proxy, or an --admin-token]
+    #[arg(long, env = "PALISADE_LIVE_PAGE", action = ArgAction::Set)]
+    #[arg(num_args = 0..=1, require_equals = true, value_name = "BOOL")]
+    #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    pub(crate) live_page: Option<bool>,
     /// What to log, on stderr: a level, or levels per module, such as `info,sqlx=debug`
     #[arg(long, value_name = "FILTER", env = "RUST_LOG")]
     #[arg(default_value = "info,sqlx=warn")]

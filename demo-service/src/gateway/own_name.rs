@@ -25,6 +25,10 @@ const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 pub(crate) struct HostNames(Arc<[Box<str>]>);
 
 impl HostNames {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether a host is one of these, or leads to the machine on which it is asked for.
     fn have(&self, host: &str) -> bool {
         let address = host.trim_start_matches('[').trim_end_matches(']').parse();

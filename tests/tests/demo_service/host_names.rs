@@ -163,3 +163,42 @@ async fn for_other_machines_it_answers_under_the_names_that_are_given_and_no_oth
     let unwritten = as_host(http.get(format!("{url}/v1/accounts/1")), "locks.example").await;
     unwritten.assert_problem(404, "account-unknown");
 }
+
+/// Those of a proxy's clients and of an operator's gateway get it only if they are meant to.
+#[tokio::test]
+async fn the_live_page_is_not_for_clients_of_a_proxy_unless_it_is_asked_for() {
+    let proxied = ["--allowed-hosts", "locks.example"];
+    let operated = ["--admin-token", "0123456789abcdef"];
+    for (more, has_page) in [
+        (&[][..], true),
+        (&["--live-page=false"], false),
+        (&proxied, false),
+        (&operated, false),
+        (&[&proxied[..], &["--live-page"]].concat(), true),
+        (&[&operated[..], &["--live-page"]].concat(), true),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+        let gateway = Gateway::start_with(&[&["--store", &store][..], more].concat()).await;
+        for path in ["/", "/live/run", "/live/locks"] {
+            let asked = gateway.request(Method::GET, path).send().await.unwrap();
+            let expected = if has_page { 200 } else { 404 };
+            assert_eq!(asked.status().as_u16(), expected, "{more:?} {path}");
+        }
+    }
+}
+
+/// It starts processes for whoever asks.
+#[tokio::test]
+async fn the_live_page_is_for_no_other_machine() {
+    let arguments = [
+        "serve",
+        "--addr",
+        "0.0.0.0:0",
+        "--store",
+        "sqlite::memory:",
+        "--live-page",
+    ];
+    let mut process = Process::spawn("palisade", arguments);
+    assert_eq!(process.finish().await.code(), Some(2));
+}
