@@ -31,6 +31,19 @@ impl Address {
         (servers.contains(',') && servers.split(',').all(is_plain)).then_some((scheme, servers))
     }
 
+    /// Whether what looks like host and port may be user and password, because of an `@` that comes
+    /// later: an unescaped `/`, `?` or `#` in a password ends the host.
+    fn is_ambiguous(&self) -> bool {
+        let rest = self.0.split_once("://").map(|(_, rest)| rest);
+        let behind = rest.and_then(|rest| rest.split_once(['/', '?', '#']));
+        behind.is_some_and(|(_, behind)| behind.contains('@'))
+    }
+
+    /// Whether the text after the scheme is neither servers nor a file: `redis:password@host`.
+    fn lacks_slashes(&self) -> bool {
+        !self.0.contains("://") && !["sqlite", "memory"].contains(&self.scheme())
+    }
+
     /// The text before the first colon.
     pub(crate) fn scheme(&self) -> &str {
         self.0.split(':').next().unwrap_or_default()
@@ -46,10 +59,13 @@ impl FromStr for Address {
     }
 }
 
-/// Prints scheme, host, port and path, without user, password and query; nothing of a text that is
-/// not a URL.
+/// Prints scheme, host, port and path, without user, password and query. Of a text that is not a
+/// URL, or in which these cannot be told apart, it prints nothing.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_ambiguous() || self.lacks_slashes() {
+            return f.write_str("(not a URL)");
+        }
         let Ok(url) = Url::parse(&self.0) else {
             return match self.servers() {
                 Some((scheme, servers)) => write!(f, "{scheme}://{servers}"),
@@ -94,8 +110,27 @@ mod tests {
             "redis+cluster://me:hunter2,hunter2:1@a:1,b:2",
             "redis+cluster://me:hunter2,b:2",
             "redis+cluster://a:hunter2,hunter2:2/x@b:2",
+            "redis:hunter2@host:6379",
+            "redis:/hunter2@host:6379",
+            "redis:hunter2",
+            "postgres:me:hunter2@db/app",
+            "redis:///:hunter2@h",
+            "postgres://me:12/hunter2@db/app",
+            "postgres://me:12?hunter2@db/app",
+            "postgres://me:12#hunter2@db/app",
         ] {
             assert!(!shown(secret).contains("hunter2"), "{}", shown(secret));
+        }
+    }
+
+    /// Digits before a `/` look like a port.
+    #[test]
+    fn the_beginning_of_a_password_is_not_shown_as_a_port() {
+        for delimiter in ['/', '?', '#'] {
+            let text = format!("postgres://me:4711{delimiter}rest@db/app");
+            assert!(!shown(&text).contains("4711"), "{}", shown(&text));
+            let text = format!("redis+cluster://me:4711,b:2{delimiter}rest@c:3");
+            assert!(!shown(&text).contains("4711"), "{}", shown(&text));
         }
     }
 
@@ -103,6 +138,8 @@ mod tests {
     fn what_helps_is_kept() {
         assert!(shown("redis://u:p@127.0.0.1:6379/2").starts_with("redis://127.0.0.1:6379/2 "));
         assert!(shown("sqlite:accounts.db").starts_with("sqlite:accounts.db "));
+        assert!(shown("sqlite:/data/me@host.db").starts_with("sqlite:/data/me@host.db "));
+        assert!(shown("postgres:///app?host=/run").starts_with("postgres:/app "));
         assert!(shown("memory:").starts_with("memory: "));
         assert!(shown("redis+cluster://u:p@a:1,b:2/0").starts_with("redis+cluster://a:1,b:2 "));
     }

@@ -147,9 +147,10 @@ impl ConfigFile {
 
     /// Whether the file contains secrets.
     pub(super) fn holds_secrets(&self) -> bool {
-        let is_secret =
-            |setting: &Setting| setting.key == "admin_token" || setting.value.contains('@');
-        self.settings.iter().any(is_secret)
+        self.settings.iter().any(|setting| {
+            let in_url = |part| setting.value.contains(part);
+            setting.key == "admin_token" || in_url("@") || in_url("password=")
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
