@@ -100,7 +100,8 @@ pub(super) struct Verdict {
 }
 
 impl Scene {
-    /// Follows the events of one act, in the order of their times. `None` if there are none.
+    /// Follows the events of one act, in the order of their times, whatever theirs is. `None` if
+    /// there are none.
     pub(crate) fn of(events: &[Event]) -> Option<Self> {
         let first = events.first()?;
         Self::of_act(first.act, events, None)
@@ -114,8 +115,9 @@ impl Scene {
         until_ms: Option<u64>,
     ) -> Option<Self> {
         let seen = |event: &&Event| until_ms.is_none_or(|until_ms| event.at_ms <= until_ms);
-        let mut events = events.into_iter().filter(seen).peekable();
-        let first = *events.peek()?;
+        let mut events: Vec<&Event> = events.into_iter().filter(seen).collect();
+        events.sort_by_key(|event| event.at_ms);
+        let first = *events.first()?;
         let mut scene = Self {
             run: first.run,
             act,
@@ -389,6 +391,15 @@ mod tests {
             .into_iter()
             .map(|(at_ms, client, what)| Event::new((1, act), 1000 + at_ms, Some(client), what));
         Scene::of(&events.collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn events_in_any_order_are_followed_in_that_of_their_times() {
+        let late = (10, One, What::Released { token: token(1) });
+        let early = (5, One, granted(1));
+        let sorted = scene(Act::Fenced, vec![early.clone(), late.clone()]);
+        assert_eq!(sorted.length_ms, 5);
+        assert_eq!(scene(Act::Fenced, vec![late, early]), sorted);
     }
 
     #[test]

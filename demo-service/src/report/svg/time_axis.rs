@@ -36,8 +36,7 @@ impl TimeAxis {
         let few = |step_ms: &u64| self.length_ms / step_ms <= 9;
         let step_ms = STEPS_MS.into_iter().find(few).unwrap_or(self.length_ms / 9);
         let mut axis = Group::new().add(line((LEFT, y), (RIGHT, y), "rule"));
-        let mut at_ms = 0;
-        while at_ms <= self.length_ms {
+        for at_ms in (0..=self.length_ms / step_ms).map(|step| step * step_ms) {
             let x = self.x(at_ms);
             let label = format!("{} s", at_ms as f64 / 1000.0);
             axis = axis.add(line((x, y), (x, y + 5.0), "rule")).add(text(
@@ -47,8 +46,21 @@ impl TimeAxis {
                 "small muted",
                 &label,
             ));
-            at_ms += step_ms;
         }
         axis
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_about_ten_ticks_however_long_it_takes() {
+        for length_ms in [0, 1, 99, 900, 12_345, 10_000_000, u64::MAX - 1, u64::MAX] {
+            let axis = TimeAxis::new(length_ms).ticks(0.0).to_string();
+            let ticks = axis.matches("<text").count();
+            assert!((1..=11).contains(&ticks), "{length_ms} ms: {ticks}");
+        }
     }
 }
