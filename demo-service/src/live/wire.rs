@@ -52,7 +52,12 @@ fn curl(request: &Message, gateway: &str) -> String {
     let mut words = request.start.split(' ');
     let (method, path) = (words.next().unwrap_or("GET"), words.next().unwrap_or("/"));
     let mut lines = vec![format!(
-        "curl -sS -i -X {method} {}",
+        "curl -sS -i -X {} {}",
+        if is_word(method) {
+            method.to_owned()
+        } else {
+            quoted(method)
+        },
         quoted(&format!("{gateway}{path}"))
     )];
     for (name, value) in &request.headers {
@@ -67,6 +72,11 @@ fn curl(request: &Message, gateway: &str) -> String {
         lines.push(format!("--data-raw {}", quoted(&request.body)));
     }
     lines.join(" \\\n  ")
+}
+
+/// Whether a shell takes the text as it is. A method may contain characters that it does not.
+fn is_word(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
 /// Quotes the text as one word for any POSIX shell.
@@ -96,5 +106,11 @@ mod tests {
              -H 'fencing-token: 33;res=\"it'\\''s\"' \\\n  \
              --data-raw '{\"balance\":1}'\\'';$(x)'"
         );
+        let request = Message {
+            start: "`x`|$Y&Z / HTTP/1.1".into(),
+            ..Message::default()
+        };
+        let command = curl(&request, "http://127.0.0.1:1");
+        assert_eq!(command, "curl -sS -i -X '`x`|$Y&Z' 'http://127.0.0.1:1/'");
     }
 }

@@ -76,6 +76,7 @@
 //! | [`LeaseLost`], or the service's own lease was refused | 503 | `store-unavailable` | later |
 //! | [`CommitUnknown`] | 504 | `outcome-unknown` | read first |
 //! | no layer, no tables, no privilege, a bad statement | 500 | `fencing-service-fault` | no |
+//! | [`Aborted`]: the service went on after an error | 500 | `fencing-service-fault` | read first |
 //!
 //! [`Stale`]: crate::FenceError::Stale
 //! [`OutOfOrder`]: crate::FenceError::OutOfOrder
@@ -83,11 +84,13 @@
 //! [`MarkLost`]: crate::FenceError::MarkLost
 //! [`DuplicateToken`]: crate::FenceError::DuplicateToken
 //! [`LeaseLost`]: crate::FenceError::LeaseLost
+//! [`Aborted`]: crate::FenceError::Aborted
 //! [`CommitUnknown`]: crate::FenceError::CommitUnknown
 //!
 //! A stale token gets 412 and not 409, because 409 invites the client to read again, merge and
-//! resubmit, which a holder that lost its lease must not do. 504 carries `"outcome": "unknown"`. No
-//! response contains a holder; [`Disclose`] decides whether the high-water mark is sent.
+//! resubmit, which a holder that lost its lease must not do. 504 carries `"outcome": "unknown"`,
+//! and so does the 500 of [`Aborted`]. No response contains a holder; [`Disclose`] decides whether
+//! the high-water mark is sent.
 //!
 //! # Caches
 //! To each request that the layer looks at, the answer has `Vary: Fencing-Token`, so that no cache

@@ -90,7 +90,8 @@ impl ProblemType {
         StatusCode::GATEWAY_TIMEOUT,
         "The outcome of the write is unknown",
     );
-    /// 500: the service itself is at fault; nothing was written.
+    /// 500: the service itself is at fault; nothing was written, unless the problem has
+    /// `"outcome": "unknown"`.
     pub const SERVICE_FAULT: Self = Self::new(
         "fencing-service-fault",
         StatusCode::INTERNAL_SERVER_ERROR,
