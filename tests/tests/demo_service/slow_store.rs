@@ -169,6 +169,8 @@ async fn a_write_whose_client_is_gone_is_finished_before_the_end() {
     kill_process(gateway.process.id(), Signal::TERM).unwrap();
     let line = gateway.process.line().await.unwrap();
     assert_eq!(line, "terminated (SIGTERM): finishing what is under way");
+    let ended = timeout(Duration::from_millis(500), gateway.process.finish()).await;
+    assert!(ended.is_err(), "it does not wait for the write: {ended:?}");
     held.commit().await.unwrap();
     assert_eq!(gateway.process.finish().await.code(), Some(0));
     let balance = "SELECT balance FROM demo_accounts WHERE id = '1'";
