@@ -107,9 +107,9 @@ pub(crate) enum Command {
     ResetHighWater(ResetArgs),
     /// The last step of `migrate` by itself: make a store follow another lock service.
     ///
-    /// Use `migrate`, unless one of its steps has to be done in another way: it also retires the old
-    /// service, and lifts the new one above `--above`. May be interrupted, and repeated until it is
-    /// done.
+    /// Use `migrate`, unless one of its steps has to be done in another way: it also retires the
+    /// old service, and lifts the new one above `--above`. May be interrupted, and repeated until
+    /// it is done.
     /// Exit code 1 if the store accepts tokens of neither, or if there are marks left that an open
     /// transaction or an earlier seal holds up; the message says what to do.
     #[command(after_help = operator::EXIT_CODES)]
