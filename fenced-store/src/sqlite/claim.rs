@@ -5,11 +5,12 @@ use sqlx::{SqliteConnection, SqlitePool};
 
 use super::{error::of_our_call, mark};
 use crate::{
-    FenceError,
-    marks::{self, ISSUER},
+    FenceError, marks,
     rule::{self, Claim},
     strays::{not_a_stray, past_strays},
 };
+
+const ISSUER: &str = "SELECT name FROM main.fenced_issuer";
 
 pub(super) async fn claim(pool: &SqlitePool, sequencer: &Sequencer) -> Result<(), FenceError> {
     // A claim that cannot win is refused before it queues for the file.
@@ -46,10 +47,12 @@ async fn check_issuer(
     connection: &mut SqliteConnection,
     sequencer: &Sequencer,
 ) -> Result<(), FenceError> {
-    sqlx::query("INSERT INTO fenced_issuer (only_row, name) VALUES (1, $1) ON CONFLICT DO NOTHING")
-        .bind(sequencer.issuer().as_str())
-        .execute(&mut *connection)
-        .await?;
+    sqlx::query(
+        "INSERT INTO main.fenced_issuer (only_row, name) VALUES (1, $1) ON CONFLICT DO NOTHING",
+    )
+    .bind(sequencer.issuer().as_str())
+    .execute(&mut *connection)
+    .await?;
     let current = marks::issuer::<sqlx::Sqlite>(connection, ISSUER, of_our_call).await?;
     current.map_or(Ok(()), |current| rule::issuer(&current, sequencer))
 }

@@ -32,7 +32,7 @@ use crate::{
     begin::Entering,
     dialect::sealed::Operations,
     entry::Entry,
-    marks::{self, MARK},
+    marks,
     rule::Mark,
     single::{Statement, in_three_steps},
     strays::not_a_stray,
@@ -190,6 +190,10 @@ impl Operations for Sqlite {
         Ok(mark.map(Mark::high_water))
     }
 }
+
+/// All tables of ours are named with their file: an attached one never comes before it, but a TEMP
+/// table of the same name does.
+const MARK: &str = "SELECT token, holder, issuer FROM main.fenced_mark WHERE resource = ?";
 
 async fn mark(
     connection: &mut SqliteConnection,

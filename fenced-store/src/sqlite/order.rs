@@ -29,7 +29,7 @@ async fn last(
 ) -> Result<Option<u64>, FenceError> {
     let sequencer = entrant.sequencer();
     let last: Option<i64> = sqlx::query_scalar(
-        "SELECT seq FROM fenced_sequence WHERE resource = $1 AND token = $2 AND holder = $3",
+        "SELECT seq FROM main.fenced_sequence WHERE resource = $1 AND token = $2 AND holder = $3",
     )
     .bind(sequencer.resource().as_str())
     .bind(i64::from(sequencer.token()))

@@ -216,6 +216,38 @@ async fn tables_of_equal_names_in_an_attached_file_are_not_ours() {
     );
 }
 
+/// Such as a library may make on a connection of the pool for itself.
+#[tokio::test]
+async fn a_temporary_table_of_an_equal_name_hides_no_mark() {
+    let (world, stale) = claimed().await;
+    let next = grant("account:42", 34);
+    world.store().claim(&next).await.unwrap();
+    let store = world.store_of_one().await;
+    store
+        .pool()
+        .execute(
+            "CREATE TEMP TABLE fenced_mark AS SELECT * FROM main.fenced_mark;
+             CREATE TEMP TABLE fenced_issuer AS SELECT * FROM main.fenced_issuer;
+             CREATE TEMP TABLE fenced_entered AS SELECT * FROM main.fenced_entered;
+             CREATE TEMP TABLE fenced_protected AS SELECT * FROM main.fenced_protected;",
+        )
+        .await
+        .unwrap();
+    sqlx::query("UPDATE temp.fenced_mark SET token = $1, holder = $2")
+        .bind(i64::from(stale.token()))
+        .bind(stale.holder().digest())
+        .execute(store.pool())
+        .await
+        .unwrap();
+    let refused = store.begin(&stale).await.unwrap_err();
+    assert!(matches!(refused, FenceError::Stale { .. }), "{refused:?}");
+    let mut tx = store.begin(&next).await.unwrap();
+    SqliteFile::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+    store.claim(&grant("account:42", 35)).await.unwrap();
+    assert_eq!(high_water(&world, "account:42").await, Some(35));
+}
+
 /// Then `REPLACE` fires the triggers of the row that it removes: less gets past the fence.
 #[tokio::test]
 async fn recursive_triggers_change_nothing_but_that_a_replaced_row_counts() {
