@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{
     consent,
     store::{Operated, on_any, open},
+    trouble,
 };
 use crate::{
     address::Address,
@@ -107,12 +108,36 @@ async fn shut_out<DB: Dialect>(
     store: FencedStore<DB>,
     resource: &ResourceName,
 ) -> Result<ForceReleased, Failure> {
+    check_store(locks, &store, resource).await?;
     let protected = Protected::new(locks.clone(), store);
     let forced = protected.force_release(resource).await;
     forced.map_err(|error| match error {
         ProtectedError::Lock(error) => lost(&error),
+        ProtectedError::Store(error) => trouble::half_way(
+            "the lease has ended, but the holder is NOT yet shut out of the store, run it again",
+            &error,
+        ),
         error => Failure::ServerLost(error.to_string()),
     })
+}
+
+/// Looks whether it is the right store before anybody loses a lease.
+async fn check_store<DB: Dialect>(
+    locks: &LockManager,
+    store: &FencedStore<DB>,
+    resource: &ResourceName,
+) -> Result<(), Failure> {
+    let mark = store.high_water(resource).await;
+    let mark = mark.map_err(|error| trouble::of_store(&error))?;
+    match mark.filter(|mark| mark.issuer() != locks.issuer()) {
+        None => Ok(()),
+        Some(mark) => Err(Failure::Usage(format!(
+            "the store takes tokens of \"{}\" and not of \"{}\": name the lock service as its \
+             users do, with --issuer",
+            mark.issuer(),
+            locks.issuer(),
+        ))),
+    }
 }
 
 fn as_json(resource: &ResourceName, inspection: &Inspection) -> Value {

@@ -8,7 +8,15 @@ use crate::failure::Failure;
 
 /// Says what the database said: to an operator it is no secret, and it may be a missing right.
 pub(super) fn of_store(error: &FenceError) -> Failure {
-    let told = with_sources(error);
+    told(with_sources(error), error)
+}
+
+/// The same for what has been done in part: `done` says how far it came, and what to do.
+pub(super) fn half_way(done: &str, error: &FenceError) -> Failure {
+    told(format!("{done}: {}", with_sources(error)), error)
+}
+
+fn told(told: String, error: &FenceError) -> Failure {
     match error {
         FenceError::NotMigrated { .. } => Failure::Refused(format!(
             "{told}; check --store, or see `palisade migrations print`"

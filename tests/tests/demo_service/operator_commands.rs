@@ -74,6 +74,11 @@ async fn a_holder_that_hangs_is_found_and_shut_out() {
     ];
     let unsure = run(&force).await;
     assert_eq!(unsure.status.code(), Some(2), "{unsure:?}");
+    let as_another = [&force[..], &["--yes", "--issuer", "another"]].concat();
+    let as_another = run(&as_another).await;
+    assert_eq!(as_another.status.code(), Some(2), "{as_another:?}");
+    let inspection = accounts.locks().inspect(resource.as_str()).await.unwrap();
+    assert!(inspection.holder.is_some(), "its lease has ended");
     guard.begin().await.unwrap().rollback().await.unwrap();
     let forced = object(&[&force[..], &["--yes"]].concat()).await;
     assert_eq!(forced["token"], guard.token().get());
@@ -81,6 +86,42 @@ async fn a_holder_that_hangs_is_found_and_shut_out() {
     assert!(matches!(refused, FenceError::Stale { .. }), "{refused}");
     let again = object(&[&force[..], &["--yes"]].concat()).await;
     assert_eq!(again["released"], false);
+}
+
+/// Such as that of another service, by mistake.
+#[tokio::test]
+async fn with_a_store_without_tables_nobody_loses_a_lease() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("other.db");
+    let options = SqliteConnectOptions::new()
+        .filename(&file)
+        .create_if_missing(true);
+    SqlitePool::connect_with(options).await.unwrap();
+    let (lock, store) = (redis().await.url(), format!("sqlite:{}", file.display()));
+    let locks = LockManager::connect(lock).await.unwrap();
+    let resource = format!("account:{:016x}", rand::random::<u64>());
+    let guard = locks.acquire(resource.as_str()).await.unwrap();
+    let arguments = [
+        "force-release",
+        "--lock",
+        lock,
+        "--store",
+        &store,
+        "--yes",
+        &resource,
+    ];
+    let refused = run(&arguments).await;
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("--store") && !said.contains("down?"),
+        "{said}"
+    );
+    let inspection = locks.inspect(resource.as_str()).await.unwrap();
+    assert_eq!(
+        inspection.holder.map(|holder| holder.token),
+        Some(guard.token())
+    );
 }
 
 #[tokio::test]
