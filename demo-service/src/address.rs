@@ -41,7 +41,8 @@ impl Address {
 
     /// Whether the text after the scheme is neither servers nor a file: `redis:password@host`.
     fn lacks_slashes(&self) -> bool {
-        !self.0.contains("://") && !["sqlite", "memory"].contains(&self.scheme())
+        let scheme = self.scheme();
+        !self.0[scheme.len()..].starts_with("://") && !["sqlite", "memory"].contains(&scheme)
     }
 
     /// The text before the first colon.
@@ -104,6 +105,8 @@ mod tests {
             "postgres://me:hunter2@db.example:5432/app?password=hunter2",
             "redis://:hunter2@127.0.0.1:6379/0",
             "postgres://me:hunter2@",
+            "redis:hunter2://@host",
+            "postgres:me:hunter2@db/app?x=http://y",
             "hunter2",
             "postgres://me:hunter2@host:notaport/app",
             "redlock+redis://me:hunter2@a:1,b:2?x=hunter2",

@@ -34,7 +34,7 @@ pub(super) async fn list<DB: Ledger>(
 }
 
 /// `DELETE`: ends the lease of whoever holds it, and shuts that holder out of the store, or who
-/// held it before. So it may be sent again, whatever became of it.
+/// held it before.
 pub(super) async fn force_release<DB: Ledger>(
     State(app): State<App<DB>>,
     Segment(resource): Segment,
@@ -43,7 +43,10 @@ pub(super) async fn force_release<DB: Ledger>(
     // A client that goes away must not leave a holder whose lease has ended and whom the store
     // does not know to be out.
     let protected = app.protected.clone();
-    let forcing = async move { protected.force_release(&resource).await };
+    let forcing = async move {
+        let forced = protected.force_release(&resource).await;
+        forced.map_err(|error| leases::not_acquired(error, &resource))
+    };
     let forced = time_limit::to_the_end(app.time_limit, &app.under_way, forcing);
     Ok(Json(match forced.await? {
         ForceReleased::Ended { holder, revocation } => ForceReleasedBody {

@@ -112,9 +112,16 @@ async fn shut_out<DB: Dialect>(
     let protected = Protected::new(locks.clone(), store);
     let forced = protected.force_release(resource).await;
     forced.map_err(|error| match error {
+        ProtectedError::Lock(error) if error.kind() == ErrorKind::WaitTimeout => {
+            Failure::NotAsTold(format!(
+                "nobody held \"{resource}\", but it cannot be acquired yet, so who held it before \
+                 is NOT shut out: look with `inspect`, then run it again"
+            ))
+        }
         ProtectedError::Lock(error) => lost(&error),
         ProtectedError::Store(error) => trouble::half_way(
-            "the lease has ended, but the holder is NOT yet shut out of the store, run it again",
+            "the lease has ended, but the holder is NOT yet shut out of the store; look with \
+             `inspect`, then run it again",
             &error,
         ),
         error => Failure::ServerLost(error.to_string()),

@@ -73,10 +73,14 @@
 //! | [`MarkLost`] | 412 | `fencing-mark-lost` | never: acquire again |
 //! | [`DuplicateToken`] | 409 | `fencing-token-holder-conflict` | never: acquire again |
 //! | the store is busy, down, or ended the transaction | 503 | `store-unavailable` | later |
-//! | [`LeaseLost`], or the service's own lease was refused | 503 | `store-unavailable` | later |
+//! | [`LeaseLost`]: the service's own lease | 503 | `store-unavailable` | later |
 //! | [`CommitUnknown`] | 504 | `outcome-unknown` | read first |
 //! | no layer, no tables, no privilege, a bad statement | 500 | `fencing-service-fault` | no |
 //! | [`Aborted`]: the service went on after an error | 500 | `fencing-service-fault` | read first |
+//!
+//! A handler that acquires the lease itself, and whose client has no token, answers with a
+//! [`ProtectedError`](crate::ProtectedError): a 503 where another try may help, a 504 where the
+//! write may have been made, and a 500 where only an operator can help.
 //!
 //! [`Stale`]: crate::FenceError::Stale
 //! [`OutOfOrder`]: crate::FenceError::OutOfOrder

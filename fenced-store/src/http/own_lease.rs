@@ -2,11 +2,12 @@
 
 use lock_core::{ErrorKind, Operation};
 
-use super::{Problem, ProblemType};
+use super::{Problem, ProblemType, outage::is_outage};
 use crate::{FenceError, ProtectedError};
 
 /// For handlers that acquire the lease themselves. Their client has neither a lock nor a token, so
-/// it is never told to acquire or to present one: what another try may mend is a 503.
+/// it is never told to acquire or to present one. What another try may mend is a 503; where the
+/// write may have been made, as when the lease was lost while the handler was at work, it is a 504.
 impl From<&ProtectedError> for Problem {
     fn from(error: &ProtectedError) -> Self {
         match error {
@@ -17,20 +18,21 @@ impl From<&ProtectedError> for Problem {
 }
 
 fn of_the_lock(error: &lock_core::Error) -> Problem {
-    // A release comes after the write.
-    if error.operation() == Operation::Release {
-        return Problem::new(ProblemType::OUTCOME_UNKNOWN)
-            .detail("the service could not give its lease back: read before you retry")
-            .with("outcome", "unknown");
+    // Whatever comes after the acquisition may come after the write.
+    if !matches!(error.operation(), Operation::Connect | Operation::Acquire) {
+        return unknown();
     }
     let problem = match error.kind() {
         ErrorKind::WaitTimeout | ErrorKind::QueueFull => {
             Problem::unavailable("others were before you: send the request again")
         }
-        ErrorKind::Unavailable | ErrorKind::TooFewReplicas | ErrorKind::ShutDown => {
+        ErrorKind::Unavailable
+        | ErrorKind::TooFewReplicas
+        | ErrorKind::Released
+        | ErrorKind::Lost
+        | ErrorKind::ShutDown => {
             Problem::unavailable("the service did not get its lease: send the request again")
         }
-        ErrorKind::Lost | ErrorKind::Released => lost(),
         _ => {
             return Problem::new(ProblemType::SERVICE_FAULT).detail(
                 "the service cannot use its lock service: the operator finds the reason in the log",
@@ -48,8 +50,11 @@ fn of_the_store(error: &FenceError) -> Problem {
         FenceError::Stale { .. }
         | FenceError::DuplicateToken { .. }
         | FenceError::NotClaimed { .. }
-        | FenceError::MarkLost { .. }
-        | FenceError::LeaseLost(_) => lost(),
+        | FenceError::MarkLost { .. } => Problem::unavailable(
+            "the service lost the lease that it held for this request: send the request again",
+        ),
+        // Also said by whoever gave up a section in the middle of its commit.
+        FenceError::LeaseLost(_) | FenceError::OutOfOrder { .. } => unknown(),
         FenceError::WrongIssuer { .. } | FenceError::Implausible { .. } => Problem::new(
             ProblemType::SERVICE_FAULT,
         )
@@ -57,13 +62,18 @@ fn of_the_store(error: &FenceError) -> Problem {
         FenceError::Busy { .. } | FenceError::Serialization { .. } => {
             Problem::unavailable("others were faster, or the store is down: send the request again")
         }
-        FenceError::Terminated { .. } => lost(),
+        FenceError::Terminated { .. } => {
+            Problem::unavailable("the transaction was ended from outside: send the request again")
+        }
+        FenceError::Db { source } if is_outage(source) => {
+            Problem::unavailable("the store failed: send the request again")
+        }
         other => Problem::from(other),
     }
 }
 
-fn lost() -> Problem {
-    Problem::unavailable(
-        "the service lost the lease that it held for this request: send the request again",
-    )
+fn unknown() -> Problem {
+    Problem::new(ProblemType::OUTCOME_UNKNOWN)
+        .detail("the service lost its lease at work, or could not end well: read before you retry")
+        .with("outcome", "unknown")
 }

@@ -28,8 +28,8 @@ impl IntoResponse for FenceError {
     }
 }
 
-/// For a handler that acquires the lease itself: what its lease was refused for is a 503, because
-/// the client has no token.
+/// For a handler that acquires the lease itself, and whose client has no token: 503 if another try
+/// may help, 504 if the write may have been made, as when the lease was lost on the way, and 500.
 ///
 /// What the lock service or the database said goes to the log, not to the client.
 impl IntoResponse for ProtectedError {

@@ -7,8 +7,9 @@ use sqlx::{
 
 use crate::NotReady;
 
-/// The number of a migration, its name, whether it came to its end, and the digest of its text.
-pub(super) type Row = (i64, String, bool, Vec<u8>);
+/// The number of a migration, its name, whether it came to its end, and the digest of its text in
+/// hex.
+pub(super) type Row = (i64, String, bool, String);
 
 /// Reads the table. Nothing is prepared: a pooler in transaction mode could not follow.
 pub(super) async fn read<DB>(
@@ -20,7 +21,13 @@ where
     for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
     for<'r> Row: FromRow<'r, DB::Row>,
 {
-    let rows = format!("SELECT version, description, success, checksum FROM {table} ORDER BY 1");
+    // The digest as text: what the text of bytes is depends on the settings of a session.
+    let hex = if DB::NAME == "PostgreSQL" {
+        "encode(checksum, 'hex')"
+    } else {
+        "HEX(checksum)"
+    };
+    let rows = format!("SELECT version, description, success, {hex} FROM {table} ORDER BY 1");
     let rows = connection.fetch_all(sqlx::raw_sql(AssertSqlSafe(rows)));
     rows.await?.iter().map(FromRow::from_row).collect()
 }
@@ -51,7 +58,7 @@ pub(super) fn compare(
     }
     let is_other = |(version, _, _, digest): &&Row| {
         let mut same = migrator.iter().filter(|known| known.version == *version);
-        same.any(|known| *known.checksum != **digest)
+        same.any(|known| !hex(&known.checksum).eq_ignore_ascii_case(digest))
     };
     if let Some((version, name, ..)) = applied.iter().find(is_other) {
         return Err(NotReady::Changed {
@@ -66,6 +73,10 @@ pub(super) fn compare(
             name: missing.description.to_string(),
         }),
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The migrations that have not been applied, in their order.

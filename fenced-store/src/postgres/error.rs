@@ -48,10 +48,10 @@ pub(super) fn is_statement_gone(error: &sqlx::Error) -> bool {
 /// An error of protecting a table.
 pub(super) fn of_protect(source: sqlx::Error) -> FenceError {
     match database_error(&source).map(|error| (error.code(), error.message())) {
-        // No such table, column or schema; not a table; no name for this table's resources.
-        Some(("42P01" | "42703" | "42809" | "3F000" | "22023", reason))
-            if !reason.contains("\"fenced\"") =>
-        {
+        // No such table or schema, if it is not ours.
+        Some(("42P01" | "3F000", reason)) if reason.contains("\"fenced\"") => of_our_call(source),
+        // No such column; not a table; no name for this table's resources.
+        Some(("42P01" | "42703" | "42809" | "3F000" | "22023", reason)) => {
             let reason = reason.to_owned();
             FenceError::CannotProtect { reason }
         }

@@ -1,4 +1,6 @@
-use lock_core::{Attempt, ForceReleased, Holder, ResourceName, Sequencer};
+use std::time::Duration;
+
+use lock_core::{ForceReleased, Holder, ResourceName, Sequencer};
 use tracing::debug;
 
 use super::{Protected, ProtectedError};
@@ -18,17 +20,20 @@ impl<DB: Dialect> Protected<DB> {
     /// this has returned, nothing that it sends is accepted. The next holder is not shut out: its
     /// token is greater, and if it has already claimed it, there is nothing left to do.
     ///
-    /// If nobody holds the resource, it is acquired for a moment, without waiting: the claim shuts
-    /// out everybody who held it before. So a call that failed half way may be made again. If
-    /// somebody else acquires it in that moment, that claim is the one that does it.
+    /// If nobody holds the resource, but somebody has claimed it before, it is acquired for a
+    /// moment, without waiting: the claim shuts out everybody who held it until then. So a call
+    /// that failed half way may be made again; but look first who holds it now, because whoever
+    /// that is loses its lease, and it may be the next holder, at work as it should be.
     ///
     /// # Errors
     /// Those of [`LockManager::force_release`](lock_core::LockManager), with the store untouched;
     /// the lease may have ended, if the [outcome](lock_core::Error::outcome) is unknown. Then those
     /// of [`FencedStore::claim`](crate::FencedStore::claim), with the lease ended and the store
     /// perhaps not told: an open transaction of the holder may be in the way. Make the call again;
-    /// it finds no holder, shuts out the one before, and returns [`ForceReleased::NotHeld`].
-    /// If nobody holds the resource, those of [`acquire`](Self::acquire).
+    /// if it finds no holder, it shuts out the one before, and returns [`ForceReleased::NotHeld`].
+    /// If nobody holds the resource, those of [`acquire`](Self::acquire): with
+    /// [`ErrorKind::WaitTimeout`](lock_core::ErrorKind::WaitTimeout) nobody was shut out, because a
+    /// lock delay goes on, or because somebody else has acquired it and is to claim it.
     ///
     /// # Cancel safety
     /// The lease may or may not have ended, and the store may or may not have been told. Make the
@@ -53,14 +58,13 @@ impl<DB: Dialect> Protected<DB> {
     /// Shuts out all earlier holders: the lease of one of them may have ended without the store
     /// being told, by a call that failed half way or by its ttl.
     async fn claim_anew(&self, resource: &ResourceName) -> Result<(), ProtectedError> {
-        match self.acquire(resource.clone()).try_now().await? {
-            Attempt::Granted(guard) => {
-                if let Err(error) = guard.release().await {
-                    debug!(%error, "not released, so the lease ends by its ttl");
-                }
-            }
-            // Somebody else has it by now, whose claim does the same.
-            Attempt::Held { .. } => {}
+        if self.store.high_water(resource).await?.is_none() {
+            // Nobody has ever claimed it. It may be a slip of the pen, which shall leave nothing.
+            return Ok(());
+        }
+        let guard = self.acquire(resource.clone()).wait(Duration::ZERO).await?;
+        if let Err(error) = guard.release().await {
+            debug!(%error, "not released, so the lease ends by its ttl");
         }
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! A lease that is ended by force, and what its holder can still do to the store.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use fenced_store::{FenceError, Protected};
+use fenced_store::{FenceError, Protected, ProtectedError};
 use lock_core::{
-    Clock, ForceReleased, InitialToken, LockManager, Operation, ResourceName, SystemClock,
+    Clock, ErrorKind, ForceReleased, InitialToken, LockManager, Operation, ResourceName,
+    SystemClock, Ttl,
     memory::MemoryBackend,
     test_util::{Chaos, Fault, Gate, Until},
 };
@@ -146,6 +147,28 @@ async fn force_that_failed_half_way_is_finished_when_it_is_repeated() {
     assert_eq!(balance(&world).await, 101);
     let seen = accounts.locks().inspect(&resource()).await.unwrap();
     assert!(seen.holder.is_none(), "it is given back: {seen:?}");
+}
+
+/// Nobody holds it during a lock delay, and nobody can acquire it to shut out who did.
+#[tokio::test]
+async fn force_during_a_lock_delay_says_that_nobody_is_shut_out_yet() {
+    let (_world, accounts) = protected().await;
+    let acquire = accounts.acquire(NAME).ttl(Ttl::secs(1)).renew(false);
+    let hung = acquire.lock_delay(Duration::from_secs(60)).await.unwrap();
+    hung.lost().await;
+    let error = accounts.force_release(&resource()).await.unwrap_err();
+    let ProtectedError::Lock(error) = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(error.kind(), ErrorKind::WaitTimeout, "{error}");
+}
+
+#[tokio::test]
+async fn force_on_a_name_that_nobody_ever_claimed_leaves_nothing() {
+    let (world, accounts) = protected().await;
+    let forced = accounts.force_release(&resource()).await.unwrap();
+    assert_eq!(forced, ForceReleased::NotHeld);
+    assert_eq!(high_water(&world, NAME).await, None);
 }
 
 /// An open transaction of the holder is in the way, again and again, until it ends.

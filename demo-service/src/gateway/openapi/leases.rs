@@ -160,7 +160,8 @@ pub(super) fn list() -> PathItem {
 
 /// `/v1/admin/leases/{resource}`
 pub(super) fn force() -> PathItem {
-    let released = "Whoever held it, now or before, cannot write any more. It may be sent again.";
+    let released = "Whoever held it, now or before, cannot write any more. Sent again, it ends the \
+                    lease of whoever holds it then.";
     let force = Endpoint::new(
         "forceRelease",
         OPERATORS,
@@ -170,7 +171,11 @@ pub(super) fn force() -> PathItem {
     .parameter(resource())
     .answers("200", json::<ForceReleasedBody>(released))
     .problems(REFUSED_BY_A_CLAIM)
-    .problems([problems::MALFORMED, problems::LOCK_LACKS_IT]);
+    .problems([
+        problems::MALFORMED,
+        problems::LOCK_HELD,
+        problems::LOCK_LACKS_IT,
+    ]);
     PathItem::new(HttpMethod::Delete, force.build())
 }
 

@@ -69,6 +69,12 @@ pub(super) enum Verdict {
 }
 
 impl Ballot {
+    /// Whether no node has done anything, nor may do it yet.
+    pub(super) fn has_run_nowhere(&self) -> bool {
+        let may_run = |(_, trouble): &(usize, Trouble)| trouble.may_have_run();
+        self.granted.is_empty() && self.unheard.is_empty() && !self.troubles.iter().any(may_run)
+    }
+
     pub(super) fn new(nodes: usize) -> Self {
         Self {
             nodes,

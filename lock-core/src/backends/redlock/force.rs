@@ -55,19 +55,26 @@ impl Service {
         })
     }
 
-    /// If no node has ended it, and none will, nothing has changed. Otherwise it may have ended.
+    /// If a node may have ended it, so may this call. That nothing of the try is left says nothing
+    /// about that: taking a try back does not bring back the lease whose place it took.
     fn not_forced(&self, tried: &Tried, resource: &ResourceName) -> Result<Forced, Error> {
-        let troubles = &tried.ballot.troubles;
+        let ballot = &tried.ballot;
+        let troubles = &ballot.troubles;
         let verdict = match &tried.end {
-            End::NotGranted(verdict) if tried.undone && tried.ballot.granted.is_empty() => verdict,
+            // A majority has said that it did nothing.
+            End::NotGranted(Verdict::NotHeld) => return Ok(Forced::NotHeld),
+            End::NotGranted(verdict) if ballot.has_run_nowhere() => verdict,
             _ => {
-                let error = self.out_of_reach(troubles, resource);
-                return Err(error.outcome_unknown());
+                let error = Error::unknown(ErrorKind::Unavailable, Operation::ForceRelease, KIND);
+                return Err(error.on(resource).because(format!(
+                    "some nodes have ended the lease or may have ended it, and too few have \
+                     confirmed it ({}): look who holds it",
+                    self.nodes.in_words(troubles),
+                )));
             }
         };
         let refused = |kind| Error::not_applied(kind, Operation::ForceRelease, KIND).on(resource);
         match verdict {
-            Verdict::NotHeld => Ok(Forced::NotHeld),
             Verdict::Exhausted => Err(refused(ErrorKind::TokensExhausted)),
             Verdict::BrokenCounter => {
                 Err(refused(ErrorKind::CounterBroken).because("a counter holds something else"))

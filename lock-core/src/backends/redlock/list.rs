@@ -52,7 +52,7 @@ impl Service {
         Err(self.nodes.too_few(&troubles, Operation::List))
     }
 
-    /// All pages are of one run of its server. That it does not lose its state in between does not
+    /// All pages are of one run of its server. Whether it loses its state in between does not
     /// matter: what it had is not held by virtue of it any more.
     async fn leases_of(&self, node: &Node) -> Result<Vec<ResourceName>, Trouble> {
         let mut run = self.nodes.in_time(node.run_of_server()).await?;

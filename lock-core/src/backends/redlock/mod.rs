@@ -43,11 +43,11 @@
 //! after a random pause. A node keeps a lease 1 % and 2 ms longer than its holder is told, for
 //! clocks that run unevenly. A majority renews; a release goes to all.
 //!
-//! A release by force is such a try, too, which takes the place of a lease at each node where it is
-//! (decision 25).
-//!
 //! The rules were checked exhaustively for three and five nodes, and each of them is known to be
 //! needed: `docs/models.md` has the stories.
+//!
+//! A release by force is such a try, too, which takes the place of a lease at each node where it
+//! is. Decision 25 has the argument for it; the model does not have it.
 //!
 //! ## The life of a node
 //! A node without state is either new or has lost its state, and cannot tell which. So nothing
