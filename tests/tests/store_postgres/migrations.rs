@@ -1,8 +1,8 @@
 //! Migrations that fail half way.
 
-use fenced_store::FenceError;
+use fenced_store::{FenceError, PgFencedStore, Rights};
 use sqlx::{
-    Executor,
+    Executor, PgPool,
     migrate::{Migration, MigrationType, Migrator},
 };
 
@@ -42,6 +42,19 @@ async fn a_failed_migration_leaves_no_lock_and_nothing_half_done() {
         .await
         .unwrap();
     world.store().migrate().await.unwrap();
+}
+
+/// A database may be set to tell bytes in another way.
+#[tokio::test]
+async fn digests_of_migrations_are_read_whatever_bytes_look_like() {
+    let world = PostgresServer::unmigrated().await;
+    let options = world.store().pool().connect_options();
+    let options = (*options).clone().options([("bytea_output", "escape")]);
+    let store = PgFencedStore::new(PgPool::connect_with(options).await.unwrap());
+    for _ in 0..2 {
+        store.migrate().await.unwrap();
+        store.check(Rights::ClaimAndWrite).await.unwrap();
+    }
 }
 
 #[tokio::test]
