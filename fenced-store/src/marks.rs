@@ -6,6 +6,7 @@ use sqlx::{Database, Encode, Executor, FromRow, IntoArguments, Type};
 use crate::{FenceError, high_water::columns::undecodable, rule::Mark};
 
 /// Reads the last committed mark, or the one that this transaction sees.
+#[cfg(feature = "mysql")]
 pub(crate) const MARK: &str = "SELECT token, holder, issuer FROM fenced_mark WHERE resource = ?";
 
 /// The only lock service whose tokens are accepted.
