@@ -195,10 +195,11 @@ async fn a_holder_is_shut_out_by_force_under_the_name_of_its_service() {
     };
     let guard = protected.acquire(RESOURCE).await.unwrap();
     let nameless = force(&[]).await;
-    assert_eq!(nameless.status.code(), Some(3), "{nameless:?}");
+    assert_eq!(nameless.status.code(), Some(2), "{nameless:?}");
+    // It has noticed before anything was changed.
     let locks: LockManager = world.old.locks().await;
-    drop(guard);
-    let guard = protected.acquire(RESOURCE).await.unwrap();
+    let held = locks.inspect(guard.resource()).await.unwrap().holder;
+    assert_eq!(held.map(|holder| holder.token), Some(guard.token()));
     let named = force(&["--issuer", "old"]).await;
     assert!(named.status.success(), "{named:?}");
     assert!(guard.begin().await.unwrap_err().is_fenced());

@@ -108,7 +108,7 @@ async fn naive_statement_that_is_dropped_while_it_is_prepared_costs_a_connection
     let pool = pool.connect(world.url()).await.unwrap();
     let mut statements = Statements::new();
     // If it is prepared at once, its first await is that of its execution, or it has none.
-    for _ in 0..100 {
+    for _ in 0..5000 {
         let mut tx = match pool.begin().await {
             Ok(tx) => tx,
             Err(sqlx::Error::PoolTimedOut) => return,
