@@ -24,8 +24,8 @@ pub(super) const EXIT_CODES: &str = exit_codes!();
 pub(crate) struct OperatedLock {
     /// Lock service: `redis://[user:password@]HOST[:PORT][/DB]`,
     /// `redis+sentinel://HOST:PORT,../NAME`, `redis+cluster://HOST:PORT,..`,
-    /// `etcd://[user:password@]HOST[:PORT],..` or `zookeeper://HOST:PORT,..[/CHROOT]`; `inspect`
-    /// also accepts `redlock+redis://HOST:PORT,HOST:PORT,HOST:PORT`
+    /// `redlock+redis://HOST:PORT,HOST:PORT,HOST:PORT`, `etcd://[user:password@]HOST[:PORT],..` or
+    /// `zookeeper://HOST:PORT,..[/CHROOT]`; over TLS `rediss` for `redis`, and `etcds`
     #[arg(id = "lock", long, value_name = "URL")]
     #[arg(env = "PALISADE_LOCK", hide_env_values = true)]
     pub(crate) address: Address,
