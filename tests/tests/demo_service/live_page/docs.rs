@@ -1,0 +1,50 @@
+//! The viewer of the API's document.
+
+use e2e::servers::{Colours, Screen};
+
+use crate::live_page::page::Page;
+
+#[tokio::test]
+async fn the_document_is_drawn_without_a_network_and_without_complaints() {
+    let page = Page::open("docs").await;
+    page.browser.open(&format!("{}/docs/", page.url)).await;
+    let drawn = "return document.querySelectorAll('.opblock').length > 10 \
+                 && document.querySelector('.title').textContent.includes('Palisade')";
+    page.browser.until(drawn).await;
+    let endpoint = "document.querySelector('[id$=acquireLease] .opblock-control-arrow').click()";
+    page.browser.script(endpoint).await;
+    let opened = "return document.querySelector('[id$=acquireLease] .opblock-body') !== null";
+    page.browser.until(opened).await;
+    page.photograph("open").await;
+    // Without a token for operators there is nothing of theirs, and headings are no Markdown.
+    let groups =
+        "return [...document.querySelectorAll('.opblock-tag')].map((it) => it.dataset.tag)";
+    let groups = page.browser.script(groups).await;
+    assert_eq!(
+        groups,
+        serde_json::json!(["leases", "accounts", "without fencing", "service"])
+    );
+    let headings = "return [...document.querySelectorAll('.opblock-summary-description')] \
+                    .map((it) => it.textContent).join('; ')";
+    let headings = page.browser.script(headings).await;
+    assert!(!headings.to_string().contains('`'), "{headings}");
+    // Whatever it has loaded is from the gateway.
+    let elsewhere = "return performance.getEntriesByType('resource').map(({ name }) => name) \
+                     .filter((name) => !name.startsWith(location.origin) \
+                       && !name.startsWith('data:'))";
+    let elsewhere = page.browser.script(elsewhere).await;
+    assert_eq!(elsewhere, serde_json::json!([]));
+    assert_eq!(page.browser.console().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn on_a_phone_the_document_is_as_wide_as_the_phone() {
+    let page = Page::open_on("docs-phone", Screen::Phone, Colours::Light).await;
+    page.browser.open(&format!("{}/docs/", page.url)).await;
+    let drawn = "return document.querySelectorAll('.opblock').length > 10";
+    page.browser.until(drawn).await;
+    page.photograph("over").await;
+    let width = page.browser.script("return innerWidth").await;
+    assert_eq!(width, 360);
+    page.assert_sound().await;
+}

@@ -1,0 +1,114 @@
+//! The same page on every screen.
+
+use e2e::servers::{Colours, Screen};
+
+use crate::live_page::page::Page;
+
+async fn looks_well(name: &'static str, screen: Screen, colours: Colours) {
+    let page = Page::open_on(name, screen, colours).await;
+    page.photograph("before").await;
+    page.begin("pause").await;
+    let frozen = "return document.querySelector('#fenced svg .pause') !== null";
+    page.browser.until(frozen).await;
+    page.photograph("playing").await;
+    page.until_over().await;
+    let [unfenced, fenced] = page.verdicts().await;
+    assert!(unfenced.contains("Lost update"), "{unfenced}");
+    assert!(
+        fenced.contains("the late write was refused (412)"),
+        "{fenced}"
+    );
+    // However far to the right somebody looks, it says which lane is whose.
+    let names = "const frame = document.querySelector('#fenced .picture'); \
+                 frame.scrollLeft = frame.scrollWidth; \
+                 const { left, right } = frame.getBoundingClientRect(); \
+                 const inside = ({ left: from, right: to }) => left <= from && to <= right; \
+                 const names = [...frame.querySelectorAll('.lane')]; \
+                 return names.length === 5 \
+                   && names.every((name) => inside(name.getBoundingClientRect()));";
+    page.browser.until(names).await;
+    page.photograph("over").await;
+    page.browser.click("#fenced summary").await;
+    page.browser.click("#fenced .events button").await;
+    page.until_request_is_shown().await;
+    page.photograph("wire").await;
+    let background = "return getComputedStyle(document.body).backgroundColor";
+    let background = page.browser.script(background).await;
+    let expected = match colours {
+        Colours::Dark => "rgb(13, 17, 23)",
+        _ => "rgb(255, 255, 255)",
+    };
+    assert_eq!(background, expected);
+    page.assert_sound().await;
+    page.browser.click("#tab-service").await;
+    let counted = "return document.querySelectorAll('.count').length === 6";
+    page.browser.until(counted).await;
+    page.photograph("service").await;
+    page.assert_sound().await;
+}
+
+#[tokio::test]
+async fn it_looks_well_on_a_desktop_in_the_light() {
+    looks_well("desktop-light", Screen::Desktop, Colours::Light).await;
+}
+
+#[tokio::test]
+async fn it_looks_well_on_a_desktop_in_the_dark() {
+    looks_well("desktop-dark", Screen::Desktop, Colours::Dark).await;
+}
+
+#[tokio::test]
+async fn it_looks_well_on_a_phone_in_the_light() {
+    looks_well("phone-light", Screen::Phone, Colours::Light).await;
+}
+
+#[tokio::test]
+async fn it_looks_well_on_a_phone_in_the_dark() {
+    looks_well("phone-dark", Screen::Phone, Colours::Dark).await;
+}
+
+/// Whether a picture is seen whole, and the words that tell how to see the rest of it.
+const SEEN: &str = "const seen = [...document.querySelectorAll('.picture')].map((picture) => ({ \
+      whole: picture.scrollWidth <= picture.clientWidth, \
+      begins: picture.scrollLeft === 0, \
+      hint: picture.nextElementSibling.querySelector('.swipe').offsetParent !== null, \
+      top: picture.getBoundingClientRect().top, \
+    })); \
+    const [one, two] = seen; \
+    return { \
+      whole: one.whole && two.whole, \
+      begins: one.begins && two.begins, \
+      honest: seen.every(({ whole, hint }) => whole !== hint), \
+      beside: one.top === two.top, \
+    };";
+
+#[tokio::test]
+async fn a_picture_that_is_over_is_seen_whole_or_from_its_beginning_on_every_screen() {
+    let page = Page::open("sizes").await;
+    page.browser.resize(360, 800).await;
+    page.begin("pause").await;
+    let follows = "const { scrollLeft } = document.querySelector('#fenced .picture'); \
+                   return scrollLeft > 0";
+    page.browser.until(follows).await;
+    page.until_over().await;
+    for (width, height) in [
+        (360, 800),
+        (700, 900),
+        (768, 1024),
+        (1280, 900),
+        (1440, 900),
+        (1920, 1080),
+    ] {
+        page.browser.resize(width, height).await;
+        let seen = page.browser.script(SEEN).await;
+        assert_eq!(seen["begins"], true, "{width}: {seen}");
+        assert_eq!(seen["honest"], true, "{width}: {seen}");
+        assert_eq!(seen["whole"], width >= 768, "{width}: {seen}");
+        assert_eq!(seen["beside"], width >= 1440, "{width}: {seen}");
+        page.photograph(&format!("{width}")).await;
+        page.assert_sound().await;
+    }
+    // What it came to is said once, above the picture.
+    let doubled = "return document.querySelectorAll('.picture :is(.good-box, .bad-box)').length";
+    assert_eq!(page.browser.script(doubled).await, 0);
+}

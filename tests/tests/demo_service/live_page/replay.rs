@@ -1,0 +1,94 @@
+use crate::live_page::page::Page;
+
+/// When client 1 was stopped, in milliseconds.
+async fn stopped_at(page: &Page) -> String {
+    let script = "const told = [...document.querySelectorAll('#fenced .events li')]; \
+                  const stop = told.find((item) => item.textContent.includes('SIGSTOP')); \
+                  return String(1000 * parseFloat(stop.textContent) + 10);";
+    page.browser
+        .script(script)
+        .await
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[tokio::test]
+async fn a_visitor_looks_again_at_any_moment_and_saves_what_there_is() {
+    let page = Page::open("replay").await;
+    page.play("pause").await;
+
+    // The slider shows the past: client 1 has just been stopped, nobody has written.
+    page.set("moment", &stopped_at(&page).await).await;
+    let past = "return document.querySelector('#fenced svg .dot') !== null \
+                && document.querySelector('#fenced svg .bad-dot') === null";
+    page.browser.until(past).await;
+    let hidden = "return document.querySelectorAll('.verdict[hidden]').length === 2";
+    page.browser.until(hidden).await;
+    page.photograph("past").await;
+
+    // Step by step, to the moment of the next event and back.
+    let told = "return document.querySelectorAll('#fenced .events li:not([hidden])').length \
+                + document.querySelectorAll('#unfenced .events li:not([hidden])').length";
+    let before = page.browser.script(told).await.as_u64().unwrap();
+    page.browser.click("#forth").await;
+    page.browser.until(&format!("{told} > {before}")).await;
+    page.browser.click("#back").await;
+    page.browser.until(&format!("{told} <= {before}")).await;
+
+    page.set("speed", "2").await;
+    page.browser.click("#play-again").await;
+    page.until_over().await;
+
+    // What is saved is a picture that stands alone: it loads as an image, for which it has to be
+    // well-formed.
+    let load = "const link = document.querySelector('#fenced a.svg'); \
+                const image = document.createElement('img'); image.id = 'saved'; \
+                image.src = link.href; document.body.append(image); \
+                return image.decode().then(() => image.naturalWidth)";
+    assert_eq!(page.browser.script(load).await, 960);
+    let saved = "return fetch(document.querySelector('#fenced a.svg').href) \
+                 .then((answer) => answer.text())";
+    let saved = page.browser.script(saved).await.to_string();
+    for words in ["Act 2: with fencing", "Nothing lost: "] {
+        assert!(saved.contains(words), "{words}");
+    }
+    page.assert_sound().await;
+}
+
+/// Of two answers the one that was asked for last is shown, also if it comes first.
+#[tokio::test]
+async fn a_picture_that_comes_late_does_not_take_the_place_of_a_newer_one() {
+    let page = Page::open("overtaken").await;
+    page.play("pause").await;
+    // Holds back the next picture until it is let go, and tells when the page has had it.
+    let hold = "const real = window.fetch; \
+                window.fetch = async (...asked) => { \
+                  const answer = await real(...asked); \
+                  if (window.letGo || !String(asked[0]).includes('picture/fenced')) { \
+                    return answer; \
+                  } \
+                  await new Promise((resolve) => { window.letGo = resolve; }); \
+                  const text = answer.text.bind(answer); \
+                  answer.text = async () => { \
+                    const late = await text(); \
+                    setTimeout(() => { window.isLate = true; }); \
+                    return late; \
+                  }; \
+                  return answer; \
+                };";
+    page.browser.script(hold).await;
+    page.set("moment", &stopped_at(&page).await).await;
+    page.browser
+        .until("return window.letGo !== undefined")
+        .await;
+    let end = "return document.getElementById('moment').max";
+    let end = page.browser.script(end).await;
+    page.set("moment", end.as_str().unwrap()).await;
+    let newer = "return document.querySelector('#fenced svg .bad-dot') !== null";
+    page.browser.until(newer).await;
+    page.browser.script("window.letGo()").await;
+    page.browser.until("return window.isLate === true").await;
+    assert_eq!(page.browser.script(newer).await, true);
+    page.assert_sound().await;
+}

@@ -1,0 +1,82 @@
+use std::process::Command;
+
+use crate::live_page::page::Page;
+
+/// WebDriver's name of the key.
+const ENTER: char = '\u{E007}';
+
+/// Runs what a visitor has copied, as a visitor would.
+pub(crate) async fn in_a_shell(command: String) -> String {
+    let run = move || Command::new("bash").args(["-euc", &command]).output();
+    let output = tokio::task::spawn_blocking(run).await.unwrap().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn the_late_write_is_shown_as_it_was_and_repeated_by_curl() {
+    let page = Page::open("wire").await;
+    page.play("pause").await;
+    // A click on the red dot in the picture, as a hand does it.
+    page.browser
+        .click("#fenced .picture [data-exchange] .bad-dot")
+        .await;
+    page.until_request_is_shown().await;
+    let request = page.text("#fenced .request").await;
+    assert!(request.starts_with("PUT /v1/accounts/"), "{request}");
+    assert!(request.contains("\nfencing-token: "), "{request}");
+    assert!(request.contains("\"balance\": 110"), "{request}");
+    let response = page.text("#fenced .response").await;
+    assert!(response.starts_with("HTTP/1.1 412 "), "{response}");
+    assert!(response.contains("fencing-high-water: "), "{response}");
+    assert!(
+        response.contains("problem:fencing-token-stale"),
+        "{response}"
+    );
+    page.photograph("stale").await;
+    page.browser.click("#fenced .copy").await;
+    let copied = "return ['Copied', 'Selected'] \
+                  .includes(document.querySelector('#fenced .copy').textContent)";
+    page.browser.until(copied).await;
+
+    let said = in_a_shell(page.text("#fenced .curl").await).await;
+    assert!(said.starts_with("HTTP/1.1 412 "), "{said}");
+    assert!(said.contains("problem:fencing-token-stale"), "{said}");
+    page.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_forged_write_is_found_and_opened_with_the_keyboard_alone() {
+    let page = Page::open("keyboard").await;
+    let choose = "document.querySelector('[value=forgery]').click(); \
+                  document.querySelector('#run').focus()";
+    page.browser.script(choose).await;
+    page.browser.press(ENTER).await;
+    page.until_over().await;
+    page.browser
+        .script("document.querySelector('#fenced summary').focus()")
+        .await;
+    page.browser.press(ENTER).await;
+    let found = "const events = [...document.querySelectorAll('#fenced .events button')]; \
+                 const is_forged = (event) => event.textContent.includes('refused (403 '); \
+                 const forged = events.find(is_forged); \
+                 forged.focus(); return document.activeElement === forged";
+    assert_eq!(page.browser.script(found).await, true);
+    page.browser.press(ENTER).await;
+    page.until_request_is_shown().await;
+    let pressed = "return document.activeElement.getAttribute('aria-pressed') === 'true'";
+    assert_eq!(page.browser.script(pressed).await, true);
+
+    let command = page.text("#fenced .curl").await;
+    assert!(
+        command.contains("--data-raw '{\"balance\":0}'"),
+        "{command}"
+    );
+    let said = in_a_shell(command).await;
+    assert!(said.starts_with("HTTP/1.1 403 "), "{said}");
+    assert!(
+        said.contains("problem:fencing-token-not-accepted"),
+        "{said}"
+    );
+    page.assert_sound().await;
+}

@@ -1,0 +1,10 @@
+//! The harness itself: servers, processes and networks that fail as they are told to.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a failed test panics")]
+
+mod end_with_their_test;
+mod mariadb;
+mod postgres;
+mod processes;
+mod proxy;
+mod redis;

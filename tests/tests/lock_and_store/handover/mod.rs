@@ -1,0 +1,12 @@
+//! One lock service takes the place of another in front of a store, with `palisade migrate`:
+//! real servers, clients that go on all the while, and zombies of the old service.
+
+mod command;
+mod documented;
+mod killed;
+mod late;
+mod tally;
+mod there_and_back;
+mod waiters;
+mod world;
+mod wrong;

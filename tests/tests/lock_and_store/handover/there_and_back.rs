@@ -1,0 +1,235 @@
+//! Clients and zombies that go on all the while, there and back again.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use e2e::servers::until;
+use fenced_store::{FenceError, Protected, ProtectedError};
+use lock_core::{Attempt, ErrorKind, LockManager, Sequencer};
+use serde_json::Value;
+use sqlx::Postgres;
+use tokio::task::JoinSet;
+
+use crate::handover::{
+    command::migrated,
+    tally::{RESOURCE, Read, Tally},
+    world::{Service, World},
+};
+
+/// What all of them share.
+struct Run {
+    tally: Tally,
+    numbers: AtomicI64,
+    over: AtomicBool,
+    /// What the zombie tried with leases of the old service, and what of that was let through.
+    tried: AtomicU64,
+    let_through: AtomicU64,
+    /// The old service was retired: leases of before are worth nothing from then on.
+    was_retired: AtomicBool,
+    /// It is not in place: none of its leases is worth anything.
+    is_retired: AtomicBool,
+    refused_a_lease: AtomicU64,
+}
+
+impl Run {
+    fn number(&self) -> i64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    async fn writes(&self, more: usize) {
+        let aim = self.tally.written() + more;
+        until("clients write", || async { self.tally.written() >= aim }).await;
+    }
+}
+
+/// Deposits under a lease of whichever of the services is in place: it goes to the other one when
+/// it is told that this one is not.
+async fn client(run: Arc<Run>, services: [Protected<Postgres>; 2]) {
+    let mut place = 0;
+    while !run.is_over() {
+        match deposit(&run, &services[place]).await {
+            Ok(()) => {}
+            Err(error) if is_elsewhere(&error) => place = 1 - place,
+            // The handover shut it out in the middle of a section.
+            Err(ProtectedError::Store(error)) if error.is_fenced() => {}
+            Err(ProtectedError::Lock(error)) if error.kind() == ErrorKind::WaitTimeout => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn is_elsewhere(error: &ProtectedError) -> bool {
+    match error {
+        ProtectedError::Lock(error) => error.kind() == ErrorKind::Retired,
+        ProtectedError::Store(error) => matches!(error, FenceError::WrongIssuer { .. }),
+        _ => false,
+    }
+}
+
+async fn deposit(run: &Run, service: &Protected<Postgres>) -> Result<(), ProtectedError> {
+    let guard = service
+        .acquire(RESOURCE)
+        .wait(Duration::from_secs(5))
+        .await?;
+    let read = run.tally.read(guard.sequencer()).await?;
+    // Time for others to come in between, if anything lets them.
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    run.tally
+        .write(guard.sequencer(), read, run.number())
+        .await?;
+    guard.release().await?;
+    Ok(())
+}
+
+/// A client of the old service that nobody has told. With every lease that it ever had and with
+/// what it read then it tries to write, and it tries to get another one.
+async fn zombie(run: Arc<Run>, old: LockManager, mut had: Vec<(Sequencer, Read)>) {
+    let of_before = had.len();
+    while !run.is_over() {
+        let was_retired = run.was_retired.load(Ordering::SeqCst);
+        let is_retired = run.is_retired.load(Ordering::SeqCst);
+        for (place, (grant, read)) in had.iter().enumerate() {
+            let claimed = run.tally.claim(grant).await;
+            let written = run.tally.write(grant, read.clone(), run.number()).await;
+            if is_retired || was_retired && place < of_before {
+                run.tried.fetch_add(1, Ordering::Relaxed);
+                let through = u64::from(claimed.is_ok()) + u64::from(written.is_ok());
+                run.let_through.fetch_add(through, Ordering::Relaxed);
+            }
+        }
+        match old.try_acquire(RESOURCE).await {
+            Ok(Attempt::Granted(guard)) => {
+                let grant = guard.sequencer().clone();
+                // It is a good client as long as it may.
+                if run.tally.claim(&grant).await.is_ok()
+                    && let Ok(read) = run.tally.read(&grant).await
+                {
+                    had.push((grant, read));
+                    had.truncate(4);
+                }
+                guard.release().await.unwrap();
+            }
+            Ok(Attempt::Held { .. }) => {}
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Retired, "{error}");
+                run.refused_a_lease.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Redis retires, and is reinstated.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn zombies_of_the_old_service_are_shut_out_and_nothing_is_lost_there_and_back() {
+    let back = there_and_back(World::start().await).await;
+    assert_eq!(back["retired"], true);
+}
+
+/// etcd can be retired.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn from_redis_to_etcd_and_back_nothing_is_lost_and_zombies_are_shut_out() {
+    let world = World::moving_to(Service::etcd("new").await).await;
+    there_and_back(world).await;
+}
+
+/// Redlock cannot be retired, and is lifted resource by resource.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn from_redis_to_redlock_and_back_nothing_is_lost_and_zombies_are_shut_out() {
+    let world = World::moving_to(Service::redlock("new").await).await;
+    let back = there_and_back(world).await;
+    assert_eq!(back["retired"], false);
+}
+
+/// Of these the tokens of one follow the clock, and those of the other transactions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn from_redis_to_zookeeper_and_back_nothing_is_lost_and_zombies_are_shut_out() {
+    let world = World::moving_to(Service::zookeeper("new").await).await;
+    let back = there_and_back(world).await;
+    assert_eq!(back["retired"], true);
+}
+
+async fn there_and_back(world: World) -> Value {
+    let run = Arc::new(Run {
+        tally: Tally::create(&world.store).await,
+        numbers: AtomicI64::new(1),
+        over: AtomicBool::new(false),
+        tried: AtomicU64::new(0),
+        let_through: AtomicU64::new(0),
+        was_retired: AtomicBool::new(false),
+        is_retired: AtomicBool::new(false),
+        refused_a_lease: AtomicU64::new(0),
+    });
+    let mut clients = JoinSet::new();
+    for _ in 0..3 {
+        let services = [
+            world.protected(&world.old).await,
+            world.protected(&world.new).await,
+        ];
+        clients.spawn(client(Arc::clone(&run), services));
+    }
+    run.writes(20).await;
+    // One lease that was claimed and read under, and one that was never claimed.
+    let old = world.old.locks().await;
+    let claimed = old.acquire(RESOURCE).await.unwrap();
+    run.tally.claim(claimed.sequencer()).await.unwrap();
+    let read = run.tally.read(claimed.sequencer()).await.unwrap();
+    let held = claimed.sequencer().clone();
+    claimed.release().await.unwrap();
+    let unclaimed = old.acquire(RESOURCE).await.unwrap();
+    let late = unclaimed.sequencer().clone();
+    unclaimed.release().await.unwrap();
+    run.writes(20).await;
+    let had = vec![(held, read.clone()), (late, read)];
+    let mut zombies = JoinSet::new();
+    zombies.spawn(zombie(Arc::clone(&run), old, had));
+    run.writes(10).await;
+
+    let there = migrated(&world, &world.old, &world.new).await;
+    run.was_retired.store(true, Ordering::SeqCst);
+    run.is_retired.store(true, Ordering::SeqCst);
+    assert_eq!(
+        (&there["retired"], &there["sealed"]),
+        (&true.into(), &1.into())
+    );
+    run.writes(40).await;
+    let tried = || run.tried.load(Ordering::Relaxed);
+    until("the zombie tries", || async { tried() > 20 }).await;
+    assert!(run.refused_a_lease.load(Ordering::Relaxed) > 0);
+
+    // On the way back the leases of the first time are still worth nothing. New ones are good.
+    run.is_retired.store(false, Ordering::SeqCst);
+    let before = tried();
+    let back = migrated(&world, &world.new, &world.old).await;
+    assert!(back["floor"].as_u64() > there["floor"].as_u64());
+    run.writes(40).await;
+    until("the zombie tries", || async { tried() > before + 10 }).await;
+    run.over.store(true, Ordering::SeqCst);
+    while let Some(ended) = clients.join_next().await {
+        ended.unwrap();
+    }
+    zombies.join_next().await.unwrap().unwrap();
+
+    assert_eq!(run.let_through.load(Ordering::Relaxed), 0, "stale accepts");
+    assert_eq!(run.tally.lost().await, 0, "lost updates");
+    assert!(
+        run.tally.lost_from_twin().await > 0,
+        "the control lost nothing"
+    );
+    let accepted = run.tally.accepted().await;
+    let in_order = accepted.is_sorted_by_key(|write| write.token);
+    assert!(in_order, "an older grant wrote after a later one");
+    let mut issuers: Vec<_> = accepted.into_iter().map(|write| write.issuer).collect();
+    issuers.dedup();
+    assert_eq!(issuers, ["old", "new", "old"], "both wrote at one time");
+    back
+}

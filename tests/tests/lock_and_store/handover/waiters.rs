@@ -1,0 +1,44 @@
+//! Who holds a lease of the old service, and who waits for it.
+
+use std::time::Duration;
+
+use e2e::servers::until;
+use lock_core::{ErrorKind, Ttl};
+use tokio::{task::JoinSet, time::timeout};
+
+use crate::handover::{command::migrated, world::World};
+
+/// Long enough for a waiter far back in the line to ask again.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiters_of_the_old_service_are_told_and_its_holders_shut_out() {
+    let world = World::start().await;
+    let holder = world.protected(&world.old).await;
+    let guard = holder.acquire("account:7").ttl(Ttl::secs(2)).await.unwrap();
+    let mut waiters = JoinSet::new();
+    for _ in 0..5 {
+        let locks = world.old.locks().await;
+        waiters.spawn(async move { locks.acquire("account:7").await.map(drop) });
+    }
+    let waiting = || async {
+        let inspection = holder.locks().inspect(guard.resource()).await;
+        inspection.unwrap().waiters == Some(5)
+    };
+    until("five wait", waiting).await;
+
+    migrated(&world, &world.old, &world.new).await;
+    let refused = guard.begin().await.unwrap_err();
+    assert!(refused.is_fenced(), "{refused}");
+    // It is still its lease, for as long as it likes; and they wait for it still.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(guard.remaining().is_ok() && waiters.try_join_next().is_none());
+    guard.release().await.unwrap();
+    while let Some(answer) = timeout(PATIENCE, waiters.join_next()).await.unwrap() {
+        assert_eq!(answer.unwrap().unwrap_err().kind(), ErrorKind::Retired);
+    }
+    let next = world.protected(&world.new).await;
+    let guard = next.acquire("account:7").await.unwrap();
+    guard.begin().await.unwrap().commit().await.unwrap();
+    assert_eq!(next.floor_repairs(), 0);
+}

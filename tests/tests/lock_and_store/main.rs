@@ -1,0 +1,7 @@
+//! Lock and store together, and real processes that are really stopped.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a failed test panics")]
+
+mod handover;
+mod protected_resource;
+mod stale_holder;

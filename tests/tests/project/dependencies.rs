@@ -1,0 +1,249 @@
+//! Dependencies point one way, and nobody pays for what he did not ask for.
+
+use std::{collections::BTreeSet, fs};
+
+use e2e::project::{cargo, root};
+use serde_json::Value;
+
+/// The crates that a user of one of our packages builds with these features.
+fn tree(package: &str, features: &str) -> BTreeSet<String> {
+    let listed = cargo(&[
+        "tree",
+        "--locked",
+        "--package",
+        package,
+        "--no-default-features",
+        "--features",
+        features,
+        "--edges",
+        "normal,build",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+    ]);
+    let name = |line: &str| line.split(' ').next().map(str::to_owned);
+    listed.lines().filter_map(name).collect()
+}
+
+/// All features of a package that users may name, but for those in `without`.
+fn features(package: &str, without: &[&str]) -> String {
+    let packages = packages();
+    let found = packages
+        .iter()
+        .find(|found| found["name"] == package)
+        .unwrap();
+    let named = found["features"].as_object().unwrap().keys();
+    let kept: Vec<_> = named
+        .map(String::as_str)
+        .filter(|name| *name != "default" && !without.contains(name))
+        .collect();
+    kept.join(",")
+}
+
+/// The workspace's packages as `cargo metadata` describes them.
+fn packages() -> Vec<Value> {
+    let metadata = cargo(&["metadata", "--locked", "--no-deps", "--format-version", "1"]);
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+/// Panics with the crates among `crates` that are in the tree. A name stands for its family:
+/// `sqlx` for `sqlx-core` too.
+fn assert_without(package: &str, features: &str, crates: &[&str]) {
+    let found: Vec<_> = tree(package, features)
+        .into_iter()
+        .filter(|name| {
+            let is = |family: &str| name.strip_prefix(family).is_some_and(starts_no_longer_word);
+            crates.iter().copied().any(is)
+        })
+        .collect();
+    assert!(
+        found.is_empty(),
+        "{package} with features `{features}` pulls in {found:?}"
+    );
+}
+
+fn starts_no_longer_word(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with('-')
+}
+
+#[test]
+fn lock_core_knows_no_database_and_no_web_framework() {
+    let all = features("lock-core", &[]);
+    assert!(
+        tree("lock-core", &all).contains("redis"),
+        "the tree does not show features"
+    );
+    assert_without("lock-core", &all, &["sqlx", "axum"]);
+    // gRPC is spoken with hyper and tower, and etcd speaks gRPC.
+    let without_etcd = features("lock-core", &["etcd", "etcd-tls"]);
+    assert_without("lock-core", &without_etcd, &["tower", "hyper", "tonic"]);
+}
+
+#[test]
+fn lock_core_without_features_has_no_client_of_a_lock_service() {
+    assert_without("lock-core", "", &["redis", "tonic", "zookeeper-client"]);
+}
+
+#[test]
+fn fenced_store_pulls_in_no_client_of_a_lock_service() {
+    let all = features("fenced-store", &["redis"]);
+    assert!(
+        tree("fenced-store", &all).contains("sqlx"),
+        "the tree does not show features"
+    );
+    assert_without(
+        "fenced-store",
+        &all,
+        &["redis", "tonic", "zookeeper-client"],
+    );
+}
+
+#[test]
+fn the_tower_layer_comes_without_axum() {
+    assert!(
+        tree("fenced-store", "axum").contains("axum-core"),
+        "the tree does not show features"
+    );
+    assert_without("fenced-store", "tower", &["axum"]);
+}
+
+#[test]
+fn no_database_comes_without_being_asked_for() {
+    let drivers = ["sqlx-postgres", "sqlx-sqlite", "sqlx-mysql", "libsqlite3"];
+    assert_without("fenced-store", "", &drivers);
+    assert_without(
+        "fenced-store",
+        "postgres",
+        &["sqlx-sqlite", "sqlx-mysql", "libsqlite3"],
+    );
+    assert_without("fenced-store", "sqlite", &["sqlx-postgres", "sqlx-mysql"]);
+    assert_without(
+        "fenced-store",
+        "mysql",
+        &["sqlx-postgres", "sqlx-sqlite", "libsqlite3"],
+    );
+}
+
+#[test]
+fn packages_depend_in_one_direction() {
+    let allowed = |package: &str, on: &str| match package {
+        "clock-shim" | "lock-core" | "models" => false,
+        "fenced-store" => on == "lock-core",
+        "demo-service" => matches!(on, "lock-core" | "fenced-store"),
+        "e2e" | "bench" => !matches!(on, "e2e" | "bench"),
+        _ => panic!("say here what {package} may depend on"),
+    };
+    let packages = packages();
+    let ours: BTreeSet<_> = packages
+        .iter()
+        .map(|found| found["name"].as_str().unwrap())
+        .collect();
+    for package in &packages {
+        let name = package["name"].as_str().unwrap();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let on = dependency["name"].as_str().unwrap();
+            let fine = !ours.contains(on) || allowed(name, on);
+            assert!(fine, "{name} must not depend on {on}");
+        }
+    }
+}
+
+#[test]
+fn no_feature_is_on_by_default() {
+    for package in packages() {
+        let default = &package["features"]["default"];
+        let none = default.as_array().is_none_or(Vec::is_empty);
+        assert!(none, "{} switches on {default}", package["name"]);
+    }
+}
+
+/// A crate that asks for more would break what the manifests and the READMEs promise.
+#[test]
+fn no_dependency_needs_a_newer_rust_than_is_promised() {
+    let about = cargo(&["-vV"]);
+    let host = about.lines().find_map(|line| line.strip_prefix("host: "));
+    // Only what is built here, since the rest may not have been downloaded.
+    let metadata = cargo(&[
+        "metadata",
+        "--locked",
+        "--all-features",
+        "--format-version",
+        "1",
+        "--filter-platform",
+        host.unwrap(),
+    ]);
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let (ours, others): (Vec<_>, Vec<_>) = packages.iter().partition(|one| one["source"].is_null());
+    let asked = others
+        .iter()
+        .filter_map(|one| Some((rust_version(one)?, &one["name"])));
+    let (least, by) = asked.max_by_key(|(least, _)| least.clone()).unwrap();
+    for package in ours {
+        let promised = rust_version(package).unwrap();
+        assert!(
+            promised >= least,
+            "{}: {by} asks for {least:?}",
+            package["name"]
+        );
+    }
+}
+
+/// The three numbers of the `rust-version` in a package's manifest, if it has one.
+fn rust_version(package: &Value) -> Option<Vec<u32>> {
+    let numbers = package["rust_version"].as_str()?.split('.');
+    let mut numbers: Vec<u32> = numbers.map(|number| number.parse().unwrap()).collect();
+    numbers.resize(3, 0);
+    Some(numbers)
+}
+
+#[test]
+fn readmes_say_which_rust_is_needed() {
+    let packages = packages();
+    let promised = packages[0]["rust_version"].as_str().unwrap();
+    let says = [
+        format!("needs Rust {promised} "),
+        format!("Rust version is {promised}."),
+    ];
+    for readme in ["README.md", "lock-core/README.md", "fenced-store/README.md"] {
+        let text = fs::read_to_string(root().join(readme)).unwrap();
+        assert!(
+            says.iter().any(|says| text.contains(says)),
+            "{readme}: {promised} is needed"
+        );
+    }
+}
+
+/// The programs are built as `cargo install --path demo-service` does: nobody else asks for their
+/// features. Without TLS sqlx would silently connect in plain text.
+#[test]
+fn the_programs_have_tls_to_lock_services_and_databases() {
+    let by = |package: &str| {
+        let listed = cargo(&[
+            "tree",
+            "--locked",
+            "--package",
+            "demo-service",
+            "--edges",
+            "normal",
+            "--invert",
+            package,
+            "--depth",
+            "1",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}",
+        ]);
+        let name = |line: &str| line.split(' ').next().map(str::to_owned);
+        listed.lines().filter_map(name).collect::<BTreeSet<_>>()
+    };
+    let (tls, roots) = (by("tokio-rustls"), by("rustls-native-certs"));
+    for client in ["redis", "tonic"] {
+        assert!(tls.contains(client), "{client}: {tls:?}");
+        assert!(roots.contains(client), "{client}: {roots:?}");
+    }
+    assert!(by("rustls").contains("sqlx-core") && roots.contains("sqlx-core"));
+}

@@ -1,0 +1,189 @@
+//! The header of each Lua script says what the script takes and what it answers.
+
+use std::collections::BTreeSet;
+
+use e2e::project::{SourceFile, files_in};
+
+/// A script, taken apart; or a part that several scripts share, which has no flags.
+struct Script {
+    name: String,
+    /// Whether it is run by itself.
+    whole: bool,
+    /// The comment at the top, without the dashes.
+    header: Vec<String>,
+    /// Everything else, without comments.
+    body: String,
+}
+
+impl Script {
+    fn read(file: &SourceFile) -> Self {
+        let comment = |line: &str| line.strip_prefix("--").map(|text| text.trim().to_owned());
+        let code = |line: &str| line.split("--").next().unwrap_or_default().to_owned() + "\n";
+        // `#!lua flags=..` comes before the header.
+        let lines = || file.text.lines().skip_while(|line| line.starts_with("#!"));
+        let header: Vec<_> = lines().map_while(comment).collect();
+        Self {
+            name: file.path.file_name().unwrap().to_str().unwrap().to_owned(),
+            whole: file.text.starts_with("#!"),
+            body: lines().skip(header.len()).map(code).collect(),
+            header,
+        }
+    }
+
+    /// The indices that the header describes, one per line: `KEYS[1] lease of the resource`.
+    fn documented(&self, array: &str) -> Vec<String> {
+        let described = self.header.iter().filter_map(|line| {
+            let (index, text) = line
+                .strip_prefix(array)?
+                .strip_prefix('[')?
+                .split_once(']')?;
+            assert!(
+                !text.trim().is_empty(),
+                "{}: {line} says nothing",
+                self.name
+            );
+            Some(index.to_owned())
+        });
+        described.collect()
+    }
+
+    /// The indices that the body uses, computed ones too, and those that its shared parts use.
+    fn used(&self, array: &str, all: &[Self]) -> BTreeSet<String> {
+        let opening = format!("{array}[");
+        let uses = self.body.split(&opening).skip(1);
+        let own = uses.map(|rest| rest.split(']').next().unwrap().to_owned());
+        let parts = all
+            .iter()
+            .filter(|part| self.tries(part) || self.begins_with(part));
+        own.chain(parts.flat_map(|part| part.used(array, all)))
+            .collect()
+    }
+
+    /// Whether the first line of the header names this part as one that it shares with others.
+    fn begins_with(&self, part: &Self) -> bool {
+        self.names("Begins with ", part)
+    }
+
+    /// Whether the first line of the header names this part as one that may answer for it.
+    fn tries(&self, part: &Self) -> bool {
+        self.names("Tries ", part)
+    }
+
+    /// `Tries a.lua, b.lua. Begins with c.lua.`
+    fn names(&self, verb: &str, part: &Self) -> bool {
+        let first = self.header.first().map(String::as_str).unwrap_or_default();
+        let mut sentences = first.trim_end_matches('.').split(". ");
+        let names = sentences.find_map(|sentence| sentence.strip_prefix(verb));
+        !part.whole
+            && names
+                .unwrap_or_default()
+                .split(", ")
+                .any(|name| name == part.name)
+    }
+
+    /// A script that takes any number of keys says so in the line of the last one it describes.
+    fn repeats(&self, array: &str) -> bool {
+        let mut lines = self.header.iter().rev();
+        let last = lines.find(|line| line.starts_with(array));
+        last.is_some_and(|line| line.contains("more for every"))
+    }
+
+    /// The words in quotes after `Returns`, up to an empty line.
+    fn documented_answers(&self) -> BTreeSet<String> {
+        let returns = self
+            .header
+            .iter()
+            .skip_while(|line| !line.starts_with("Returns"))
+            .take_while(|line| !line.is_empty());
+        let quoted = returns.flat_map(|line| line.split('"').skip(1).step_by(2));
+        quoted.map(str::to_owned).collect()
+    }
+
+    fn returned(&self) -> impl Iterator<Item = &str> {
+        self.body.split("return ").skip(1)
+    }
+
+    /// The first words of the answers in the body: `return {"held", ..}` or `return "held"`. A part
+    /// returns `nil, {"missing"}`, which is an answer of those scripts that `return wrong`.
+    fn answers(&self, all: &[Self]) -> BTreeSet<String> {
+        let passed_on = self.body.contains("return wrong");
+        let parts = all
+            .iter()
+            .filter(|part| passed_on && self.begins_with(part));
+        let wrong = parts.flat_map(|part| part.body.split("return nil, ").skip(1));
+        // A part that says what it returns ends the script with it, and so does one that is tried.
+        let ends = |part: &&Self| {
+            self.tries(part) || self.begins_with(part) && !part.documented_answers().is_empty()
+        };
+        let ended = all.iter().filter(ends).flat_map(|part| part.returned());
+        let own = self.returned().chain(ended);
+        own.chain(wrong)
+            .filter_map(|rest| {
+                rest.trim_start_matches('{')
+                    .strip_prefix('"')?
+                    .split_once('"')
+            })
+            .map(|(word, _)| word.to_owned())
+            .collect()
+    }
+}
+
+fn scripts() -> Vec<Script> {
+    let folders = [
+        "lock-core/src/backends/redis/lua",
+        "lock-core/src/backends/redlock/lua",
+        "fenced-store/src/redis/lua",
+    ];
+    let files = folders.map(|folder| files_in(folder, "lua"));
+    assert!(
+        files.iter().all(|files| !files.is_empty()),
+        "no script found"
+    );
+    files.iter().flatten().map(Script::read).collect()
+}
+
+#[test]
+fn headers_say_which_keys_and_arguments_there_are() {
+    let all = scripts();
+    for script in all.iter().filter(|script| script.whole) {
+        for array in ["KEYS", "ARGV"] {
+            let documented = script.documented(array);
+            let counted: Vec<_> = (1..=documented.len()).map(|n| n.to_string()).collect();
+            assert_eq!(
+                documented, counted,
+                "{}: {array} in the header",
+                script.name
+            );
+            let used = script.used(array, &all);
+            if used.iter().any(|index| index.parse::<u32>().is_err()) {
+                let why = "computes an index, so the header has to say `more for every ..`";
+                assert!(script.repeats(array), "{}: {array} {why}", script.name);
+            } else {
+                let documented: BTreeSet<_> = documented.into_iter().collect();
+                assert_eq!(
+                    used, documented,
+                    "{}: {array}, body against header",
+                    script.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn headers_say_which_answers_there_are() {
+    let all = scripts();
+    for script in all.iter().filter(|script| script.whole) {
+        assert_eq!(
+            script.answers(&all),
+            script.documented_answers(),
+            "{}",
+            script.name
+        );
+        assert!(
+            !script.answers(&all).is_empty(),
+            "{}: no answer found",
+            script.name
+        );
+    }
+}

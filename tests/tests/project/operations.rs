@@ -1,0 +1,96 @@
+//! What operators are told to watch is what is exported, and every alarm says what to do.
+
+use std::collections::BTreeSet;
+
+use e2e::project::tracked_files;
+use lock_core::metric::{self, MetricKind};
+
+fn document() -> String {
+    let files = tracked_files(Some("md"));
+    let operations = files
+        .into_iter()
+        .find(|file| file.path.ends_with("docs/operations.md"));
+    operations.unwrap().text
+}
+
+/// The rows of all tables, as cells.
+fn rows(document: &str) -> Vec<Vec<&str>> {
+    let rows = document.lines().filter(|line| line.starts_with('|'));
+    rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect())
+        .collect()
+}
+
+/// Words that begin like a metric.
+fn named_in(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("palisade_")).collect()
+}
+
+#[test]
+fn the_table_of_metrics_is_what_is_exported() {
+    let document = document();
+    let told: BTreeSet<_> = rows(&document)
+        .into_iter()
+        .filter(|row| row[0].starts_with("`palisade_"))
+        .map(|row| (row[0].trim_matches('`').to_owned(), row[1].to_owned()))
+        .collect();
+    let exported = metric::OF_LOCKS
+        .iter()
+        .chain(metric::OF_STORES)
+        .map(|metric| {
+            let kind = match metric.kind {
+                MetricKind::Counter => "counter",
+                MetricKind::Gauge => "gauge",
+                MetricKind::Histogram => "histogram",
+                other => panic!("say here what {other:?} is called"),
+            };
+            (metric.name.to_owned(), kind.to_owned())
+        });
+    assert_eq!(told, exported.collect());
+}
+
+#[test]
+fn every_alarm_is_about_something_exported_and_has_a_section() {
+    let document = document();
+    let exported: BTreeSet<_> = metric::OF_LOCKS
+        .iter()
+        .chain(metric::OF_STORES)
+        .map(|metric| metric.name)
+        .collect();
+    for name in named_in(&document) {
+        let name = name.strip_suffix("_bucket").unwrap_or(name);
+        assert!(exported.contains(name), "nothing exports {name}");
+    }
+    let alarms: BTreeSet<_> = rows(&document)
+        .into_iter()
+        .filter(|row| row[0].contains("](#"))
+        .map(|row| {
+            let (name, link) = row[0].trim_matches(['[', ')']).split_once("](#").unwrap();
+            assert_eq!(name.to_lowercase(), link);
+            assert!(!named_in(row[1]).is_empty(), "{name} watches nothing");
+            name
+        })
+        .collect();
+    let sections = document
+        .lines()
+        .filter_map(|line| line.strip_prefix("### "));
+    assert!(alarms.len() > 5);
+    assert_eq!(alarms, sections.collect());
+}
+
+#[test]
+fn the_documentation_of_the_names_lists_them_all() {
+    let files = tracked_files(Some("rs"));
+    let source = files
+        .iter()
+        .find(|file| file.path.ends_with("lock-core/src/metric.rs"));
+    let listed: BTreeSet<_> = source
+        .unwrap()
+        .text
+        .lines()
+        .filter(|line| line.starts_with("//! |"))
+        .flat_map(named_in)
+        .collect();
+    let exported = metric::OF_LOCKS.iter().chain(metric::OF_STORES);
+    assert_eq!(listed, exported.map(|metric| metric.name).collect());
+}

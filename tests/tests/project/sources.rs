@@ -1,0 +1,77 @@
+//! Files stay small enough to be read, and say nothing that is of no use to their reader.
+
+use e2e::project::tracked_files;
+
+/// Lines of code and comment in one file. Most files are a fraction of it.
+const LONGEST_FILE: usize = 600;
+const LONGEST_MEDIAN: usize = 150;
+/// What rustfmt does with code, but not with comments and literals.
+const WIDEST_LINE: usize = 100;
+
+#[test]
+fn files_are_short() {
+    let mut sizes: Vec<_> = tracked_files(Some("rs"))
+        .into_iter()
+        .map(|file| (file.text.lines().count(), file.path))
+        .collect();
+    sizes.sort();
+    let (median, _) = sizes[sizes.len() / 2];
+    println!("{} files, the median has {median} lines", sizes.len());
+    for (lines, path) in &sizes {
+        assert!(*lines <= LONGEST_FILE, "{}: {lines} lines", path.display());
+    }
+    assert!(
+        median <= LONGEST_MEDIAN,
+        "the median file has {median} lines"
+    );
+}
+
+#[test]
+fn lines_are_narrow() {
+    let mut wide = Vec::new();
+    for extension in ["rs", "lua", "sql"] {
+        for file in tracked_files(Some(extension)) {
+            for (number, line) in (1..).zip(file.text.lines()) {
+                if line.chars().count() > WIDEST_LINE {
+                    wide.push(format!("{}:{number}", file.path.display()));
+                }
+            }
+        }
+    }
+    assert!(
+        wide.is_empty(),
+        "more than {WIDEST_LINE} columns:\n{}",
+        wide.join("\n")
+    );
+}
+
+/// A test that does not run is green for ever.
+#[test]
+fn no_test_is_switched_off() {
+    let mark = ["#[", "ignore"].concat();
+    for file in tracked_files(Some("rs")) {
+        assert!(
+            !file.text.contains(&mark),
+            "{} ignores a test",
+            file.path.display()
+        );
+    }
+}
+
+/// Paths of somebody's machine and words of somebody's tools. Written in two halves, so that this
+/// file does not find itself.
+#[test]
+fn no_file_tells_how_it_was_made() {
+    let leftovers = [
+        ["/wo", "rk/"],
+        ["/fa", "rm/"],
+        ["/Use", "rs/"],
+        ["sub", "agent"],
+    ];
+    for file in tracked_files(None) {
+        for word in leftovers.map(|halves| halves.concat()) {
+            let found = file.text.contains(&word);
+            assert!(!found, "{} contains `{word}`", file.path.display());
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The wall clock of a Redis server jumps, in both directions, while locks are held and waited for.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use e2e::{
+    history::{Event, History},
+    ledger::Ledger,
+    observer::until,
+    servers::{ClockOffset, Redis},
+};
+use futures_util::future::join_all;
+use lock_core::{
+    Clock, HolderView, LeaseGuard, LockManager, Released, Renewed, ResourceName, Sequencer,
+    SystemClock, Ttl,
+};
+use tokio::time::timeout;
+
+const HOUR: Duration = Duration::from_secs(3600);
+const AHEAD: ClockOffset = ClockOffset::Ahead(HOUR);
+const BEHIND: ClockOffset = ClockOffset::Behind(HOUR);
+const RIGHT: ClockOffset = ClockOffset::Ahead(Duration::ZERO);
+
+/// For what must come long before an hour is over, or before a ttl of 10 minutes.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LONG: Ttl = Ttl::secs(600);
+
+async fn holder(locks: &LockManager) -> Option<HolderView> {
+    let resource = ResourceName::new("r").unwrap();
+    locks.inspect(&resource).await.unwrap().holder
+}
+
+/// Renews a lease to this length, as another process may that knows of it.
+async fn renew(locks: &LockManager, lease: &Sequencer, ttl: Ttl) {
+    let renewed = locks.renew(lease, ttl).await.unwrap();
+    assert!(matches!(renewed, Renewed::Renewed(_)), "{renewed:?}");
+}
+
+/// Tasks that add to two ledgers until they are told to stop.
+#[derive(Default)]
+struct Load {
+    ledgers: [Ledger; 2],
+    history: History,
+    numbers: AtomicU64,
+    over: AtomicBool,
+}
+
+impl Load {
+    async fn acquired(&self, locks: &LockManager, resource: usize) -> LeaseGuard {
+        let asked = SystemClock.now();
+        let acquire = locks.acquire(format!("r{resource}")).ttl(Ttl::secs(2));
+        let guard = acquire.await.unwrap();
+        self.history
+            .granted(Event::answered(guard.sequencer(), asked));
+        guard
+    }
+
+    async fn task(&self, locks: LockManager) {
+        while !self.over.load(Ordering::Relaxed) {
+            let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+            let resource = usize::try_from(number).unwrap() % self.ledgers.len();
+            let guard = self.acquired(&locks, resource).await;
+            let section = self.ledgers[resource].enter(&guard, &self.history).await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            section.add(number).await;
+            guard.release().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_rise_and_nobody_is_stuck_while_the_clock_jumps() {
+    const TASKS: usize = 12;
+    const GRANTS_BETWEEN_JUMPS: usize = 100;
+    let server = Redis::start_with_own_clock().await;
+    let load = Arc::new(Load::default());
+    let paused = LockManager::connect(server.url()).await.unwrap();
+    let mut tasks = Vec::new();
+    for _ in 0..2 {
+        let locks = LockManager::connect(server.url()).await.unwrap();
+        for _ in 0..TASKS / 2 {
+            let (load, locks) = (Arc::clone(&load), locks.clone());
+            tasks.push(tokio::spawn(async move { load.task(locks).await }));
+        }
+    }
+    for jump in [RIGHT, AHEAD, RIGHT, BEHIND, RIGHT, AHEAD, BEHIND] {
+        // Of one that a jump forward ends, the section goes on. The control pays for it.
+        let section = if jump == AHEAD {
+            let guard = load.acquired(&paused, 0).await;
+            Some(load.ledgers[0].enter(&guard, &load.history).await)
+        } else {
+            None
+        };
+        server.set_clock(jump);
+        let before = load.history.grants();
+        until("more grants after a jump", async || {
+            load.history.grants() >= before + GRANTS_BETWEEN_JUMPS
+        })
+        .await;
+        if let Some(section) = section {
+            let number = load.numbers.fetch_add(1, Ordering::Relaxed);
+            assert!(!section.add(number).await, "a stale write was accepted");
+        }
+    }
+    load.over.store(true, Ordering::Relaxed);
+    let ended = timeout(PATIENCE, join_all(tasks))
+        .await
+        .expect("a task is stuck");
+    for task in ended {
+        task.unwrap();
+    }
+    load.history.assert_sound();
+    for ledger in &load.ledgers {
+        assert_eq!(ledger.lost(), 0, "of {}", ledger.accepted());
+        assert!(ledger.accepted() > 0);
+    }
+    let lost = load.ledgers[0].lost_from_twin();
+    assert!(lost > 0, "the control has lost nothing");
+}
+
+#[tokio::test]
+async fn a_lease_that_a_jump_has_ended_is_lost_and_its_holder_cannot_write() {
+    let server = Redis::start_with_own_clock().await;
+    let locks = LockManager::connect(server.url()).await.unwrap();
+    let rival = LockManager::connect(server.url()).await.unwrap();
+    let (ledger, history) = (Ledger::default(), History::default());
+
+    // Renewed every second: only the jump can end it.
+    let guard = locks.acquire("r").ttl(Ttl::secs(3)).await.unwrap();
+    let section = ledger.enter(&guard, &history).await;
+    let waiter = tokio::spawn(async move { rival.acquire("r").ttl(LONG).await.unwrap() });
+    assert!(
+        timeout(Duration::from_millis(200), guard.lost())
+            .await
+            .is_err()
+    );
+    server.set_clock(AHEAD);
+    let next = timeout(PATIENCE, waiter)
+        .await
+        .expect("the lease has ended")
+        .unwrap();
+    assert!(next.token() > guard.token());
+    assert!(ledger.enter(&next, &history).await.add(1).await);
+
+    // By its own clock it was still within its lease. What it does about it comes too late.
+    timeout(PATIENCE, guard.lost()).await.expect("it is told");
+    assert!(guard.remaining().is_err());
+    assert!(!section.add(2).await, "a stale write was accepted");
+    assert_eq!(ledger.lost(), 0);
+    assert_eq!(ledger.lost_from_twin(), 1, "the control has lost nothing");
+    assert_eq!(guard.release().await.unwrap(), Released::NotHolder);
+    assert_eq!(next.release().await.unwrap(), Released::Released);
+    history.assert_sound();
+}
+
+#[tokio::test]
+async fn after_a_jump_back_a_renewal_mends_the_lease_and_a_release_is_passed_on() {
+    let server = Redis::start_with_own_clock().await;
+    let locks = LockManager::connect(server.url()).await.unwrap();
+    let ttl = Ttl::secs(10);
+    // Renewed by hand, so that nothing mends it between the jump and the look.
+    let guard = locks.acquire("r").ttl(ttl).renew(false).await.unwrap();
+    let rival = locks.clone();
+    let waiter = tokio::spawn(async move { rival.acquire("r").ttl(ttl).await.unwrap() });
+    server.set_clock(BEHIND);
+    let far = holder(&locks).await.unwrap().remaining;
+    assert!(far > HOUR, "the clock has not jumped: {far:?}");
+    renew(&locks, guard.sequencer(), ttl).await;
+    let mended = holder(&locks).await.unwrap().remaining;
+    assert!(mended <= ttl.get(), "{mended:?}");
+    server.set_clock(ClockOffset::Behind(2 * HOUR));
+
+    assert_eq!(guard.release().await.unwrap(), Released::Released);
+    let next = timeout(PATIENCE, waiter)
+        .await
+        .expect("it was released")
+        .unwrap();
+    // Whoever comes after the jump has a lease of the right length.
+    let left = holder(&locks).await.unwrap().remaining;
+    assert!(left <= ttl.get(), "{left:?}");
+    next.release().await.unwrap();
+    assert!(holder(&locks).await.is_none());
+}
+
+/// What is left of a lease beyond the longest promise comes of the clock; what was promised stays.
+#[tokio::test]
+async fn after_a_jump_back_a_renewal_leaves_the_longest_promise_and_no_more() {
+    let server = Redis::start_with_own_clock().await;
+    let locks = LockManager::connect(server.url()).await.unwrap();
+    let lease = locks.acquire("r").ttl(LONG).detached().await.unwrap();
+    let lease = lease.granted().unwrap().sequencer;
+    let remaining = async || holder(&locks).await.unwrap().remaining;
+    for ttl in [30, 300, 30].map(Ttl::secs) {
+        renew(&locks, &lease, ttl).await;
+        assert!(remaining().await > LONG.get() - PATIENCE, "shortened");
+    }
+    server.set_clock(BEHIND);
+    assert!(remaining().await > HOUR, "the clock has not jumped");
+    renew(&locks, &lease, Ttl::secs(30)).await;
+    let left = remaining().await;
+    assert!(left <= LONG.get(), "not mended: {left:?}");
+    assert!(left > LONG.get() - PATIENCE, "shortened: {left:?}");
+}

@@ -1,0 +1,270 @@
+//! Connections that hang, vanish, or have a server behind them that cannot serve.
+
+use std::{future::IntoFuture, time::Duration};
+
+use e2e::{
+    observer::{Observer, until},
+    proxy::{Fault, Proxy},
+    servers::Redis,
+};
+use futures_util::future::join_all;
+use lock_core::{Attempt, Clock, ErrorKind, LockManager, Outcome, ResourceName, SystemClock, Ttl};
+use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
+
+use crate::faults::world::{RESPONSE_TIMEOUT, World, impatient, is_free};
+
+pub(crate) async fn commands(server: &Redis) -> MultiplexedConnection {
+    Client::open(server.url())
+        .unwrap()
+        .get_multiplexed_async_connection()
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_request_that_arrives_after_its_acquire_was_told_held_makes_no_ghost_hold() {
+    let server = Redis::start().await;
+    let rival = LockManager::connect(server.url()).await.unwrap();
+    let proxy = Proxy::start(server.url()).await;
+    let locks = impatient(&proxy.url("redis")).await;
+    // The first request is still under way while the second, on a new connection, is answered.
+    proxy.inflict(Fault::HoldRequests);
+    let held = rival.acquire("r").await.unwrap();
+    let answer = locks
+        .acquire("r")
+        .wait(Duration::from_secs(2))
+        .detached()
+        .await
+        .unwrap();
+    assert!(matches!(answer, Attempt::Held { .. }), "{answer:?}");
+    held.release().await.unwrap();
+    assert!(proxy.connections() > 1, "there was no second connection");
+
+    let observer = Observer::of(server.url()).await;
+    let before = observer.functions_called().await;
+    proxy.let_go();
+    until("the late request has arrived", async || {
+        observer.functions_called().await > before
+    })
+    .await;
+    assert!(is_free(&rival, "r").await, "a ghost holds it");
+}
+
+#[tokio::test]
+async fn a_connection_whose_other_end_vanished_is_replaced() {
+    let server = Redis::start().await;
+    let proxy = Proxy::start(server.url()).await;
+    let locks = impatient(&proxy.url("redis")).await;
+    let guard = locks.acquire("held").ttl(Ttl::secs(3)).await.unwrap();
+    proxy.inflict(Fault::BlackHole);
+    let attempt = locks.acquire("r").try_now().await.unwrap();
+    assert!(matches!(attempt, Attempt::Granted(_)));
+    assert!(proxy.connections() > 1, "over the connection that is dead");
+    // And the watchdog renews on the new connection.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert!(guard.remaining().is_ok(), "{:?}", guard.remaining());
+}
+
+#[tokio::test]
+async fn a_black_hole_costs_its_own_connection_a_timeout_and_the_others_nothing() {
+    let world = World::new().await;
+    let other = impatient(&world.proxy.url("redis")).await;
+    let request = world.proxy.at_request(":r", Fault::BlackHole);
+    let started = SystemClock.now();
+    let locks = world.locks.clone();
+    let hit = tokio::spawn(async move { locks.acquire("r").await.unwrap() });
+    until("in the black hole", async || request.has_sprung()).await;
+    let mut cycles = 0;
+    while !hit.is_finished() {
+        let guard = other.acquire("other").await.unwrap();
+        guard.release().await.unwrap();
+        cycles += 1;
+    }
+    let guard = hit.await.unwrap();
+    let took = SystemClock.now().since(started);
+    assert!(cycles > 5, "others went on {cycles} times in {took:?}");
+    assert!(took >= RESPONSE_TIMEOUT, "{took:?}");
+    assert!(took < 15 * RESPONSE_TIMEOUT, "{took:?}");
+    let connection = request.connection().unwrap();
+    let waits_still = !world.proxy.has_ended(connection);
+    assert!(waits_still, "it was no black hole");
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_wait_ends_in_time_although_the_server_hangs() {
+    let server = Redis::start().await;
+    let locks = LockManager::connect(server.url()).await.unwrap();
+    let _held = locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
+    server.pause().await;
+    let started = SystemClock.now();
+    let error = locks
+        .acquire("r")
+        .wait(Duration::from_millis(100))
+        .await
+        .unwrap_err();
+    let took = SystemClock.now().since(started);
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (ErrorKind::Unavailable, Outcome::Unknown)
+    );
+    // The timeout of an answer is 2 s; it must not count.
+    assert!(took < Duration::from_millis(1500), "{took:?}");
+
+    let waiting = (0..40).map(|number| {
+        let locks = locks.clone();
+        tokio::spawn(async move {
+            locks
+                .acquire(format!("r{number}"))
+                .wait(Duration::from_millis(200))
+                .await
+                .unwrap_err()
+        })
+    });
+    let started = SystemClock.now();
+    for waiter in waiting.collect::<Vec<_>>() {
+        waiter.await.unwrap();
+    }
+    let took = SystemClock.now().since(started);
+    assert!(
+        took < Duration::from_secs(3),
+        "one after the other: {took:?}"
+    );
+}
+
+#[tokio::test]
+async fn managers_that_are_dropped_leave_no_connection() {
+    let server = Redis::start().await;
+    let commands = commands(&server).await;
+    let clients = async || {
+        let mut list = redis::cmd("CLIENT");
+        list.arg("LIST");
+        let list: String = list.query_async(&mut commands.clone()).await.unwrap();
+        list.lines().count()
+    };
+    let before = clients().await;
+    {
+        let mut managers = Vec::new();
+        for _ in 0..5 {
+            managers.push(LockManager::connect(server.url()).await.unwrap());
+        }
+        let _held = managers[0].acquire("r").await.unwrap();
+        let waiting = managers
+            .iter()
+            .map(|locks| locks.acquire("r").into_future());
+        // One for commands, one for grants, and one for renewals.
+        let subscribed = until("three connections each", async || {
+            clients().await == before + 3 * managers.len()
+        });
+        tokio::select! {
+            guards = join_all(waiting) => panic!("it is held, and yet: {guards:?}"),
+            () = subscribed => {}
+        }
+    }
+    until("no connection left", async || clients().await == before).await;
+}
+
+#[tokio::test]
+async fn leases_are_kept_and_given_back_when_the_server_is_out_of_memory() {
+    let server = Redis::start().await;
+    let mut commands = commands(&server).await;
+    let locks = LockManager::connect(server.url()).await.unwrap();
+    let kept = locks.acquire("kept").ttl(Ttl::secs(3)).await.unwrap();
+    let dropped = locks.acquire("dropped").await.unwrap();
+    let released = locks.acquire("released").await.unwrap();
+    let _: () = redis::cmd("CONFIG")
+        .arg("SET")
+        .arg("maxmemory")
+        .arg("1")
+        .query_async(&mut commands)
+        .await
+        .unwrap();
+    let refused: redis::RedisResult<()> = commands.set("more", 1).await;
+    assert!(refused.is_err(), "there is memory left");
+
+    let error = locks.acquire("new").try_now().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert_eq!(error.outcome(), Outcome::NotApplied, "{error}");
+    assert!(is_free(&locks, "new").await);
+    released.release().await.unwrap();
+    drop(dropped);
+    until("released", async || is_free(&locks, "dropped").await).await;
+    let before = locks.stats().renewals;
+    until("renewed", async || locks.stats().renewals >= before + 2).await;
+    assert!(kept.remaining().is_ok(), "it was not renewed");
+}
+
+#[tokio::test]
+async fn what_waits_at_a_shutdown_is_told_so_and_gets_nothing() {
+    let server = Redis::start().await;
+    let locks = LockManager::connect(server.url()).await.unwrap();
+    let rival = LockManager::connect(server.url()).await.unwrap();
+    let held = rival.acquire("r").await.unwrap();
+    let waiting = locks.clone();
+    let waiter = tokio::spawn(async move { waiting.acquire("r").await });
+    let mut commands = commands(&server).await;
+    let resource = ResourceName::new("r").unwrap();
+    until("waiting", async || {
+        let inspection = rival.inspect(&resource).await.unwrap();
+        inspection.waiters == Some(1)
+    })
+    .await;
+    locks.shutdown().await;
+    assert_eq!(
+        waiter.await.unwrap().unwrap_err().kind(),
+        ErrorKind::ShutDown
+    );
+    held.release().await.unwrap();
+    assert!(is_free(&rival, "r").await);
+    let leases: Vec<String> = commands.keys("*:lease:*").await.unwrap();
+    assert!(leases.is_empty(), "{leases:?}");
+}
+
+#[tokio::test]
+async fn the_secret_never_reaches_the_server() {
+    let server = Redis::start().await;
+    let mut commands = commands(&server).await;
+    let locks = LockManager::connect(server.url()).await.unwrap();
+    let released = locks.acquire("released").await.unwrap();
+    let held = locks.acquire("held").await.unwrap();
+    let secrets = [&released, &held].map(|guard| guard.sequencer().holder().expose());
+    released.release().await.unwrap();
+    let mut seen = String::new();
+    let keys: Vec<String> = commands.keys("*").await.unwrap();
+    for key in keys {
+        let value: String = commands.get(&key).await.unwrap();
+        seen.push_str(&format!("{key} {value}\n"));
+    }
+    assert!(seen.contains(&held.sequencer().holder().digest()), "{seen}");
+    for secret in secrets {
+        assert!(!seen.contains(&secret), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_could_lose_its_counters_is_refused() {
+    let primary = Redis::start().await;
+    let unfit = Redis::start().await;
+    let address = primary.url().rsplit_once('/').unwrap().1;
+    let (host, port) = address.split_once(':').unwrap();
+    let mut evicting = redis::cmd("CONFIG");
+    evicting
+        .arg("SET")
+        .arg("maxmemory-policy")
+        .arg("allkeys-lru");
+    let mut replica = redis::cmd("REPLICAOF");
+    replica.arg(host).arg(port);
+    let mut commands = commands(&unfit).await;
+    for (command, says) in [(evicting, "allkeys-lru"), (replica, "replica")] {
+        let () = command.query_async(&mut commands).await.unwrap();
+        let error = LockManager::connect(unfit.url()).await.unwrap_err();
+        assert_eq!(
+            (error.kind(), error.outcome()),
+            (ErrorKind::Refused, Outcome::NotApplied)
+        );
+        assert!(error.to_string().contains(says), "{error}");
+        let mut calm = redis::cmd("CONFIG");
+        calm.arg("SET").arg("maxmemory-policy").arg("noeviction");
+        let () = calm.query_async(&mut commands).await.unwrap();
+    }
+}

@@ -1,0 +1,10 @@
+//! Redis behind a network and a machine that fail.
+
+mod connections;
+mod delay;
+mod dropped;
+mod lost_answers;
+mod pushes;
+mod random;
+mod storm;
+mod world;

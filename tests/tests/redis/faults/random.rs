@@ -1,0 +1,172 @@
+//! Messages that are lost, held up and overtaken at random, under load and with waiters that give
+//! up.
+
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use e2e::{
+    history::{Event, History},
+    ledger::Ledger,
+    observer::until,
+    proxy::{Fault, Proxy, Trap},
+};
+use futures_util::future::join_all;
+use lock_core::{Clock, LockManager, LockManagerBuilder, ResourceName, SystemClock, Ttl};
+use rand::{RngExt, seq::IndexedRandom};
+use tokio::time::timeout;
+
+use crate::faults::world::{World, impatient_with};
+
+const RESOURCES: usize = 3;
+const MANAGERS: usize = 3;
+const TASKS: usize = 18;
+const FAULTS: usize = 150;
+const BETWEEN_FAULTS: Duration = Duration::from_millis(30);
+/// What is held up is held up for so many faults.
+const HELD_UP_FOR: usize = 12;
+/// Some sections take longer, and their leases are not renewed.
+const TTL: Ttl = Ttl::millis(800);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+struct Load {
+    ledgers: [Ledger; RESOURCES],
+    history: History,
+    numbers: AtomicU64,
+    over: AtomicBool,
+}
+
+impl Load {
+    async fn task(&self, locks: LockManager) {
+        while !self.over.load(Ordering::Relaxed) {
+            let wait = Duration::from_millis(rand::random_range(0..3000));
+            if rand::random_bool(0.2) {
+                // Gives up at any moment.
+                timeout(wait / 4, self.section(&locks, wait)).await.ok();
+            } else {
+                self.section(&locks, wait).await;
+            }
+        }
+    }
+
+    /// Whatever the network does to it, it ends.
+    async fn section(&self, locks: &LockManager, wait: Duration) {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let resource = usize::try_from(number).unwrap() % RESOURCES;
+        let asked = SystemClock.now();
+        let sleepy = number.is_multiple_of(8);
+        let acquire = locks
+            .acquire(format!("r{resource}"))
+            .ttl(TTL)
+            .renew(!sleepy);
+        let Ok(guard) = acquire.wait(wait).await else {
+            return;
+        };
+        self.history
+            .granted(Event::answered(guard.sequencer(), asked));
+        let section = self.ledgers[resource].enter(&guard, &self.history).await;
+        let work = Duration::from_millis(rand::random_range(0..4));
+        tokio::time::sleep(if sleepy { 2 * TTL.get() } else { work }).await;
+        section.add(number).await;
+        if rand::random() {
+            guard.release().await.ok();
+        }
+    }
+}
+
+/// Lays a trap for the next message about some resource.
+fn trap(proxy: &Proxy) -> Trap {
+    let faults = [
+        Fault::HoldRequests,
+        Fault::HoldReplies,
+        Fault::BlackHole,
+        Fault::DropRequests,
+        Fault::DropReplies,
+        Fault::DropPushes,
+        Fault::Cut,
+        Fault::Reset,
+        Fault::Delay(Duration::from_millis(50)),
+    ];
+    let mut random = rand::rng();
+    let fault = *faults.choose(&mut random).unwrap();
+    let about = format!(":r{}", random.random_range(0..RESOURCES));
+    match random.random_range(0..3) {
+        0 => proxy.at_request(&about, fault),
+        1 => proxy.at_reply_to(&about, fault),
+        _ => proxy.at_push(&about, fault),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_network_that_loses_and_delays_at_random_breaks_no_order_and_loses_no_update() {
+    under_faults(LockManager::builder).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_network_breaks_no_order_of_cohorts_and_loses_no_update() {
+    let passes = NonZeroU32::new(8).unwrap();
+    under_faults(|| LockManager::builder().cohort(passes)).await;
+}
+
+async fn under_faults(builder: impl Fn() -> LockManagerBuilder) {
+    let world = World::new().await;
+    let load = Arc::new(Load::default());
+    let mut managers = Vec::new();
+    for _ in 0..MANAGERS {
+        managers.push(impatient_with(builder(), &world.proxy.url("redis")).await);
+    }
+    let tasks: Vec<_> = managers
+        .iter()
+        .cycle()
+        .take(TASKS)
+        .map(|locks| {
+            let (load, locks) = (Arc::clone(&load), locks.clone());
+            tokio::spawn(async move { load.task(locks).await })
+        })
+        .collect();
+    let mut traps = Vec::new();
+    for number in 1..=FAULTS {
+        traps.push(trap(&world.proxy));
+        tokio::time::sleep(BETWEEN_FAULTS).await;
+        if number % HELD_UP_FOR == 0 {
+            world.proxy.let_go();
+        }
+    }
+    load.over.store(true, Ordering::Relaxed);
+    let sprung = traps.iter().filter(|trap| trap.has_sprung()).count();
+    drop(traps);
+    world.proxy.let_go();
+    for task in timeout(PATIENCE, join_all(tasks))
+        .await
+        .expect("a task is stuck")
+    {
+        task.unwrap();
+    }
+    let grants = load.history.grants();
+    println!("{sprung} of {FAULTS} faults happened, {grants} grants");
+    assert!(sprung > FAULTS / 2, "hardly anything happened");
+    load.history.assert_sound();
+    let mut lost_from_twins = 0;
+    for (number, ledger) in load.ledgers.iter().enumerate() {
+        lost_from_twins += ledger.lost_from_twin();
+        assert!(ledger.accepted() > 0);
+        assert_eq!(ledger.lost(), 0, "of r{number}");
+        let resource = ResourceName::new(format!("r{number}")).unwrap();
+        until("free", async || {
+            let seen = world.rival.inspect(&resource).await.unwrap();
+            seen.holder.is_none()
+        })
+        .await;
+        // A place in line whose cancel was lost too is passed over.
+        let acquire = world.rival.acquire(resource).wait(Duration::from_secs(10));
+        acquire.await.unwrap().release().await.unwrap();
+    }
+    assert!(lost_from_twins > 0, "the controls have lost nothing");
+    world.observer.passing_keys().await;
+}

@@ -1,0 +1,132 @@
+//! Connections that break all the time, under load.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use e2e::{
+    history::{Event, History},
+    ledger::Ledger,
+    observer::until,
+    proxy::Fault,
+};
+use futures_util::future::join_all;
+use lock_core::{Clock, LockManager, SystemClock, Ttl};
+
+use crate::faults::world::{World, impatient, is_free};
+
+const RESOURCES: usize = 4;
+const TASKS: u64 = 24;
+const LENGTH: Duration = Duration::from_secs(4);
+const TTL: Ttl = Ttl::millis(800);
+const BETWEEN_BREAKS: Duration = Duration::from_millis(60);
+
+/// What all tasks of the storm share.
+struct Load {
+    managers: Vec<LockManager>,
+    ledgers: [Ledger; RESOURCES],
+    history: History,
+    numbers: AtomicU64,
+    over: AtomicBool,
+}
+
+impl Load {
+    /// Sections, one after the other, until the storm is over. Returns how many there were.
+    async fn task(&self, task: u64) -> u64 {
+        let locks = &self.managers[usize::try_from(task).unwrap() % self.managers.len()];
+        let mut turns = 0;
+        while !self.over.load(Ordering::Relaxed) {
+            turns += 1;
+            let resource = usize::try_from(task + turns).unwrap() % RESOURCES;
+            self.section(locks, resource).await;
+        }
+        turns
+    }
+
+    async fn section(&self, locks: &LockManager, resource: usize) {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        // Some outlast their lease: from the twin, somebody's number is lost.
+        let sleepy = number.is_multiple_of(16);
+        let asked = SystemClock.now();
+        let guard = locks
+            .acquire(format!("r{resource}"))
+            .ttl(TTL)
+            .renew(!sleepy)
+            .await
+            .unwrap();
+        self.history
+            .granted(Event::answered(guard.sequencer(), asked));
+        let section = self.ledgers[resource].enter(&guard, &self.history).await;
+        if sleepy {
+            tokio::time::sleep(2 * TTL.get()).await;
+        } else {
+            tokio::task::yield_now().await;
+        }
+        section.add(number).await;
+        // Half of them find out; of the rest the watchdog takes care. Both may be unknown.
+        if rand::random() {
+            guard.release().await.ok();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_of_broken_connections_repeats_no_token_and_loses_no_update() {
+    let world = World::new().await;
+    let load = Arc::new(Load {
+        managers: vec![
+            world.locks.clone(),
+            impatient(&world.proxy.url("redis")).await,
+        ],
+        ledgers: Default::default(),
+        history: History::default(),
+        numbers: AtomicU64::default(),
+        over: AtomicBool::default(),
+    });
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|task| {
+            let load = Arc::clone(&load);
+            tokio::spawn(async move { load.task(task).await })
+        })
+        .collect();
+    let until_then = SystemClock.now() + LENGTH;
+    let mut breaks = 0;
+    for fault in [Fault::Cut, Fault::Reset].into_iter().cycle() {
+        if SystemClock.now() > until_then {
+            break;
+        }
+        tokio::time::sleep(BETWEEN_BREAKS).await;
+        world.proxy.inflict(fault);
+        breaks += 1;
+    }
+    load.over.store(true, Ordering::Relaxed);
+    let turns: Vec<_> = join_all(tasks)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+
+    let (grants, connections) = (load.history.grants(), world.proxy.connections());
+    println!("{breaks} breaks, {connections} connections, {grants} grants, {turns:?}");
+    assert!(connections >= breaks, "connections were not broken");
+    assert!(grants > breaks, "hardly anybody got through");
+    load.history.assert_sound();
+    let mut lost_from_twins = 0;
+    for (resource, ledger) in load.ledgers.iter().enumerate() {
+        lost_from_twins += ledger.lost_from_twin();
+        assert_eq!(ledger.lost(), 0);
+        // Dropped guards are released by the watchdog.
+        let resource = format!("r{resource}");
+        until("released", async || is_free(&world.rival, &resource).await).await;
+    }
+    assert!(lost_from_twins > 0, "the controls have lost nothing");
+    let last = world.rival.acquire("r0").await.unwrap();
+    last.release().await.unwrap();
+    assert!(world.observer.keys("*:lease:*").await.is_empty());
+    world.observer.passing_keys().await;
+    drop(world.server);
+}

@@ -1,0 +1,169 @@
+//! One acquisition, several attempts: at two gateways, or one after the other.
+
+use std::time::Duration;
+
+use e2e::observer::until;
+use lock_core::{Attempt, Clock, LockBackend, Released, SystemClock, Upkeep};
+
+use crate::queue::world::{LONG, World, again, granted, request, sequencer, waiting};
+
+#[tokio::test]
+async fn what_one_gateway_gives_up_the_other_one_is_granted() {
+    let world = World::new().await;
+    let (holder, rival) = (world.client().await, world.client().await);
+    let (first, second) = (
+        world.listening_client().await,
+        world.listening_client().await,
+    );
+    let (held, grant) = holder.holds("r").await;
+    let request = waiting("r");
+    let waiter = first.waits(&request);
+    holder.until_waiting("r", 1).await;
+    let behind = rival.waits(&waiting("r"));
+    holder.until_waiting("r", 2).await;
+
+    let given_up = again(&request);
+    let there_too = second.waits(&given_up);
+    world.until_in_details(&given_up).await;
+    there_too.abort();
+    second.0.cancel(&given_up.attempt).await.unwrap();
+    holder.release(&held, grant).await;
+
+    let grant = granted(waiter).await;
+    first.release(&request, grant).await;
+    assert!(granted(behind).await.token > grant.token, "it was passed");
+}
+
+#[tokio::test]
+async fn a_grant_that_nobody_waits_for_is_sent_back() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let (held, grant) = holder.holds("r").await;
+    let request = waiting("r");
+    let waiter = client.waits(&request);
+    holder.until_waiting("r", 1).await;
+    waiter.abort();
+    holder.release(&held, grant).await;
+    until("told that the attempt has ended", async || {
+        let tombstones = world.observer.keys(&world.key("ended:*")).await;
+        let attempt = request.attempt.id.to_string();
+        tombstones.iter().any(|key| key.ends_with(&attempt))
+    })
+    .await;
+    client.until_waiting("r", 0).await;
+}
+
+#[tokio::test]
+async fn another_attempt_does_not_make_a_pushed_lease_longer() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let (held, first) = holder.holds("r").await;
+    let request = waiting("r");
+    let waiter = client.waits(&request);
+    holder.until_waiting("r", 1).await;
+    holder.release(&held, first).await;
+    let pushed = granted(waiter).await;
+
+    let mut look = again(&request);
+    look.wait = lock_core::Wait::Never;
+    let replay = holder.0.acquire(&look).await.unwrap().granted().unwrap();
+    assert_eq!(replay.token, pushed.token);
+    until("the pushed lease ends", async || {
+        let view = holder.0.inspect(&request.attempt.resource).await.unwrap();
+        view.holder.is_none()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_cannot_rely_on_a_watchdog_gets_its_full_lease_at_once() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let (held, first) = holder.holds("r").await;
+    let mut request = waiting("r");
+    request.upkeep = Upkeep::None;
+    let waiter = client.waits(&request);
+    holder.until_waiting("r", 1).await;
+    holder.release(&held, first).await;
+    let grant = granted(waiter).await;
+    let view = client.0.inspect(&request.attempt.resource).await.unwrap();
+    let left = view.holder.unwrap().remaining;
+    assert!(left > Duration::from_secs(10), "{left:?}");
+    client.until_waiting("r", 0).await;
+    assert_eq!(world.observer.keys(&world.key("waiters:r")).await, [""; 0]);
+    client.release(&request, grant).await;
+}
+
+#[tokio::test]
+async fn a_pushed_lease_that_is_released_leaves_no_place_in_line() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let (held, first) = holder.holds("r").await;
+    let request = waiting("r");
+    let waiter = client.waits(&request);
+    holder.until_waiting("r", 1).await;
+    holder.release(&held, first).await;
+    let pushed = granted(waiter).await;
+    client.release(&request, pushed).await;
+    for key in ["line:r", "waiters:r", "aside:r"] {
+        assert_eq!(world.observer.keys(&world.key(key)).await, [""; 0]);
+    }
+    let look = holder.0.acquire(&self::request("r")).await.unwrap();
+    assert!(matches!(look, Attempt::Granted(_)), "{look:?}");
+}
+
+/// As with a client that repeats a request for ever, each time as a new attempt.
+#[tokio::test]
+async fn a_lease_does_not_grow_for_ever_and_ends_for_nobody_who_relies_on_it() {
+    const ATTEMPTS: usize = 300;
+    let world = World::new().await;
+    let client = world.client().await;
+    let (request, grant) = client.holds("r").await;
+    let mut attempts = vec![request.clone()];
+    for _ in 1..ATTEMPTS {
+        let another = again(&request);
+        let replay = client.0.acquire(&another).await.unwrap();
+        assert_eq!(replay.granted().unwrap().token, grant.token);
+        attempts.push(another);
+    }
+    let size = world.observer.size(&world.key("lease:r")).await;
+    assert!(size < 128 * 17 + 100, "{size} bytes");
+
+    let lease = sequencer(&request, grant);
+    for (number, attempt) in attempts.iter().enumerate() {
+        if number % 2 == 0 {
+            client.0.cancel(&attempt.attempt).await.unwrap();
+        } else {
+            let given_back = client.0.release_hold(&lease, attempt.attempt.id).await;
+            assert_eq!(given_back.unwrap(), Released::Released, "{number}");
+        }
+    }
+    let seen = client.0.inspect(&request.attempt.resource).await.unwrap();
+    assert_eq!(seen.holder.unwrap().token, grant.token, "some may be left");
+    client.release(&request, grant).await;
+    let seen = client.0.inspect(&request.attempt.resource).await.unwrap();
+    assert!(seen.holder.is_none());
+}
+
+#[tokio::test]
+async fn a_pushed_lease_that_is_acquired_together_with_others_is_confirmed() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let (held, first) = holder.holds("r").await;
+    let request = waiting("r");
+    let waiter = client.waits(&request);
+    holder.until_waiting("r", 1).await;
+    holder.release(&held, first).await;
+    let pushed = granted(waiter).await;
+
+    let asked = SystemClock.now();
+    let together = client.0.acquire_together(&[again(&request)]).await;
+    let grant = together.unwrap().granted().unwrap()[0];
+    assert_eq!(grant.token, pushed.token);
+    assert!(grant.lease.deadline() >= asked + LONG.get(), "as asked for");
+    let seen = client.0.inspect(&request.attempt.resource).await.unwrap();
+    let left = seen.holder.unwrap().remaining;
+    assert!(left > LONG.get() / 2, "{left:?} left");
+    assert_eq!(world.observer.keys(&world.key("waiters:r")).await, [""; 0]);
+    client.release(&request, grant).await;
+}

@@ -1,0 +1,131 @@
+//! An acquisition that has ended stays ended, also when others have had the resource since.
+
+use std::time::Duration;
+
+use e2e::observer::until;
+use lock_core::{ErrorKind, LockBackend, Ttl};
+
+use crate::queue::world::{Client, World, again, request};
+
+/// The end of a lease is an event that time alone brings.
+const PAST_TTL: Duration = Duration::from_millis(40);
+const TTL: Ttl = Ttl::millis(20);
+
+async fn is_ended(client: &Client, request: &lock_core::AcquireRequest) -> bool {
+    let answer = client.0.acquire(&again(request)).await;
+    matches!(answer, Err(error) if error.kind() == ErrorKind::Released)
+}
+
+#[tokio::test]
+async fn a_lease_that_ran_out_is_remembered_when_others_took_the_resource() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let mut ran_out = request("r");
+    ran_out.ttl = TTL;
+    client.0.acquire(&ran_out).await.unwrap().granted().unwrap();
+    tokio::time::sleep(PAST_TTL).await;
+    let (next, grant) = client.holds("r").await;
+    client.release(&next, grant).await;
+    assert!(is_ended(&client, &ran_out).await);
+}
+
+#[tokio::test]
+async fn a_lease_that_ran_out_is_remembered_when_it_was_taken_together_with_others() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let mut ran_out = request("r");
+    ran_out.ttl = TTL;
+    client.0.acquire(&ran_out).await.unwrap().granted().unwrap();
+    tokio::time::sleep(PAST_TTL).await;
+    let next = request("r");
+    let grants = client.0.acquire_together(std::slice::from_ref(&next)).await;
+    let grant = grants.unwrap().granted().unwrap()[0];
+    client.release(&next, grant).await;
+    assert!(is_ended(&client, &ran_out).await);
+    let late = client.0.acquire_together(&[again(&ran_out)]).await;
+    assert_eq!(late.unwrap_err().kind(), ErrorKind::Released);
+}
+
+#[tokio::test]
+async fn what_ran_out_long_ago_is_forgotten_although_leases_go_on_running_out() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let server = e2e::servers::redis().await;
+    let mut commands = redis::Client::open(server.url())
+        .unwrap()
+        .get_multiplexed_async_connection()
+        .await
+        .unwrap();
+    let aside = world.key("aside:r");
+    let run_out = async || {
+        let mut short = request("r");
+        short.ttl = TTL;
+        until("free", async || {
+            let answer = client.0.acquire(&short).await;
+            answer.unwrap().granted().is_some()
+        })
+        .await;
+    };
+    for _ in 0..3 {
+        run_out().await;
+    }
+    // As if it had been long ago.
+    let marks: Vec<String> = redis::cmd("ZRANGE")
+        .arg(&aside)
+        .arg(0)
+        .arg(-1)
+        .query_async(&mut commands)
+        .await
+        .unwrap();
+    assert_eq!(marks.len(), 2);
+    for mark in &marks {
+        let mut old = redis::cmd("ZADD");
+        let old = old.arg(&aside).arg("XX").arg(1).arg(mark);
+        let () = old.query_async(&mut commands).await.unwrap();
+    }
+    run_out().await;
+    let mut left = redis::cmd("ZCARD");
+    let left: u32 = left.arg(&aside).query_async(&mut commands).await.unwrap();
+    assert_eq!(left, 1, "only the mark of the last one");
+}
+
+#[tokio::test]
+async fn marks_are_forgotten_although_older_ones_of_another_kind_are_before_them() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let (aside, waiters) = (world.key("aside:r"), world.key("waiters:r"));
+    // Waiters that nobody has heard of for long, and a mark behind them.
+    let mut put_aside = redis::cmd("ZADD");
+    put_aside.arg(&aside);
+    for number in 0..20 {
+        let holder = format!("{number:032x}");
+        put_aside.arg(1).arg(&holder);
+        let details = format!("/0000000000000001:60000::0:1:{number}:1:");
+        let details = redis::cmd("HSET")
+            .arg(&waiters)
+            .arg(holder)
+            .arg(details)
+            .to_owned();
+        let () = world.run(&details).await;
+    }
+    let () = world.run(put_aside.arg(2).arg("=old")).await;
+    for _ in 0..4 {
+        let mut short = request("r");
+        short.ttl = TTL;
+        until("free", async || {
+            let answer = client.0.acquire(&short).await;
+            answer.unwrap().granted().is_some()
+        })
+        .await;
+    }
+    let left: Vec<String> = world
+        .run(redis::cmd("ZRANGE").arg(&aside).arg(0).arg(-1))
+        .await;
+    assert_eq!(
+        left.len(),
+        3,
+        "only the marks of those that ran out just now: {left:?}"
+    );
+    let details: u32 = world.run(redis::cmd("HLEN").arg(&waiters)).await;
+    assert_eq!(details, 0);
+}

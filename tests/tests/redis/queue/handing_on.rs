@@ -1,0 +1,219 @@
+//! What ends a pushed lease, or keeps it, and who is next.
+
+use std::time::Duration;
+
+use e2e::{
+    observer::until,
+    proxy::{Fault, Proxy},
+    servers::{Redis, redis},
+};
+use lock_core::{AttemptRef, LockBackend, RenewRequest, Renewed, ResourceName, Ttl, Upkeep};
+
+use crate::queue::world::{Client, LONG, Waiter, World, granted, request, sequencer, waiting};
+
+/// So many waiters one script puts aside at most.
+const MOVES: u64 = 64;
+
+/// A waiter whom pushes reach, but who cannot ask any more.
+struct Mute {
+    waiter: Waiter,
+    _proxy: Proxy,
+}
+
+impl Mute {
+    /// The last of that many in the line for `r`.
+    async fn in_line(world: &World, url: &str, watching: &Client, waiters: u64) -> Self {
+        let proxy = Proxy::start(url).await;
+        let client = world.client_at(&proxy.url("redis")).await;
+        client.listen(&world.client_at(url).await).await;
+        let waiter = client.waits(&waiting("r"));
+        watching.until_waiting("r", waiters).await;
+        proxy.inflict_on_new(Fault::HoldRequests);
+        proxy.inflict_on(COMMANDS, Fault::HoldRequests);
+        Self {
+            waiter,
+            _proxy: proxy,
+        }
+    }
+}
+
+/// The connections of a client that has never renewed anything, by their numbers at its proxy.
+const COMMANDS: usize = 0;
+const PUSHES: usize = 1;
+
+/// The end of a lease is an event that time alone brings.
+async fn until_ended(watching: &Client) {
+    let resource = ResourceName::new("r").unwrap();
+    until("the lease has ended", async || {
+        let seen = watching.0.inspect(&resource).await.unwrap();
+        seen.holder.is_none()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_first_renewal_of_a_pushed_lease_gives_its_place_up() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let (held, first) = holder.holds("r").await;
+    let request = waiting("r");
+    let waiter = client.waits(&request);
+    holder.until_waiting("r", 1).await;
+    holder.release(&held, first).await;
+    let renewal = RenewRequest::new(sequencer(&request, granted(waiter).await), LONG);
+    let renewed = client.0.renew(&[renewal]).await.pop().unwrap();
+    assert!(matches!(renewed, Ok(Renewed::Renewed(_))), "{renewed:?}");
+    assert_eq!(world.observer.keys(&world.key("waiters:r")).await, [""; 0]);
+}
+
+/// Several resources at once settle what ran out as one acquire does: the client that did not
+/// confirm its grant is not the first to get the next one.
+#[tokio::test]
+async fn several_at_once_put_aside_who_did_not_confirm() {
+    let (world, url) = (World::counting().await, redis().await.url());
+    let holder = world.client().await;
+    let (held, first) = holder.holds("r").await;
+    let silent = Mute::in_line(&world, url, &holder, 1).await;
+    let next = Mute::in_line(&world, url, &holder, 2).await;
+    holder.release(&held, first).await;
+    let unconfirmed = granted(silent.waiter).await;
+    until_ended(&holder).await;
+
+    let (one, mut other) = (request("r"), request("other"));
+    other.attempt = AttemptRef::new(other.attempt.resource, one.attempt.holder);
+    other.attempt.id = one.attempt.id;
+    let both = [one.clone(), other];
+    let grants = holder.0.acquire_together(&both).await.unwrap();
+    let grants = grants.granted().expect("both are free");
+    assert!(grants[0].token > unconfirmed.token);
+    holder.release(&one, grants[0]).await;
+    let after_both = grants[1].token.next();
+    assert_eq!(Some(granted(next.waiter).await.token), after_both);
+}
+
+#[tokio::test]
+async fn a_lease_that_was_never_confirmed_leaves_no_delay() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let (held, first) = holder.holds("r").await;
+    let mut request = waiting("r");
+    request.lock_delay = Duration::from_secs(60);
+    let slow = client.waits(&request);
+    holder.until_waiting("r", 1).await;
+    let next = holder.waits(&waiting("r"));
+    holder.until_waiting("r", 2).await;
+    holder.release(&held, first).await;
+    let slow = granted(slow).await;
+    assert!(granted(next).await.token > slow.token);
+}
+
+#[tokio::test]
+async fn a_cancel_grants_to_who_cannot_ask() {
+    let (world, url) = (World::new().await, redis().await.url());
+    let holder = world.client().await;
+    let (held, first) = holder.holds("r").await;
+    let mute = Mute::in_line(&world, url, &holder, 1).await;
+    holder.0.cancel(&held.attempt).await.unwrap();
+    assert!(granted(mute.waiter).await.token > first.token);
+}
+
+#[tokio::test]
+async fn a_cancel_of_who_has_nothing_hands_on_what_ran_out() {
+    let (world, url) = (World::new().await, redis().await.url());
+    let holder = world.client().await;
+    let mut held = request("r");
+    held.ttl = Ttl::secs(2);
+    let first = holder.0.acquire(&held).await.unwrap().granted().unwrap();
+    let mute = Mute::in_line(&world, url, &holder, 1).await;
+    until_ended(&holder).await;
+    holder.0.cancel(&request("r").attempt).await.unwrap();
+    assert!(granted(mute.waiter).await.token > first.token);
+}
+
+/// One script does not put a whole line aside: it says so, and is run again.
+#[tokio::test]
+async fn a_release_goes_on_until_it_has_reached_somebody() {
+    let (world, url) = (World::new().await, redis().await.url());
+    let holder = world.client().await;
+    let (held, first) = holder.holds("r").await;
+    let dead = world.listening_client().await;
+    let line: Vec<_> = (0..=MOVES).map(|_| dead.waits(&waiting("r"))).collect();
+    holder.until_waiting("r", MOVES + 1).await;
+    for waiter in line {
+        waiter.abort();
+        drop(waiter.await);
+    }
+    drop(dead);
+    let mute = Mute::in_line(&world, url, &holder, MOVES + 2).await;
+    holder.release(&held, first).await;
+    assert!(granted(mute.waiter).await.token > first.token);
+}
+
+/// Whoever asks is there, even if the same script has just found that pushes do not reach its
+/// client. The next in line must not be served before it.
+#[tokio::test]
+async fn who_asks_has_its_turn_although_its_client_is_out_of_reach() {
+    let (world, server) = (World::new().await, Redis::start().await);
+    let url = server.url();
+    let holder = world.client_at(url).await;
+    let proxy = Proxy::start(url).await;
+    let client = world.client_at(&proxy.url("redis")).await;
+    client.listen(&holder).await;
+    let mut held = request("r");
+    held.ttl = Ttl::secs(3);
+    holder.0.acquire(&held).await.unwrap().granted().unwrap();
+    // One that will not ask, so that the script which serves the other one comes upon it.
+    let silent = client.waits(&waiting("r"));
+    holder.until_waiting("r", 1).await;
+    silent.abort();
+    drop(silent.await);
+    let request = waiting("r");
+    let asks = client.waits(&request);
+    holder.until_waiting("r", 2).await;
+    // The server closes the connection for pushes, and its client does not hear of it.
+    proxy.inflict_on(PUSHES, Fault::HoldReplies);
+    let mut commands = redis::Client::open(url)
+        .unwrap()
+        .get_multiplexed_async_connection()
+        .await
+        .unwrap();
+    let mut kill = redis::cmd("CLIENT");
+    let kill = kill.arg("KILL").arg("TYPE").arg("pubsub");
+    let killed: u32 = kill.query_async(&mut commands).await.unwrap();
+    assert_eq!(killed, 1);
+    let next = Mute::in_line(&world, url, &holder, 3).await;
+
+    let grant = granted(asks).await;
+    client.release(&request, grant).await;
+    assert!(granted(next.waiter).await.token > grant.token);
+}
+
+/// A confirm compares: what comes when somebody else has the resource is nobody's grant.
+#[tokio::test]
+async fn a_confirm_that_comes_too_late_confirms_nothing() {
+    let (world, url) = (World::new().await, redis().await.url());
+    let holder = world.client().await;
+    let proxy = Proxy::start(url).await;
+    let slow = world.client_at(&proxy.url("redis")).await;
+    slow.listen(&holder).await;
+    let (held, first) = holder.holds("r").await;
+    let mut late = waiting("r");
+    // Nobody would renew it, so that it is confirmed before it is returned.
+    late.upkeep = Upkeep::None;
+    let waiter = slow.waits(&late);
+    holder.until_waiting("r", 1).await;
+    let next = waiting("r");
+    let rival = holder.waits(&next);
+    holder.until_waiting("r", 2).await;
+    proxy.inflict_on_new(Fault::HoldRequests);
+    proxy.inflict_on(COMMANDS, Fault::HoldRequests);
+    holder.release(&held, first).await;
+
+    let rival = granted(rival).await;
+    proxy.let_go();
+    // On the same connection: it is answered after the confirm.
+    slow.0.inspect(&late.attempt.resource).await.unwrap();
+    holder.release(&next, rival).await;
+    let late = granted(waiter).await;
+    assert!(late.token > rival.token, "it was another's by then");
+}

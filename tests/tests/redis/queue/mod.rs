@@ -1,0 +1,10 @@
+//! The fair line on a real server: who is granted what when clients die, give up, or are slow.
+
+mod attempts;
+mod ended;
+mod handing_on;
+mod limits;
+mod order;
+mod outages;
+mod short_ways;
+mod world;

@@ -1,0 +1,103 @@
+//! First come, first served, and what a client costs the others that is not there any more.
+
+use std::time::Duration;
+
+use e2e::{
+    observer::until,
+    proxy::{Fault, Proxy},
+    servers::redis,
+};
+use lock_core::{Attempt, LockBackend, Ttl};
+
+use crate::queue::world::{World, granted, request, waiting};
+
+/// Longer than a lease that was pushed: the end of a lease is an event that time alone brings.
+const PAST_PROVISIONAL: Duration = Duration::from_millis(1050);
+
+#[tokio::test]
+async fn a_newcomer_that_finds_a_lease_run_out_is_not_granted_before_the_line() {
+    let world = World::new().await;
+    let (holder, newcomer) = (world.client().await, world.client().await);
+    let proxy = Proxy::start(redis().await.url()).await;
+    let client = world.client_at(&proxy.url("redis")).await;
+    let mut short = request("r");
+    short.ttl = Ttl::millis(1500);
+    holder.0.acquire(&short).await.unwrap().granted().unwrap();
+    let first = waiting("r");
+    let waiter = client.waits(&first);
+    holder.until_waiting("r", 1).await;
+    until("listening", async || world.channels().await == 1).await;
+    // It cannot ask, and can be told.
+    proxy.inflict_on(0, Fault::HoldRequests);
+    until("run out", async || {
+        let view = holder.0.inspect(&first.attempt.resource).await.unwrap();
+        view.holder.is_none()
+    })
+    .await;
+    let look = newcomer.0.acquire(&request("r")).await.unwrap();
+    assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
+    granted(waiter).await;
+}
+
+#[tokio::test]
+async fn a_client_that_confirms_nothing_costs_the_line_one_provisional_lease() {
+    let world = World::counting().await;
+    let (holder, rival) = (world.client().await, world.listening_client().await);
+    let proxy = Proxy::start(redis().await.url()).await;
+    let paused = world.client_at(&proxy.url("redis")).await;
+    let (held, grant) = holder.holds("r").await;
+    let mut waiters = Vec::new();
+    for place in 1..=10 {
+        waiters.push(paused.waits(&waiting("r")));
+        holder.until_waiting("r", place).await;
+    }
+    until("listening", async || world.channels().await == 2).await;
+    let next = waiting("r");
+    let waiter = rival.waits(&next);
+    holder.until_waiting("r", 11).await;
+    proxy.inflict_on(0, Fault::HoldRequests);
+    holder.release(&held, grant).await;
+    let pushed = granted(waiter).await;
+    // One token for the paused client, and the next one for who comes after it.
+    assert_eq!(pushed.token.get(), grant.token.get() + 2);
+}
+
+#[tokio::test]
+async fn who_asks_brings_back_the_other_waiters_of_its_process() {
+    let world = World::counting().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let (held, grant) = holder.holds("r").await;
+    let slow = client.waits(&waiting("r"));
+    holder.until_waiting("r", 1).await;
+    // In line, reachable, and asking no more: what is pushed to it comes back at once.
+    let silent = client.waits(&waiting("r"));
+    holder.until_waiting("r", 2).await;
+    silent.abort();
+    holder.release(&held, grant).await;
+    let slow = granted(slow).await;
+    assert_eq!(slow.token.get(), grant.token.get() + 1);
+    tokio::time::sleep(PAST_PROVISIONAL).await;
+
+    let last = granted(client.waits(&waiting("r"))).await;
+    assert_eq!(last.token.get(), slow.token.get() + 2, "it passed another");
+}
+
+#[tokio::test]
+async fn the_head_of_a_line_keeps_its_place_when_the_counter_is_lost() {
+    let world = World::counting().await;
+    let (holder, client) = (world.client().await, world.client().await);
+    let (held, grant) = holder.holds("r").await;
+    let waiters = [waiting("r"), waiting("r")];
+    let mut line = Vec::new();
+    for (place, request) in (1..).zip(&waiters) {
+        line.push(client.waits(request));
+        holder.until_waiting("r", place).await;
+    }
+    world.lose_counter().await;
+    holder.release(&held, grant).await;
+    let second = line.pop().unwrap();
+    let first = granted(line.pop().unwrap()).await;
+    assert!(!second.is_finished(), "it has passed the first");
+    client.release(&waiters[0], first).await;
+    assert!(granted(second).await.token > first.token);
+}

@@ -1,0 +1,59 @@
+//! Releases that grant to the next in line at once, and those that have to look closer.
+
+use e2e::servers::redis;
+use lock_core::{AcquireRequest, AttemptRef, Holder, LockBackend, Released};
+use redis::AsyncCommands;
+
+use crate::queue::world::{LONG, World, granted, request, sequencer, waiting};
+
+/// The tombstone of leases that were taken together is one.
+#[tokio::test]
+async fn each_of_several_releases_is_remembered_although_others_wait() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let one = Holder::random();
+    let requests = ["a", "b"].map(|resource| {
+        let resource = request(resource).attempt.resource;
+        AcquireRequest::new(AttemptRef::new(resource, one), LONG)
+    });
+    let grants = holder.0.acquire_together(&requests).await.unwrap();
+    let grants = grants.granted().unwrap();
+    let waiters = ["a", "b"].map(|resource| client.waits(&waiting(resource)));
+    for resource in ["a", "b"] {
+        holder.until_waiting(resource, 1).await;
+    }
+    for (request, grant) in requests.iter().zip(&grants) {
+        holder.release(request, *grant).await;
+    }
+    for waiter in waiters {
+        granted(waiter).await;
+    }
+    for (request, grant) in requests.iter().zip(&grants) {
+        let again = holder.0.release(&sequencer(request, *grant)).await;
+        assert_eq!(again.unwrap(), Released::Released);
+    }
+}
+
+/// Whoever gets everything by push never draws a token by itself.
+#[tokio::test]
+async fn a_release_lifts_the_counter_if_its_connection_has_not_done_so_yet() {
+    let world = World::new().await;
+    let holder = world.client().await;
+    let client = world.listening_client().await;
+    let (held, first) = holder.holds("r").await;
+    let request = waiting("r");
+    let (waiter, behind) = (client.waits(&request), waiting("r"));
+    holder.until_waiting("r", 1).await;
+    let behind = client.waits(&behind);
+    holder.until_waiting("r", 2).await;
+    holder.release(&held, first).await;
+    let pushed = granted(waiter).await;
+
+    // As a server that lost its tail.
+    let server = redis::Client::open(redis().await.url()).unwrap();
+    let mut commands = server.get_multiplexed_async_connection().await.unwrap();
+    let old = first.token.get() - 1_000_000;
+    let () = commands.set(world.key("counter"), old).await.unwrap();
+    client.release(&request, pushed).await;
+    assert!(granted(behind).await.token > pushed.token);
+}

@@ -1,0 +1,109 @@
+//! Wall clocks of nodes jump: leases end early or late, and tokens do not care.
+
+use std::time::Duration;
+
+use e2e::{
+    history::History,
+    ledger::Ledger,
+    servers::{ClockOffset, RedlockServers},
+};
+use lock_core::{LeaseGuard, LockManager, Ttl};
+use tokio::time::timeout;
+
+use crate::redlock::world::{Load, PATIENCE, connect, in_service};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const AHEAD: ClockOffset = ClockOffset::Ahead(HOUR);
+const BEHIND: ClockOffset = ClockOffset::Behind(HOUR);
+const RIGHT: ClockOffset = ClockOffset::Ahead(Duration::ZERO);
+
+async fn servers() -> RedlockServers {
+    in_service(
+        RedlockServers::start_with_own_clocks(3).await,
+        Ttl::secs(60),
+    )
+    .await
+}
+
+async fn tokens_rise_while_clocks_of(jumping: usize) {
+    let servers = servers().await;
+    let (load, clients) = Load::start(&servers.url(), 6).await;
+    for jump in [AHEAD, RIGHT, BEHIND, RIGHT, AHEAD, BEHIND, RIGHT] {
+        for node in &servers.nodes()[..jumping] {
+            node.set_clock(jump);
+        }
+        load.goes_on(30).await;
+    }
+    load.end(clients).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_rise_and_nobody_is_stuck_while_the_clock_of_a_node_jumps() {
+    tokens_rise_while_clocks_of(1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_rise_and_nobody_is_stuck_while_the_clocks_of_two_nodes_jump() {
+    tokens_rise_while_clocks_of(2).await;
+}
+
+/// A lease that a majority has is not enough here: a node that answers late is left out of it.
+async fn held_at_all_nodes(servers: &RedlockServers, locks: &LockManager) -> LeaseGuard {
+    for _ in 0..100 {
+        let guard = locks.acquire("r").ttl(Ttl::secs(6)).await.unwrap();
+        let token = guard.token().to_string();
+        let mut nodes = 0;
+        for node in servers.nodes() {
+            let lease: Option<String> = node.command(&["GET", "palisade:redlock:lease:r"]).await;
+            // holder:nonce:token:..
+            let has_token = |lease: &String| lease.split(':').nth(2) == Some(&token);
+            nodes += usize::from(lease.as_ref().is_some_and(has_token));
+        }
+        if nodes == servers.nodes().len() {
+            return guard;
+        }
+        guard.release().await.unwrap();
+    }
+    panic!("some node is always late");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_clock_that_jumps_ends_no_lease() {
+    let servers = servers().await;
+    let (locks, rival) = (connect(&servers).await, connect(&servers).await);
+    let guard = held_at_all_nodes(&servers, &locks).await;
+    servers.nodes()[0].set_clock(AHEAD);
+    let granted = rival.acquire("r").wait(Duration::from_millis(500)).await;
+    assert!(granted.is_err(), "{granted:?}");
+    // Longer than the lease: it is renewed by the other two.
+    assert!(timeout(Duration::from_secs(8), guard.lost()).await.is_err());
+    guard.release().await.unwrap();
+}
+
+/// The one thing that Redlock rests on and cannot promise. The store does not rest on it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_clocks_that_jump_make_two_holders_and_the_first_cannot_write() {
+    let servers = servers().await;
+    let (locks, rival) = (connect(&servers).await, connect(&servers).await);
+    let (ledger, history) = (Ledger::default(), History::default());
+    let guard = locks
+        .acquire("r")
+        .ttl(Ttl::secs(30))
+        .renew(false)
+        .await
+        .unwrap();
+    let section = ledger.enter(&guard, &history).await;
+    for node in &servers.nodes()[..2] {
+        node.set_clock(AHEAD);
+    }
+    let next = timeout(PATIENCE, rival.acquire("r"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(next.token() > guard.token());
+    assert!(guard.remaining().is_ok(), "both believe that they hold it");
+    assert!(ledger.enter(&next, &history).await.add(1).await);
+    assert!(!section.add(2).await, "a stale write was accepted");
+    assert_eq!((ledger.lost(), ledger.lost_from_twin()), (0, 1));
+    history.assert_sound();
+}

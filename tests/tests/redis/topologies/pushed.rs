@@ -1,0 +1,110 @@
+//! Grants are pushed to waiters by the server that has the shard, whichever that is by now.
+
+use std::time::Duration;
+
+use e2e::servers::{RedisCluster, RedisWithSentinels, until};
+use lock_core::{Clock, LockManager, ResourceName, SystemClock, Ttl};
+
+use crate::topologies::world::{RESOURCE, Servers};
+
+const HANDOFFS: u32 = 20;
+
+/// Waiters that only poll look every 300 ms, which takes twice as long on average.
+const BY_PUSH: Duration = Duration::from_millis(75);
+
+#[tokio::test]
+async fn waiters_are_pushed_to_before_and_after_a_sentinel_failover() {
+    let servers = Servers::Sentinel(RedisWithSentinels::start().await);
+    let (holder, waiter) = clients(&servers).await;
+    assert!(hand_offs(&holder, &waiter).await < BY_PUSH * HANDOFFS);
+    let Servers::Sentinel(sentinel) = &servers else {
+        unreachable!()
+    };
+    sentinel.fail_over_as_planned().await;
+    until_pushed_again(&holder, &waiter).await;
+}
+
+#[tokio::test]
+async fn waiters_are_pushed_to_before_and_after_a_cluster_failover() {
+    let servers = Servers::Cluster(RedisCluster::start_with_replicas(&[]).await);
+    let (holder, waiter) = clients(&servers).await;
+    assert!(hand_offs(&holder, &waiter).await < BY_PUSH * HANDOFFS);
+    let Servers::Cluster(cluster) = &servers else {
+        unreachable!()
+    };
+    for replica in cluster.replicas() {
+        let () = replica.command(&["CLUSTER", "FAILOVER"]).await;
+        until("the replica takes over", || replica.is_primary()).await;
+    }
+    until_pushed_again(&holder, &waiter).await;
+}
+
+#[tokio::test]
+async fn waiters_are_pushed_to_before_and_after_a_slot_has_moved() {
+    let servers = Servers::Cluster(RedisCluster::start().await);
+    let (holder, waiter) = clients(&servers).await;
+    assert!(hand_offs(&holder, &waiter).await < BY_PUSH * HANDOFFS);
+    let Servers::Cluster(cluster) = &servers else {
+        unreachable!()
+    };
+    let mut keys = Vec::new();
+    for node in cluster.primaries() {
+        let here: Vec<String> = node.command(&["KEYS", "*:counter"]).await;
+        keys.extend(here);
+    }
+    assert_eq!(keys.len(), 1, "{keys:?}");
+    let (owner, _) = cluster.owner(&keys[0]).await;
+    let successor = &cluster.primaries()[(owner + 1) % 3];
+    cluster.move_slot(&keys[0], successor, Duration::ZERO).await;
+    until_pushed_again(&holder, &waiter).await;
+}
+
+/// Its connections stay open, and nothing tells that it is not the primary any more.
+#[tokio::test]
+async fn waiters_are_pushed_to_by_the_successor_of_a_paused_primary() {
+    for servers in [
+        Servers::Sentinel(RedisWithSentinels::start().await),
+        Servers::Cluster(RedisCluster::start_with_replicas(&[]).await),
+    ] {
+        let namespace = servers.by_the_clock();
+        let (holder, waiter) = (namespace.connect().await, namespace.connect().await);
+        assert!(hand_offs(&holder, &waiter).await < BY_PUSH * HANDOFFS);
+        let group = servers.of_resource(&namespace).await;
+        group.until_in_step().await;
+        group.primary().pause().await;
+        until_pushed_again(&holder, &waiter).await;
+    }
+}
+
+async fn clients(servers: &Servers) -> (LockManager, LockManager) {
+    let namespace = servers.by_the_clock();
+    (namespace.connect().await, namespace.connect().await)
+}
+
+async fn until_pushed_again(holder: &LockManager, waiter: &LockManager) {
+    until("grants are pushed again", || async {
+        hand_offs(holder, waiter).await < BY_PUSH * HANDOFFS
+    })
+    .await;
+}
+
+/// How long it takes to hand the lock over, with somebody in line each time.
+async fn hand_offs(holder: &LockManager, waiter: &LockManager) -> Duration {
+    let mut took = Duration::ZERO;
+    let resource = ResourceName::new(RESOURCE).unwrap();
+    for _ in 0..HANDOFFS {
+        let held = holder.acquire(RESOURCE).ttl(Ttl::secs(60)).await.unwrap();
+        let waiting = waiter.clone();
+        let waiting = tokio::spawn(async move { waiting.acquire(RESOURCE).await.unwrap() });
+        until("in line", || async {
+            holder.inspect(&resource).await.unwrap().waiters == Some(1)
+        })
+        .await;
+        let released = SystemClock.now();
+        held.release().await.unwrap();
+        let next = waiting.await.unwrap();
+        took += SystemClock.now().since(released);
+        next.release().await.unwrap();
+    }
+    took
+}

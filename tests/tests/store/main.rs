@@ -1,0 +1,13 @@
+//! The fenced store on real databases: the cases of the rule, what each of them does differently, and
+//! what faults do to them.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a failed test panics")]
+
+mod faults;
+mod interleavings;
+mod mariadb;
+mod postgres;
+mod redis;
+#[path = "../../../fenced-store/tests/rule/mod.rs"]
+mod rule;
+mod secrets;

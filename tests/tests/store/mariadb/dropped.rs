@@ -1,0 +1,246 @@
+//! Futures that are dropped. Each time the pool has one connection, whose next user finds what was
+//! left behind.
+
+use std::time::Duration;
+
+use e2e::{
+    proxy::{Fault, Proxy},
+    servers::until,
+};
+use fenced_store::{FenceError, FencedStore, FencedTx, MySqlFencedStore};
+use lock_core::{Sequencer, test_util::DropAt};
+use sqlx::{
+    AssertSqlSafe, Connection, MySql, MySqlConnection, MySqlPool,
+    mysql::{MySqlConnectOptions, MySqlPoolOptions},
+};
+use tokio::time::timeout;
+
+use crate::{
+    mariadb::server::MariaDbServer,
+    rule::{Harness, balance, fresh, grant},
+};
+
+/// What takes longer never ends.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn claimed() -> (MariaDbServer, MySqlFencedStore, Sequencer) {
+    let world: MariaDbServer = fresh().await;
+    let grant = grant("account:42", 33);
+    world.store().claim(&grant).await.unwrap();
+    let store = FencedStore::new(world.pool_of_one().await);
+    (world, store, grant)
+}
+
+async fn add_unfenced(pool: &MySqlPool) {
+    MariaDbServer::add(&mut pool.acquire().await.unwrap(), 1)
+        .await
+        .unwrap();
+}
+
+async fn add_fenced(store: &MySqlFencedStore, grant: &Sequencer) {
+    let mut tx = store.begin(grant).await.unwrap();
+    MariaDbServer::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+/// The control. sqlx forgets the transaction that it has begun, and what comes next is lost when
+/// its session ends.
+#[tokio::test]
+async fn naive_begin_that_is_dropped_loses_the_next_write() {
+    let (world, store, _) = claimed().await;
+    let pool = store.pool();
+    let mut connection = pool.acquire().await.unwrap();
+    while DropAt::woken(1).poll(connection.begin()).await.is_some() {
+        // It was begun, and is rolled back here.
+        connection.ping().await.unwrap();
+    }
+    drop(connection);
+    add_unfenced(pool).await;
+    let connection = pool.acquire().await.unwrap();
+    assert!(!connection.is_in_transaction(), "as far as sqlx knows");
+    connection.detach().close_hard().await.unwrap();
+    assert_eq!(balance(&world).await, 100, "the update said Ok and is gone");
+}
+
+/// Statements that are all different, with parameters and, if they read, columns.
+struct Statements {
+    made: usize,
+}
+
+impl Statements {
+    const fn new() -> Self {
+        Self { made: 0 }
+    }
+
+    /// Every one for which a preparation is answered in another number of packets.
+    fn kinds() -> impl Iterator<Item = (usize, bool)> {
+        (0..=6).flat_map(|parameters| [(parameters, false), (parameters, true)])
+    }
+
+    /// Executes one, up to a moment. Whether it was dropped.
+    async fn dropped(
+        &mut self,
+        connection: &mut MySqlConnection,
+        (parameters, reads): (usize, bool),
+        at: DropAt,
+    ) -> bool {
+        self.made += 1;
+        let what = if reads {
+            "SELECT id, balance FROM accounts"
+        } else {
+            "UPDATE accounts SET balance = 0"
+        };
+        let ids = ", ?".repeat(parameters);
+        let text = format!("{what} WHERE id IN (-1{ids}) -- statement {}", self.made);
+        let query = sqlx::query(AssertSqlSafe(text));
+        let query = (0..parameters).fold(query, |query, _| query.bind(-2));
+        at.poll(query.execute(connection)).await.is_none()
+    }
+}
+
+/// The control: the pool never gets its connection back.
+#[tokio::test]
+async fn naive_statement_that_is_dropped_while_it_is_prepared_costs_a_connection() {
+    let (world, _, _) = claimed().await;
+    let pool = MySqlPoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(Duration::from_secs(2));
+    let pool = pool.connect(world.url()).await.unwrap();
+    let mut statements = Statements::new();
+    // If it is prepared at once, its first await is that of its execution, or it has none.
+    for _ in 0..5000 {
+        let mut tx = match pool.begin().await {
+            Ok(tx) => tx,
+            Err(sqlx::Error::PoolTimedOut) => return,
+            Err(error) => panic!("{error}"),
+        };
+        statements
+            .dropped(&mut tx, (6, false), DropAt::waiting(1))
+            .await;
+    }
+    panic!("the pool has its connection still");
+}
+
+/// How a transaction ends in which a statement was dropped.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Drop,
+    RollBack,
+    Commit,
+}
+
+/// Ends it. Whether what it has written must be stored, if that is known.
+async fn end(tx: FencedTx<MySql>, end: End) -> Option<bool> {
+    match end {
+        End::Drop => drop(tx),
+        End::RollBack => drop(tx.rollback().await),
+        End::Commit => match tx.commit().await {
+            Ok(_) => return Some(true),
+            Err(FenceError::CommitUnknown { .. }) => return None,
+            Err(FenceError::Db { .. }) => {}
+            Err(error) => panic!("{error:?}"),
+        },
+    }
+    Some(false)
+}
+
+/// The connection can be used, or it was replaced, and what was written is stored or not.
+async fn goes_on(
+    (world, store, grant): &(MariaDbServer, MySqlFencedStore, Sequencer),
+    before: i64,
+    is_stored: Option<bool>,
+) {
+    add_unfenced(store.pool()).await;
+    add_fenced(store, grant).await;
+    let added = balance(world).await - before - 2;
+    match is_stored {
+        Some(true) => assert_eq!(added, 1000),
+        Some(false) => assert_eq!(added, 0),
+        None => assert!([0, 1000].contains(&added), "{added}"),
+    }
+}
+
+#[tokio::test]
+async fn a_statement_that_is_dropped_while_it_is_prepared_costs_no_connection() {
+    let fenced = claimed().await;
+    let (world, store, grant) = &fenced;
+    let (mut statements, mut dropped) = (Statements::new(), 0);
+    for kind in Statements::kinds() {
+        for at in [DropAt::waiting(1), DropAt::woken(1)] {
+            for way in [End::Drop, End::RollBack, End::Commit] {
+                let before = balance(world).await;
+                let mut tx = store.begin(grant).await.unwrap();
+                MariaDbServer::add(&mut tx, 1000).await.unwrap();
+                dropped += usize::from(statements.dropped(&mut tx, kind, at).await);
+                let stored = timeout(PATIENCE, end(tx, way)).await;
+                let stored = stored.unwrap_or_else(|_| panic!("no end: {kind:?} {at:?} {way:?}"));
+                goes_on(&fenced, before, stored).await;
+            }
+        }
+    }
+    assert!(dropped > statements.made / 2, "{dropped}");
+}
+
+/// And more than one: then the driver waits for what never comes.
+#[tokio::test]
+async fn statements_that_are_dropped_one_after_the_other_cost_no_connection() {
+    let fenced = claimed().await;
+    let (world, store, grant) = &fenced;
+    let mut statements = Statements::new();
+    for way in [End::Drop, End::RollBack, End::Commit] {
+        let before = balance(world).await;
+        let mut tx = store.begin(grant).await.unwrap();
+        MariaDbServer::add(&mut tx, 1000).await.unwrap();
+        for _ in 0..3 {
+            let step = statements.dropped(&mut tx, (6, true), DropAt::woken(1));
+            // The second waits for ever.
+            timeout(Duration::from_millis(200), step).await.ok();
+        }
+        let stored = timeout(PATIENCE, end(tx, way)).await.expect("an end");
+        goes_on(&fenced, before, stored).await;
+    }
+}
+
+/// A way to the database on which answers can be held back.
+async fn behind_a_proxy(world: &MariaDbServer) -> (Proxy, MySqlFencedStore) {
+    let options: MySqlConnectOptions = world.url().parse().unwrap();
+    let target = format!("mysql://{}:{}", options.get_host(), options.get_port());
+    let proxy = Proxy::start(&target).await;
+    let url = proxy.url("mysql");
+    let (_, port) = url.rsplit_once(':').unwrap();
+    let options = options.port(port.parse().unwrap());
+    let pool = MySqlPoolOptions::new().max_connections(1);
+    let pool = pool.connect_with(options).await.unwrap();
+    (proxy, FencedStore::new(pool))
+}
+
+/// The answer comes while the end of the transaction waits for it, or never.
+#[tokio::test]
+async fn a_preparation_that_is_answered_late_or_never_costs_no_connection() {
+    let (world, _, grant) = claimed().await;
+    let (proxy, store) = behind_a_proxy(&world).await;
+    let fenced = (world, store, grant);
+    let (world, store, grant) = &fenced;
+    let mut statements = Statements::new();
+    for comes in [true, false] {
+        for way in [End::Drop, End::RollBack, End::Commit] {
+            let before = balance(world).await;
+            let mut tx = store.begin(grant).await.unwrap();
+            MariaDbServer::add(&mut tx, 1000).await.unwrap();
+            let prepared = proxy.at_request("-- statement", Fault::HoldReplies);
+            let dropped = statements.dropped(&mut tx, (5, true), DropAt::waiting(1));
+            assert!(dropped.await);
+            until("the server has it", async || prepared.has_sprung()).await;
+            let late = async {
+                tokio::task::yield_now().await;
+                if comes {
+                    proxy.let_go();
+                }
+            };
+            let both = async { tokio::join!(end(tx, way), late) };
+            let (stored, ()) = timeout(PATIENCE, both).await.expect("an end");
+            assert_eq!(stored, Some(false), "{way:?}: the commit was not sent");
+            goes_on(&fenced, before, stored).await;
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The fenced store on MariaDB: the cases of the rule that every database has to pass, and what
+//! only MariaDB can do, or do wrong.
+
+mod client;
+mod commits;
+mod dropped;
+mod older;
+mod protect;
+mod rights;
+mod server;
+mod strays;
+mod traps;
+
+use crate::rule::{self, rule_cases};
+use server::MariaDbServer;
+
+rule_cases!(MariaDbServer);

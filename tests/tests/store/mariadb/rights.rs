@@ -1,0 +1,223 @@
+//! Users who may use what is in the database, and create nothing.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use e2e::{project::tracked_files, servers::until};
+use fenced_store::{FenceError, FencedStore, MySqlFencedStore, MySqlTxOptions, NotReady, Rights};
+use sqlx::{AssertSqlSafe, Executor, MySqlPool, mysql::MySqlConnectOptions};
+
+use crate::{
+    mariadb::server::MariaDbServer,
+    rule::{Harness, WrongBooks, fenced_add, fresh, grant},
+};
+
+/// A user who may do everything with the application's own table, and so far nothing with ours.
+struct User {
+    world: MariaDbServer,
+    store: MySqlFencedStore,
+    name: String,
+}
+
+impl User {
+    async fn create() -> Self {
+        let world: MariaDbServer = fresh().await;
+        let store = world.store_of_user_on("accounts").await;
+        let quoted = "SELECT CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')";
+        let name = sqlx::query_scalar(quoted).fetch_one(store.pool()).await;
+        let name = name.unwrap();
+        Self { world, store, name }
+    }
+
+    async fn as_documented() -> Self {
+        let user = Self::create().await;
+        for grant in user.documented() {
+            user.as_owner(grant).await;
+        }
+        user
+    }
+
+    /// The statements that docs/operations.md has for the user of an application.
+    fn documented(&self) -> BTreeSet<String> {
+        let files = tracked_files(Some("md"));
+        let mut files = files.iter();
+        let page = files.find(|file| file.path.ends_with("docs/operations.md"));
+        let (_, chapter) = page
+            .unwrap()
+            .text
+            .split_once("## Rights in MariaDB")
+            .unwrap();
+        let (_, block) = chapter.split_once("```sql\n").unwrap();
+        let (block, _) = block.split_once("```").unwrap();
+        let lines = block.lines().map(|line| line.trim_end_matches(';'));
+        lines
+            .map(|line| line.replace("app@'%'", &self.name))
+            .collect()
+    }
+
+    async fn as_owner(&self, statement: String) {
+        let pool = self.world.store().pool();
+        pool.execute(AssertSqlSafe(statement)).await.unwrap();
+    }
+
+    /// What is missing, and the statement that gives it.
+    async fn missing(&self, rights: Rights) -> Option<(String, String)> {
+        match self.store.check(rights).await {
+            Ok(()) => None,
+            Err(FenceError::NotReady(NotReady::RightMissing { what, grant, .. })) => {
+                Some((what, grant))
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    /// Does what the errors say until there is none. Returns what was granted.
+    async fn do_as_told(&self, rights: Rights) -> BTreeSet<String> {
+        let mut granted = BTreeSet::new();
+        while let Some((what, grant)) = self.missing(rights).await {
+            self.as_owner(grant.clone()).await;
+            assert!(granted.insert(grant), "{what}");
+        }
+        granted
+    }
+}
+
+#[tokio::test]
+async fn the_documented_rights_are_enough_for_a_user() {
+    let user = User::as_documented().await;
+    user.store.migrate().await.unwrap();
+    user.store.check(Rights::ClaimAndWrite).await.unwrap();
+    let limit = MySqlTxOptions::default().lock_timeout(Some(Duration::from_secs(1)));
+    let store = user.store.clone().audited(true).with_options(limit);
+    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+    store.claim(&old).await.unwrap();
+    let mut tx = store.begin(&old).seq(1).await.unwrap();
+    MariaDbServer::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+    store.settle(&old).await.unwrap();
+    assert_eq!(user.world.audit().await.len(), 1);
+
+    // It may end its own sessions, too.
+    let _open = store.begin(&old).await.unwrap();
+    store.claim(&new).await.unwrap();
+    let mark = store.high_water(new.resource()).await.unwrap().unwrap();
+    assert_eq!(mark.token(), new.token());
+    let stale = store.begin(&old).await.unwrap_err();
+    assert!(matches!(stale, FenceError::Stale { .. }), "{stale:?}");
+}
+
+#[tokio::test]
+async fn a_user_is_told_which_right_is_missing_and_how_to_give_it() {
+    let user = User::create().await;
+    let documented = user.documented();
+    assert_eq!(user.do_as_told(Rights::ClaimAndWrite).await, documented);
+    for grant in &documented {
+        let words: Vec<&str> = grant.split(' ').collect();
+        let on = words.iter().position(|word| *word == "ON").unwrap();
+        let table = words[on + 1];
+        for verb in words[1..on].iter().map(|verb| verb.trim_end_matches(',')) {
+            user.as_owner(format!("REVOKE {verb} ON {table} FROM {}", user.name))
+                .await;
+            let missing = user.missing(Rights::ClaimAndWrite).await;
+            assert_eq!(missing, Some((format!("{verb} on {table}"), grant.clone())));
+            user.as_owner(grant.clone()).await;
+        }
+    }
+    assert_eq!(user.missing(Rights::ClaimAndWrite).await, None);
+}
+
+/// Behind somebody else who claims.
+#[tokio::test]
+async fn a_user_may_be_let_write_and_not_claim() {
+    let user = User::create().await;
+    let granted = user.do_as_told(Rights::Write).await;
+    assert!(granted.contains(&format!("GRANT SELECT ON fenced_mark TO {}", user.name)));
+    assert!(
+        !granted.iter().any(|grant| grant.contains("issuer")),
+        "{granted:?}"
+    );
+    let grant = grant("account:42", 33);
+    assert!(user.store.claim(&grant).await.is_err());
+    assert!(user.missing(Rights::ClaimAndWrite).await.is_some());
+    user.world.store().claim(&grant).await.unwrap();
+    let mut tx = user.store.begin(&grant).await.unwrap();
+    MariaDbServer::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn rights_that_come_with_a_role_count() {
+    let mut user = User::create().await;
+    let role = format!("r{:08x}", rand::random::<u32>());
+    user.as_owner(format!("CREATE ROLE {role}")).await;
+    for grant in user.documented() {
+        user.as_owner(grant.replace(&user.name, &role)).await;
+    }
+    user.as_owner(format!("GRANT {role} TO {}", user.name))
+        .await;
+    assert!(user.missing(Rights::Write).await.is_some());
+    user.as_owner(format!("SET DEFAULT ROLE {role} FOR {}", user.name))
+        .await;
+    // A role becomes active when a session begins.
+    let options = user.store.pool().connect_options();
+    let pool = MySqlPool::connect_lazy_with(MySqlConnectOptions::clone(&options));
+    user.store = FencedStore::new(pool);
+    assert_eq!(user.missing(Rights::ClaimAndWrite).await, None);
+}
+
+#[tokio::test]
+async fn a_user_who_may_create_nothing_is_told_what_is_wrong_with_the_schema() {
+    let user = User::as_documented().await;
+    for wrong in WrongBooks::all::<MariaDbServer>() {
+        user.store.migrate().await.unwrap();
+        user.as_owner(wrong.make.to_owned()).await;
+        wrong.assert_told(user.store.check(Rights::Write).await);
+        wrong.assert_told(user.store.migrate().await);
+        let undo = WrongBooks::undo::<MariaDbServer>();
+        user.as_owner(undo.to_owned()).await;
+        user.world.store().migrate().await.unwrap();
+    }
+}
+
+/// A user who may read everything, and finds nothing of ours.
+#[tokio::test]
+async fn a_user_who_may_create_nothing_is_told_that_the_tables_are_missing() {
+    let world = MariaDbServer::unmigrated().await;
+    let store = world.store_of_user("").await;
+    let missing = store.check(Rights::Write).await.unwrap_err();
+    assert!(
+        matches!(missing, FenceError::NotMigrated { .. }),
+        "{missing:?}"
+    );
+    let refused = store.migrate().await.unwrap_err();
+    assert!(
+        matches!(refused, FenceError::Migration { .. }),
+        "{refused:?}"
+    );
+}
+
+/// Whoever applies a migration notes its beginning and its end, and has the lock meanwhile.
+#[tokio::test]
+async fn a_migration_that_is_under_way_is_waited_for() {
+    let user = User::as_documented().await;
+    let pool = user.world.store().pool();
+    let mut migrating = pool.acquire().await.unwrap();
+    let begin = "SELECT GET_LOCK(CONCAT('fenced_store:', MD5(DATABASE())), 0);
+                 UPDATE _fenced_migrations SET success = FALSE WHERE version = 6";
+    migrating.execute(sqlx::raw_sql(begin)).await.unwrap();
+    let end = async {
+        until("the check waits", async || {
+            let waiting = "SELECT COUNT(*) FROM information_schema.processlist
+                           WHERE db = DATABASE() AND state = 'User lock'";
+            let waiting: i64 = sqlx::query_scalar(waiting).fetch_one(pool).await.unwrap();
+            waiting == 1
+        })
+        .await;
+        let end = "UPDATE _fenced_migrations SET success = TRUE; DO RELEASE_ALL_LOCKS()";
+        migrating.execute(sqlx::raw_sql(end)).await.unwrap();
+    };
+    let (checked, ()) = tokio::join!(user.store.check(Rights::ClaimAndWrite), end);
+    checked.unwrap();
+    let grant = grant("account:42", 33);
+    user.store.claim(&grant).await.unwrap();
+    fenced_add(&user.world, &grant).await.unwrap();
+}

@@ -1,0 +1,140 @@
+//! Connections that somebody left inside a transaction. MariaDB commits what was written there when
+//! another transaction begins, so nothing of it is lost and nothing is in ours.
+
+use fenced_store::{
+    FenceError, FencedStore,
+    admin::{Reason, Seal},
+};
+use lock_core::{Issuer, Sequencer};
+use sqlx::{Connection, Executor, MySqlPool};
+
+use crate::{
+    mariadb::server::MariaDbServer,
+    rule::{Harness, balance, fenced_add, fresh, grant, grant_by, high_water, token},
+};
+
+async fn claimed() -> (MariaDbServer, Sequencer) {
+    let world: MariaDbServer = fresh().await;
+    let grant = grant("account:42", 33);
+    world.store().claim(&grant).await.unwrap();
+    (world, grant)
+}
+
+/// The only connection of the pool, inside a transaction that sqlx does not know of.
+async fn stray(world: &MariaDbServer) -> MySqlPool {
+    let pool = world.pool_of_one().await;
+    pool.execute("START TRANSACTION").await.unwrap();
+    pool
+}
+
+/// Ends the session of the only connection of a pool, and what is open in it.
+async fn end(pool: MySqlPool) {
+    let connection = pool.acquire().await.unwrap();
+    connection.detach().close_hard().await.unwrap();
+    pool.close().await;
+}
+
+/// The control: the claim joins the transaction that was left open, and ends with it.
+#[tokio::test]
+async fn naive_claim_on_a_stray_is_lost() {
+    let (world, old) = claimed().await;
+    let pool = stray(&world).await;
+    pool.execute("UPDATE fenced_mark SET token = 34, holder = 'somebody'")
+        .await
+        .unwrap();
+    end(pool).await;
+    assert_eq!(high_water(&world, "account:42").await, Some(33));
+    fenced_add(&world, &old).await.unwrap();
+}
+
+#[tokio::test]
+async fn claim_on_a_stray_shuts_the_older_holder_out() {
+    let (world, old) = claimed().await;
+    let pool = stray(&world).await;
+    let store = FencedStore::new(pool.clone());
+    store.claim(&grant("account:42", 34)).await.unwrap();
+    end(pool).await;
+    assert_eq!(high_water(&world, "account:42").await, Some(34));
+    let error = fenced_add(&world, &old).await.unwrap_err();
+    assert!(matches!(error, FenceError::Stale { .. }), "{error:?}");
+}
+
+/// A session of the application that does not commit by itself.
+#[tokio::test]
+async fn claim_in_a_session_without_autocommit_is_committed() {
+    let (world, old) = claimed().await;
+    let store = world.store_after("SET SESSION autocommit = 0").await;
+    store.claim(&grant("account:42", 34)).await.unwrap();
+    assert_eq!(high_water(&world, "account:42").await, Some(34));
+    assert!(fenced_add(&world, &old).await.unwrap_err().is_fenced());
+}
+
+/// There a mere look begins a transaction, and later ones would see what it saw.
+#[tokio::test]
+async fn a_look_in_a_session_without_autocommit_sees_what_is_committed_by_now() {
+    let (world, _) = claimed().await;
+    let store = world.store_after("SET SESSION autocommit = 0").await;
+    for token in 34..=36 {
+        let grant = grant("account:42", token);
+        world.store().claim(&grant).await.unwrap();
+        let seen = store.high_water(grant.resource()).await.unwrap().unwrap();
+        assert_eq!(seen.token(), grant.token());
+    }
+    let issuer = |name| Issuer::new(name).unwrap();
+    let reason = Reason::new("moved").unwrap();
+    let order = Seal::new(issuer("redis"), issuer("etcd"), token(1000), reason).unwrap();
+    world.store().admin().seal(&order, |_, _| ()).await.unwrap();
+    assert_eq!(store.admin().issuer().await.unwrap(), Some(issuer("etcd")));
+    let next = grant_by("etcd", "account:42", 1001);
+    store.claim(&next).await.unwrap();
+}
+
+/// What others wrote there was answered with Ok: it is stored, whatever becomes of ours.
+#[tokio::test]
+async fn begin_on_a_stray_has_nothing_of_others_in_it() {
+    let (world, grant) = claimed().await;
+    let pool = stray(&world).await;
+    pool.execute("UPDATE accounts SET balance = balance + 1000")
+        .await
+        .unwrap();
+    let store = FencedStore::new(pool);
+    let mut tx = store.begin(&grant).await.unwrap();
+    assert_eq!(balance(&world).await, 1100);
+    MariaDbServer::add(&mut tx, 1).await.unwrap();
+    tx.rollback().await.unwrap();
+    assert_eq!(balance(&world).await, 1100);
+}
+
+#[tokio::test]
+async fn a_connection_is_clean_after_every_end() {
+    const SETTINGS: &str = "SELECT CAST(CONCAT_WS(' ', @@SESSION.innodb_lock_wait_timeout,
+        @@SESSION.idle_transaction_timeout, @@SESSION.max_statement_time, @@SESSION.wait_timeout,
+        @@SESSION.tx_isolation, @@SESSION.autocommit, @@in_transaction) AS CHAR)";
+    let (world, grant) = claimed().await;
+    let pool = world.pool_of_one().await;
+    let store = FencedStore::new(pool.clone());
+    let settings = async || {
+        let settings: String = sqlx::query_scalar(SETTINGS).fetch_one(&pool).await.unwrap();
+        settings
+    };
+    let before = settings().await;
+    store.claim(&grant).await.unwrap();
+    assert_eq!(settings().await, before, "after a claim");
+    assert!(store.claim(&self::grant("account:42", 32)).await.is_err());
+    assert_eq!(settings().await, before, "after a refused claim");
+    store.begin(&grant).await.unwrap().commit().await.unwrap();
+    assert_eq!(settings().await, before, "after a commit");
+    store.begin(&grant).await.unwrap().rollback().await.unwrap();
+    assert_eq!(settings().await, before, "after a rollback");
+    drop(store.begin(&grant).await.unwrap());
+    assert_eq!(settings().await, before, "after a drop");
+    assert!(store.begin(&self::grant("account:42", 32)).await.is_err());
+    assert_eq!(settings().await, before, "after a refused begin");
+
+    let notes: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM fenced_entered")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    assert_eq!(notes, 0);
+    assert!(!pool.acquire().await.unwrap().is_in_transaction());
+}

@@ -1,0 +1,29 @@
+//! The fenced store on PostgreSQL: the cases of the rule that every database has to pass, and what
+//! only Postgres can do, or do wrong.
+
+mod administration;
+mod by_hand;
+mod faults;
+mod migrations;
+mod paused;
+mod pgbouncer;
+mod protect;
+mod psql;
+mod rights;
+mod roles;
+mod search_path;
+mod server;
+mod single;
+mod starvation;
+mod strays;
+mod surroundings;
+mod terminate;
+mod transactions;
+mod traps;
+mod turnstile;
+mod unknown;
+
+use crate::rule::{self, rule_cases};
+use server::PostgresServer;
+
+rule_cases!(PostgresServer);

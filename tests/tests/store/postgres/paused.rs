@@ -1,0 +1,188 @@
+//! An older holder whose process is really stopped inside its transaction, without any timeout that
+//! would end it.
+
+use std::time::{Duration, Instant};
+
+use e2e::{process::Process, servers::until};
+use fenced_store::{FenceError, PgFencedStore, PgTxOptions};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    postgres::server::PostgresServer,
+    rule::{Harness, balance, fenced_add, fresh, grant, high_water},
+};
+
+const LOCK_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// A few lock timeouts, on a machine that is busy with other tests.
+const SOON: Duration = Duration::from_secs(5);
+
+/// What becomes of each state is not up to chance.
+const ROUNDS: u64 = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    Idle,
+    Slow,
+    Chatty,
+    Receiving,
+}
+
+impl State {
+    const ALL: [Self; 4] = [Self::Idle, Self::Slow, Self::Chatty, Self::Receiving];
+
+    const fn argument(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Slow => "slow",
+            Self::Chatty => "chatty",
+            Self::Receiving => "receiving",
+        }
+    }
+
+    /// What the server says of a session in this state before it is stopped.
+    const fn before(self) -> &'static str {
+        match self {
+            Self::Idle => "state = 'idle in transaction'",
+            Self::Slow => "wait_event = 'PgSleep'",
+            Self::Chatty => "query LIKE '%still here%'",
+            Self::Receiving => "state = 'active' AND query LIKE '%generate_series%'",
+        }
+    }
+
+    /// The same once its client has stopped.
+    const fn after(self) -> &'static str {
+        match self {
+            Self::Receiving => "wait_event = 'ClientWrite'",
+            state => state.before(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Inside {
+    session: i32,
+}
+
+/// A process that holds the fence with this token, has written, and is stopped. One that is chatty
+/// is stopped and goes on, because that is what it does.
+async fn stopped_holder(world: &PostgresServer, state: State, token: u64) -> Process {
+    let token = token.to_string();
+    let mut holder = Process::spawn(
+        "e2e-worker",
+        [
+            "transaction",
+            "--store",
+            world.url(),
+            "--resource",
+            "account:42",
+            "--token",
+            &token,
+            "--state",
+            state.argument(),
+        ],
+    );
+    let Inside { session } = holder.event().await;
+    until_session(world, session, state.before()).await;
+    holder.pause().await;
+    until_session(world, session, state.after()).await;
+    if state == State::Chatty {
+        holder.resume();
+    }
+    holder
+}
+
+async fn until_session(world: &PostgresServer, session: i32, so: &'static str) {
+    let look = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND {so}");
+    until(so, async || {
+        let look = sqlx::query_scalar(sqlx::AssertSqlSafe(look.clone())).bind(session);
+        let found: i64 = look.fetch_one(world.store().pool()).await.unwrap();
+        found == 1
+    })
+    .await;
+}
+
+fn store(world: &PostgresServer, terminate_older: bool) -> PgFencedStore {
+    let options = PgTxOptions::default()
+        .lock_timeout(Some(LOCK_TIMEOUT))
+        .terminate_older(terminate_older);
+    world.store().clone().with_options(options)
+}
+
+/// The next holder gets through soon, whatever the older one is in the middle of, and nothing of
+/// the older one is ever committed.
+async fn the_next_holder_gets_through(state: State) {
+    let world: PostgresServer = fresh().await;
+    let store = store(&world, true);
+    for round in 1..=ROUNDS {
+        let mut stopped = stopped_holder(&world, state, 2 * round).await;
+        let next = grant("account:42", 2 * round + 1);
+        let started = Instant::now();
+        store.claim(&next).await.unwrap();
+        let waited = started.elapsed();
+        assert!(waited >= LOCK_TIMEOUT, "{state:?} was not in the way");
+        assert!(waited < SOON, "{state:?} held it up for {waited:?}");
+        fenced_add(&world, &next).await.unwrap();
+
+        // The others find out by themselves what has become of their statements.
+        if state == State::Idle {
+            stopped.send(&"commit").await;
+        }
+        stopped.resume();
+        let end: Value = stopped.event().await;
+        assert!(end.get("failed").is_some(), "{state:?}: {end}");
+        assert_eq!(balance(&world).await, 100 + i64::try_from(round).unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_holder_stopped_while_idle_in_its_transaction_is_ended() {
+    the_next_holder_gets_through(State::Idle).await;
+}
+
+#[tokio::test]
+async fn a_holder_stopped_during_a_slow_statement_is_ended() {
+    the_next_holder_gets_through(State::Slow).await;
+}
+
+#[tokio::test]
+async fn a_holder_that_goes_on_with_statements_is_ended() {
+    the_next_holder_gets_through(State::Chatty).await;
+}
+
+#[tokio::test]
+async fn a_holder_stopped_while_a_large_result_comes_in_is_ended() {
+    the_next_holder_gets_through(State::Receiving).await;
+}
+
+/// The control: left alone, each of them holds the next one up for as long as it likes.
+#[tokio::test]
+async fn without_termination_a_stopped_holder_is_waited_for() {
+    for state in State::ALL {
+        let world: PostgresServer = fresh().await;
+        let mut stopped = stopped_holder(&world, state, 33).await;
+        let next = grant("account:42", 34);
+        for _ in 0..ROUNDS {
+            let busy = store(&world, false).claim(&next).await.unwrap_err();
+            assert!(
+                matches!(busy, FenceError::Busy { .. }),
+                "{state:?}: {busy:?}"
+            );
+        }
+        assert_eq!(
+            high_water(&world, "account:42").await,
+            Some(33),
+            "{state:?}"
+        );
+        if state == State::Idle {
+            // Nobody has come after it in the store, so it may.
+            stopped.send(&"commit").await;
+            stopped.resume();
+            let end: Value = stopped.event().await;
+            assert_eq!(end, json!("committed"));
+            assert_eq!(balance(&world).await, 101);
+        }
+        stopped.kill().await;
+    }
+}

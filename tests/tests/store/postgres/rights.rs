@@ -1,0 +1,235 @@
+//! Who may do what: the rights that are documented are enough, and no more than enough.
+
+use std::collections::BTreeSet;
+
+use fenced_store::{FenceError, FencedStore, NotReady, Rights};
+use sqlx::{AssertSqlSafe, Executor, PgPool};
+
+use crate::{
+    postgres::{
+        roles::{Roles, chapter, documented, renamed},
+        server::PostgresServer,
+    },
+    rule::{Harness, WrongBooks, balance, grant, high_water},
+};
+
+fn code(error: &sqlx::Error) -> String {
+    let error = error.as_database_error().unwrap();
+    error.code().unwrap().into_owned()
+}
+
+#[tokio::test]
+async fn the_documented_rights_are_enough_for_an_application() {
+    let roles = Roles::as_documented().await;
+    let store = roles.store_of("app").await;
+    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+    store.claim(&old).await.unwrap();
+    let mut tx = store.begin(&old).await.unwrap();
+    PostgresServer::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(balance(&roles.world).await, 101);
+    let audited = store.clone().audited(true);
+    audited
+        .begin(&old)
+        .seq(1)
+        .await
+        .unwrap()
+        .commit()
+        .await
+        .unwrap();
+    assert_eq!(
+        roles.world.audit().await[0].db_user.as_deref(),
+        Some(&*renamed("app", &roles.database))
+    );
+
+    store.claim(&new).await.unwrap();
+    let mark = store.high_water(new.resource()).await.unwrap().unwrap();
+    assert_eq!(mark.token(), new.token());
+    let error = store.begin(&old).await.unwrap_err();
+    assert!(matches!(error, FenceError::Stale { .. }), "{error:?}");
+    store.migrate().await.unwrap();
+    store.check(Rights::ClaimAndWrite).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_role_that_may_create_nothing_is_told_what_is_wrong_with_the_schema() {
+    let roles = Roles::as_documented().await;
+    let store = roles.store_of("app").await;
+    for wrong in WrongBooks::all::<PostgresServer>() {
+        store.migrate().await.unwrap();
+        roles.as_admin(wrong.make).await;
+        wrong.assert_told(store.check(Rights::Write).await);
+        wrong.assert_told(store.migrate().await);
+        roles.as_admin(WrongBooks::undo::<PostgresServer>()).await;
+        let owner = FencedStore::new(roles.owner.clone());
+        owner.migrate().await.unwrap();
+    }
+    roles.as_admin("DROP SCHEMA fenced CASCADE").await;
+    let missing = store.check(Rights::Write).await.unwrap_err();
+    assert!(
+        matches!(missing, FenceError::NotMigrated { .. }),
+        "{missing:?}"
+    );
+    let refused = store.migrate().await.unwrap_err();
+    assert!(
+        matches!(refused, FenceError::Migration { .. }),
+        "{refused:?}"
+    );
+}
+
+/// Each right that a fenced write needs is taken away, named, and given back as the error says.
+#[tokio::test]
+async fn a_role_is_told_which_rights_are_missing_and_how_to_give_them() {
+    let roles = Roles::as_documented().await;
+    let store = roles.store_of("app").await;
+    let app = renamed("app", &roles.database);
+    let to_write = [
+        "USAGE ON SCHEMA fenced",
+        "SELECT ON fenced._migrations",
+        "EXECUTE ON ROUTINE fenced.enter",
+        "EXECUTE ON ROUTINE fenced.enter_new",
+        "EXECUTE ON ROUTINE fenced.high_water",
+        "EXECUTE ON ROUTINE fenced.in_order",
+        "EXECUTE ON ROUTINE fenced.record",
+        "EXECUTE ON ROUTINE fenced.settle",
+        "USAGE ON DOMAIN fenced.autocommit",
+    ];
+    let to_claim = [
+        "EXECUTE ON ROUTINE fenced.claim",
+        "EXECUTE ON ROUTINE fenced.sharers",
+        "EXECUTE ON ROUTINE fenced.terminate_older",
+        "EXECUTE ON ROUTINE fenced.turnstile",
+    ];
+    for right in to_write.iter().chain(&to_claim) {
+        let missing = async |rights| match store.check(rights).await {
+            Ok(()) => None,
+            Err(FenceError::NotReady(NotReady::RightMissing { grant, .. })) => Some(grant),
+            Err(other) => panic!("{right}: {other:?}"),
+        };
+        let revoke = format!("REVOKE {right} FROM PUBLIC; REVOKE {right} FROM app");
+        roles.as_admin(&revoke).await;
+        let grant = format!("GRANT {right} TO {app}");
+        assert_eq!(missing(Rights::ClaimAndWrite).await, Some(grant.clone()));
+        let for_writers = to_write.contains(right).then(|| grant.clone());
+        assert_eq!(missing(Rights::Write).await, for_writers);
+        roles.as_admin(&grant).await;
+        assert_eq!(missing(Rights::ClaimAndWrite).await, None);
+    }
+}
+
+/// Neither by the tables, nor by the functions that the rule is made of, nor by others in their
+/// place.
+#[tokio::test]
+async fn an_application_cannot_touch_a_mark() {
+    let roles = Roles::as_documented().await;
+    let store = roles.store_of("app").await;
+    store.claim(&grant("account:42", 33)).await.unwrap();
+    for statement in [
+        "SELECT * FROM fenced.mark",
+        "SELECT * FROM fenced.issuer",
+        "SELECT * FROM fenced.audit",
+        "UPDATE fenced.sequence SET seq = 1",
+        "UPDATE fenced.mark SET token = 1",
+        "INSERT INTO fenced.mark VALUES ('account:43', 1, 'holder', 'redis')",
+        "DELETE FROM fenced.mark",
+        "TRUNCATE fenced.mark",
+        "UPDATE fenced.issuer SET name = 'mine'",
+        "ALTER TABLE fenced.mark DISABLE TRIGGER ALL",
+        "SELECT fenced.check_issuer('account:42', 'mine')",
+        "SELECT fenced.refuse('account:42', 1, 'holder', 'redis')",
+        "SELECT fenced.seal_issuer('redis', 'mine', 'why')",
+        "SELECT fenced.seal_mark('account:42', 'redis', 'mine', 1, 'why')",
+        "SELECT fenced.reset_high_water('account:42', 33, 34, 'why')",
+        "SELECT * FROM fenced.administration",
+        "CREATE TABLE fenced.mine (id int)",
+        "CREATE OR REPLACE FUNCTION fenced.turnstile(resource text) RETURNS bigint
+         LANGUAGE sql AS 'SELECT 7::bigint'",
+        "SET ROLE fence_owner",
+    ] {
+        let sql = AssertSqlSafe(renamed(statement, &roles.database));
+        let error = store.pool().execute(sql).await.unwrap_err();
+        assert_eq!(code(&error), "42501", "{statement}: {error}");
+    }
+    assert_eq!(high_water(&roles.world, "account:42").await, Some(33));
+}
+
+#[tokio::test]
+async fn a_role_without_rights_is_told_which_are_missing() {
+    let roles = Roles::as_documented().await;
+    roles
+        .as_admin("CREATE ROLE legacy LOGIN PASSWORD 'sesame'")
+        .await;
+    let store = roles.store_of("legacy").await;
+    match store.claim(&grant("account:42", 33)).await.unwrap_err() {
+        FenceError::Db { source } => {
+            assert!(
+                source.to_string().contains("denied for schema fenced"),
+                "{source}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Behind a gateway that claims.
+#[tokio::test]
+async fn a_role_may_be_let_write_and_not_claim() {
+    let roles = Roles::as_documented().await;
+    let [_, _, only_the_gateway_claims, _] = documented();
+    roles
+        .as_admin(
+            "CREATE ROLE gateway LOGIN PASSWORD 'sesame'; GRANT USAGE ON SCHEMA fenced TO gateway",
+        )
+        .await;
+    roles.as_admin(&only_the_gateway_claims).await;
+
+    let (writer, gateway) = (roles.store_of("app").await, roles.store_of("gateway").await);
+    let grant = grant("account:42", 33);
+    let error = writer.claim(&grant).await.unwrap_err();
+    assert!(matches!(error, FenceError::Db { .. }), "{error:?}");
+    gateway.claim(&grant).await.unwrap();
+    let mut tx = writer.begin(&grant).await.unwrap();
+    PostgresServer::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+/// A setting for a database in which functions are not public.
+#[tokio::test]
+async fn functions_need_not_be_public_by_default() {
+    let world = PostgresServer::unmigrated().await;
+    let pool = world.store().pool();
+    pool.execute("ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC")
+        .await
+        .unwrap();
+    world.store().migrate().await.unwrap();
+    let callable = callable_by("public", pool).await;
+    assert_eq!(callable, listed());
+}
+
+/// Every function that an application may call is documented, and the other way round.
+#[tokio::test]
+async fn an_application_may_call_what_is_listed_and_nothing_else() {
+    let roles = Roles::as_documented().await;
+    let app = renamed("app", &roles.database);
+    let callable = callable_by(&app, roles.world.store().pool()).await;
+    assert_eq!(callable, listed());
+}
+
+async fn callable_by(role: &str, pool: &PgPool) -> BTreeSet<String> {
+    let names = sqlx::query_scalar(
+        "SELECT proname::text FROM pg_proc
+         WHERE pronamespace = 'fenced'::regnamespace AND prorettype <> 'trigger'::regtype
+           AND has_function_privilege($1, oid, 'EXECUTE')",
+    );
+    let names = names.bind(role).fetch_all(pool).await.unwrap();
+    names.into_iter().collect()
+}
+
+fn listed() -> BTreeSet<String> {
+    let chapter = chapter();
+    let rows = chapter
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `fenced."));
+    let names = rows.map(|row| row.split('`').next().unwrap().to_owned());
+    names.collect()
+}

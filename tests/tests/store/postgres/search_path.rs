@@ -1,0 +1,184 @@
+//! Functions that run with the rights of their owner find nothing of their caller's: by a search
+//! path of their own, or because every name in them is qualified.
+
+use fenced_store::{FencedStore, PgFencedStore, Protection};
+use sqlx::{Executor, postgres::PgPoolOptions};
+
+use crate::{
+    postgres::server::PostgresServer,
+    rule::{Harness, balance, fresh, grant},
+};
+
+/// Those without a search path of their own, which are called by every transaction.
+const QUALIFIED: [&str; 3] = ["enter", "enter_new", "require"];
+
+/// In the schema `trap` whatever the catalog has for the types that we use, in `trap_types` types
+/// of the same names that take no value. All of it fails. (Nothing for numbers of objects: with
+/// these sqlx looks types up, unqualified, and with the rights of the caller.)
+const TRAPS: &str = r#"
+    CREATE SCHEMA trap;
+    CREATE SCHEMA trap_types;
+    DO $$
+    DECLARE
+        ours regtype[] := '{text,bigint,integer,boolean,timestamptz,regclass}';
+        theirs record;
+        arguments text;
+        springs text := 'LANGUAGE plpgsql AS ''BEGIN RAISE EXCEPTION ''''sprung''''; END''';
+    BEGIN
+        FOR theirs IN
+            SELECT o.oid, o.oprname, format_type(o.oprleft, NULL) AS l,
+                   format_type(o.oprright, NULL) AS r, format_type(o.oprresult, NULL) AS result
+            FROM pg_operator o
+            WHERE o.oprkind = 'b' AND o.oprleft = ANY (ours) AND o.oprright = ANY (ours)
+        LOOP
+            EXECUTE format('CREATE OR REPLACE FUNCTION trap.operator_%s(%s, %s) RETURNS %s %s',
+                           theirs.oid, theirs.l, theirs.r, theirs.result, springs);
+            EXECUTE format('CREATE OPERATOR trap.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = %s)',
+                           theirs.oprname, theirs.l, theirs.r, 'trap.operator_' || theirs.oid);
+        END LOOP;
+        FOR theirs IN
+            SELECT f.proname, oidvectortypes(f.proargtypes) AS arguments,
+                   format_type(f.prorettype, NULL) AS result
+            FROM pg_proc f
+            WHERE f.pronamespace = 'pg_catalog'::regnamespace AND f.prokind = 'f'
+              AND f.prorettype = ANY (ours || '{void,json}'::regtype[]) AND NOT f.proretset
+              AND NOT EXISTS (SELECT FROM unnest(f.proargtypes) t WHERE t <> ALL (ours::oid[]))
+        LOOP
+            EXECUTE format('CREATE OR REPLACE FUNCTION trap.%I(%s) RETURNS %s %s',
+                           theirs.proname, theirs.arguments, theirs.result, springs);
+        END LOOP;
+        FOR number IN 1..6 LOOP
+            arguments := array_to_string(array_fill('text'::text, ARRAY[number]), ', ');
+            EXECUTE format('CREATE OR REPLACE FUNCTION trap.concat(%s) RETURNS text %s',
+                           arguments, springs);
+            EXECUTE format('CREATE OR REPLACE FUNCTION trap.format(%s) RETURNS text %s',
+                           arguments, springs);
+        END LOOP;
+        CREATE DOMAIN trap_types.text AS pg_catalog.text CHECK (false);
+        CREATE DOMAIN trap_types.refcursor AS pg_catalog.refcursor CHECK (false);
+    END $$;
+"#;
+
+/// A store whose sessions find the traps of these schemas before anything else.
+async fn among_traps(world: &PostgresServer, schemas: &str) -> PgFencedStore {
+    let path = format!("{schemas},pg_catalog");
+    let options = world.options().options([("search_path", path)]);
+    let pool = PgPoolOptions::new().max_connections(2);
+    FencedStore::new(pool.connect_with(options).await.unwrap())
+}
+
+const ADD: &str = "UPDATE public.accounts SET balance = balance OPERATOR(pg_catalog.+) 1
+    WHERE id OPERATOR(pg_catalog.=) 42";
+
+#[tokio::test]
+async fn a_hostile_search_path_does_not_matter() {
+    let world: PostgresServer = fresh().await;
+    world.store().pool().execute(TRAPS).await.unwrap();
+    let store = among_traps(&world, "trap,trap_types").await;
+    for naive in [
+        "SELECT current_setting('transaction_isolation')",
+        "SELECT 'a'::pg_catalog.text = 'b'",
+        "SELECT hashtextextended('a', 4711)",
+        "SELECT concat('a', 'b')",
+        "SELECT CAST('a' AS text)",
+    ] {
+        let error = store.pool().execute(naive).await.unwrap_err().to_string();
+        let sprung = error.contains("sprung") || error.contains("check constraint");
+        assert!(sprung, "{naive}: {error}");
+    }
+
+    let protection = Protection::rows("accounts", "id", "account:").unwrap();
+    world.store().protect(&protection).await.unwrap();
+    let grants = [grant("account:42", 33), grant("account:43", 34)];
+    for grant in &grants {
+        store.claim(grant).await.unwrap();
+    }
+    let audited = store.clone().audited(true);
+    // For a single write sqlx looks types up.
+    let single = among_traps(&world, "trap").await.audited(true);
+    for seq in 1..=8 {
+        let begin = audited.begin(&grants[0]).and(&grants[1]);
+        let mut tx = begin.seq(seq).await.unwrap();
+        tx.execute(ADD).await.unwrap();
+        tx.commit().await.unwrap();
+        let begin = single.begin(&grants[0]).and(&grants[1]);
+        begin.execute(sqlx::query(ADD)).await.unwrap();
+    }
+    assert_eq!(balance(&world).await, 116);
+    store.settle(&grants[0]).await.unwrap();
+    let stale = store.begin(&grant("account:42", 32)).await.unwrap_err();
+    assert!(stale.is_fenced(), "{stale:?}");
+    let unfenced = store.pool().execute(ADD).await.unwrap_err();
+    let code = unfenced.as_database_error().unwrap().code();
+    assert_eq!(code.as_deref(), Some("FN010"), "{unfenced}");
+}
+
+/// What the test above cannot see: whatever has no search path is called by it, and neither calls
+/// nor compares anything that is not qualified.
+#[tokio::test]
+async fn what_has_no_search_path_of_its_own_is_qualified() {
+    let world: PostgresServer = fresh().await;
+    let sources: Vec<(String, String)> = sqlx::query_as(
+        "SELECT proname::text, prosrc FROM pg_proc
+         WHERE pronamespace = 'fenced'::regnamespace AND prosecdef
+           AND NOT coalesce(proconfig @> '{\"search_path=pg_catalog, pg_temp\"}', false)
+         ORDER BY proname",
+    )
+    .fetch_all(world.store().pool())
+    .await
+    .unwrap();
+    let names: Vec<_> = sources.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, QUALIFIED);
+    for (name, source) in &sources {
+        assert_eq!(unqualified(source), Vec::<String>::new(), "{name}");
+    }
+    assert_eq!(unqualified("if x = 1 then"), ["="]);
+    assert_eq!(
+        unqualified("perform concat('=', y::text)"),
+        ["concat", "text"]
+    );
+}
+
+/// Functions that are called, types and operators whose schema is not named; what is found without
+/// one is not meant by these words.
+fn unqualified(source: &str) -> Vec<String> {
+    const WORDS: [&str; 6] = ["if", "and", "operator", "where", "coalesce", "from"];
+    let mut found = Vec::new();
+    // Neither comments nor literals.
+    let lines = source.lines().map(|line| line.split("--").next().unwrap());
+    let code = lines.collect::<Vec<_>>().join("\n");
+    let code: String = code.split('\'').step_by(2).collect::<Vec<_>>().join("''");
+    let mut before = String::new();
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '.' || c == '$';
+    let mut rest = code.as_str();
+    while let Some(first) = rest.chars().next() {
+        let length = |is: &dyn Fn(char) -> bool| rest.find(|c| !is(c)).unwrap_or(rest.len());
+        let is_operator = |c: char| "+-*/<>=~!@#%^&|`?:".contains(c);
+        let token = if is_name(first) {
+            &rest[..length(&is_name)]
+        } else if is_operator(first) {
+            &rest[..length(&is_operator)]
+        } else {
+            &rest[..first.len_utf8()]
+        };
+        rest = &rest[token.len()..];
+        if is_name(first) {
+            let called = rest.trim_start().starts_with('(') && !WORDS.contains(&token);
+            if (called || before == "::") && !token.contains('.') {
+                found.push(token.to_owned());
+            }
+            if ["between", "in", "any", "like", "distinct"].contains(&token) {
+                found.push(token.to_owned());
+            }
+        } else if is_operator(first) && ![":=", "::"].contains(&token) {
+            // As in operator(pg_catalog.=).
+            if before != "pg_catalog." {
+                found.push(token.to_owned());
+            }
+        }
+        if !token.trim().is_empty() {
+            token.clone_into(&mut before);
+        }
+    }
+    found
+}

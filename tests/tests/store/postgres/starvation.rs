@@ -1,0 +1,220 @@
+//! A claim while many connections of the older holder begin one transaction after the other, alive
+//! and deposed; and a seal while many connections claim.
+
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use e2e::servers::until;
+use fenced_store::{
+    PgFencedStore, PgTxOptions,
+    admin::{Reason, Seal},
+};
+use lock_core::Issuer;
+use sqlx::{AssertSqlSafe, Executor, PgPool, SqlSafeStr};
+use tokio::task::JoinSet;
+
+use crate::{
+    postgres::server::PostgresServer,
+    rule::{Harness, fresh, grant, token},
+};
+
+const CONNECTIONS: u64 = 16;
+
+/// How long each transaction of the older holder lasts.
+const TRANSACTION: Duration = Duration::from_millis(20);
+
+/// How many transactions may begin while a claim queues: those that were about to, a few times over
+/// because the machine is busy with other tests.
+const A_FEW: u64 = 4 * CONNECTIONS;
+
+/// When the control gives up, after hundreds of transactions.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Counts the transactions that have begun.
+type Begun = Arc<AtomicU64>;
+
+/// Until all connections are at work.
+async fn until_busy(begun: &Begun) {
+    until("all connections have begun transactions", async || {
+        begun.load(Ordering::Relaxed) > 2 * CONNECTIONS
+    })
+    .await;
+}
+
+/// Does the work, and counts the transactions that began while it was queueing for the lock that
+/// this SQL names.
+async fn overtaking(
+    work: impl Future<Output = ()>,
+    lock: &str,
+    pool: &PgPool,
+    begun: &Begun,
+) -> u64 {
+    let queueing = AssertSqlSafe(format!(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' \
+         AND (classid::bigint << 32 | objid::bigint) = {lock}"
+    ))
+    .into_sql_str();
+    let mut work = pin!(work);
+    let before_it_was_sent = begun.load(Ordering::Relaxed);
+    let queued = async {
+        loop {
+            let count = sqlx::query_scalar::<_, i64>(queueing.clone());
+            if count.fetch_one(pool).await.unwrap() > 0 {
+                return begun.load(Ordering::Relaxed);
+            }
+        }
+    };
+    let before = tokio::select! {
+        biased;
+        () = &mut work => return begun.load(Ordering::Relaxed) - before_it_was_sent,
+        before = queued => before,
+    };
+    work.await;
+    begun.load(Ordering::Relaxed) - before
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_connections_of_the_older_holder_do_not_hold_a_claim_up() {
+    let world: PostgresServer = fresh().await;
+    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+    let patient = PgTxOptions::default()
+        .lock_timeout(Some(Duration::from_secs(60)))
+        .terminate_older(false);
+    let store: PgFencedStore = world.store_of_many().await.with_options(patient);
+    store.claim(&old).await.unwrap();
+
+    let begun = Begun::default();
+    let mut older = JoinSet::new();
+    for _ in 0..CONNECTIONS {
+        let (store, old, begun) = (store.clone(), old.clone(), Arc::clone(&begun));
+        older.spawn(async move {
+            // Until it is told that it is stale.
+            while let Ok(tx) = store.begin(&old).await {
+                begun.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(TRANSACTION).await;
+                tx.commit().await.unwrap();
+            }
+        });
+    }
+    until_busy(&begun).await;
+    let claim = async { world.store().claim(&new).await.unwrap() };
+    let (lock, pool) = ("fenced.turnstile('account:42')", world.store().pool());
+    let overtaken = overtaking(claim, lock, pool, &begun).await;
+    assert!(overtaken <= A_FEW, "{overtaken} transactions came first");
+    assert_eq!(older.join_all().await.len() as u64, CONNECTIONS);
+}
+
+/// The control: with FOR SHARE alone, the row is never free.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn naive_claim_of_a_row_that_is_share_locked_waits_for_ever() {
+    let world: PostgresServer = fresh().await;
+    world.store().claim(&grant("account:42", 33)).await.unwrap();
+    let pool = world.store_of_many().await.pool().clone();
+    let begun = Begun::default();
+    let mut older = JoinSet::new();
+    for _ in 0..CONNECTIONS {
+        let share = "SELECT FROM fenced.mark WHERE token = 33 FOR SHARE";
+        older.spawn(naive_sharer(pool.clone(), share, Arc::clone(&begun)));
+    }
+    until_busy(&begun).await;
+    let naive = "UPDATE fenced.mark SET token = 34 WHERE token = 33";
+    assert_overtaken(world.store().pool(), naive, &begun).await;
+    older.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_claims_do_not_hold_a_seal_up() {
+    let world: PostgresServer = fresh().await;
+    world.store().claim(&grant("account:42", 33)).await.unwrap();
+    let pool = world.store_of_many().await.pool().clone();
+    let begun = Begun::default();
+    let mut claims = JoinSet::new();
+    for resource in 0..CONNECTIONS {
+        claims.spawn(claim_after_claim(
+            pool.clone(),
+            resource,
+            Arc::clone(&begun),
+        ));
+    }
+    until_busy(&begun).await;
+    let issuer = |name| Issuer::new(name).unwrap();
+    let reason = Reason::new("moved").unwrap();
+    let order = Seal::new(issuer("redis"), issuer("etcd"), token(1000), reason).unwrap();
+    let patient = PgTxOptions::default().lock_timeout(Some(Duration::from_secs(60)));
+    let store = world.store().clone().with_options(patient);
+    let seal = async {
+        store.admin().seal(&order, |_, _| ()).await.unwrap();
+    };
+    let (lock, pool) = ("fenced.issuer_turnstile()", world.store().pool());
+    let overtaken = overtaking(seal, lock, pool, &begun).await;
+    assert!(overtaken <= A_FEW, "{overtaken} claims came first");
+    // Each of them was refused in the end, as of another lock service.
+    for code in claims.join_all().await {
+        assert_eq!(code, "FN004");
+    }
+}
+
+/// The control: with FOR SHARE alone, the issuer is never free.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn naive_seal_of_an_issuer_that_is_share_locked_waits_for_ever() {
+    let world: PostgresServer = fresh().await;
+    world.store().claim(&grant("account:42", 33)).await.unwrap();
+    let pool = world.store_of_many().await.pool().clone();
+    let begun = Begun::default();
+    let mut claims = JoinSet::new();
+    for _ in 0..CONNECTIONS {
+        let share = "SELECT FROM fenced.issuer FOR SHARE";
+        claims.spawn(naive_sharer(pool.clone(), share, Arc::clone(&begun)));
+    }
+    until_busy(&begun).await;
+    let naive = "UPDATE fenced.issuer SET name = 'etcd'";
+    assert_overtaken(world.store().pool(), naive, &begun).await;
+    claims.shutdown().await;
+}
+
+/// Claims one token after the other, each in a transaction that lasts, until it is refused.
+async fn claim_after_claim(pool: PgPool, resource: u64, begun: Begun) -> String {
+    for token in 1.. {
+        let claim =
+            format!("SELECT fenced.claim('claimed:{resource}', {token}, 'holder', 'redis')");
+        let mut tx = pool.begin().await.unwrap();
+        if let Err(error) = tx.execute(AssertSqlSafe(claim)).await {
+            let error = error.into_database_error().unwrap();
+            return error.code().unwrap().into_owned();
+        }
+        begun.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(TRANSACTION).await;
+        tx.commit().await.unwrap();
+    }
+    unreachable!("tokens do not end")
+}
+
+/// Sends what needs a row for itself that others share, and gives up after hundreds of them.
+async fn assert_overtaken(pool: &PgPool, naive: &'static str, begun: &Begun) {
+    let before = begun.load(Ordering::Relaxed);
+    let naive = sqlx::raw_sql(naive).execute(pool);
+    // Whether it gets through after all is up to chance.
+    drop(tokio::time::timeout(PATIENCE, naive).await);
+    let overtaken = begun.load(Ordering::Relaxed) - before;
+    assert!(
+        overtaken > A_FEW,
+        "the trap is gone: {overtaken} came first"
+    );
+}
+
+/// What `enter`, and a claim, would be without the turnstile.
+async fn naive_sharer(pool: PgPool, share: &'static str, begun: Begun) {
+    loop {
+        let mut tx = pool.begin().await.unwrap();
+        tx.execute(share).await.unwrap();
+        begun.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(TRANSACTION).await;
+        tx.commit().await.unwrap();
+    }
+}

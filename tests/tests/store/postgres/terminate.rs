@@ -1,0 +1,213 @@
+//! Whom a claim that has waited for its lock timeout ends, and whom it does not.
+
+use std::time::Duration;
+
+use e2e::{counted::times, servers::DatabaseServer};
+use fenced_store::{FenceError, FencedStore, PgFencedStore, PgTxOptions};
+use lock_core::{Sequencer, metric::TERMINATIONS};
+use metrics_util::debugging::DebuggingRecorder;
+use sqlx::{Executor, PgPool};
+
+use crate::{
+    postgres::{roles::Roles, server::PostgresServer},
+    rule::{Harness, balance, fresh, grant},
+};
+
+/// A store that ends older holders after 100 ms.
+fn impatient(store: &PgFencedStore) -> PgFencedStore {
+    let options = PgTxOptions::default().lock_timeout(Some(Duration::from_millis(100)));
+    store.clone().with_options(options)
+}
+
+/// What a claim of this grant does after its lock timeout.
+async fn terminate_older(store: &PgFencedStore, claim: &Sequencer) -> Vec<i32> {
+    sqlx::query_scalar("SELECT fenced.terminate_older($1, $2, $3)")
+        .bind(claim.resource().as_str())
+        .bind(i64::from(claim.token()))
+        .bind(claim.issuer().as_str())
+        .fetch_one(store.pool())
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_holder_inside_a_transaction_is_ended_and_told_so() {
+    let recorder = DebuggingRecorder::new();
+    let _local = metrics::set_default_local_recorder(&recorder);
+    let world: PostgresServer = fresh().await;
+    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+    world.store().claim(&old).await.unwrap();
+    let mut open = world.store().begin(&old).await.unwrap();
+    PostgresServer::add(&mut open, 1).await.unwrap();
+    impatient(world.store()).claim(&new).await.unwrap();
+
+    let error: FenceError = PostgresServer::add(&mut open, 1).await.unwrap_err().into();
+    assert!(matches!(error, FenceError::Terminated { .. }), "{error:?}");
+    open.commit().await.unwrap_err();
+    assert_eq!(balance(&world).await, 100);
+    assert_eq!(times(&recorder, &TERMINATIONS), 1);
+}
+
+/// It gives up at once, without a look at anybody's session.
+#[tokio::test]
+async fn a_stale_claim_ends_nobody() {
+    let world: PostgresServer = fresh().await;
+    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+    world.store().claim(&new).await.unwrap();
+    let mut open = world.store().begin(&new).await.unwrap();
+    let stale = impatient(world.store()).claim(&old).await.unwrap_err();
+    assert!(matches!(stale, FenceError::Stale { .. }), "{stale:?}");
+    PostgresServer::add(&mut open, 1).await.unwrap();
+    open.commit().await.unwrap();
+}
+
+/// When the time comes to end somebody, a newer holder may have got in: it is not ended, and nor is
+/// who has the same grant.
+#[tokio::test]
+async fn a_claim_that_became_stale_while_it_waited_ends_nobody() {
+    let world: PostgresServer = fresh().await;
+    let live = grant("account:42", 35);
+    world.store().claim(&live).await.unwrap();
+    let open = world.store().begin(&live).await.unwrap();
+    for token in [33, 34, 35] {
+        let late = grant("account:42", token);
+        let ended = terminate_older(world.store(), &late).await;
+        assert!(ended.is_empty(), "{token} ended {ended:?}");
+    }
+    let foreign = crate::rule::grant_by("etcd", "account:42", 36);
+    let ended = terminate_older(world.store(), &foreign).await;
+    assert!(ended.is_empty(), "another lock service ended {ended:?}");
+    open.commit().await.unwrap();
+}
+
+/// Nor are those that work on something else, be it a resource of that name in another database.
+#[tokio::test]
+async fn only_transactions_of_the_claimed_resource_are_ended() {
+    let (world, elsewhere): (PostgresServer, PostgresServer) = (fresh().await, fresh().await);
+    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+    let other = grant("account:43", 33);
+    for (store, grant) in [
+        (world.store(), &old),
+        (world.store(), &other),
+        (elsewhere.store(), &old),
+    ] {
+        store.claim(grant).await.unwrap();
+    }
+    let in_the_way = world.store().begin(&old).await.unwrap();
+    let of_another = world.store().begin(&other).await.unwrap();
+    let in_another = elsewhere.store().begin(&old).await.unwrap();
+    let ended = terminate_older(world.store(), &new).await;
+    assert_eq!(ended.len(), 1);
+    in_the_way.commit().await.unwrap_err();
+    of_another.commit().await.unwrap();
+    in_another.commit().await.unwrap();
+}
+
+/// Behind a seal that does not end, a claim waits for the issuer and not for the older holder, who
+/// might be about to commit.
+#[tokio::test]
+async fn a_claim_that_waits_behind_a_seal_ends_nobody() {
+    let world: PostgresServer = fresh().await;
+    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+    world.store().claim(&old).await.unwrap();
+    let mut open = world.store().begin(&old).await.unwrap();
+    let mut seal = world.store().pool().begin().await.unwrap();
+    seal.execute("SELECT fenced.seal_issuer('redis', 'etcd', 'moved')")
+        .await
+        .unwrap();
+    let claimant = impatient(world.store());
+    let busy = claimant.claim(&new).await.unwrap_err();
+    assert!(matches!(busy, FenceError::Busy { .. }), "{busy:?}");
+    seal.rollback().await.unwrap();
+    PostgresServer::add(&mut open, 1).await.unwrap();
+    open.commit().await.unwrap();
+    assert_eq!(balance(&world).await, 101);
+
+    // Without the seal, the claim waits for the holder and ends it.
+    let open = world.store().begin(&old).await.unwrap();
+    claimant.claim(&new).await.unwrap();
+    open.commit().await.unwrap_err();
+}
+
+/// A claim of the grant that is there already waits for its own transactions: to end them would be
+/// to end a live holder's.
+#[tokio::test]
+async fn a_replayed_claim_ends_nobody() {
+    let world: PostgresServer = fresh().await;
+    let grant = grant("account:42", 33);
+    world.store().claim(&grant).await.unwrap();
+    let open = world.store().begin(&grant).await.unwrap();
+    let busy = impatient(world.store()).claim(&grant).await.unwrap_err();
+    assert!(matches!(busy, FenceError::Busy { .. }), "{busy:?}");
+    open.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_of_another_role_is_ended_only_with_the_right_to() {
+    let roles = Roles::as_documented().await;
+    roles
+        .as_admin(
+            "CREATE ROLE legacy LOGIN PASSWORD 'sesame';
+             GRANT USAGE ON SCHEMA fenced TO legacy; GRANT ALL ON accounts TO legacy",
+        )
+        .await;
+    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+    let legacy = roles.store_of("legacy").await;
+    legacy.claim(&old).await.unwrap();
+    let mut open = legacy.begin(&old).await.unwrap();
+
+    let claimant = impatient(&roles.store_of("app").await);
+    match claimant.claim(&new).await.unwrap_err() {
+        FenceError::Busy { source } => {
+            let source = source.to_string();
+            assert!(source.contains("session of another role"), "{source}");
+            assert!(source.contains("account:42"), "{source}");
+        }
+        other => panic!("{other:?}"),
+    }
+    PostgresServer::add(&mut open, 1).await.unwrap();
+
+    roles.as_admin("GRANT legacy TO app").await;
+    claimant.claim(&new).await.unwrap();
+    open.commit().await.unwrap_err();
+    assert_eq!(balance(&roles.world).await, 100);
+}
+
+/// A prepared transaction has no session that could be ended: whoever prepared it has to decide.
+#[tokio::test]
+async fn a_prepared_transaction_is_named_and_waited_for() {
+    let server = DatabaseServer::postgres(&["max_prepared_transactions=2"]).await;
+    let pool = PgPool::connect(server.url()).await.unwrap();
+    pool.execute("CREATE TABLE journal (number integer)")
+        .await
+        .unwrap();
+    let store = impatient(&FencedStore::new(pool.clone()));
+    store.migrate().await.unwrap();
+    let written = async || {
+        let rows = sqlx::query_scalar("SELECT count(*) FROM journal");
+        let rows: i64 = rows.fetch_one(&pool).await.unwrap();
+        rows
+    };
+    for (round, decision, rows) in [(1, "COMMIT", 1), (2, "ROLLBACK", 1)] {
+        let old = grant("account:42", 2 * round);
+        let new = grant("account:42", 2 * round + 1);
+        store.claim(&old).await.unwrap();
+        let mut tx = store.begin(&old).await.unwrap();
+        tx.execute("INSERT INTO journal VALUES (1)").await.unwrap();
+        tx.execute("PREPARE TRANSACTION 'limbo'").await.unwrap();
+        // Its end is not known to who has prepared it, and so there is no receipt.
+        assert!(tx.commit().await.is_err());
+        match store.claim(&new).await.unwrap_err() {
+            FenceError::Busy { source } => {
+                let source = source.to_string();
+                assert!(source.contains("a prepared transaction"), "{source}");
+                assert!(source.contains("account:42"), "{source}");
+            }
+            other => panic!("{other:?}"),
+        }
+        let decide = sqlx::AssertSqlSafe(format!("{decision} PREPARED 'limbo'"));
+        pool.execute(decide).await.unwrap();
+        store.claim(&new).await.unwrap();
+        assert_eq!(written().await, rows, "{decision}");
+    }
+}

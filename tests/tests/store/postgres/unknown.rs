@@ -1,0 +1,263 @@
+//! Commits whose answer got lost, and what becomes of them after `settle`.
+
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use e2e::{
+    proxy::{Fault, Proxy, Trap},
+    servers::until,
+};
+use fenced_store::{FenceError, FencedStore, FencedTx, PgFencedStore, Receipt};
+use lock_core::Sequencer;
+use sqlx::{
+    Postgres,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+use crate::{
+    postgres::server::PostgresServer,
+    rule::{Harness, balance, fenced_add, fresh, grant},
+};
+
+/// The text of the message that commits.
+const COMMIT: &str = "COMMIT AND CHAIN";
+
+/// A holder whose way to the database leads through a proxy.
+struct Holder {
+    world: PostgresServer,
+    proxy: Proxy,
+    grant: Sequencer,
+    store: PgFencedStore,
+}
+
+impl Holder {
+    async fn new() -> Self {
+        let world: PostgresServer = fresh().await;
+        let options: PgConnectOptions = world.url().parse().unwrap();
+        let server = format!("tcp://{}:{}", options.get_host(), options.get_port());
+        let proxy = Proxy::start(&server).await;
+        let way = proxy.url("tcp");
+        let (_, port) = way.rsplit_once(':').unwrap();
+        let pool = PgPoolOptions::new().max_connections(1);
+        let pool = pool.connect_with(options.port(port.parse().unwrap()));
+        let store = FencedStore::new(pool.await.unwrap());
+        let grant = grant("account:42", 33);
+        store.claim(&grant).await.unwrap();
+        Self {
+            world,
+            proxy,
+            grant,
+            store,
+        }
+    }
+
+    /// Adds 1 in a transaction that is about to be committed when the fault strikes.
+    async fn about_to_commit(&self, fault: Fault) -> (FencedTx<Postgres>, Trap) {
+        let mut tx = self.store.begin(&self.grant).await.unwrap();
+        PostgresServer::add(&mut tx, 1).await.unwrap();
+        (tx, self.proxy.at_request(COMMIT, fault))
+    }
+
+    /// By another way.
+    async fn settle(&self) -> Result<(), FenceError> {
+        self.world.impatient().await.settle(&self.grant).await
+    }
+
+    /// The caller gives up, and the commit waits somewhere in the network.
+    async fn commit_that_is_on_its_way(&self) {
+        let (tx, held) = self.about_to_commit(Fault::HoldRequests).await;
+        let (held, commit) = (&held, tx.commit());
+        tokio::select! {
+            committed = commit => panic!("{committed:?}"),
+            () = until("the commit is under way", async || held.has_sprung()) => {}
+        }
+    }
+}
+
+fn assert_unknown<T: std::fmt::Debug>(committed: Result<T, FenceError>) {
+    let error = committed.unwrap_err();
+    assert!(
+        matches!(error, FenceError::CommitUnknown { .. }),
+        "{error:?}"
+    );
+    assert!(!error.is_retryable(), "a blind retry could do it twice");
+}
+
+#[tokio::test]
+async fn a_commit_whose_answer_is_lost_has_happened_when_it_is_settled() {
+    let holder = Holder::new().await;
+    let (tx, lost) = holder.about_to_commit(Fault::DropReplies).await;
+    let cut = async {
+        until("the commit has happened", async || {
+            balance(&holder.world).await == 101
+        })
+        .await;
+        holder.proxy.inflict(Fault::Cut);
+    };
+    let (committed, ()) = tokio::join!(tx.commit(), cut);
+    assert!(lost.has_sprung());
+    assert_unknown(committed);
+    holder.settle().await.unwrap();
+    assert_eq!(balance(&holder.world).await, 101);
+}
+
+#[tokio::test]
+async fn a_commit_that_never_arrived_has_not_happened_when_it_is_settled() {
+    let holder = Holder::new().await;
+    let (tx, lost) = holder.about_to_commit(Fault::Reset).await;
+    assert_unknown(tx.commit().await);
+    assert!(lost.has_sprung());
+    holder.world.store().settle(&holder.grant).await.unwrap();
+    assert_eq!(balance(&holder.world).await, 100);
+    fenced_add(&holder.world, &holder.grant).await.unwrap();
+    assert_eq!(balance(&holder.world).await, 101);
+}
+
+#[tokio::test]
+async fn a_commit_that_is_still_on_its_way_is_waited_for_by_settling() {
+    let holder = Holder::new().await;
+    holder.commit_that_is_on_its_way().await;
+    assert_eq!(
+        balance(&holder.world).await,
+        100,
+        "as if it had not happened"
+    );
+    let busy = holder.settle().await.unwrap_err();
+    assert!(matches!(busy, FenceError::Busy { .. }), "{busy:?}");
+
+    holder.proxy.let_go();
+    holder.world.store().settle(&holder.grant).await.unwrap();
+    assert_eq!(balance(&holder.world).await, 101);
+}
+
+/// The control: a look at the data, without settling first.
+#[tokio::test]
+async fn naive_retry_of_a_commit_that_is_still_on_its_way_does_it_twice() {
+    let holder = Holder::new().await;
+    holder.commit_that_is_on_its_way().await;
+    assert_eq!(balance(&holder.world).await, 100, "so it is done once more");
+    let arrive = async {
+        // The retry waits for the row that the first one has changed.
+        until("the retry is under way", async || {
+            let waiting = "SELECT count(*) FROM pg_stat_activity
+                WHERE wait_event_type = 'Lock' AND datname = current_database()";
+            let waiting = sqlx::query_scalar::<_, i64>(waiting);
+            waiting
+                .fetch_one(holder.world.store().pool())
+                .await
+                .unwrap()
+                == 1
+        })
+        .await;
+        holder.proxy.let_go();
+    };
+    let (retried, ()) = tokio::join!(fenced_add(&holder.world, &holder.grant), arrive);
+    retried.unwrap();
+    assert_eq!(balance(&holder.world).await, 102);
+}
+
+/// Whoever has come after it has waited for it: nothing of it is on its way any more.
+#[tokio::test]
+async fn the_next_claim_settles_too() {
+    let holder = Holder::new().await;
+    holder.commit_that_is_on_its_way().await;
+    let next = grant("account:42", 34);
+    let options =
+        fenced_store::PgTxOptions::default().lock_timeout(Some(Duration::from_millis(100)));
+    let claimant = holder.world.store().clone().with_options(options);
+    claimant.claim(&next).await.unwrap();
+    holder.proxy.let_go();
+    let stale = holder.settle().await.unwrap_err();
+    assert!(matches!(stale, FenceError::Stale { .. }), "{stale:?}");
+    assert_eq!(balance(&holder.world).await, 100);
+}
+
+/// Adds 1 to the balance by way of `with`, whose first commit meets the fault.
+async fn add_with(
+    holder: &Holder,
+    fault: Fault,
+    seq: Option<u64>,
+) -> Result<((), Receipt), FenceError> {
+    let lost = holder.proxy.at_request(COMMIT, fault);
+    let begin = holder.store.begin(&holder.grant);
+    let begin = match seq {
+        Some(number) => begin.seq(number),
+        None => begin,
+    };
+    let added = begin.with(async |tx| Ok(PostgresServer::add(&mut *tx, 1).await?));
+    let cut = async {
+        if fault == Fault::DropReplies {
+            until("the commit has happened", async || {
+                balance(&holder.world).await == 101
+            })
+            .await;
+            holder.proxy.inflict(Fault::Cut);
+        }
+    };
+    let (added, ()) = tokio::join!(added, cut);
+    assert!(lost.has_sprung());
+    added
+}
+
+#[tokio::test]
+async fn a_numbered_transaction_that_never_arrived_is_made_again() {
+    let holder = Holder::new().await;
+    let ((), receipt) = add_with(&holder, Fault::Reset, Some(1)).await.unwrap();
+    assert_eq!(receipt.token(), holder.grant.token());
+    assert_eq!(balance(&holder.world).await, 101);
+}
+
+#[tokio::test]
+async fn a_numbered_transaction_whose_answer_is_lost_is_not_made_twice() {
+    let holder = Holder::new().await;
+    let ((), receipt) = add_with(&holder, Fault::DropReplies, Some(1))
+        .await
+        .unwrap();
+    assert_eq!(receipt.token(), holder.grant.token());
+    assert_eq!(balance(&holder.world).await, 101);
+}
+
+/// Nobody can know what became of it, so it is not made again.
+#[tokio::test]
+async fn a_transaction_without_a_number_stays_unknown() {
+    let holder = Holder::new().await;
+    assert_unknown(add_with(&holder, Fault::DropReplies, None).await);
+    assert_eq!(balance(&holder.world).await, 101);
+}
+
+/// Lets the first commit get lost, and the work fail with this error whenever it is done again.
+async fn fails_when_done_again(again: fn() -> FenceError) -> FenceError {
+    let holder = Holder::new().await;
+    let lost = holder.proxy.at_request(COMMIT, Fault::Reset);
+    let attempts = AtomicU32::new(0);
+    let work = async |tx: &mut FencedTx<Postgres>| {
+        PostgresServer::add(&mut *tx, 1).await?;
+        match attempts.fetch_add(1, Ordering::SeqCst) {
+            0 => Ok(()),
+            _ => Err(again()),
+        }
+    };
+    let done = holder.store.begin(&holder.grant).seq(1).with(work).await;
+    assert!(lost.has_sprung());
+    assert_eq!(attempts.load(Ordering::SeqCst), 2);
+    assert_eq!(balance(&holder.world).await, 100, "nothing is stored");
+    done.expect_err("nothing was committed")
+}
+
+/// The work writes to another store, under the same number. That this was done is no answer to
+/// whether the transaction around it was committed.
+#[tokio::test]
+async fn a_number_that_is_taken_elsewhere_is_no_receipt() {
+    let taken = || FenceError::out_of_order(grant("elsewhere", 33).resource().clone(), 1, 1);
+    let error = fails_when_done_again(taken).await;
+    assert!(matches!(error, FenceError::OutOfOrder { .. }), "{error:?}");
+}
+
+/// The number was free, so the commit before did not happen.
+#[tokio::test]
+async fn an_error_of_the_work_is_passed_on_after_a_commit_that_did_not_happen() {
+    let error = fails_when_done_again(|| sqlx::Error::RowNotFound.into()).await;
+    assert!(matches!(error, FenceError::Db { .. }), "{error:?}");
+}

@@ -1,0 +1,130 @@
+//! On every database, with its log as talkative as it can be.
+
+use std::time::Duration;
+
+use e2e::servers::{DatabaseServer, until};
+use fenced_store::{FencedStore, PgFencedStore, PgTxOptions};
+use sqlx::{Executor, MySqlPool, PgPool, SqlitePool};
+
+use crate::secrets::{
+    trace,
+    witness::Witness,
+    workload::{self, KINDS, Statements},
+};
+
+/// What the database prints last.
+const THE_END: &str = "SELECT 'the end of the workload'";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_secret_reaches_a_log_or_an_error_of_postgres() {
+    trace::listen();
+    let server = DatabaseServer::postgres(&[
+        "log_statement=all",
+        "log_min_messages=debug1",
+        "log_min_error_statement=debug1",
+        "log_error_verbosity=verbose",
+        "log_parameter_max_length_on_error=-1",
+        "log_lock_waits=on",
+        "deadlock_timeout=10ms",
+    ])
+    .await;
+    let pool = PgPool::connect(server.url()).await.unwrap();
+    pool.execute("CREATE TABLE journal (number integer)")
+        .await
+        .unwrap();
+    let store = FencedStore::new(pool);
+    let statements = Statements {
+        delete_marks: "DELETE FROM fenced.mark",
+        broken: "SELECT 1 / 0",
+    };
+    let mut witness = workload::run(&store, &statements).await;
+    only_on_postgres(&store, &mut witness).await;
+    store.pool().execute(THE_END).await.unwrap();
+    until("the log is written", || async {
+        server.log().contains(THE_END)
+    })
+    .await;
+    let kinds = [
+        &KINDS[..],
+        &["Aborted", "Busy", "CommitUnknown", "Terminated"],
+    ]
+    .concat();
+    witness.assert_silent(&kinds, &server.log(), &trace::so_far());
+}
+
+/// A transaction that failed, one that waits in vain, one whose session ends.
+async fn only_on_postgres(store: &PgFencedStore, witness: &mut Witness) {
+    const END: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE pid <> pg_backend_pid() AND state = 'idle in transaction'";
+    let grant = witness.grant("redis", "account:44", 33);
+    store.claim(&grant).await.unwrap();
+    let mut tx = store.begin(&grant).await.unwrap();
+    sqlx::query("SELECT 1 / 0")
+        .execute(&mut *tx)
+        .await
+        .unwrap_err();
+    witness.refused(tx.commit().await);
+
+    let impatient = PgTxOptions::default()
+        .lock_timeout(Some(Duration::from_millis(20)))
+        .terminate_older(false);
+    let impatient = store.clone().with_options(impatient);
+    let tx = store.begin(&grant).await.unwrap();
+    let newer = witness.grant("redis", "account:44", 34);
+    witness.refused(impatient.claim(&newer).await);
+    store.pool().execute(END).await.unwrap();
+    witness.refused(tx.commit().await);
+
+    let mut tx = store.begin(&grant).await.unwrap();
+    store.pool().execute(END).await.unwrap();
+    let ended = sqlx::query("SELECT 1").execute(&mut *tx).await;
+    witness.refused(ended.map_err(Into::into));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_secret_reaches_a_log_or_an_error_of_mariadb() {
+    trace::listen();
+    let server = DatabaseServer::mariadb().await;
+    let pool = MySqlPool::connect(server.url()).await.unwrap();
+    pool.execute("SET GLOBAL log_output = 'TABLE'")
+        .await
+        .unwrap();
+    pool.execute("SET GLOBAL general_log = ON").await.unwrap();
+    pool.execute("CREATE DATABASE journal").await.unwrap();
+    let url = server.url().replace("/mysql", "/journal");
+    let store = FencedStore::new(MySqlPool::connect(&url).await.unwrap());
+    store
+        .pool()
+        .execute("CREATE TABLE journal (number INT)")
+        .await
+        .unwrap();
+    let statements = Statements {
+        delete_marks: "DELETE FROM fenced_mark",
+        broken: "SELECT no_such_column",
+    };
+    let witness = workload::run(&store, &statements).await;
+    let log = "SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log";
+    let log: Vec<String> = sqlx::query_scalar(log).fetch_all(&pool).await.unwrap();
+    witness.assert_silent(&KINDS, &log.join("\n"), &trace::so_far());
+}
+
+/// It has no log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_secret_reaches_an_error_of_sqlite() {
+    trace::listen();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("journal.db");
+    let url = format!("sqlite:{}?mode=rwc", file.display());
+    let store = FencedStore::new(SqlitePool::connect(&url).await.unwrap());
+    store
+        .pool()
+        .execute("CREATE TABLE journal (number INTEGER)")
+        .await
+        .unwrap();
+    let statements = Statements {
+        delete_marks: "DELETE FROM fenced_mark",
+        broken: "SELECT no_such_column",
+    };
+    let witness = workload::run(&store, &statements).await;
+    witness.assert_silent(&KINDS, "", &trace::so_far());
+}
