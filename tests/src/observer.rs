@@ -6,7 +6,7 @@ use lock_core::{Clock, SystemClock};
 use redis::{Client, Cmd, FromRedisValue, aio::MultiplexedConnection};
 
 /// How long to wait for something that must happen. It takes far less time.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A separate client that looks at keys, channels and statistics.
 #[derive(Clone, Debug)]

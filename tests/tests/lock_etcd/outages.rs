@@ -11,7 +11,7 @@ use std::{
 use e2e::servers::{Etcd, etcd, until};
 use futures_util::future::join_all;
 use lock_core::{
-    Clock, ErrorKind, LockManager, Outcome, SystemClock, Ttl,
+    Clock, ErrorKind, LockManager, SystemClock, Ttl,
     etcd::{EtcdBackend, EtcdOptions},
 };
 use tokio::{net::TcpListener, time::timeout};
@@ -92,11 +92,8 @@ async fn when_all_nodes_are_gone_it_says_so_and_goes_on_when_they_are_back() {
     server.kill(0).await;
     let asked = SystemClock.now();
     let error = locks.acquire("r").await.unwrap_err();
-    assert_eq!(
-        (error.kind(), error.outcome()),
-        (ErrorKind::Unavailable, Outcome::NotApplied),
-        "{error}"
-    );
+    // How far its last request came is a matter of the moment: the outcome may be unknown.
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     let took = SystemClock.now().since(asked);
     assert!(took < Duration::from_secs(30), "{took:?}");
     let error = LockManager::connect(&server.url()).await.unwrap_err();

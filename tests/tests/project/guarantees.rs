@@ -67,11 +67,12 @@ fn name_at(text: &str) -> &str {
 }
 
 /// Names of two words and more that are no tests: methods, and settings.
-const METHODS: [&str; 5] = [
+const METHODS: [&str; 6] = [
     "hand_over",
     "max_hold",
     "max_waiters",
     "reset_high_water",
+    "response_timeout",
     "sends_once",
 ];
 

@@ -1,4 +1,4 @@
-//! Redis as a lock service, on real servers: one, with sentinels, as a cluster, and Redlock on several.
+//! Redis as a lock service, on real servers: one, with sentinels, as a cluster; and Redlock.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,

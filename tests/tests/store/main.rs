@@ -1,8 +1,9 @@
-//! The fenced store on real databases: the cases of the rule, what each of them does differently, and
-//! what faults do to them.
+//! The fenced store on real databases: the cases of the rule, what each of them does differently,
+//! and what faults do to them.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
+mod alone;
 mod faults;
 mod interleavings;
 mod mariadb;

@@ -1,7 +1,9 @@
-//! Many locks, many waiters, many who change their mind; and nothing left afterwards.
+//! What measures load: many locks, many waiters, many who change their mind, connections that break
+//! all the time; and nothing left afterwards. `scripts/test` runs these when nothing else runs.
 
 mod churn;
 mod held;
+mod storm;
 mod waiters;
 
 use tokio::sync::{Mutex, MutexGuard};

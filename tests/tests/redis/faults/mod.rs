@@ -6,5 +6,4 @@ mod dropped;
 mod lost_answers;
 mod pushes;
 mod random;
-mod storm;
-mod world;
+pub(super) mod world;

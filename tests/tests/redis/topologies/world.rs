@@ -1,5 +1,10 @@
+use std::{sync::Arc, time::Duration};
+
 use e2e::servers::{Redis, RedisCluster, RedisWithSentinels, Replicated};
-use lock_core::{FencingToken, InitialToken, LockManager};
+use lock_core::{
+    FencingToken, InitialToken, LockManager, SystemClock,
+    redis::{RedisBackend, RedisOptions},
+};
 
 /// The resource of all tests, whose shard is the same whatever the prefix.
 pub(crate) const RESOURCE: &str = "account:1";
@@ -13,8 +18,8 @@ pub(crate) enum Servers {
 /// Clients that share their keys.
 pub(crate) struct Namespace {
     url: String,
+    options: RedisOptions,
     prefix: String,
-    initial: InitialToken,
 }
 
 impl Servers {
@@ -47,15 +52,24 @@ impl Servers {
     }
 
     fn namespace(&self, initial: InitialToken) -> Namespace {
+        let prefix = format!("t{:016x}", rand::random::<u64>());
         Namespace {
             url: self.url(),
-            prefix: format!("t{:016x}", rand::random::<u64>()),
-            initial,
+            options: RedisOptions::default()
+                .prefix(&prefix)
+                .initial_token(initial),
+            prefix,
         }
     }
 }
 
 impl Namespace {
+    /// Whose clients wait so long for an answer, and for a slot that is being moved.
+    pub(crate) fn patient(mut self, patience: Duration) -> Self {
+        self.options = self.options.response_timeout(patience);
+        self
+    }
+
     /// The key of the one counter that there is.
     pub(crate) async fn counter<'a>(
         &self,
@@ -78,10 +92,10 @@ impl Namespace {
 
     /// The same, by another way to the servers.
     pub(crate) async fn connect_to(&self, url: &str) -> LockManager {
-        let builder = LockManager::builder()
-            .prefix(&self.prefix)
-            .initial_token(self.initial);
-        builder.connect(url).await.unwrap()
+        let options = self.options.clone();
+        let backend = RedisBackend::connect(url, options, Arc::new(SystemClock)).await;
+        let builder = LockManager::builder();
+        builder.build(Arc::new(backend.unwrap())).unwrap()
     }
 }
 

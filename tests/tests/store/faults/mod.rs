@@ -1,7 +1,5 @@
 //! The fenced store while its database fails: sessions that end, servers that are killed, and what
 //! is lost for good.
 
-mod grant;
+pub(super) mod grant;
 mod lost_marks;
-mod power_cut;
-mod random;

@@ -17,7 +17,10 @@ use e2e::{
 use futures_util::future::join_all;
 use lock_core::{Clock, LockManager, SystemClock, Ttl};
 
-use crate::faults::world::{World, impatient, is_free};
+use crate::{
+    alone::alone,
+    faults::world::{World, impatient, is_free},
+};
 
 const RESOURCES: usize = 4;
 const TASKS: u64 = 24;
@@ -76,6 +79,7 @@ impl Load {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_of_broken_connections_repeats_no_token_and_loses_no_update() {
+    let _alone = alone().await;
     let world = World::new().await;
     let load = Arc::new(Load {
         managers: vec![
