@@ -100,15 +100,15 @@ impl Observer {
         list.lines().count()
     }
 
-    /// How many functions the server has run since it started.
+    /// How many scripts the server was asked to run since it started.
     ///
     /// # Panics
     /// If the server does not answer.
-    pub async fn functions_called(&self) -> u64 {
+    pub async fn scripts_called(&self) -> u64 {
         let info: String = self.ask(redis::cmd("INFO").arg("commandstats")).await;
         let calls = info
             .lines()
-            .find_map(|line| line.strip_prefix("cmdstat_fcall:calls="));
+            .find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
         let calls = calls.and_then(|calls| calls.split(',').next());
         calls.map_or(0, |calls| calls.parse().expect("a number"))
     }

@@ -77,14 +77,6 @@ async fn least_rights() -> RealTime {
     redis_at(&url, InitialToken::Clock).await
 }
 
-/// The same without functions, as on a server that has none: what they do is sent as scripts.
-async fn scripts() -> RealTime {
-    static SHARED: OnceCell<Redis> = OnceCell::const_new();
-    let server = SHARED.get_or_init(Redis::start).await;
-    let url = server.allow_documented("-fcall -function|load").await;
-    redis_at(&url, InitialToken::Clock).await
-}
-
 async fn redlock_of_three(initial: InitialToken) -> RealTime {
     static SHARED: OnceCell<RedlockServers> = OnceCell::const_new();
     redlock(
@@ -205,7 +197,6 @@ async fn backends_claim_the_extensions_that_their_cases_check() {
         cluster().await,
         least_rights().await,
         replicated().await,
-        scripts().await,
     ] {
         assert_eq!(extensions(&redis), Extension::ALL);
     }
@@ -253,7 +244,6 @@ lock_core::conformance_tests!(redis_sentinel, sentinel().await);
 lock_core::conformance_tests!(redis_cluster, cluster().await);
 lock_core::conformance_tests!(redis_least_rights, least_rights().await);
 lock_core::conformance_tests!(redis_replicated, replicated().await);
-lock_core::conformance_tests!(redis_scripts, scripts().await);
 lock_core::conformance_tests!(redlock_three, redlock_of_three(InitialToken::Clock).await);
 lock_core::conformance_tests!(
     redlock_counting_from_one,

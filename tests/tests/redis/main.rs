@@ -9,7 +9,6 @@
 mod alone;
 mod clock;
 mod faults;
-mod functions;
 mod one_server;
 mod processes;
 mod queue;

@@ -170,6 +170,35 @@ async fn tokens_rise_over_the_killed_process_of_a_holder() {
 }
 
 #[tokio::test]
+async fn a_server_is_told_a_script_once_and_again_after_it_lost_it() {
+    let server = Redis::start().await;
+    let (first, second) = (
+        world_on(server.url()).await.locks,
+        world_on(server.url()).await.locks,
+    );
+    for locks in [&first, &second, &first] {
+        locks.acquire("r").await.unwrap().release().await.unwrap();
+    }
+    assert_eq!(scripts_loaded(&server).await, 2, "to acquire, to release");
+
+    let held = first.acquire("held").await.unwrap();
+    let () = server.command(&["SCRIPT", "FLUSH"]).await;
+    held.release().await.unwrap();
+    first.acquire("r").await.unwrap().release().await.unwrap();
+    assert_eq!(scripts_loaded(&server).await, 4);
+}
+
+/// How often a client has sent the text of a script.
+async fn scripts_loaded(server: &Redis) -> u64 {
+    let info: String = server.command(&["INFO", "commandstats"]).await;
+    let counted = info
+        .lines()
+        .find_map(|line| line.strip_prefix("cmdstat_script|load:calls="));
+    let calls = counted.and_then(|counted| counted.split(',').next());
+    calls.map_or(0, |calls| calls.parse().unwrap())
+}
+
+#[tokio::test]
 async fn a_server_that_came_back_empty_goes_on_above_what_it_has_issued() {
     let server = Redis::start().await;
     let world = world_on(server.url()).await;

@@ -190,8 +190,7 @@ impl Strategy {
     /// The command with which a waiter asks for the first time.
     const fn asks_with(self) -> &'static str {
         match self {
-            Self::Direct | Self::Cohort => "fcall",
-            Self::Retry | Self::FairList => "evalsha",
+            Self::Direct | Self::Cohort | Self::Retry | Self::FairList => "evalsha",
             Self::Rslock => "set",
         }
     }

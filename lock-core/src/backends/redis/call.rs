@@ -1,13 +1,11 @@
-use redis::{Arg, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, ToRedisArgs, Value};
-use tracing::debug;
+use redis::{Cmd, ErrorKind, RedisResult, Script, ServerErrorKind, ToRedisArgs, Value};
 
 use super::{
     keys::Key,
-    link::{Link, Request, breaks_connection},
-    scripts::{LIBRARY, Script},
+    link::{Link, Request},
 };
 
-/// A script with its keys and arguments, written down as it goes out: as a function.
+/// A script with its keys and arguments, written down as it goes out.
 ///
 /// `redis::ScriptInvocation` keeps a vector for each of them and copies all of them into a command
 /// for every request. With a dozen keys that was more than everything else a client had to do for
@@ -28,7 +26,7 @@ impl Call {
     ) -> Self {
         let keys = keys.into_iter();
         let mut command = Cmd::with_capacity(ARGUMENTS, BYTES);
-        command.arg("FCALL").arg(script.function());
+        command.arg("EVALSHA").arg(script.get_hash());
         command.arg(keys.clone().count());
         for key in keys {
             command.arg(key);
@@ -50,71 +48,23 @@ impl Call {
     }
 }
 
-impl Call {
-    /// As a script, for servers that have no functions, or do not let us.
-    async fn send_script(&self, link: &mut Link) -> RedisResult<Value> {
-        let script = self.script.by_itself();
-        let mut command = Cmd::with_capacity(ARGUMENTS, BYTES);
-        command.arg("EVALSHA").arg(script.get_hash());
-        for argument in self.command.args_iter().skip(2) {
-            if let Arg::Simple(argument) = argument {
-                command.arg(argument);
-            }
-        }
-        match link.run(&command).await {
+impl Request for Call {
+    async fn send(&self, link: &mut Link) -> RedisResult<Value> {
+        match link.run(&self.command).await {
+            // Asked for the first time, or after a loss.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                script.load_async(link).await?;
-                link.run(&command).await
+                self.script.load_async(link).await?;
+                link.run(&self.command).await
             }
             answer => answer,
         }
     }
 }
 
-impl Request for Call {
-    async fn send(&self, link: &mut Link) -> RedisResult<Value> {
-        if !link.takes_functions() {
-            return self.send_script(link).await;
-        }
-        let denied = match link.run(&self.command).await {
-            // Asked for the first time, or after a loss.
-            Err(error) if says(&error, "function not found") => match load_library(link).await {
-                Ok(()) => match link.run(&self.command).await {
-                    // Deleted in this moment, or our library's name is taken by something else.
-                    Err(error) if says(&error, "function not found") => error,
-                    answer => return answer,
-                },
-                Err(error) if breaks_connection(&error) => return Err(error),
-                Err(error) => error,
-            },
-            // It knows no such command, or this user may not send it.
-            Err(error) if says(&error, "fcall") => error,
-            answer => return answer,
-        };
-        debug!(error = %denied, "no functions on this connection: scripts are sent instead");
-        link.send_no_functions();
-        self.send_script(link).await
-    }
-}
-
-async fn load_library(link: &mut Link) -> RedisResult<()> {
-    let mut load = redis::cmd("FUNCTION");
-    load.arg("LOAD").arg(LIBRARY.text());
-    match link.run(&load).await {
-        // Somebody else was faster.
-        Err(error) if says(&error, "already exists") => Ok(()),
-        answer => answer.map(drop),
-    }
-}
-
-/// Servers write names of commands as they got them, or in small letters.
-fn says(error: &RedisError, what: &str) -> bool {
-    // Of an error behind `ASKING` nothing but the text is whole.
-    error.to_string().to_lowercase().contains(what)
-}
-
 #[cfg(test)]
 mod tests {
+    use redis::Arg;
+
     use super::*;
     use crate::{
         ResourceName,

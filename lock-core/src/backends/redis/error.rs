@@ -147,9 +147,9 @@ mod tests {
         let told = said(b"-ERR DB index is out of range\r\n");
         assert_eq!(told, "the server says ERR: DB index is out of range");
         let told = said(
-            b"-ERR unknown command 'FCALL', with args beginning with: 'grant' '1' 'hunter2'\r\n",
+            b"-ERR unknown command 'EVALSHA', with args beginning with: 'grant' '1' 'hunter2'\r\n",
         );
-        assert_eq!(told, "the server says ERR: unknown command 'FCALL'");
+        assert_eq!(told, "the server says ERR: unknown command 'EVALSHA'");
     }
 
     /// `.invalid` is a name that nobody has.

@@ -2,7 +2,7 @@ use std::{
     fmt,
     sync::{
         Arc, Weak,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -31,8 +31,6 @@ pub(super) struct Link {
     /// Per shard, when its counter has to be lifted to the clock next, in ms since the clock's
     /// origin.
     raise: Arc<[AtomicU64]>,
-    /// Whether the server has functions, and lets us call and load them.
-    takes_functions: Arc<AtomicBool>,
     /// Where this is the present connection, until it breaks.
     home: Weak<Current>,
     /// Every command is announced as one for a slot that is still coming in.
@@ -58,7 +56,6 @@ impl Link {
             server: server.into(),
             commands,
             raise: (0..shards).map(|_| AtomicU64::new(0)).collect(),
-            takes_functions: Arc::new(AtomicBool::new(true)),
             home,
             asking: false,
         }
@@ -131,15 +128,6 @@ impl Link {
         if self.must_raise(shard, sent) {
             raise.fetch_max(millis(sent + RAISED_FOR), Ordering::Relaxed);
         }
-    }
-
-    /// Whether nothing has spoken against functions on this connection.
-    pub(super) fn takes_functions(&self) -> bool {
-        self.takes_functions.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn send_no_functions(&self) {
-        self.takes_functions.store(false, Ordering::Relaxed);
     }
 }
 

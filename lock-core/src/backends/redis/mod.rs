@@ -67,13 +67,11 @@
 //! 0004).
 //!
 //! ## Scripts
-//! The scripts are functions of one library, and scripts of their own where a server has no
-//! functions or denies them (decision 0016). Each begins with a header that says what it takes,
-//! answers and promises. They read the time from the server, write counters before leases because
-//! an error does not roll back, and can be sent again. A script that would have to put aside more
-//! than 64 waiters stops and asks to be run again. Clients of two versions may share a prefix as
-//! long as `version` is the same: it changes with every change of a value's format, and then all
-//! clients have to be stopped first.
+//! Each begins with a header that says what it takes, answers and promises. They read the time from
+//! the server, write counters before leases because an error does not roll back, and can be sent
+//! again. A script that would have to put aside more than 64 waiters stops and asks to be run
+//! again. Clients of two versions may share a prefix as long as `version` is the same: it changes
+//! with every change of a value's format, and then all clients have to be stopped first.
 //!
 //! ## Attempts
 //! A lease remembers the attempts that rely on it: each hold of an [`Owner`](crate::Owner), and

@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use redis::Script;
+
 use super::{
     KIND,
     answers::{ForcedWord, Inspected, Refusal, ReleasedWord, RenewedWord, parse_cancelled},
@@ -7,7 +9,7 @@ use super::{
     keys::{Key, Keys, ResourceKeys},
     link::Link,
     nodes::Nodes,
-    scripts::{CANCEL, CONFIRM, FORCE_RELEASE, INSPECT, RELEASE, Script},
+    scripts::{CANCEL, CONFIRM, FORCE_RELEASE, INSPECT, RELEASE},
 };
 use crate::{
     AttemptId, AttemptRef, Clock, Error, ErrorKind, FencingToken, Forced, HolderView, InitialToken,

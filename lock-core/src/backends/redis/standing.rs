@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::{StreamExt, stream};
+use redis::Script;
 
 use super::{
     KIND,
     answers::StandingWord,
     call::Call,
-    scripts::{REINSTATE, RETIRE, STANDING, Script},
+    scripts::{REINSTATE, RETIRE, STANDING},
     service::{Service, refused},
 };
 use crate::{Error, ErrorKind, FencingToken, InitialToken, Operation, Outcome, Standing};

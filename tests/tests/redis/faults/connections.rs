@@ -41,10 +41,10 @@ async fn a_request_that_arrives_after_its_acquire_was_told_held_makes_no_ghost_h
     assert!(proxy.connections() > 1, "there was no second connection");
 
     let observer = Observer::of(server.url()).await;
-    let before = observer.functions_called().await;
+    let before = observer.scripts_called().await;
     proxy.let_go();
     until("the late request has arrived", async || {
-        observer.functions_called().await > before
+        observer.scripts_called().await > before
     })
     .await;
     assert!(is_free(&rival, "r").await, "a ghost holds it");

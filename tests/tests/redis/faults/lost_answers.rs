@@ -79,11 +79,11 @@ async fn a_release_without_an_answer_is_unknown_and_hurts_no_later_holder() {
         assert!(lost.has_sprung());
         let next = world.rival.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
         until("sent again", async || again.has_sprung()).await;
-        // Nobody else calls a function meanwhile.
-        let before = world.observer.functions_called().await;
+        // Nobody else calls a script meanwhile.
+        let before = world.observer.scripts_called().await;
         world.proxy.let_go();
         until("released again", async || {
-            world.observer.functions_called().await > before
+            world.observer.scripts_called().await > before
         })
         .await;
         assert!(

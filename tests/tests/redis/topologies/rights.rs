@@ -13,9 +13,7 @@ use lock_core::{
 };
 
 /// Commands that no script runs. The last line is that of the optional ones, but for clusters.
-const SENT: [&str; 13] = [
-    "fcall",
-    "function|load",
+const SENT: [&str; 11] = [
     "evalsha",
     "script|load",
     "get",
@@ -98,7 +96,7 @@ async fn a_right_that_is_needed_is_named() {
     let backend = RedisBackend::connect(&url, options, Arc::new(SystemClock)).await;
     let error = backend.unwrap().list().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error:?}");
-    let url = server.allow_documented("-fcall -evalsha").await;
+    let url = server.allow_documented("-evalsha").await;
     let error = connect(&url, &prefix())
         .await
         .acquire("r")
