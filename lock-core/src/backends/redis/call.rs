@@ -3,6 +3,7 @@ use redis::{Cmd, ErrorKind, RedisResult, Script, ServerErrorKind, ToRedisArgs, V
 use super::{
     keys::Key,
     link::{Link, Request},
+    scripts::ALL,
 };
 
 /// A script with its keys and arguments, written down as it goes out.
@@ -11,7 +12,6 @@ use super::{
 /// for every request. With a dozen keys that was more than everything else a client had to do for
 /// an acquire (decision 0012).
 pub(super) struct Call {
-    script: &'static Script,
     command: Cmd,
 }
 
@@ -21,7 +21,7 @@ const BYTES: usize = 768;
 
 impl Call {
     pub(super) fn new<'a>(
-        script: &'static Script,
+        script: &Script,
         keys: impl IntoIterator<Item = Key<'a>, IntoIter: Clone>,
     ) -> Self {
         let keys = keys.into_iter();
@@ -31,7 +31,7 @@ impl Call {
         for key in keys {
             command.arg(key);
         }
-        Self { script, command }
+        Self { command }
     }
 
     pub(super) fn arg(&mut self, argument: impl ToRedisArgs) -> &mut Self {
@@ -53,12 +53,21 @@ impl Request for Call {
         match link.run(&self.command).await {
             // Asked for the first time, or after a loss.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.script.load_async(link).await?;
+                load_all(link).await?;
                 link.run(&self.command).await
             }
             answer => answer,
         }
     }
+}
+
+/// In one round trip: who has waited for a lease has to confirm it soon.
+async fn load_all(link: &mut Link) -> RedisResult<()> {
+    let mut loads = redis::pipe();
+    for script in ALL {
+        loads.load_script(script).ignore();
+    }
+    loads.exec_async(link).await
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ use crate::{FencingToken, InitialToken};
 
 macro_rules! scripts {
     ($($name:ident = $file:literal;)+) => {
+        /// All of them. A server that does not know one of them knows none.
+        pub(super) static ALL: &[&LazyLock<Script>] = &[$(&$name),+];
+
         $(pub(super) static $name: LazyLock<Script> = LazyLock::new(|| {
             let (name, text) = part!($file);
             Script::new(&Source::read(name, text).assembled())

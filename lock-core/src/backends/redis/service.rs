@@ -46,7 +46,7 @@ impl Service {
     /// A script that may hand the resource on, with its keys and the first argument.
     pub(super) fn call(
         &self,
-        script: &'static Script,
+        script: &Script,
         keys: &ResourceKeys<'_>,
         tombstones: &[Key<'_>],
         link: &Link,

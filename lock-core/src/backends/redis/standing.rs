@@ -127,7 +127,7 @@ impl Service {
         stands.ok_or_else(|| unsettled(operation))
     }
 
-    fn standing_call(&self, shard: u16, script: &'static Script) -> Call {
+    fn standing_call(&self, shard: u16, script: &Script) -> Call {
         let mut call = Call::new(script, [self.keys.counter(shard), self.keys.told(shard)]);
         match self.initial {
             InitialToken::Clock => call.arg("raise"),

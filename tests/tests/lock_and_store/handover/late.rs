@@ -64,7 +64,7 @@ async fn a_late_request_to_retire(old: Service, mark: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_request_to_retire_a_redis_that_was_reinstated_does_nothing() {
-    a_late_request_to_retire(Service::redis("old").await, "palisade_retire").await;
+    a_late_request_to_retire(Service::redis("old").await, "raise\r\n$1\r\n0\r\n").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -84,7 +84,7 @@ async fn a_late_request_to_reinstate_a_redis_that_is_retired_does_nothing() {
     in_use(&world, old).await;
     migrated(&world, old, new).await;
     let proxy = old.behind_a_proxy().await;
-    let held = proxy.at_request("palisade_reinstate", Fault::HoldRequests);
+    let held = proxy.at_request("raise\r\n$1\r\n1\r\n", Fault::HoldRequests);
     let behind = old.locks_at(&proxy).await;
     match cut_off(&world, &new.locks().await, &behind).await {
         HandoverError::New { phase, .. } => assert_eq!(phase, HandoverPhase::Retired),

@@ -170,8 +170,9 @@ async fn left(world: &World) -> Option<Duration> {
 async fn the_first_renewal_of_a_pushed_lease_does_not_stand_behind_commands() {
     let world = World::new().await;
     let held = world.rival.acquire("r").await.unwrap();
-    let asked = world.proxy.at_request("palisade_acquire", Fault::Nothing);
-    let confirmed = world.proxy.at_request("palisade_confirm", Fault::Nothing);
+    // By the number of their keys.
+    let asked = world.proxy.at_request("\r\n$1\r\n7\r\n", Fault::Nothing);
+    let confirmed = world.proxy.at_request("\r\n$1\r\n5\r\n", Fault::Nothing);
     let waiting = waiter(&world, &world.locks, 1).await;
     held.release().await.unwrap();
     let guard = waiting.await.unwrap();
