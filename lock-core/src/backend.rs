@@ -63,9 +63,12 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// answer [`ErrorKind::Unsupported`] (`what_is_not_claimed_is_unsupported`).
 ///
 /// 13. **Metadata** (`metadata_is_shown`). An inspection shows the note of the present holder.
-/// 14. **Lock delay** (`lock_delay_follows_expiry`, `lock_delay_ends_with_release`). After a lease
-///     ran out, nobody is granted the resource for as long as its request said. The lease has ended
-///     nevertheless, and its holder no longer holds it. A release or a cancel leaves no delay.
+/// 14. **Together** (`together_is_all_or_none`, `together_is_replayed`, `together_compares_places`,
+///     `together_names_each_once`, `together_is_cancelled_one_by_one`). Either every resource is
+///     granted, each with a token of its own, or nothing has changed. No resource may be named
+///     twice. While anybody else holds one of them the answer is [`Attempt::Held`]; queued waiters
+///     are bypassed. Sent again, it returns the same grant. Each lease is renewed, released and
+///     cancelled by itself. Names with a common `{tag}` are always kept in one place.
 /// 15. **Queue limit** (`queue_limit`). An acquire that would have to wait fails with
 ///     [`ErrorKind::QueueFull`], and waits for nothing, if as many acquisitions are already waiting
 ///     as it allows. An acquire that does not wait gets [`Attempt::Held`].
@@ -78,18 +81,11 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///     last hold is given back. The acquisition does not: its holder may acquire again and gets a
 ///     greater token. A late request of an attempt that gave its hold back gains nothing.
 /// 18. **Force** (`force_release_revokes`, `force_release_hands_on`). A forced release ends the
-///     lease with that token. To its holder this looks as if the lease had run out, but there is no
-///     lock delay. It draws a token that lies between that lease's token and any that is granted
-///     next.
+///     lease with that token. To its holder this looks as if the lease had run out. It draws a
+///     token that lies between that lease's token and any that is granted next.
 /// 19. **List** (`list_shows_what_is_held`). A list has every resource that is held or waited for
 ///     the whole time, none that is neither, and for each of them what an inspection would show.
-/// 20. **Together** (`together_is_all_or_none`, `together_is_replayed`, `together_compares_places`,
-///     `together_names_each_once`, `together_is_cancelled_one_by_one`). Either every resource is
-///     granted, each with a token of its own, or nothing has changed. No resource may be named
-///     twice. While anybody else holds one of them the answer is [`Attempt::Held`]; queued waiters
-///     are bypassed. Sent again, it returns the same grant. Each lease is renewed, released and
-///     cancelled by itself. Names with a common `{tag}` are always kept in one place.
-/// 21. **Retire** (`a_retired_service_grants_nothing`, `a_retired_service_replays_several`,
+/// 20. **Retire** (`a_retired_service_grants_nothing`, `a_retired_service_replays_several`,
 ///     `waiters_of_a_retired_service_are_told`, `a_reinstated_service_is_above_its_floor`).
 ///     Once [`retire`](LockBackend::retire) has returned, no token is drawn: a request that would
 ///     draw one fails with [`ErrorKind::Retired`], and waiters are told so when it would be their

@@ -48,8 +48,6 @@ impl Capabilities {
 pub enum Extension {
     /// A holder may leave a note that others can read.
     Metadata,
-    /// A lease that ran out may keep others out for some time longer.
-    LockDelay,
     /// The length of a line may be bounded.
     QueueLimit,
     /// A grant may take several tokens in a row.
@@ -70,7 +68,6 @@ impl Extension {
     /// All of them.
     pub const ALL: &'static [Self] = &[
         Self::Metadata,
-        Self::LockDelay,
         Self::QueueLimit,
         Self::Reserve,
         Self::Holds,

@@ -93,7 +93,6 @@ async fn only_what_asks_for_nothing_special_stands_in_line() {
     let straight = [
         with(|request| request.upkeep = Upkeep::None),
         with(|request| request.floor = Some(FencingToken::MIN)),
-        with(|request| request.lock_delay = Duration::from_secs(1)),
         with(|request| request.reserve = NonZeroU32::new(2).unwrap()),
     ];
     let joins = [with(|_| {}), with(|request| request.wait = Wait::Never)];

@@ -85,5 +85,4 @@ impl Harness for Stalling {
 async fn a_machine_that_stalls_fails_no_backend() {
     conformance::replay(&Stalling::once()).await;
     conformance::expiry(&Stalling::once()).await;
-    conformance::lock_delay_follows_expiry(&Stalling::once()).await;
 }

@@ -204,7 +204,6 @@ async fn backends_claim_the_extensions_that_their_cases_check() {
         extensions(&redlock_of_five().await),
         [
             Extension::Metadata,
-            Extension::LockDelay,
             Extension::ForceRelease,
             Extension::List,
         ]

@@ -77,14 +77,6 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
         self
     }
 
-    /// A delay after a lease that ran out, as [`Acquire::lock_delay`].
-    ///
-    /// The store does not need it. It protects effects of the section elsewhere.
-    pub fn lock_delay(mut self, delay: Duration) -> Self {
-        self.lease = self.lease.lock_delay(delay);
-        self
-    }
-
     /// The greatest number of waiters, as [`Acquire::max_waiters`].
     pub fn max_waiters(mut self, max_waiters: u32) -> Self {
         self.lease = self.lease.max_waiters(max_waiters);

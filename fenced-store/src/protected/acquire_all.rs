@@ -85,14 +85,6 @@ impl<'a, DB: Dialect> AcquireAllProtected<'a, DB> {
         self
     }
 
-    /// A delay after each lease that ran out, as [`Acquire::lock_delay`].
-    ///
-    /// [`Acquire::lock_delay`]: lock_core::Acquire::lock_delay
-    pub fn lock_delay(mut self, delay: Duration) -> Self {
-        self.leases = self.leases.lock_delay(delay);
-        self
-    }
-
     /// The greatest number of waiters for each of them, as [`Acquire::max_waiters`].
     ///
     /// [`Acquire::max_waiters`]: lock_core::Acquire::max_waiters

@@ -32,8 +32,8 @@ impl<DB: Dialect> Protected<DB> {
     /// perhaps not told: an open transaction of the holder may be in the way. Make the call again;
     /// if it finds no holder, it shuts out the one before, and returns [`ForceReleased::NotHeld`].
     /// If nobody holds the resource, those of [`acquire`](Self::acquire): with
-    /// [`ErrorKind::WaitTimeout`](lock_core::ErrorKind::WaitTimeout) nobody was shut out, because a
-    /// lock delay goes on, or because somebody else has acquired it and is to claim it.
+    /// [`ErrorKind::WaitTimeout`](lock_core::ErrorKind::WaitTimeout) nobody was shut out, because
+    /// somebody else has acquired it and is to claim it.
     ///
     /// # Cancel safety
     /// The lease may or may not have ended, and the store may or may not have been told. Make the

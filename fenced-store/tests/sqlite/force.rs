@@ -1,11 +1,10 @@
 //! A lease that is ended by force, and what its holder can still do to the store.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use fenced_store::{FenceError, Protected, ProtectedError};
+use fenced_store::{FenceError, Protected};
 use lock_core::{
-    Clock, ErrorKind, ForceReleased, InitialToken, LockManager, Operation, ResourceName,
-    SystemClock, Ttl,
+    Clock, ForceReleased, InitialToken, LockManager, Operation, ResourceName, SystemClock,
     memory::MemoryBackend,
     test_util::{Chaos, Fault, Gate, Until},
 };
@@ -147,20 +146,6 @@ async fn force_that_failed_half_way_is_finished_when_it_is_repeated() {
     assert_eq!(balance(&world).await, 101);
     let seen = accounts.locks().inspect(&resource()).await.unwrap();
     assert!(seen.holder.is_none(), "it is given back: {seen:?}");
-}
-
-/// Nobody holds it during a lock delay, and nobody can acquire it to shut out who did.
-#[tokio::test]
-async fn force_during_a_lock_delay_says_that_nobody_is_shut_out_yet() {
-    let (_world, accounts) = protected().await;
-    let acquire = accounts.acquire(NAME).ttl(Ttl::secs(1)).renew(false);
-    let hung = acquire.lock_delay(Duration::from_secs(60)).await.unwrap();
-    hung.lost().await;
-    let error = accounts.force_release(&resource()).await.unwrap_err();
-    let ProtectedError::Lock(error) = error else {
-        panic!("{error:?}");
-    };
-    assert_eq!(error.kind(), ErrorKind::WaitTimeout, "{error}");
 }
 
 #[tokio::test]

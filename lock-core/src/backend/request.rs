@@ -1,6 +1,6 @@
 #[cfg(any(feature = "memory", feature = "redis"))]
 use std::collections::BTreeSet;
-use std::{num::NonZeroU32, time::Duration};
+use std::num::NonZeroU32;
 
 use super::AttemptId;
 #[cfg(any(feature = "memory", feature = "redis"))]
@@ -23,11 +23,6 @@ pub struct AcquireRequest {
     pub upkeep: Upkeep,
     /// A note for anybody who inspects the resource.
     pub metadata: Option<Metadata>,
-    /// For how long nobody else is granted the resource after the lease has run out; at most 24 h.
-    ///
-    /// A release ends this, too. The holder itself gains nothing from it. It gives requests that a
-    /// paused holder may have under way time to arrive, where no store can check tokens.
-    pub lock_delay: Duration,
     /// The queue length at which this request is refused, at least 1. `None`: without bound.
     pub max_waiters: Option<u32>,
     /// How many consecutive tokens the grant takes, so that they can be handed out without asking.
@@ -45,7 +40,6 @@ impl AcquireRequest {
             floor: None,
             upkeep: Upkeep::None,
             metadata: None,
-            lock_delay: Duration::ZERO,
             max_waiters: None,
             reserve: NonZeroU32::MIN,
         }

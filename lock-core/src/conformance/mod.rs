@@ -65,10 +65,7 @@ pub use self::{
         force_release_hands_on, force_release_revokes, list_shows_what_is_held,
         what_is_not_claimed_is_unsupported,
     },
-    options::{
-        lock_delay_ends_with_release, lock_delay_follows_expiry, metadata_is_shown, queue_limit,
-        reserved_tokens_are_nobody_elses,
-    },
+    options::{metadata_is_shown, queue_limit, reserved_tokens_are_nobody_elses},
     retiring::{
         a_reinstated_service_is_above_its_floor, a_retired_service_grants_nothing,
         a_retired_service_replays_several, waiters_of_a_retired_service_are_told,
@@ -127,8 +124,8 @@ macro_rules! conformance_tests {
             waits_by_the_present_lease wait_deadline
             fairness_as_claimed cancel_leaves_nothing cancel_is_per_attempt
             cancelled_at_every_await floor implausible_floor refused_input_leaves_nothing
-            what_is_not_claimed_is_unsupported metadata_is_shown lock_delay_follows_expiry
-            lock_delay_ends_with_release queue_limit reserved_tokens_are_nobody_elses
+            what_is_not_claimed_is_unsupported metadata_is_shown queue_limit
+            reserved_tokens_are_nobody_elses
             holds_are_given_back_one_by_one a_hold_is_compared a_renewal_shortens_no_hold
             holds_are_lost_together force_release_revokes force_release_hands_on
             list_shows_what_is_held together_is_all_or_none together_is_replayed

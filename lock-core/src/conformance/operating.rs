@@ -18,10 +18,7 @@ pub async fn force_release_revokes(harness: &impl Harness) {
         Forced::NotHeld,
         "nobody has it"
     );
-    let mut first = request(&resource, LONG);
-    if backend.capabilities().has(Extension::LockDelay) {
-        first.lock_delay = LONG.get();
-    }
+    let first = request(&resource, LONG);
     let lease = grant(&*backend, &first).await;
     let wrong = force(&*backend, &resource, lease.token.get() + 1).await;
     assert_eq!(wrong, Forced::NotHeld);

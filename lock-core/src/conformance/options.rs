@@ -1,19 +1,13 @@
-use std::{num::NonZeroU32, time::Duration};
+use std::num::NonZeroU32;
 
 use super::{
-    Harness, LONG, PATIENCE, TOO_SLOW, TRIES, claims, grant, is_held, release, request, resource,
-    sequencer, served, settle, waiting,
+    Harness, LONG, PATIENCE, claims, grant, is_held, release, request, resource, served, settle,
+    waiting,
 };
 use crate::{
-    AcquireRequest, Attempt, ErrorKind, Extension, Forced, LockBackend, Metadata, Outcome,
-    Released, RenewRequest, Renewed, ResourceName, Wait,
+    AcquireRequest, Attempt, ErrorKind, Extension, LockBackend, Metadata, Outcome, ResourceName,
+    Wait,
 };
-
-/// Long enough to be observed, shorter than a case may take.
-const DELAY: Duration = Duration::from_millis(600);
-
-/// By how much the clocks of service and client may differ over a case.
-const IMPRECISE: Duration = Duration::from_millis(50);
 
 /// Clause 13: an inspection shows the note of the present holder, however it was granted.
 pub async fn metadata_is_shown(harness: &impl Harness) {
@@ -49,87 +43,6 @@ pub async fn metadata_is_shown(harness: &impl Harness) {
         "that of an earlier holder"
     );
     release(&*backend, &silent, lease).await;
-}
-
-/// Clause 14: after a lease ran out nobody gets the resource for some time, and then the next
-/// waiter.
-pub async fn lock_delay_follows_expiry(harness: &impl Harness) {
-    if !claims(&*harness.backend(), Extension::LockDelay) {
-        return;
-    }
-    for _ in 0..TRIES {
-        if delay_follows_expiry(harness).await.is_some() {
-            return;
-        }
-    }
-    panic!("{TOO_SLOW}");
-}
-
-/// One try. Nothing if the delay was over before there was an answer.
-async fn delay_follows_expiry(harness: &impl Harness) -> Option<()> {
-    let (backend, clock) = (harness.backend(), harness.clock());
-    let resource = resource("lock-delay");
-    let least = harness.short().get() + DELAY - IMPRECISE;
-    let mut first = request(&resource, harness.short());
-    first.lock_delay = DELAY;
-    let asked = clock.now();
-    let lease = sequencer(&first, grant(&*backend, &first).await);
-    harness.pass(harness.past_short()).await;
-    assert!(
-        !is_held(&*backend, &resource).await,
-        "the delay is no lease"
-    );
-    let renewal = RenewRequest::new(lease.clone(), LONG);
-    let late = backend.renew(&[renewal]).await.remove(0);
-    assert_eq!(late.expect("the service answers"), Renewed::NotHolder);
-    let late = backend.release(&lease).await.expect("the service answers");
-    assert_eq!(late, Released::NotHolder, "it had ended before the release");
-    if claims(&*backend, Extension::ForceRelease) {
-        let forced = backend.force_release(&resource, lease.token()).await;
-        assert_eq!(forced.expect("the service answers"), Forced::NotHeld);
-    }
-    let error = backend.acquire(&first).await.expect_err("it has ended");
-    assert_eq!(error.kind(), ErrorKind::Released);
-    let early = backend.acquire(&request(&resource, LONG)).await;
-    if clock.now().since(asked) >= least {
-        return None;
-    }
-    assert!(
-        matches!(early, Ok(Attempt::Held { retry_after }) if !retry_after.is_zero()),
-        "{early:?}"
-    );
-    let second = waiting(&resource, Wait::Forever);
-    let (next, ()) = tokio::join!(served(&*backend, &second), harness.pass(DELAY));
-    assert!(next.token > lease.token());
-    let waited = clock.now().since(asked);
-    assert!(waited >= least, "granted after {waited:?}");
-    release(&*backend, &second, next).await;
-    Some(())
-}
-
-/// Clause 14: a release leaves no delay, and neither does a cancelled attempt.
-pub async fn lock_delay_ends_with_release(harness: &impl Harness) {
-    let (backend, resource) = (harness.backend(), resource("lock-delay-release"));
-    if !claims(&*backend, Extension::LockDelay) {
-        return;
-    }
-    let delayed = || {
-        let mut request = request(&resource, LONG);
-        request.lock_delay = LONG.get();
-        request
-    };
-    let released = delayed();
-    let lease = grant(&*backend, &released).await;
-    release(&*backend, &released, lease).await;
-    let cancelled = delayed();
-    grant(&*backend, &cancelled).await;
-    backend
-        .cancel(&cancelled.attempt)
-        .await
-        .expect("the service answers");
-    let last = request(&resource, LONG);
-    let lease = grant(&*backend, &last).await;
-    release(&*backend, &last, lease).await;
 }
 
 /// Clause 15: a full queue takes no more waiters, and a refused one leaves nothing.

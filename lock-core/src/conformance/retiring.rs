@@ -7,7 +7,7 @@ use crate::{
     Renewed, ResourceName, Standing, Wait,
 };
 
-/// Clause 21: no token is drawn, leases go on, and the last token is no less than any issued one.
+/// Clause 20: no token is drawn, leases go on, and the last token is no less than any issued one.
 pub async fn a_retired_service_grants_nothing(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("retired"));
     if !claims(&*backend, Extension::Retire) {
@@ -47,7 +47,7 @@ pub async fn a_retired_service_grants_nothing(harness: &impl Harness) {
     }
 }
 
-/// Clause 21: leases that were acquired together are replayed after the service was retired.
+/// Clause 20: leases that were acquired together are replayed after the service was retired.
 pub async fn a_retired_service_replays_several(harness: &impl Harness) {
     let backend = harness.backend();
     let capabilities = backend.capabilities();
@@ -71,7 +71,7 @@ pub async fn a_retired_service_replays_several(harness: &impl Harness) {
     assert_eq!(drawn(standing), drawn(retired), "a replay draws no token");
 }
 
-/// Clause 21: a waiter of a retired service is told so when it would be its turn, unless it gets a
+/// Clause 20: a waiter of a retired service is told so when it would be its turn, unless it gets a
 /// token that was drawn before.
 pub async fn waiters_of_a_retired_service_are_told(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("retired-line"));
@@ -109,7 +109,7 @@ pub async fn waiters_of_a_retired_service_are_told(harness: &impl Harness) {
     refuses(&*backend, &resource).await;
 }
 
-/// Clause 21: after reinstating, every resource goes on above the floor and above all earlier
+/// Clause 20: after reinstating, every resource goes on above the floor and above all earlier
 /// tokens.
 pub async fn a_reinstated_service_is_above_its_floor(harness: &impl Harness) {
     let (backend, known) = (harness.backend(), resource("reinstated"));

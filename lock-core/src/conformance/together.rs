@@ -7,7 +7,7 @@ use crate::{
 /// How many names to try to find one in another part of the service.
 const NAMES_MAX: usize = 1000;
 
-/// Clause 20: while somebody holds one resource none is granted; afterwards all are.
+/// Clause 14: while somebody holds one resource none is granted; afterwards all are.
 pub async fn together_is_all_or_none(harness: &impl Harness) {
     let backend = harness.backend();
     if !claims(&*backend, Extension::Together) {
@@ -40,7 +40,7 @@ pub async fn together_is_all_or_none(harness: &impl Harness) {
     }
 }
 
-/// Clause 20: the same acquisition sent again gets the same grants, and nothing after one of them
+/// Clause 14: the same acquisition sent again gets the same grants, and nothing after one of them
 /// was released. Each release can be sent again.
 pub async fn together_is_replayed(harness: &impl Harness) {
     let backend = harness.backend();
@@ -67,7 +67,7 @@ pub async fn together_is_replayed(harness: &impl Harness) {
     }
 }
 
-/// Clause 20: resources that one step cannot reach are refused before anything happens.
+/// Clause 14: resources that one step cannot reach are refused before anything happens.
 pub async fn together_compares_places(harness: &impl Harness) {
     let backend = harness.backend();
     if !claims(&*backend, Extension::Together) {
@@ -98,7 +98,7 @@ pub async fn together_compares_places(harness: &impl Harness) {
     }
 }
 
-/// Clause 20: a resource that is named twice is refused.
+/// Clause 14: a resource that is named twice is refused.
 pub async fn together_names_each_once(harness: &impl Harness) {
     let backend = harness.backend();
     if !claims(&*backend, Extension::Together) {
@@ -115,7 +115,7 @@ pub async fn together_names_each_once(harness: &impl Harness) {
     assert!(!is_held(&*backend, &one).await);
 }
 
-/// Clause 20: an abandoned caller's attempts are cancelled one by one, and its late request gains
+/// Clause 14: an abandoned caller's attempts are cancelled one by one, and its late request gains
 /// nothing.
 pub async fn together_is_cancelled_one_by_one(harness: &impl Harness) {
     let backend = harness.backend();

@@ -148,19 +148,6 @@ impl<'a> Acquire<'a> {
         self
     }
 
-    /// For how long nobody else is granted the resource after the lease has *run out*. Defaults to
-    /// not at all, and is at most 24 h. A release, a drop, or a forced release while the lease
-    /// lives leaves no delay. A delay that has begun cannot be ended, so choose it no longer than
-    /// necessary.
-    ///
-    /// For effects that no store can check, such as a call to a third party: it gives the requests
-    /// that a paused holder had under way time to arrive. The holder itself gains nothing; it has
-    /// lost its lease.
-    pub const fn lock_delay(mut self, delay: Duration) -> Self {
-        self.settings.lock_delay = delay;
-        self
-    }
-
     /// The greatest number of waiters, at least 1: one more fails at once with
     /// [`ErrorKind::QueueFull`]. Defaults to the setting of the manager's
     /// [builder](super::LockManagerBuilder::max_waiters), or to no bound if that is not set.

@@ -103,12 +103,6 @@ impl<'a> AcquireAll<'a> {
         self
     }
 
-    /// A delay after each lease, as [`Acquire::lock_delay`](super::Acquire::lock_delay).
-    pub const fn lock_delay(mut self, delay: Duration) -> Self {
-        self.settings.lock_delay = delay;
-        self
-    }
-
     /// The greatest number of waiters for each of them, as
     /// [`Acquire::max_waiters`](super::Acquire::max_waiters).
     pub const fn max_waiters(mut self, max_waiters: u32) -> Self {

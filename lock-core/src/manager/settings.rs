@@ -22,12 +22,8 @@ pub(super) struct Settings {
     pub(super) renew: bool,
     pub(super) max_hold: Option<Duration>,
     pub(super) metadata: Option<Result<Metadata, InvalidMetadata>>,
-    pub(super) lock_delay: Duration,
     pub(super) max_waiters: Option<u32>,
 }
-
-/// The longest lock delay. The holder is gone by then, and the others would wait for nothing.
-const LOCK_DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Settings {
     /// The defaults of a manager.
@@ -43,7 +39,6 @@ impl Settings {
             renew: true,
             max_hold,
             metadata: None,
-            lock_delay: Duration::ZERO,
             max_waiters,
         }
     }
@@ -54,12 +49,6 @@ impl Settings {
         if let Some(metadata) = &self.metadata {
             metadata.as_ref().map_err(|invalid| *invalid)?;
             locks.require(Extension::Metadata, "metadata")?;
-        }
-        if !self.lock_delay.is_zero() {
-            if self.lock_delay > LOCK_DELAY_MAX {
-                return Err(invalid("a lock delay is at most 24 h"));
-            }
-            locks.require(Extension::LockDelay, "lock delay")?;
         }
         match self.max_waiters {
             None => Ok(()),
@@ -75,7 +64,6 @@ impl Settings {
         let mut request = AcquireRequest::new(attempt, self.ttl);
         request.wait = wait;
         request.metadata = self.metadata.clone().and_then(Result::ok);
-        request.lock_delay = self.lock_delay;
         request.max_waiters = self.max_waiters;
         request
     }

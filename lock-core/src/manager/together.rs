@@ -119,12 +119,6 @@ impl<'a> AcquireTogether<'a> {
         self
     }
 
-    /// A delay after each lease, as [`Acquire::lock_delay`](super::Acquire::lock_delay).
-    pub const fn lock_delay(mut self, delay: Duration) -> Self {
-        self.settings.lock_delay = delay;
-        self
-    }
-
     /// Looks again and again until all of them are free.
     async fn acquired(mut self) -> Result<LeaseGuards, Error> {
         let named = std::mem::replace(&mut self.named, Ok(Vec::new()))?;

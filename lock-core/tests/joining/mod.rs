@@ -19,7 +19,6 @@ impl<B: LockBackend> LockBackend for Joining<B> {
     fn capabilities(&self) -> Capabilities {
         self.0.capabilities().extended(&[
             Extension::Metadata,
-            Extension::LockDelay,
             Extension::QueueLimit,
             Extension::Reserve,
             Extension::ForceRelease,

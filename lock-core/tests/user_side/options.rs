@@ -1,15 +1,15 @@
-//! Notes, delays and limits of an acquisition: what they do, and what is refused before it is sent.
+//! Notes and limits of an acquisition: what they do, and what is refused before it is sent.
 
-use std::{error::Error as _, future::IntoFuture, sync::Arc, time::Duration};
+use std::{error::Error as _, future::IntoFuture, sync::Arc};
 
 use lock_core::{
     Acquire, Attempt, Cohort, Error, ErrorKind, InitialToken, LockManager, Metadata, Operation,
-    Outcome, Owner, Ttl, memory::MemoryBackend, test_util::ManualClock,
+    Outcome, Owner, memory::MemoryBackend, test_util::ManualClock,
 };
 
 use crate::{
     bare::Bare,
-    world::{TTL, poll_times, world},
+    world::{poll_times, world},
 };
 
 #[tokio::test]
@@ -23,22 +23,6 @@ async fn a_note_is_seen_by_everybody() {
     let silent = world.locks().acquire("r").await.unwrap();
     assert_eq!(world.holder("r").await.unwrap().metadata, None);
     drop(silent);
-}
-
-#[tokio::test]
-async fn a_lease_that_ran_out_keeps_others_out_for_the_delay() {
-    let world = world();
-    let delay = Duration::from_secs(30);
-    let acquire = world.locks().acquire("r").ttl(TTL).lock_delay(delay);
-    let guard = acquire.await.unwrap();
-    world.ours.freeze();
-    world.clock.advance(TTL.get());
-    assert!(guard.remaining().is_err(), "the holder gains nothing");
-    let look = world.theirs.locks().try_acquire("r").await.unwrap();
-    assert!(matches!(look, Attempt::Held { retry_after, .. } if retry_after == delay));
-    world.clock.advance(delay);
-    let next = world.theirs.locks().try_acquire("r").await.unwrap();
-    assert!(next.granted().unwrap().token() > guard.token());
 }
 
 #[tokio::test]
@@ -79,11 +63,9 @@ async fn the_limit_of_the_manager_is_that_of_its_acquisitions() {
 async fn what_cannot_be_right_is_refused_before_anything_is_sent() {
     let world = world();
     let acquire = || world.locks().acquire("r");
-    let day = Ttl::MAX.get();
     for (bad, says) in [
         (acquire().metadata("two\nlines"), "control characters"),
         (acquire().metadata("x".repeat(1025)), "1024 bytes"),
-        (acquire().lock_delay(day + Duration::from_millis(1)), "24 h"),
         (acquire().max_waiters(0), "at least 1"),
     ] {
         let error = bad.await.unwrap_err();
@@ -96,7 +78,7 @@ async fn what_cannot_be_right_is_refused_before_anything_is_sent() {
     assert_eq!(world.chaos.counts(Operation::Acquire).requests, 0);
 }
 
-/// Silence would be worse: a delay that is not kept looks like one that is.
+/// Silence would be worse: a limit that is not kept looks like one that is.
 #[tokio::test]
 async fn what_the_lock_service_lacks_is_refused_and_not_ignored() {
     let clock = ManualClock::new();
@@ -109,9 +91,6 @@ async fn what_the_lock_service_lacks_is_refused_and_not_ignored() {
     let with = |option: fn(Acquire<'_>) -> Acquire<'_>| option(locks.acquire("r"));
     let refused = [
         with(|acquire| acquire.metadata("note")).await.err(),
-        with(|acquire| acquire.lock_delay(Duration::from_secs(1)))
-            .await
-            .err(),
         with(|acquire| acquire.max_waiters(1)).await.err(),
         locks.acquire("r").owner(&owner).await.err(),
         locks.list().await.err(),

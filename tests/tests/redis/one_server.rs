@@ -172,10 +172,8 @@ async fn tokens_rise_over_the_killed_process_of_a_holder() {
 #[tokio::test]
 async fn a_server_is_told_the_scripts_once_and_again_after_it_lost_them() {
     let server = Redis::start().await;
-    let (first, second) = (
-        world_on(server.url()).await.locks,
-        world_on(server.url()).await.locks,
-    );
+    let (world, other) = (world_on(server.url()).await, world_on(server.url()).await);
+    let (first, second) = (world.locks, other.locks);
     first.acquire("r").await.unwrap().release().await.unwrap();
     let once = scripts_loaded(&server).await;
     assert!(once > 0, "they were not counted");
@@ -502,7 +500,7 @@ async fn another_layout_under_the_same_prefix_is_refused() {
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConfigMismatch);
     assert!(
-        error.to_string().contains("4:64 there and 4:32 here"),
+        error.to_string().contains("5:64 there and 5:32 here"),
         "{error}"
     );
 }
@@ -525,7 +523,7 @@ async fn after_a_flush_the_layout_is_compared_before_a_counter_starts() {
         .await
         .unwrap();
     let () = commands
-        .set(format!("{}:config", world.prefix), "4:32")
+        .set(format!("{}:config", world.prefix), "5:32")
         .await
         .unwrap();
     let error = world.locks.acquire("r").await.unwrap_err();

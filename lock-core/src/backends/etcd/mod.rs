@@ -9,8 +9,8 @@
 //! forgets it.
 //!
 //! # What it lacks
-//! Lock delay, reserved tokens (and so a [`Cohort`](crate::Cohort)) and several resources in one
-//! step: [`ErrorKind::Unsupported`].
+//! Reserved tokens (and so a [`Cohort`](crate::Cohort)) and several resources in one step:
+//! [`ErrorKind::Unsupported`].
 //!
 //! # Keys
 //! All keys begin with the prefix (`palisade`) and a slash.

@@ -24,27 +24,20 @@ pub(super) struct Table {
     ended: Ended,
 }
 
-/// A resource is in the table only while it cannot be had. Only then may it be waited for.
+/// A resource is in the table only while it is held. Only then may it be waited for.
 #[derive(Debug)]
 struct Resource {
-    state: State,
+    held: Held,
     line: Line,
     /// Told of every change of the moment by which waiters have to act.
     moved: Arc<Notify>,
-}
-
-#[derive(Debug)]
-enum State {
-    Held(Held),
-    /// Its lease ran out, and nobody is granted it before this moment.
-    Delayed(Moment),
 }
 
 /// What becomes of a request to acquire.
 #[derive(Debug)]
 pub(super) enum Answer {
     Granted(Grant),
-    /// Not to be had, for at most this long.
+    /// By somebody else, for at most this long.
     Held(Duration),
     Queued(Place),
 }
@@ -101,11 +94,11 @@ impl Table {
                 .insert(resource.clone(), Resource::held_by(held));
             return Ok(Answer::Granted(grant));
         };
-        if let Some(held) = entry.held_mut().filter(|held| held.holder == *holder) {
-            return Ok(Answer::Granted(held.replay(*id, now)));
+        if entry.held.holder == *holder {
+            return Ok(Answer::Granted(entry.held.replay(*id, now)));
         }
         match request.wait {
-            Wait::Never => Ok(Answer::Held(entry.next_change().since(now))),
+            Wait::Never => Ok(Answer::Held(entry.held.deadline.since(now))),
             Wait::Until(_) | Wait::Forever => Ok(Answer::Queued(Place {
                 grant: entry.line.join(request)?,
                 moved: Arc::clone(&entry.moved),
@@ -119,11 +112,11 @@ impl Table {
         let Some(entry) = self.resources.get_mut(sequencer.resource()) else {
             return Renewed::NotHolder;
         };
-        let Some(held) = entry.held_mut().filter(|held| held.is(sequencer)) else {
+        if !entry.held.is(sequencer) {
             return Renewed::NotHolder;
-        };
+        }
         let ttl = request.ttl.get();
-        held.renew(now + ttl);
+        entry.held.renew(now + ttl);
         entry.moved.notify_waiters();
         Renewed::Renewed(Lease::counted_from(now, ttl))
     }
@@ -133,28 +126,22 @@ impl Table {
         let Some(entry) = self.resources.get(resource) else {
             return Inspection::new(None).waiters(0);
         };
-        let holder = entry.held().map(|held| {
-            let remaining = held.deadline.since(now);
-            HolderView::new(held.holder, held.tokens.first, remaining)
-                .metadata(held.metadata.clone())
-        });
-        Inspection::new(holder).waiters(entry.line.len())
+        let held = &entry.held;
+        let holder = HolderView::new(held.holder, held.tokens.first, held.deadline.since(now))
+            .metadata(held.metadata.clone());
+        Inspection::new(Some(holder)).waiters(entry.line.len())
     }
 
-    /// Everything that is held or waited for.
+    /// Everything that is held.
     pub(super) fn list(&mut self, now: Moment) -> Vec<Listed> {
         let names: Vec<_> = self.resources.keys().cloned().collect();
         let listed = names.into_iter().map(|resource| Listed {
             inspection: self.inspect(&resource, now),
             resource,
         });
-        let is_used = |listed: &Listed| {
-            let Inspection {
-                holder, waiters, ..
-            } = &listed.inspection;
-            holder.is_some() || *waiters > Some(0)
-        };
-        listed.filter(is_used).collect()
+        listed
+            .filter(|listed| listed.inspection.holder.is_some())
+            .collect()
     }
 
     pub(super) fn standing(&self, unix_time: Duration) -> Standing {
@@ -184,15 +171,16 @@ impl Table {
     /// When waiters have to act next, or never if there is nothing to wait for.
     pub(super) fn next_change(&self, resource: &ResourceName) -> Moment {
         let entry = self.resources.get(resource);
-        entry.map_or(Moment::NEVER, Resource::next_change)
+        entry.map_or(Moment::NEVER, |entry| entry.held.deadline)
     }
 
     fn held(&self, resource: &ResourceName) -> Option<&Held> {
-        self.resources.get(resource)?.held()
+        self.resources.get(resource).map(|entry| &entry.held)
     }
 
     fn held_mut(&mut self, resource: &ResourceName) -> Option<&mut Held> {
-        self.resources.get_mut(resource)?.held_mut()
+        let entry = self.resources.get_mut(resource);
+        entry.map(|entry| &mut entry.held)
     }
 
     /// Nothing keeps the resource any more: grants it to the first waiter that is still there.
@@ -217,9 +205,8 @@ impl Table {
             }
             line.tell_other_attempts(&mut held, now);
             moved.notify_waiters();
-            let state = State::Held(held);
             self.resources
-                .insert(resource.clone(), Resource { state, line, moved });
+                .insert(resource.clone(), Resource { held, line, moved });
             return;
         }
     }
@@ -228,31 +215,9 @@ impl Table {
 impl Resource {
     fn held_by(held: Held) -> Self {
         Self {
-            state: State::Held(held),
+            held,
             line: Line::default(),
             moved: Arc::default(),
-        }
-    }
-
-    const fn held(&self) -> Option<&Held> {
-        match &self.state {
-            State::Held(held) => Some(held),
-            State::Delayed(_) => None,
-        }
-    }
-
-    const fn held_mut(&mut self) -> Option<&mut Held> {
-        match &mut self.state {
-            State::Held(held) => Some(held),
-            State::Delayed(_) => None,
-        }
-    }
-
-    /// When the present lease, or the delay after it, ends.
-    const fn next_change(&self) -> Moment {
-        match &self.state {
-            State::Held(held) => held.deadline,
-            State::Delayed(until) => *until,
         }
     }
 }

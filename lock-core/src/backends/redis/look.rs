@@ -74,13 +74,12 @@ impl<'a> Looking<'a> {
         let digest = request.attempt.holder.digest();
         let attempt = request.attempt.id.to_string();
         let metadata = request.metadata.as_ref().map_or("", Metadata::as_str);
-        let (delay, reserve) = (millis(request.lock_delay), request.reserve);
-        let ttl = request.ttl.as_millis();
+        let (reserve, ttl) = (request.reserve, request.ttl.as_millis());
         Self {
             service,
             request,
             keys: service.keys.of(&request.attempt.resource),
-            lease: format!(":{digest}:f:{delay}:{reserve}:{ttl}:{attempt}:{metadata}"),
+            lease: format!(":{digest}:f:{reserve}:{ttl}:{attempt}:{metadata}"),
             digest,
             attempt,
             first_sent: None,
@@ -200,7 +199,6 @@ impl<'a> Looking<'a> {
         let AcquireRequest {
             ttl,
             floor,
-            lock_delay,
             reserve,
             max_waiters,
             ..
@@ -211,7 +209,7 @@ impl<'a> Looking<'a> {
         ];
         let mut call = self.service.call(&ACQUIRE, &self.keys, &tombstones, link);
         // The end of a lease is 1 ms later than anybody is told.
-        let stay = ttl.as_millis() + 1 + millis(*lock_delay) + millis(ENDED_TTL);
+        let stay = u128::from(ttl.as_millis()) + 1 + ENDED_TTL.as_millis();
         call.arg(&self.lease).arg(stay).rare_args([
             line.map(|client| format!("{client}/{}", self.attempt)),
             (reserve.get() > 1).then(|| reserve.to_string()),
@@ -303,11 +301,6 @@ const fn leaves_something(answer: &Acquired, in_line: bool) -> bool {
         Acquired::AsAsked { .. } | Acquired::Held { .. } => false,
         Acquired::Full | Acquired::Refused(_) => false,
     }
-}
-
-/// Rounded up: a delay is a promise to others.
-pub(super) fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

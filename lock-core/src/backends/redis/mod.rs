@@ -22,7 +22,7 @@
 //! | `palisade:config` | string | none | `version:shards`, written once; a mismatch is fatal |
 //! | `palisade:{n}:counter` | string | none | the last token of the shard; deleted by nothing |
 //! | `palisade:{n}:told` | string | none | how often the shard was retired or reinstated, if ever |
-//! | `palisade:{n}:lease:NAME` | string | ttl + delay + [`ENDED_TTL`] | who holds it till when |
+//! | `palisade:{n}:lease:NAME` | string | ttl + [`ENDED_TTL`] | who holds it till when |
 //! | `palisade:{n}:line:NAME` | sorted set | [`QUEUE_TTL`] | who waits, by ticket |
 //! | `palisade:{n}:aside:NAME` | sorted set | [`QUEUE_TTL`] | who is out of reach, since when |
 //! | `palisade:{n}:waiters:NAME` | hash | [`QUEUE_TTL`] | what each of them asked for |

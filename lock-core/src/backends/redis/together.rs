@@ -8,7 +8,7 @@ use super::{
     call::Call,
     keys::{Key, Keys},
     link::Link,
-    look::{OUTAGE_PATIENCE_WITHOUT_WAIT, millis},
+    look::OUTAGE_PATIENCE_WITHOUT_WAIT,
     repetitions::Repetitions,
     scripts::TOGETHER,
     service::refused,
@@ -176,7 +176,6 @@ impl RedisBackend {
                 .arg(&one.attempt)
                 .arg(request.ttl.as_millis())
                 .arg(floor(request.floor))
-                .arg(millis(request.lock_delay))
                 .arg(request.metadata.as_ref().map_or("", Metadata::as_str));
         }
         call

@@ -118,7 +118,6 @@ impl<'a> Try<'a> {
             ttl,
             floor,
             metadata,
-            lock_delay,
             ..
         } = self.request;
         let resource = &attempt.resource;
@@ -128,16 +127,11 @@ impl<'a> Try<'a> {
             self.keys.lease(resource),
             self.keys.ended(resource, &self.digest),
         ];
-        let (drift, delay) = (drift(*ttl), *lock_delay);
+        let drift = drift(*ttl);
         let note = metadata.as_ref().map_or("", |note| note.as_str());
         let head = format!("{}:{}:0:", self.digest, self.nonce);
-        let tail = format!(
-            ":{}:{}:{}:{note}",
-            drift.as_millis(),
-            delay.as_millis(),
-            attempt.id
-        );
-        let stay = ttl.get() + drift + delay + ENDED_TTL;
+        let tail = format!(":{}:{}:{note}", drift.as_millis(), attempt.id);
+        let stay = ttl.get() + drift + ENDED_TTL;
         let script = match self.instead_of {
             None => &scripts::ACQUIRE,
             Some(_) => &scripts::FORCE,

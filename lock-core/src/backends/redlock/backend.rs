@@ -53,7 +53,6 @@ impl LockBackend for RedlockBackend {
     fn capabilities(&self) -> Capabilities {
         Capabilities::new(Fencing::Durable, Fairness::None, Waking::Polled).extended(&[
             Extension::Metadata,
-            Extension::LockDelay,
             Extension::ForceRelease,
             Extension::List,
         ])

@@ -78,7 +78,7 @@
 //! |---|---|---|
 //! | `palisade:redlock:node` | none | the marker: `life:state:base:longest:run_id[+]` |
 //! | `palisade:redlock:counter:NAME` | none | the counter of a resource |
-//! | `palisade:redlock:lease:NAME` | ttl + drift + delay + [`ENDED_TTL`] | who holds it |
+//! | `palisade:redlock:lease:NAME` | ttl + drift + [`ENDED_TTL`] | who holds it |
 //! | `palisade:redlock:ended:NAME:HOLDER` | [`ENDED_TTL`] | which acquisitions have ended |
 //!
 //! There is one counter for each resource, and it stays: a counter that several resources share

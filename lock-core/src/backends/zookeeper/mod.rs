@@ -15,7 +15,7 @@
 //! - There is NO TLS: if others can listen to the network, use a tunnel.
 //!
 //! # What it lacks
-//! Lock delay, reserved tokens (and so a [`Cohort`](crate::Cohort)), several holds of an
+//! Reserved tokens (and so a [`Cohort`](crate::Cohort)), several holds of an
 //! [`Owner`](crate::Owner), and several resources in one step:
 //! [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
 //!

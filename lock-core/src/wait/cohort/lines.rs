@@ -424,7 +424,6 @@ impl Lines {
 fn may_join(request: &AcquireRequest) -> bool {
     request.upkeep == Upkeep::Watchdog
         && request.floor.is_none()
-        && request.lock_delay.is_zero()
         && request.reserve == NonZeroU32::MIN
 }
 

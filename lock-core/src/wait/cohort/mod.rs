@@ -40,7 +40,7 @@ use crate::{
 /// Acquisitions that a watchdog of this process keeps up for at least their ttl
 /// ([`Upkeep::Watchdog`](crate::Upkeep::Watchdog)). All others go straight to the service, as they
 /// do without a cohort: those that another process may know of, such as detached leases and
-/// acquisitions with a given holder; those with a floor, a lock delay or a reserve; and looks
+/// acquisitions with a given holder; those with a floor or a reserve; and looks
 /// ([`Wait::Never`](crate::Wait::Never)) at a resource that this process waits for or holds. A
 /// guard that joined and is [detached](crate::LeaseGuard::detach) later remains this process's:
 /// the service does not know its sequencer.

@@ -1,7 +1,5 @@
 //! What ends a pushed lease, or keeps it, and who is next.
 
-use std::time::Duration;
-
 use e2e::{
     observer::until,
     proxy::{Fault, Proxy},
@@ -89,22 +87,6 @@ async fn several_at_once_put_aside_who_did_not_confirm() {
     holder.release(&one, grants[0]).await;
     let after_both = grants[1].token.next();
     assert_eq!(Some(granted(next.waiter).await.token), after_both);
-}
-
-#[tokio::test]
-async fn a_lease_that_was_never_confirmed_leaves_no_delay() {
-    let world = World::new().await;
-    let (holder, client) = (world.client().await, world.listening_client().await);
-    let (held, first) = holder.holds("r").await;
-    let mut request = waiting("r");
-    request.lock_delay = Duration::from_secs(60);
-    let slow = client.waits(&request);
-    holder.until_waiting("r", 1).await;
-    let next = holder.waits(&waiting("r"));
-    holder.until_waiting("r", 2).await;
-    holder.release(&held, first).await;
-    let slow = granted(slow).await;
-    assert!(granted(next).await.token > slow.token);
 }
 
 #[tokio::test]

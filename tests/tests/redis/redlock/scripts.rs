@@ -86,7 +86,7 @@ impl Node {
     /// Asks for the lease: "COUNT:LIFE" if it is granted.
     async fn acquire(&self, holder: &str, nonce: &str) -> String {
         let keys = [MARKER, COUNTER, LEASE, &ended(holder)];
-        let (head, tail) = (format!("{holder}:{nonce}:0:"), format!(":12:0:{nonce}:"));
+        let (head, tail) = (format!("{holder}:{nonce}:0:"), format!(":12:{nonce}:"));
         let arguments = [head.as_str(), &tail, "40000", "20000"];
         self.run("acquire", &keys, &arguments).await
     }
@@ -113,7 +113,7 @@ impl Node {
     /// Takes the lease with a token by force: "COUNT:LIFE" if it was there.
     async fn force(&self, holder: &str, nonce: &str, token: &str) -> String {
         let keys = [MARKER, COUNTER, LEASE, &ended(holder)];
-        let (head, tail) = (format!("{holder}:{nonce}:0:"), format!(":12:0:{nonce}:"));
+        let (head, tail) = (format!("{holder}:{nonce}:0:"), format!(":12:{nonce}:"));
         self.run("force", &keys, &[&head, &tail, "16000", token])
             .await
     }

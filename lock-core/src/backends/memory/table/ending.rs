@@ -1,4 +1,4 @@
-use super::{Refusal, State, Table};
+use super::{Refusal, Table};
 use crate::{
     AttemptId, AttemptRef, FencingToken, Forced, Moment, Released, ResourceName, Sequencer,
     backends::ended::End,
@@ -80,23 +80,15 @@ impl Table {
         Ok(Forced::Ended { revocation })
     }
 
-    /// Ends a lease that has run out, and hands the resource on when its delay is over too.
+    /// Ends a lease that has run out, and hands the resource on.
     pub(in crate::backends::memory) fn serve(&mut self, resource: &ResourceName, now: Moment) {
-        let Some(entry) = self.resources.get_mut(resource) else {
+        let held = self.held(resource);
+        let Some(held) = held.filter(|held| held.deadline <= now) else {
             return;
         };
-        if let State::Held(held) = &entry.state
-            && held.deadline <= now
-        {
-            self.ended
-                .acquisition(resource, held.holder, End::Lost, now);
-            entry.state = State::Delayed(held.deadline + held.lock_delay);
-        }
-        if let State::Delayed(until) = entry.state
-            && until <= now
-        {
-            self.hand_on(resource, now);
-        }
+        let holder = held.holder;
+        self.ended.acquisition(resource, holder, End::Lost, now);
+        self.hand_on(resource, now);
     }
 }
 

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use super::counter::Tokens;
 use crate::{AcquireRequest, AttemptId, Grant, Holder, Lease, Metadata, Moment, Sequencer};
 
@@ -11,7 +9,6 @@ pub(super) struct Held {
     attempts: Vec<AttemptId>,
     pub(super) tokens: Tokens,
     pub(super) deadline: Moment,
-    pub(super) lock_delay: Duration,
     pub(super) metadata: Option<Metadata>,
 }
 
@@ -22,7 +19,6 @@ impl Held {
             attempts: vec![request.attempt.id],
             tokens,
             deadline: now + request.ttl.get(),
-            lock_delay: request.lock_delay,
             metadata: request.metadata.clone(),
         }
     }

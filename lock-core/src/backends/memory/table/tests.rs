@@ -100,21 +100,6 @@ fn attempts_of_one_acquisition_wait_together_and_share_the_grant() {
 }
 
 #[test]
-fn during_the_delay_after_a_lease_only_those_who_wait_are_listed() {
-    let mut table = table(1);
-    let mut first = request(Wait::Never);
-    first.lock_delay = Duration::from_secs(5);
-    granted(table.acquire(&first, NOW, UNIX));
-    let ended = NOW + first.ttl.get();
-    assert_eq!(table.list(ended), []);
-    let _waiting = queued(table.acquire(&request(Wait::Forever), ended, UNIX));
-    let listed = table.list(ended);
-    let seen = &listed[0].inspection;
-    assert_eq!((listed.len(), seen.waiters), (1, Some(1)));
-    assert!(seen.holder.is_none());
-}
-
-#[test]
 fn a_floor_may_be_the_greatest_that_is_plausible_and_after_that_the_next_token() {
     let mut table = Table::new(InitialToken::Clock);
     let mut floor = table.standing(UNIX).greatest_floor.unwrap();

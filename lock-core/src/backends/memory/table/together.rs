@@ -29,10 +29,8 @@ impl Table {
     /// Until when somebody else keeps the resource, if somebody does.
     fn other(&self, request: &AcquireRequest) -> Option<Moment> {
         let entry = self.resources.get(&request.attempt.resource)?;
-        let ours = entry
-            .held()
-            .is_some_and(|held| held.holder == request.attempt.holder);
-        (!ours).then(|| entry.next_change())
+        let ours = entry.held.holder == request.attempt.holder;
+        (!ours).then_some(entry.held.deadline)
     }
 
     /// Whatever is held is held by the caller.

@@ -11,7 +11,7 @@
 -- KEYS[6] tombstone of this holder: the acquisition was released
 -- KEYS[7] tombstone of this holder and attempt: the attempt was cancelled
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
--- ARGV[2] what follows the token in the lease: ":holder:f:delay:reserved:ttl:attempt:metadata"
+-- ARGV[2] what follows the token in the lease: ":holder:f:reserved:ttl:attempt:metadata"
 -- ARGV[3] how long the key of the lease stays in ms
 -- ARGV[4] asker, as the details of waiters have it; without one no place in line is taken
 -- ARGV[5] how many tokens are reserved, if not one
@@ -33,13 +33,13 @@
 -- back.
 
 -- What is asked for.
-local holder, delay, reserve, ttl, attempt, metadata, asker, floor, start, waits
+local holder, reserve, ttl, attempt, metadata, asker, floor, start, waits
 -- Somebody or something is aside, or there is a tombstone.
 local marked
 
 local function look_at_what_is_asked_for()
-  holder, delay, reserve, ttl, attempt, metadata =
-    ARGV[2]:match("^:(%x+):f:(%d+):(%d+):(%d+):(%x+):(.*)$")
+  holder, reserve, ttl, attempt, metadata =
+    ARGV[2]:match("^:(%x+):f:(%d+):(%d+):(%x+):(.*)$")
   asker, floor, start = ARGV[4] or "", ARGV[6] or "", ARGV[7] == "1"
   waits = asker ~= ""
   -- One call for what is hardly ever there.
@@ -80,8 +80,7 @@ local function queue()
   end
   entry.askers = with_asker(entry.askers, asker)
   entry.ttl, entry.floor = ttl, floor
-  entry.delay, entry.reserve, entry.metadata = delay, reserve, metadata
-  entry.asked = now
+  entry.reserve, entry.metadata, entry.asked = reserve, metadata, now
   write_waiter(holder, entry)
   if marked then
     redis.call("ZREM", KEYS[4], holder, "!" .. asker:match("^%x*"))
@@ -93,7 +92,7 @@ local function queue()
 end
 
 local function waiting()
-  local left = lease and math.max(lease.blocked, 0) or 0
+  local left = lease and math.max(lease.left, 0) or 0
   local place = redis.call("ZRANK", KEYS[3], holder) or 0
   -- Small numbers may go out as they are.
   return {"waiting", left, now, place}
@@ -122,8 +121,8 @@ local function acquire()
     if lease.state == "f" then return {"ended"} end
   end
 
-  if lease and lease.blocked > 0 then
-    if not waits then return {"held", text(lease.blocked)} end
+  if lease and lease.left > 0 then
+    if not waits then return {"held", text(lease.left)} end
     if not has_room() then return {"full"} end
     queue()
     return waiting()

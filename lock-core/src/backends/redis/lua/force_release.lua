@@ -1,9 +1,8 @@
 #!lua flags=allow-oom
 -- Begins with shared.lua, tokens.lua, queue.lua.
 --
--- Ends the lease with this token, whoever has it, its delay too, and hands the resource on. A delay
--- that has begun stays. Draws a token of nobody first: a store that is told of it refuses the
--- former holder.
+-- Ends the lease with this token, whoever has it, and hands the resource on. Draws a token of
+-- nobody first: a store that is told of it refuses the former holder.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource

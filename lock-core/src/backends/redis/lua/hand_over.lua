@@ -1,6 +1,6 @@
--- The way of a release of a lease without a delay for which others wait, of whom the first can be
--- reached and asks for nothing special, and nobody is aside. For release.lua, behind
--- uncontended_release.lua. It answers nothing to whoever has to go another way.
+-- The way of a release of a lease for which others wait, of whom the first can be reached and asks
+-- for nothing special, and nobody is aside. For release.lua, behind uncontended_release.lua. It
+-- answers nothing to whoever has to go another way.
 
 -- The first in line but the caller, and what is known of it.
 local function first_waiter(provisional)
@@ -17,13 +17,13 @@ end
 
 local function hand_over()
   -- One is the line and nothing else.
-  if there ~= 1 or state ~= "f:0:" and state ~= "p:0:" then return nil end
+  if there ~= 1 or not state then return nil end
   if redis.call("PTTL", KEYS[1]) ~= -1 then return nil end
-  local head, details = first_waiter(state == "p:0:")
+  local head, details = first_waiter(state == "p")
   if not details then return nil end
   -- With a channel, one attempt, and no floor.
-  local client, attempt, ttl, delay, reserve, metadata =
-    details:match("^(%x+)/(%x+):(%d+)::(%d+):(%d+):%d+:%d+:(.*)$")
+  local client, attempt, ttl, reserve, metadata =
+    details:match("^(%x+)/(%x+):(%d+)::(%d+):%d+:%d+:(.*)$")
   if not client then return nil end
   local time = redis.call("TIME")
   local now = time[1] .. ("000000" .. time[2]):sub(-6, -4)
@@ -43,9 +43,9 @@ local function hand_over()
   -- Nobody gets that token.
   if type(receivers) ~= "number" or receivers == 0 then return nil end
   redis.call("SET", KEYS[6], ARGV[2], "PX", ENDED_TEXT)
-  redis.call("SET", KEYS[2], token .. ":" .. head .. ":p:" .. delay .. ":" .. reserve .. ":"
-    .. ttl .. ":" .. attempt .. ":" .. metadata, "PX", ("%d"):format(ttl + 1 + delay + ENDED_MS))
-  if state == "p:0:" then
+  redis.call("SET", KEYS[2], token .. ":" .. head .. ":p:" .. reserve .. ":" .. ttl .. ":"
+    .. attempt .. ":" .. metadata, "PX", ("%d"):format(ttl + 1 + ENDED_MS))
+  if state == "p" then
     redis.call("ZREM", KEYS[3], ARGV[3])
     redis.call("HDEL", KEYS[5], ARGV[3])
   end

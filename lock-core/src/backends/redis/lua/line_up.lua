@@ -6,10 +6,9 @@
 local function blocked_by_another(holder)
   local packed = redis.pcall("GET", KEYS[2])
   if type(packed) ~= "string" then return nil end
-  local other, state, delay = packed:match("^%d+:(%x+):(%l):(%d+):%d+:")
+  local other = packed:match("^%d+:(%x+):%l:")
   if not other or other == holder then return nil end
   local left = redis.call("PTTL", KEYS[2]) - ENDED_MS
-  if state == "p" then left = left - delay end
   if left > 0 then return left end
 end
 
@@ -17,8 +16,7 @@ local function line_up()
   -- Two are the lease and, if there is a line, nothing else.
   if not there or there > 2 then return nil end
   if there == 2 and redis.call("EXISTS", KEYS[3]) == 0 then return nil end
-  local holder, delay, reserve, ttl, metadata =
-    ARGV[2]:match("^:(%x+):f:(%d+):(%d+):(%d+):%x+:(.*)$")
+  local holder, reserve, ttl, metadata = ARGV[2]:match("^:(%x+):f:(%d+):(%d+):%x+:(.*)$")
   local left = blocked_by_another(holder)
   if not left then return nil end
   local asker = ARGV[4] or ""
@@ -28,14 +26,14 @@ local function line_up()
   if kept then
     -- The same attempt asks for the same.
     if kept:sub(1, #asker + 1) ~= asker .. ":" then return nil end
-    ticket = kept:match("^[^:]+:%d+:%d*:%d+:%d+:(%d+):")
+    ticket = kept:match("^[^:]+:%d+:%d*:%d+:(%d+):")
   else
     ticket = ("%d"):format(redis.call("HINCRBY", KEYS[5], "#", "1"))
   end
   local time = redis.call("TIME")
   local now = time[1] .. ("000000" .. time[2]):sub(-6, -4)
-  redis.call("HSET", KEYS[5], holder, asker .. ":" .. ttl .. "::" .. delay .. ":" .. reserve .. ":"
-    .. ticket .. ":" .. now .. ":" .. metadata)
+  redis.call("HSET", KEYS[5], holder, asker .. ":" .. ttl .. "::" .. reserve .. ":" .. ticket .. ":"
+    .. now .. ":" .. metadata)
   redis.call("ZADD", KEYS[3], ticket, holder)
   redis.call("PEXPIRE", KEYS[3], QUEUE_TEXT)
   redis.call("PEXPIRE", KEYS[5], QUEUE_TEXT)

@@ -8,7 +8,7 @@
 -- keep their tickets, and come back into the line when they ask again.
 -- "=holder": an acquisition whose full lease ran out, or was ended by force.
 --
--- Details are "askers:ttl:floor:delay:reserve:ticket:asked:metadata". The askers are
+-- Details are "askers:ttl:floor:reserve:ticket:asked:metadata". The askers are
 -- "client/attempt", joined by ",", the latest last: a push is for that one, on that channel. A
 -- client without a channel is "".
 
@@ -23,11 +23,11 @@ end
 local function waiter(holder)
   local packed = redis.call("HGET", KEYS[5], holder)
   if not packed then return nil end
-  local askers, ttl, floor, delay, reserve, ticket, asked, metadata =
-    packed:match("^([%x/,]+):(%d+):(%d*):(%d+):(%d+):(%d+):(%d+):(.*)$")
+  local askers, ttl, floor, reserve, ticket, asked, metadata =
+    packed:match("^([%x/,]+):(%d+):(%d*):(%d+):(%d+):(%d+):(.*)$")
   local client, latest = latest_of(askers)
-  return {askers = askers, ttl = ttl, floor = floor, delay = delay, reserve = reserve,
-    ticket = ticket, asked = asked, metadata = metadata, client = client, latest = latest}
+  return {askers = askers, ttl = ttl, floor = floor, reserve = reserve, ticket = ticket,
+    asked = asked, metadata = metadata, client = client, latest = latest}
 end
 
 local function attempts_of(entry)
@@ -52,8 +52,8 @@ local function with_asker(askers, asker)
 end
 
 local function write_waiter(holder, entry)
-  local packed = entry.askers .. ":" .. entry.ttl .. ":" .. entry.floor .. ":" .. entry.delay .. ":"
-    .. entry.reserve .. ":" .. entry.ticket .. ":" .. entry.asked .. ":" .. entry.metadata
+  local packed = entry.askers .. ":" .. entry.ttl .. ":" .. entry.floor .. ":" .. entry.reserve
+    .. ":" .. entry.ticket .. ":" .. entry.asked .. ":" .. entry.metadata
   redis.call("HSET", KEYS[5], holder, packed)
 end
 
@@ -65,7 +65,7 @@ local function leave(holder)
 end
 
 local function settle_what_is_over()
-  if not lease or lease.blocked > 0 then return end
+  if not lease or lease.left > 0 then return end
   settle(lease, KEYS[3], KEYS[4], KEYS[5])
   redis.call("DEL", KEYS[2])
   lease = nil
@@ -128,8 +128,8 @@ local function hand_on(caller, start)
       local kept = math.min(entry.ttl, PROVISIONAL_MS)
       if counter and reaches(entry, holder, counter.first, kept) then
         lease = {token = draw(counter, entry.reserve), holder = holder,
-          attempts = attempts_of(entry), delay = entry.delay, state = "p",
-          reserved = entry.reserve, metadata = entry.metadata, blocked = kept + 1}
+          attempts = attempts_of(entry), state = "p", reserved = entry.reserve,
+          metadata = entry.metadata}
         extend(KEYS[2], lease, kept)
         return "granted"
       end

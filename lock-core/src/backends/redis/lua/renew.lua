@@ -17,7 +17,7 @@
 -- What a plain lease goes on with, and how long its key stays.
 local rest, stay
 
--- Most leases are full, without a delay, of one token, always renewed to the same length, and of
+-- Most leases are full, of one token, always renewed to the same length, and of
 -- one attempt, which has 16 digits: they need nothing but another time to live.
 local function is_plain(key, ours)
   local packed, plain = redis.pcall("GET", key), ours .. rest
@@ -42,7 +42,7 @@ local function renew_one(key, ours)
 end
 
 local function renew()
-  rest, stay = "f:0:1:" .. ARGV[1] .. ":", text(ARGV[1] + 1 + ENDED_MS)
+  rest, stay = "f:1:" .. ARGV[1] .. ":", text(ARGV[1] + 1 + ENDED_MS)
   local letters = {}
   for i = 1, #KEYS do
     letters[i] = renew_one(KEYS[i], ARGV[i + 1])

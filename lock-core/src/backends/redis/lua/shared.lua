@@ -1,16 +1,15 @@
 -- What the scripts share; each begins with it.
 --
--- A lease is "token:holder:state:delay:reserved:longest:attempts:metadata":
+-- A lease is "token:holder:state:reserved:longest:attempts:metadata":
 --   token     first token of the grant; `reserved` of them are the holder's
 --   holder    digest of the acquisition's secret, 32 hex digits
 --   state     "f" full, or "p" provisional: pushed to a waiter that has not confirmed it
---   delay     ms after its end in which nobody else is granted
 --   longest   ms: nobody was ever promised more of it than this, from when it was asked for
 --   attempts  the attempts that rely on it, joined by ","; after 128 of them "0", for all others
--- Its key stays for its delay and ENDED_MS after its end, until another is granted, so that a late
--- request of its holder is not taken for a new one. So the time to live of the key tells the end,
--- 1 ms later than anybody is told. A moment inside the value would have to be formatted and read
--- again, which takes longer than all commands of an acquire that nobody contends for.
+-- Its key stays for ENDED_MS after its end, until another is granted, so that a late request of its
+-- holder is not taken for a new one. So the time to live of the key tells the end, 1 ms later than
+-- anybody is told. A moment inside the value would have to be formatted and read again, which takes
+-- longer than all commands of an acquire that nobody contends for.
 
 -- What the server's clock says, and the same in ms. It is text put together from text: to format a
 -- number takes longer than a command.
@@ -30,22 +29,17 @@ local function load(key)
   local packed = redis.pcall("GET", key)
   if not packed then return nil, false end
   if type(packed) == "table" then return nil, true end
-  local token, holder, state, delay, reserved, longest, attempts, metadata =
-    packed:match("^(%d+):(%x+):(%l):(%d+):(%d+):(%d+):([%x,]+):(.*)$")
+  local token, holder, state, reserved, longest, attempts, metadata =
+    packed:match("^(%d+):(%x+):(%l):(%d+):(%d+):([%x,]+):(.*)$")
   if not token then return nil, true end
   -- A table that is made with all its fields has the right size at once.
-  local lease = {token = token, holder = holder, state = state, delay = delay,
-    reserved = reserved, longest = longest, attempts = attempts, metadata = metadata, left = 0,
-    blocked = 0}
-  lease.left = redis.call("PTTL", key) - lease.delay - ENDED_MS
-  -- Until then nobody else is granted. A provisional lease has no delay: its holder may be gone.
-  lease.blocked = lease.left + (lease.state == "f" and lease.delay or 0)
-  return lease, false
+  return {token = token, holder = holder, state = state, reserved = reserved, longest = longest,
+    attempts = attempts, metadata = metadata, left = redis.call("PTTL", key) - ENDED_MS}, false
 end
 
 local function pack(lease)
-  return lease.token .. ":" .. lease.holder .. ":" .. lease.state .. ":" .. lease.delay .. ":"
-    .. lease.reserved .. ":" .. lease.longest .. ":" .. lease.attempts .. ":" .. lease.metadata
+  return lease.token .. ":" .. lease.holder .. ":" .. lease.state .. ":" .. lease.reserved .. ":"
+    .. lease.longest .. ":" .. lease.attempts .. ":" .. lease.metadata
 end
 
 -- Writes a lease that ends when it did before.
@@ -58,7 +52,7 @@ end
 local function extend(key, lease, ttl)
   lease.longest = text(math.max(lease.longest or 0, ttl))
   lease.left = math.max(ttl + 1, math.min(lease.left or 0, lease.longest + 1))
-  redis.call("SET", key, pack(lease), "PX", text(lease.left + lease.delay + ENDED_MS))
+  redis.call("SET", key, pack(lease), "PX", text(lease.left + ENDED_MS))
 end
 
 -- Every attempt that is told of a lease, or waits for it, is kept: a cancel ends it only if no
@@ -107,7 +101,7 @@ end
 -- Who asked last of a waiter's askers: its client and its attempt. An asker has 33 digits at most.
 local function latest_of(askers) return askers:match("(%x*)/(%x+)$", -33) end
 
--- A lease is over, and nobody stands in the way any more. A full one leaves a mark, so that its
+-- A lease is over. A full one leaves a mark, so that its
 -- acquisition is never granted again. A provisional one was pushed to a client that is not there,
 -- or too slow: the line goes on without that client until it asks.
 local function settle(lease, line, aside, details)

@@ -16,8 +16,7 @@
 -- ARGV[4] its attempt
 -- ARGV[5] its ttl in ms
 -- ARGV[6] its floor, or ""
--- ARGV[7] its delay in ms
--- ARGV[8] its metadata, and six arguments more for every further resource
+-- ARGV[7] its metadata, and five arguments more for every further resource
 --
 -- Returns {"granted", token, left_ms, state, ..} with these three for each, in order
 --       | {"held", left_ms} | {"ended"} | {"missing"} | {"implausible", greatest} | {"exhausted"}
@@ -30,8 +29,8 @@
 local function together()
   look_at_the_clock()
   local resources, floor, blocked, new = {}, "", 0, 0
-  for i = 1, (#ARGV - 2) / 6 do
-    local k, a = 6 * i - 4, 6 * i - 3
+  for i = 1, (#ARGV - 2) / 5 do
+    local k, a = 6 * i - 4, 5 * i - 2
     local lease, foreign = load(KEYS[k])
     if foreign then return {"broken_lease"} end
     if redis.call("EXISTS", KEYS[k + 4], KEYS[k + 5]) > 0 then return {"ended"} end
@@ -40,13 +39,12 @@ local function together()
     if ours and lease.left <= 0 then return {"ended"} end
     if not ours then
       new = new + 1
-      if lease then blocked = math.max(blocked, lease.blocked) end
+      if lease then blocked = math.max(blocked, lease.left) end
       if (tonumber(ARGV[a + 3]) or 0) > (tonumber(floor) or 0) then floor = ARGV[a + 3] end
     end
     resources[i] = {key = KEYS[k], line = KEYS[k + 1], aside = KEYS[k + 2],
       details = KEYS[k + 3], lease = ours and lease, former = not ours and lease,
-      holder = ARGV[a], attempt = ARGV[a + 1], ttl = ARGV[a + 2], delay = ARGV[a + 4],
-      metadata = ARGV[a + 5]}
+      holder = ARGV[a], attempt = ARGV[a + 1], ttl = ARGV[a + 2], metadata = ARGV[a + 4]}
   end
   if blocked > 0 then return {"held", text(blocked)} end
 
@@ -66,7 +64,7 @@ local function together()
     else
       if one.former then settle(one.former, one.line, one.aside, one.details) end
       lease = {token = text(token), holder = one.holder, attempts = one.attempt,
-        delay = one.delay, state = "f", reserved = "1", metadata = one.metadata}
+        state = "f", reserved = "1", metadata = one.metadata}
       extend(one.key, lease, one.ttl)
       token = token + 1
     end

@@ -1,8 +1,8 @@
--- The way of a release that nobody waits for, of a full lease without a delay. For release.lua,
--- whose keys and arguments it reads. It answers nothing to whoever has to go another way.
+-- The way of a release that nobody waits for, of a full lease. For release.lua, whose keys
+-- and arguments it reads. It answers nothing to whoever has to go another way.
 
--- How many keys there are of the line, what is aside, and the tombstone; and the state and delay of
--- the caller's lease. Nothing if that was not looked at.
+-- How many keys there are of the line, what is aside, and the tombstone; and the state of the
+-- caller's lease. Nothing if that was not looked at.
 local there, state
 
 local function uncontended_release()
@@ -12,8 +12,8 @@ local function uncontended_release()
   local packed, ours = redis.pcall("GET", KEYS[2]), ARGV[2] .. ":" .. ARGV[3] .. ":"
   if type(packed) ~= "string" or packed:sub(1, #ours) ~= ours then return nil end
   if redis.call("PTTL", KEYS[2]) <= ENDED_MS then return nil end
-  state = packed:sub(#ours + 1, #ours + 4)
-  if there > 0 or state ~= "f:0:" then return nil end
+  state = packed:sub(#ours + 1, #ours + 1)
+  if there > 0 or state ~= "f" then return nil end
   redis.call("SET", KEYS[6], ARGV[2], "PX", ENDED_TEXT)
   redis.call("DEL", KEYS[2])
   return "released"

@@ -8,7 +8,7 @@
 -- KEYS[3] lease of the resource
 -- KEYS[4] what has ended of this holder; its name ends with the holder
 -- ARGV[1] what comes before the count in the lease: "holder:nonce:0:", with the nonce of this try
--- ARGV[2] what follows it: ":drift:delay:attempt:metadata"
+-- ARGV[2] what follows it: ":drift:attempt:metadata"
 -- ARGV[3] how long the key of the lease stays in ms
 -- ARGV[4] ttl in ms
 -- ARGV[5] floor: least count that is of use; left out if there is none
@@ -32,7 +32,7 @@ end
 local found = redis.call("MGET", KEYS[2], KEYS[3], KEYS[4])
 local counter, ended = found[1], found[3]
 local holder, nonce = ARGV[1]:match("^(%x+):(%x+):")
-local attempt, floor = ARGV[2]:match("^:%d+:%d+:(%x+):"), ARGV[5]
+local attempt, floor = ARGV[2]:match("^:%d+:(%x+):"), ARGV[5]
 if ended then
   if ended:find("=", 1, true) or ended:find(attempt, 1, true) or ended:find(nonce, 1, true) then
     return {"ended"}
@@ -51,7 +51,7 @@ if lease and lease.holder == holder and lease.raised then
 end
 if lease and lease.holder ~= holder then
   if lease.blocked > 0 then
-    return {"held", text(math.max(lease.blocked - lease.drift, 1)), lease.nonce}
+    return {"held", text(math.max(lease.left, 1)), lease.nonce}
   end
   if lease.raised then
     remember(KEYS[4]:sub(1, -#holder - 1) .. lease.holder, "~")

@@ -9,8 +9,8 @@ local marker, packed = found[1], found[2]
 if marker and packed and not found[3] and marker:find(":s:", 34, true) == 34
   and packed:find(ARGV[1], 1, true) == 1 then
   -- As lease.lua has it; a holder and a nonce are as long as ever.
-  local token, drift, delay = packed:match("^:(%d+):%d+:(%d+):(%d+):", #ARGV[1] + 18)
-  if token == ARGV[2] and redis.call("PTTL", KEYS[2]) - ENDED_MS - delay - drift > 0 then
+  local token, drift = packed:match("^:(%d+):%d+:(%d+):", #ARGV[1] + 18)
+  if token == ARGV[2] and redis.call("PTTL", KEYS[2]) - ENDED_MS - drift > 0 then
     redis.call("DEL", KEYS[2])
     redis.call("SET", KEYS[3], "=" .. token, "PX", ENDED_TEXT)
     return "released"

@@ -2,14 +2,14 @@
 -- Begins with serving.lua, greater.lua, counts.lua, lease.lua.
 --
 -- Takes the lease with a token from its holder, whoever that is, and gives it to a try that draws a
--- token of nobody, counted up. To its holder it has run out, without a delay.
+-- token of nobody, counted up. To its holder it has run out.
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] counter of the resource
 -- KEYS[3] lease of the resource
 -- KEYS[4] what has ended of the try's holder; its name ends with that holder
 -- ARGV[1] what comes before the count in the lease: "holder:nonce:0:", of the try
--- ARGV[2] what follows it: ":drift:delay:attempt:metadata"
+-- ARGV[2] what follows it: ":drift:attempt:metadata"
 -- ARGV[3] how long the key of the lease stays in ms
 -- ARGV[4] token of the lease to end
 --

@@ -1,6 +1,6 @@
--- The lease as it is kept, in a text: holder:nonce:token:count:drift:delay:attempts:metadata.
--- The nonce is that of a try; the token is 0 until the lease was raised; drift and delay are how
--- long the node keeps it for itself, in ms, after its end.
+-- The lease as it is kept, in a text: holder:nonce:token:count:drift:attempts:metadata.
+-- The nonce is that of a try; the token is 0 until the lease was raised; the drift is how long the
+-- node keeps it for itself, in ms, after its end.
 
 local function text(number) return string.format("%d", number) end
 
@@ -8,21 +8,17 @@ local function text(number) return string.format("%d", number) end
 -- that after which somebody else may be granted.
 local function load(key, packed)
   if not packed then return nil end
-  local holder, nonce, token, count, drift, delay, attempts, metadata =
-    packed:match("^(%x+):(%x+):(%d+):(%d+):(%d+):(%d+):([%x,]+):(.*)$")
-  local lease = {holder = holder, nonce = nonce, token = token, count = count, drift = drift,
-    delay = delay, attempts = attempts, metadata = metadata}
-  lease.raised = token ~= "0"
-  local rest = redis.call("PTTL", key) - ENDED_MS - delay
-  lease.left = rest - drift
-  -- A lease that never was anybody's has no delay.
-  lease.blocked = lease.raised and rest + delay or rest
-  return lease
+  local holder, nonce, token, count, drift, attempts, metadata =
+    packed:match("^(%x+):(%x+):(%d+):(%d+):(%d+):([%x,]+):(.*)$")
+  local blocked = redis.call("PTTL", key) - ENDED_MS
+  return {holder = holder, nonce = nonce, token = token, count = count, drift = drift,
+    attempts = attempts, metadata = metadata, raised = token ~= "0", left = blocked - drift,
+    blocked = blocked}
 end
 
 local function pack(lease)
   return lease.holder .. ":" .. lease.nonce .. ":" .. lease.token .. ":" .. lease.count .. ":"
-    .. lease.drift .. ":" .. lease.delay .. ":" .. lease.attempts .. ":" .. lease.metadata
+    .. lease.drift .. ":" .. lease.attempts .. ":" .. lease.metadata
 end
 
 -- Adds a word to what has ended of a holder: "=token" what was released, "~" that a lease ran out,

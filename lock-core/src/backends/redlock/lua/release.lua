@@ -21,12 +21,12 @@ local holder, word, ended = ARGV[1], "=" .. ARGV[2], found[3]
 if ended and ("," .. ended .. ","):find("," .. word .. ",", 1, true) then return "released" end
 if not packed or packed:sub(1, #holder) ~= holder then return "not_holder" end
 -- As lease.lua has it.
-local token, drift, delay = packed:match("^%x+:%x+:(%d+):%d+:(%d+):(%d+):")
+local token, drift = packed:match("^%x+:%x+:(%d+):%d+:(%d+):")
 if token == "0" then
   redis.call("DEL", KEYS[2])
   return "not_holder"
 end
-if token ~= ARGV[2] or redis.call("PTTL", KEYS[2]) - ENDED_MS - delay - drift <= 0 then
+if token ~= ARGV[2] or redis.call("PTTL", KEYS[2]) - ENDED_MS - drift <= 0 then
   return "not_holder"
 end
 redis.call("DEL", KEYS[2])

@@ -35,7 +35,7 @@ local function renew_one(key, ttl, drift, whose)
     local widest = math.max(drift, lease.drift)
     local left = math.max(ttl, math.min(lease.left, longest_of(widest)))
     lease.drift = text(widest)
-    redis.call("SET", key, pack(lease), "PX", text(left + widest + lease.delay + ENDED_MS))
+    redis.call("SET", key, pack(lease), "PX", text(left + widest + ENDED_MS))
   end
   return letter
 end
