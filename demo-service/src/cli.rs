@@ -15,7 +15,7 @@ pub(crate) use self::{
         Consent, DatabaseKind, ForceReleaseArgs, InspectArgs, IssuerName, ListArgs, MigrateArgs,
         Migrations, ResetArgs, SealArgs,
     },
-    redlock::{HealArgs, ProvisionArgs, Redlock, RedlockNodeArgs, RedlockNodesArgs},
+    redlock::{ProvisionArgs, Redlock, RedlockNodeArgs, RedlockNodesArgs},
     serve::{ServeArgs, SigningArgs},
 };
 use crate::{

@@ -18,13 +18,13 @@ pub(crate) enum Redlock {
     /// the others instead. If most have lost their state, empty all of them and provision them
     /// --above the greatest mark of the stores.
     Provision(ProvisionArgs),
-    /// Take in a node that lost its state, or is new among serving nodes, and make it whole.
+    /// Heal a node that lost its state, or is new among serving nodes.
     ///
-    /// The data that it still has is deleted, and it takes part from then on. All counters of the
-    /// other nodes are rebuilt on it, and when the longest lease is over it serves as they do;
-    /// progress is on stderr. It may be interrupted and run again. Exit code 1 if the node is
-    /// retired, or if too few others know which tokens were issued.
-    Heal(HealArgs),
+    /// The data that it still has is deleted, all counters of the other nodes are rebuilt on it, and
+    /// when the longest lease is over it serves as they do; progress is on stderr. It may be
+    /// interrupted and run again. Exit code 1 if the node is retired, or if too few others know
+    /// which tokens were issued.
+    Heal(RedlockNodeArgs),
     /// Take a node out of service for good.
     ///
     /// To replace it: retire it, heal the new node under a URL that names it instead, and then give
@@ -58,17 +58,6 @@ pub(crate) struct ProvisionArgs {
     pub(crate) above: Option<FencingToken>,
     #[command(flatten)]
     pub(crate) consent: Consent,
-}
-
-/// Arguments for healing a node.
-#[derive(Args, Debug)]
-pub(crate) struct HealArgs {
-    #[command(flatten)]
-    pub(crate) node: RedlockNodeArgs,
-    /// Take it in and do not wait: it refuses resources for which the others have no counter until
-    /// heal is run again
-    #[arg(long)]
-    pub(crate) take_in_only: bool,
 }
 
 /// One of the nodes.

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::consent;
 use crate::{
-    cli::{HealArgs, ProvisionArgs, Redlock, RedlockNodeArgs, RedlockNodesArgs},
+    cli::{ProvisionArgs, Redlock, RedlockNodeArgs, RedlockNodesArgs},
     console::Console,
     duration::millis,
     failure::Failure,
@@ -54,25 +54,21 @@ async fn provision(args: ProvisionArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn heal(args: HealArgs) -> Result<(), Failure> {
-    let HealArgs { node, take_in_only } = args;
+async fn heal(args: RedlockNodeArgs) -> Result<(), Failure> {
     let what = format!(
         "{} is taken in anew, unless it serves. WHAT IT STILL HAS OF LEASES AND COUNTERS IS \
          DELETED.",
-        node.node
+        args.node
     );
-    let as_json = node.nodes.json;
-    let nodes = agreed(&node, what).await?;
-    nodes.heal(&node.node).await.map_err(failed)?;
-    if !take_in_only {
-        let show = |progress| show(progress, as_json);
-        nodes.complete(&node.node, show).await.map_err(failed)?;
-    }
+    let as_json = args.nodes.json;
+    let nodes = agreed(&args, what).await?;
+    let show = |progress| show(progress, as_json);
+    nodes.heal(&args.node, show).await.map_err(failed)?;
     tell(&nodes, as_json).await;
     Ok(())
 }
 
-/// Prints a line on stderr: the progress of making a node whole, and what it waits for.
+/// Prints a line on stderr: the progress of healing a node, and what it waits for.
 fn show(progress: HealProgress, as_json: bool) {
     let (words, object) = match progress {
         HealProgress::Counters { seen, made, .. } => (

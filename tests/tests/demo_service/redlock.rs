@@ -77,9 +77,6 @@ async fn nodes_are_provisioned_healed_and_retired_from_the_command_line() {
     let (code, states) = redlock(&with_lock(&["status"], &url)).await;
     assert_eq!((code, states[1].as_str()), (Some(0), "uninitialised"));
     assert_eq!(redlock(&provision).await.0, Some(1), "some serve");
-    let take_in = ["heal", "--yes", "--take-in-only", node];
-    let (code, states) = redlock(&with_lock(&take_in, &url)).await;
-    assert_eq!((code, states[1].as_str()), (Some(0), "healing"));
     killed_while_it_heals(&url, node).await;
     let (code, states) = redlock(&with_lock(&["status"], &url)).await;
     assert_eq!((code, states[1].as_str()), (Some(0), "healing"));

@@ -53,8 +53,6 @@ impl Service {
             polling.tries += 1;
             let tried = Try::new(&self.nodes, &self.keys, request);
             let tried = tried.run(self.initial).await;
-            self.heal_all(&request.attempt.resource, &tried.ballot.to_heal)
-                .await;
             let now = clock.now();
             let waited = polling.tries > 1;
             let pause = match polling.judge(tried, &self.nodes, now, now >= until)? {

@@ -28,8 +28,6 @@ pub(super) struct Ballot {
     exhausted: bool,
     broken_counter: bool,
     too_long: Option<String>,
-    /// Nodes whose counter has to be made anew, and in which life.
-    pub(super) to_heal: Vec<(usize, String)>,
     pub(super) troubles: Vec<(usize, Trouble)>,
 }
 
@@ -90,7 +88,6 @@ impl Ballot {
             exhausted: false,
             broken_counter: false,
             too_long: None,
-            to_heal: Vec::new(),
             troubles: Vec::new(),
         }
     }
@@ -132,11 +129,6 @@ impl Ballot {
             ["exhausted"] => self.exhausted = true,
             ["broken_counter"] => self.broken_counter = true,
             ["too_long", longest] => self.too_long = Some(longest.to_owned()),
-            ["to_heal", life] => {
-                self.to_heal.push((index, life.to_owned()));
-                return Err(Trouble::ToHeal);
-            }
-            ["quiet", left] => return Err(Trouble::Quiet(millis(left)?)),
             _ => return Err(unreadable()),
         }
         Ok(())
@@ -350,16 +342,14 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_has_no_part_is_in_trouble_and_what_it_needs_is_kept() {
+    fn a_node_that_has_no_part_is_in_trouble() {
         let mut ballot = Ballot::new(3);
-        ballot.take(2, answer("to_heal life"));
+        ballot.take(2, Err(Trouble::NoState));
         assert_eq!(ballot.unheard, [0, 1]);
-        assert_eq!(ballot.to_heal, [(2, "life".to_owned())]);
-        ballot.take(0, answer("quiet 250"));
-        let left = Duration::from_millis(250);
+        ballot.take(0, answer(SILENT));
         assert!(matches!(
             ballot.troubles[..],
-            [(2, Trouble::ToHeal), (0, Trouble::Quiet(quiet))] if quiet == left
+            [(2, Trouble::NoState), (0, Trouble::Silent)]
         ));
         ballot.take(1, answer("7:life"));
         assert_eq!(ballot.verdict(), Verdict::TooFew);
@@ -380,8 +370,6 @@ mod tests {
             "again 7 x",
             "held 100",
             "held x y",
-            "quiet",
-            "quiet x",
             "ended now",
             "nothing",
         ];

@@ -36,10 +36,27 @@ impl Look {
             });
         };
         match marker.state {
-            MarkerState::Serving | MarkerState::Healing => {
-                (marker.run_id != self.run_id).then_some(Trouble::Restarted)
+            state if state.has_counters() && marker.run_id != self.run_id => {
+                Some(Trouble::Restarted)
             }
+            MarkerState::Serving => None,
             state => Some(Trouble::NotServing(Some(state))),
+        }
+    }
+
+    /// What it says of itself, if it serves.
+    pub(super) fn serving(&self) -> Option<&Marker> {
+        let serves = self.trouble().is_none();
+        self.marker.as_ref().filter(|_| serves)
+    }
+
+    /// The life in which it is being healed, if it is.
+    pub(super) fn healing(&self) -> Option<&str> {
+        match self.trouble() {
+            Some(Trouble::NotServing(Some(MarkerState::Healing))) => {
+                self.marker.as_ref().map(|marker| marker.life.as_str())
+            }
+            _ => None,
         }
     }
 }

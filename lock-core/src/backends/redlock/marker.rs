@@ -26,17 +26,18 @@ pub(super) enum MarkerState {
     Prepared,
     /// Missing counters begin at the base.
     Serving,
-    /// It lost its state, or is new among nodes that serve: missing counters are healed.
+    /// It lost its state, or is new among nodes that serve, and is given their counters. It does
+    /// not serve yet.
     Healing,
-    /// What it had is being deleted, before it is taken in anew.
+    /// What it had is being deleted, before it is given counters.
     Clearing,
     /// Out of service for good.
     Retired,
 }
 
 impl MarkerState {
-    /// Whether the node takes part in locks.
-    pub(super) const fn serves(self) -> bool {
+    /// Whether the node has counters that it must not lose the end of.
+    pub(super) const fn has_counters(self) -> bool {
         matches!(self, Self::Serving | Self::Healing)
     }
 

@@ -18,8 +18,7 @@
 //! into service once:
 //!
 //! - [`RedlockNodes::provision`] brings new nodes into service.
-//! - [`RedlockNodes::heal`] brings back a node that lost its state, and [`RedlockNodes::complete`]
-//!   makes it whole.
+//! - [`RedlockNodes::heal`] brings back a node that lost its state.
 //! - [`RedlockNodes::retire`] takes a node out of service.
 //!
 //! A client needs the rights `EVALSHA`, `SCRIPT LOAD`, `GET`, `MGET`, `SET`, `INCR`, `EXISTS`,
@@ -53,25 +52,20 @@
 //! A node without state is either new or has lost its state, and cannot tell which. So nothing
 //! begins by itself: an operator provisions, heals and retires nodes. A *life* is a number that the
 //! node draws whenever it is taken in without state. Grants contain it, and whatever follows a
-//! grant is refused in another life. The counters of a healed node are rebuilt from N/2 + 1 others,
-//! resource by resource, as they are asked for; each counter is first counted up on those others.
-//! The healed node grants no lease before the longest ttl is over, which protects the holders that
-//! it has forgotten.
+//! grant is refused in another life.
+//!
+//! A node that lost its state does not serve until it was *healed*: it cannot tell a resource that
+//! is new from one that it has forgotten. All counters of N/2 + 1 others that serve are listed,
+//! each is counted up there and created here; and it waits until the longest ttl is over, which
+//! protects the holders that it has forgotten. Then it serves as they do. Why that is enough is
+//! explained in `heal.rs` and decision 21. Heal a node before the next one loses its state: a
+//! majority that does not serve cannot be healed. In that case empty all nodes, and provision them
+//! above the greatest mark of the stores.
 //!
 //! A server that was started again may have lost the end of its data without knowing. It goes on as
 //! it is only if its last run was seen with `appendfsync always`, which the marker shows with a
 //! `+`, and the present one has it, too; the setting must not be taken back while it runs.
 //! Otherwise, and without any persistence, it has to be healed.
-//!
-//! A healed node has gaps: a resource for which it has no counter may be new, or forgotten, and it
-//! cannot tell which. So it is made whole: all counters of N/2 + 1 others that have no gaps are
-//! listed, each is counted up there and created here, and when the node has been silent for long
-//! enough it serves as they do. Why that is enough is explained in `complete.rs` and decision 21.
-//! Until then the node refuses a resource that too few others can count, and does not count as one
-//! of the others for any other node. Make it whole before the next one loses its state: a majority
-//! that has gaps cannot be made whole, and one that has lost its state cannot be healed. In that
-//! case empty all nodes, and provision them above the greatest mark of the stores. So healing is
-//! for rare losses.
 //!
 //! ## Keys
 //! | key | time to live | what |
@@ -89,9 +83,8 @@ mod attempt;
 mod backend;
 mod ballot;
 mod call;
-mod complete;
 mod force;
-mod healing;
+mod heal;
 mod inspect;
 mod keys;
 mod list;
@@ -110,7 +103,7 @@ use std::time::Duration;
 
 pub use self::{
     backend::RedlockBackend,
-    complete::HealProgress,
+    heal::HealProgress,
     operate::{NodeState, NodeStatus, RedlockNodes},
     options::RedlockOptions,
 };

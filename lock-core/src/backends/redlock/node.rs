@@ -161,7 +161,7 @@ impl Node {
         Ok((marker, link))
     }
 
-    /// The present run of the server, if the node serves as it did before.
+    /// The present run of the server, if it has all that the last one had.
     pub(super) async fn run_of_server(&self) -> Result<Run<'_>, Trouble> {
         let (mut link, connecting) = self.link().await?;
         if !link.is_current.load(Ordering::Relaxed) {
@@ -221,14 +221,14 @@ impl Node {
         let Some(text) = self.marker(link, connecting).await? else {
             return Ok(());
         };
-        let Some(marker) = Marker::parse(&text).filter(|marker| marker.state.serves()) else {
+        let Some(marker) = Marker::parse(&text).filter(|marker| marker.state.has_counters()) else {
             return Ok(());
         };
         let is_durable = loses_nothing(&mut link.connection).await;
         let is_durable = self.unless_broken(is_durable, connecting)?;
         let is_same_run = *marker.run_id == *link.run_id;
-        let is_whole = is_same_run || (marker.is_durable && is_durable);
-        if !is_whole {
+        let has_all = is_same_run || (marker.is_durable && is_durable);
+        if !has_all {
             return Err(Trouble::Restarted);
         }
         if !is_same_run || marker.is_durable != is_durable {

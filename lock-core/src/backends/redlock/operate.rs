@@ -38,8 +38,8 @@ pub struct NodeStatus {
 pub enum NodeState {
     /// It serves.
     Serving,
-    /// It serves, and has gaps: counters that it has lost are made anew as they are asked for, or
-    /// all of them by [`RedlockNodes::complete`].
+    /// It lost its state, or is new among nodes that serve, and [`RedlockNodes::heal`] is under
+    /// way or was interrupted: then heal it again. It does not serve.
     Healing,
     /// It is new, or has lost its state.
     Uninitialised,
@@ -47,8 +47,6 @@ pub enum NodeState {
     Restarted,
     /// Its provisioning was not finished.
     Prepared,
-    /// Its healing was interrupted: heal it again.
-    Clearing,
     /// It is out of service for good.
     Retired,
     /// It cannot be asked; or something else, which the text says.
@@ -65,7 +63,6 @@ impl NodeState {
             Self::Uninitialised => "uninitialised",
             Self::Restarted => "restarted",
             Self::Prepared => "prepared",
-            Self::Clearing => "clearing",
             Self::Retired => "retired",
             Self::Unusable(_) => "unusable",
         }
@@ -74,7 +71,7 @@ impl NodeState {
     /// Whether it takes part in locks.
     #[must_use]
     pub const fn serves(&self) -> bool {
-        matches!(self, Self::Serving | Self::Healing)
+        matches!(self, Self::Serving)
     }
 }
 
@@ -93,16 +90,18 @@ impl From<&Result<Look, Trouble>> for NodeState {
             Ok(look) => look.trouble(),
             Err(trouble) => Some(trouble.clone()),
         };
-        let state = look.as_ref().ok().and_then(|look| look.marker.as_ref());
-        match (trouble, state.map(|marker| marker.state)) {
-            (None, Some(MarkerState::Healing)) => Self::Healing,
-            (None, _) => Self::Serving,
-            (Some(Trouble::NoState), _) => Self::Uninitialised,
-            (Some(Trouble::Restarted), _) => Self::Restarted,
-            (Some(Trouble::NotServing(Some(MarkerState::Prepared))), _) => Self::Prepared,
-            (Some(Trouble::NotServing(Some(MarkerState::Clearing))), _) => Self::Clearing,
-            (Some(Trouble::NotServing(Some(MarkerState::Retired))), _) => Self::Retired,
-            (Some(trouble), _) => Self::Unusable(trouble.to_string()),
+        let Some(trouble) = trouble else {
+            return Self::Serving;
+        };
+        match trouble {
+            Trouble::NoState => Self::Uninitialised,
+            Trouble::Restarted => Self::Restarted,
+            Trouble::NotServing(Some(MarkerState::Prepared)) => Self::Prepared,
+            Trouble::NotServing(Some(MarkerState::Retired)) => Self::Retired,
+            Trouble::NotServing(Some(MarkerState::Healing | MarkerState::Clearing)) => {
+                Self::Healing
+            }
+            trouble => Self::Unusable(trouble.to_string()),
         }
     }
 }

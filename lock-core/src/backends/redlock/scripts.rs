@@ -38,7 +38,7 @@ scripts! {
     CLEAR = "clear";
     LIST = "list";
     MISSING = "missing";
-    WHOLE = "whole";
+    SERVE = "serve";
 }
 
 const PARTS: [(&str, &str); 8] = [
@@ -46,7 +46,7 @@ const PARTS: [(&str, &str); 8] = [
     part!("first_raise"),
     part!("first_release"),
     part!("serving"),
-    part!("quiet"),
+    part!("healing"),
     part!("greater"),
     part!("counts"),
     part!("lease"),

@@ -1,11 +1,12 @@
-//! Takes a node in anew that has lost its state.
+//! Takes a node in anew that has lost its state: deletes what it still has, and begins a new life.
 
 use super::{
     call::Call,
+    heal::Sources,
     look::Look,
     marker::{Marker, MarkerState},
     node::{Node, Run},
-    operate::{NodeState, RedlockNodes, blank, refused},
+    operate::{RedlockNodes, blank},
     scripts,
     trouble::Trouble,
 };
@@ -23,77 +24,32 @@ enum Cleared {
 }
 
 impl RedlockNodes {
-    /// Takes a node in that has lost its state, or is new among nodes that serve. What it still
-    /// has is deleted. Says whether there was anything to do.
-    ///
-    /// It takes part at once in all but leases, which it grants when the longest time to live is
-    /// over. Its counters are made anew from a majority of the others as they are asked for, and
-    /// those that some others have no counter for wait until it is whole: see
-    /// [`complete`](Self::complete), which is to follow. Until then it stands for no other node
-    /// that loses its state.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if it is none of the nodes,
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if it is retired, if somebody else heals
-    /// it at the same time, or if fewer than N/2 + 1 others serve: then nobody knows what was
-    /// issued, and all nodes have to be emptied and provisioned above the greatest mark of the
-    /// stores. [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if a node does not answer.
+    /// Deletes what a node has. The life in which it is to be healed.
     ///
     /// # Cancel safety
     /// May be repeated until it is done.
-    pub async fn heal(&self, address: &str) -> Result<bool, Error> {
-        let (index, node) = self.find(address)?;
-        let looks = self.nodes.look().await;
-        let look = match &looks[index] {
-            Ok(look) => look,
-            Err(trouble) => return Err(self.failed(node, trouble)),
-        };
-        match NodeState::from(&looks[index]) {
-            NodeState::Serving | NodeState::Healing => return Ok(false),
-            NodeState::Retired => {
-                return Err(refused("it is retired: empty its server to use it anew"));
-            }
-            _ => {}
-        }
-        let healing = self.healing(index, look, &looks)?;
+    pub(super) async fn take_in(
+        &self,
+        node: &Node,
+        look: &Look,
+        sources: &Sources<'_>,
+    ) -> Result<String, Error> {
         let clearing = self.mark_clearing(node, look).await?;
         // A server that is started again meanwhile may have back what was deleted.
         let run = node.run_of_server().await;
         let mut run = run.map_err(|trouble| self.failed(node, &trouble))?;
         self.clear(node, &mut run, &clearing).await?;
-        let marked = run.mark(Some(&clearing), None, &healing.tail()).await;
-        match marked.map_err(|trouble| self.failed(node, &trouble))? {
-            (true, _) => Ok(true),
-            (false, _) => Err(self.stopped(node, &self.nodes.look_at(node).await)),
-        }
-    }
-
-    /// What the node is to be, by what the others are.
-    fn healing(
-        &self,
-        index: usize,
-        look: &Look,
-        looks: &[Result<Look, Trouble>],
-    ) -> Result<Marker, Error> {
-        let serves = |(other, look): &(usize, &Result<Look, _>)| {
-            *other != index && NodeState::from(*look).serves()
+        let healing = Marker {
+            base: sources.base(),
+            longest: sources.longest(),
+            ..blank(MarkerState::Healing, &look.run_id)
         };
-        let others: Vec<_> = looks.iter().enumerate().filter(serves).collect();
-        if others.len() < self.nodes.majority() {
-            return Err(refused(&format!(
-                "{} other nodes serve, and {} have to: too few know what was issued",
-                others.len(),
-                self.nodes.majority(),
-            )));
+        let marked = run.mark(Some(&clearing), None, &healing.tail()).await;
+        let (done, text) = marked.map_err(|trouble| self.failed(node, &trouble))?;
+        match Marker::parse(&text) {
+            Some(marker) if done => Ok(marker.life),
+            _ => Err(self.stopped(node, &self.nodes.look_at(node).await)),
         }
-        let markers = others.iter().filter_map(|(_, look)| look.as_ref().ok());
-        let markers = markers.filter_map(|look| look.marker.as_ref());
-        let mut healing = blank(MarkerState::Healing, &look.run_id);
-        for marker in markers {
-            healing.base = std::cmp::max(healing.base, marker.base);
-            healing.longest = std::cmp::max(healing.longest, marker.longest);
-        }
-        Ok(healing)
     }
 
     /// Marks a node as being cleared, which it shows until it is taken in: nothing is served

@@ -1,4 +1,4 @@
-use std::{fmt, time::Duration};
+use std::fmt;
 
 use redis::RedisError;
 
@@ -24,10 +24,6 @@ pub(super) enum Trouble {
     Restarted,
     /// It is the same server as another node.
     SameAs(String),
-    /// It lost its state, and leases that it has forgotten may go on.
-    Quiet(Duration),
-    /// It lost its state, and its counter for this resource is not made anew yet.
-    ToHeal,
 }
 
 impl Trouble {
@@ -57,15 +53,17 @@ impl Trouble {
     /// Whether it has nothing of any lease, and is granted nothing for longer than requests are
     /// under way.
     pub(super) const fn has_nothing(&self) -> bool {
-        matches!(self, Self::NoState | Self::NotServing(_))
+        match self {
+            Self::NoState => true,
+            // One that is being healed may serve in a moment.
+            Self::NotServing(state) => !matches!(state, Some(MarkerState::Healing)),
+            _ => false,
+        }
     }
 
     /// Whether trying again does not help: somebody has to do something.
     pub(super) const fn needs_an_operator(&self) -> bool {
-        matches!(
-            self,
-            Self::NoState | Self::NotServing(_) | Self::Restarted | Self::SameAs(_)
-        )
+        self.has_nothing() || matches!(self, Self::Restarted | Self::SameAs(_))
     }
 }
 
@@ -78,8 +76,8 @@ impl fmt::Display for Trouble {
             Self::NotServing(Some(MarkerState::Prepared)) => {
                 f.write_str("prepared, but its provisioning was not finished")
             }
-            Self::NotServing(Some(MarkerState::Clearing)) => {
-                f.write_str("being cleared, which was not finished")
+            Self::NotServing(Some(MarkerState::Healing | MarkerState::Clearing)) => {
+                f.write_str("being healed: it serves when `redlock heal` is done")
             }
             Self::NotServing(Some(MarkerState::Retired)) => f.write_str("retired"),
             Self::NotServing(_) => f.write_str("its marker cannot be read"),
@@ -87,10 +85,6 @@ impl fmt::Display for Trouble {
                 "it was started again, and may have lost its last counts: it has to be healed",
             ),
             Self::SameAs(other) => write!(f, "it is the same server as {other}"),
-            Self::Quiet(left) => write!(f, "it has lost its state and is quiet for {left:?}"),
-            Self::ToHeal => f.write_str(
-                "it has no counter for it since it lost its state: `redlock heal` makes it whole",
-            ),
         }
     }
 }

@@ -41,27 +41,27 @@ fn three_nodes_and_two_losses() {
 }
 
 #[test]
-fn three_nodes_one_of_which_is_made_whole() {
-    let tokens = three(3).losing(1, 1).completing();
-    assert_holds("a node is made whole", tokens);
+fn three_nodes_a_new_resource_and_a_loss() {
+    let tokens = three(3).losing(1, 1).listing();
+    assert_holds("a new resource and a loss", tokens);
 }
 
 #[test]
-fn three_nodes_one_of_which_is_made_whole_and_a_resent_acquire() {
-    let tokens = three(2).resent(1).losing(1, 1).completing();
-    assert_holds("a node is made whole, a resent acquire", tokens);
+fn three_nodes_a_new_resource_a_loss_and_a_resent_acquire() {
+    let tokens = three(2).resent(1).losing(1, 1).listing();
+    assert_holds("a new resource, a loss, a resent acquire", tokens);
 }
 
 #[test]
-fn three_nodes_two_of_which_are_made_whole() {
-    let tokens = three(2).losing(2, 2).completing();
-    assert_holds("two nodes are made whole", tokens);
+fn three_nodes_a_new_resource_and_two_losses() {
+    let tokens = three(2).losing(2, 2).listing();
+    assert_holds("a new resource and two losses", tokens);
 }
 
 #[test]
-fn five_nodes_one_of_which_is_made_whole() {
-    let tokens = five(2).losing(1, 1).completing();
-    assert_holds("one of five nodes is made whole", tokens);
+fn five_nodes_a_new_resource_and_a_loss() {
+    let tokens = five(2).losing(1, 1).listing();
+    assert_holds("five nodes, a new resource and a loss", tokens);
 }
 
 #[test]

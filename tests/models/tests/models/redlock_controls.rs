@@ -160,32 +160,32 @@ fn the_old_node_serves_on() {
 }
 
 #[test]
-fn who_makes_a_node_whole_lists_too_few() {
-    let tokens = three(2).losing(1, 1).completing();
-    let tokens = tokens.with(Flaw::CompletingListsTooFew);
+fn healing_lists_too_few() {
+    let tokens = three(2).losing(1, 1).listing();
+    let tokens = tokens.with(Flaw::HealingListsTooFew);
     assert_breaks("lists too few", "order", tokens);
-    let tokens = five(2).losing(1, 1).completing();
-    let tokens = tokens.with(Flaw::CompletingListsTooFew);
+    let tokens = five(2).losing(1, 1).listing();
+    let tokens = tokens.with(Flaw::HealingListsTooFew);
     assert_breaks("lists too few, five nodes", "order", tokens);
 }
 
 #[test]
-fn who_makes_a_node_whole_lists_one_that_has_gaps() {
-    let tokens = three(2).losing(2, 2).completing();
-    let tokens = tokens.with(Flaw::CompletingListsAnyNode);
-    assert_breaks("lists a node that has gaps", "order", tokens);
+fn healing_lists_a_node_that_does_not_serve() {
+    let tokens = three(2).losing(2, 2).listing();
+    let tokens = tokens.with(Flaw::HealingListsAnyNode);
+    assert_breaks("lists a node that does not serve", "order", tokens);
 }
 
 #[test]
-fn who_makes_a_node_whole_seeds_nothing() {
-    let tokens = three(2).losing(1, 1).completing();
-    let tokens = tokens.with(Flaw::CompletingSeedsNothing);
+fn healing_seeds_nothing() {
+    let tokens = three(2).losing(1, 1).listing();
+    let tokens = tokens.with(Flaw::HealingSeedsNothing);
     assert_breaks("seeds nothing", "order", tokens);
 }
 
 #[test]
-fn that_a_node_is_whole_is_said_of_another_life() {
-    let tokens = three(2).losing(2, 1).completing();
-    let tokens = tokens.with(Flaw::CompletingNamesNoLife);
+fn a_node_serves_that_was_healed_in_another_life() {
+    let tokens = three(2).losing(2, 2).listing();
+    let tokens = tokens.with(Flaw::HealingNamesNoLife);
     assert_breaks("names no life", "order", tokens);
 }

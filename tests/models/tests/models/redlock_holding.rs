@@ -79,7 +79,7 @@ fn a_node_that_lost_its_state_grants_at_once() {
 }
 
 #[test]
-fn a_node_is_made_whole_while_it_is_quiet() {
-    let holding = duel().losing().with(Flaw::WholeWhileQuiet);
-    assert_breaks("whole while it is quiet", "one holder", holding);
+fn a_node_serves_while_it_has_to_be_quiet() {
+    let holding = duel().losing().with(Flaw::HealedWhileQuiet);
+    assert_breaks("serves while it has to be quiet", "one holder", holding);
 }

@@ -2,8 +2,8 @@
 
 mod access;
 mod clocks;
-mod completing;
 mod dropped;
+mod healing;
 mod losses;
 mod naive;
 mod operating;

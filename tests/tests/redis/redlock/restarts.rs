@@ -10,7 +10,7 @@ use lock_core::{
     redlock::{NodeState, RedlockBackend, RedlockOptions},
 };
 
-use crate::redlock::world::{SHORT, connect, cycle, in_service, provisioned, states};
+use crate::redlock::world::{SHORT, connect, cycle, heal, in_service, provisioned, states};
 
 const MARKER: &str = "palisade:redlock:node";
 const LOGGED: [&str; 3] = ["--appendonly", "yes", "--appendfsync"];
@@ -61,9 +61,7 @@ async fn nodes_that_write_their_log_before_they_answer_are_no_loss_for_who_heals
     }
     let lost = &servers.nodes()[0];
     drop::<String>(lost.command(&["FLUSHALL"]).await);
-    let healed = servers.operated(RedlockOptions::default());
-    assert!(healed.heal(lost.address()).await.unwrap());
-    assert!(healed.complete(lost.address(), |_| {}).await.unwrap());
+    assert!(heal(&servers, 0).await.unwrap());
     assert_eq!(states(&servers).await, vec![NodeState::Serving; 3]);
 }
 
@@ -83,9 +81,7 @@ async fn nodes_that_write_their_log_later_have_to_be_healed_after_a_restart() {
     let after: Option<String> = node.command(&["GET", counter]).await;
     assert_eq!(before, after);
 
-    let nodes = servers.operated(RedlockOptions::default());
-    assert!(nodes.heal(node.address()).await.unwrap());
-    assert!(nodes.complete(node.address(), |_| {}).await.unwrap());
+    assert!(heal(&servers, 0).await.unwrap());
     assert_eq!(states(&servers).await[0], NodeState::Serving);
 }
 

@@ -53,7 +53,7 @@ impl Node {
             "first_raise",
             "first_release",
             "serving",
-            "quiet",
+            "healing",
             "greater",
             "counts",
             "lease",
@@ -160,7 +160,7 @@ fn ended(holder: &str) -> String {
 }
 
 fn marker(state: char) -> String {
-    // Taken in so long ago that it is not quiet any more.
+    // Taken in so long ago that no lease of before goes on.
     format!("{LIFE}:{state}:40:60000:run")
 }
 
@@ -178,7 +178,7 @@ async fn a_raise_is_let_through_only_if_lease_counter_and_life_are_those_of_the_
     assert_eq!(node.raise(LIFE, A, TRY[0], "40", "40").await, "lost");
     assert_eq!(node.counter().await.as_deref(), Some("41"));
     assert_eq!(
-        node.run("count", &[MARKER, COUNTER], &[]).await,
+        node.run("count", &[MARKER, COUNTER], &[LIFE]).await,
         "counted 42"
     );
     for to in ["41", "50"] {
@@ -319,20 +319,15 @@ async fn an_undo_ends_no_lease_of_another_try_and_refuses_its_own_when_that_come
 #[tokio::test]
 async fn a_seed_makes_a_counter_and_replaces_none_and_is_for_one_life() {
     let node = Node::new().await;
-    assert_eq!(node.seed(LIFE, "90").await, "not_needed", "it serves");
+    let other = |state: char| format!("other {}", marker(state));
+    assert_eq!(node.seed(LIFE, "90").await, other('s'), "it serves");
     node.set(MARKER, &marker('h')).await;
-    assert_eq!(node.acquire(A, TRY[0]).await, format!("to_heal {LIFE}"));
-    let count = node.run("count", &[MARKER, COUNTER], &[]).await;
-    assert_eq!(
-        count, "counted to_heal",
-        "it knows nothing to heal others with"
-    );
+    assert_eq!(node.seed("1-1", "90").await, other('h'));
     assert_eq!(node.counter().await, None);
-    assert_eq!(node.seed("1-1", "90").await, "other_life");
-    assert_eq!(node.seed(LIFE, "90").await, "seeded");
-    assert_eq!(node.acquire(A, TRY[0]).await, format!("91:{LIFE}"));
-    assert_eq!(node.seed(LIFE, "80").await, "not_needed");
-    assert_eq!(node.counter().await.as_deref(), Some("91"));
+    for count in ["90", "80"] {
+        assert_eq!(node.seed(LIFE, count).await, "seeded");
+        assert_eq!(node.counter().await.as_deref(), Some("90"));
+    }
 }
 
 /// Leases of ten hours, and six minutes more for clocks that run unevenly.
@@ -351,23 +346,16 @@ async fn taken_in(node: &Node, millis_ago: u64) -> String {
 #[tokio::test]
 async fn a_node_is_quiet_for_the_longest_lease_and_for_its_drift() {
     let node = Node::new().await;
-    node.set(COUNTER, "41").await;
-    let whole = async |life: String| node.run("whole", &[MARKER], &[&life]).await;
+    let serve = async |life: String| node.run("serve", &[MARKER], &[&life]).await;
     for early in [DRIFT_MS / 2, LONGEST_MS] {
         let life = taken_in(&node, LONGEST_MS + DRIFT_MS - early).await;
-        for answer in [node.acquire(A, TRY[0]).await, whole(life).await] {
-            let left = answer.strip_prefix("quiet ").expect(&answer).parse();
-            let left: u64 = left.unwrap();
-            assert!(left <= early && left > early - 60_000, "{left} of {early}");
-        }
+        let answer = serve(life).await;
+        let left = answer.strip_prefix("quiet ").expect(&answer).parse();
+        let left: u64 = left.unwrap();
+        assert!(left <= early && left > early - 60_000, "{left} of {early}");
     }
     let life = taken_in(&node, LONGEST_MS + DRIFT_MS).await;
-    assert_eq!(
-        node.acquire(A, TRY[0]).await,
-        format!("42:{life}"),
-        "it is over"
-    );
-    assert_eq!(whole(life).await, "whole");
+    assert_eq!(serve(life).await, "serves");
 }
 
 /// A node that lost its state waits for leases of the longest time to live, and for no longer one.
@@ -397,29 +385,29 @@ async fn a_lease_is_renewed_to_no_more_than_a_node_that_lost_its_state_is_quiet(
 }
 
 #[tokio::test]
-async fn a_node_is_whole_only_in_the_life_that_it_is_said_of() {
+async fn a_node_serves_only_in_the_life_in_which_it_was_healed() {
     let node = Node::new().await;
     let earlier = taken_in(&node, 2 * LONGEST_MS + DRIFT_MS).await;
     let life = taken_in(&node, LONGEST_MS + DRIFT_MS + 1).await;
-    let whole = async |life: &str| node.run("whole", &[MARKER], &[life]).await;
-    assert_eq!(whole(&earlier).await, "other_life");
+    let healing = format!("{life}:h:40:{LONGEST_MS}:run");
+    let serve = async |life: &str| node.run("serve", &[MARKER], &[life]).await;
+    assert_eq!(serve(&earlier).await, format!("other {healing}"));
     assert_eq!(
         node.acquire(A, TRY[0]).await,
-        format!("to_heal {life}"),
-        "it has gaps"
+        format!("not_serving {healing}")
     );
-    assert_eq!(whole(&life).await, "whole");
-    assert_eq!(whole(&life).await, "whole", "sent again");
+    assert_eq!(serve(&life).await, "serves");
+    assert_eq!(serve(&life).await, "serves", "sent again");
     assert_eq!(node.acquire(A, TRY[0]).await, format!("41:{life}"));
-    let marker = node.command(&["GET", MARKER]).await;
-    assert_eq!(marker, Some(format!("{life}:s:40:{LONGEST_MS}:run")));
-    // A seed that was on its way to the gap.
-    assert_eq!(node.seed(&life, "90").await, "not_needed");
+    let marker = node.command(&["GET", MARKER]).await.unwrap();
+    assert_eq!(marker, format!("{life}:s:40:{LONGEST_MS}:run"));
+    // A seed that comes in late.
+    assert_eq!(node.seed(&life, "90").await, format!("other {marker}"));
     assert_eq!(node.counter().await.as_deref(), Some("41"));
 }
 
 #[tokio::test]
-async fn only_a_node_without_gaps_is_listed_and_all_of_it_in_one_life() {
+async fn only_a_node_that_serves_is_listed_and_all_of_it_in_one_life() {
     let node = Node::new().await;
     for number in 0..300 {
         node.set(&format!("t:counter:{number}"), "1").await;
@@ -444,7 +432,8 @@ async fn only_a_node_without_gaps_is_listed_and_all_of_it_in_one_life() {
     assert!(pages > 1 && found.len() == 300, "{pages}, {}", found.len());
     assert_eq!(page("1-1", "0").await, "other_life");
     node.set(MARKER, &marker('h')).await;
-    assert_eq!(page(LIFE, "0").await, "has_gaps");
+    let refused = page(LIFE, "0").await;
+    assert_eq!(refused, format!("not_serving {}", marker('h')));
 }
 
 #[tokio::test]
@@ -489,25 +478,27 @@ async fn several_counters_are_looked_for_counted_and_seeded_in_one_life() {
     );
     assert_eq!(node.run("count", &keys, &["1-1"]).await, "other_life");
     node.set(MARKER, &marker('h')).await;
-    let keys = [MARKER, COUNTER, "t:counter:gap"];
+    let keys = [MARKER, COUNTER, "t:counter:lost"];
     assert_eq!(
         node.run("missing", &keys, &[LIFE]).await,
-        "missing t:counter:gap"
+        "missing t:counter:lost"
     );
-    assert_eq!(node.run("missing", &keys, &["1-1"]).await, "other_life");
+    let other = format!("other {}", marker('h'));
+    assert_eq!(node.run("missing", &keys, &["1-1"]).await, other);
     assert_eq!(
         node.run("count", &keys, &[LIFE]).await,
-        "counted 43 to_heal"
+        format!("not_serving {}", marker('h')),
+        "it knows nothing to heal others with"
     );
     let seed = node.run("seed", &keys, &[LIFE, "7", "70"]).await;
     assert_eq!(seed, "seeded");
     assert_eq!(
         node.counter().await.as_deref(),
-        Some("43"),
+        Some("42"),
         "it replaces none"
     );
     assert_eq!(
-        node.command(&["GET", "t:counter:gap"]).await.as_deref(),
+        node.command(&["GET", "t:counter:lost"]).await.as_deref(),
         Some("70")
     );
 }
@@ -540,6 +531,7 @@ async fn a_node_that_does_not_serve_refuses_everything() {
         (None, "no_state".to_owned()),
         (Some(marker('r')), format!("not_serving {}", marker('r'))),
         (Some(marker('p')), format!("not_serving {}", marker('p'))),
+        (Some(marker('h')), format!("not_serving {}", marker('h'))),
     ] {
         match marker {
             Some(marker) => node.set(MARKER, &marker).await,
@@ -548,8 +540,7 @@ async fn a_node_that_does_not_serve_refuses_everything() {
         assert_eq!(node.acquire(B, TRY[1]).await, says);
         assert_eq!(node.raise(LIFE, A, TRY[0], "41", "50").await, says);
         assert_eq!(node.undo(A, TRY[0]).await, says);
-        assert_eq!(node.seed(LIFE, "90").await, says);
-        assert_eq!(node.run("count", &[MARKER, COUNTER], &[]).await, says);
+        assert_eq!(node.run("count", &[MARKER, COUNTER], &[LIFE]).await, says);
     }
     assert_eq!(node.counter().await.as_deref(), Some("41"));
 }

@@ -13,15 +13,15 @@ use e2e::{
 };
 use futures_util::future::join_all;
 use lock_core::{
-    Clock, FencingToken, LockManager, Released, SystemClock, Ttl,
-    redlock::{NodeState, RedlockOptions},
+    Clock, Error, FencingToken, LockManager, Released, SystemClock, Ttl,
+    redlock::{HealProgress, NodeState, RedlockOptions},
 };
-use tokio::task::JoinHandle;
+use tokio::{sync::oneshot, task::JoinHandle};
 
 /// For what must come, far longer than it takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The longest lease where nodes are healed: so long they are quiet.
+/// The longest lease where nodes are healed: so long that takes.
 pub(crate) const SHORT: Ttl = Ttl::secs(2);
 
 /// So many nodes, in service for leases of up to a minute.
@@ -45,6 +45,37 @@ pub(crate) async fn cycle(locks: &LockManager, resource: &str) -> FencingToken {
     let token = guard.token();
     assert_eq!(guard.release().await.unwrap(), Released::Released);
     token
+}
+
+/// Heals a node to the end. Whether there was anything to do.
+pub(crate) async fn heal(servers: &RedlockServers, node: usize) -> Result<bool, Error> {
+    let nodes = servers.operated(RedlockOptions::default());
+    nodes.heal(servers.nodes()[node].address(), |_| {}).await
+}
+
+/// Heals a node until it only waits for leases that may go on, and drops that. The counters that
+/// were made.
+pub(crate) async fn heal_until_it_waits(servers: &RedlockServers, node: usize) -> u64 {
+    let (waits, told) = oneshot::channel();
+    let (mut waits, mut all) = (Some(waits), 0);
+    let progress = |progress| match progress {
+        HealProgress::Counters { made, .. } => all = made,
+        HealProgress::Quiet(_) => {
+            if let Some(waits) = waits.take() {
+                waits.send(()).unwrap();
+            }
+        }
+        _ => {}
+    };
+    let nodes = servers.operated(RedlockOptions::default());
+    tokio::select! {
+        biased;
+        done = nodes.heal(servers.nodes()[node].address(), progress) => {
+            panic!("it did not wait: {done:?}");
+        }
+        told = told => told.unwrap(),
+    }
+    all
 }
 
 /// What the nodes are, in the order of the URL.

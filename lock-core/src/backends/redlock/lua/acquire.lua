@@ -1,5 +1,5 @@
 #!lua
--- Begins with first_grant.lua, serving.lua, quiet.lua, greater.lua, counts.lua, lease.lua.
+-- Begins with first_grant.lua, serving.lua, greater.lua, counts.lua, lease.lua.
 --
 -- Grants the lease of this node and counts up, or says who or what stands in the way.
 --
@@ -16,17 +16,16 @@
 --
 -- Returns count:life: granted
 --       | {"again", token, left_ms} | {"held", left_ms, nonce}
---       | {"ended"} | {"ran_out"} | {"to_heal", life} | {"quiet", left_ms}
---       | {"broken_counter"} | {"exhausted"} | {"implausible", greatest} | {"too_long", longest_ms}
+--       | {"ended"} | {"ran_out"} | {"broken_counter"} | {"exhausted"} | {"implausible", greatest} | {"too_long", longest_ms}
 --       | {"no_state"} | {"not_serving", marker}
 --
 -- "again": this holder has the lease, under a token that was raised here. It is no grant: nothing
 -- is counted, and the time is not extended. Sent again by the same try it counts up again, unless
 -- the lease was raised. Counts before it writes the lease, because an error does not roll back.
 
-local life, state, base, longest = serving(marker or redis.call("GET", KEYS[1]))
+local life, base, longest = serving(marker or redis.call("GET", KEYS[1]))
 if not life then
-  local wrong = state
+  local wrong = base
   return wrong
 end
 local found = redis.call("MGET", KEYS[2], KEYS[3], KEYS[4])
@@ -59,18 +58,12 @@ if lease and lease.holder ~= holder then
 end
 
 if tonumber(ARGV[4]) > tonumber(longest) then return {"too_long", longest} end
-if state == "h" then
-  -- Healed while it is quiet, it is of use as soon as that is over.
-  if not counter then return {"to_heal", life} end
-  local quiet = quiet_left(life, longest)
-  if quiet > 0 then return {"quiet", text(quiet)} end
-end
 if floor and ARGV[6] then
   local greatest = (counter or base) + ARGV[6]
   if tonumber(floor) > greatest then return {"implausible", text(greatest)} end
 end
 
-local count, wrong = count_up(KEYS[2], life, state, base)
+local count, wrong = count_up(KEYS[2], base)
 if not count then return wrong end
 if floor and is_greater(floor, count) then
   redis.call("SET", KEYS[2], floor)

@@ -1,28 +1,28 @@
 #!lua
 -- Begins with serving.lua, greater.lua, counts.lua.
 --
--- Counts up and says the counts, for a node whose counters are to be made anew. It also refuses the
--- raises that are under way to this node.
+-- Counts up and says the counts, for a node that is healed. It also refuses the raises that are
+-- under way to this node.
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] first counter, and one key more for every further one
--- ARGV[1] life that the node has to be in; left out for any
+-- ARGV[1] life that the node has to be in
 --
 -- Returns {"counted", word, ..}: for each counter, in order, its count, or why it has none:
---         "to_heal" | "broken_counter" | "exhausted"
+--         "broken_counter" | "exhausted"
 --       | "other_life" | {"no_state"} | {"not_serving", marker}
 --
 -- Sent again it counts up again. Atomic per counter.
 
-local life, state, base = serving(redis.call("GET", KEYS[1]))
+local life, base = serving(redis.call("GET", KEYS[1]))
 if not life then
-  local wrong = state
+  local wrong = base
   return wrong
 end
-if ARGV[1] and ARGV[1] ~= life then return "other_life" end
+if life ~= ARGV[1] then return "other_life" end
 local words = {}
 for i = 2, #KEYS do
-  local count, wrong = count_up(KEYS[i], life, state, base)
+  local count, wrong = count_up(KEYS[i], base)
   words[i - 1] = count or wrong[1]
 end
 return {"counted", unpack(words)}

@@ -1,7 +1,6 @@
 -- Counts up and returns the count, or nil and the answer that says why not. A missing counter
--- begins at the base of the node, but not at a node that lost its state: there it has to be healed.
-local function count_up(counter, life, state, base)
-  if state == "h" and redis.call("EXISTS", counter) == 0 then return nil, {"to_heal", life} end
+-- begins at the base of the node.
+local function count_up(counter, base)
   local counted = redis.pcall("INCR", counter)
   if type(counted) == "table" then return nil, {"broken_counter"} end
   if counted == 1 and base ~= "0" then

@@ -1,4 +1,4 @@
--- What is met most: the node has no gaps, nobody has the lease, nothing of this holder has ended
+-- What is met most: the node serves, nobody has the lease, nothing of this holder has ended
 -- and there is no floor. Everything else is left to what comes after it. For scripts whose KEYS and
 -- ARGV are those of acquire.lua.
 --

@@ -1,4 +1,4 @@
--- What is met most: the node has no gaps and has not lost its state, the lease is that of this try,
+-- What is met most: the node serves and has not lost its state, the lease is that of this try,
 -- and nothing was counted since nor has to be. Everything else is left to what comes after it. For
 -- scripts whose KEYS and ARGV are those of raise.lua.
 --

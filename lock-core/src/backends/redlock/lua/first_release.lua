@@ -1,4 +1,4 @@
--- What is met most: the node has no gaps, the lease is there and goes on, and nothing of this
+-- What is met most: the node serves, the lease is there and goes on, and nothing of this
 -- holder has ended. Everything else is left to what comes after it. For scripts whose KEYS and ARGV
 -- are those of release.lua.
 --

@@ -14,15 +14,15 @@
 -- ARGV[4] token of the lease to end
 --
 -- Returns count:life: the try has the lease | {"not_held"}
---       | {"ended"} | {"to_heal", life} | {"broken_counter"} | {"exhausted"}
+--       | {"ended"} | {"broken_counter"} | {"exhausted"}
 --       | {"no_state"} | {"not_serving", marker}
 --
 -- There is no moment between the two leases, so nobody counts between their tokens and is granted.
 -- Sent again it ends nothing more, because the token is compared. A try that was undone is refused.
 
-local life, state, base = serving(redis.call("GET", KEYS[1]))
+local life, base = serving(redis.call("GET", KEYS[1]))
 if not life then
-  local wrong = state
+  local wrong = base
   return wrong
 end
 local holder, nonce = ARGV[1]:match("^(%x+):(%x+):")
@@ -33,7 +33,7 @@ if not lease or not lease.raised or lease.token ~= ARGV[4] or lease.left <= 0 th
   return {"not_held"}
 end
 
-local count, wrong = count_up(KEYS[2], life, state, base)
+local count, wrong = count_up(KEYS[2], base)
 if not count then return wrong end
 remember(KEYS[4]:sub(1, -#holder - 1) .. lease.holder, "~")
 redis.call("SET", KEYS[3], ARGV[1] .. count .. ARGV[2], "PX", ARGV[3])

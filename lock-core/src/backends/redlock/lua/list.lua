@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Begins with serving.lua.
 --
--- Lists a page of the counters of a node that has no gaps: of each resource that it had part in.
+-- Lists a page of the counters of a node: of each resource that it had part in.
 --
 -- KEYS[1] marker of the node
 -- ARGV[1] life in which the list was begun
@@ -10,17 +10,12 @@
 -- ARGV[4] about how many keys to look at
 --
 -- Returns {"listed", cursor, key, ..}, the last page with cursor 0 | "other_life"
---       | "has_gaps": it lost its state once and was not made whole
 --       | {"no_state"} | {"not_serving", marker}
 --
 -- What was there at the first page and was not deleted is on one of the pages, once or more often.
 
-local life, state = serving(redis.call("GET", KEYS[1]))
-if not life then
-  local wrong = state
-  return wrong
-end
+local life, wrong = serving(redis.call("GET", KEYS[1]))
+if not life then return wrong end
 if life ~= ARGV[1] then return "other_life" end
-if state ~= "s" then return "has_gaps" end
 local page = redis.call("SCAN", ARGV[2], "MATCH", ARGV[3], "COUNT", ARGV[4])
 return {"listed", page[1], unpack(page[2])}

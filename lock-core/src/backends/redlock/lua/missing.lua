@@ -1,17 +1,16 @@
 #!lua flags=no-writes
--- Begins with serving.lua.
+-- Begins with healing.lua.
 --
--- Says which of these counters a node that lost its state does not have.
+-- Says which of these counters a node that is being healed does not have.
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] first counter, and one key more for every further one
--- ARGV[1] life that it is about
+-- ARGV[1] life in which it is healed
 --
--- Returns {"missing", key, ..} | "other_life" | {"no_state"} | {"not_serving", marker}
+-- Returns {"missing", key, ..} | {"other", marker}: it is not being healed in this life
 
-local life, wrong = serving(redis.call("GET", KEYS[1]))
-if not life then return wrong end
-if life ~= ARGV[1] then return "other_life" end
+local yes, wrong = healing(redis.call("GET", KEYS[1]), ARGV[1])
+if not yes then return wrong end
 local counts, missing = redis.call("MGET", unpack(KEYS, 2)), {}
 for i = 2, #KEYS do
   if not counts[i - 1] then missing[#missing + 1] = KEYS[i] end

@@ -12,14 +12,14 @@
 -- ARGV[3] "holder:token" of it, more for every further
 --
 -- Returns {"renewed", letters}: for each lease, in order, r for renewed, n for not the holder, or
---         l for longer than any lease may be: a node that lost its state waits for no longer
+--         l for longer than any lease may be: a node that is healed waits for no longer
 --       | {"no_state"} | {"not_serving", marker}
 --
 -- Idempotent, and inert for a lease that has ended or was never raised. Atomic per lease.
 
-local life, state, _, longest = serving(redis.call("GET", KEYS[1]))
+local life, base, longest = serving(redis.call("GET", KEYS[1]))
 if not life then
-  local wrong = state
+  local wrong = base
   return wrong
 end
 

@@ -33,8 +33,8 @@ pub enum Action {
     Jump(usize),
     /// A node loses its state.
     Lose(usize),
-    /// A node that was healed is made whole.
-    Complete(usize),
+    /// A node that was healed serves.
+    Serve(usize),
 }
 
 impl<const N: usize> Holding<N> {
@@ -57,8 +57,8 @@ impl<const N: usize> Holding<N> {
             if state.losses < self.losses && !node.is_silent {
                 actions.push(Action::Lose(name));
             }
-            if node.is_silent && self.is(Flaw::WholeWhileQuiet) {
-                actions.push(Action::Complete(name));
+            if node.is_silent && self.is(Flaw::HealedWhileQuiet) {
+                actions.push(Action::Serve(name));
             }
         }
     }
@@ -157,7 +157,7 @@ impl<const N: usize> Holding<N> {
                 state.attempts[attempt] = Phase::SecondTerm { first_is_over };
             }
             Action::Expire(node) => state.node(node).end(),
-            Action::Complete(node) => state.node(node).end(),
+            Action::Serve(node) => state.node(node).end(),
             Action::Jump(node) => {
                 state.jumps += 1;
                 state.node(node).end();

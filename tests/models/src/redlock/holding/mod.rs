@@ -38,8 +38,8 @@ pub enum Flaw {
     TimeFromAnswer,
     /// A node that lost its state grants leases at once.
     LostServesAtOnce,
-    /// A silent node may be declared whole, and whole nodes are not silent.
-    WholeWhileQuiet,
+    /// A node may be brought into service while it has to be silent.
+    HealedWhileQuiet,
 }
 
 /// The model: how many faults may happen, and which rule is left out.

@@ -36,18 +36,19 @@ pub enum Action {
     },
     /// They count up one more node, and read it.
     Read { healing: usize, node: u8 },
-    /// The value that they have read arrives at the node that they heal.
+    /// The value that they have read arrives at the node that they heal. If they did not list, it
+    /// serves from then on.
     Seed { healing: usize, node: u8 },
-    /// Somebody begins to make a node whole: they list the counters of another one.
-    Complete {
+    /// Somebody begins to rebuild all counters of a node: they list those of another one.
+    HealByList {
         healing: usize,
         patient: u8,
         node: u8,
     },
     /// They list the counters of one more node.
     List { healing: usize, node: u8 },
-    /// They declare the node whole.
-    Whole { healing: usize, node: u8 },
+    /// They have rebuilt them, and the node serves.
+    Serve { healing: usize, node: u8 },
 }
 
 impl<const N: usize> Tokens<N> {
@@ -61,7 +62,8 @@ impl<const N: usize> Tokens<N> {
         }
         for (index, node) in state.nodes.iter().enumerate() {
             let name = node.name.0;
-            if node.counts() && node.site != Site::Retired && state.losses_left > 0 {
+            let may_lose = node.serves || node.counter.is_some();
+            if may_lose && node.site != Site::Retired && state.losses_left > 0 {
                 actions.push(Action::Lose { node: name });
             }
             if node.site == Site::Old {
@@ -88,7 +90,7 @@ impl<const N: usize> Tokens<N> {
         }
         for node in &state.nodes {
             let name = node.name.0;
-            if !node.counts() || !this.knows(node) {
+            if !node.serves || !this.knows(node) {
                 continue;
             }
             let slot = node.slots[index];
@@ -135,7 +137,7 @@ impl<const N: usize> Tokens<N> {
             if of_new && !(self.replaces && (retired || self.is(Flaw::OldNodeServesOn))) {
                 continue;
             }
-            for node in state.nodes.iter().filter(|node| node.counts()) {
+            for node in state.nodes.iter().filter(|node| node.serves) {
                 let known = match node.site {
                     Site::Common => true,
                     Site::Old => !of_new,
@@ -257,14 +259,14 @@ impl<const N: usize> Tokens<N> {
                 let node = state.node(node);
                 self.seed(state, healing, node);
             }
-            Action::Complete {
+            Action::HealByList {
                 healing,
                 patient,
                 node,
             } => {
                 let (patient, node) = (state.node(patient), state.node(node));
                 state.healings[healing].began = true;
-                state.healings[healing].completes = true;
+                state.healings[healing].lists = true;
                 state.nodes[patient].healed_by.insert(healing);
                 state.list(healing, node);
             }
@@ -272,9 +274,9 @@ impl<const N: usize> Tokens<N> {
                 let node = state.node(node);
                 state.list(healing, node);
             }
-            Action::Whole { healing, node } => {
+            Action::Serve { healing, node } => {
                 let node = state.node(node);
-                state.nodes[node].is_whole = true;
+                state.nodes[node].serves = true;
                 state.drop_healing(healing);
             }
             other => unreachable!("{other:?} heals nothing"),

@@ -122,7 +122,7 @@ impl<const N: usize> Tokens<N> {
         let is_untouched = node.counter == Some(count);
         match self.flaw {
             // It does not serve, and answers nothing else.
-            _ if node.counter.is_none() || node.site == Site::Retired => false,
+            _ if !node.serves || node.site == Site::Retired => false,
             Some(Flaw::UnconditionalRaise) => true,
             Some(Flaw::RaiseIgnoresCounter) => is_holder,
             Some(Flaw::RaiseIgnoresLease) => is_untouched,

@@ -109,13 +109,11 @@ impl<const N: usize> Tokens<N> {
         for healing in 0..HEALINGS {
             let may_lose = self.is(Flaw::SeedNamesNoLoss) && state.losses_left > 0;
             let open = may_lose || self.is(Flaw::SeedReplaces);
-            let completes = state.healings[healing].completes;
-            let names_none = self.is(Flaw::CompletingNamesNoLife) && state.losses_left > 0;
+            let lists = state.healings[healing].lists;
+            let names_none = self.is(Flaw::HealingNamesNoLife) && state.losses_left > 0;
             let patient = |node: &Node| {
-                let may_change = match completes {
-                    true => !node.is_whole || names_none,
-                    false => !node.counts() || open,
-                };
+                let open = if lists { names_none } else { open };
+                let may_change = !node.serves || open;
                 node.is_patient_of(healing) && may_change
             };
             if !state.nodes.iter().any(patient) {

@@ -32,15 +32,14 @@ pub enum Flaw {
     SeedNamesNoLoss,
     /// A raise does not say before which loss of state the count was granted.
     RaiseNamesNoLoss,
-    /// Making a node whole lists one node fewer than a majority.
-    CompletingListsTooFew,
-    /// Making a node whole lists nodes that have gaps themselves, or have lost their state
-    /// meanwhile.
-    CompletingListsAnyNode,
-    /// Making a node whole leaves out the counters that were listed.
-    CompletingSeedsNothing,
-    /// A node is declared whole without saying in which life.
-    CompletingNamesNoLife,
+    /// Healing lists one node fewer than a majority.
+    HealingListsTooFew,
+    /// Healing lists nodes that do not serve, or have lost their state meanwhile.
+    HealingListsAnyNode,
+    /// Healing leaves out the counters that were listed.
+    HealingSeedsNothing,
+    /// A node is brought into service without saying in which life.
+    HealingNamesNoLife,
     /// A new node is brought in while some clients still ask the old one.
     OldNodeServesOn,
 }

@@ -11,7 +11,7 @@ impl<const N: usize> Tokens<N> {
         let node = &mut state.nodes[node];
         node.counter = None;
         node.holder = None;
-        node.is_whole = false;
+        node.serves = false;
         if !self.is(Flaw::RaiseNamesNoLoss) {
             for slot in &mut node.slots {
                 *slot = match *slot {
@@ -22,7 +22,7 @@ impl<const N: usize> Tokens<N> {
             }
         }
         let healed_by = std::mem::take(&mut node.healed_by);
-        if self.is(Flaw::SeedNamesNoLoss) || self.is(Flaw::CompletingNamesNoLife) {
+        if self.is(Flaw::SeedNamesNoLoss) || self.is(Flaw::HealingNamesNoLife) {
             node.outdated.include(healed_by);
         }
     }
@@ -41,6 +41,7 @@ impl<const N: usize> Tokens<N> {
 
     pub(crate) fn restart(&self, state: &mut State<N>, node: usize) {
         state.nodes[node].counter = Some(0);
+        state.nodes[node].serves = true;
         if self.is(Flaw::DelayedRestart) {
             // It took so long that every lease has ended and nothing is under way.
             for node in &mut state.nodes {
@@ -57,8 +58,8 @@ impl<const N: usize> Tokens<N> {
         actions: &mut Vec<Action>,
     ) {
         let may_be_read = |node: &&Node| {
-            let serves = node.counts() && matches!(node.site, Site::Common | Site::New);
-            serves && !node.read_by.contains(healing)
+            let is_asked = matches!(node.site, Site::Common | Site::New);
+            node.serves && is_asked && !node.read_by.contains(healing)
         };
         let readable = || {
             state
@@ -72,8 +73,10 @@ impl<const N: usize> Tokens<N> {
             // A new node is not healed before the old one is out of service.
             let retired = state.nodes.iter().all(|node| node.site != Site::Old);
             let in_order = retired || self.is(Flaw::OldNodeServesOn);
-            let may_heal = |node: &&Node| !node.counts() && (node.site != Site::New || in_order);
-            if is_next && healing < self.healings {
+            let may_heal = |node: &&Node| !node.serves && (node.site != Site::New || in_order);
+            if is_next && healing < self.healings && self.lists {
+                self.possible_by_list(state, healing, actions);
+            } else if is_next && healing < self.healings {
                 for patient in state.nodes.iter().filter(may_heal) {
                     let patient = patient.name.0;
                     let heal = |node| Action::Heal {
@@ -83,11 +86,10 @@ impl<const N: usize> Tokens<N> {
                     };
                     actions.extend(readable().map(heal));
                 }
-                self.possible_completions(state, healing, actions);
             }
             return;
         }
-        if state.healings[healing].completes && !self.all_is_listed(state, healing, actions) {
+        if state.healings[healing].lists && !self.all_is_listed(state, healing, actions) {
             return;
         }
         let Some(patient) = state.nodes.iter().find(|node| node.is_patient_of(healing)) else {
@@ -96,18 +98,18 @@ impl<const N: usize> Tokens<N> {
         let node = patient.name.0;
         let read = |other: &&Node| other.name.0 != node && other.read_by.contains(healing);
         let wanted = self.majority() - usize::from(self.is(Flaw::HealingReadsTooFew));
-        if state.healings[healing].completes {
-            let seeds = state.healings[healing].found && !self.is(Flaw::CompletingSeedsNothing);
+        if state.healings[healing].lists {
+            let seeds = state.healings[healing].found && !self.is(Flaw::HealingSeedsNothing);
             let is_late = !patient.healed_by.contains(healing);
             if is_late || patient.counter.is_some() || !seeds {
-                actions.push(Action::Whole { healing, node });
+                actions.push(Action::Serve { healing, node });
                 return;
             }
         }
         if state.nodes.iter().filter(read).count() < wanted {
             let others = readable().filter(|other| *other != node);
             actions.extend(others.map(|node| Action::Read { healing, node }));
-        } else if !patient.counts() || self.is(Flaw::SeedReplaces) {
+        } else if !patient.serves || self.is(Flaw::SeedReplaces) {
             actions.push(Action::Seed { healing, node });
         }
     }
@@ -127,19 +129,17 @@ impl<const N: usize> Tokens<N> {
     pub(crate) fn seed(&self, state: &mut State<N>, healing: usize, node: usize) {
         state.nodes[node].counter = Some(state.healings[healing].most);
         state.nodes[node].holder = None;
-        if !state.healings[healing].completes {
+        if !state.healings[healing].lists {
+            state.nodes[node].serves = true;
             state.drop_healing(healing);
         }
     }
 
-    /// Any node that lost its state may be made whole.
-    fn possible_completions(&self, state: &State<N>, healing: usize, actions: &mut Vec<Action>) {
-        if !self.completes {
-            return;
-        }
-        for patient in state.nodes.iter().filter(|node| !node.is_whole) {
+    /// Any node that lost its state may be healed.
+    fn possible_by_list(&self, state: &State<N>, healing: usize, actions: &mut Vec<Action>) {
+        for patient in state.nodes.iter().filter(|node| !node.serves) {
             let patient = patient.name.0;
-            let list = |node| Action::Complete {
+            let list = |node| Action::HealByList {
                 healing,
                 patient,
                 node,
@@ -154,7 +154,7 @@ impl<const N: usize> Tokens<N> {
         let patient = |node: &&Node| node.is_patient_of(healing);
         let patient = state.nodes.iter().find(patient).map(|node| node.name.0);
         let listed = |node: &&Node| node.listed_by.contains(healing);
-        let wanted = self.majority() - usize::from(self.is(Flaw::CompletingListsTooFew));
+        let wanted = self.majority() - usize::from(self.is(Flaw::HealingListsTooFew));
         if state.nodes.iter().filter(listed).count() >= wanted {
             return true;
         }
@@ -164,10 +164,10 @@ impl<const N: usize> Tokens<N> {
         false
     }
 
-    /// Nodes that know of every token that they had a part in.
+    /// Nodes that serve know of every token that they had a part in.
     fn listable(&self, state: &State<N>, healing: usize) -> impl Iterator<Item = u8> {
-        let any = self.is(Flaw::CompletingListsAnyNode);
-        let may = move |node: &&Node| (node.is_whole || any) && !node.listed_by.contains(healing);
+        let any = self.is(Flaw::HealingListsAnyNode);
+        let may = move |node: &&Node| (node.serves || any) && !node.listed_by.contains(healing);
         state.nodes.iter().filter(may).map(|node| node.name.0)
     }
 }

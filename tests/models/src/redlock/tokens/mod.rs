@@ -45,8 +45,8 @@ pub struct Tokens<const N: usize> {
     pub(crate) at_least: Option<Token>,
     /// One of the nodes takes the place of another.
     pub(crate) replaces: bool,
-    /// Counters may be missing in the beginning, and nodes that were healed are made whole.
-    pub(crate) completes: bool,
+    /// Counters may be missing in the beginning, and nodes are healed by listing those of others.
+    pub(crate) lists: bool,
     /// States keep everything that can no longer matter.
     pub(crate) forgets_nothing: bool,
     pub(crate) flaw: Option<Flaw>,
@@ -77,7 +77,7 @@ impl<const N: usize> Tokens<N> {
 
     /// Whether a node that starts with this count has no counter.
     pub(crate) const fn is_missing(&self, counter: Token) -> bool {
-        self.completes && counter == 0
+        self.lists && counter == 0
     }
 
     /// The last node takes the place of the one before it.

@@ -13,18 +13,13 @@ use super::{
 use crate::set::Set;
 
 impl Node {
-    /// Whether it can count up: it has the counter, or may create it.
-    pub(crate) const fn counts(&self) -> bool {
-        self.counter.is_some() || self.is_whole
-    }
-
     /// Everything but the name. Different nodes have different keys.
     fn key(&self) -> u64 {
         let holder = self.holder.map_or(0, |holder| u64::from(holder) + 1);
         let counter = self.counter.map_or(0, |counter| u64::from(counter) + 1);
         let mut key = Digits(counter);
         key.push(holder);
-        key.push(self.site as u64 * 2 + u64::from(self.is_whole));
+        key.push(self.site as u64 * 2 + u64::from(self.serves));
         for slot in self.slots {
             let (kind, count) = match slot {
                 Slot::Nothing => (0, 0),

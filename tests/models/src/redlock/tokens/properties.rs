@@ -27,18 +27,19 @@ impl<const N: usize> Tokens<N> {
                     "all losses are healed, and all return",
                     |tokens, state: &State<N>| {
                         let all = usize::from(state.returned.len()) == tokens.attempts;
-                        let healed = state.nodes.iter().all(|node| node.counter.is_some());
+                        let healed = state.nodes.iter().all(|node| node.serves);
                         all && healed && state.losses_left == 0
                     },
                 ));
             }
-            if self.completes {
+            if self.lists {
                 expected.push(Property::sometimes(
-                    "a node without the counter is whole again, and all return",
+                    "a node without the counter serves again, and all return",
                     |tokens, state: &State<N>| {
                         let all = usize::from(state.returned.len()) == tokens.attempts;
-                        let whole = state.nodes.iter().all(|node| node.is_whole);
-                        all && whole && state.losses_left == 0
+                        let healed = state.nodes.iter().all(|node| node.serves);
+                        let without = state.nodes.iter().any(|node| node.counter.is_none());
+                        all && healed && without && state.losses_left == 0
                     },
                 ));
             }

@@ -12,7 +12,7 @@ impl<const N: usize> Tokens<N> {
             healings: 0,
             at_least: None,
             replaces: false,
-            completes: false,
+            lists: false,
             forgets_nothing: false,
             flaw: None,
         }
@@ -63,11 +63,12 @@ impl<const N: usize> Tokens<N> {
         }
     }
 
-    /// The resource is new, at least to some nodes; and nodes that were healed are made whole.
+    /// The resource is new, at least to some nodes; and nodes are healed by listing the counters of
+    /// others.
     #[must_use]
-    pub const fn completing(self) -> Self {
+    pub const fn listing(self) -> Self {
         Self {
-            completes: true,
+            lists: true,
             ..self
         }
     }

@@ -18,7 +18,7 @@ pub struct State<const N: usize> {
 /// A node, as far as the one resource is concerned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
-    /// `None`: the node lost its state, and the counter has not been rebuilt.
+    /// `None`: nobody has asked the node for it, or the node lost its state.
     pub(crate) counter: Option<Token>,
     /// The attempt that was granted last. Its lease may have ended.
     pub(crate) holder: Option<u8>,
@@ -32,8 +32,8 @@ pub(crate) struct Node {
     pub(crate) outdated: Set,
     /// The healings that have read this node.
     pub(crate) read_by: Set,
-    /// It has no gaps: a missing counter begins at the base.
-    pub(crate) is_whole: bool,
+    /// It serves, and a missing counter begins at the base.
+    pub(crate) serves: bool,
     /// The healings that have listed the counters of this node.
     pub(crate) listed_by: Set,
     pub(crate) name: Unseen<u8>,
@@ -101,8 +101,8 @@ pub(crate) struct Healing {
     pub(crate) began: bool,
     /// The greatest count that it has read.
     pub(crate) most: Token,
-    /// It makes the node whole, and not only the counter that somebody asks for.
-    pub(crate) completes: bool,
+    /// It makes all counters anew that others have, whether this one is among them or not.
+    pub(crate) lists: bool,
     /// Some node that was listed has the counter.
     pub(crate) found: bool,
 }
@@ -129,7 +129,7 @@ impl<const N: usize> State<N> {
                 healed_by: Set::EMPTY,
                 outdated: Set::EMPTY,
                 read_by: Set::EMPTY,
-                is_whole: tokens.completes && site != Site::New,
+                serves: site != Site::New,
                 listed_by: Set::EMPTY,
                 name: Unseen(name),
             }

@@ -1,18 +1,17 @@
-//! Makes a node whole that lost its state: gives it every counter that may matter, so that it
-//! serves as the others do.
+//! Heals a node that lost its state: gives it every counter that may matter, and lets it serve.
 //!
-//! A node that is healed refuses what it has no counter for, because it cannot tell a resource that
-//! nobody has asked for from one that it has forgotten. Others can. Whoever was granted by this
-//! node before it lost its state, and had fixed a majority by then, was granted by N/2 of the
-//! others at least, each of which has a counter since; so of any N/2 + 1 others that never forgot
-//! one, one has it. Whoever fixes its majority later cannot count the forgotten grant: its raise is
-//! refused in the new life. So all counters of N/2 + 1 such others are made anew here, and what
-//! none of them has may begin at the base.
+//! A node that lost its state cannot tell a resource that nobody has asked for from one that it has
+//! forgotten. Others can. Whoever was granted by this node before it lost its state, and had fixed
+//! a majority by then, was granted by N/2 of the others at least, each of which has a counter
+//! since; so of any N/2 + 1 others that serve, one has it. Whoever fixes its majority later cannot
+//! count the forgotten grant: its raise is refused in the new life. So all counters of N/2 + 1
+//! such others are made anew here, and what none of them has may begin at the base.
 //!
-//! What has to hold for that, and each of it is known to be needed (`docs/models.md`): the others
-//! have no gaps of their own; each is listed in one life, from the first page to the last; what was
-//! found is counted up at N/2 + 1 of them before it is seeded; the node is said to be whole in the
-//! life in which all this was done; and not before it has been quiet, because a whole node is not.
+//! What has to hold for that, and each of it is known to be needed (`docs/models.md`): a node does
+//! not serve before it has all of them; each of the others is listed in one life, from the first
+//! page to the last; what was found is counted up at N/2 + 1 of them before it is seeded; the node
+//! is brought into service in the life in which all this was done; and not before the longest
+//! lease is over that it may have forgotten.
 
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use super::{
     KIND,
     call::Call,
     look::Look,
-    marker::{Marker, MarkerState},
+    marker::Marker,
     node::{Node, Run},
     operate::{NodeState, RedlockNodes, refused},
     scripts,
@@ -33,7 +32,7 @@ use crate::{Error, ErrorKind, FencingToken, Operation};
 /// About how many keys a node looks at, and counts up, at a time.
 const PAGE: usize = 500;
 
-/// How far a node is from being whole.
+/// How far a healing is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HealProgress {
@@ -50,8 +49,8 @@ pub enum HealProgress {
     Quiet(Duration),
 }
 
-/// Others that know of everything that they have had part in, each in one life.
-struct Sources<'a> {
+/// Others that serve, each in one life: they know of everything that they have had part in.
+pub(super) struct Sources<'a> {
     all: Vec<Source<'a>>,
     /// How many there have to be.
     needed: usize,
@@ -59,7 +58,7 @@ struct Sources<'a> {
 
 struct Source<'a> {
     node: &'a Node,
-    life: String,
+    marker: Marker,
     /// It has failed, and is not asked again.
     is_lost: bool,
 }
@@ -67,6 +66,18 @@ struct Source<'a> {
 impl<'a> Sources<'a> {
     fn left(&self) -> impl Iterator<Item = (usize, &Source<'a>)> {
         self.all.iter().enumerate().filter(|(_, one)| !one.is_lost)
+    }
+
+    /// The count below which no counter of any of them begins.
+    pub(super) fn base(&self) -> u64 {
+        let bases = self.all.iter().map(|source| source.marker.base);
+        bases.max().unwrap_or_default()
+    }
+
+    /// The longest time to live that a lease may have at any of them.
+    pub(super) fn longest(&self) -> Duration {
+        let longest = self.all.iter().map(|source| source.marker.longest);
+        longest.max().unwrap_or_default()
     }
 
     /// Goes on without one, or fails for want of it.
@@ -79,70 +90,74 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// The node that is made whole.
+/// The node that is healed.
 struct Patient<'a> {
     node: &'a Node,
     life: String,
 }
 
 impl RedlockNodes {
-    /// Makes a node whole that was taken in by [`heal`](Self::heal): lists the counters of N/2 + 1
-    /// others that are whole, makes those anew that it does not have, and waits until it has been
-    /// quiet for the longest time to live. From then on it serves as a node that never lost its
-    /// state, and may itself stand behind the healing of others. Says whether there was anything to
-    /// do.
+    /// Heals a node that has lost its state, or is new among nodes that serve, or goes on with a
+    /// healing that was interrupted: deletes what the node still has, makes the counters of N/2 + 1
+    /// others anew, and waits until the longest time to live is over. Then the node serves, and may
+    /// itself stand behind the healing of others. Says whether there was anything to do.
     ///
-    /// Leases are granted meanwhile. A counter that is made anew is counted up at the others, which
-    /// makes those try once more who acquire that resource at this moment.
+    /// Leases are granted by the others meanwhile. A counter that is made anew is counted up there,
+    /// which makes those try once more who acquire that resource at this moment.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] if it is none of the nodes. [`ErrorKind::Refused`] if it has not
-    /// been taken in, or lost its state again, or if fewer than N/2 + 1 others are whole: make
-    /// those whole first for which there are enough. If there are too few for any, a majority has
-    /// lost its state, and nobody knows what was issued: all nodes have to be emptied and
-    /// provisioned above the greatest mark of the stores. [`ErrorKind::CounterBroken`] if a counter
-    /// holds something else. [`ErrorKind::Unavailable`] if the node does not answer, or too few
-    /// others.
+    /// [`ErrorKind::InvalidInput`] if it is none of the nodes. [`ErrorKind::Refused`] if it is
+    /// retired, if somebody else heals it at the same time, if it lost its state again meanwhile,
+    /// or if fewer than N/2 + 1 others serve: then nobody knows what was issued, and all nodes have
+    /// to be emptied and provisioned above the greatest mark of the stores.
+    /// [`ErrorKind::CounterBroken`] if a counter holds something else. [`ErrorKind::Unavailable`]
+    /// if the node does not answer, or too few others.
     ///
     /// # Cancel safety
-    /// Cancel safe: what was made stays and is right, and the rest can be done later, by anybody.
-    pub async fn complete(
+    /// Cancel safe: the node does not serve, and the rest can be done later, by anybody.
+    pub async fn heal(
         &self,
         address: &str,
         mut progress: impl FnMut(HealProgress) + Send,
     ) -> Result<bool, Error> {
         let (index, node) = self.find(address)?;
         let looks = self.nodes.look().await;
-        let life = match (NodeState::from(&looks[index]), &looks[index]) {
-            (NodeState::Serving, _) => return Ok(false),
-            (NodeState::Healing, Ok(look)) => look.marker.as_ref().map(|one| one.life.clone()),
-            (_, Err(trouble)) => return Err(self.failed(node, trouble)),
-            _ => None,
+        let look = match &looks[index] {
+            Ok(look) => look,
+            Err(trouble) => return Err(self.failed(node, trouble)),
         };
-        let Some(life) = life else {
-            return Err(self.stopped(node, &looks[index]));
+        match NodeState::from(&looks[index]) {
+            NodeState::Serving => return Ok(false),
+            NodeState::Retired => {
+                return Err(refused("it is retired: empty its server to use it anew"));
+            }
+            _ => {}
+        }
+        let mut sources = self.sources(index, &looks)?;
+        let life = match look.healing() {
+            Some(life) => life.to_owned(),
+            None => self.take_in(node, look, &sources).await?,
         };
         let patient = Patient { node, life };
-        let mut sources = self.sources(index, &looks)?;
         self.fill(&patient, &mut sources, &mut progress).await?;
-        self.say_whole(&patient, &mut progress).await?;
+        self.bring_into_service(&patient, &mut progress).await?;
         Ok(true)
     }
 
-    /// All others that are whole.
+    /// All others that serve.
     fn sources(
         &self,
         patient: usize,
         looks: &[Result<Look, Trouble>],
     ) -> Result<Sources<'_>, Error> {
         let nodes = self.nodes.iter().zip(looks).enumerate();
-        let others = nodes.filter(|(index, (_, look))| *index != patient && is_whole(look));
+        let others = nodes.filter(|(index, _)| *index != patient);
         let source = |(_, (node, look)): (usize, (_, &Result<Look, _>))| {
-            let life = look.as_ref().ok()?.marker.as_ref()?.life.clone();
+            let marker = look.as_ref().ok()?.serving()?.clone();
             let is_lost = false;
             Some(Source {
                 node,
-                life,
+                marker,
                 is_lost,
             })
         };
@@ -152,9 +167,9 @@ impl RedlockNodes {
             return Ok(Sources { all, needed });
         }
         Err(refused(&format!(
-            "{} other nodes serve and have no gaps, and {needed} have to: make another one whole \
-             first that has enough; if there is none, a majority has lost its state: empty all \
-             nodes, and provision them above the greatest mark of the stores",
+            "{} other nodes serve, and {needed} have to: too few know what was issued; if a \
+             majority has lost its state, empty all nodes, and provision them above the greatest \
+             mark of the stores",
             all.len(),
         )))
     }
@@ -207,7 +222,7 @@ impl RedlockNodes {
         cursor: &str,
     ) -> Result<(String, Vec<String>), Error> {
         let call = Call::new(&scripts::LIST, &[self.keys.marker()])
-            .arg(&source.life)
+            .arg(&source.marker.life)
             .arg(cursor)
             .arg(self.keys.counters())
             .arg(PAGE);
@@ -245,7 +260,7 @@ impl RedlockNodes {
             .fold(seed, |seed, count| seed.arg(count.get()));
         let words = self.asked(patient.node, &seed).await?;
         match words.first().map(String::as_str) {
-            Some("seeded" | "not_needed") => Ok(count(&missing)),
+            Some("seeded") => Ok(count(&missing)),
             _ => Err(self.changed(patient.node)),
         }
     }
@@ -258,7 +273,9 @@ impl RedlockNodes {
         counters: &[String],
     ) -> Result<Vec<FencingToken>, Error> {
         let asked = sources.left().map(|(index, source)| async move {
-            let call = self.counters(&scripts::COUNT, counters).arg(&source.life);
+            let call = self
+                .counters(&scripts::COUNT, counters)
+                .arg(&source.marker.life);
             let words = self.asked(source.node, &call).await;
             (index, words)
         });
@@ -293,19 +310,19 @@ impl RedlockNodes {
         most.into_iter().zip(counters).map(enough).collect()
     }
 
-    /// Waits until the patient has been quiet for long enough by its own clock.
-    async fn say_whole(
+    /// Waits until the longest lease is over by the clock of the patient.
+    async fn bring_into_service(
         &self,
         patient: &Patient<'_>,
         progress: &mut (impl FnMut(HealProgress) + Send),
     ) -> Result<(), Error> {
         let clock = &self.nodes.clock;
-        let call = Call::new(&scripts::WHOLE, &[self.keys.marker()]).arg(&patient.life);
+        let call = Call::new(&scripts::SERVE, &[self.keys.marker()]).arg(&patient.life);
         loop {
             let words = self.asked(patient.node, &call).await?;
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let left = match words[..] {
-                ["whole"] => return Ok(()),
+                ["serves"] => return Ok(()),
                 ["quiet", left] => left.parse().map(Duration::from_millis),
                 _ => return Err(self.changed(patient.node)),
             };
@@ -330,18 +347,10 @@ impl RedlockNodes {
     fn changed(&self, node: &Node) -> Error {
         let address = node.address();
         refused(&format!(
-            "{address} is not what it was: it lost its state or was taken out of service; begin \
-             again"
+            "{address} is not what it was: it lost its state or was taken out of service; heal \
+             it again"
         ))
     }
-}
-
-fn is_whole(look: &Result<Look, Trouble>) -> bool {
-    let whole = |marker: &Marker| marker.state == MarkerState::Serving;
-    let usable = look.as_ref().ok().filter(|look| look.trouble().is_none());
-    usable
-        .and_then(|look| look.marker.as_ref())
-        .is_some_and(whole)
 }
 
 fn count(counters: &[String]) -> u64 {

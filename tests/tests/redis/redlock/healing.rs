@@ -1,4 +1,4 @@
-//! A node that was healed is made whole, and then stands for others that lose their state.
+//! A node that was healed stands for others that lose their state.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,24 +9,14 @@ use lock_core::{
 };
 use tokio::{runtime::Handle, sync::oneshot};
 
-use crate::redlock::world::{Load, SHORT, connect, cycle, in_service, states};
+use crate::redlock::world::{
+    Load, SHORT, connect, cycle, heal, heal_until_it_waits, in_service, states,
+};
 
 const COUNTERS: &str = "palisade:redlock:counter:";
 
 fn operated(servers: &RedlockServers) -> RedlockNodes {
     servers.operated(RedlockOptions::default())
-}
-
-/// Loses the state of a node and takes it in again.
-async fn lose_and_take_in(servers: &RedlockServers, node: usize) {
-    let node = &servers.nodes()[node];
-    node.restart_empty().await;
-    assert!(operated(servers).heal(node.address()).await.unwrap());
-}
-
-async fn complete(servers: &RedlockServers, node: usize) -> Result<bool, lock_core::Error> {
-    let address = servers.nodes()[node].address();
-    operated(servers).complete(address, |_| {}).await
 }
 
 async fn short(count: usize) -> RedlockServers {
@@ -43,26 +33,21 @@ async fn counters(node: &Redis) -> BTreeMap<String, String> {
     counters
 }
 
-/// The control: nodes that were taken in and not made whole refuse what they never heard of.
+/// With a majority out of service nobody knows what was issued.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_two_of_three_healed_nodes_never_heard_of_is_refused_until_they_are_whole() {
+async fn a_node_is_healed_only_if_the_one_before_it_was_healed_to_the_end() {
     let servers = short(3).await;
-    let locks = connect(&servers).await;
-    cycle(&locks, "old").await;
-    lose_and_take_in(&servers, 0).await;
-    // Nodes 1 and 2 have it, and node 0 has it healed.
-    until("node 0 knows it", async || {
-        cycle(&locks, "old").await;
-        !counters(&servers.nodes()[0]).await.is_empty()
-    })
-    .await;
-    lose_and_take_in(&servers, 1).await;
-    cycle(&locks, "old").await;
-    let error = locks.acquire("new").ttl(SHORT).await.unwrap_err();
-    assert!(error.to_string().contains("redlock heal"), "{error}");
-    let error = complete(&servers, 1).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
-    assert!(error.to_string().contains("have no gaps"), "{error}");
+    cycle(&connect(&servers).await, "r").await;
+    servers.nodes()[0].restart_empty().await;
+    heal_until_it_waits(&servers, 0).await;
+    servers.nodes()[1].restart_empty().await;
+    for node in [0, 1] {
+        let error = heal(&servers, node).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(error.to_string().contains("too few know"), "{error}");
+    }
+    let error = LockManager::connect(&servers.url()).await.unwrap_err();
+    assert!(error.to_string().contains("being healed"), "{error}");
 }
 
 async fn each_is_healed(count: usize, healed: usize) {
@@ -70,12 +55,13 @@ async fn each_is_healed(count: usize, healed: usize) {
     let (load, clients) = Load::start(&servers.url(), 4).await;
     for node in 0..healed {
         load.goes_on(20).await;
-        lose_and_take_in(&servers, node).await;
+        servers.nodes()[node].restart_empty().await;
+        heal_until_it_waits(&servers, node).await;
         assert_eq!(states(&servers).await[node], NodeState::Healing);
         load.goes_on(20).await;
-        assert!(complete(&servers, node).await.unwrap());
+        assert!(heal(&servers, node).await.unwrap());
         assert_eq!(states(&servers).await[node], NodeState::Serving);
-        assert!(!complete(&servers, node).await.unwrap(), "it is whole");
+        assert!(!heal(&servers, node).await.unwrap(), "it is healed");
     }
     load.goes_on(20).await;
     let locks = connect(&servers).await;
@@ -112,32 +98,8 @@ async fn after_three_of_five_nodes_were_healed_new_resources_are_granted_and_tok
     each_is_healed(5, 3).await;
 }
 
-/// Makes node 0 whole until it only waits, and drops that. The counters that were made.
-async fn drop_while_it_is_quiet(servers: &RedlockServers) -> u64 {
-    let (waits, quiet) = oneshot::channel();
-    let (mut waits, mut all) = (Some(waits), 0);
-    let progress = |progress| match progress {
-        HealProgress::Counters { made, .. } => all = made,
-        HealProgress::Quiet(_) => {
-            if let Some(waits) = waits.take() {
-                waits.send(()).unwrap();
-            }
-        }
-        _ => {}
-    };
-    let nodes = operated(servers);
-    tokio::select! {
-        biased;
-        done = nodes.complete(servers.nodes()[0].address(), progress) => {
-            panic!("not quiet: {done:?}");
-        }
-        told = quiet => told.unwrap(),
-    }
-    all
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_makes_a_node_whole_may_be_cut_off_and_goes_on_later() {
+async fn who_heals_a_node_may_be_cut_off_and_goes_on_later() {
     const MANY: usize = 1700;
     let servers = short(3).await;
     // Some at both others, some at one: as left behind by tokens of different majorities.
@@ -151,8 +113,8 @@ async fn who_makes_a_node_whole_may_be_cut_off_and_goes_on_later() {
         let set: Vec<&str> = set.collect();
         drop::<String>(servers.nodes()[node].command(&set).await);
     }
-    lose_and_take_in(&servers, 0).await;
-    let made = drop_while_it_is_quiet(&servers).await;
+    servers.nodes()[0].restart_empty().await;
+    let made = heal_until_it_waits(&servers, 0).await;
     assert_eq!(made, 2200);
     assert_eq!(states(&servers).await[0], NodeState::Healing);
     let [healed, one, other] = [0, 1, 2].map(|node| &servers.nodes()[node]);
@@ -164,7 +126,7 @@ async fn who_makes_a_node_whole_may_be_cut_off_and_goes_on_later() {
         assert_eq!(&kept[&counter], most, "{counter}");
     }
 
-    assert!(complete(&servers, 0).await.unwrap());
+    assert!(heal(&servers, 0).await.unwrap());
     assert_eq!(states(&servers).await[0], NodeState::Serving);
     let after = [counters(one).await, counters(other).await];
     assert!(before == after, "what is there is not counted up again");
@@ -172,11 +134,11 @@ async fn who_makes_a_node_whole_may_be_cut_off_and_goes_on_later() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_loses_its_state_again_is_not_whole() {
+async fn a_node_that_loses_its_state_again_does_not_serve() {
     let servers = short(3).await;
     cycle(&connect(&servers).await, "r").await;
-    lose_and_take_in(&servers, 0).await;
-    let node = servers.nodes()[0].address();
+    let node = &servers.nodes()[0];
+    node.restart_empty().await;
     let (waits, quiet) = oneshot::channel();
     let mut waits = Some(waits);
     let progress = move |progress| {
@@ -186,18 +148,18 @@ async fn a_node_that_loses_its_state_again_is_not_whole() {
             waits.send(()).unwrap();
         }
     };
-    let url = servers.url();
-    let address = node.to_owned();
+    let (url, address) = (servers.url(), node.address().to_owned());
     let first = tokio::spawn(async move {
         let options = RedlockOptions::default();
         let nodes = RedlockNodes::new(&url, options, Arc::new(SystemClock)).unwrap();
-        nodes.complete(&address, progress).await
+        nodes.heal(&address, progress).await
     });
     quiet.await.unwrap();
-    lose_and_take_in(&servers, 0).await;
+    node.restart_empty().await;
+    heal_until_it_waits(&servers, 0).await;
     assert!(first.await.unwrap().is_err(), "it is another life");
     assert_eq!(states(&servers).await[0], NodeState::Healing);
-    assert!(complete(&servers, 0).await.unwrap());
+    assert!(heal(&servers, 0).await.unwrap());
     let locks = LockManager::connect(&servers.url()).await.unwrap();
     cycle(&locks, "r").await;
 }
@@ -218,17 +180,16 @@ async fn a_list_does_not_go_on_at_a_server_that_was_started_again() {
     let (patient, source) = (&servers.nodes()[0], &servers.nodes()[1]);
     drop::<String>(patient.command(&["FLUSHALL"]).await);
     let nodes = operated(&servers);
-    assert!(nodes.heal(patient.address()).await.unwrap());
     let mut pages = 0;
     let healed = nodes
-        .complete(patient.address(), |_| {
+        .heal(patient.address(), |_| {
             pages += 1;
             if pages == 1 {
                 let again = async {
                     source.restart().await;
                     until("it is there again", async || {
                         let status = nodes.status().await;
-                        status.iter().all(|node| node.state.serves())
+                        status[1..].iter().all(|node| node.state.serves())
                     })
                     .await;
                 };
@@ -239,6 +200,6 @@ async fn a_list_does_not_go_on_at_a_server_that_was_started_again() {
     let error = healed.expect_err("half of it was listed by another run");
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert_eq!(states(&servers).await[0], NodeState::Healing);
-    assert!(complete(&servers, 0).await.unwrap());
+    assert!(heal(&servers, 0).await.unwrap());
     assert_eq!(counters(patient).await.len(), 2000);
 }
