@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use crate::pinning::Pinning;
 
-/// Errors of a bench are reported to a person, not handled.
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) use crate::error::BoxError;
 
 /// Measures one figure in one pinning.
 pub(crate) type Measure = fn(Setting) -> Pin<Box<dyn Future<Output = Result<Measured, BoxError>>>>;

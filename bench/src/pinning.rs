@@ -3,7 +3,7 @@
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-use crate::figure::BoxError;
+use crate::error::BoxError;
 
 /// Where server and clients run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,8 +1,6 @@
-use std::fmt;
+use std::{fmt, io};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-
-use crate::failure::Failure;
 
 /// A signal that asks the program to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,12 +44,11 @@ impl Interrupts {
     ///
     /// # Errors
     /// If the operating system refuses a signal handler.
-    pub(crate) fn listen() -> Result<Self, Failure> {
-        let on = |kind| signal(kind).map_err(Failure::machine("listening for signals"));
+    pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
-            int: on(SignalKind::interrupt())?,
-            term: on(SignalKind::terminate())?,
-            hup: on(SignalKind::hangup())?,
+            int: signal(SignalKind::interrupt())?,
+            term: signal(SignalKind::terminate())?,
+            hup: signal(SignalKind::hangup())?,
         })
     }
 

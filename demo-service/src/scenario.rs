@@ -31,7 +31,7 @@ use crate::{
 /// [`Failure::NotAsTold`] if it was played to its end and came out differently; any other failure
 /// if it was not.
 pub(crate) async fn run(args: &ScenarioArgs) -> Result<(), Failure> {
-    let mut interrupts = Interrupts::listen()?;
+    let mut interrupts = Interrupts::listen().map_err(Failure::machine("listening for signals"))?;
     check_places(args)?;
     let progress = Progress::new(args);
     let recorder = Recorder::new(move |event| progress.tell(event));

@@ -21,7 +21,7 @@ use crate::{
 /// # Errors
 /// If the address is taken, a server cannot be used, or requests under way do not end in time.
 pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
-    let mut interrupts = Interrupts::listen()?;
+    let mut interrupts = Interrupts::listen().map_err(Failure::machine("listening for signals"))?;
     // The cheapest mistake first: a taken address needs no server to be found out.
     let listener = listen(args.addr).await?;
     let addr = listener

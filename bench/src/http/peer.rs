@@ -14,7 +14,11 @@ use lock_core::Sequencer;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use super::token::{AUDIENCE, EXPIRY};
+/// The service that the tokens are for.
+pub(super) const AUDIENCE: &str = "accounts";
+
+/// When their leases end, in unix seconds: in the year 2100.
+pub(super) const EXPIRY: u64 = 4_102_444_800;
 use crate::figure::BoxError;
 
 /// A token of jsonwebtoken, and everything needed to check it.

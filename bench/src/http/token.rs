@@ -11,20 +11,14 @@ use http::HeaderValue;
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use sha2::Sha256;
 
-use super::peer::Jwt;
+use super::peer::{AUDIENCE, EXPIRY, Jwt};
 use crate::{
     figure::{BoxError, Measured, Setting, Unit},
     paired::{Samples, take_turns},
 };
 
-/// The service that the tokens are for.
-pub(super) const AUDIENCE: &str = "accounts";
-
 /// The resource that the tokens are for.
 pub(super) const RESOURCE: &str = "account:42";
-
-/// When their leases end, in unix seconds: in the year 2100.
-pub(super) const EXPIRY: u64 = 4_102_444_800;
 
 /// How many tokens are checked in one sample.
 const BATCH: usize = 512;

@@ -6,7 +6,7 @@ use sqlx::{Postgres, postgres::PgQueryResult};
 
 use super::{
     load::{Load, add},
-    postgres::STATEMENTS,
+    transactions::POSTGRES,
 };
 use crate::{
     figure::{BoxError, Measured, Unit},
@@ -33,7 +33,7 @@ pub(super) async fn tx_with_mark_vs_plain(
                 let mark = sqlx::query_scalar(MARK).bind(grant.resource().as_str());
                 let _token: i64 = mark.fetch_one(&mut *tx).await?;
             }
-            add::<Postgres>(&mut tx, STATEMENTS.update, client).await?;
+            add::<Postgres>(&mut tx, POSTGRES.update, client).await?;
             Ok(tx.commit().await?)
         }
     };
@@ -68,7 +68,7 @@ pub(super) async fn single_with_mark_vs_plain(
         },
         async |samples| {
             let statement = |client: u32| {
-                let update = sqlx::query(STATEMENTS.update).bind(i64::from(client));
+                let update = sqlx::query(POSTGRES.update).bind(i64::from(client));
                 written(update.execute(store.pool()))
             };
             load.turn(samples, statement).await

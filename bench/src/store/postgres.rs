@@ -14,14 +14,9 @@ use super::{
     load::Load,
     server::Server,
     single,
-    transactions::{Statements, fenced_vs_plain},
+    transactions::{POSTGRES, fenced_vs_plain},
 };
 use crate::figure::{BoxError, Measured, Setting};
-
-pub(super) const STATEMENTS: Statements = Statements {
-    begin: "BEGIN",
-    update: "UPDATE accounts SET balance = balance + 1 WHERE id = $1",
-};
 
 /// The rows of the table.
 pub(super) const ACCOUNTS: u32 = 10_000;
@@ -56,7 +51,7 @@ pub(super) async fn single_of_many(setting: Setting) -> Result<Measured, BoxErro
 pub(super) async fn tx_on_loopback(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::postgres(setting.pinning).await?;
     let store = store(server.url().parse()?, MANY_CLIENTS).await?;
-    fenced_vs_plain(store, STATEMENTS, MANY_CLIENTS, setting.rounds).await
+    fenced_vs_plain(store, POSTGRES, MANY_CLIENTS, setting.rounds).await
 }
 
 /// 32 clients that write different rows of the same resource.
@@ -67,7 +62,7 @@ pub(super) async fn tx_on_hot_resource(setting: Setting) -> Result<Measured, Box
     };
     let server = Server::postgres(setting.pinning).await?;
     let store = store(server.url().parse()?, load).await?;
-    fenced_vs_plain(store, STATEMENTS, load, setting.rounds).await
+    fenced_vs_plain(store, POSTGRES, load, setting.rounds).await
 }
 
 /// The same as `tx_on_loopback`, but with a fence that only reads the mark.
@@ -95,7 +90,7 @@ pub(super) async fn tx_over_network(setting: Setting) -> Result<Measured, BoxErr
     let address = SocketAddr::from(([127, 0, 0, 1], direct.get_port()));
     let network = Delay::before(address, Duration::from_millis(3)).await?;
     let store = store(direct.port(network.address().port()), load).await?;
-    fenced_vs_plain(store, STATEMENTS, load, setting.rounds).await
+    fenced_vs_plain(store, POSTGRES, load, setting.rounds).await
 }
 
 /// A store with a connection and an account for each client.

@@ -2,7 +2,7 @@
 
 use fenced_store::PgFencedStore;
 
-use super::{load::Load, postgres::STATEMENTS};
+use super::{load::Load, transactions::POSTGRES};
 use crate::{
     figure::{BoxError, Measured, Unit},
     paired::take_turns,
@@ -15,7 +15,7 @@ pub(super) async fn fenced_vs_plain(
     rounds: u32,
 ) -> Result<Measured, BoxError> {
     let grants = load.claim(&store).await?;
-    let update = |client: u32| sqlx::query(STATEMENTS.update).bind(i64::from(client));
+    let update = |client: u32| sqlx::query(POSTGRES.update).bind(i64::from(client));
     let medians = take_turns(
         rounds,
         async |samples| {

@@ -18,6 +18,12 @@ pub(super) struct Statements {
     pub(super) update: &'static str,
 }
 
+/// Those of Postgres.
+pub(super) const POSTGRES: Statements = Statements {
+    begin: "BEGIN",
+    update: "UPDATE accounts SET balance = balance + 1 WHERE id = $1",
+};
+
 /// Begin, one update, commit; on the same connections.
 pub(super) async fn fenced_vs_plain<DB>(
     store: FencedStore<DB>,

@@ -4,8 +4,9 @@ use fenced_store::Protection;
 use sqlx::{Executor, PgConnection};
 
 use super::{
-    postgres::{self, ONE_CLIENT, STATEMENTS},
+    postgres::{self, ONE_CLIENT},
     server::Server,
+    transactions::POSTGRES,
 };
 use crate::{
     figure::{BoxError, Measured, Setting, Unit},
@@ -39,7 +40,7 @@ pub(super) async fn row_vs_bare(setting: Setting) -> Result<Measured, BoxError> 
     };
     let medians = take_turns(
         setting.rounds,
-        async |samples| turn(samples, STATEMENTS.update).await,
+        async |samples| turn(samples, POSTGRES.update).await,
         async |samples| turn(samples, BARE).await,
     )
     .await?;

@@ -4,8 +4,9 @@ use sqlx::{PgPool, Postgres};
 
 use super::{
     load::{Load, add},
-    postgres::{self, ACCOUNTS, ONE_CLIENT, STATEMENTS},
+    postgres::{self, ACCOUNTS, ONE_CLIENT},
     server::Server,
+    transactions::POSTGRES,
 };
 use crate::{
     figure::{BoxError, Measured, Setting, Unit},
@@ -35,7 +36,7 @@ pub(super) async fn bytes_vs_plain(setting: Setting) -> Result<Measured, BoxErro
             let written = written(pool).await?;
             for row in ours.by_ref().take(TRANSACTIONS as usize) {
                 let mut tx = store.begin(&grants[row as usize]).await?;
-                add::<Postgres>(&mut tx, STATEMENTS.update, row * BETWEEN_ROWS).await?;
+                add::<Postgres>(&mut tx, POSTGRES.update, row * BETWEEN_ROWS).await?;
                 tx.commit().await?;
             }
             since(pool, written, samples).await
@@ -44,7 +45,7 @@ pub(super) async fn bytes_vs_plain(setting: Setting) -> Result<Measured, BoxErro
             let written = written(pool).await?;
             for row in theirs.by_ref().take(TRANSACTIONS as usize) {
                 let mut tx = pool.begin().await?;
-                add::<Postgres>(&mut tx, STATEMENTS.update, row * BETWEEN_ROWS).await?;
+                add::<Postgres>(&mut tx, POSTGRES.update, row * BETWEEN_ROWS).await?;
                 tx.commit().await?;
             }
             since(pool, written, samples).await

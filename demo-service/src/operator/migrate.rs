@@ -18,7 +18,7 @@ use crate::{cli::MigrateArgs, console::Console, failure::Failure, interrupt::Int
 
 /// Replaces one lock service by another, or says what that would do.
 pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), Failure> {
-    let mut interrupts = Interrupts::listen()?;
+    let mut interrupts = Interrupts::listen().map_err(Failure::machine("listening for signals"))?;
     let work = run(&args);
     tokio::select! {
         result = work => result,

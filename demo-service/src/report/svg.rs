@@ -8,6 +8,7 @@ mod access;
 mod act;
 mod labels;
 mod lanes;
+mod layout;
 mod shapes;
 mod time_axis;
 

@@ -3,9 +3,9 @@
 use svg::node::element::{Circle, Group, Line};
 
 use super::{
-    act::STORAGE,
     labels::{Label, Labels},
     lanes::client_y,
+    layout::STORAGE,
     shapes::{Anchor, Glyph, arrow, colours, dot, line, round, text},
     time_axis::TimeAxis,
 };

@@ -2,6 +2,7 @@ use svg::node::element::{Definitions, Group, Path};
 
 use super::{
     Around, WIDTH, access, lanes,
+    layout::{CLIENT_1, CLIENT_2, LOCK, STORAGE},
     shapes::{Anchor, Glyph, bar, dot, round, text},
     time_axis::TimeAxis,
 };
@@ -12,12 +13,6 @@ use crate::{
         sentence::sentence,
     },
 };
-
-/// Where the lanes are, from the top of the act.
-pub(super) const CLIENT_1: f64 = 78.0;
-pub(super) const LOCK: f64 = 140.0;
-pub(super) const CLIENT_2: f64 = 202.0;
-pub(super) const STORAGE: f64 = 264.0;
 
 /// Room for the heading above the lanes.
 const HEADING: f64 = 36.0;

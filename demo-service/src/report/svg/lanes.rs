@@ -3,7 +3,7 @@
 use svg::node::element::{Group, Line, Pattern, Rectangle, Title};
 
 use super::{
-    act::{CLIENT_1, CLIENT_2, LOCK},
+    layout::{CLIENT_1, CLIENT_2, LOCK},
     shapes::{Anchor, Glyph, arrow, bar, colours, dot, line, text, text_width},
     time_axis::TimeAxis,
 };
