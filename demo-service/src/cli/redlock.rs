@@ -20,8 +20,8 @@ pub(crate) enum Redlock {
     Provision(ProvisionArgs),
     /// Heal a node that lost its state, or is new among serving nodes.
     ///
-    /// The data that it still has is deleted, all counters of the other nodes are rebuilt on it, and
-    /// when the longest lease is over it serves as they do; progress is on stderr. It may be
+    /// The data that it still has is deleted, all counters of the other nodes are rebuilt on it,
+    /// and when the longest lease is over it serves as they do; progress is on stderr. It may be
     /// interrupted and run again. Exit code 1 if the node is retired, or if too few others know
     /// which tokens were issued.
     Heal(RedlockNodeArgs),

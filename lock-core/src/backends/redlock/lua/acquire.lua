@@ -16,7 +16,8 @@
 --
 -- Returns count:life: granted
 --       | {"again", token, left_ms} | {"held", left_ms, nonce}
---       | {"ended"} | {"ran_out"} | {"broken_counter"} | {"exhausted"} | {"implausible", greatest} | {"too_long", longest_ms}
+--       | {"ended"} | {"ran_out"} | {"broken_counter"} | {"exhausted"}
+--       | {"implausible", greatest} | {"too_long", longest_ms}
 --       | {"no_state"} | {"not_serving", marker}
 --
 -- "again": this holder has the lease, under a token that was raised here. It is no grant: nothing
