@@ -30,8 +30,6 @@ mod protected;
 mod protection;
 mod readiness;
 mod receipt;
-#[cfg(feature = "redis")]
-mod redis;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod rule;
 mod savepoint;
@@ -48,8 +46,6 @@ mod uninterrupted;
 pub use self::mysql::{MySqlFencedStore, MySqlProtected, MySqlTxOptions};
 #[cfg(feature = "postgres")]
 pub use self::postgres::{PgFencedStore, PgIsolation, PgProtected, PgTxOptions};
-#[cfg(feature = "redis")]
-pub use self::redis::{FencedRedis, Swap};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::{SqliteFencedStore, SqliteProtected};
 pub use self::{

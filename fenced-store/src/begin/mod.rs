@@ -7,12 +7,7 @@
 mod entering;
 mod presented;
 #[cfg_attr(
-    not(any(
-        feature = "mysql",
-        feature = "postgres",
-        feature = "redis",
-        feature = "sqlite"
-    )),
+    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
     expect(dead_code, reason = "for databases, of which there is none")
 )]
 mod seq;

@@ -1,9 +1,4 @@
-#[cfg(any(
-    feature = "mysql",
-    feature = "postgres",
-    feature = "redis",
-    feature = "sqlite"
-))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) mod columns;
 
 use lock_core::{FencingToken, Issuer};

@@ -12,8 +12,6 @@ pub(super) fn is_outage(error: &sqlx::Error) -> bool {
         | sqlx::Error::WorkerCrashed
         | sqlx::Error::BeginFailed => true,
         sqlx::Error::Database(error) => is_trouble(&**error),
-        #[cfg(feature = "redis")]
-        sqlx::Error::AnyDriverError(error) => error.downcast_ref().is_some_and(is_trouble_of_redis),
         _ => false,
     }
 }
@@ -33,18 +31,6 @@ fn is_trouble(error: &dyn DatabaseError) -> bool {
         return extended.is_some_and(|code| TROUBLE.contains(&(code & 0xff)));
     }
     error.code().is_some_and(|code| is_trouble_state(&code))
-}
-
-/// No connection, no answer, or a server that takes no writes: a replica, a full server, or one
-/// that cannot write to its disk.
-#[cfg(feature = "redis")]
-fn is_trouble_of_redis(error: &redis::RedisError) -> bool {
-    error.is_io_error()
-        || error.is_unrecoverable_error()
-        || matches!(
-            error.code(),
-            Some("READONLY" | "OOM" | "MISCONF" | "NOREPLICAS")
-        )
 }
 
 /// By SQLSTATE: connections, resources, the intervention of an operator, the system, and a server

@@ -88,7 +88,7 @@ fn lock_core_without_features_has_no_client_of_a_lock_service() {
 
 #[test]
 fn fenced_store_pulls_in_no_client_of_a_lock_service() {
-    let all = features("fenced-store", &["redis"]);
+    let all = features("fenced-store", &[]);
     assert!(
         tree("fenced-store", &all).contains("sqlx"),
         "the tree does not show features"

@@ -132,7 +132,7 @@ fn scripts() -> Vec<Script> {
     let folders = [
         "lock-core/src/backends/redis/lua",
         "lock-core/src/backends/redlock/lua",
-        "fenced-store/src/redis/lua",
+        "docs/examples",
     ];
     let files = folders.map(|folder| files_in(folder, "lua"));
     assert!(

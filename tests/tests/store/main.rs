@@ -5,10 +5,10 @@
 
 mod alone;
 mod faults;
+mod fence_your_own_store;
 mod interleavings;
 mod mariadb;
 mod postgres;
-mod redis;
 #[path = "../../../fenced-store/tests/rule/mod.rs"]
 mod rule;
 mod secrets;
