@@ -98,7 +98,7 @@ pub(crate) enum Command {
     /// End the lease of the holder of a resource, and shut that holder out of the store at once.
     #[command(after_help = operator::EXIT_CODES)]
     ForceRelease(ForceReleaseArgs),
-    /// Set a high-water mark by hand: for operators, recorded in the store's audit.
+    /// Set a high-water mark by hand: for operators, recorded in the store's log of administration.
     ///
     /// A mark that was poisoned with an absurd token locks its resource for good. Lowering it is
     /// the cure, but lets in every client that was ever issued a token above the new mark. Exit
@@ -258,13 +258,7 @@ pub(crate) struct WorkerArgs {
     /// Length of the lease
     #[arg(long, value_parser = duration)]
     pub(crate) ttl: Duration,
-    /// The `Fencing-Token` that another client has lent to this one
-    #[arg(long, env = WORKER_TOKEN, hide_env_values = true)]
-    pub(crate) token: Option<String>,
 }
-
-/// The variable in which a client of the scenario gets another client's token.
-pub(crate) const WORKER_TOKEN: &str = "PALISADE_WORKER_TOKEN";
 
 fn ttl(text: &str) -> Result<Duration, String> {
     within(duration(text)?, "100ms", "60s")

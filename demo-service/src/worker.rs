@@ -32,7 +32,7 @@ pub(crate) async fn run(args: WorkerArgs) -> ExitCode {
     let (order, orders) = mpsc::channel(1);
     let playing = async {
         match args.part {
-            Part::Deposit | Part::Lend | Part::Share => Worker::deposit(args, orders).await,
+            Part::Deposit => Worker::deposit(args, orders).await,
             Part::Forge => forger::forge(args, orders).await,
         }
     };

@@ -82,28 +82,6 @@ pub enum FenceError {
         /// The issuer whose tokens the store takes.
         current: Issuer,
     },
-    /// The transaction comes too late: one with this number or a greater one has already been
-    /// committed under the same grant, see [`Begin::seq`](crate::Begin::seq). Final for this
-    /// number, not for the grant.
-    #[error(
-        "transaction {presented} of \"{resource}\" arrived after {last} was committed: \
-         unless it is that same transaction, continue numbering from {last}"
-    )]
-    #[non_exhaustive]
-    OutOfOrder {
-        /// The protected resource.
-        resource: ResourceName,
-        /// The number that was presented.
-        presented: u64,
-        /// The number of the last transaction that was committed under the grant.
-        last: u64,
-    },
-    /// The number of a transaction is 0 or has more than 15 digits. Nothing was sent.
-    #[error("{presented} cannot number a transaction, take one from 1 to 999999999999999")]
-    SeqOutOfRange {
-        /// The number that was presented.
-        presented: u64,
-    },
     /// The token is too great to have been issued by the lock service. Claiming it would shut out
     /// every later, real holder. See [`Plausibility`](crate::Plausibility). Fenced.
     #[error(
@@ -262,12 +240,10 @@ impl FenceError {
             | Self::NotClaimed { resource, .. }
             | Self::MarkLost { resource, .. }
             | Self::WrongIssuer { resource, .. }
-            | Self::OutOfOrder { resource, .. }
             | Self::Implausible { resource, .. }
             | Self::RepeatedResource { resource } => Some(resource),
             Self::LeaseLost(lost) => Some(lost.resource()),
-            Self::SeqOutOfRange { .. }
-            | Self::Busy { .. }
+            Self::Busy { .. }
             | Self::Serialization { .. }
             | Self::Terminated { .. }
             | Self::CommitUnknown { .. }

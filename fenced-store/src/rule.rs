@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use lock_core::{Issuer, Sequencer};
 
-use crate::{FenceError, HighWater, begin::Seq};
+use crate::{FenceError, HighWater};
 
 /// A mark with the digest of the holder that claimed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,23 +66,6 @@ pub(crate) fn claim(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<Claim,
         Ordering::Equal => Err(FenceError::duplicate_token(
             sequencer.resource().clone(),
             sequencer.token(),
-        )),
-    }
-}
-
-/// Whether a transaction may have this number, given the last one that was committed under its
-/// grant.
-pub(crate) fn in_order(
-    last: Option<u64>,
-    sequencer: &Sequencer,
-    seq: Seq,
-) -> Result<(), FenceError> {
-    match last.filter(|last| *last >= seq.get()) {
-        None => Ok(()),
-        Some(last) => Err(FenceError::out_of_order(
-            sequencer.resource().clone(),
-            seq.get(),
-            last,
         )),
     }
 }

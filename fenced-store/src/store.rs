@@ -21,7 +21,6 @@ use crate::{
 pub struct FencedStore<DB: Dialect> {
     pool: Pool<DB>,
     tx_options: DB::TxOptions,
-    audited: bool,
     plausibility: Plausibility,
 }
 
@@ -33,31 +32,14 @@ impl<DB: Dialect> FencedStore<DB> {
         Self {
             pool,
             tx_options: <DB as Operations>::TxOptions::default(),
-            audited: false,
             plausibility: Plausibility::by_the_clock(),
         }
-    }
-
-    /// Whether every committed transaction leaves a row per resource in the audit table: when,
-    /// under which grant, with which number, by which user of the database. Defaults to false.
-    ///
-    /// The row is part of the transaction: it exists if and only if the commit was made, and it
-    /// costs one insert per resource. The table is `fenced.audit` (Postgres) or `fenced_audit`.
-    /// Nothing in it is secret, and the store itself never needs it again.
-    #[must_use]
-    pub const fn audited(mut self, audited: bool) -> Self {
-        self.audited = audited;
-        self
     }
 
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn with_tx_options(mut self, tx_options: DB::TxOptions) -> Self {
         self.tx_options = tx_options;
         self
-    }
-
-    pub(crate) const fn is_audited(&self) -> bool {
-        self.audited
     }
 
     /// The bound for tokens that are claimed, and for marks that an administrator sets. Defaults to
@@ -222,7 +204,6 @@ impl<DB: Dialect> Clone for FencedStore<DB> {
         Self {
             pool: self.pool.clone(),
             tx_options: self.tx_options.clone(),
-            audited: self.audited,
             plausibility: self.plausibility.clone(),
         }
     }

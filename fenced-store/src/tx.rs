@@ -66,17 +66,6 @@ impl<DB: Dialect> FencedTx<DB> {
         iter::once(&self.sequencer).chain(&self.others)
     }
 
-    /// The name of this transaction: random, a plain identifier, in the column `tx` of its rows in
-    /// the audit table.
-    ///
-    /// Read it before the commit: after [`FenceError::CommitUnknown`] and
-    /// [`settle`](crate::FencedStore::settle), the audit table has rows with that name if and only
-    /// if the transaction was committed.
-    #[must_use]
-    pub fn name(&self) -> String {
-        self.entry.to_string()
-    }
-
     /// Sets a savepoint: later writes can be undone separately.
     ///
     /// # Errors

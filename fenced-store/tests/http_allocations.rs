@@ -37,7 +37,7 @@ fn signed(ring: &KeyRing) -> HeaderValue {
     let (sequencer, key) = (sequencer(), ring.signing_key());
     let header = FencingHeader::new(&sequencer)
         .expires_at(1_900_000_000)
-        .and_then(|header| key.sign(header).seq(7));
+        .map(|header| key.sign(header));
     header.unwrap().try_into().unwrap()
 }
 

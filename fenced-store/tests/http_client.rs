@@ -11,7 +11,7 @@ use std::{
 use axum::{Router, routing::any};
 use bytes::Bytes;
 use fenced_store::http::{
-    FENCING_ACCEPTED, FENCING_TOKEN, FencingHeader, Malformed, Problem, ProblemType,
+    FENCING_ACCEPTED, FENCING_TOKEN, Problem, ProblemType,
     client::{Advice, CallError, Credential, FencedWriteLayer, Refusal, Sender, WriteError},
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header::LOCATION};
@@ -58,23 +58,6 @@ fn what_a_gateway_hands_out_is_sent_as_it_is() {
 }
 
 #[test]
-fn a_write_can_be_numbered_without_touching_the_signature() {
-    let signed = "34;res=\"a\";iss=\"b\";hld=\"9b6c5f0e2d4a4c1f8e7d6c5b4a392817\";kid=k2;\
-                  sig=:y34DsjIGJCcYbcSf33vKrA==:";
-    let credential: Credential = signed.parse().unwrap();
-    let numbered = credential.numbered(7).unwrap();
-    let header = FencingHeader::parse(numbered.value().as_bytes()).unwrap();
-    assert_eq!(header.sequence_number(), Some(7));
-    let before = FencingHeader::parse(signed.as_bytes()).unwrap();
-    assert_eq!(header.signature(), before.signature());
-    let again = numbered.numbered(8).unwrap();
-    let header = FencingHeader::parse(again.value().as_bytes()).unwrap();
-    assert_eq!(header.sequence_number(), Some(8));
-    let zero = credential.numbered(0).unwrap_err();
-    assert_eq!(zero, Malformed::Number { part: "seq" });
-}
-
-#[test]
 fn only_its_own_token_once_is_an_acceptance() {
     let credential = credential();
     assert!(credential.is_accepted(&accepted(&["34"])));
@@ -101,7 +84,7 @@ fn refusal(problem: &Problem) -> Refusal {
 fn every_kind_of_problem_has_its_advice() {
     let later = Duration::from_secs(3);
     for &kind in ProblemType::ALL {
-        let problem = Problem::new(kind).with("last_seq", 8).retry_after(later);
+        let problem = Problem::new(kind).retry_after(later);
         let refusal = refusal(&problem);
         assert_eq!(refusal.kind(), Some(kind));
         assert_eq!(refusal.status(), kind.status());
@@ -110,7 +93,6 @@ fn every_kind_of_problem_has_its_advice() {
                 Advice::AcquireAgain
             }
             "fencing-token-not-claimed" => Advice::ClaimFirst,
-            "fencing-sequence-stale" => Advice::CountOn { last: Some(8) },
             "store-unavailable" => Advice::Retry { after: Some(later) },
             "outcome-unknown" => Advice::ReadFirst,
             "fencing-token-required"

@@ -305,6 +305,22 @@ async fn a_name_that_the_client_did_not_send_is_not_told() {
     assert!(!problem.to_string().contains("tenant-7"), "{problem}");
 }
 
+/// A client that sends `seq` counts on an order of its writes, which nobody keeps.
+#[tokio::test]
+async fn a_header_with_seq_is_malformed_and_never_ignored() {
+    let right = value(FencingHeader::new(&sequencer(34)));
+    assert!(
+        send(put("/accounts/42", std::slice::from_ref(&right)))
+            .await
+            .status()
+            .is_success()
+    );
+    let numbered = format!("{};seq=7", right.to_str().unwrap());
+    let response = send(put("/accounts/42", &[numbered.parse().unwrap()])).await;
+    assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+    assert!(text(response).await.contains("fencing-token-malformed"));
+}
+
 #[tokio::test]
 async fn a_refusal_never_repeats_the_holder() {
     let holder = Holder::random().expose();

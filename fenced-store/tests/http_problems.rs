@@ -233,24 +233,6 @@ fn every_error_of_the_store_has_its_status() {
     }
 }
 
-/// The client's own fault, and its token is as good as before.
-#[test]
-fn a_write_out_of_order_names_both_numbers() {
-    let error = FenceError::out_of_order(resource(), 7, 8);
-    let (response, problem) = respond(&error);
-    assert_eq!(response.status(), 412);
-    assert!(!response.headers().contains_key("retry-after"));
-    assert_eq!(
-        problem["type"],
-        "urn:palisade:problem:fencing-sequence-stale"
-    );
-    assert_eq!(
-        (&problem["resource"], &problem["seq"], &problem["last_seq"]),
-        (&json!("account:42"), &json!(7), &json!(8))
-    );
-    assert!(!error.is_fenced());
-}
-
 /// An error of a database that speaks SQLSTATE.
 #[derive(Debug)]
 struct Told(&'static str);

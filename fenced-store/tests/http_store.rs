@@ -178,27 +178,6 @@ async fn a_stale_holder_gets_412_and_the_row_stays_as_it_was() {
     assert_eq!(service.balance().await, 20);
 }
 
-/// `begin(&fenced)` takes the number along; the handler has nothing to do for it.
-#[tokio::test]
-async fn a_numbered_write_that_comes_twice_is_made_once() {
-    let service = Service::start().await;
-    let sequencer = sequencer(33);
-    service.store.claim(&sequencer).await.unwrap();
-    let header = FencingHeader::new(&sequencer).seq(7).unwrap();
-    let response = service.send_with("PUT", "/accounts/42", header).await;
-    assert_eq!(accepted(&response), Some("33"));
-
-    let copy = service.send_with("PUT", "/accounts/42", header).await;
-    assert_eq!(copy.status(), StatusCode::PRECONDITION_FAILED);
-    assert_eq!(accepted(&copy), None);
-    assert_eq!(slug(copy).await, "fencing-sequence-stale");
-    assert_eq!(service.balance().await, 10);
-    // The control: without a number the copy is made, too.
-    service.send("PUT", "/accounts/42", &sequencer).await;
-    service.send("PUT", "/accounts/42", &sequencer).await;
-    assert_eq!(service.balance().await, 30);
-}
-
 #[tokio::test]
 async fn only_a_receipt_sets_fencing_accepted() {
     let service = Service::start().await;

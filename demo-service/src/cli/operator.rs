@@ -162,7 +162,7 @@ pub(crate) struct ResetArgs {
     /// Lower it to this token: WHOEVER WAS EVER ISSUED A GREATER ONE MAY CLAIM AND WRITE AGAIN
     #[arg(long, value_name = "TOKEN")]
     pub(crate) lower_to: Option<FencingToken>,
-    /// The reason, for readers of the audit
+    /// The reason, for readers of the store's log of administration
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Reason,
     /// Raise it even if no lock service could ever issue a greater token
@@ -189,7 +189,7 @@ pub(crate) struct SealArgs {
     /// The number that its tokens must exceed: no token of the old service may be greater
     #[arg(long, value_name = "TOKEN")]
     pub(crate) above: FencingToken,
-    /// The reason, for readers of the audit
+    /// The reason, for readers of the store's log of administration
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Reason,
     /// Accept `--above` even if no lock service could ever issue a greater token
@@ -244,7 +244,7 @@ pub(crate) struct MigrateArgs {
     pub(crate) to_issuer: Option<Issuer>,
     #[command(flatten)]
     pub(crate) store: OperatedStore,
-    /// The reason, for readers of the audit
+    /// The reason, for readers of the store's log of administration
     #[arg(
         long,
         value_name = "TEXT",

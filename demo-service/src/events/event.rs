@@ -104,8 +104,6 @@ pub(crate) enum What {
     Killed { pid: u32 },
     /// The client invents a token that it was never granted.
     Forged { forgery: Forgery },
-    /// The client got the token of the other one, which goes on using it.
-    Shared { token: FencingToken },
     /// The balance was written. `high_water` only if the store compared the token.
     WriteAccepted {
         token: Option<FencingToken>,
@@ -197,11 +195,7 @@ impl What {
     const fn is_of_client(&self) -> bool {
         matches!(
             self,
-            Self::Paused { .. }
-                | Self::Resumed { .. }
-                | Self::Killed { .. }
-                | Self::Forged { .. }
-                | Self::Shared { .. }
+            Self::Paused { .. } | Self::Resumed { .. } | Self::Killed { .. } | Self::Forged { .. }
         )
     }
 }

@@ -34,9 +34,6 @@ impl fmt::Display for Event {
             }
             What::Killed { pid } => write!(f, "{who} is killed by SIGKILL (pid {pid})"),
             What::Forged { forgery } => write!(f, "{who} makes up a token: {forgery}"),
-            What::Shared { token } => {
-                write!(f, "{who} is handed the token of the other process: {token}")
-            }
             What::WriteAccepted { .. } | What::WriteRefused { .. } => self.write_outcome(who, f),
             What::Verdict {
                 expected,

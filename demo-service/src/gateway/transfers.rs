@@ -29,8 +29,7 @@ pub(super) const FENCING_TOKEN_TO: HeaderName = HeaderName::from_static("fencing
 /// `POST`: takes from the account of the path and gives to another one, if the store knows both
 /// tokens for current. Which one was refused is the `resource` of the problem.
 ///
-/// A transfer that is sent twice is made twice, unless the client numbers it (`;seq=` in either of
-/// the tokens).
+/// A transfer that is sent twice is made twice.
 pub(super) async fn transfer<DB: Ledger>(
     State(app): State<App<DB>>,
     fenced: Fenced,

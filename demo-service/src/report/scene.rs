@@ -16,8 +16,6 @@ pub(crate) struct Scene {
     pub(super) pauses: Vec<Span>,
     /// The clients that were killed, and when.
     pub(super) kills: Vec<(ClientName, u64)>,
-    /// The clients that were given another client's token, and when.
-    pub(super) loans: Vec<(ClientName, u64)>,
     pub(super) leases: Vec<LeaseBar>,
     pub(super) accesses: Vec<Access>,
     /// The store's mark from each time on. Empty if nobody looks at it.
@@ -84,8 +82,6 @@ pub(super) enum Wrong {
 pub(super) enum Refusal {
     /// A later holder has taken over.
     Stale,
-    /// Another write with the same token had the same number.
-    OutOfOrder,
     /// Nobody was ever granted the token: its signature is wrong, or the store has not heard of it.
     MadeUp,
     Other,
@@ -126,7 +122,6 @@ impl Scene {
             sections: Vec::new(),
             pauses: Vec::new(),
             kills: Vec::new(),
-            loans: Vec::new(),
             leases: Vec::new(),
             accesses: Vec::new(),
             high_water: Vec::new(),
@@ -204,10 +199,6 @@ impl Scene {
                     close(spans, client, at_ms);
                 }
             }
-            What::Shared { .. } => {
-                self.loans.push((client, at_ms));
-                self.sections.push(Span::open(client, at_ms));
-            }
             _ => self.follow_access(client, at_ms, event),
         }
     }
@@ -247,7 +238,7 @@ impl Scene {
             }
             _ => return,
         };
-        if is_settled(kind) {
+        if kind != AccessKind::Read {
             close(&mut self.sections, client, at_ms);
         }
         self.accesses.push(Access {
@@ -323,8 +314,6 @@ impl Refusal {
         ];
         if problem == ProblemType::TOKEN_STALE.slug() {
             Self::Stale
-        } else if problem == ProblemType::SEQUENCE_STALE.slug() {
-            Self::OutOfOrder
         } else if MADE_UP.map(ProblemType::slug).contains(&problem) {
             Self::MadeUp
         } else {
@@ -340,16 +329,6 @@ impl Span {
             from_ms,
             to_ms: u64::MAX,
         }
-    }
-}
-
-/// Whether the client has finished with its lease. A client whose write had a used number goes on
-/// counting.
-const fn is_settled(kind: AccessKind) -> bool {
-    match kind {
-        AccessKind::Read => false,
-        AccessKind::Refused { why, .. } => !matches!(why, Refusal::OutOfOrder),
-        AccessKind::Accepted { .. } => true,
     }
 }
 
@@ -462,24 +441,6 @@ mod tests {
                 _ => None,
             });
         wrongs.collect()
-    }
-
-    #[test]
-    fn of_two_writes_with_one_token_the_second_overwrites_what_it_has_not_seen() {
-        let read = || What::Read { balance: 100 };
-        let scene = scene(
-            Act::Unfenced,
-            vec![
-                (0, One, granted(1)),
-                (1, One, read()),
-                (2, Two, What::Shared { token: token(1) }),
-                (3, Two, read()),
-                (4, Two, written(1, 100, 150)),
-                (5, One, written(1, 150, 110)),
-            ],
-        );
-        assert_eq!(wrongs(&scene), [None, Some(Wrong::Overwrote(Some(150)))]);
-        assert_eq!(scene.sections[1].client, Two);
     }
 
     #[test]

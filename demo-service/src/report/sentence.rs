@@ -52,9 +52,6 @@ fn rescue(scene: &Scene) -> String {
             let times = refused.len();
             format!("each of {times} made-up tokens was refused ({status}), and ")
         }
-        (Some((status, Refusal::OutOfOrder)), _) => {
-            format!("the second write was refused ({status}). After another look ")
-        }
         (Some((status, _)), _) => {
             format!("the late write was refused ({status}). With a new lease and another look ")
         }

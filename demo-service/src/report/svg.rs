@@ -124,8 +124,6 @@ fn story(scene: &Scene) -> String {
         "Client 1 makes its deposit. Client 2 writes with tokens that it has made up."
     } else if !scene.kills.is_empty() {
         "It is killed, its lease ends by itself, and client 2 acquires the next one and writes."
-    } else if !scene.loans.is_empty() {
-        "Client 2 is handed the same token, and both write."
     } else if !scene.pauses.is_empty() {
         "It is stopped past the end of its lease. Client 2 acquires the next lease and writes. \
          Client 1 is resumed and writes what it had computed before."

@@ -98,25 +98,6 @@ impl Scene<'_> {
     }
 
     pub(super) fn start(&self, client: ClientName, part: Part) -> Result<ClientProcess, Failure> {
-        self.start_with(client, part, None)
-    }
-
-    /// A client that gets its token from another one.
-    pub(super) fn start_with_token(
-        &self,
-        client: ClientName,
-        part: Part,
-        token: String,
-    ) -> Result<ClientProcess, Failure> {
-        self.start_with(client, part, Some(token))
-    }
-
-    fn start_with(
-        &self,
-        client: ClientName,
-        part: Part,
-        token: Option<String>,
-    ) -> Result<ClientProcess, Failure> {
         let &Director {
             ref gateway, ttl, ..
         } = self.director;
@@ -132,7 +113,6 @@ impl Scene<'_> {
             account: self.account.clone(),
             deposit,
             ttl,
-            token,
         };
         // Far more than any step takes: it only keeps a broken scenario from waiting for ever.
         ClientProcess::start(&args, ttl * 3 + PATIENCE)

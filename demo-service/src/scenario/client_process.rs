@@ -12,12 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{
-    cli::{WORKER_TOKEN, WorkerArgs},
-    events::ClientName,
-    failure::Failure,
-    worker::Step,
-};
+use crate::{cli::WorkerArgs, events::ClientName, failure::Failure, worker::Step};
 
 /// A client of the scenario: a real process that can be stopped and resumed.
 ///
@@ -222,9 +217,5 @@ fn command(args: &WorkerArgs) -> io::Result<Command> {
         // A group of its own: Ctrl-C is for the scenario, which then ends its clients.
         .process_group(0)
         .kill_on_drop(true);
-    if let Some(token) = &args.token {
-        // Not on the command line, where everybody on this machine could read it.
-        command.env(WORKER_TOKEN, token);
-    }
     Ok(command)
 }

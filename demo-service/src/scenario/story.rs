@@ -4,7 +4,6 @@ mod forgery;
 mod kill;
 mod pause;
 mod race;
-mod shared;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,8 +21,6 @@ pub(crate) enum Story {
     Kill,
     /// Both clients are sure that they hold the lease, and write at the same time.
     Race,
-    /// Two processes use one lease and one token, and write at the same time.
-    SharedToken,
     /// Client 2 does not ask for a lease: it invents tokens.
     Forgery,
 }
@@ -47,7 +44,6 @@ impl Story {
             Self::Pause => pause::play(scene, hand).await,
             Self::Kill => kill::play(scene).await,
             Self::Race => race::play(scene).await,
-            Self::SharedToken => shared::play(scene).await,
             Self::Forgery => forgery::play(scene).await,
         }
     }

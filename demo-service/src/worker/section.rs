@@ -4,7 +4,6 @@ use tokio::sync::{mpsc, watch};
 
 use super::{
     keeper::{Knowledge, keep},
-    part::Part,
     step::{Step, tell},
 };
 use crate::{
@@ -45,11 +44,6 @@ impl Worker {
             client,
             orders,
         };
-        if let Some(token) = worker.args.token.clone() {
-            // Somebody else has the lease and renews it; if refused, there is nothing more to do.
-            let _settled = worker.section(&token, None).await?;
-            return Ok(());
-        }
         loop {
             let lease = worker.acquire().await?;
             let (knowledge, known) = watch::channel(Knowledge::on_arrival(&lease));
@@ -59,7 +53,7 @@ impl Worker {
             });
             let client = worker.client.clone();
             let pass = tokio::select! {
-                pass = worker.section(&lease.fencing_token, Some(known)) => pass?,
+                pass = worker.section(&lease.fencing_token, known) => pass?,
                 never = keep(&client, &lease, &knowledge) => match never {},
             };
             if let Pass::Done = pass {
@@ -83,55 +77,40 @@ impl Worker {
         }
     }
 
-    /// The work under the lease. `known` is the knowledge of the lease, if it is the client's own.
+    /// The work under the lease.
     async fn section(
         &mut self,
         token: &str,
-        mut known: Option<watch::Receiver<Knowledge>>,
+        mut known: watch::Receiver<Knowledge>,
     ) -> Result<Pass, ClientError> {
         let WorkerArgs {
             act,
-            part,
             ref account,
             deposit,
             ..
         } = self.args;
-        let mut number = part.is_numbered(act).then_some(1);
-        loop {
-            let balance = self.client.balance(act, account, Some(token)).await?;
-            tell(&Step::Read { balance });
+        let balance = self.client.balance(act, account, Some(token)).await?;
+        tell(&Step::Read { balance });
 
-            let balance = balance + deposit;
-            if let Some(known) = &mut known {
-                take_time(known).await;
-                if !known.borrow().live() {
-                    return Ok(Pass::Again);
-                }
-            }
-            tell(&Step::Ready { balance });
-            if self.orders.recv().await.is_none() {
-                return Ok(Pass::Done);
-            }
-            // The check above and this write are two steps. Anything may happen between them.
-            let header = numbered(token, number);
-            let answer = self.client.write(act, account, balance, Some(&header));
-            let answer = answer.await?;
-            tell(&answer.clone().into());
-            match (answer, &mut number) {
-                (WriteAnswer::Accepted { .. }, _) => break,
-                // Another process was faster with this number: read again, and go on counting.
-                (WriteAnswer::Refused { problem, .. }, Some(number))
-                    if problem.ends_with("sequence-stale") =>
-                {
-                    *number += 1;
-                }
-                (WriteAnswer::Refused { .. }, _) => return Ok(Pass::Again),
-            }
+        let balance = balance + deposit;
+        take_time(&mut known).await;
+        if !known.borrow().live() {
+            return Ok(Pass::Again);
         }
-        if part == Part::Lend {
-            let _told = self.orders.recv().await;
+        tell(&Step::Ready { balance });
+        if self.orders.recv().await.is_none() {
+            return Ok(Pass::Done);
         }
-        Ok(Pass::Done)
+        // The check above and this write are two steps. Anything may happen between them.
+        let answer = self
+            .client
+            .write(act, account, balance, Some(token))
+            .await?;
+        tell(&answer.clone().into());
+        match answer {
+            WriteAnswer::Accepted { .. } => Ok(Pass::Done),
+            WriteAnswer::Refused { .. } => Ok(Pass::Again),
+        }
     }
 }
 
@@ -142,12 +121,4 @@ async fn take_time(known: &mut watch::Receiver<Knowledge>) {
         .wait_for(|known| known.renewals > 0 || known.lost)
         .await
         .is_err();
-}
-
-/// The token in the form sent with a write of this number.
-fn numbered(token: &str, number: Option<u64>) -> String {
-    match number {
-        Some(number) => format!("{token};seq={number}"),
-        None => token.to_owned(),
-    }
 }

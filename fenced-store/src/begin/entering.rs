@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use lock_core::{ResourceName, Sequencer};
 
-use super::{Presented, Seq};
+use super::Presented;
 use crate::{FenceError, entry::Entry};
 
 /// The checks that a transaction has to pass when it begins.
@@ -11,7 +11,6 @@ use crate::{FenceError, entry::Entry};
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct Entering {
     entrants: Vec<Entrant>,
-    audited: bool,
     entry: Entry,
 }
 
@@ -19,7 +18,6 @@ pub struct Entering {
 #[derive(Debug)]
 pub(crate) struct Entrant {
     sequencer: Sequencer,
-    seq: Option<Seq>,
     #[cfg(feature = "postgres")]
     bound: Option<Duration>,
 }
@@ -30,12 +28,8 @@ impl Entering {
     /// four that wait for ever.
     pub(crate) fn of<'a>(
         presented: impl Iterator<Item = &'a Presented<'a>>,
-        seq: Option<u64>,
-        audited: bool,
     ) -> Result<Self, FenceError> {
-        let mut entrants: Vec<Entrant> = presented
-            .map(|presented| Entrant::of(presented, seq))
-            .collect::<Result<_, _>>()?;
+        let mut entrants: Vec<Entrant> = presented.map(Entrant::of).collect();
         entrants.sort_by(|one, other| one.resource().cmp(other.resource()));
         let mut neighbours = entrants.iter().zip(entrants.iter().skip(1));
         if let Some((twice, _)) = neighbours.find(|(one, next)| one.resource() == next.resource()) {
@@ -43,27 +37,12 @@ impl Entering {
             return Err(FenceError::RepeatedResource { resource });
         }
         let entry = Entry::random();
-        Ok(Self {
-            entrants,
-            audited,
-            entry,
-        })
+        Ok(Self { entrants, entry })
     }
 
     /// The entrants in the order of their names, each resource once.
     pub(crate) fn entrants(&self) -> &[Entrant] {
         &self.entrants
-    }
-
-    /// Whether the transaction leaves an audit row for each of them.
-    pub(crate) const fn audited(&self) -> bool {
-        self.audited
-    }
-
-    /// Whether the transaction has a number, its own or one that came with a grant.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn is_numbered(&self) -> bool {
-        self.entrants.iter().any(|entrant| entrant.seq.is_some())
     }
 
     /// Tells the commit that this is still the transaction that entered.
@@ -73,14 +52,12 @@ impl Entering {
 }
 
 impl Entrant {
-    /// `seq` applies to all entrants and takes precedence over their own.
-    fn of(presented: &Presented<'_>, seq: Option<u64>) -> Result<Self, FenceError> {
-        Ok(Self {
+    fn of(presented: &Presented<'_>) -> Self {
+        Self {
             sequencer: presented.sequencer().clone(),
-            seq: seq.or(presented.seq()).map(Seq::new).transpose()?,
             #[cfg(feature = "postgres")]
             bound: presented.bound(),
-        })
+        }
     }
 
     fn resource(&self) -> &ResourceName {
@@ -90,11 +67,6 @@ impl Entrant {
     /// The grant that the mark has to show.
     pub(crate) const fn sequencer(&self) -> &Sequencer {
         &self.sequencer
-    }
-
-    /// The number that the transaction has under this grant.
-    pub(crate) const fn seq(&self) -> Option<Seq> {
-        self.seq
     }
 
     /// How long the grant may be held at most; `None` if unknown.

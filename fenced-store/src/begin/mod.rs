@@ -6,11 +6,6 @@
 )]
 mod entering;
 mod presented;
-#[cfg_attr(
-    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
-    expect(dead_code, reason = "for databases, of which there is none")
-)]
-mod seq;
 mod with;
 
 use std::{fmt, future::IntoFuture, iter};
@@ -20,7 +15,7 @@ use lock_core::BoxFuture;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) use self::entering::Entrant;
 pub use self::presented::Presented;
-pub(crate) use self::{entering::Entering, seq::Seq, with::RETRIES};
+pub(crate) use self::{entering::Entering, with::RETRIES};
 use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted};
 
 /// A fenced transaction that is being prepared: `.await` it for a [`FencedTx`].
@@ -30,12 +25,11 @@ use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted};
 /// calls, so that two transactions and the claims between them do not wait in a circle.
 ///
 /// # Errors
-/// [`FenceError::RepeatedResource`] and [`FenceError::SeqOutOfRange`], before anything is sent.
+/// [`FenceError::RepeatedResource`], before anything is sent.
 /// Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::NotClaimed`],
 /// [`FenceError::WrongIssuer`], and with a guard those of
-/// [`ProtectedGuard::begin`](crate::ProtectedGuard::begin). Then [`FenceError::OutOfOrder`], if the
-/// transaction is numbered. If any grant is refused, the transaction does not begin, and
-/// [`FenceError::resource`] tells whose grant it was. A refusal changes nothing.
+/// [`ProtectedGuard::begin`](crate::ProtectedGuard::begin). If any grant is refused, the transaction
+/// does not begin, and [`FenceError::resource`] tells whose grant it was. A refusal changes nothing.
 ///
 /// # Cancel safety
 /// Cancel safe: a transaction that was begun meanwhile is rolled back.
@@ -47,7 +41,7 @@ use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted};
 /// # #[cfg(feature = "sqlite")]
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use fenced_store::{FenceError, Protected, SqliteFencedStore};
+/// use fenced_store::{Protected, SqliteFencedStore};
 ///
 /// # let directory = tempfile::tempdir()?;
 /// # let file = directory.path().join("accounts.db");
@@ -56,17 +50,13 @@ use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted};
 /// # let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
 /// # store.migrate().await?;
 /// # let locks = lock_core::LockManager::connect("memory:").await?;
-/// let accounts = Protected::new(locks, store.audited(true));
+/// let accounts = Protected::new(locks, store);
 /// let from = accounts.acquire("account:1").await?;
 /// let to = accounts.acquire("account:2").await?;
 ///
-/// let tx = from.begin().and(&to).seq(1).await?; // write to both accounts through it
+/// let tx = from.begin().and(&to).await?; // write to both accounts through it
 /// let receipt = tx.commit().await?;
 /// assert_eq!(receipt.entered().count(), 2);
-///
-/// // The same once more, as a network may deliver it:
-/// let late = from.begin().and(&to).seq(1).await.unwrap_err();
-/// assert!(matches!(late, FenceError::OutOfOrder { last: 1, .. }));
 /// # Ok(()) }
 /// ```
 #[must_use = "a transaction does not begin until it is awaited"]
@@ -74,7 +64,6 @@ pub struct Begin<'a, DB: Dialect> {
     store: &'a FencedStore<DB>,
     first: Presented<'a>,
     others: Vec<Presented<'a>>,
-    seq: Option<u64>,
 }
 
 impl<'a, DB: Dialect> Begin<'a, DB> {
@@ -84,7 +73,6 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
             store,
             first,
             others,
-            seq: None,
         }
     }
 
@@ -94,23 +82,6 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
     /// tokens of different resources are never compared.
     pub fn and(mut self, another: impl Into<Presented<'a>>) -> Self {
         self.others.push(another.into());
-        self
-    }
-
-    /// Numbers the transaction among those of its grant: it begins only if the number is greater
-    /// than those of all transactions that were committed under the same grant.
-    ///
-    /// So a transaction that a holder sends twice, or that is overtaken, is refused with
-    /// [`FenceError::OutOfOrder`]. Numbers run from 1 to 999 999 999 999 999, with any gaps. The
-    /// number counts for every resource that is entered, including those added later. The commit
-    /// uses it up: after a rollback it may be used again. A transaction with the number that is
-    /// still in progress is waited for. A new grant begins afresh.
-    ///
-    /// After a [`FenceError::CommitUnknown`] the same number tells the result, if nobody else
-    /// counts under this grant: `OutOfOrder` with that very number as the last means that it was
-    /// committed.
-    pub const fn seq(mut self, number: u64) -> Self {
-        self.seq = Some(number);
         self
     }
 
@@ -128,7 +99,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
         for presented in self.presented() {
             presented.check()?;
         }
-        Entering::of(self.presented(), self.seq, self.store.is_audited())
+        Entering::of(self.presented())
     }
 
     /// Interprets the store's answer.
@@ -182,7 +153,6 @@ impl<DB: Dialect> fmt::Debug for Begin<'_, DB> {
             .field("database", &DB::NAME)
             .field("first", &self.first)
             .field("others", &self.others)
-            .field("seq", &self.seq)
             .finish_non_exhaustive()
     }
 }

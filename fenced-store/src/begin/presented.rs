@@ -10,28 +10,12 @@ use crate::{Dialect, FenceError, ProtectedGuard, protected::Held};
 #[derive(Clone, Copy, Debug)]
 pub struct Presented<'a> {
     sequencer: &'a Sequencer,
-    seq: Option<u64>,
     held: Option<&'a Held>,
 }
 
 impl<'a> Presented<'a> {
-    /// A grant with the number that the holder has given to this transaction.
-    #[cfg(feature = "tower")]
-    pub(crate) const fn numbered(sequencer: &'a Sequencer, seq: Option<u64>) -> Self {
-        Self {
-            sequencer,
-            seq,
-            held: None,
-        }
-    }
-
     pub(crate) const fn sequencer(&self) -> &'a Sequencer {
         self.sequencer
-    }
-
-    /// The number that came with the grant.
-    pub(crate) const fn seq(&self) -> Option<u64> {
-        self.seq
     }
 
     /// Fails if there is no point in asking the store.
@@ -58,7 +42,6 @@ impl<'a> From<&'a Sequencer> for Presented<'a> {
     fn from(sequencer: &'a Sequencer) -> Self {
         Self {
             sequencer,
-            seq: None,
             held: None,
         }
     }
@@ -68,7 +51,6 @@ impl<'a, DB: Dialect> From<&'a ProtectedGuard<DB>> for Presented<'a> {
     fn from(guard: &'a ProtectedGuard<DB>) -> Self {
         Self {
             sequencer: guard.sequencer(),
-            seq: None,
             held: Some(guard.held()),
         }
     }

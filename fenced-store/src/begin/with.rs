@@ -21,10 +21,8 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// attempt are rolled back before the next one; its effects elsewhere are not.
     ///
     /// If the commit is not answered, the store is [settled](FencedStore::settle), so that the
-    /// commit is no longer in progress. With a number ([`seq`](Begin::seq)) its result is then
-    /// known, and the transaction is repeated if it never happened, provided that nobody else gives
-    /// out the numbers of this grant. Without a number the error is returned; look at the data to
-    /// know.
+    /// commit is no longer in progress, and the error is returned: nothing is repeated. Look at the
+    /// data, in a fenced transaction, to know whether it happened.
     ///
     /// # Errors
     /// Those of [`Begin`], of [`FencedTx::commit`] and of the work itself; a retryable one after
@@ -53,68 +51,40 @@ impl<DB: Dialect> Begin<'_, DB> {
         F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, FenceError> + Clone,
     {
         let mut pauses = RETRIES.pauses();
-        // A commit that may have happened: what it would return, and the error that says so.
-        let mut unanswered: Option<(T, Receipt, FenceError)> = None;
         loop {
             let error = match self.attempt(work.clone()).await {
-                Attempt::Committed(value, receipt) => return Ok((value, receipt)),
-                Attempt::Unanswered(value, receipt, error) => {
-                    let settled = self.settle().await;
-                    if settled.is_err() || self.seq.is_none() || pauses.next().is_none() {
-                        return Err(error);
-                    }
-                    unanswered = Some((value, receipt, error));
-                    continue;
-                }
-                Attempt::NotBegun(error) => match (number_taken(&error), unanswered.take()) {
-                    (Some(true), Some((value, receipt, _))) => return Ok((value, receipt)),
-                    (Some(false), Some((.., unknown))) => return Err(unknown),
-                    (_, before) => {
-                        unanswered = before;
-                        error
-                    }
-                },
-                Attempt::Failed(error) => {
-                    // The number was free, so the commit before this attempt did not happen.
-                    unanswered = None;
-                    error
-                }
+                Ok(done) => return Ok(done),
+                Err(error) => error,
             };
-            match pauses.next().filter(|_| error.is_retryable()) {
-                Some(pause) => {
-                    debug!(%error, ?pause, "trying the transaction again");
-                    tokio::time::sleep(pause).await;
-                }
-                // Until the number turns out to be free, whatever this error says about itself.
-                None => return Err(unanswered.map_or(error, |(.., unknown)| unknown)),
-            }
+            let Some(pause) = pauses.next().filter(|_| error.is_retryable()) else {
+                return Err(error);
+            };
+            debug!(%error, ?pause, "trying the transaction again");
+            tokio::time::sleep(pause).await;
         }
     }
 
-    async fn attempt<T, F>(&self, work: F) -> Attempt<T>
+    async fn attempt<T, F>(&self, work: F) -> Result<(T, Receipt), FenceError>
     where
         F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, FenceError>,
     {
-        let mut tx = match self.again().await {
-            Ok(tx) => tx,
-            Err(error) => return Attempt::NotBegun(error),
-        };
+        let mut tx = self.again().await?;
         let value = match work(&mut tx).await {
             Ok(value) => value,
             Err(error) => {
                 if let Err(error) = tx.rollback().await {
                     debug!(%error, "not rolled back here, so the database does it");
                 }
-                return Attempt::Failed(error);
+                return Err(error);
             }
         };
-        match tx.commit().await {
-            Ok(receipt) => Attempt::Committed(value, receipt),
-            Err(error @ FenceError::CommitUnknown { .. }) => {
-                Attempt::Unanswered(value, self.receipt(), error)
-            }
-            Err(error) => Attempt::Failed(error),
+        let committed = tx.commit().await;
+        if let Err(FenceError::CommitUnknown { .. }) = &committed
+            && let Err(error) = self.settle().await
+        {
+            debug!(%error, "a commit without an answer may still be in progress");
         }
+        Ok((value, committed?))
     }
 
     /// Waits until nothing of these grants is in progress. A grant that is shut out by now counts
@@ -140,31 +110,7 @@ impl<DB: Dialect> Begin<'_, DB> {
             store: self.store,
             first: self.first,
             others: self.others.clone(),
-            seq: self.seq,
         }
-    }
-}
-
-/// What became of an attempt. Whose error it is matters: the work may pass on refusals of other
-/// stores, which look like those of this one.
-enum Attempt<T> {
-    /// The error of the store that was asked to begin.
-    NotBegun(FenceError),
-    /// Begun, and not committed: the error of the work, or of the commit.
-    Failed(FenceError),
-    Committed(T, Receipt),
-    /// With the receipt that is valid if the commit happened.
-    Unanswered(T, Receipt, FenceError),
-}
-
-/// For a transaction that was refused because of its number: whether it is this very number that
-/// was committed last.
-fn number_taken(error: &FenceError) -> Option<bool> {
-    match error {
-        FenceError::OutOfOrder {
-            presented, last, ..
-        } => Some(presented == last),
-        _ => None,
     }
 }
 

@@ -56,16 +56,6 @@ impl FenceError {
         }
     }
 
-    /// An [`OutOfOrder`](Self::OutOfOrder): the transaction `last` has been committed.
-    #[must_use]
-    pub const fn out_of_order(resource: ResourceName, presented: u64, last: u64) -> Self {
-        Self::OutOfOrder {
-            resource,
-            presented,
-            last,
-        }
-    }
-
     /// An [`Implausible`](Self::Implausible): no lock service can have issued this token.
     #[must_use]
     pub const fn implausible(resource: ResourceName, presented: FencingToken) -> Self {

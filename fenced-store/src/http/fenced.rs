@@ -7,16 +7,14 @@ use crate::Presented;
 /// A token that has passed the layer: the form was right, the verifier accepted it, and it is for
 /// the resource that the request is about.
 ///
-/// It may be stale all the same, and out of order. Hand it to the store, which decides in the
-/// transaction of the write: `store.begin(&fenced)`, which takes along the number that the client
-/// has given to the write.
+/// It may be stale all the same. Hand it to the store, which decides in the transaction of the
+/// write: `store.begin(&fenced)`.
 ///
 /// The layer puts it into the request's extensions. With feature `axum` it is an extractor, and
 /// so is `Option<Fenced>` behind [`FencingLayer::optional`](super::FencingLayer::optional).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fenced {
     sequencer: Sequencer,
-    seq: Option<u64>,
     is_signed: bool,
 }
 
@@ -42,7 +40,6 @@ impl Fenced {
         verifier.verify(&header)?;
         Ok(Some(Self {
             sequencer,
-            seq: header.sequence_number(),
             is_signed: header.signature().is_some(),
         }))
     }
@@ -80,12 +77,6 @@ impl Fenced {
         self.sequencer.token()
     }
 
-    /// The number of this write among those of its holder, if the client counts.
-    #[must_use]
-    pub const fn seq(&self) -> Option<u64> {
-        self.seq
-    }
-
     pub(super) const fn is_signed(&self) -> bool {
         self.is_signed
     }
@@ -100,10 +91,9 @@ fn only_value(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Rejection> {
     }
 }
 
-/// With the number of the write: a delayed duplicate is refused.
 impl<'a> From<&'a Fenced> for Presented<'a> {
     fn from(fenced: &'a Fenced) -> Self {
-        Self::numbered(&fenced.sequencer, fenced.seq)
+        Self::from(&fenced.sequencer)
     }
 }
 

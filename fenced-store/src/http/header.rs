@@ -37,7 +37,7 @@ pub static FENCING_HIGH_WATER: HeaderName = HeaderName::from_static("fencing-hig
 /// ```text
 /// Fencing-Token: 34;res="account:42";iss="redis";hld="9b6c5f0e2d4a4c1f8e7d6c5b4a392817"
 /// Fencing-Token: 34;res="account:42";iss="redis";hld="9b6c5f0e2d4a4c1f8e7d6c5b4a392817";\
-///                exp=1900000000;seq=7;kid=k2;sig=:pE7gSIulWhwYF8j8gLP8PA==:
+///                exp=1900000000;kid=k2;sig=:pE7gSIulWhwYF8j8gLP8PA==:
 /// ```
 /// | part  | type                                | meaning                                        |
 /// |-------|-------------------------------------|------------------------------------------------|
@@ -46,7 +46,6 @@ pub static FENCING_HIGH_WATER: HeaderName = HeaderName::from_static("fencing-hig
 /// | `iss` | string, 1 to 64 bytes               | the [`Issuer`]                                 |
 /// | `hld` | string, 32 lower-case hex digits    | the [`Holder`], a secret                       |
 /// | `exp` | integer, optional                   | when the lease ends, in unix seconds; advisory |
-/// | `seq` | integer, optional                   | the client's count of its writes               |
 /// | `kid` | token, 1 to 32 bytes, with `sig`    | the key that signed                            |
 /// | `sig` | 16 or 64 bytes in base64, with `kid`| the signature: HMAC-SHA256/128 or Ed25519      |
 ///
@@ -83,7 +82,6 @@ pub struct FencingHeader<'a> {
     issuer: &'a str,
     holder: Holder,
     expires_at: Option<u64>,
-    seq: Option<u64>,
     signature: Option<Signature<'a>>,
 }
 
@@ -91,7 +89,7 @@ impl<'a> FencingHeader<'a> {
     /// The longest value that is read, in bytes: 512, and 576 if it has an Ed25519 signature, whose
     /// text is 64 bytes longer than that of a MAC.
     ///
-    /// The longest legal values have 496 and 560 bytes, with names and numbers of full length, so
+    /// The longest legal values have 476 and 540 bytes, with names and numbers of full length, so
     /// every legal one is read; servers commonly allow 8 KiB for all headers together.
     pub const MAX_LEN: usize = USUAL_MAX_LEN + Bytes::ED25519_TEXT_LEN - Bytes::MAC_TEXT_LEN;
 
@@ -104,7 +102,6 @@ impl<'a> FencingHeader<'a> {
             issuer: sequencer.issuer().as_str(),
             holder: sequencer.holder(),
             expires_at: None,
-            seq: None,
             signature: None,
         }
     }
@@ -123,15 +120,6 @@ impl<'a> FencingHeader<'a> {
     /// [`Malformed::Number`] if it is 0 or has more than 15 digits.
     pub fn expires_at(mut self, unix_seconds: u64) -> Result<Self, Malformed> {
         self.expires_at = Some(parse::in_range("exp", unix_seconds)?);
-        Ok(self)
-    }
-
-    /// Numbers the write among those of its holder.
-    ///
-    /// # Errors
-    /// [`Malformed::Number`] if it is 0 or has more than 15 digits.
-    pub fn seq(mut self, seq: u64) -> Result<Self, Malformed> {
-        self.seq = Some(parse::in_range("seq", seq)?);
         Ok(self)
     }
 
@@ -180,12 +168,6 @@ impl<'a> FencingHeader<'a> {
     #[must_use]
     pub const fn expiry(&self) -> Option<u64> {
         self.expires_at
-    }
-
-    /// The number of this write among those of its holder, if the client counts.
-    #[must_use]
-    pub const fn sequence_number(&self) -> Option<u64> {
-        self.seq
     }
 
     /// The signature, if there is one.

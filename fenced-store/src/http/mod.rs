@@ -47,9 +47,8 @@
 //!    GET, HEAD, OPTIONS and TRACE. It boxes nothing and keeps the error type: a refusal is a
 //!    response. Add it to the route with `MethodRouter::route_layer`, before `.get(..)`: then 404
 //!    and 405 remain as they are.
-//! 5. [`Fenced`] is what the handler gets, and passes to the store: the grant, and the number of
-//!    the write if the client numbers its writes. A route without a layer gets it from
-//!    `FencedFromState`, any other kind of service from [`Fenced::from_headers`].
+//! 5. [`Fenced`] is what the handler gets, and passes to the store. A service without a layer gets
+//!    it from [`Fenced::from_headers`].
 //! 6. `FencedTx::commit` returns a [`Receipt`](crate::Receipt), and only a receipt sets
 //!    [`FENCING_ACCEPTED`]: for the methods that it checks, the layer removes the header from a
 //!    response without a receipt. So do not put it around a service that forwards the answers of
@@ -68,7 +67,6 @@
 //! | of another lock service than ours | 403 | `fencing-token-wrong-issuer` | no |
 //! | too great to have been issued | 403 | `fencing-token-implausible` | no |
 //! | [`Stale`] | 412 | `fencing-token-stale` | never: acquire again |
-//! | [`OutOfOrder`] | 412 | `fencing-sequence-stale` | never with this number |
 //! | [`NotClaimed`] | 412 | `fencing-token-not-claimed` | after the claim |
 //! | [`MarkLost`] | 412 | `fencing-mark-lost` | never: acquire again |
 //! | [`DuplicateToken`] | 409 | `fencing-token-holder-conflict` | never: acquire again |
@@ -83,7 +81,6 @@
 //! write may have been made, and a 500 where only an operator can help.
 //!
 //! [`Stale`]: crate::FenceError::Stale
-//! [`OutOfOrder`]: crate::FenceError::OutOfOrder
 //! [`NotClaimed`]: crate::FenceError::NotClaimed
 //! [`MarkLost`]: crate::FenceError::MarkLost
 //! [`DuplicateToken`]: crate::FenceError::DuplicateToken

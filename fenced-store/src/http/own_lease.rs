@@ -54,7 +54,7 @@ fn of_the_store(error: &FenceError) -> Problem {
             "the service lost the lease that it held for this request: send the request again",
         ),
         // Also said by whoever gave up a section in the middle of its commit.
-        FenceError::LeaseLost(_) | FenceError::OutOfOrder { .. } => unknown(),
+        FenceError::LeaseLost(_) => unknown(),
         FenceError::WrongIssuer { .. } | FenceError::Implausible { .. } => Problem::new(
             ProblemType::SERVICE_FAULT,
         )

@@ -54,12 +54,6 @@ impl ProblemType {
         StatusCode::PRECONDITION_FAILED,
         "The fencing token is stale",
     );
-    /// 412: the holder's own later write was first.
-    pub const SEQUENCE_STALE: Self = Self::new(
-        "fencing-sequence-stale",
-        StatusCode::PRECONDITION_FAILED,
-        "The write is out of order",
-    );
     /// 412: the grant was never claimed in the store.
     pub const TOKEN_NOT_CLAIMED: Self = Self::new(
         "fencing-token-not-claimed",
@@ -107,7 +101,6 @@ impl ProblemType {
         Self::WRONG_ISSUER,
         Self::TOKEN_IMPLAUSIBLE,
         Self::TOKEN_STALE,
-        Self::SEQUENCE_STALE,
         Self::TOKEN_NOT_CLAIMED,
         Self::MARK_LOST,
         Self::HOLDER_CONFLICT,

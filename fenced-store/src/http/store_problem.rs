@@ -45,11 +45,6 @@ impl From<&FenceError> for Problem {
             FenceError::WrongIssuer { resource, .. } => Self::new(ProblemType::WRONG_ISSUER)
                 .detail("the store takes the tokens of another lock service only")
                 .with("resource", resource.as_str()),
-            FenceError::OutOfOrder {
-                resource,
-                presented,
-                last,
-            } => Self::out_of_order(resource, *presented, *last),
             FenceError::Implausible {
                 resource,
                 presented,
@@ -73,7 +68,6 @@ impl From<&FenceError> for Problem {
             FenceError::Aborted => Self::aborted(),
             FenceError::Db { .. }
             | FenceError::RepeatedResource { .. }
-            | FenceError::SeqOutOfRange { .. }
             | FenceError::Unfenced { .. }
             | FenceError::WrongResource { .. }
             | FenceError::CannotProtect { .. }
@@ -131,17 +125,6 @@ impl Problem {
             )
             .about(resource, presented)
             .high_water(high_water)
-    }
-
-    fn out_of_order(resource: &ResourceName, presented: u64, last: u64) -> Self {
-        Self::new(ProblemType::SEQUENCE_STALE)
-            .detail(
-                "a write with this number or a greater one was made under the same token: \
-                 if it was not this one, count on from the last",
-            )
-            .with("resource", resource.as_str())
-            .with("seq", presented)
-            .with("last_seq", last)
     }
 
     /// Fails closed: what could not be checked was not done.

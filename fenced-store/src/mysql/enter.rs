@@ -3,7 +3,7 @@
 use lock_core::Sequencer;
 use sqlx::{AssertSqlSafe, MySql, MySqlConnection, MySqlPool, SqlSafeStr};
 
-use super::{audit, error::of_our_call, options::MySqlTxOptions, order, tx::MySqlTx};
+use super::{error::of_our_call, options::MySqlTxOptions, tx::MySqlTx};
 use crate::{
     FenceError,
     begin::{Entering, Entrant},
@@ -36,8 +36,6 @@ pub(super) async fn begin(
     for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
         enter(&mut tx, options, sequencer, entry).await?;
     }
-    order::take(&mut tx, options, entering).await?;
-    audit::record(&mut tx, entering).await?;
     Ok((tx, entry))
 }
 

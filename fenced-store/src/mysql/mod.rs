@@ -6,14 +6,12 @@
 //! overtaken.
 
 mod administer;
-mod audit;
 mod claim;
 mod enter;
 mod error;
 mod migrate;
 mod older;
 mod options;
-mod order;
 mod protect;
 mod rights;
 mod tx;

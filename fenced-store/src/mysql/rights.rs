@@ -40,7 +40,7 @@ struct Table {
     to_claim: &'static [Verb],
 }
 
-const TABLES: [Table; 6] = [
+const TABLES: [Table; 4] = [
     Table {
         name: "_fenced_migrations",
         column: "version",
@@ -64,18 +64,6 @@ const TABLES: [Table; 6] = [
         column: "token",
         to_write: &[Select, Insert, Delete],
         to_claim: &[Select, Insert, Delete],
-    },
-    Table {
-        name: "fenced_sequence",
-        column: "token",
-        to_write: &[Select, Insert, Update],
-        to_claim: &[Select, Insert, Update],
-    },
-    Table {
-        name: "fenced_audit",
-        column: "token",
-        to_write: &[Insert],
-        to_claim: &[Insert],
     },
 ];
 

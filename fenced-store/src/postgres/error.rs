@@ -11,7 +11,7 @@ pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
         return Err(source);
     };
     match error.code() {
-        "FN001" | "FN002" | "FN003" | "FN004" | "FN005" => refusal(error).ok_or(source),
+        "FN001" | "FN002" | "FN003" | "FN004" => refusal(error).ok_or(source),
         "FN010" => Ok(FenceError::Unfenced { source }),
         "FN011" => Ok(FenceError::WrongResource { source }),
         // A lock timeout; too many connections.
@@ -175,14 +175,6 @@ fn refusal(error: &PgDatabaseError) -> Option<FenceError> {
             } = serde_json::from_str(detail).ok()?;
             Some(FenceError::wrong_issuer(resource, presented, current))
         }
-        "FN005" => {
-            let Order {
-                resource,
-                presented,
-                last,
-            } = serde_json::from_str(detail).ok()?;
-            Some(FenceError::out_of_order(resource, presented, last))
-        }
         _ => None,
     }
 }
@@ -210,13 +202,6 @@ struct Issuers {
 #[derive(Deserialize)]
 struct Entered {
     resource: ResourceName,
-}
-
-#[derive(Deserialize)]
-struct Order {
-    resource: ResourceName,
-    presented: u64,
-    last: u64,
 }
 
 #[cfg(test)]

@@ -126,9 +126,7 @@ impl Operations for Postgres {
         Ok(executed.rows_affected())
     }
 
-    /// In one message, with two exceptions: the isolation level cannot be set in it, and a
-    /// statement that waited for the preceding number has to look again, which only another
-    /// statement can do.
+    /// In one message, unless the options have an isolation level, which cannot be set in it.
     async fn single(
         begin: Begin<'_, Self>,
         statement: Statement<Self>,
@@ -136,7 +134,7 @@ impl Operations for Postgres {
         let store = begin.store();
         let (pool, options) = (store.pool(), store.tx_options());
         let entering = begin.entering()?;
-        if options.isolation.is_some() || entering.is_numbered() {
+        if options.isolation.is_some() {
             return in_three_steps(begin, statement).await;
         }
         let executed = single::execute(pool, options.lock_timeout, &entering, &statement).await;

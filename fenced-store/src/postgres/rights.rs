@@ -6,7 +6,7 @@ use super::error::of_our_call;
 use crate::{FenceError, NotReady, Rights};
 
 /// What transactions call.
-const TO_WRITE: &str = "'enter', 'enter_new', 'high_water', 'in_order', 'record', 'settle'";
+const TO_WRITE: &str = "'enter', 'enter_new', 'high_water', 'settle'";
 
 /// What claims call as well, `terminate_older` with the rights of its caller.
 const TO_CLAIM: &str = "'claim', 'sharers', 'terminate_older', 'turnstile'";

@@ -105,19 +105,16 @@ fn fused(
     let lock_timeout = milliseconds(lock_timeout);
     let mut placeholders = (arguments + 1..).map(|number| format!("${number}"));
     let mut next = || placeholders.next().unwrap_or_default();
-    let (autocommit, tx) = (next(), entering.audited().then(&mut next));
-    let (mut enter, mut record) = (String::new(), String::new());
+    let autocommit = next();
+    let mut enter = String::new();
     for _ in entering.entrants() {
         let (resource, token, holder, issuer) = (next(), next(), next(), next());
-        let grant = format!("{resource}, {token}, {holder}, {issuer}");
-        enter += &format!("fenced.enter({grant}, {lock_timeout}), ");
-        if let Some(tx) = &tx {
-            record += &format!("fenced.record({grant}, {tx}), ");
-        }
+        enter +=
+            &format!("fenced.enter({resource}, {token}, {holder}, {issuer}, {lock_timeout}), ");
     }
     AssertSqlSafe(format!(
         "WITH fenced_write AS ({statement}\nRETURNING 1) \
-         SELECT {enter}{record}\
+         SELECT {enter}\
          (SELECT pg_catalog.count(*) FROM fenced_write) AS {ROWS_AFFECTED} \
          WHERE {autocommit}::fenced.autocommit",
     ))
@@ -127,9 +124,6 @@ fn fused(
 /// Binds the arguments in the order of the placeholders.
 fn bind(arguments: &mut PgArguments, entering: &Entering) -> Result<(), BoxDynError> {
     arguments.add(Autocommit)?;
-    if entering.audited() {
-        arguments.add(entering.entry().to_string())?;
-    }
     for entrant in entering.entrants() {
         let sequencer = entrant.sequencer();
         arguments.add(sequencer.resource().as_str())?;

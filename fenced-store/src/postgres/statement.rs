@@ -88,12 +88,7 @@ pub(super) fn begin(entering: &Entering, options: &PgTxOptions) -> SqlStr {
     let mut grants = entrants.iter().map(|entrant| enter(entrant, options));
     let first = grants.next().unwrap_or_default();
     let enter = grants.map(|grant| format!("fenced.enter({grant})"));
-    let in_order = entrants
-        .iter()
-        .filter_map(|entrant| in_order(entrant, options));
-    let audited = entrants.iter().filter(|_| entering.audited());
-    let record = audited.map(|entrant| record(entrant, entry));
-    let rest: Vec<_> = enter.chain(in_order).chain(record).collect();
+    let rest: Vec<_> = enter.collect();
     let rest = match rest.as_slice() {
         [] => String::new(),
         calls => format!("SELECT {}; ", calls.join(", ")),
@@ -113,28 +108,6 @@ fn enter(entrant: &Entrant, options: &PgTxOptions) -> String {
         milliseconds(tighter(options.idle_timeout)),
         milliseconds(tighter(options.statement_timeout)),
     )
-}
-
-/// Takes the number of the transaction, if it has one.
-fn in_order(entrant: &Entrant, options: &PgTxOptions) -> Option<String> {
-    let (seq, sequencer) = (entrant.seq()?, entrant.sequencer());
-    Some(format!(
-        "fenced.in_order({}, {}, {}, {}, {})",
-        literal(sequencer.resource().as_str()),
-        sequencer.token(),
-        literal(&sequencer.holder().digest()),
-        seq.get(),
-        milliseconds(options.lock_timeout),
-    ))
-}
-
-/// Leaves an audit row.
-fn record(entrant: &Entrant, entry: Entry) -> String {
-    let seq = entrant
-        .seq()
-        .map_or_else(|| "NULL".to_owned(), |seq| seq.get().to_string());
-    let grant = grant(entrant.sequencer());
-    format!("fenced.record({grant}, '{entry}', {seq})")
 }
 
 /// Commits, or fails.
@@ -198,7 +171,7 @@ mod tests {
         let holder = Holder::random();
         let sequencer = sequencer("account:42", holder);
         let options = PgTxOptions::default();
-        let entering = Entering::of([&(&sequencer).into()].into_iter(), Some(1), true).unwrap();
+        let entering = Entering::of([&(&sequencer).into()].into_iter()).unwrap();
         for sql in [claim(&sequencer, &options), begin(&entering, &options)] {
             assert!(!sql.as_str().contains(&holder.expose()), "{sql:?}");
         }

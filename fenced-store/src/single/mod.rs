@@ -40,15 +40,13 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// - is an `INSERT`, `UPDATE` or `DELETE` without `RETURNING`, which may begin with `WITH`; for
     ///   anything else, and for a table with conditional rules, begin a transaction;
     /// - runs at the session's isolation level and with its timeouts. With an isolation level among
-    ///   the store's options, or a number ([`seq`](Begin::seq)), the three steps are taken here,
-    ///   too.
+    ///   the store's options, the three steps are taken here, too.
     ///
     /// A stale grant is an error and never "0 rows": the check is made whether or not the statement
     /// matches anything.
     ///
     /// **If the answer is lost** ([`FenceError::CommitUnknown`]), the statement may not have been
-    /// executed *yet*. It may be sent again only if executing it twice does no harm, or with the
-    /// [number](Begin::seq) that it had.
+    /// executed *yet*. It may be sent again only if executing it twice does no harm.
     ///
     /// # Errors
     /// Those of [`Begin`], when the grant is refused; then the statement had no effect. Otherwise

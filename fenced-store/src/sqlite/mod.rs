@@ -2,12 +2,10 @@
 //! the mark inside it is a check that holds until the transaction ends.
 
 mod administer;
-mod audit;
 mod claim;
 mod enter;
 mod error;
 mod migrate;
-mod order;
 mod protect;
 mod tx;
 
@@ -107,9 +105,7 @@ impl Operations for Sqlite {
         (): (),
         entering: Entering,
     ) -> Result<(SqliteTx, Entry), FenceError> {
-        let (mut tx, is_noted) = enter::enter(&pool, &entering).await?;
-        order::take(&mut tx, &entering).await?;
-        audit::record(&mut tx, &entering).await?;
+        let (tx, is_noted) = enter::enter(&pool, &entering).await?;
         Ok((tx, entering.entry().noted(is_noted)))
     }
 

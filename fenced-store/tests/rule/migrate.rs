@@ -64,27 +64,27 @@ impl WrongBooks {
         let add = |values| format!("INSERT INTO {books} {columns} VALUES {values}");
         [
             wrong(
-                format!("DELETE FROM {books} WHERE version = 6"),
-                r#"Missing { version: 6, name: "books" }"#,
+                format!("DELETE FROM {books} WHERE version = 4"),
+                r#"Missing { version: 4, name: "books" }"#,
             ),
             wrong(
-                add("(7, 'later', TRUE, '', 0)"),
-                r#"Newer { version: 7, name: "later", known: 6 }"#,
+                add("(5, 'later', TRUE, '', 0)"),
+                r#"Newer { version: 5, name: "later", known: 4 }"#,
             ),
             wrong(
-                add("(7, 'half', FALSE, '', 0)"),
-                &format!(r#"HalfApplied {{ version: 7, name: "half", table: "{books}" }}"#),
+                add("(5, 'half', FALSE, '', 0)"),
+                &format!(r#"HalfApplied {{ version: 5, name: "half", table: "{books}" }}"#),
             ),
             wrong(
-                format!("UPDATE {books} SET checksum = '' WHERE version = 6"),
-                r#"Changed { version: 6, name: "books" }"#,
+                format!("UPDATE {books} SET checksum = '' WHERE version = 4"),
+                r#"Changed { version: 4, name: "books" }"#,
             ),
         ]
     }
 
     /// So that migrating mends what is left.
     pub(crate) fn undo<H: Harness>() -> &'static str {
-        format!("DELETE FROM {} WHERE version > 5", H::BOOKS).leak()
+        format!("DELETE FROM {} WHERE version > 3", H::BOOKS).leak()
     }
 
     pub(crate) fn assert_told(&self, result: Result<(), FenceError>) {

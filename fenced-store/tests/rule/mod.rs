@@ -6,7 +6,6 @@
 
 mod acquire_all;
 mod admin;
-mod audit;
 mod claim;
 mod dropped;
 mod enter;
@@ -14,7 +13,6 @@ mod errors;
 mod handover;
 mod migrate;
 mod model;
-mod order;
 mod protect;
 mod settle;
 mod several;
@@ -26,8 +24,8 @@ use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
 pub(crate) use self::{
-    acquire_all::*, admin::*, audit::*, claim::*, dropped::*, enter::*, errors::*, handover::*,
-    migrate::*, model::*, order::*, protect::*, settle::*, several::*, single::*, with::*,
+    acquire_all::*, admin::*, claim::*, dropped::*, enter::*, errors::*, handover::*, migrate::*,
+    model::*, protect::*, settle::*, several::*, single::*, with::*,
 };
 
 /// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.
@@ -94,8 +92,6 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
     /// Everything in the tables of fenced-store, as text.
     fn dump(&self) -> impl Future<Output = String> + Send;
 
-    /// The audit, in the order in which its rows were written.
-    fn audit(&self) -> impl Future<Output = Vec<AuditRow>> + Send;
     /// What administrators did, in its order: action, resource, tokens before and after, issuers
     /// before and after, reason.
     fn administration(&self) -> impl Future<Output = Vec<String>> + Send;
@@ -230,20 +226,6 @@ macro_rules! rule_cases {
             single_write_of_other_grants_is_refused,
             single_write_that_fails_stores_nothing,
             single_write_may_enter_several_resources,
-            single_write_takes_its_number_and_leaves_its_row,
-            a_number_that_came_with_the_grant_counts_for_every_kind_of_write,
-            numbers_have_to_rise,
-            a_number_out_of_range_is_refused_unsent,
-            a_number_that_was_rolled_back_is_free_again,
-            a_new_grant_counts_afresh,
-            a_number_counts_for_every_resource_entered,
-            a_number_under_way_is_waited_for,
-            of_the_same_number_at_once_one_is_accepted,
-            without_numbers_every_copy_is_accepted,
-            a_commit_leaves_a_row_for_each_resource,
-            what_is_not_committed_leaves_no_row,
-            no_audit_unless_asked_for,
-            no_secret_in_the_audit,
             busy_work_is_done_again,
             what_is_final_is_not_done_again,
             what_stays_busy_is_given_up,

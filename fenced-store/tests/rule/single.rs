@@ -1,11 +1,6 @@
 //! Writes of one statement.
 
-use axum::http::HeaderMap;
-use fenced_store::{
-    FenceError,
-    http::{FENCING_TOKEN, Fenced, FencingHeader, Unsigned},
-};
-use lock_core::Sequencer;
+use fenced_store::FenceError;
 
 use super::{Harness, balance, fresh, grant, grant_by, high_water};
 
@@ -115,102 +110,4 @@ pub(crate) async fn single_write_may_enter_several_resources<H: Harness>() {
     assert!(matches!(error, FenceError::Stale { .. }), "{error:?}");
     assert_eq!(error.resource(), Some(other.resource()));
     assert_eq!(balance(&world).await, 101);
-}
-
-/// Sent again with its number, it is not made twice; and it is in the audit once.
-pub(crate) async fn single_write_takes_its_number_and_leaves_its_row<H: Harness>() {
-    let world: H = fresh().await;
-    let grant = grant("account:42", 33);
-    let store = world.store().clone().audited(true);
-    store.claim(&grant).await.unwrap();
-    let write = || sqlx::raw_sql("UPDATE accounts SET balance = balance + 1");
-    store.begin(&grant).seq(7).execute(write()).await.unwrap();
-    match store
-        .begin(&grant)
-        .seq(7)
-        .execute(write())
-        .await
-        .unwrap_err()
-    {
-        FenceError::OutOfOrder {
-            presented, last, ..
-        } => assert_eq!((presented, last), (7, 7)),
-        other => panic!("{other:?}"),
-    }
-    store.begin(&grant).execute(write()).await.unwrap();
-    assert_eq!(balance(&world).await, 102);
-    let rows: Vec<_> = world.audit().await.into_iter().map(|row| row.seq).collect();
-    assert_eq!(rows, [Some(7), None]);
-}
-
-/// The number that came with a request counts, whether the handler begins a transaction or executes
-/// one statement, and a later copy may take the other way.
-pub(crate) async fn a_number_that_came_with_the_grant_counts_for_every_kind_of_write<H: Harness>() {
-    let world: H = fresh().await;
-    let (one, other) = (grant("account:42", 33), grant("account:43", 5));
-    let store = world.store().clone().audited(true);
-    store.claim(&one).await.unwrap();
-    store.claim(&other).await.unwrap();
-    let write = || sqlx::raw_sql("UPDATE accounts SET balance = balance + 1");
-    let refused = |error: FenceError, of: &Sequencer, number| match error {
-        FenceError::OutOfOrder {
-            resource,
-            presented,
-            last,
-            ..
-        } => assert_eq!(
-            (&resource, presented, last),
-            (of.resource(), number, number)
-        ),
-        other => panic!("{other:?}"),
-    };
-
-    let seventh = from_header(&one, 7);
-    store.begin(&seventh).execute(write()).await.unwrap();
-    refused(
-        store.begin(&seventh).execute(write()).await.unwrap_err(),
-        &one,
-        7,
-    );
-    refused(store.begin(&seventh).await.unwrap_err(), &one, 7);
-
-    let eighth = from_header(&one, 8);
-    let mut tx = store.begin(&eighth).await.unwrap();
-    H::add(&mut tx, 1).await.unwrap();
-    tx.commit().await.unwrap();
-    refused(
-        store.begin(&eighth).execute(write()).await.unwrap_err(),
-        &one,
-        8,
-    );
-
-    // Also if it came with a grant that is not the first, and is not in the order of names.
-    let third = from_header(&other, 3);
-    store
-        .begin(&one)
-        .and(&third)
-        .execute(write())
-        .await
-        .unwrap();
-    let copy = store.begin(&one).and(&third);
-    refused(copy.execute(write()).await.unwrap_err(), &other, 3);
-    assert_eq!(balance(&world).await, 103);
-    let rows: Vec<_> = world.audit().await.into_iter().map(|row| row.seq).collect();
-    assert_eq!(rows, [Some(7), Some(8), None, Some(3)]);
-
-    // The control: without a number every copy is made.
-    for _ in 0..2 {
-        store.begin(&one).execute(write()).await.unwrap();
-    }
-    assert_eq!(balance(&world).await, 105);
-}
-
-/// A grant as a request brings it.
-fn from_header(grant: &Sequencer, number: u64) -> Fenced {
-    let header = FencingHeader::new(grant).seq(number).unwrap();
-    let mut headers = HeaderMap::new();
-    headers.insert(&FENCING_TOKEN, header.try_into().unwrap());
-    Fenced::from_headers(&headers, &Unsigned::new(grant.issuer().clone()))
-        .unwrap()
-        .unwrap()
 }

@@ -133,10 +133,6 @@ async fn a_file_that_is_only_read_takes_no_claim_and_no_write() {
         assert_eq!(code_of(&refused.await.unwrap_err()), READ_ONLY);
         let refused = SqliteFile::add_at_once(&store, &own, 42, 1).await;
         assert_eq!(code_of(&refused.unwrap_err()), READ_ONLY);
-        // What would be noted is not, so nobody enters.
-        let audited = store.audited(true);
-        let refused = audited.begin(&own).await.unwrap_err();
-        assert_eq!(code_of(&refused), READ_ONLY);
     }
     assert_eq!(balance(&world).await, 100);
     assert_eq!(high_water(&world, "account:42").await, Some(33));

@@ -46,24 +46,6 @@ async fn a_stale_token_is_refused_and_changes_nothing() {
     );
 }
 
-/// The client numbers its writes: one that comes twice, or late, is not made again.
-#[tokio::test]
-async fn a_write_out_of_order_is_refused_and_the_token_stays_good() {
-    let gateway = Gateway::start().await;
-    let token = gateway.token("account:1", 60_000).await;
-    let numbered = |seq: u64| format!("{token};seq={seq}");
-    let written = gateway.write(FENCED, Some(&numbered(7)), 5).await;
-    assert_eq!(written.status, StatusCode::OK, "{written:?}");
-    for late in [7, 6] {
-        let refused = gateway.write(FENCED, Some(&numbered(late)), 666).await;
-        refused.assert_problem(412, "fencing-sequence-stale");
-        assert_eq!(refused.body["last_seq"], 7);
-    }
-    assert_eq!(gateway.balance("1").await, Some(5));
-    let written = gateway.write(FENCED, Some(&numbered(8)), 6).await;
-    assert_eq!(written.status, StatusCode::OK, "{written:?}");
-}
-
 /// The control: the same stale token, and nobody looks at it.
 #[tokio::test]
 async fn the_unfenced_twin_takes_the_stale_write() {

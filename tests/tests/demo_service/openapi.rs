@@ -77,10 +77,9 @@ async fn a_token_has_the_form_that_the_document_says() {
     let named = |it: &&Value| it["name"] == "Fencing-Token";
     let schema = &parameters.iter().find(named).unwrap()["schema"];
     let form = jsonschema::draft202012::new(schema).unwrap();
-    for good in [token.clone(), format!("{token};seq=7")] {
-        assert!(form.is_valid(&json!(good)), "{good}");
-    }
-    for bad in ["", "34", "34;", &token.replace("kid=", "kid=2")] {
+    assert!(form.is_valid(&json!(token)), "{token}");
+    let numbered = format!("{token};seq=7");
+    for bad in ["", "34", "34;", &token.replace("kid=", "kid=2"), &numbered] {
         assert!(!form.is_valid(&json!(bad)), "{bad}");
     }
 }

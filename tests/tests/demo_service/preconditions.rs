@@ -126,16 +126,3 @@ async fn the_fence_comes_before_the_condition() {
     }
     assert_eq!(gateway.balance("1").await, Some(5));
 }
-
-/// A refusal takes no number: the same one may be used for the write that is made.
-#[tokio::test]
-async fn a_false_condition_takes_no_number() {
-    let gateway = Gateway::start().await;
-    let token = gateway.token("account:1", 60_000).await;
-    gateway.write(FENCED, Some(&token), 5).await;
-    let numbered = format!("{token};seq=1");
-    let refused = write_if(&gateway, FENCED, "\"4\"", 666).header("fencing-token", &numbered);
-    send(refused).await.assert_problem(412, "version-mismatch");
-    let written = gateway.write(FENCED, Some(&numbered), 6).await;
-    assert_eq!(written.status, 200, "{written:?}");
-}

@@ -182,29 +182,6 @@ async fn what_cannot_be_transferred_is_not() {
     assert_eq!(balances(&gateway).await, untouched);
 }
 
-/// What a network delivers twice is made once, if the client counts.
-#[tokio::test]
-async fn a_transfer_with_a_number_is_made_once() {
-    let gateway = Gateway::start().await;
-    let (from, to) = two_accounts(&gateway).await;
-    let numbered = format!("{from};seq=1");
-    let body = json!({ "to": "2", "amount": 30 });
-    let made = send(transfer(&gateway, &numbered, &to, body.clone())).await;
-    assert_eq!(made.status, 200, "{made:?}");
-    let again = send(transfer(&gateway, &numbered, &to, body.clone())).await;
-    again.assert_problem(412, "fencing-sequence-stale");
-    assert_eq!(again.body["last_seq"], 1);
-    assert_eq!(balances(&gateway).await, [Some(70), Some(130)]);
-    // The holder of the account that receives can count as well.
-    let numbered = format!("{to};seq=1");
-    let made = send(transfer(&gateway, &from, &numbered, body.clone())).await;
-    assert_eq!(made.status, 200, "{made:?}");
-    let again = send(transfer(&gateway, &from, &numbered, body)).await;
-    again.assert_problem(412, "fencing-sequence-stale");
-    assert_eq!(again.body["resource"], "account:2");
-    assert_eq!(balances(&gateway).await, [Some(40), Some(160)]);
-}
-
 /// The twin: one transaction too, and a client whose leases have ended gets in.
 #[tokio::test]
 async fn an_unfenced_transfer_is_made_by_whoever_asks() {

@@ -62,11 +62,7 @@ fn write() -> Operation {
     .answers("200", written)
     .problems(REFUSED_AT_THE_EDGE)
     .problems(REFUSED_BY_THE_STORE)
-    .problems([
-        ProblemType::TOKEN_REQUIRED,
-        ProblemType::SEQUENCE_STALE,
-        problems::VERSION_MISMATCH,
-    ])
+    .problems([ProblemType::TOKEN_REQUIRED, problems::VERSION_MISMATCH])
     .build()
 }
 
@@ -83,7 +79,7 @@ pub(super) fn transfers() -> PathItem {
     .describe(
         "One transaction under the tokens of both accounts; if one is refused, `resource` says \
              which. Acquire both leases in the order of their names, so that two clients do not \
-             wait for each other. Sent twice it is made twice, unless it is numbered (`;seq=`).",
+             wait for each other. Sent twice it is made twice.",
     )
     .parameter(account())
     .parameter(fencing_token(Required::True))
@@ -94,7 +90,6 @@ pub(super) fn transfers() -> PathItem {
     .problems(REFUSED_BY_THE_STORE)
     .problems([
         ProblemType::TOKEN_REQUIRED,
-        ProblemType::SEQUENCE_STALE,
         problems::ACCOUNT_UNKNOWN,
         problems::BALANCE_OUT_OF_RANGE,
     ]);

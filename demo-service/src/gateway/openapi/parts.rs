@@ -194,15 +194,12 @@ pub(super) fn fencing_token(required: Required) -> Parameter {
     header(
         "Fencing-Token",
         required,
-        token_schema(
-            "The `fencing_token` of a lease, as it is. `;seq=N` behind it numbers the write: one \
-             with the same number or a smaller one is refused from then on.",
-        ),
+        token_schema("The `fencing_token` of a lease, as it is."),
     )
 }
 
 pub(super) fn fencing_token_to() -> Parameter {
-    let description = "The token of the account that receives. It may be numbered, too.";
+    let description = "The token of the account that receives.";
     header(
         transfers::FENCING_TOKEN_TO.as_str(),
         Required::True,

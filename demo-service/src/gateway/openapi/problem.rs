@@ -11,7 +11,7 @@ use super::parts::{integer, request_id, text};
 use crate::gateway::problems;
 
 /// Every kind that an endpoint in the document answers with.
-pub(super) const KINDS: [ProblemType; 31] = [
+pub(super) const KINDS: [ProblemType; 30] = [
     ProblemType::TOKEN_REQUIRED,
     ProblemType::TOKEN_MALFORMED,
     ProblemType::TOKEN_NOT_ACCEPTED,
@@ -19,7 +19,6 @@ pub(super) const KINDS: [ProblemType; 31] = [
     ProblemType::WRONG_ISSUER,
     ProblemType::TOKEN_IMPLAUSIBLE,
     ProblemType::TOKEN_STALE,
-    ProblemType::SEQUENCE_STALE,
     ProblemType::TOKEN_NOT_CLAIMED,
     ProblemType::MARK_LOST,
     ProblemType::HOLDER_CONFLICT,
@@ -108,14 +107,6 @@ fn members(kind: ProblemType) -> Vec<(&'static str, ObjectBuilder)> {
         | ProblemType::TOKEN_NOT_CLAIMED
         | ProblemType::MARK_LOST
         | ProblemType::HOLDER_CONFLICT => vec![resource(), token()],
-        ProblemType::SEQUENCE_STALE => vec![
-            resource(),
-            ("seq", integer("The number of this write.", 1)),
-            (
-                "last_seq",
-                integer("The number of the last write that was made.", 1),
-            ),
-        ],
         ProblemType::OUTCOME_UNKNOWN => vec![("outcome", text("Always `unknown`."))],
         problems::LOCK_HELD => {
             vec![

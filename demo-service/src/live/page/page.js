@@ -19,8 +19,6 @@ const PLOTS = {
     + "client 2 goes on. Nothing is lost, with or without fencing: this is what leases are for.",
   race: "Client 1 freezes until client 2 has the lock. Then both write at the same moment, and both are sure "
     + "that the lock is theirs. Who arrives first is left to chance.",
-  "shared-token": "Client 1 hands its token to a second process, and both write. A token tells holders apart, "
-    + "not processes: with fencing, each write has a number too, and none is taken twice.",
   forgery: "Client 2 never asks for the lock. It makes up tokens that look newer than any, and tries to empty "
     + "the account with them. This is why tokens are signed.",
 };

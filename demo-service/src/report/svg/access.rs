@@ -120,7 +120,6 @@ fn label(access: &Access) -> (&'static str, Vec<String>) {
             let reason = match (why, high_water) {
                 (Refusal::Stale, Some(mark)) => format!("{token} < {}", short(mark)),
                 (Refusal::MadeUp, _) => "made-up token".to_owned(),
-                (Refusal::OutOfOrder, _) => "number used before".to_owned(),
                 _ => token,
             };
             let what = format!("writes {balance}: refused");

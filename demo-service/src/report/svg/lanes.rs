@@ -47,9 +47,6 @@ pub(super) fn clients(scene: &Scene, axis: TimeAxis, hatch: &str) -> Group {
     for &(client, at_ms) in &scene.kills {
         lanes = lanes.add(killed(axis.x(at_ms), client_y(client)));
     }
-    for &(client, at_ms) in &scene.loans {
-        lanes = lanes.add(lent(axis.x(at_ms), client));
-    }
     lanes
 }
 
@@ -62,25 +59,6 @@ fn killed(x: f64, y: f64) -> Group {
             Anchor::Start,
             "small halo bad-text",
             "killed by SIGKILL",
-        ))
-}
-
-/// A token on its way from one client to the other.
-fn lent(x: f64, client: ClientName) -> Group {
-    let (other, way) = match client {
-        ClientName::One => (ClientName::Two, -SECTION),
-        ClientName::Two => (ClientName::One, SECTION),
-    };
-    let (from, to) = (client_y(other) + way, client_y(client) - way);
-    Group::new()
-        .set("class", colours(client))
-        .add(arrow(x, from, to, "read").add(Title::new("the same token")))
-        .add(text(
-            x + 8.0,
-            f64::midpoint(LOCK + LEASE, to) + 4.0,
-            Anchor::Start,
-            "small halo client-text",
-            "gets the same token",
         ))
 }
 

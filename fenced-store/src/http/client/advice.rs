@@ -10,12 +10,6 @@ pub enum Advice {
     /// The grant was not claimed in the store: claim it, once, then send the request again. If it
     /// was claimed, as every lease of a gateway is, the store has lost that: acquire again.
     ClaimFirst,
-    /// A write with this number or a greater one was made under the same token: if it was not
-    /// this one, count on from `last`.
-    CountOn {
-        /// The greatest number that the store has seen, if it said so.
-        last: Option<u64>,
-    },
     /// Nothing was written: send the same request again, with the same token.
     Retry {
         /// Not before this time has passed, if the service said so.

@@ -34,15 +34,6 @@ impl Credential {
         Ok(Self { value, token })
     }
 
-    /// The same credential with a number for one write, so that a delayed copy of it is refused.
-    ///
-    /// # Errors
-    /// [`Malformed::Number`] if it is 0 or has more than 15 digits.
-    pub fn numbered(&self, seq: u64) -> Result<Self, Malformed> {
-        let header = FencingHeader::parse(self.value.as_bytes())?.seq(seq)?;
-        Self::of(header).map_err(not_legal)
-    }
-
     /// Puts it among the headers of a request, in place of any that is there.
     pub fn put_on(&self, headers: &mut HeaderMap) {
         headers.insert(&FENCING_TOKEN, self.value.clone());

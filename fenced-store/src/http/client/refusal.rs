@@ -75,9 +75,6 @@ impl Refusal {
                 Advice::AcquireAgain
             }
             ProblemType::TOKEN_NOT_CLAIMED => Advice::ClaimFirst,
-            ProblemType::SEQUENCE_STALE => Advice::CountOn {
-                last: self.member("last_seq").and_then(Value::as_u64),
-            },
             ProblemType::STORE_UNAVAILABLE => self.retry(),
             ProblemType::OUTCOME_UNKNOWN => Advice::ReadFirst,
             _ => Advice::GiveUp,

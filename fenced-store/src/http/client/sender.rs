@@ -45,7 +45,7 @@ impl Sender {
     ///
     /// # Cancel safety
     /// Not cancel safe: if it is dropped, the write may be made all the same. Read before you
-    /// repeat it, or number it ([`Credential::numbered`]), so that it is made once at most.
+    /// repeat it.
     pub async fn send(
         &self,
         request: RequestBuilder,

@@ -11,7 +11,7 @@ use super::{CallError, Credential, ResponseFuture};
 ///
 /// # Cancel safety
 /// Not cancel safe: if a call is dropped, the write may be made all the same. Read before you
-/// repeat it, or number it ([`Credential::numbered`]), so that it is made once at most.
+/// repeat it.
 #[derive(Clone, Debug)]
 pub struct FencedWrite<S> {
     inner: S,

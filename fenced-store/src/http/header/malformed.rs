@@ -19,7 +19,7 @@ pub enum Malformed {
         /// The offset, in bytes.
         at: usize,
     },
-    /// The token, `exp` or `seq` is out of range or not in its shortest form.
+    /// The token or `exp` is out of range or not in its shortest form.
     #[error(
         "{part} is not a whole number from 1 to {} without sign and leading zeros",
         FencingToken::MAX

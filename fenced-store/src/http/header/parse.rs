@@ -40,7 +40,6 @@ struct Parameters<'a> {
     iss: Option<&'a str>,
     hld: Option<Holder>,
     exp: Option<FencingToken>,
-    seq: Option<FencingToken>,
     kid: Option<&'a str>,
     sig: Option<&'a [u8]>,
 }
@@ -52,7 +51,6 @@ impl<'a> Parameters<'a> {
             Some(ISS) => self.iss = Some(reader.once("iss", &self.iss)?.string()?),
             Some(HLD) => self.hld = Some(reader.once("hld", &self.hld)?.holder()?),
             Some(EXP) => self.exp = Some(reader.once("exp", &self.exp)?.number("exp")?),
-            Some(SEQ) => self.seq = Some(reader.once("seq", &self.seq)?.number("seq")?),
             Some(KID) => self.kid = Some(reader.once("kid", &self.kid)?.key_id()),
             Some(SIG) => self.sig = Some(reader.once("sig", &self.sig)?.base64()?),
             _ => return Err(reader.no_parameter()),
@@ -82,7 +80,6 @@ impl<'a> Parameters<'a> {
             issuer: self.iss.ok_or_else(missing("iss"))?,
             holder: self.hld.ok_or_else(missing("hld"))?,
             expires_at: self.exp.map(FencingToken::get),
-            seq: self.seq.map(FencingToken::get),
             signature,
         })
     }
@@ -97,7 +94,6 @@ const RES: u32 = name(*b"res=");
 const ISS: u32 = name(*b"iss=");
 const HLD: u32 = name(*b"hld=");
 const EXP: u32 = name(*b"exp=");
-const SEQ: u32 = name(*b"seq=");
 const KID: u32 = name(*b"kid=");
 const SIG: u32 = name(*b"sig=");
 
@@ -159,7 +155,7 @@ impl<'a> Reader<'a> {
         }
         let at = self.at();
         match self.take_while(|byte| byte.is_ascii_lowercase()) {
-            "" | "res" | "iss" | "hld" | "exp" | "seq" | "kid" | "sig" => self.unexpected(),
+            "" | "res" | "iss" | "hld" | "exp" | "kid" | "sig" => self.unexpected(),
             _ => Malformed::UnknownParameter { at },
         }
     }

@@ -35,7 +35,6 @@ impl fmt::Display for Wire<'_> {
             issuer,
             holder,
             expires_at,
-            seq,
             signature,
         } = self.0;
         let holder = holder.expose();
@@ -45,9 +44,6 @@ impl fmt::Display for Wire<'_> {
         )?;
         if let Some(expires_at) = expires_at {
             write!(f, ";exp={expires_at}")?;
-        }
-        if let Some(seq) = seq {
-            write!(f, ";seq={seq}")?;
         }
         if let Some(signature) = signature {
             let bytes = Base64Display::new(signature.as_bytes(), &STANDARD);
@@ -69,8 +65,6 @@ pub(super) const fn longest(signature_len: usize) -> usize {
         + ";hld=\"\"".len()
         + HOLDER
         + ";exp=".len()
-        + NUMBER
-        + ";seq=".len()
         + NUMBER
         + ";kid=".len()
         + signature::MAX_KEY_ID_LEN

@@ -104,7 +104,7 @@ impl SigningKey {
         self.verifying.audience()
     }
 
-    /// Signs a token. `seq` is not part of it: that is for the client to set, write by write.
+    /// Signs a token.
     #[must_use]
     pub fn sign<'a>(&'a self, header: FencingHeader<'a>) -> FencingHeader<'a> {
         let bytes = message::with_rest(&header, |rest| match &self.signer {

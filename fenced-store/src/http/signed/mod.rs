@@ -67,12 +67,11 @@
 //! a multiple of 64, so that what is the same for all tokens of a key is hashed once; issuer and
 //! resource; the token in eight bytes; the holder in sixteen; `exp` in eight, 0 if there is none.
 //! Each text comes after its length in two bytes. Numbers are big-endian. Never the text of the
-//! header, which is what makes it unimportant how that was written. `seq` is not part of it: it is
-//! the client's.
+//! header, which is what makes it unimportant how that was written.
 //!
 //! # What a signature does not do
 //! It is no proof against replay: whoever reads a header can send it again, as long as its token is
-//! the newest. TLS keeps it from being read, and `seq` orders the writes of one holder.
+//! the newest. TLS keeps it from being read.
 
 mod audience;
 mod error;

@@ -15,7 +15,7 @@ use self::{
     reference::Reference,
     steps::{End, RESOURCES, Step, Which},
 };
-use super::{AuditRow, Harness, balance, fresh, grant_by, high_water, token};
+use super::{Harness, balance, fresh, grant_by, high_water, token};
 
 const HISTORIES: u32 = 16;
 /// The write of a single statement.
@@ -30,7 +30,6 @@ pub(crate) async fn the_store_does_what_the_model_says<H: Harness>() {
         .claim(&grant_by("redis", "first", 1))
         .await
         .unwrap();
-    let store = world.store().clone().audited(true);
     let mut runner = TestRunner::new(Config {
         cases: HISTORIES,
         failure_persistence: None,
@@ -39,7 +38,7 @@ pub(crate) async fn the_store_does_what_the_model_says<H: Harness>() {
     let (mut history, mut answers) = (0, BTreeMap::new());
     let mut play = |steps: Vec<Step>| {
         history += 1;
-        let playing = play(&world, &store, history, &steps, &mut answers);
+        let playing = play(&world, history, &steps, &mut answers);
         Handle::current().block_on(playing)
     };
     let played = block_in_place(|| {
@@ -50,14 +49,7 @@ pub(crate) async fn the_store_does_what_the_model_says<H: Harness>() {
         panic!("{error}");
     }
     // A run that met none of one kind has tested nothing of it.
-    for kind in [
-        "Ok",
-        "Stale",
-        "DuplicateToken",
-        "NotClaimed",
-        "WrongIssuer",
-        "OutOfOrder",
-    ] {
+    for kind in ["Ok", "Stale", "DuplicateToken", "NotClaimed", "WrongIssuer"] {
         assert!(answers.contains_key(kind), "no {kind} in {answers:?}");
     }
 }
@@ -106,12 +98,11 @@ impl Cast {
 
 async fn play<H: Harness>(
     world: &H,
-    store: &FencedStore<H::Db>,
     history: u32,
     steps: &[Step],
     answers: &mut BTreeMap<String, usize>,
 ) -> Result<(), TestCaseError> {
-    let holders = [Holder::random(), Holder::random()];
+    let (store, holders) = (world.store(), [Holder::random(), Holder::random()]);
     let cast = Cast { history, holders };
     let mut reference = Reference::new(balance(world).await);
     for step in steps {
@@ -124,17 +115,14 @@ async fn play<H: Harness>(
                 let grant = cast.grant(*which, &reference);
                 (reference.settle(&grant), store.settle(&grant).await)
             }
-            Step::Write { grants, seq, end } => {
+            Step::Write { grants, end } => {
                 let grants: Vec<_> = grants
                     .iter()
                     .map(|which| cast.grant(*which, &reference))
                     .collect();
                 let commits = !matches!(end, End::Rollback | End::Drop);
-                let expected = reference.write(&grants, *seq, commits);
-                (
-                    expected,
-                    write::<H>(begin(store, &grants, *seq), *end).await,
-                )
+                let expected = reference.write(&grants, commits);
+                (expected, write::<H>(begin(store, &grants), *end).await)
             }
         };
         *answers.entry(kind(&answered)).or_default() += 1;
@@ -146,26 +134,12 @@ async fn play<H: Harness>(
             assert_same(&mark, &high_water(world, &name).await, step)?;
         }
     }
-    let mine = format!("history:{history}:");
-    let audit = world.audit().await.into_iter();
-    let audit = audit.filter(|row: &AuditRow| row.resource.starts_with(&mine));
-    let audit: Vec<_> = audit
-        .map(|row| (row.resource, row.token, row.holder, row.seq))
-        .collect();
-    assert_same(&reference.audit(), &&*audit, &"the audit")
+    Ok(())
 }
 
-fn begin<'a, DB: Dialect>(
-    store: &'a FencedStore<DB>,
-    grants: &'a [Sequencer],
-    seq: Option<u64>,
-) -> Begin<'a, DB> {
+fn begin<'a, DB: Dialect>(store: &'a FencedStore<DB>, grants: &'a [Sequencer]) -> Begin<'a, DB> {
     let begin = store.begin(&grants[0]);
-    let begin = grants[1..].iter().fold(begin, Begin::and);
-    match seq {
-        Some(seq) => begin.seq(seq),
-        None => begin,
-    }
+    grants[1..].iter().fold(begin, Begin::and)
 }
 
 async fn write<H: Harness>(begin: Begin<'_, H::Db>, end: End) -> Result<(), FenceError> {

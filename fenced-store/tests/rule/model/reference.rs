@@ -5,16 +5,10 @@ use std::{cmp::Ordering, collections::BTreeMap};
 use fenced_store::FenceError;
 use lock_core::{Issuer, Sequencer};
 
-/// Resource, token, fingerprint of the holder and number.
-type Row = (String, i64, String, Option<i64>);
-
 pub(super) struct Reference {
     balance: i64,
     /// Who may write, per resource.
     marks: BTreeMap<String, Sequencer>,
-    /// The last number, and whose it was.
-    numbers: BTreeMap<String, (Sequencer, u64)>,
-    audit: Vec<Row>,
 }
 
 impl Reference {
@@ -22,17 +16,11 @@ impl Reference {
         Self {
             balance,
             marks: BTreeMap::new(),
-            numbers: BTreeMap::new(),
-            audit: Vec::new(),
         }
     }
 
     pub(super) const fn balance(&self) -> i64 {
         self.balance
-    }
-
-    pub(super) fn audit(&self) -> &[Row] {
-        &self.audit
     }
 
     pub(super) fn current(&self, resource: &str) -> Option<&Sequencer> {
@@ -82,12 +70,7 @@ impl Reference {
     }
 
     /// A transaction, or a single write, that adds 1 to the balance.
-    pub(super) fn write(
-        &mut self,
-        grants: &[Sequencer],
-        seq: Option<u64>,
-        commits: bool,
-    ) -> Result<(), FenceError> {
+    pub(super) fn write(&mut self, grants: &[Sequencer], commits: bool) -> Result<(), FenceError> {
         let mut sorted: Vec<_> = grants.iter().collect();
         sorted.sort_by_key(|grant| grant.resource().clone());
         if let Some(pair) = sorted
@@ -98,34 +81,8 @@ impl Reference {
             return Err(FenceError::RepeatedResource { resource });
         }
         sorted.iter().try_for_each(|grant| self.enter(grant))?;
-        sorted
-            .iter()
-            .try_for_each(|grant| self.in_order(grant, seq))?;
-        if commits {
-            self.balance += 1;
-            sorted.into_iter().for_each(|grant| self.keep(grant, seq));
-        }
+        self.balance += i64::from(commits);
         Ok(())
-    }
-
-    fn in_order(&self, grant: &Sequencer, seq: Option<u64>) -> Result<(), FenceError> {
-        match (self.numbers.get(grant.resource().as_str()), seq) {
-            (Some((of, last)), Some(presented)) if of == grant && *last >= presented => Err(
-                FenceError::out_of_order(grant.resource().clone(), presented, *last),
-            ),
-            _ => Ok(()),
-        }
-    }
-
-    fn keep(&mut self, grant: &Sequencer, seq: Option<u64>) {
-        let resource = grant.resource().to_string();
-        if let Some(seq) = seq {
-            self.numbers.insert(resource.clone(), (grant.clone(), seq));
-        }
-        let seq = seq.map(|seq| i64::try_from(seq).unwrap());
-        let holder = grant.holder().fingerprint();
-        self.audit
-            .push((resource, grant.token().into(), holder, seq));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What may be asked of the store, at random.
 
-use proptest::{collection::vec, option, prelude::*};
+use proptest::{collection::vec, prelude::*};
 
 /// How many resources a history has.
 pub(super) const RESOURCES: usize = 3;
@@ -9,11 +9,7 @@ pub(super) const RESOURCES: usize = 3;
 pub(super) enum Step {
     Claim(Which),
     Settle(Which),
-    Write {
-        grants: Vec<Which>,
-        seq: Option<u64>,
-        end: End,
-    },
+    Write { grants: Vec<Which>, end: End },
 }
 
 /// Whose request it is.
@@ -50,11 +46,11 @@ fn step() -> impl Strategy<Value = Step> {
         3 => vec(which(), 1),
         1 => vec(which(), 2..=3),
     ];
-    let write = (grants, option::of(1_u64..6), end());
+    let write = (grants, end());
     prop_oneof![
         4 => certain().prop_map(Step::Claim),
         1 => which().prop_map(Step::Settle),
-        8 => write.prop_map(|(grants, seq, end)| Step::Write { grants, seq, end }),
+        8 => write.prop_map(|(grants, end)| Step::Write { grants, end }),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! What the lock service and the store do for an acquisition.
 
 use super::{
-    Check, Fix, Read, Store, Token,
+    Check, Read, Store, Token,
     state::{Acquisition, Fault, Mark, Phase, Side, State, Write},
 };
 
@@ -63,20 +63,12 @@ impl Store {
         if !self.passes(self.check, state, index, write.token) {
             return false;
         }
-        let is_own = state.mark.token == write.token && state.mark.holder == self.holder(index);
-        let is_late = match self.fix {
-            Some(Fix::Numbered) => is_own && write.number <= state.mark.last_number,
-            Some(Fix::Versioned) => write.base != state.value,
-            None => false,
-        };
-        if is_late {
+        if self.compares_versions && write.base != state.value {
             return false;
         }
         if self.check != Check::Claimed {
             self.advance(state, index, write.token);
         }
-        let last_number = &mut state.mark.last_number;
-        *last_number = std::cmp::max(*last_number, write.number);
         self.watch_write(state, index, write);
         state.value = write.base;
         state.value.insert(update(index, write.number));
@@ -116,7 +108,6 @@ impl Store {
             *mark = Mark {
                 token: std::cmp::max(mark.token, token),
                 holder,
-                last_number: 0,
             };
         }
     }

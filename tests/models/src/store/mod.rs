@@ -16,7 +16,7 @@ use stateright::{Model, Property};
 
 pub use self::{
     actions::Action,
-    rule::{Check, Fix, Floor, Read},
+    rule::{Check, Floor, Read},
     state::State,
 };
 
@@ -38,7 +38,7 @@ pub struct Store {
     /// How many times an acquisition may ask for a floor.
     pub(crate) floors: u8,
     /// How a holder's own delayed write is detected.
-    pub(crate) fix: Option<Fix>,
+    pub(crate) compares_versions: bool,
     /// A holder that was let in by a floor writes what it computed from its earlier read.
     pub(crate) keeps_read: bool,
     /// The holder id names the process, and all acquisitions are those of one process.

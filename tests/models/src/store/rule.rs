@@ -38,17 +38,6 @@ pub enum Floor {
     Always,
 }
 
-/// How a holder's own late write is detected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Fix {
-    /// Writes under one token are numbered, and a smaller number is not accepted after a greater
-    /// one.
-    Numbered,
-    /// A write names the version that it was computed from.
-    Versioned,
-}
-
 impl Store {
     /// This many acquisitions, nothing fenced, and a lock service that does not fail.
     #[must_use]
@@ -60,7 +49,7 @@ impl Store {
             claims: false,
             floor: Floor::Never,
             floors: 2,
-            fix: None,
+            compares_versions: false,
             keeps_read: false,
             shares_holder: false,
             fails_over: false,
@@ -102,11 +91,11 @@ impl Store {
         Self { floors, ..self }
     }
 
-    /// Writes are numbered, or name a version.
+    /// A write names the version that it was computed from.
     #[must_use]
-    pub const fn with_fix(self, fix: Fix) -> Self {
+    pub const fn comparing_versions(self) -> Self {
         Self {
-            fix: Some(fix),
+            compares_versions: true,
             ..self
         }
     }

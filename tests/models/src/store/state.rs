@@ -41,7 +41,6 @@ pub(crate) enum Side {
 pub(crate) struct Mark {
     pub(crate) token: Token,
     pub(crate) holder: Option<usize>,
-    pub(crate) last_number: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -2,7 +2,7 @@
 
 use models::{
     checking::{assert_breaks_only, assert_holds},
-    store::{Check, Fix, Floor, Read, Store},
+    store::{Check, Floor, Read, Store},
 };
 
 const LOST: &str = "no lost update";
@@ -56,7 +56,7 @@ fn a_claim_before_acquire_returns() {
 fn versions_without_a_claim() {
     let store = Store::unfenced(2)
         .checking(Check::GreaterOrOwn)
-        .with_fix(Fix::Versioned);
+        .comparing_versions();
     assert_breaks_only("versions without a claim", &[LATE], store);
 }
 
@@ -111,20 +111,16 @@ fn a_late_write_of_the_holder_itself() {
 }
 
 #[test]
-fn a_late_write_that_is_numbered_or_versioned() {
-    for fix in [Fix::Numbered, Fix::Versioned] {
-        let store = claimed(2).delaying_writes().with_fix(fix);
-        assert_holds("its own late write, told", store);
-    }
+fn a_late_write_that_names_its_version() {
+    let store = claimed(2).delaying_writes().comparing_versions();
+    assert_holds("its own late write, told", store);
 }
 
 #[test]
 fn a_late_write_and_a_failover() {
-    for fix in [Fix::Numbered, Fix::Versioned] {
-        let store = claimed(2).delaying_writes().with_fix(fix);
-        let store = store.splitting().with_floor(Floor::IfHeld);
-        assert_holds("its own late write, told, and a failover", store);
-    }
+    let store = claimed(2).delaying_writes().comparing_versions();
+    let store = store.splitting().with_floor(Floor::IfHeld);
+    assert_holds("its own late write, told, and a failover", store);
 }
 
 /// The rule as it is built: nothing but a claim moves the mark, and a claim is not made again.
@@ -140,7 +136,7 @@ fn the_rule_as_built() {
     assert_holds("as built", built());
     let late = built().delaying_writes();
     assert_breaks_only("as built, its own late write", &[LOST], late.clone());
-    assert_holds("as built, numbered", late.with_fix(Fix::Numbered));
+    assert_holds("as built, and versions", late.comparing_versions());
 }
 
 #[test]

@@ -37,23 +37,6 @@ async fn of_two_writers_at_once_the_old_holder_is_refused_whoever_comes_first() 
 }
 
 #[tokio::test]
-async fn of_two_writers_with_one_token_the_second_is_refused_by_its_number() {
-    let page = Page::open("shared-token").await;
-    let [unfenced, fenced] = page.play("shared-token").await;
-    assert!(unfenced.contains("Lost update"), "{unfenced}");
-    let refused = "the second write was refused (412)";
-    assert!(fenced.contains(refused), "{fenced}");
-    assert!(fenced.contains("the balance is 160"), "{fenced}");
-    let told = page.text("#fenced .events").await;
-    assert!(
-        told.contains("refused (412 fencing-sequence-stale"),
-        "{told}"
-    );
-    page.photograph("over").await;
-    page.assert_sound().await;
-}
-
-#[tokio::test]
 async fn a_token_that_was_made_up_is_refused_and_the_page_says_how() {
     let page = Page::open("forgery").await;
     let [unfenced, fenced] = page.play("forgery").await;

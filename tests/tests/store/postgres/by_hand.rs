@@ -15,63 +15,6 @@ fn arguments(grant: &Sequencer, digest: &str) -> String {
     format!("'{}', {}, '{digest}'", grant.resource(), grant.token())
 }
 
-/// The calls that need a transaction which has entered.
-fn calls(grant: &Sequencer, digest: &str) -> [String; 2] {
-    let grant = arguments(grant, digest);
-    [
-        format!("SELECT fenced.in_order({grant}, 7)"),
-        format!("SELECT fenced.record({grant}, 'redis', 'by hand')"),
-    ]
-}
-
-/// Nothing is numbered, and nothing audited, that has not entered: neither outside a transaction,
-/// nor after another resource, nor in the name of another holder.
-#[tokio::test]
-async fn numbers_and_audit_are_for_those_who_have_entered() {
-    let world: PostgresServer = fresh().await;
-    let (ours, other) = (grant("account:42", 33), grant("account:43", 5));
-    world.store().claim(&ours).await.unwrap();
-    world.store().claim(&other).await.unwrap();
-    let digest = ours.holder().digest();
-    let before = world.dump().await;
-    for call in calls(&ours, &digest) {
-        let refused = world
-            .store()
-            .pool()
-            .execute(AssertSqlSafe(call.clone()))
-            .await;
-        let refused = FenceError::from(refused.unwrap_err());
-        assert!(
-            matches!(refused, FenceError::Unfenced { .. }),
-            "{call}: {refused:?}"
-        );
-    }
-    for (entered, holder) in [(&other, digest.as_str()), (&ours, "somebody else")] {
-        for call in calls(&ours, holder) {
-            let mut tx = world.store().begin(entered).await.unwrap();
-            let refused = tx.execute(AssertSqlSafe(call.clone())).await.unwrap_err();
-            let refused = FenceError::from(refused);
-            assert!(
-                matches!(refused, FenceError::Unfenced { .. }),
-                "{call}: {refused:?}"
-            );
-        }
-    }
-    assert_eq!(world.dump().await, before);
-
-    let mut tx = world.store().begin(&ours).await.unwrap();
-    for call in calls(&ours, &digest) {
-        tx.execute(AssertSqlSafe(call)).await.unwrap();
-    }
-    tx.commit().await.unwrap();
-    assert_eq!(world.audit().await.len(), 1);
-    let again = world.store().begin(&ours).seq(7).await.unwrap_err();
-    assert!(
-        matches!(again, FenceError::OutOfOrder { last: 7, .. }),
-        "{again:?}"
-    );
-}
-
 /// A client of a gateway has the holder itself, and the mark shows its digest.
 #[tokio::test]
 async fn who_has_a_lease_of_a_gateway_enters_as_documented() {
@@ -95,25 +38,6 @@ async fn who_has_a_lease_of_a_gateway_enters_as_documented() {
         matches!(refused, FenceError::DuplicateToken { .. }),
         "{refused:?}"
     );
-}
-
-/// The fence of a transaction ends with it, for these calls too.
-#[tokio::test]
-async fn what_was_entered_before_does_not_count() {
-    let world: PostgresServer = fresh().await;
-    let grant = grant("account:42", 33);
-    world.store().claim(&grant).await.unwrap();
-    let pool = world.pool_of_one().await;
-    let store = fenced_store::FencedStore::new(pool.clone());
-    store.begin(&grant).await.unwrap().commit().await.unwrap();
-    for call in calls(&grant, &grant.holder().digest()) {
-        let refused = pool.execute(AssertSqlSafe(call)).await.unwrap_err();
-        let refused = FenceError::from(refused);
-        assert!(
-            matches!(refused, FenceError::Unfenced { .. }),
-            "{refused:?}"
-        );
-    }
 }
 
 /// A transaction that has looked around before it enters may have a picture older than the newest

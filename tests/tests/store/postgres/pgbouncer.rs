@@ -18,7 +18,7 @@ use tokio::{sync::OnceCell, task::JoinSet};
 
 use crate::{
     postgres::server::PostgresServer,
-    rule::{AuditRow, Harness, at_every_await, balance, fenced_add, fresh, grant, high_water},
+    rule::{Harness, at_every_await, balance, fenced_add, fresh, grant, high_water},
 };
 
 mod session {
@@ -154,10 +154,6 @@ impl<const BY_TRANSACTION: bool> Harness for Pooled<BY_TRANSACTION> {
 
     async fn dump(&self) -> String {
         self.direct.dump().await
-    }
-
-    async fn audit(&self) -> Vec<AuditRow> {
-        self.direct.audit().await
     }
 
     async fn administration(&self) -> Vec<String> {

@@ -6,12 +6,12 @@ use e2e::servers::{PostgresDatabase, postgres_database};
 use fenced_store::{Executed, FenceError, FencedStore, PgFencedStore, PgTxOptions};
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    Executor, PgConnection, PgPool, Postgres, Row,
+    Executor, PgConnection, PgPool, Postgres,
     migrate::{MigrateError, Migrator},
-    postgres::{PgConnectOptions, PgPoolOptions, PgRow},
+    postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use crate::rule::{AuditRow, Deed, Harness, line_of};
+use crate::rule::{Deed, Harness, line_of};
 
 /// An empty database of its own, with `accounts` in it.
 pub(crate) struct PostgresServer {
@@ -193,29 +193,11 @@ impl Harness for PostgresServer {
     async fn dump(&self) -> String {
         sqlx::query_scalar(
             "SELECT concat((SELECT json_agg(m) FROM fenced.mark m),
-                           (SELECT json_agg(i) FROM fenced.issuer i),
-                           (SELECT json_agg(s) FROM fenced.sequence s),
-                           (SELECT json_agg(a) FROM fenced.audit a))",
+                           (SELECT json_agg(i) FROM fenced.issuer i))",
         )
         .fetch_one(self.store.pool())
         .await
         .unwrap()
-    }
-
-    async fn audit(&self) -> Vec<AuditRow> {
-        sqlx::query("SELECT * FROM fenced.audit ORDER BY id")
-            .map(|row: PgRow| AuditRow {
-                tx: row.get("tx"),
-                db_user: row.get("db_user"),
-                resource: row.get("resource"),
-                token: row.get("token"),
-                issuer: row.get("issuer"),
-                holder: row.get("holder"),
-                seq: row.get("seq"),
-            })
-            .fetch_all(self.store.pool())
-            .await
-            .unwrap()
     }
 
     async fn administration(&self) -> Vec<String> {

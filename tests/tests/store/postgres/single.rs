@@ -244,40 +244,6 @@ async fn a_single_write_takes_one_round_trip() {
     assert_eq!(balance(&world).await, 103);
 }
 
-/// The one before has committed while this one waited for its number: what it has written is seen,
-/// or else nothing is written.
-#[tokio::test]
-async fn a_numbered_single_write_does_not_judge_by_what_was_before_it_waited() {
-    let (world, grant) = claimed().await;
-    let pool = world.store().pool();
-    pool.execute("CREATE TABLE notes (balance bigint)")
-        .await
-        .unwrap();
-    let repeatable = PgTxOptions::default().isolation(PgIsolation::RepeatableRead);
-    let repeatable = world.store().clone().with_options(repeatable);
-    for (seq, store) in [(1, world.store()), (3, &repeatable)] {
-        let mut first = world.store().begin(&grant).seq(seq).await.unwrap();
-        PostgresServer::add(&mut first, 1).await.unwrap();
-        let note = "INSERT INTO notes SELECT balance FROM accounts WHERE id = 42";
-        let second = pin!(store.begin(&grant).seq(seq + 1).execute(note));
-        let committed = async {
-            world.until_waiting_for_a_row().await;
-            first.commit().await.unwrap();
-        };
-        let (second, ()) = tokio::join!(second, committed);
-        match (seq, second) {
-            (1, Ok(done)) => assert_eq!(done.rows_affected(), 1),
-            (3, Err(FenceError::Serialization { .. })) => {}
-            other => panic!("{other:?}"),
-        }
-    }
-    let notes: Vec<i64> = sqlx::query_scalar("SELECT balance FROM notes")
-        .fetch_all(pool)
-        .await
-        .unwrap();
-    assert_eq!(notes, [101]);
-}
-
 #[tokio::test]
 async fn a_single_write_runs_at_the_isolation_level_of_the_store() {
     let (world, grant) = claimed().await;
