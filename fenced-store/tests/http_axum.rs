@@ -9,16 +9,14 @@ use axum::{
     Json, Router,
     body::{Body, Bytes},
     extract::DefaultBodyLimit,
-    response::IntoResponse,
     routing::{get, put},
 };
 use fenced_store::http::{
-    FENCING_ACCEPTED, FENCING_TOKEN, Fenced, FencedFromState, FencingHeader, FencingLayer, Scope,
-    Unsigned,
+    FENCING_ACCEPTED, FENCING_TOKEN, Fenced, FencingHeader, FencingLayer, Scope, Unsigned,
 };
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+use lock_core::{Issuer, Sequencer};
 use tower::ServiceExt;
 
 use self::grant::sequencer;
@@ -178,110 +176,4 @@ async fn a_handler_that_ignores_the_token_gets_no_fencing_accepted() {
     let response = send(&router, Method::PUT, "/accounts/42", Some(&sequencer(34))).await;
     assert_eq!(response.status(), StatusCode::OK);
     assert!(!response.headers().contains_key(&FENCING_ACCEPTED));
-}
-
-/// Without a layer the extractor does what the layer does with the request, but for the resource.
-#[tokio::test]
-async fn the_state_can_stand_in_for_the_layer() {
-    async fn show(fenced: FencedFromState<Unsigned>) -> impl IntoResponse {
-        let about_42 = ResourceName::new("account:42").unwrap();
-        fenced.must_be_about(&about_42)?;
-        Ok::<_, fenced_store::http::Rejection>(fenced.into_inner().token().to_string())
-    }
-    let router = Router::new()
-        .route("/accounts/42", put(show))
-        .with_state(unsigned());
-    let send = async |values: &[HeaderValue]| {
-        let mut request = Request::put("/accounts/42").body(Body::empty()).unwrap();
-        for value in values {
-            request.headers_mut().append(&FENCING_TOKEN, value.clone());
-        }
-        let response = router.clone().oneshot(request).await.unwrap();
-        (response.status().as_u16(), text(response).await)
-    };
-    let value = |sequencer| HeaderValue::try_from(FencingHeader::new(&sequencer)).unwrap();
-    let right = value(sequencer(34));
-    assert_eq!(
-        send(std::slice::from_ref(&right)).await,
-        (200, "34".to_owned())
-    );
-    let of = |issuer: &str, resource: &str, token| {
-        let (issuer, resource) = (Issuer::new(issuer), ResourceName::new(resource));
-        let token = FencingToken::new(token).unwrap();
-        value(Sequencer::new(
-            issuer.unwrap(),
-            resource.unwrap(),
-            token,
-            Holder::random(),
-        ))
-    };
-    for (values, status, slug) in [
-        (vec![], 428, "fencing-token-required"),
-        (vec![right.clone(), right], 400, "fencing-token-malformed"),
-        (vec!["34".parse().unwrap()], 400, "fencing-token-malformed"),
-        (
-            vec![of("etcd", "account:42", 34)],
-            403,
-            "fencing-token-wrong-issuer",
-        ),
-        (
-            vec![of("redis", "account:43", 34)],
-            403,
-            "fencing-token-wrong-resource",
-        ),
-        (
-            vec![of("redis", "account:42", FencingToken::MAX.get())],
-            403,
-            "fencing-token-implausible",
-        ),
-    ] {
-        let (got, body) = send(&values).await;
-        assert_eq!(got, status, "{slug}: {body}");
-        assert!(body.contains(slug), "{body}");
-    }
-}
-
-#[tokio::test]
-async fn an_optional_token_from_the_state_may_be_missing_but_not_wrong() {
-    let handler = async |fenced: Option<FencedFromState<Unsigned>>| {
-        fenced.map_or("none".into(), |fenced| fenced.token().to_string())
-    };
-    let router = Router::new()
-        .route("/", put(handler))
-        .with_state(unsigned());
-    assert_eq!(
-        text(send(&router, Method::PUT, "/", None).await).await,
-        "none"
-    );
-    let response = send(&router, Method::PUT, "/", Some(&sequencer(34))).await;
-    assert_eq!(text(response).await, "34");
-    let wrong = Request::put("/").header(&FENCING_TOKEN, "34");
-    let response = router
-        .oneshot(wrong.body(Body::empty()).unwrap())
-        .await
-        .unwrap();
-    assert_eq!(response.status(), StatusCode::BAD_REQUEST);
-}
-
-/// Whoever prints the headers further in does not print the holder.
-#[tokio::test]
-async fn the_extractor_from_the_state_marks_the_header_as_sensitive() {
-    let handler =
-        async |_: FencedFromState<Unsigned>, headers: http::HeaderMap| format!("{headers:?}");
-    let router = Router::new()
-        .route("/", put(handler))
-        .with_state(unsigned());
-    let sequencer = sequencer(34);
-    let plain = HeaderValue::try_from(FencingHeader::new(&sequencer)).unwrap();
-    let plain: HeaderValue = plain.to_str().unwrap().parse().unwrap();
-    let request = Request::put("/").header(&FENCING_TOKEN, plain);
-    let response = router
-        .oneshot(request.body(Body::empty()).unwrap())
-        .await
-        .unwrap();
-    let shown = text(response).await;
-    assert!(
-        shown.contains("fencing-token") && !shown.contains(&sequencer.holder().expose()),
-        "{shown}"
-    );
 }

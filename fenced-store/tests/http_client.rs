@@ -2,19 +2,15 @@
 #![cfg(feature = "reqwest")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::{
-    future::{Ready, ready},
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::time::Duration;
 
 use axum::{Router, routing::any};
 use bytes::Bytes;
 use fenced_store::http::{
     FENCING_ACCEPTED, FENCING_TOKEN, Problem, ProblemType,
-    client::{Advice, CallError, Credential, FencedWriteLayer, Refusal, Sender, WriteError},
+    client::{Advice, Credential, Refusal, Sender, WriteError},
 };
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header::LOCATION};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header::LOCATION};
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -22,7 +18,6 @@ use tokio::{
     sync::mpsc,
     time::timeout,
 };
-use tower::{Layer, Service, ServiceExt};
 
 const HOLDER: &str = "9b6c5f0e2d4a4c1f8e7d6c5b4a392817";
 
@@ -147,79 +142,6 @@ fn a_refusal_says_what_the_service_said() {
         "refused with 412 Precondition Failed: urn:palisade:problem:fencing-token-stale: \
          acquire the lock again"
     );
-}
-
-/// A client whose service answers with this, if it is asked as a tower service has to be: it is
-/// ready for one call after each `poll_ready`.
-struct Client {
-    answer: Result<(u16, &'static [&'static str]), &'static str>,
-    is_ready: bool,
-    /// The tokens that were sent along.
-    shown: Vec<HeaderValue>,
-}
-
-impl Client {
-    fn that_answers(answer: Result<(u16, &'static [&'static str]), &'static str>) -> Self {
-        Self {
-            answer,
-            is_ready: false,
-            shown: Vec::new(),
-        }
-    }
-}
-
-impl Service<Request<()>> for Client {
-    type Response = Response<()>;
-    type Error = &'static str;
-    type Future = Ready<Result<Response<()>, &'static str>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), &'static str>> {
-        self.is_ready = true;
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<()>) -> Self::Future {
-        assert!(std::mem::take(&mut self.is_ready), "not ready");
-        let shown = request.headers().get_all(&FENCING_TOKEN);
-        self.shown = shown.iter().cloned().collect();
-        ready(self.answer.map(|(status, tokens)| {
-            let mut response = Response::new(());
-            *response.status_mut() = status.try_into().unwrap();
-            *response.headers_mut() = accepted(tokens);
-            response
-        }))
-    }
-}
-
-#[tokio::test]
-async fn a_client_with_the_layer_shows_its_token_and_believes_no_other() {
-    let layer = FencedWriteLayer::new(credential());
-    for (answer, expected) in [
-        (Ok((200, &["34"][..])), Ok(200)),
-        (Ok((204, &["34"])), Ok(204)),
-        (Ok((200, &[])), Err(Some(200))),
-        (Ok((201, &["33"])), Err(Some(201))),
-        (Ok((299, &["34", "34"])), Err(Some(299))),
-        // Whoever was refused, or sent somewhere else, is told so by the status.
-        (Ok((303, &[])), Ok(303)),
-        (Ok((412, &[])), Ok(412)),
-        (Ok((503, &["33"])), Ok(503)),
-        (Err("connection reset"), Err(None)),
-    ] {
-        let mut client = layer.layer(Client::that_answers(answer));
-        // What an earlier grant has left behind.
-        let request = Request::put("/accounts/42").header(&FENCING_TOKEN, "33");
-        let request = request.body(()).unwrap();
-        let got = client.ready().await.unwrap().call(request).await;
-        let got = match got {
-            Ok(response) => Ok(response.status().as_u16()),
-            Err(CallError::NotFenced(answer)) => Err(Some(answer.status().as_u16())),
-            Err(_) => Err(None),
-        };
-        assert_eq!(got, expected, "{answer:?}");
-        assert_eq!(client.get_ref().shown, [credential().value()]);
-        assert!(client.get_ref().shown[0].is_sensitive());
-    }
 }
 
 /// Its address, and the requests that it was asked to follow a redirect with.

@@ -17,8 +17,8 @@ use axum::{
 use fenced_store::{
     FenceError, Receipt, SqliteFencedStore,
     http::{
-        Disclose, FENCING_ACCEPTED, FENCING_HIGH_WATER, FENCING_TOKEN, Fenced, FencingHeader,
-        FencingLayer, Scope, Unsigned,
+        FENCING_ACCEPTED, FENCING_HIGH_WATER, FENCING_TOKEN, Fenced, FencingHeader, FencingLayer,
+        Scope, Unsigned,
     },
 };
 use http::{HeaderName, Method, Request, Response, StatusCode, header::CACHE_CONTROL};
@@ -41,8 +41,7 @@ impl Service {
         let (store, dir) = accounts::store().await;
 
         let fencing = FencingLayer::required(Unsigned::new(Issuer::new("redis").unwrap()))
-            .resource(Scope::path("/accounts/", "account:"))
-            .disclose(Disclose::Always);
+            .resource(Scope::path("/accounts/", "account:"));
         let account = put(deposit)
             .post(touch)
             .patch(ignore_the_token)

@@ -7,7 +7,7 @@ use axum::{
     middleware::{self, from_fn_with_state},
     routing::{MethodRouter, delete, get, post, put},
 };
-use fenced_store::http::{Disclose, FencingLayer, ProblemType, Scope};
+use fenced_store::http::{FencingLayer, ProblemType, Scope};
 use tower_http::{
     classify::ServerErrorsFailureClass,
     limit::RequestBodyLimitLayer,
@@ -120,12 +120,10 @@ fn account_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
     let scope = Scope::path("/v1/accounts/", ACCOUNT);
     let fenced_write = FencingLayer::required(app.tokens.clone())
         .resource(scope.clone())
-        .methods([Method::PUT])
-        .disclose(Disclose::Always);
+        .methods([Method::PUT]);
     let fenced_read = FencingLayer::optional(app.tokens.clone())
         .resource(scope)
-        .methods([Method::GET])
-        .disclose(Disclose::Always);
+        .methods([Method::GET]);
     let limit = (app.time_limit, ProblemType::STORE_UNAVAILABLE);
     get(accounts::read)
         .route_layer(fenced_read)
@@ -136,8 +134,7 @@ fn account_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
 fn transfer_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
     let fence = FencingLayer::required(app.tokens.clone())
         .resource(Scope::path("/v1/accounts/", ACCOUNT))
-        .methods([Method::POST])
-        .disclose(Disclose::Always);
+        .methods([Method::POST]);
     post(transfers::transfer).route_layer(fence)
 }
 

@@ -15,7 +15,6 @@ use crate::Presented;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fenced {
     sequencer: Sequencer,
-    is_signed: bool,
 }
 
 impl Fenced {
@@ -38,10 +37,7 @@ impl Fenced {
         let header = FencingHeader::parse(value.as_bytes())?;
         let sequencer = header.to_sequencer()?;
         verifier.verify(&header)?;
-        Ok(Some(Self {
-            sequencer,
-            is_signed: header.signature().is_some(),
-        }))
+        Ok(Some(Self { sequencer }))
     }
 
     /// Refuses a token that was issued for another resource. The client is told both names.
@@ -75,10 +71,6 @@ impl Fenced {
     #[must_use]
     pub const fn token(&self) -> FencingToken {
         self.sequencer.token()
-    }
-
-    pub(super) const fn is_signed(&self) -> bool {
-        self.is_signed
     }
 }
 

@@ -7,10 +7,7 @@ use bytes::Bytes;
 use http::Response;
 use pin_project_lite::pin_project;
 
-use super::{
-    Rejection, accepted, caches,
-    disclose::{self, ToClient},
-};
+use super::{Rejection, accepted, caches};
 
 pin_project! {
     /// The future of [`Fencing`](super::Fencing): the inner service's, or a refusal.
@@ -25,16 +22,16 @@ pin_project! {
     #[derive(Debug)]
     #[project = StateProjection]
     enum State<F> {
-        Inner { #[pin] future: F, to_client: Option<ToClient> },
+        Inner { #[pin] future: F, is_checked: bool },
         Refused { rejection: Rejection },
     }
 }
 
 impl<F> ResponseFuture<F> {
-    /// Without `to_client` the response passes untouched.
-    pub(super) const fn inner(future: F, to_client: Option<ToClient>) -> Self {
+    /// Unless `is_checked`, the response passes untouched.
+    pub(super) const fn inner(future: F, is_checked: bool) -> Self {
         Self {
-            state: State::Inner { future, to_client },
+            state: State::Inner { future, is_checked },
         }
     }
 
@@ -54,11 +51,10 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
-            StateProjection::Inner { future, to_client } => {
+            StateProjection::Inner { future, is_checked } => {
                 let mut response = ready!(future.poll(cx))?;
-                if let Some(to_client) = *to_client {
+                if *is_checked {
                     accepted::verify(&mut response);
-                    disclose::apply(&mut response, to_client);
                     caches::vary_by_token(response.headers_mut());
                 }
                 Poll::Ready(Ok(response))

@@ -28,7 +28,9 @@ pub static FENCING_ACCEPTED: HeaderName = HeaderName::from_static("fencing-accep
 
 /// The response header of a refusal as stale: the greatest token that the store has accepted.
 ///
-/// Sent only as far as [`Disclose`](super::Disclose) allows.
+/// It helps people who look for a fault. It is no secret: a token with a greater number is not
+/// accepted unless it was claimed, and only the lock service or its gateway can have granted it
+/// where tokens are signed.
 pub static FENCING_HIGH_WATER: HeaderName = HeaderName::from_static("fencing-high-water");
 
 /// The value of a `Fencing-Token` header.

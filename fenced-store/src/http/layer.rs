@@ -3,7 +3,7 @@ use std::sync::Arc;
 use http::Method;
 use tower_layer::Layer;
 
-use super::{Disclose, Fencing, Scope, methods::Methods, policy::Policy};
+use super::{Fencing, Scope, methods::Methods, policy::Policy};
 
 /// Asks every request that may change something for a fencing token.
 ///
@@ -34,7 +34,6 @@ impl<V> FencingLayer<V> {
             required,
             methods: Methods::default(),
             scope: Scope::anything(),
-            disclose: Disclose::default(),
         };
         let policy = Arc::new(policy);
         Self { policy }
@@ -63,15 +62,6 @@ impl<V> FencingLayer<V> {
     #[must_use]
     pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.policy().methods = Methods::Only(methods.into_iter().collect());
-        self
-    }
-
-    /// Whether a refusal as stale tells the client the high-water mark.
-    ///
-    /// Defaults to [`Disclose::WhenSigned`].
-    #[must_use]
-    pub fn disclose(mut self, disclose: Disclose) -> Self {
-        self.policy().disclose = disclose;
         self
     }
 }

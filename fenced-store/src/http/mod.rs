@@ -90,8 +90,8 @@
 //!
 //! A stale token gets 412 and not 409, because 409 invites the client to read again, merge and
 //! resubmit, which a holder that lost its lease must not do. 504 carries `"outcome": "unknown"`,
-//! and so does the 500 of [`Aborted`]. No response contains a holder; [`Disclose`] decides whether
-//! the high-water mark is sent.
+//! and so does the 500 of [`Aborted`]. No response contains a holder. The refusal of a stale token
+//! tells the high-water mark, in [`FENCING_HIGH_WATER`].
 //!
 //! # Caches
 //! To each request that the layer looks at, the answer has `Vary: Fencing-Token`, so that no cache
@@ -113,12 +113,9 @@
 mod accepted;
 mod caches;
 pub mod client;
-mod disclose;
 #[cfg(feature = "axum")]
 mod extract;
 mod fenced;
-#[cfg(feature = "axum")]
-mod from_state;
 mod future;
 mod header;
 mod layer;
@@ -139,8 +136,9 @@ mod store_problem;
 mod unsigned;
 mod verify;
 
+#[cfg(feature = "axum")]
+pub use self::extract::FencedRejection;
 pub use self::{
-    disclose::Disclose,
     fenced::Fenced,
     future::ResponseFuture,
     header::{
@@ -155,5 +153,3 @@ pub use self::{
     unsigned::Unsigned,
     verify::TokenVerifier,
 };
-#[cfg(feature = "axum")]
-pub use self::{extract::FencedRejection, from_state::FencedFromState};

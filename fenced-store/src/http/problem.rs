@@ -5,7 +5,7 @@ use http::{HeaderValue, Response, header};
 use lock_core::FencingToken;
 use serde_json::{Map, Value};
 
-use super::{ProblemType, disclose::HighWaterMark};
+use super::{FENCING_HIGH_WATER, ProblemType};
 
 /// A problem document (RFC 9457) and the response around it.
 ///
@@ -62,7 +62,7 @@ impl Problem {
         self
     }
 
-    /// Remembers the high-water mark. Whether the client sees it is for the layer to say.
+    /// Tells the high-water mark, in a header.
     pub(super) const fn high_water(mut self, mark: FencingToken) -> Self {
         self.high_water = Some(mark);
         self
@@ -92,7 +92,7 @@ impl Problem {
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
         if let Some(mark) = self.high_water {
-            response.extensions_mut().insert(HighWaterMark(mark));
+            headers.insert(&FENCING_HIGH_WATER, HeaderValue::from(mark.get()));
         }
         response
     }

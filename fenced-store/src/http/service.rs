@@ -70,9 +70,9 @@ where
         let (mut parts, body) = request.into_parts();
         match self.policy.check(&mut parts) {
             // Called on the very instance that `poll_ready` saw: a clone might not be ready.
-            Ok(to_client) => {
+            Ok(is_checked) => {
                 let request = Request::from_parts(parts, body);
-                ResponseFuture::inner(self.inner.call(request), to_client)
+                ResponseFuture::inner(self.inner.call(request), is_checked)
             }
             Err(rejection) => {
                 tracing::debug!(%rejection, method = %parts.method, "request not let through");

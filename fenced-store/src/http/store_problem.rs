@@ -10,8 +10,7 @@ use crate::FenceError;
 /// When to try again if the store does not know better.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The words are not those of the error: what the database said is for the log, and the
-/// high-water mark is disclosed by policy only.
+/// The words are not those of the error: what the database said is for the log.
 impl From<&FenceError> for Problem {
     fn from(error: &FenceError) -> Self {
         match error {

@@ -1,10 +1,7 @@
-use super::NotFenced;
-#[cfg(feature = "reqwest")]
-use super::Refusal;
+use super::{NotFenced, Refusal};
 
 /// Why a write that [`Sender`](super::Sender) has sent is not known to have been made under the
 /// fence.
-#[cfg(feature = "reqwest")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -18,16 +15,4 @@ pub enum WriteError {
     /// connection.
     #[error("no answer")]
     NoAnswer(#[from] reqwest::Error),
-}
-
-/// Why [`FencedWrite`](super::FencedWrite) has no response to pass on.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CallError<E> {
-    /// The service may have written without a fence.
-    #[error(transparent)]
-    NotFenced(NotFenced),
-    /// The inner service has none, for this reason.
-    #[error(transparent)]
-    Inner(E),
 }

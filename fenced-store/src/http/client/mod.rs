@@ -1,8 +1,8 @@
 //! The client's side: what it sends along with a write, and how it interprets the answer.
 //!
-//! A [`Credential`] is the value of the header, and [`Refusal::new`] takes the answer of any HTTP
-//! client. [`FencedWriteLayer`] is for clients that are tower services; with the feature `reqwest`,
-//! `Sender` is a client that does all of it.
+//! A [`Credential`] is the value of the header, and judges the answer of any HTTP client; for one
+//! that is not a 2xx there is [`Refusal::new`]. With the feature `reqwest`, `Sender` is a client
+//! that does all of it.
 //!
 #![cfg_attr(all(feature = "axum", feature = "reqwest"), doc = "```")]
 #![cfg_attr(not(all(feature = "axum", feature = "reqwest")), doc = "```ignore")]
@@ -51,20 +51,15 @@
 
 mod advice;
 mod credential;
+#[cfg(feature = "reqwest")]
 mod error;
-mod future;
-mod layer;
 mod not_fenced;
 #[cfg(feature = "reqwest")]
 mod read;
 mod refusal;
 #[cfg(feature = "reqwest")]
 mod sender;
-mod service;
 
-pub use self::{
-    advice::Advice, credential::Credential, error::CallError, future::ResponseFuture,
-    layer::FencedWriteLayer, not_fenced::NotFenced, refusal::Refusal, service::FencedWrite,
-};
+pub use self::{advice::Advice, credential::Credential, not_fenced::NotFenced, refusal::Refusal};
 #[cfg(feature = "reqwest")]
 pub use self::{error::WriteError, sender::Sender};

@@ -53,7 +53,7 @@ impl Refusal {
         self.members.get(name)
     }
 
-    /// The high-water mark, if the service discloses it. For people who look for a fault: the
+    /// The high-water mark, if the service has told it. For people who look for a fault: the
     /// number belongs to somebody else.
     #[must_use]
     pub const fn high_water(&self) -> Option<FencingToken> {
