@@ -1,10 +1,8 @@
 //! The command line: its commands, and how the help explains them.
 
-mod config_file;
 mod operator;
 mod redlock;
 mod serve;
-mod settings;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -22,7 +20,6 @@ use crate::{
     address::Address,
     duration::parse as duration,
     events::{Act, ClientName},
-    failure::Failure,
     worker::Part,
 };
 
@@ -61,13 +58,10 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Reads the command from the command line, the environment and the file of settings. Mistakes
-    /// in the first two end the program, as does a request for help.
-    ///
-    /// # Errors
-    /// [`Failure::Usage`] for a mistake in the file.
-    pub(crate) fn read() -> Result<Command, Failure> {
-        settings::read()
+    /// Reads the command from the command line and the environment. A mistake ends the program, as
+    /// does a request for help.
+    pub(crate) fn read() -> Command {
+        Self::parse().chosen()
     }
 
     /// The command, or the scenario with its defaults when none was given.
@@ -128,6 +122,7 @@ pub(crate) enum Command {
     #[command(subcommand, after_help = operator::EXIT_CODES)]
     Redlock(Redlock),
     /// Draw a recording of `scenario --record` or of the live page: both acts, as SVG on stdout.
+    #[command(hide = true)]
     Draw {
         /// The file
         #[arg(value_name = "RECORDING.json")]
@@ -137,6 +132,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Migrations(Migrations),
     /// Print the API of `serve` as an OpenAPI 3.1 document.
+    #[command(hide = true)]
     Openapi,
     /// Print a new line for a file of signing keys.
     SigningKey {
@@ -208,7 +204,7 @@ pub(crate) struct ScenarioArgs {
     /// Write only the picture of both acts, as SVG
     #[arg(long, value_name = "PATH")]
     pub(crate) svg: Option<PathBuf>,
-    /// Write the recording, as JSON; `palisade draw` makes a picture of it
+    /// Write the recording, as JSON
     #[arg(long, value_name = "PATH")]
     pub(crate) record: Option<PathBuf>,
     /// Print only the verdicts, without progress and time line

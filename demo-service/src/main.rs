@@ -39,19 +39,12 @@ use crate::{
 };
 
 fn main() -> ExitCode {
-    match Cli::read() {
-        Ok(command) => run(command),
-        Err(failure) => finish(Err(failure)),
-    }
+    run(Cli::read())
 }
 
 fn run(command: Command) -> ExitCode {
     match command {
         Command::Scenario(args) => finish(quietly(scenario::run(&args))),
-        Command::Serve(args) if args.print_config => {
-            Console::Stdout.line(args.effective.lines);
-            ExitCode::SUCCESS
-        }
         Command::Serve(args) => finish(block_on(&args.log, args.log_format, serve::run(&args))),
         Command::List(args) => finish(quietly(operator::list(args))),
         Command::Inspect(args) => finish(quietly(operator::inspect(args))),

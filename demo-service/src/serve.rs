@@ -10,7 +10,6 @@ use crate::{
     gateway::{AdminToken, Gateway, Limits, Setup, Traffic, listen},
     interrupt::{Interrupt, Interrupts},
     live::{self, Studio},
-    private_file,
     signing::Signing,
     telemetry,
 };
@@ -28,9 +27,6 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
         .local_addr()
         .map_err(Failure::machine("finding the port"))?;
     let (lock, store) = (&args.lock.address, &args.store.address);
-    if let Some(file) = &args.effective.secret_file {
-        private_file::warn_if_open(file);
-    }
     let signing = Signing::of(&args.signing)?;
     let mut setup = setup(args, signing.as_ref())?;
     let studio = has_live_page(args)?.then(|| Studio::new(format!("http://{addr}")));

@@ -48,7 +48,7 @@ impl Signing {
             Some(path) if args.unsigned => {
                 let path = path.display();
                 return Err(Failure::Usage(format!(
-                    "--unsigned and --signing-keys {path} exclude each other: see --print-config"
+                    "--unsigned and --signing-keys {path} exclude each other"
                 )));
             }
             _ if args.unsigned => return Ok(None),

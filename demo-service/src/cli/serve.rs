@@ -6,7 +6,7 @@ use clap::{
 };
 use fenced_store::http::signed::Audience;
 
-use super::{IssuerName, Lock, Store, duration, settings::Effective, within};
+use super::{IssuerName, Lock, Store, duration, within};
 use crate::{
     gateway::{AdminToken, HostNames, Limits},
     telemetry::LogFormat,
@@ -14,16 +14,8 @@ use crate::{
 
 pub(super) const NOTES: &str = "\
 Settings:
-  Every option but --config and --print-config can also stand in the environment (the names are
-  above) and in a file, under its long name with _ for -. A flag goes before the environment, that
-  before the file, that before the default. A file is TOML:
-
-      lock = \"redis://127.0.0.1:6379\"
-      store = \"postgres://me@127.0.0.1/app\"
-      signing_keys = \"/etc/palisade/keys\"
-      max_waiting = 200
-
-  `palisade serve --config FILE --print-config` tells what is in force and from where.
+  Every option can also stand in the environment; the names are above. A flag goes before the
+  environment, that before the default.
 
 Several gateways over one Redis and one Postgres are one service if they have the same
 --signing-keys (`palisade signing-key` makes one) and --audience.
@@ -100,15 +92,6 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FORMAT", env = "PALISADE_LOG_FORMAT")]
     #[arg(default_value = "text")]
     pub(crate) log_format: LogFormat,
-    /// File of settings, in TOML
-    #[arg(long, value_name = "FILE", env = "PALISADE_CONFIG")]
-    pub(crate) config: Option<PathBuf>,
-    /// Print the effective settings and where each comes from, and exit; no secret is shown
-    #[arg(long)]
-    pub(crate) print_config: bool,
-    /// The effective settings.
-    #[arg(skip)]
-    pub(crate) effective: Effective,
 }
 
 /// Arguments for the signing of tokens.
