@@ -24,10 +24,6 @@ const OPEN_ACCOUNT: &str = "INSERT INTO demo_accounts (id, balance) VALUES ($1, 
 const REPLACE_BALANCE: &str =
     "UPDATE demo_accounts SET balance = $3 WHERE id = $1 AND balance = $2";
 
-/// Returns nothing if there is no such account, or if no account can have the sum.
-const ADD: &str = "UPDATE demo_accounts SET balance = balance + $2 \
-                   WHERE id = $1 AND balance + $2 BETWEEN 0 AND 999999999999999 RETURNING balance";
-
 /// Remembers what the key was first used for, and reads it.
 const FIRST_REQUEST: &str = "INSERT INTO demo_idempotency_keys (id, request, used_at) \
                              VALUES ($1, $2, $3) \
@@ -62,14 +58,6 @@ pub(crate) trait Ledger: Dialect {
         id: &str,
         balance: i64,
     ) -> impl Future<Output = Result<bool, sqlx::Error>> + Send;
-
-    /// Adds to a balance and reads it; `None` if there is no such account, or if no account can
-    /// have so much, or so little.
-    fn add(
-        connection: &mut Self::Connection,
-        id: &str,
-        amount: i64,
-    ) -> impl Future<Output = Result<Option<i64>, sqlx::Error>> + Send;
 
     /// What an idempotency key was first used for: this request, unless it was used before. `now`
     /// is in seconds since 1970.
@@ -129,18 +117,6 @@ macro_rules! ledger {
                     .execute(connection)
                     .await?;
                 Ok(opened.rows_affected() == 1)
-            }
-
-            async fn add(
-                connection: &mut Self::Connection,
-                id: &str,
-                amount: i64,
-            ) -> Result<Option<i64>, sqlx::Error> {
-                sqlx::query_scalar(ADD)
-                    .bind(id)
-                    .bind(amount)
-                    .fetch_optional(connection)
-                    .await
             }
 
             async fn first_request(

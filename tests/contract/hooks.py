@@ -7,14 +7,9 @@ from urllib.parse import quote
 import requests
 import schemathesis
 
-# What the document says of an account.
-BALANCE_MAX = 999_999_999_999_999
-
 OF_LEASES = {"PUT /v1/leases/{resource}", "DELETE /v1/leases/{resource}"}
 OF_ACCOUNTS = {"GET /v1/accounts/{id}", "PUT /v1/accounts/{id}"}
-ACQUIRE = {"POST /v1/leases", "POST /v1/leases/{resource}"}
-TRANSFER = "POST /v1/accounts/{id}/transfers"
-TRANSFERS = {TRANSFER, "POST /v1/unfenced/accounts/{id}/transfers"}
+ACQUIRE = "POST /v1/leases/{resource}"
 
 
 def segment(text):
@@ -37,10 +32,6 @@ class Gateway:
         granted = requests.post(lease, json={"ttl_ms": 60_000}, timeout=30)
         return granted.json().get("fencing_token")
 
-    def open(self, account, balance):
-        path = f"{self.base}/v1/unfenced/accounts/{segment(account)}"
-        requests.put(path, json={"balance": balance}, timeout=30)
-
 
 def is_name(text):
     return isinstance(text, str) and text.isascii() and 0 < len(text) <= 64 and text.isprintable()
@@ -51,12 +42,12 @@ def before_call(context, case, kwargs):
     """A token that was made up gets no further than the edge. So what is as it should be in every
     other way gets a real one."""
     label = case.operation.label
-    if label in ACQUIRE and isinstance(case.body, dict):
+    if label == ACQUIRE and isinstance(case.body, dict):
         # It would be right to wait so long, and of no use here.
         wait = case.body.get("wait_ms")
         if isinstance(wait, int) and 100 < wait <= 60_000:
             case.body["wait_ms"] = 100
-    if label not in OF_LEASES | OF_ACCOUNTS | TRANSFERS:
+    if label not in OF_LEASES | OF_ACCOUNTS:
         return
     if case.meta is None or case.meta.generation.mode != schemathesis.GenerationMode.POSITIVE:
         return
@@ -64,16 +55,8 @@ def before_call(context, case, kwargs):
     name = parameters.get("resource") or parameters.get("id")
     if not is_name(name):
         return
-    gateway = Gateway()
-    other = case.body.get("to") if label in TRANSFERS and isinstance(case.body, dict) else None
-    if is_name(other):
-        gateway.open(name, BALANCE_MAX)
-        gateway.open(other, 0)
-    if label == TRANSFER and is_name(other):
-        case.headers["fencing-token-to"] = gateway.token(f"account:{other}")
-    if label in OF_LEASES | OF_ACCOUNTS | {TRANSFER}:
-        resource = name if label in OF_LEASES else f"account:{name}"
-        case.headers["Fencing-Token"] = gateway.token(resource)
+    resource = name if label in OF_LEASES else f"account:{name}"
+    case.headers["Fencing-Token"] = Gateway().token(resource)
 
 
 @schemathesis.check

@@ -13,7 +13,6 @@ use super::{
     body::{Body, Segment},
     error::ApiError,
     problems, time_limit,
-    version::{Condition, Version, Written, mismatch},
     wire::{AccountBody, BalanceBody},
     witness::Witness,
 };
@@ -34,12 +33,11 @@ pub(super) async fn read<DB: Ledger>(
     witness: Witness,
     fenced: Option<Fenced>,
     Segment(id): Segment,
-) -> Result<(Option<Receipt>, Version, Json<AccountBody>), ApiError> {
+) -> Result<(Option<Receipt>, Json<AccountBody>), ApiError> {
     let resource = resource(&id)?;
     let (receipt, balance) = match fenced {
         Some(fenced) => {
-            // A read does not use up a number.
-            let mut tx = app.store().begin(fenced.sequencer()).await?;
+            let mut tx = app.store().begin(&fenced).await?;
             let balance = DB::balance(&mut tx, &id).await?;
             (Some(tx.commit().await?), balance)
         }
@@ -47,7 +45,7 @@ pub(super) async fn read<DB: Ledger>(
     };
     let balance = balance.ok_or_else(|| unknown(&id))?;
     witness.note(&resource, What::Read { balance });
-    Ok((receipt, Version(balance), Json(AccountBody { id, balance })))
+    Ok((receipt, Json(AccountBody { id, balance })))
 }
 
 /// `PUT`: the store compares the token and writes in one transaction.
@@ -55,14 +53,13 @@ pub(super) async fn write<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
     fenced: Fenced,
-    condition: Condition,
     Segment(id): Segment,
     Body(BalanceBody { balance }): Body<BalanceBody>,
-) -> Result<(Receipt, Version, Json<AccountBody>), ApiError> {
+) -> Result<(Receipt, Json<AccountBody>), ApiError> {
     let resource = resource(&id)?;
     check_balance(balance)?;
     let token = fenced.token();
-    let writing = fenced_write(app.clone(), fenced, condition, id.clone(), balance);
+    let writing = fenced_write(app.clone(), fenced, id.clone(), balance);
     // Refusals are recorded around the handler, because the edge refuses, too.
     let written = time_limit::to_the_end(app.time_limit, &app.under_way, writing);
     let (receipt, before) = written.await?;
@@ -74,23 +71,35 @@ pub(super) async fn write<DB: Ledger>(
         after: balance,
     };
     witness.note(&resource, written);
-    Ok((receipt, Version(balance), Json(AccountBody { id, balance })))
+    Ok((receipt, Json(AccountBody { id, balance })))
 }
 
 async fn fenced_write<DB: Ledger>(
     app: App<DB>,
     fenced: Fenced,
-    condition: Condition,
     id: String,
     balance: i64,
 ) -> Result<(Receipt, Option<i64>), ApiError> {
-    // The fence comes first, then the condition.
     let mut tx = app.store().begin(&fenced).await?;
-    match condition.write::<DB>(&mut tx, &id, balance).await? {
-        Written::Over(before) => Ok((tx.commit().await?, before)),
-        Written::Otherwise => {
-            tx.rollback().await?;
-            Err(mismatch(&id).into())
+    let before = set_balance::<DB>(&mut tx, &id, balance).await?;
+    Ok((tx.commit().await?, before))
+}
+
+/// Writes a balance, and returns the one that it was written over: `None` if it opened the account.
+/// That is true also if others write at the same time, without a fence.
+async fn set_balance<DB: Ledger>(
+    connection: &mut DB::Connection,
+    id: &str,
+    balance: i64,
+) -> Result<Option<i64>, sqlx::Error> {
+    loop {
+        let before = DB::balance(connection, id).await?;
+        let written = match before {
+            Some(before) => DB::replace_balance(connection, id, before, balance).await?,
+            None => DB::open_account(connection, id, balance).await?,
+        };
+        if written {
+            return Ok(before);
         }
     }
 }
@@ -100,13 +109,13 @@ pub(super) async fn read_unfenced<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
     Segment(id): Segment,
-) -> Result<(Version, Json<AccountBody>), ApiError> {
+) -> Result<Json<AccountBody>, ApiError> {
     let resource = resource(&id)?;
     let balance = plain_balance(&app, &id)
         .await?
         .ok_or_else(|| unknown(&id))?;
     witness.note(&resource, What::Read { balance });
-    Ok((Version(balance), Json(AccountBody { id, balance })))
+    Ok(Json(AccountBody { id, balance }))
 }
 
 /// `PUT`, unfenced: the last write wins, as in a store that knows no tokens. The token of the
@@ -114,13 +123,12 @@ pub(super) async fn read_unfenced<DB: Ledger>(
 pub(super) async fn write_unfenced<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
-    condition: Condition,
     Segment(id): Segment,
     Body(BalanceBody { balance }): Body<BalanceBody>,
-) -> Result<(Version, Json<AccountBody>), ApiError> {
+) -> Result<Json<AccountBody>, ApiError> {
     let resource = resource(&id)?;
     check_balance(balance)?;
-    let writing = unfenced_write(app.clone(), condition, id.clone(), balance);
+    let writing = unfenced_write(app.clone(), id.clone(), balance);
     let before = time_limit::to_the_end(app.time_limit, &app.under_way, writing).await?;
     let (token, after) = (witness.token(), balance);
     let written = What::WriteAccepted {
@@ -131,26 +139,22 @@ pub(super) async fn write_unfenced<DB: Ledger>(
         after,
     };
     witness.note(&resource, written);
-    Ok((Version(balance), Json(AccountBody { id, balance })))
+    Ok(Json(AccountBody { id, balance }))
 }
 
 async fn unfenced_write<DB: Ledger>(
     app: App<DB>,
-    condition: Condition,
     id: String,
     balance: i64,
 ) -> Result<Option<i64>, ApiError> {
     let mut connection = app.store().pool().acquire().await?;
-    let written = condition.write::<DB>(&mut connection, &id, balance).await;
-    match written.map_err(of_commit)? {
-        Written::Over(before) => Ok(before),
-        Written::Otherwise => Err(mismatch(&id).into()),
-    }
+    let written = set_balance::<DB>(&mut connection, &id, balance).await;
+    Ok(written.map_err(of_commit)?)
 }
 
 /// An error of a commit, or of a statement that is its own transaction. Unless the database has
 /// answered that it refused, it may have been committed.
-pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
+fn of_commit(source: sqlx::Error) -> FenceError {
     if ledger::was_refused(&source) {
         source.into()
     } else {
@@ -164,7 +168,7 @@ async fn plain_balance<DB: Ledger>(app: &App<DB>, id: &str) -> Result<Option<i64
 }
 
 /// The resource that protects the account, if the id can be one.
-pub(super) fn resource(id: &str) -> Result<ResourceName, ApiError> {
+fn resource(id: &str) -> Result<ResourceName, ApiError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if id.len() <= ID_LEN_MAX && !id.is_empty() && id.bytes().all(allowed) {
         return Ok(ResourceName::new(account_resource(id))?);
@@ -181,8 +185,46 @@ fn check_balance(balance: i64) -> Result<(), ApiError> {
     Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into())
 }
 
-pub(super) fn unknown(id: &str) -> Problem {
+fn unknown(id: &str) -> Problem {
     Problem::new(problems::ACCOUNT_UNKNOWN)
         .detail("no account has this id yet: a PUT opens it")
         .with("id", id)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use futures_util::future::try_join_all;
+    use sqlx::Sqlite;
+
+    use super::*;
+    use crate::ledger::AnyStore;
+
+    const WRITERS: i64 = 4;
+    const WRITES: i64 = 100;
+
+    /// Or the record of the scenario would show a write that wiped out another one as harmless.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn of_writes_at_the_same_time_each_tells_which_one_it_was_made_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = format!("sqlite:{}", folder.path().join("accounts.db").display());
+        let AnyStore::Sqlite(store) = ledger::open(&address.parse().unwrap()).await.unwrap() else {
+            unreachable!("it is SQLite");
+        };
+        let writing = (0..WRITERS).map(async |writer| {
+            let mut connection = store.pool().acquire().await?;
+            let mut overwritten = Vec::new();
+            for write in 0..WRITES {
+                let balance = writer * WRITES + write;
+                overwritten.push(set_balance::<Sqlite>(&mut connection, "1", balance).await?);
+            }
+            Ok::<_, sqlx::Error>(overwritten)
+        });
+        let overwritten = try_join_all(writing).await.unwrap().concat();
+        let all: BTreeSet<_> = overwritten.iter().copied().collect();
+        // No balance is written twice, so none can be overwritten twice.
+        assert_eq!(all.len(), overwritten.len());
+        assert!(all.contains(&None), "one has opened it");
+    }
 }

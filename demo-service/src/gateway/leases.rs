@@ -98,20 +98,16 @@ pub(super) async fn acquire<DB: Ledger>(
 
 /// What a client may ask of a lease.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
-    pub(super) wait: Duration,
-    pub(super) ttl: Ttl,
+struct Terms {
+    wait: Duration,
+    ttl: Ttl,
     metadata: Option<String>,
 }
 
 impl Terms {
     /// # Errors
     /// 422 for a lease or a wait that is too short or too long.
-    pub(super) fn new(
-        ttl_ms: u64,
-        wait_ms: u64,
-        metadata: Option<String>,
-    ) -> Result<Self, ApiError> {
+    fn new(ttl_ms: u64, wait_ms: u64, metadata: Option<String>) -> Result<Self, ApiError> {
         let ttl = ttl(ttl_ms)?;
         let wait = Duration::from_millis(wait_ms);
         if wait > WAIT_MAX {
@@ -130,7 +126,7 @@ impl Terms {
 }
 
 /// An acquisition on these terms, by the holder of its `Idempotency-Key` if it has one.
-pub(super) fn prepared<'a, DB: Ledger>(
+fn prepared<'a, DB: Ledger>(
     app: &'a App<DB>,
     keyed: Option<&Keyed>,
     resource: &ResourceName,
@@ -252,7 +248,7 @@ fn ttl(ttl_ms: u64) -> Result<Ttl, ApiError> {
     Ok(Ttl::new(ttl)?)
 }
 
-pub(super) fn lease_body(tokens: &Tokens, lease: &DetachedLease) -> Result<LeaseBody, Problem> {
+fn lease_body(tokens: &Tokens, lease: &DetachedLease) -> Result<LeaseBody, Problem> {
     let sequencer = &lease.sequencer;
     let fencing_token = written(tokens, sequencer)?;
     Ok(LeaseBody {
@@ -276,7 +272,7 @@ fn written(tokens: &Tokens, sequencer: &Sequencer) -> Result<String, Problem> {
 }
 
 /// A place among those who wait, until it is dropped. A request that does not wait needs none.
-pub(super) fn place<DB: Ledger>(
+fn place<DB: Ledger>(
     app: &App<DB>,
     wait: Duration,
 ) -> Result<Option<SemaphorePermit<'_>>, Problem> {
@@ -305,22 +301,14 @@ fn spent() -> Problem {
 }
 
 /// For a client that is gone: nobody reads it.
-pub(super) fn gone() -> Problem {
+fn gone() -> Problem {
     Problem::new(problems::LOCK_UNAVAILABLE).detail("the client closed the connection")
 }
 
-pub(super) fn closing() -> Problem {
+fn closing() -> Problem {
     Problem::new(problems::LOCK_UNAVAILABLE)
         .detail("this gateway is shutting down: ask another one, or this one again later")
         .retry_after(Duration::from_secs(1))
-}
-
-/// A lease ended before the client had heard of it.
-pub(super) fn lost() -> ApiError {
-    Problem::new(problems::LOCK_UNAVAILABLE)
-        .detail("a lease ended before all of them were acquired: send the request again")
-        .retry_after(Duration::from_secs(1))
-        .into()
 }
 
 fn ended() -> Problem {

@@ -19,11 +19,10 @@ use utoipa::{
     },
 };
 
-pub(super) use self::{parts::resource_names, viewer::routes};
+pub(super) use self::viewer::routes;
 use super::wire::{
-    AccountBody, AcquireBody, AcquireSeveralBody, BalanceBody, ForceReleasedBody, GrantedBody,
-    InspectBody, LeaseBody, LeaseView, LeasesBody, ReadyBody, RenewBody, RenewedBody, TransferBody,
-    TransferredBody,
+    AccountBody, AcquireBody, BalanceBody, ForceReleasedBody, InspectBody, LeaseBody, LeaseView,
+    LeasesBody, ReadyBody, RenewBody, RenewedBody,
 };
 use crate::{console::Console, failure::Failure};
 
@@ -51,15 +50,9 @@ pub(crate) fn print_document() -> Result<(), Failure> {
 /// The document; with the endpoints of operators if there are any.
 fn document(with_operators: bool) -> OpenApi {
     let mut paths = PathsBuilder::new()
-        .path("/v1/leases", leases::several())
         .path("/v1/leases/{resource}", leases::item())
         .path("/v1/accounts/{id}", accounts::item())
-        .path("/v1/accounts/{id}/transfers", accounts::transfers())
         .path("/v1/unfenced/accounts/{id}", accounts::unfenced())
-        .path(
-            "/v1/unfenced/accounts/{id}/transfers",
-            accounts::unfenced_transfers(),
-        )
         .path("/healthz", service::health())
         .path("/readyz", service::ready())
         .path("/metrics", service::metrics())
@@ -101,10 +94,8 @@ fn schemas() -> ComponentsBuilder {
     let mut components = ComponentsBuilder::new();
     for add in [
         with::<AcquireBody>,
-        with::<AcquireSeveralBody>,
         with::<RenewBody>,
         with::<LeaseBody>,
-        with::<GrantedBody>,
         with::<RenewedBody>,
         with::<InspectBody>,
         with::<LeaseView>,
@@ -112,8 +103,6 @@ fn schemas() -> ComponentsBuilder {
         with::<ForceReleasedBody>,
         with::<BalanceBody>,
         with::<AccountBody>,
-        with::<TransferBody>,
-        with::<TransferredBody>,
         with::<ReadyBody>,
     ] {
         components = add(components);

@@ -46,18 +46,6 @@ pub(super) const KEY_REUSED: ProblemType = ProblemType::new(
     StatusCode::UNPROCESSABLE_ENTITY,
     "The key belongs to another request",
 );
-/// 412: somebody has written since the client read.
-pub(super) const VERSION_MISMATCH: ProblemType = ProblemType::new(
-    "version-mismatch",
-    StatusCode::PRECONDITION_FAILED,
-    "The account has changed",
-);
-/// 409: an account would have less than nothing, or more than there is.
-pub(super) const BALANCE_OUT_OF_RANGE: ProblemType = ProblemType::new(
-    "balance-out-of-range",
-    StatusCode::CONFLICT,
-    "The balance does not allow it",
-);
 /// 412: the lease that the token is of has ended.
 pub(super) const LEASE_ENDED: ProblemType = ProblemType::new(
     "lease-ended",

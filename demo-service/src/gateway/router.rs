@@ -18,7 +18,7 @@ use tracing::{Level, Span};
 
 use super::{
     ACCOUNT, accounts, app::App, health, leases, openapi, operators, problems, request_id, secrets,
-    several, time_limit, transfers,
+    time_limit,
 };
 use crate::ledger::Ledger;
 
@@ -30,15 +30,9 @@ pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
     let documentation = openapi::routes(app.admin_token.is_some());
     Router::new()
         .merge(operator_routes(&app))
-        .route("/v1/leases", several_lease_routes(&app))
         .route("/v1/leases/{resource}", lease_routes(&app))
         .route("/v1/accounts/{id}", account_routes(&app))
-        .route("/v1/accounts/{id}/transfers", transfer_routes(&app))
         .route("/v1/unfenced/accounts/{id}", unfenced_account_routes(&app))
-        .route(
-            "/v1/unfenced/accounts/{id}/transfers",
-            post(transfers::transfer_unfenced),
-        )
         .route("/healthz", get("ok\n"))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
@@ -91,11 +85,6 @@ fn lease_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
         .merge(post(leases::acquire).route_layer(waiting))
 }
 
-fn several_lease_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
-    let waiting = from_fn_with_state(lock_limit(app, leases::WAIT_MAX), time_limit::give_up);
-    post(several::acquire).route_layer(waiting)
-}
-
 /// The wait, and twice the limit: once for the body to arrive, once for the answer.
 fn lock_limit<DB: Ledger>(app: &App<DB>, wait: Duration) -> (Duration, ProblemType) {
     (wait + 2 * app.time_limit, problems::LOCK_UNAVAILABLE)
@@ -129,13 +118,6 @@ fn account_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
         .route_layer(fenced_read)
         .route_layer(from_fn_with_state(limit, time_limit::give_up))
         .merge(put(accounts::write).route_layer(fenced_write))
-}
-
-fn transfer_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
-    let fence = FencingLayer::required(app.tokens.clone())
-        .resource(Scope::path("/v1/accounts/", ACCOUNT))
-        .methods([Method::POST]);
-    post(transfers::transfer).route_layer(fence)
 }
 
 fn unfenced_account_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {

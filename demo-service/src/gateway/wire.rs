@@ -26,26 +26,6 @@ pub(crate) struct AcquireBody {
     pub(crate) metadata: Option<String>,
 }
 
-/// Asks for several leases at once.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = AcquireSeveral)]
-pub(crate) struct AcquireSeveralBody {
-    /// The names of the resources, each once.
-    #[schema(schema_with = super::openapi::resource_names)]
-    pub(crate) resources: Vec<String>,
-    /// Length of each lease.
-    #[schema(minimum = 100, maximum = 300_000)]
-    pub(crate) ttl_ms: u64,
-    /// How long to wait for all of them together. Default: not at all.
-    #[serde(default)]
-    #[schema(maximum = 60_000)]
-    pub(crate) wait_ms: u64,
-    /// A note that everybody can read while the leases are held.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) metadata: Option<String>,
-}
-
 /// Asks for another period of the same lease.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -72,14 +52,6 @@ pub(crate) struct LeaseBody {
     pub(crate) remaining_ms: u64,
     /// The `Fencing-Token` header to send with every write, renewal and release.
     pub(crate) fencing_token: String,
-}
-
-/// Several leases, for their holder's eyes only.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Granted)]
-pub(crate) struct GrantedBody {
-    /// In the order in which they were asked for.
-    pub(crate) leases: Vec<LeaseBody>,
 }
 
 /// A lease that goes on.
@@ -162,26 +134,6 @@ pub(crate) struct AccountBody {
     pub(crate) balance: i64,
 }
 
-/// Moves money from the account of the path to another one.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = Transfer)]
-pub(crate) struct TransferBody {
-    /// The account that receives.
-    #[schema(min_length = 1, max_length = 64, pattern = "^[-A-Za-z0-9_.]+$")]
-    pub(crate) to: String,
-    #[schema(minimum = 1, maximum = 999_999_999_999_999_u64)]
-    pub(crate) amount: i64,
-}
-
-/// Both accounts after a transfer.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Transferred)]
-pub(crate) struct TransferredBody {
-    pub(crate) from: AccountBody,
-    pub(crate) to: AccountBody,
-}
-
 /// Whether requests would get anywhere.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Ready)]
@@ -237,8 +189,7 @@ mod tests {
             "fencing_token": "secret-3",
         }))
         .unwrap();
-        let leases = vec![lease];
-        let shown = format!("{:?} {renewed:?}", GrantedBody { leases });
+        let shown = format!("{lease:?} {renewed:?}");
         assert!(
             shown.contains("account:1") && !shown.contains("secret"),
             "{shown}"

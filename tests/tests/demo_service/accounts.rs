@@ -46,6 +46,16 @@ async fn a_stale_token_is_refused_and_changes_nothing() {
     );
 }
 
+#[tokio::test]
+async fn an_account_that_nobody_has_opened_is_unknown() {
+    let gateway = Gateway::start().await;
+    for path in [FENCED, UNFENCED] {
+        let unknown = send(gateway.request(Method::GET, path)).await;
+        unknown.assert_problem(404, "account-unknown");
+        assert_eq!(unknown.body["id"], "1");
+    }
+}
+
 /// The control: the same stale token, and nobody looks at it.
 #[tokio::test]
 async fn the_unfenced_twin_takes_the_stale_write() {

@@ -109,7 +109,7 @@ async fn the_gateway(service: Service) {
     assert_eq!(gateway.balance(&id).await, Some(7));
 }
 
-async fn repeats_and_several(service: Service) {
+async fn repeats(service: Service) {
     let gateway = Gateway::start_on(&service.url).await;
     let key = fresh("key");
     let resource = fresh("by-url");
@@ -123,32 +123,6 @@ async fn repeats_and_several(service: Service) {
     let again = keyed().await;
     assert_eq!(again.status, 201, "{again:?}");
     assert_eq!(again.body["fencing_token"], first.body["fencing_token"]);
-
-    // Those that were waited for are as long as the others.
-    let last = fresh("by-url-z");
-    let names = [fresh("by-url-a"), last.clone()];
-    let held = gateway.token(&last, TTL_MS).await;
-    let asked = json!({ "resources": names, "ttl_ms": TTL_MS, "wait_ms": 30_000 });
-    let waiting = send(gateway.request(Method::POST, "/v1/leases").json(&asked));
-    let freeing = async {
-        let see = |name: &str| send(gateway.request(Method::GET, &format!("/v1/leases/{name}")));
-        while see(&names[0]).await.body["lease"].is_null() {}
-        // Redlock knows of no waiters.
-        while see(&last).await.body["waiters"] == json!(0) {}
-        gateway.release(&last, &held).await
-    };
-    let (granted, released) = tokio::join!(waiting, freeing);
-    assert_eq!(
-        (granted.status.as_u16(), released.status.as_u16()),
-        (201, 204)
-    );
-    for lease in granted.body["leases"].as_array().unwrap() {
-        let name = lease["resource"].as_str().unwrap();
-        let seen = send(gateway.request(Method::GET, &format!("/v1/leases/{name}"))).await;
-        for left in [&lease["remaining_ms"], &seen.body["lease"]["remaining_ms"]] {
-            assert!(left.as_u64() > Some(TTL_MS / 3), "{name}: {lease} {seen:?}");
-        }
-    }
 }
 
 /// A key is good until the lease that it got was released, whatever happens before.
@@ -177,22 +151,6 @@ async fn keys(service: Service) {
     assert_eq!(gateway.write(&account, Some(token), 5).await.status, 200);
     assert_eq!(gateway.release(&resource, token).await.status, 204);
     keyed().await.assert_problem(409, "idempotency-key-spent");
-
-    let names = [fresh("by-url-a"), fresh("by-url-z")];
-    let several = || {
-        let request = gateway.request(Method::POST, "/v1/leases");
-        let request = request.header("idempotency-key", &key);
-        send(request.json(&json!({ "resources": names, "ttl_ms": TTL_MS })))
-    };
-    let held = gateway.token(&names[1], TTL_MS).await;
-    several().await.assert_problem(409, "lock-held");
-    assert_eq!(gateway.release(&names[1], &held).await.status, 204);
-    let both = several().await;
-    assert_eq!(both.status, 201, "{both:?}");
-    assert_eq!(
-        several().await.body["leases"][0]["token"],
-        both.body["leases"][0]["token"]
-    );
 }
 
 /// Tells the store of the gateway of a token that its lock service did not issue.
@@ -285,8 +243,8 @@ macro_rules! by_url {
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn repeats_find_their_lease_and_several_are_as_long_as_asked() {
-                repeats_and_several($service.await).await;
+            async fn repeats_find_their_lease() {
+                repeats($service.await).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

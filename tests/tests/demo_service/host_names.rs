@@ -33,12 +33,10 @@ async fn under_a_name_that_somebody_made_point_here_nothing_is_done() {
     gateway.write("/v1/unfenced/accounts/1", None, 5).await;
     let token = gateway.token("account:1", 60_000).await;
     let lease = json!({ "ttl_ms": 1000 });
-    let several = json!({ "resources": ["r"], "ttl_ms": 1000 });
     let balance = json!({ "balance": 666 });
     for host in FOREIGN {
         let requests = [
             gateway.request(Method::POST, "/v1/leases/r").json(&lease),
-            gateway.request(Method::POST, "/v1/leases").json(&several),
             gateway
                 .request(Method::DELETE, "/v1/leases/account:1")
                 .header("fencing-token", &token),

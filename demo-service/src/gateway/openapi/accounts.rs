@@ -1,16 +1,16 @@
 use fenced_store::http::ProblemType;
 use utoipa::openapi::{
     HttpMethod, PathItem, Required,
-    path::{Operation, Parameter, PathItemBuilder},
+    path::{Operation, PathItemBuilder},
 };
 
 use super::parts::{
-    Endpoint, REFUSED_AT_THE_EDGE, REFUSED_BY_THE_STORE, accepted, account, etag, fencing_token,
-    fencing_token_to, header, json, no_store, text,
+    Endpoint, REFUSED_AT_THE_EDGE, REFUSED_BY_THE_STORE, accepted, account, fencing_token, json,
+    no_store,
 };
 use crate::gateway::{
     problems,
-    wire::{AccountBody, BalanceBody, TransferBody, TransferredBody},
+    wire::{AccountBody, BalanceBody},
 };
 
 const TAG: &str = "accounts";
@@ -26,7 +26,6 @@ pub(super) fn item() -> PathItem {
 
 fn read() -> Operation {
     let account_body = json::<AccountBody>("The account.")
-        .header("ETag", etag())
         .header("Fencing-Accepted", accepted())
         .header("Cache-Control", no_store());
     Endpoint::new("readAccount", TAG, "Read an account")
@@ -42,7 +41,6 @@ fn read() -> Operation {
 
 fn write() -> Operation {
     let written = json::<AccountBody>("It is written.")
-        .header("ETag", etag())
         .header("Fencing-Accepted", accepted())
         .header("Cache-Control", no_store());
     Endpoint::new(
@@ -50,55 +48,20 @@ fn write() -> Operation {
         TAG,
         "Set the balance of an account, or open it",
     )
-    .describe(
-        "The store compares the token and writes in one transaction. The fence comes first: \
-             whoever passes it holds the lease, and then the conditions are looked at.",
-    )
+    .describe("The store compares the token and writes in one transaction.")
     .parameter(account())
     .parameter(fencing_token(Required::True))
-    .parameter(if_match())
-    .parameter(if_none_match())
     .body::<BalanceBody>()
     .answers("200", written)
     .problems(REFUSED_AT_THE_EDGE)
     .problems(REFUSED_BY_THE_STORE)
-    .problems([ProblemType::TOKEN_REQUIRED, problems::VERSION_MISMATCH])
+    .problems([ProblemType::TOKEN_REQUIRED])
     .build()
-}
-
-/// `/v1/accounts/{id}/transfers`
-pub(super) fn transfers() -> PathItem {
-    let made = json::<TransferredBody>("It is made.")
-        .header("Fencing-Accepted", accepted())
-        .header("Cache-Control", no_store());
-    let transfer = Endpoint::new(
-        "transfer",
-        TAG,
-        "Move money from this account to another one",
-    )
-    .describe(
-        "One transaction under the tokens of both accounts; if one is refused, `resource` says \
-             which. Acquire both leases in the order of their names, so that two clients do not \
-             wait for each other. Sent twice it is made twice.",
-    )
-    .parameter(account())
-    .parameter(fencing_token(Required::True))
-    .parameter(fencing_token_to())
-    .body::<TransferBody>()
-    .answers("200", made)
-    .problems(REFUSED_AT_THE_EDGE)
-    .problems(REFUSED_BY_THE_STORE)
-    .problems([
-        ProblemType::TOKEN_REQUIRED,
-        problems::ACCOUNT_UNKNOWN,
-        problems::BALANCE_OUT_OF_RANGE,
-    ]);
-    PathItem::new(HttpMethod::Post, transfer.build())
 }
 
 /// `/v1/unfenced/accounts/{id}`
 pub(super) fn unfenced() -> PathItem {
-    let account_body = || json::<AccountBody>("The account.").header("ETag", etag());
+    let account_body = || json::<AccountBody>("The account.");
     let failures = [
         problems::MALFORMED,
         ProblemType::STORE_UNAVAILABLE,
@@ -116,48 +79,12 @@ pub(super) fn unfenced() -> PathItem {
     )
     .describe("Whoever writes last wins, holding a lease or not: for comparison.")
     .parameter(account())
-    .parameter(if_match())
-    .parameter(if_none_match())
     .body::<BalanceBody>()
     .answers("200", account_body())
     .problems(failures)
-    .problems([ProblemType::OUTCOME_UNKNOWN, problems::VERSION_MISMATCH]);
+    .problems([ProblemType::OUTCOME_UNKNOWN]);
     PathItemBuilder::new()
         .operation(HttpMethod::Get, read.build())
         .operation(HttpMethod::Put, write.build())
         .build()
-}
-
-/// `/v1/unfenced/accounts/{id}/transfers`
-pub(super) fn unfenced_transfers() -> PathItem {
-    let transfer = Endpoint::new(
-        "transferUnfenced",
-        UNFENCED,
-        "Move money from this account to another one",
-    )
-    .describe("One transaction, and no token: for comparison.")
-    .parameter(account())
-    .body::<TransferBody>()
-    .answers("200", json::<TransferredBody>("It is made."))
-    .problems([
-        ProblemType::STORE_UNAVAILABLE,
-        ProblemType::OUTCOME_UNKNOWN,
-        ProblemType::SERVICE_FAULT,
-        problems::ACCOUNT_UNKNOWN,
-        problems::BALANCE_OUT_OF_RANGE,
-    ]);
-    PathItem::new(HttpMethod::Post, transfer.build())
-}
-
-fn if_match() -> Parameter {
-    let schema =
-        text("Write only over this version: the `ETag` of a read, or `*`.").min_length(Some(1));
-    header("If-Match", Required::False, schema)
-}
-
-fn if_none_match() -> Parameter {
-    let schema =
-        text("Write only over another version than these; with `*`, only open an account.")
-            .min_length(Some(1));
-    header("If-None-Match", Required::False, schema)
 }

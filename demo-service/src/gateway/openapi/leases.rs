@@ -10,8 +10,7 @@ use super::parts::{
 use crate::gateway::{
     idempotency, problems,
     wire::{
-        AcquireBody, AcquireSeveralBody, ForceReleasedBody, GrantedBody, InspectBody, LeaseBody,
-        LeasesBody, RenewBody, RenewedBody,
+        AcquireBody, ForceReleasedBody, InspectBody, LeaseBody, LeasesBody, RenewBody, RenewedBody,
     },
 };
 
@@ -55,31 +54,6 @@ fn acquire() -> Operation {
         problems::KEY_REUSED,
     ])
     .build()
-}
-
-/// `/v1/leases`
-pub(super) fn several() -> PathItem {
-    let acquire = Endpoint::new(
-        "acquireLeases",
-        TAG,
-        "Acquire several leases, all of them or none",
-    )
-    .describe(
-        "One after the other, in the order of their names, so that clients that ask in this way \
-             do not wait for each other in a circle. While the last ones are waited for, the \
-             first ones are renewed, and afterwards by nobody but you. If one of them is held, \
-             `resource` says which, and what was taken is given back.",
-    )
-    .parameter(idempotency_key())
-    .body::<AcquireSeveralBody>()
-    .answers("201", json::<GrantedBody>("The leases are yours."))
-    .problems(REFUSED_BY_A_CLAIM)
-    .problems([
-        problems::LOCK_HELD,
-        problems::KEY_SPENT,
-        problems::KEY_REUSED,
-    ]);
-    PathItem::new(HttpMethod::Post, acquire.build())
 }
 
 fn idempotency_key() -> Parameter {

@@ -11,12 +11,12 @@ use utoipa::{
         link::{Link, LinkBuilder},
         path::{Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn},
         request_body::RequestBodyBuilder,
-        schema::{Array, ArrayBuilder, ObjectBuilder, Type},
+        schema::{ObjectBuilder, Type},
     },
 };
 
 use super::problem;
-use crate::gateway::{accounts, problems, request_id, several, transfers};
+use crate::gateway::{accounts, problems, request_id};
 
 /// The value of a `Fencing-Token`, as strictly as it is read.
 const FENCING_TOKEN: &str = concat!(
@@ -162,17 +162,6 @@ pub(super) fn resource() -> Parameter {
     path_parameter("resource", resource_name(description))
 }
 
-/// Several names, each once.
-pub(in crate::gateway) fn resource_names() -> Array {
-    ArrayBuilder::new()
-        .description(Some("The names of the resources, each once."))
-        .items(resource_name("The name of a resource."))
-        .min_items(Some(1))
-        .max_items(Some(several::NAMED_MAX))
-        .unique_items(true)
-        .build()
-}
-
 fn resource_name(description: &str) -> ObjectBuilder {
     text(description)
         .min_length(Some(1))
@@ -195,15 +184,6 @@ pub(super) fn fencing_token(required: Required) -> Parameter {
         "Fencing-Token",
         required,
         token_schema("The `fencing_token` of a lease, as it is."),
-    )
-}
-
-pub(super) fn fencing_token_to() -> Parameter {
-    let description = "The token of the account that receives.";
-    header(
-        transfers::FENCING_TOKEN_TO.as_str(),
-        Required::True,
-        token_schema(description),
     )
 }
 
@@ -253,12 +233,6 @@ pub(super) fn accepted() -> Header {
 /// Beside `Fencing-Accepted`.
 pub(super) fn no_store() -> Header {
     let schema = text("`no-store`: what was accepted may not be by the next time.");
-    HeaderBuilder::new().schema(Some(schema)).build()
-}
-
-pub(super) fn etag() -> Header {
-    let schema = text("The version of the account, for `If-Match` and `If-None-Match`.")
-        .pattern(Some("^\"[0-9]+\"$"));
     HeaderBuilder::new().schema(Some(schema)).build()
 }
 

@@ -11,7 +11,7 @@ use super::parts::{integer, request_id, text};
 use crate::gateway::problems;
 
 /// Every kind that an endpoint in the document answers with.
-pub(super) const KINDS: [ProblemType; 30] = [
+pub(super) const KINDS: [ProblemType; 28] = [
     ProblemType::TOKEN_REQUIRED,
     ProblemType::TOKEN_MALFORMED,
     ProblemType::TOKEN_NOT_ACCEPTED,
@@ -31,8 +31,6 @@ pub(super) const KINDS: [ProblemType; 30] = [
     problems::LOCK_HELD,
     problems::KEY_SPENT,
     problems::KEY_REUSED,
-    problems::VERSION_MISMATCH,
-    problems::BALANCE_OUT_OF_RANGE,
     problems::LEASE_ENDED,
     problems::REQUEST_TIMEOUT,
     problems::NOT_AUTHENTICATED,
@@ -79,17 +77,7 @@ pub(super) fn schema(kind: ProblemType) -> RefOr<Schema> {
 fn members(kind: ProblemType) -> Vec<(&'static str, ObjectBuilder)> {
     let resource = || ("resource", text("The resource whose token was refused."));
     let token = || ("token", integer("The token that was refused.", 1));
-    let header = || {
-        (
-            "header",
-            text("The header that is meant, if not `Fencing-Token`."),
-        )
-    };
-    let id = || ("id", text("The account that is meant."));
     match kind {
-        ProblemType::TOKEN_REQUIRED
-        | ProblemType::TOKEN_MALFORMED
-        | ProblemType::TOKEN_NOT_ACCEPTED => vec![header()],
         ProblemType::WRONG_RESOURCE => vec![
             (
                 "token_resource",
@@ -99,11 +87,10 @@ fn members(kind: ProblemType) -> Vec<(&'static str, ObjectBuilder)> {
                 "request_resource",
                 text("The resource that the request is about, if it is the name of one."),
             ),
-            header(),
         ],
-        ProblemType::WRONG_ISSUER => vec![resource(), header()],
-        ProblemType::TOKEN_IMPLAUSIBLE => vec![resource(), token(), header()],
-        ProblemType::TOKEN_STALE
+        ProblemType::WRONG_ISSUER => vec![resource()],
+        ProblemType::TOKEN_IMPLAUSIBLE
+        | ProblemType::TOKEN_STALE
         | ProblemType::TOKEN_NOT_CLAIMED
         | ProblemType::MARK_LOST
         | ProblemType::HOLDER_CONFLICT => vec![resource(), token()],
@@ -117,10 +104,7 @@ fn members(kind: ProblemType) -> Vec<(&'static str, ObjectBuilder)> {
                 ),
             ]
         }
-        problems::ACCOUNT_UNKNOWN | problems::VERSION_MISMATCH => vec![id()],
-        problems::BALANCE_OUT_OF_RANGE => {
-            vec![id(), ("balance", integer("What the account has.", 0))]
-        }
+        problems::ACCOUNT_UNKNOWN => vec![("id", text("The account that is meant."))],
         _ => vec![],
     }
 }
