@@ -7,10 +7,11 @@ use crate::{FenceError, high_water::columns::undecodable, rule::Mark};
 
 /// Reads the last committed mark, or the one that this transaction sees.
 #[cfg(feature = "mysql")]
-pub(crate) const MARK: &str = "SELECT token, holder, issuer FROM fenced_mark WHERE resource = ?";
+pub(crate) const MARK: &str =
+    "SELECT token, holder, issuer FROM fenced_high_water_mark WHERE resource = ?";
 
 /// The only lock service whose tokens are accepted.
-pub(crate) const ISSUER: &str = "SELECT name FROM fenced_issuer";
+pub(crate) const ISSUER: &str = "SELECT name FROM fenced_lock_service";
 
 /// Reads a mark by `query`, which is [`MARK`] or has its columns and its one parameter.
 pub(crate) async fn mark<DB: Database>(

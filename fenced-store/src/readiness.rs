@@ -103,6 +103,19 @@ pub enum NotReady {
         /// The migrations table.
         table: &'static str,
     },
+    /// The tables are those of a build before the first release, under other names. Nothing brings
+    /// them up to date.
+    #[error(
+        "the tables of fenced-store in this database are of a build before 0.1, whose migration 1 \
+         was called {name}: stop all programs that use them, drop {tables}, and migrate again"
+    )]
+    #[non_exhaustive]
+    BeforeFirstRelease {
+        /// The name of their first migration.
+        name: String,
+        /// What to drop.
+        tables: &'static str,
+    },
     /// A migration with this number has been applied, and it was another one.
     #[error(
         "migration {version} ({name}) was applied with another text than this version has: \

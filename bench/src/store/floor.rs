@@ -13,10 +13,10 @@ use crate::{
     paired::take_turns,
 };
 
-const MARK: &str = "SELECT token FROM fenced.mark WHERE resource = $1";
+const MARK: &str = "SELECT token FROM fenced.high_water_mark WHERE resource = $1";
 
 const UPDATE_BY_MARK: &str = "UPDATE accounts SET balance = balance + 1 \
-    WHERE id = $1 AND EXISTS (SELECT FROM fenced.mark WHERE resource = $2)";
+    WHERE id = $1 AND EXISTS (SELECT FROM fenced.high_water_mark WHERE resource = $2)";
 
 /// Begin, read the mark, one update and commit, compared with the same without the mark.
 pub(super) async fn tx_with_mark_vs_plain(

@@ -153,7 +153,8 @@ pub(crate) struct ResetArgs {
     /// The resource whose mark is set
     pub(crate) resource: ResourceName,
     /// Where the mark is now; if it is elsewhere, nothing is changed. In Postgres
-    /// `SELECT * FROM fenced.high_water('RESOURCE')` tells, elsewhere the table `fenced_mark`
+    /// `SELECT * FROM fenced.high_water('RESOURCE')` tells, elsewhere the table
+    /// `fenced_high_water_mark`
     #[arg(long, value_name = "TOKEN")]
     pub(crate) expected: FencingToken,
     /// Raise it to this token: its holder is shut out

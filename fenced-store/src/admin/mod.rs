@@ -3,7 +3,7 @@
 //! **Nothing here is for an application.** The store rule says that a mark never falls and that
 //! only tokens of one lock service count. These are the two ways around it, for the day when a lock
 //! service is replaced ([`Admin::hand_over`]) or a mark was poisoned. Each writes who did what,
-//! when and why into the table `administration`, in the same transaction as the change itself.
+//! when and why into the table `admin_log`, in the same transaction as the change itself.
 //!
 //! In Postgres they are SQL functions, `fenced.seal_issuer`, `fenced.seal_mark` and
 //! `fenced.reset_high_water`, that only their owner may call until somebody grants more rights: see

@@ -28,8 +28,9 @@ use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted};
 /// [`FenceError::RepeatedResource`], before anything is sent.
 /// Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::NotClaimed`],
 /// [`FenceError::WrongIssuer`], and with a guard those of
-/// [`ProtectedGuard::begin`](crate::ProtectedGuard::begin). If any grant is refused, the transaction
-/// does not begin, and [`FenceError::resource`] tells whose grant it was. A refusal changes nothing.
+/// [`ProtectedGuard::begin`](crate::ProtectedGuard::begin). If any grant is refused, the
+/// transaction does not begin, and [`FenceError::resource`] tells whose grant it was. A refusal
+/// changes nothing.
 ///
 /// # Cancel safety
 /// Cancel safe: a transaction that was begun meanwhile is rolled back.

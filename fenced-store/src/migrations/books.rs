@@ -38,6 +38,16 @@ pub(super) fn compare(
     table: &'static str,
     applied: &[Row],
 ) -> Result<(), NotReady> {
+    if let Some(name) = another_first(migrator, applied) {
+        return Err(NotReady::BeforeFirstRelease {
+            name: name.to_owned(),
+            tables: if table.starts_with("fenced.") {
+                "the schema fenced"
+            } else {
+                "those whose names begin with fenced_ or _fenced_"
+            },
+        });
+    }
     if let Some((version, name, ..)) = applied.iter().find(|(_, _, is_done, _)| !is_done) {
         return Err(NotReady::HalfApplied {
             version: *version,
@@ -73,6 +83,17 @@ pub(super) fn compare(
             name: missing.description.to_string(),
         }),
     }
+}
+
+/// The name of the first migration that was applied, if it is not that of ours.
+fn another_first<'a>(migrator: &Migrator, applied: &'a [Row]) -> Option<&'a str> {
+    let first = migrator.iter().next()?;
+    let applied = applied
+        .iter()
+        .find(|(version, ..)| *version == first.version);
+    applied
+        .map(|(_, name, ..)| name.as_str())
+        .filter(|name| *name != first.description)
 }
 
 fn hex(bytes: &[u8]) -> String {

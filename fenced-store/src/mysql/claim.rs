@@ -103,7 +103,7 @@ pub(super) async fn settle(
 ) -> Result<(), FenceError> {
     let mut connection = pool.acquire().await?;
     let wait = AssertSqlSafe(format!(
-        "COMMIT; {}SELECT token FROM fenced_mark WHERE resource = {} FOR UPDATE; COMMIT",
+        "COMMIT; {}SELECT token FROM fenced_high_water_mark WHERE resource = {} FOR UPDATE; COMMIT",
         options.limit(),
         literal(sequencer.resource().as_str()),
     ));
@@ -151,9 +151,9 @@ fn raise(options: &MySqlTxOptions, sequencer: &Sequencer) -> String {
     let issuer = literal(sequencer.issuer().as_str());
     let if_newer = include_str!("sql/if_newer.sql");
     format!(
-        "COMMIT; {limit}INSERT IGNORE INTO fenced_issuer (name) VALUES ({issuer}); \
-         {limit}INSERT INTO fenced_mark (resource, token, holder, issuer) \
-         SELECT {resource}, {token}, {holder}, name FROM fenced_issuer \
+        "COMMIT; {limit}INSERT IGNORE INTO fenced_lock_service (name) VALUES ({issuer}); \
+         {limit}INSERT INTO fenced_high_water_mark (resource, token, holder, issuer) \
+         SELECT {resource}, {token}, {holder}, name FROM fenced_lock_service \
          WHERE name = {issuer} LOCK IN SHARE MODE\n{if_newer}; COMMIT"
     )
 }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 const MARK_SHARED: &str = concat!(
-    "SELECT token, holder, issuer FROM fenced_mark WHERE resource = ?",
+    "SELECT token, holder, issuer FROM fenced_high_water_mark WHERE resource = ?",
     " LOCK IN SHARE MODE"
 );
 

@@ -61,7 +61,7 @@ impl FencedStore<MySql> {
 }
 
 /// Deletes the note of the resources that the session has entered.
-const LEAVE: &str = "DELETE FROM fenced_entered WHERE connection_id = CONNECTION_ID()";
+const LEAVE: &str = "DELETE FROM fenced_open_transaction WHERE connection_id = CONNECTION_ID()";
 
 /// Clears what the triggers of protected tables look at first.
 const FORGET: &str = "SET @fenced_entry = NULL, @fenced_resources = NULL";

@@ -43,8 +43,8 @@ struct Session {
 }
 
 /// The sessions that have entered a resource and not ended their transaction: their note in
-/// `fenced_entered` exists and is not committed. A note should never be committed; a statement that
-/// commits behind our back leaves one there.
+/// `fenced_open_transaction` exists and is not committed. A note should never be committed; a
+/// statement that commits behind our back leaves one there.
 ///
 /// There is no other way to see locks without special rights: `information_schema.innodb_trx` needs
 /// the right `PROCESS`.
@@ -55,8 +55,8 @@ async fn under_way(
     let look = |is_committed: bool, isolation: &str| {
         format!(
             "COMMIT; SET TRANSACTION ISOLATION LEVEL {isolation}; \
-             SELECT connection_id, entry, {is_committed} AS is_committed FROM fenced_entered \
-             WHERE resource = {}; ",
+             SELECT connection_id, entry, {is_committed} AS is_committed \
+             FROM fenced_open_transaction WHERE resource = {}; ",
             literal(resource.as_str())
         )
     };
@@ -98,7 +98,7 @@ async fn end(
     let entry: String = entry.bytes().map(|byte| format!("{byte:02x}")).collect();
     let kill = AssertSqlSafe(format!(
         "SET @fenced_older = NULL; COMMIT; SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED; \
-         SELECT connection_id INTO @fenced_older FROM fenced_entered \
+         SELECT connection_id INTO @fenced_older FROM fenced_open_transaction \
          WHERE connection_id = {connection_id} AND entry = x'{entry}' LIMIT 1; \
          COMMIT; KILL CONNECTION @fenced_older"
     ));

@@ -48,19 +48,19 @@ const TABLES: [Table; 4] = [
         to_claim: &[Select],
     },
     Table {
-        name: "fenced_issuer",
+        name: "fenced_lock_service",
         column: "name",
         to_write: &[],
         to_claim: &[Select, Insert],
     },
     Table {
-        name: "fenced_mark",
+        name: "fenced_high_water_mark",
         column: "token",
         to_write: &[Select],
         to_claim: &[Select, Insert, Update],
     },
     Table {
-        name: "fenced_entered",
+        name: "fenced_open_transaction",
         column: "token",
         to_write: &[Select, Insert, Delete],
         to_claim: &[Select, Insert, Delete],

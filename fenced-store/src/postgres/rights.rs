@@ -6,10 +6,10 @@ use super::error::of_our_call;
 use crate::{FenceError, NotReady, Rights};
 
 /// What transactions call.
-const TO_WRITE: &str = "'enter', 'enter_new', 'high_water', 'settle'";
+const TO_WRITE: &str = "'begin_fenced', 'begin_fenced_fast', 'high_water', 'settle'";
 
 /// What claims call as well, `terminate_older` with the rights of its caller.
-const TO_CLAIM: &str = "'claim', 'sharers', 'terminate_older', 'turnstile'";
+const TO_CLAIM: &str = "'claim', 'open_transactions', 'resource_lock_key', 'terminate_older'";
 
 /// Fails with all the rights that are missing.
 pub(super) async fn check(pool: &PgPool, rights: Rights) -> Result<(), FenceError> {

@@ -109,8 +109,9 @@ fn fused(
     let mut enter = String::new();
     for _ in entering.entrants() {
         let (resource, token, holder, issuer) = (next(), next(), next(), next());
-        enter +=
-            &format!("fenced.enter({resource}, {token}, {holder}, {issuer}, {lock_timeout}), ");
+        enter += &format!(
+            "fenced.begin_fenced({resource}, {token}, {holder}, {issuer}, {lock_timeout}), "
+        );
     }
     AssertSqlSafe(format!(
         "WITH fenced_write AS ({statement}\nRETURNING 1) \

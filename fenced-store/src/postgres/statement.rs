@@ -87,14 +87,14 @@ pub(super) fn begin(entering: &Entering, options: &PgTxOptions) -> SqlStr {
     let (entrants, entry) = (entering.entrants(), entering.entry());
     let mut grants = entrants.iter().map(|entrant| enter(entrant, options));
     let first = grants.next().unwrap_or_default();
-    let enter = grants.map(|grant| format!("fenced.enter({grant})"));
+    let enter = grants.map(|grant| format!("fenced.begin_fenced({grant})"));
     let rest: Vec<_> = enter.collect();
     let rest = match rest.as_slice() {
         [] => String::new(),
         calls => format!("SELECT {}; ", calls.join(", ")),
     };
     sql(format!(
-        "{isolation}CALL fenced.enter_new({first}, '{entry}'); {rest}BEGIN"
+        "{isolation}CALL fenced.begin_fenced_fast({first}, '{entry}'); {rest}BEGIN"
     ))
 }
 

@@ -10,7 +10,7 @@ use crate::{
     strays::{not_a_stray, past_strays},
 };
 
-const ISSUER: &str = "SELECT name FROM main.fenced_issuer";
+const ISSUER: &str = "SELECT name FROM main.fenced_lock_service";
 
 pub(super) async fn claim(pool: &SqlitePool, sequencer: &Sequencer) -> Result<(), FenceError> {
     // A claim that cannot win is refused before it queues for the file.
@@ -48,7 +48,8 @@ async fn check_issuer(
     sequencer: &Sequencer,
 ) -> Result<(), FenceError> {
     sqlx::query(
-        "INSERT INTO main.fenced_issuer (only_row, name) VALUES (1, $1) ON CONFLICT DO NOTHING",
+        "INSERT INTO main.fenced_lock_service (only_row, name) VALUES (1, $1)
+         ON CONFLICT DO NOTHING",
     )
     .bind(sequencer.issuer().as_str())
     .execute(&mut *connection)

@@ -55,7 +55,7 @@ fn check(row: Option<MarkRow>, sequencer: &Sequencer) -> Result<bool, FenceError
 async fn note(connection: &mut SqliteConnection, entering: &Entering) -> Result<(), FenceError> {
     connection.execute(LEAVE).await?;
     for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
-        sqlx::query("INSERT INTO main.fenced_entered (resource, token) VALUES ($1, $2)")
+        sqlx::query("INSERT INTO main.fenced_open_transaction (resource, token) VALUES ($1, $2)")
             .bind(sequencer.resource().as_str())
             .bind(i64::from(sequencer.token()))
             .execute(&mut *connection)

@@ -189,7 +189,8 @@ impl Operations for Sqlite {
 
 /// All tables of ours are named with their file: an attached one never comes before it, but a TEMP
 /// table of the same name does.
-const MARK: &str = "SELECT token, holder, issuer FROM main.fenced_mark WHERE resource = ?";
+const MARK: &str =
+    "SELECT token, holder, issuer FROM main.fenced_high_water_mark WHERE resource = ?";
 
 async fn mark(
     connection: &mut SqliteConnection,

@@ -117,12 +117,12 @@ impl Harness for SqliteFile {
     }
 
     async fn dump(&self) -> String {
-        let issuers: Vec<(i64, String)> = sqlx::query_as("SELECT * FROM fenced_issuer")
+        let issuers: Vec<(i64, String)> = sqlx::query_as("SELECT * FROM fenced_lock_service")
             .fetch_all(self.store.pool())
             .await
             .unwrap();
         let marks: Vec<(String, i64, String, String, String)> =
-            sqlx::query_as("SELECT * FROM fenced_mark")
+            sqlx::query_as("SELECT * FROM fenced_high_water_mark")
                 .fetch_all(self.store.pool())
                 .await
                 .unwrap();
@@ -132,7 +132,7 @@ impl Harness for SqliteFile {
     async fn administration(&self) -> Vec<String> {
         let deeds: Vec<Deed> = sqlx::query_as(
             "SELECT action, resource, from_token, to_token, from_issuer, to_issuer, reason
-             FROM fenced_administration ORDER BY id",
+             FROM fenced_admin_log ORDER BY id",
         )
         .fetch_all(self.store.pool())
         .await
@@ -148,7 +148,7 @@ impl Harness for SqliteFile {
     }
 
     async fn delete_mark(&self, resource: &ResourceName) {
-        sqlx::query("DELETE FROM fenced_mark WHERE resource = $1")
+        sqlx::query("DELETE FROM fenced_high_water_mark WHERE resource = $1")
             .bind(resource.as_str())
             .execute(self.store.pool())
             .await

@@ -199,7 +199,7 @@ async fn tables_of_equal_names_in_an_attached_file_are_not_ours() {
     // Nor does a note in the other file open a table of this one.
     let mut connection = store.pool().acquire().await.unwrap();
     connection
-        .execute("INSERT INTO other.fenced_entered VALUES ('account:42', 34)")
+        .execute("INSERT INTO other.fenced_open_transaction VALUES ('account:42', 34)")
         .await
         .unwrap();
     let unfenced: FenceError = SqliteFile::add(&mut connection, 1)
@@ -222,14 +222,15 @@ async fn a_temporary_table_of_an_equal_name_hides_no_mark() {
     store
         .pool()
         .execute(
-            "CREATE TEMP TABLE fenced_mark AS SELECT * FROM main.fenced_mark;
-             CREATE TEMP TABLE fenced_issuer AS SELECT * FROM main.fenced_issuer;
-             CREATE TEMP TABLE fenced_entered AS SELECT * FROM main.fenced_entered;
+            "CREATE TEMP TABLE fenced_high_water_mark AS SELECT * FROM main.fenced_high_water_mark;
+             CREATE TEMP TABLE fenced_lock_service AS SELECT * FROM main.fenced_lock_service;
+             CREATE TEMP TABLE fenced_open_transaction AS
+                 SELECT * FROM main.fenced_open_transaction;
              CREATE TEMP TABLE fenced_protected AS SELECT * FROM main.fenced_protected;",
         )
         .await
         .unwrap();
-    sqlx::query("UPDATE temp.fenced_mark SET token = $1, holder = $2")
+    sqlx::query("UPDATE temp.fenced_high_water_mark SET token = $1, holder = $2")
         .bind(i64::from(stale.token()))
         .bind(stale.holder().digest())
         .execute(store.pool())
@@ -308,8 +309,9 @@ async fn a_mark_that_is_no_mark_admits_nobody() {
         let pool = pool
             .connect_with(SqliteConnectOptions::clone(&options))
             .await;
-        let alter =
-            format!("PRAGMA ignore_check_constraints = true; UPDATE fenced_mark SET {broken}");
+        let alter = format!(
+            "PRAGMA ignore_check_constraints = true; UPDATE fenced_high_water_mark SET {broken}"
+        );
         let alter = sqlx::raw_sql(AssertSqlSafe(alter));
         pool.unwrap().execute(alter).await.unwrap();
         for grant in [&old, &new] {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 async fn claimed_at(world: &SqliteFile) -> String {
-    sqlx::query_scalar("SELECT claimed_at FROM fenced_mark")
+    sqlx::query_scalar("SELECT claimed_at FROM fenced_high_water_mark")
         .fetch_one(world.store().pool())
         .await
         .unwrap()

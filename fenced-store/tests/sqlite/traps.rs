@@ -129,7 +129,7 @@ async fn an_open_transaction_makes_every_other_writer_busy() {
 async fn a_failed_migration_leaves_nothing_half_done() {
     let world = SqliteFile::unmigrated().await;
     let pool = world.store().pool();
-    pool.execute("CREATE TABLE fenced_mark (id INTEGER)")
+    pool.execute("CREATE TABLE fenced_high_water_mark (id INTEGER)")
         .await
         .unwrap();
     for _ in 0..3 {
@@ -137,12 +137,15 @@ async fn a_failed_migration_leaves_nothing_half_done() {
         assert!(matches!(error, FenceError::Migration { .. }), "{error:?}");
     }
     let tables: i64 = sqlx::query_scalar(
-        "SELECT count(*) FROM sqlite_schema WHERE name IN ('fenced_issuer', '_fenced_migrations')",
+        "SELECT count(*) FROM sqlite_schema
+         WHERE name IN ('fenced_lock_service', '_fenced_migrations')",
     )
     .fetch_one(pool)
     .await
     .unwrap();
     assert_eq!(tables, 0);
-    pool.execute("DROP TABLE fenced_mark").await.unwrap();
+    pool.execute("DROP TABLE fenced_high_water_mark")
+        .await
+        .unwrap();
     world.store().migrate().await.unwrap();
 }

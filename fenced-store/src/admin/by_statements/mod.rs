@@ -106,7 +106,7 @@ where
         after: &str,
         count: i64,
     ) -> Result<Vec<ResourceName>, FenceError> {
-        let marks = "SELECT resource FROM fenced_mark WHERE issuer = ? AND resource > ? \
+        let marks = "SELECT resource FROM fenced_high_water_mark WHERE issuer = ? AND resource > ? \
                      ORDER BY resource LIMIT ?";
         let marks = sqlx::query_as(marks)
             .bind(issuer.as_str().to_owned())
@@ -120,7 +120,8 @@ where
     }
 
     async fn survey(pool: &Pool<DB>, of: &Issuer) -> Result<Survey, FenceError> {
-        let greatest = "SELECT resource, token FROM fenced_mark ORDER BY token DESC LIMIT 1";
+        let greatest =
+            "SELECT resource, token FROM fenced_high_water_mark ORDER BY token DESC LIMIT 1";
         let mut connection = to_look(pool).await?;
         let greatest: Option<(String, i64)> = sqlx::query_as(greatest)
             .fetch_optional(&mut *connection)
@@ -130,7 +131,8 @@ where
             let resource = ResourceName::new(resource).map_err(undecodable)?;
             Ok::<_, FenceError>((resource, token.try_into().map_err(undecodable)?))
         });
-        let marks = "SELECT issuer, COUNT(*) FROM fenced_mark WHERE issuer = ? GROUP BY issuer";
+        let marks =
+            "SELECT issuer, COUNT(*) FROM fenced_high_water_mark WHERE issuer = ? GROUP BY issuer";
         let marks = sqlx::query_as(marks).bind(of.as_str().to_owned());
         let marks = marks.fetch_optional(&mut *connection).await;
         let marks: Option<(String, i64)> = marks.map_err(DB::of_our_call)?;
@@ -141,7 +143,7 @@ where
     }
 
     async fn marks_left(pool: &Pool<DB>, of: &Issuer) -> Result<Option<(Issuer, u64)>, FenceError> {
-        let left = "SELECT issuer, COUNT(*) FROM fenced_mark WHERE issuer <> ? \
+        let left = "SELECT issuer, COUNT(*) FROM fenced_high_water_mark WHERE issuer <> ? \
                     GROUP BY issuer ORDER BY issuer LIMIT 1";
         let left = sqlx::query_as(left).bind(of.as_str().to_owned());
         let left = left.fetch_optional(&mut *to_look(pool).await?).await;

@@ -31,17 +31,18 @@ where
     let limit = DB::limit(lock_timeout);
     // Two seals that both shared the row here could not both change it below.
     let first = format!(
-        "{limit}INSERT INTO fenced_issuer (only_row, name) SELECT 1, ? FROM (SELECT 1) AS one \
-         WHERE NOT EXISTS (SELECT 1 FROM fenced_issuer {})",
+        "{limit}INSERT INTO fenced_lock_service (only_row, name) \
+         SELECT 1, ? FROM (SELECT 1) AS one \
+         WHERE NOT EXISTS (SELECT 1 FROM fenced_lock_service {})",
         DB::EXCLUSIVE,
     );
     run::<DB>(connection, &first, &[from]).await?;
-    let change = format!("{limit}UPDATE fenced_issuer SET name = ? WHERE name = ?");
+    let change = format!("{limit}UPDATE fenced_lock_service SET name = ? WHERE name = ?");
     if run::<DB>(connection, &change, &[to, from]).await? == 0 {
         return Ok(run::<DB>(connection, &change, &[to, to]).await? == 1);
     }
     let note = format!(
-        "INSERT INTO fenced_administration (done_by, action, from_issuer, to_issuer, reason) \
+        "INSERT INTO fenced_admin_log (done_by, action, from_issuer, to_issuer, reason) \
          VALUES ({}, 'seal', ?, ?, ?)",
         DB::WHO,
     );
@@ -68,8 +69,8 @@ where
     // Only for the service whose tokens the store accepts: another seal may have continued from
     // here.
     let shut_out = format!(
-        "{}UPDATE fenced_mark SET holder = ? WHERE resource = ? AND issuer = ? \
-         AND EXISTS (SELECT 1 FROM fenced_issuer WHERE name = ? {})",
+        "{}UPDATE fenced_high_water_mark SET holder = ? WHERE resource = ? AND issuer = ? \
+         AND EXISTS (SELECT 1 FROM fenced_lock_service WHERE name = ? {})",
         DB::limit(lock_timeout),
         DB::SHARED,
     );
@@ -77,17 +78,18 @@ where
         return Ok(false);
     }
     let note = format!(
-        "INSERT INTO fenced_administration \
+        "INSERT INTO fenced_admin_log \
            (done_by, action, resource, from_token, to_token, from_issuer, to_issuer, reason) \
          SELECT {}, 'seal mark', resource, token, \
                 CASE WHEN token < ? THEN ? ELSE token END, issuer, ?, ? \
-         FROM fenced_mark WHERE resource = ?",
+         FROM fenced_high_water_mark WHERE resource = ?",
         DB::WHO,
     );
     let reason = Text(seal.reason().as_str());
     run::<DB>(connection, &note, &[above, above, to, reason, resource]).await?;
     let raise = format!(
-        "UPDATE fenced_mark SET issuer = ?, token = CASE WHEN token < ? THEN ? ELSE token END, \
+        "UPDATE fenced_high_water_mark \
+         SET issuer = ?, token = CASE WHEN token < ? THEN ? ELSE token END, \
          claimed_at = {} WHERE resource = ?",
         DB::NOW,
     );
@@ -110,7 +112,7 @@ where
     let (expected, to) = (Number(reset.expected().into()), Number(reset.to().into()));
     let nobody = Holder::random().digest();
     let set = format!(
-        "{}UPDATE fenced_mark SET holder = ?, token = ?, claimed_at = {} \
+        "{}UPDATE fenced_high_water_mark SET holder = ?, token = ?, claimed_at = {} \
          WHERE resource = ? AND token = ?",
         DB::limit(lock_timeout),
         DB::NOW,
@@ -119,10 +121,10 @@ where
         return Ok(false);
     }
     let note = format!(
-        "INSERT INTO fenced_administration \
+        "INSERT INTO fenced_admin_log \
            (done_by, action, resource, from_token, to_token, from_issuer, to_issuer, reason) \
          SELECT {}, 'reset mark', resource, ?, token, issuer, issuer, ? \
-         FROM fenced_mark WHERE resource = ?",
+         FROM fenced_high_water_mark WHERE resource = ?",
         DB::WHO,
     );
     let reason = Text(reset.reason().as_str());

@@ -5,18 +5,18 @@
   IF LOCATE(CONCAT(' ', COALESCE(required, ''), ' '), BINARY @fenced_resources) = 0 THEN
     SIGNAL SQLSTATE 'FN011' SET MESSAGE_TEXT = 'write to a protected table under another fence';
   END IF;
-  SET presented = (SELECT token FROM {ours}fenced_entered
+  SET presented = (SELECT token FROM {ours}fenced_open_transaction
                    WHERE connection_id = CONNECTION_ID() AND resource = required
                      AND entry = @fenced_entry);
   IF presented IS NULL THEN
-    IF EXISTS (SELECT 1 FROM {ours}fenced_entered
+    IF EXISTS (SELECT 1 FROM {ours}fenced_open_transaction
                WHERE connection_id = CONNECTION_ID() AND entry = @fenced_entry) THEN
       SIGNAL SQLSTATE 'FN011' SET MESSAGE_TEXT = 'write to a protected table under another fence';
     END IF;
     SET @fenced_entry = NULL;
     SIGNAL SQLSTATE 'FN010' SET MESSAGE_TEXT = 'unfenced write to a protected table';
   END IF;
-  SET high_water = (SELECT token FROM {ours}fenced_mark WHERE resource = required
+  SET high_water = (SELECT token FROM {ours}fenced_high_water_mark WHERE resource = required
                     LOCK IN SHARE MODE);
   IF NOT high_water <=> presented THEN
     SET message = CONCAT('{{"resource":"', required, '","presented":', presented,

@@ -91,7 +91,7 @@ impl World for OnMariaDb {
     type Db = MySql;
 
     const NAIVE_BEGIN: NaiveBegin = NaiveBegin::First("START TRANSACTION");
-    const MARKS: &str = "fenced_mark";
+    const MARKS: &str = "fenced_high_water_mark";
 
     fn store(&self, who: Who) -> &MySqlFencedStore {
         &self.holders[who as usize].store

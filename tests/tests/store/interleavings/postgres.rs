@@ -80,7 +80,7 @@ impl World for OnPostgres {
 
     /// At the session's level.
     const NAIVE_BEGIN: NaiveBegin = NaiveBegin::First("BEGIN");
-    const MARKS: &str = "fenced.mark";
+    const MARKS: &str = "fenced.high_water_mark";
 
     fn store(&self, who: Who) -> &PgFencedStore {
         &self.stores[who as usize]

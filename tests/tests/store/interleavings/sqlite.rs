@@ -53,7 +53,7 @@ impl World for OnSqlite {
     /// A transaction that has read something old is not allowed to write. So whoever does not know
     /// better reads first and begins then.
     const NAIVE_BEGIN: NaiveBegin = NaiveBegin::AtTheWrite("BEGIN IMMEDIATE");
-    const MARKS: &str = "fenced_mark";
+    const MARKS: &str = "fenced_high_water_mark";
 
     fn store(&self, who: Who) -> &SqliteFencedStore {
         &self.stores[who as usize]

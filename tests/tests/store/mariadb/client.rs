@@ -18,7 +18,7 @@ async fn protected() -> MariaDbServer {
         .store()
         .pool()
         .execute(
-            "INSERT INTO fenced_mark (resource, token, holder, issuer)
+            "INSERT INTO fenced_high_water_mark (resource, token, holder, issuer)
              VALUES ('account:42', 34, 'night-batch-7f3a', 'redis')",
         )
         .await

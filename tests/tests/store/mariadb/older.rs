@@ -117,7 +117,7 @@ async fn a_claim_that_waits_behind_a_seal_ends_nobody() {
     store.claim(&old).await.unwrap();
     let mut open = store.begin(&old).await.unwrap();
     let mut seal = store.pool().begin().await.unwrap();
-    seal.execute("UPDATE fenced_issuer SET name = 'etcd' WHERE name = 'redis'")
+    seal.execute("UPDATE fenced_lock_service SET name = 'etcd' WHERE name = 'redis'")
         .await
         .unwrap();
     let busy = store.claim(&new).await.unwrap_err();
@@ -150,7 +150,7 @@ async fn a_note_that_was_left_behind_ends_nobody() {
     // An unfenced transaction holds the claim up, in that session, of all.
     let mut unfenced = pool.begin().await.unwrap();
     unfenced
-        .execute("SELECT * FROM fenced_mark LOCK IN SHARE MODE")
+        .execute("SELECT * FROM fenced_high_water_mark LOCK IN SHARE MODE")
         .await
         .unwrap();
     let other = world.store().clone().with_options(one_second());
@@ -243,7 +243,7 @@ async fn a_claim_that_gave_up_keeps_no_lock() {
 }
 
 async fn notes(pool: &MySqlPool) -> i64 {
-    sqlx::query_scalar("SELECT COUNT(*) FROM fenced_entered")
+    sqlx::query_scalar("SELECT COUNT(*) FROM fenced_open_transaction")
         .fetch_one(pool)
         .await
         .unwrap()

@@ -153,12 +153,13 @@ impl Harness for MariaDbServer {
     }
 
     async fn dump(&self) -> String {
-        let issuers: Vec<(i8, String)> = sqlx::query_as("SELECT * FROM fenced_issuer")
+        let issuers: Vec<(i8, String)> = sqlx::query_as("SELECT * FROM fenced_lock_service")
             .fetch_all(self.store.pool())
             .await
             .unwrap();
         let marks: Vec<(String, i64, String, String, String)> = sqlx::query_as(
-            "SELECT resource, token, holder, issuer, CAST(claimed_at AS CHAR) FROM fenced_mark",
+            "SELECT resource, token, holder, issuer, CAST(claimed_at AS CHAR)
+             FROM fenced_high_water_mark",
         )
         .fetch_all(self.store.pool())
         .await
@@ -169,7 +170,7 @@ impl Harness for MariaDbServer {
     async fn administration(&self) -> Vec<String> {
         let deeds: Vec<Deed> = sqlx::query_as(
             "SELECT action, resource, from_token, to_token, from_issuer, to_issuer, reason
-             FROM fenced_administration ORDER BY id",
+             FROM fenced_admin_log ORDER BY id",
         )
         .fetch_all(self.store.pool())
         .await
@@ -188,7 +189,7 @@ impl Harness for MariaDbServer {
     }
 
     async fn delete_mark(&self, resource: &ResourceName) {
-        sqlx::query("DELETE FROM fenced_mark WHERE resource = ?")
+        sqlx::query("DELETE FROM fenced_high_water_mark WHERE resource = ?")
             .bind(resource.as_str())
             .execute(self.store.pool())
             .await

@@ -39,7 +39,7 @@ async fn end(pool: MySqlPool) {
 async fn naive_claim_on_a_stray_is_lost() {
     let (world, old) = claimed().await;
     let pool = stray(&world).await;
-    pool.execute("UPDATE fenced_mark SET token = 34, holder = 'somebody'")
+    pool.execute("UPDATE fenced_high_water_mark SET token = 34, holder = 'somebody'")
         .await
         .unwrap();
     end(pool).await;
@@ -131,7 +131,7 @@ async fn a_connection_is_clean_after_every_end() {
     assert!(store.begin(&self::grant("account:42", 32)).await.is_err());
     assert_eq!(settings().await, before, "after a refused begin");
 
-    let notes: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM fenced_entered")
+    let notes: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM fenced_open_transaction")
         .fetch_one(&pool)
         .await
         .unwrap();

@@ -85,7 +85,7 @@ async fn a_transaction_that_was_ended_inside_has_no_receipt() {
             matches!(error, FenceError::Aborted),
             "{statement}: {error:?}"
         );
-        let notes: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM fenced_entered")
+        let notes: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM fenced_open_transaction")
             .fetch_one(store.pool())
             .await
             .unwrap();

@@ -167,13 +167,16 @@ async fn the_documented_rights_are_enough_for_an_operator() {
     let order = Seal::new(issuer, Issuer::new("etcd").unwrap(), token(1000), why).unwrap();
     assert_eq!(operator.admin().seal(&order, |_, _| ()).await.unwrap(), 1);
 
-    let who: Vec<String> = sqlx::query_scalar("SELECT done_by FROM fenced.administration")
+    let who: Vec<String> = sqlx::query_scalar("SELECT done_by FROM fenced.admin_log")
         .fetch_all(operator.pool())
         .await
         .unwrap();
     let operators = renamed("operator", &roles.database);
     assert_eq!(who, vec![operators; 3]);
-    let marks = operator.pool().execute("SELECT * FROM fenced.mark").await;
+    let marks = operator
+        .pool()
+        .execute("SELECT * FROM fenced.high_water_mark")
+        .await;
     assert_eq!(
         marks
             .unwrap_err()

@@ -32,7 +32,7 @@ async fn who_has_a_lease_of_a_gateway_enters_as_documented() {
     };
     enter(&example_for("lease")).await.unwrap();
     // The control.
-    let refused = enter("SELECT fenced.enter($1, $2, $3, $4)").await;
+    let refused = enter("SELECT fenced.begin_fenced($1, $2, $3, $4)").await;
     let refused = refused.unwrap_err();
     assert!(
         matches!(refused, FenceError::DuplicateToken { .. }),
@@ -60,7 +60,7 @@ async fn who_enters_with_an_old_snapshot_is_refused() {
         tx.execute(AssertSqlSafe(look)).await.unwrap();
         world.store().claim(&new).await.unwrap();
         let old = arguments(&old, &old.holder().digest());
-        let enter = format!("SELECT fenced.enter({old}, 'redis')");
+        let enter = format!("SELECT fenced.begin_fenced({old}, 'redis')");
         let refused = tx.execute(AssertSqlSafe(enter)).await.unwrap_err();
         let refused = refused.into_database_error().unwrap();
         assert_eq!(refused.code().as_deref(), Some(code), "{level}: {refused}");

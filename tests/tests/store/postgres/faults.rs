@@ -111,9 +111,9 @@ async fn guard(world: &PostgresServer) -> ProtectedGuard<Postgres> {
 #[tokio::test]
 async fn a_mark_that_is_gone_or_was_set_back_shuts_its_holder_out() {
     for damage in [
-        "DELETE FROM fenced.mark",
-        "UPDATE fenced.mark SET token = 1",
-        "UPDATE fenced.mark SET token = token - 1, holder = 'another'",
+        "DELETE FROM fenced.high_water_mark",
+        "UPDATE fenced.high_water_mark SET token = 1",
+        "UPDATE fenced.high_water_mark SET token = token - 1, holder = 'another'",
     ] {
         let world: PostgresServer = fresh().await;
         let guard = guard(&world).await;
@@ -139,7 +139,7 @@ async fn a_mark_that_was_raised_by_hand_makes_its_holder_stale() {
     let world: PostgresServer = fresh().await;
     let guard = guard(&world).await;
     let pool = world.store().pool();
-    pool.execute("UPDATE fenced.mark SET token = token + 1")
+    pool.execute("UPDATE fenced.high_water_mark SET token = token + 1")
         .await
         .unwrap();
     let error = guard.begin().await.unwrap_err();

@@ -12,7 +12,7 @@ use crate::{postgres::server::PostgresServer, rule::Harness};
 async fn in_the_way() -> PostgresServer {
     let world = PostgresServer::unmigrated().await;
     let pool = world.store().pool();
-    pool.execute("CREATE SCHEMA fenced; CREATE TABLE fenced.mark (id int)")
+    pool.execute("CREATE SCHEMA fenced; CREATE TABLE fenced.high_water_mark (id int)")
         .await
         .unwrap();
     world
@@ -28,7 +28,7 @@ async fn a_failed_migration_leaves_no_lock_and_nothing_half_done() {
     world.until_unlocked().await;
     let half_done: bool = sqlx::query_scalar(
         "SELECT to_regclass('fenced._migrations') IS NOT NULL
-         OR to_regclass('fenced.issuer') IS NOT NULL",
+         OR to_regclass('fenced.lock_service') IS NOT NULL",
     )
     .fetch_one(world.store().pool())
     .await
@@ -38,7 +38,7 @@ async fn a_failed_migration_leaves_no_lock_and_nothing_half_done() {
     world
         .store()
         .pool()
-        .execute("DROP TABLE fenced.mark")
+        .execute("DROP TABLE fenced.high_water_mark")
         .await
         .unwrap();
     world.store().migrate().await.unwrap();
@@ -60,7 +60,7 @@ async fn digests_of_migrations_are_read_whatever_bytes_look_like() {
 #[tokio::test]
 async fn naive_migration_that_fails_keeps_its_lock() {
     let world = in_the_way().await;
-    let sql = sqlx::SqlSafeStr::into_sql_str("CREATE TABLE fenced.mark (id int)");
+    let sql = sqlx::SqlSafeStr::into_sql_str("CREATE TABLE fenced.high_water_mark (id int)");
     let kind = MigrationType::Simple;
     let first = Migration::new(1, "mark".into(), kind, sql, false);
     let naive = Migrator::with_migrations(vec![first]);

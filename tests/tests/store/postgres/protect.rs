@@ -193,7 +193,7 @@ async fn cascades_are_refused_too() {
 /// claim.
 #[tokio::test]
 async fn a_forged_context_does_not_write_after_a_claim() {
-    const FORGED: &str = "SELECT set_config('fenced.entered', ' account:42=33 ', true)";
+    const FORGED: &str = "SELECT set_config('fenced.open_transaction', ' account:42=33 ', true)";
     let (world, _) = protected().await;
     let pool = world.store().pool();
     let mut forged = pool.begin().await.unwrap();
@@ -237,7 +237,7 @@ async fn a_context_that_is_none_is_refused() {
         " account:42=99999999999999999999999 ",
     ] {
         let mut tx = world.store().pool().begin().await.unwrap();
-        sqlx::query("SELECT set_config('fenced.entered', $1, true)")
+        sqlx::query("SELECT set_config('fenced.open_transaction', $1, true)")
             .bind(entered)
             .execute(&mut *tx)
             .await
@@ -508,7 +508,7 @@ async fn triggers_see_the_latest_mark_at_every_isolation_level() {
         let mut forged = world.store().pool().begin().await.unwrap();
         let script = format!(
             "SET TRANSACTION ISOLATION LEVEL {level}; SELECT * FROM accounts;
-             SELECT set_config('fenced.entered', ' account:42=33 ', true)"
+             SELECT set_config('fenced.open_transaction', ' account:42=33 ', true)"
         );
         run_script(&mut forged, script).await;
         world.store().claim(&grant("account:42", 34)).await.unwrap();

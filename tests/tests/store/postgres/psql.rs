@@ -40,8 +40,8 @@ async fn psql_without_a_fence_is_refused() {
     let (done, text) = psql(world.url(), &example_for("psql")).await;
     assert!(done, "{text}");
 
-    let stale = "SELECT fenced.enter('account:42', 33, 'somebody', 'redis');";
-    let enter = "SELECT fenced.enter('account:42', 34, 'night-batch-7f3a', 'redis');";
+    let stale = "SELECT fenced.begin_fenced('account:42', 33, 'somebody', 'redis');";
+    let enter = "SELECT fenced.begin_fenced('account:42', 34, 'night-batch-7f3a', 'redis');";
     for (script, code) in [
         (update.to_owned(), "FN010"),
         (format!("BEGIN; {update}; COMMIT;"), "FN010"),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fenced_store::{FenceError, FencedStore, NotReady, Rights};
+use fenced_store::{FenceError, NotReady, Rights};
 use sqlx::{AssertSqlSafe, Executor, PgPool};
 
 use crate::{
@@ -41,14 +41,15 @@ async fn the_documented_rights_are_enough_for_an_application() {
 async fn a_role_that_may_create_nothing_is_told_what_is_wrong_with_the_schema() {
     let roles = Roles::as_documented().await;
     let store = roles.store_of("app").await;
+    roles.as_admin(WrongBooks::keep::<PostgresServer>()).await;
     for wrong in WrongBooks::all::<PostgresServer>() {
         store.migrate().await.unwrap();
         roles.as_admin(wrong.make).await;
         wrong.assert_told(store.check(Rights::Write).await);
         wrong.assert_told(store.migrate().await);
-        roles.as_admin(WrongBooks::undo::<PostgresServer>()).await;
-        let owner = FencedStore::new(roles.owner.clone());
-        owner.migrate().await.unwrap();
+        for statement in WrongBooks::undo::<PostgresServer>() {
+            roles.as_admin(statement).await;
+        }
     }
     roles.as_admin("DROP SCHEMA fenced CASCADE").await;
     let missing = store.check(Rights::Write).await.unwrap_err();
@@ -72,17 +73,17 @@ async fn a_role_is_told_which_rights_are_missing_and_how_to_give_them() {
     let to_write = [
         "USAGE ON SCHEMA fenced",
         "SELECT ON fenced._migrations",
-        "EXECUTE ON ROUTINE fenced.enter",
-        "EXECUTE ON ROUTINE fenced.enter_new",
+        "EXECUTE ON ROUTINE fenced.begin_fenced",
+        "EXECUTE ON ROUTINE fenced.begin_fenced_fast",
         "EXECUTE ON ROUTINE fenced.high_water",
         "EXECUTE ON ROUTINE fenced.settle",
         "USAGE ON DOMAIN fenced.autocommit",
     ];
     let to_claim = [
         "EXECUTE ON ROUTINE fenced.claim",
-        "EXECUTE ON ROUTINE fenced.sharers",
+        "EXECUTE ON ROUTINE fenced.open_transactions",
         "EXECUTE ON ROUTINE fenced.terminate_older",
-        "EXECUTE ON ROUTINE fenced.turnstile",
+        "EXECUTE ON ROUTINE fenced.resource_lock_key",
     ];
     for right in to_write.iter().chain(&to_claim) {
         let missing = async |rights| match store.check(rights).await {
@@ -109,22 +110,22 @@ async fn an_application_cannot_touch_a_mark() {
     let store = roles.store_of("app").await;
     store.claim(&grant("account:42", 33)).await.unwrap();
     for statement in [
-        "SELECT * FROM fenced.mark",
-        "SELECT * FROM fenced.issuer",
-        "UPDATE fenced.mark SET token = 1",
-        "INSERT INTO fenced.mark VALUES ('account:43', 1, 'holder', 'redis')",
-        "DELETE FROM fenced.mark",
-        "TRUNCATE fenced.mark",
-        "UPDATE fenced.issuer SET name = 'mine'",
-        "ALTER TABLE fenced.mark DISABLE TRIGGER ALL",
+        "SELECT * FROM fenced.high_water_mark",
+        "SELECT * FROM fenced.lock_service",
+        "UPDATE fenced.high_water_mark SET token = 1",
+        "INSERT INTO fenced.high_water_mark VALUES ('account:43', 1, 'holder', 'redis')",
+        "DELETE FROM fenced.high_water_mark",
+        "TRUNCATE fenced.high_water_mark",
+        "UPDATE fenced.lock_service SET name = 'mine'",
+        "ALTER TABLE fenced.high_water_mark DISABLE TRIGGER ALL",
         "SELECT fenced.check_issuer('account:42', 'mine')",
         "SELECT fenced.refuse('account:42', 1, 'holder', 'redis')",
         "SELECT fenced.seal_issuer('redis', 'mine', 'why')",
         "SELECT fenced.seal_mark('account:42', 'redis', 'mine', 1, 'why')",
         "SELECT fenced.reset_high_water('account:42', 33, 34, 'why')",
-        "SELECT * FROM fenced.administration",
+        "SELECT * FROM fenced.admin_log",
         "CREATE TABLE fenced.mine (id int)",
-        "CREATE OR REPLACE FUNCTION fenced.turnstile(resource text) RETURNS bigint
+        "CREATE OR REPLACE FUNCTION fenced.resource_lock_key(resource text) RETURNS bigint
          LANGUAGE sql AS 'SELECT 7::bigint'",
         "SET ROLE fence_owner",
     ] {

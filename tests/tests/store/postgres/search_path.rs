@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Those without a search path of their own, which are called by every transaction.
-const QUALIFIED: [&str; 3] = ["enter", "enter_new", "require"];
+const QUALIFIED: [&str; 3] = ["begin_fenced", "begin_fenced_fast", "check_row_write"];
 
 /// In the schema `trap` whatever the catalog has for the types that we use, in `trap_types` types
 /// of the same names that take no value. All of it fails. (Nothing for numbers of objects: with

@@ -192,8 +192,8 @@ impl Harness for PostgresServer {
 
     async fn dump(&self) -> String {
         sqlx::query_scalar(
-            "SELECT concat((SELECT json_agg(m) FROM fenced.mark m),
-                           (SELECT json_agg(i) FROM fenced.issuer i))",
+            "SELECT concat((SELECT json_agg(m) FROM fenced.high_water_mark m),
+                           (SELECT json_agg(i) FROM fenced.lock_service i))",
         )
         .fetch_one(self.store.pool())
         .await
@@ -203,7 +203,7 @@ impl Harness for PostgresServer {
     async fn administration(&self) -> Vec<String> {
         let deeds: Vec<Deed> = sqlx::query_as(
             "SELECT action, resource, from_token, to_token, from_issuer, to_issuer, reason
-             FROM fenced.administration ORDER BY id",
+             FROM fenced.admin_log ORDER BY id",
         )
         .fetch_all(self.store.pool())
         .await
@@ -222,7 +222,7 @@ impl Harness for PostgresServer {
     }
 
     async fn delete_mark(&self, resource: &ResourceName) {
-        sqlx::query("DELETE FROM fenced.mark WHERE resource = $1")
+        sqlx::query("DELETE FROM fenced.high_water_mark WHERE resource = $1")
             .bind(resource.as_str())
             .execute(self.store.pool())
             .await

@@ -134,7 +134,7 @@ async fn naive_single_write_on_a_stray_is_lost() {
     let pool = stray(&world).await;
     let naive = sqlx::query(
         "WITH w AS (UPDATE accounts SET balance = balance + 1 WHERE id = 42 RETURNING 1)
-         SELECT fenced.enter('account:42', 33, $1, 'redis'), (SELECT count(*) FROM w)",
+         SELECT fenced.begin_fenced('account:42', 33, $1, 'redis'), (SELECT count(*) FROM w)",
     );
     let naive = naive.bind(grant.holder().digest());
     naive.execute(&pool).await.unwrap();

@@ -104,7 +104,10 @@ async fn many_connections_of_the_older_holder_do_not_hold_a_claim_up() {
     }
     until_busy(&begun).await;
     let claim = async { world.store().claim(&new).await.unwrap() };
-    let (lock, pool) = ("fenced.turnstile('account:42')", world.store().pool());
+    let (lock, pool) = (
+        "fenced.resource_lock_key('account:42')",
+        world.store().pool(),
+    );
     let overtaken = overtaking(claim, lock, pool, &begun).await;
     assert!(overtaken <= A_FEW, "{overtaken} transactions came first");
     assert_eq!(older.join_all().await.len() as u64, CONNECTIONS);
@@ -119,11 +122,11 @@ async fn naive_claim_of_a_row_that_is_share_locked_waits_for_ever() {
     let begun = Begun::default();
     let mut older = JoinSet::new();
     for _ in 0..CONNECTIONS {
-        let share = "SELECT FROM fenced.mark WHERE token = 33 FOR SHARE";
+        let share = "SELECT FROM fenced.high_water_mark WHERE token = 33 FOR SHARE";
         older.spawn(naive_sharer(pool.clone(), share, Arc::clone(&begun)));
     }
     until_busy(&begun).await;
-    let naive = "UPDATE fenced.mark SET token = 34 WHERE token = 33";
+    let naive = "UPDATE fenced.high_water_mark SET token = 34 WHERE token = 33";
     assert_overtaken(world.store().pool(), naive, &begun).await;
     older.shutdown().await;
 }
@@ -151,7 +154,7 @@ async fn many_claims_do_not_hold_a_seal_up() {
     let seal = async {
         store.admin().seal(&order, |_, _| ()).await.unwrap();
     };
-    let (lock, pool) = ("fenced.issuer_turnstile()", world.store().pool());
+    let (lock, pool) = ("fenced.lock_service_key()", world.store().pool());
     let overtaken = overtaking(seal, lock, pool, &begun).await;
     assert!(overtaken <= A_FEW, "{overtaken} claims came first");
     // Each of them was refused in the end, as of another lock service.
@@ -169,11 +172,11 @@ async fn naive_seal_of_an_issuer_that_is_share_locked_waits_for_ever() {
     let begun = Begun::default();
     let mut claims = JoinSet::new();
     for _ in 0..CONNECTIONS {
-        let share = "SELECT FROM fenced.issuer FOR SHARE";
+        let share = "SELECT FROM fenced.lock_service FOR SHARE";
         claims.spawn(naive_sharer(pool.clone(), share, Arc::clone(&begun)));
     }
     until_busy(&begun).await;
-    let naive = "UPDATE fenced.issuer SET name = 'etcd'";
+    let naive = "UPDATE fenced.lock_service SET name = 'etcd'";
     assert_overtaken(world.store().pool(), naive, &begun).await;
     claims.shutdown().await;
 }
@@ -208,7 +211,7 @@ async fn assert_overtaken(pool: &PgPool, naive: &'static str, begun: &Begun) {
     );
 }
 
-/// What `enter`, and a claim, would be without the turnstile.
+/// What `enter`, and a claim, would be without that lock.
 async fn naive_sharer(pool: PgPool, share: &'static str, begun: Begun) {
     loop {
         let mut tx = pool.begin().await.unwrap();

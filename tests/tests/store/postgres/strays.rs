@@ -90,7 +90,7 @@ async fn naive_begin_on_a_stray_stores_what_others_left() {
         .await
         .unwrap();
     let naive = sqlx::AssertSqlSafe(format!(
-        "SELECT fenced.enter('account:42', 33, '{}', 'redis'); BEGIN",
+        "SELECT fenced.begin_fenced('account:42', 33, '{}', 'redis'); BEGIN",
         grant.holder().digest(),
     ));
     let mut tx = pool.begin_with(naive).await.unwrap();

@@ -67,7 +67,7 @@ async fn shadowed_functions_are_not_called() {
     let (one, other) = (grant("account:42", 33), grant("account:43", 34));
     store.claim(&one).await.unwrap();
     let open = store.begin(&one).await.unwrap();
-    // All resources would share one turnstile.
+    // All resources would share one lock.
     store.claim(&other).await.unwrap();
     open.rollback().await.unwrap();
     // The detail of a refusal would be somebody else's.
@@ -83,7 +83,7 @@ async fn a_second_fence_in_one_transaction_is_allowed() {
     world.store().claim(&one).await.unwrap();
     world.store().claim(&other).await.unwrap();
     let mut tx = world.store().begin(&one).await.unwrap();
-    sqlx::query("SELECT fenced.enter('account:43', 40, $1, 'redis')")
+    sqlx::query("SELECT fenced.begin_fenced('account:43', 40, $1, 'redis')")
         .bind(other.holder().digest())
         .execute(&mut *tx)
         .await

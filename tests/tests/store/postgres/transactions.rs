@@ -281,7 +281,8 @@ async fn a_claim_is_durable_in_a_session_that_is_not() {
            INSERT INTO public.seen VALUES (current_setting('synchronous_commit'));
            RETURN NULL;
          END $$;
-         CREATE TRIGGER look AFTER INSERT ON fenced.mark FOR EACH ROW EXECUTE FUNCTION look()",
+         CREATE TRIGGER look AFTER INSERT ON fenced.high_water_mark
+             FOR EACH ROW EXECUTE FUNCTION look()",
     )
     .await
     .unwrap();

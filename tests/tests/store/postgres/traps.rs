@@ -65,7 +65,7 @@ async fn a_connection_is_clean_after_a_commit() {
             .execute(&pool)
             .await
             .unwrap();
-        let left = "SELECT current_setting('fenced.entered')
+        let left = "SELECT current_setting('fenced.open_transaction')
                     || (SELECT count(*) FROM pg_cursors WHERE name LIKE 'fenced%')";
         let left: String = sqlx::query_scalar(left).fetch_one(&pool).await.unwrap();
         assert_eq!(left, "0", "the fence ends with its transaction");
@@ -128,7 +128,7 @@ async fn a_statement_after_a_failed_one_has_the_databases_error() {
 async fn naive_check_inside_the_transaction_poisons_the_pool() {
     let (world, _) = claimed().await;
     let pool = world.pool_of_one().await;
-    let naive = "BEGIN; SELECT fenced.enter('account:42', 1, 'holder', 'redis')";
+    let naive = "BEGIN; SELECT fenced.begin_fenced('account:42', 1, 'holder', 'redis')";
     assert!(pool.begin_with(naive).await.is_err());
     for _ in 0..3 {
         let next = sqlx::query("SELECT 1").execute(&pool).await.unwrap_err();
@@ -136,7 +136,7 @@ async fn naive_check_inside_the_transaction_poisons_the_pool() {
     }
 }
 
-/// Begins while a claim has the turnstile, so that it waits, and is dropped while it does. Says
+/// Begins while a claim has the lock of the resource, so that it waits, and is dropped while it does. Says
 /// what becomes of the next write on the same connection.
 async fn write_after_cancelled_begin<F>(
     world: &PostgresServer,
@@ -146,9 +146,9 @@ async fn write_after_cancelled_begin<F>(
 where
     F: IntoFuture,
 {
-    let mut turnstile = world.store().pool().begin().await.unwrap();
-    sqlx::query("SELECT pg_advisory_xact_lock(fenced.turnstile('account:42'))")
-        .execute(&mut *turnstile)
+    let mut resource_lock = world.store().pool().begin().await.unwrap();
+    sqlx::query("SELECT pg_advisory_xact_lock(fenced.resource_lock_key('account:42'))")
+        .execute(&mut *resource_lock)
         .await
         .unwrap();
     {
@@ -160,7 +160,7 @@ where
         })
         .await;
     }
-    turnstile.rollback().await.unwrap();
+    resource_lock.rollback().await.unwrap();
 
     PostgresServer::add(&mut *pool.acquire().await?, 1).await?;
     // What was left open ends here, at the latest.
@@ -174,7 +174,7 @@ async fn naive_begin_that_is_cancelled_loses_the_next_write() {
     let (world, grant) = claimed().await;
     let pool = world.pool_of_one().await;
     let naive = pool.begin_with(sqlx::AssertSqlSafe(format!(
-        "SELECT fenced.enter('account:42', 33, '{}', 'redis'); BEGIN",
+        "SELECT fenced.begin_fenced('account:42', 33, '{}', 'redis'); BEGIN",
         grant.holder().digest(),
     )));
     let balance = write_after_cancelled_begin(&world, &pool, naive)

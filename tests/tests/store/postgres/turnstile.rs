@@ -74,7 +74,7 @@ async fn a_begin_that_waited_for_a_claim_is_refused() {
     }
 }
 
-/// Transactions of one holder share the turnstile.
+/// Transactions of one holder share the lock of a resource.
 #[tokio::test]
 async fn transactions_of_one_holder_do_not_wait_for_each_other() {
     let world: PostgresServer = fresh().await;

@@ -34,7 +34,7 @@ async fn no_secret_reaches_a_log_or_an_error_of_postgres() {
         .unwrap();
     let store = FencedStore::new(pool);
     let statements = Statements {
-        delete_marks: "DELETE FROM fenced.mark",
+        delete_marks: "DELETE FROM fenced.high_water_mark",
         broken: "SELECT 1 / 0",
     };
     let mut witness = workload::run(&store, &statements).await;
@@ -99,7 +99,7 @@ async fn no_secret_reaches_a_log_or_an_error_of_mariadb() {
         .await
         .unwrap();
     let statements = Statements {
-        delete_marks: "DELETE FROM fenced_mark",
+        delete_marks: "DELETE FROM fenced_high_water_mark",
         broken: "SELECT no_such_column",
     };
     let witness = workload::run(&store, &statements).await;
@@ -122,7 +122,7 @@ async fn no_secret_reaches_an_error_of_sqlite() {
         .await
         .unwrap();
     let statements = Statements {
-        delete_marks: "DELETE FROM fenced_mark",
+        delete_marks: "DELETE FROM fenced_high_water_mark",
         broken: "SELECT no_such_column",
     };
     let witness = workload::run(&store, &statements).await;

@@ -123,7 +123,7 @@ impl Worker {
         resource: usize,
         number: i64,
     ) -> Result<bool, FenceError> {
-        const MARK: &str = "SELECT token FROM fenced.mark WHERE resource = $1";
+        const MARK: &str = "SELECT token FROM fenced.high_water_mark WHERE resource = $1";
         let levels = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
         let level = levels.choose(&mut self.random).unwrap();
         let mut tx = self.run.store.pool().begin().await?;

@@ -4,13 +4,13 @@
 -- A holder is a digest of the secret nonce of one acquisition.
 
 -- The one lock service whose tokens are taken. The first claim sets it.
-CREATE TABLE IF NOT EXISTS fenced_issuer (
+CREATE TABLE IF NOT EXISTS fenced_lock_service (
   only_row TINYINT NOT NULL DEFAULT 1 PRIMARY KEY CHECK (only_row = 1),
   name     VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
 ) ENGINE = InnoDB;
 
 -- The greatest token claimed per resource, and by whom. It never falls; rows are never deleted.
-CREATE TABLE IF NOT EXISTS fenced_mark (
+CREATE TABLE IF NOT EXISTS fenced_high_water_mark (
   resource   VARCHAR(256) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
   token      BIGINT NOT NULL CHECK (token BETWEEN 1 AND 999999999999999),
   holder     VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -21,10 +21,26 @@ CREATE TABLE IF NOT EXISTS fenced_mark (
 -- The transactions that are under way, and what they have entered: a note that each writes when it
 -- begins and deletes before it commits. So nobody else ever sees one, but by a dirty read: a claim
 -- that has waited in vain looks there for whom it has waited.
-CREATE TABLE IF NOT EXISTS fenced_entered (
+CREATE TABLE IF NOT EXISTS fenced_open_transaction (
   connection_id BIGINT UNSIGNED NOT NULL,
   resource      VARCHAR(256) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   token         BIGINT NOT NULL,
   entry         VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   PRIMARY KEY (connection_id, resource)
+) ENGINE = InnoDB;
+
+-- What administrators did to issuer and marks, and why.
+CREATE TABLE IF NOT EXISTS fenced_admin_log (
+  id          BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  done_at     TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),
+  done_by     VARCHAR(300) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  action      VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
+              CHECK (action IN ('seal', 'seal mark', 'reset mark')),
+  resource    VARCHAR(256) CHARACTER SET ascii COLLATE ascii_bin,
+  from_token  BIGINT,
+  to_token    BIGINT,
+  from_issuer VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
+  to_issuer   VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
+  reason      VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL
+              CHECK (TRIM(reason) <> '')
 ) ENGINE = InnoDB;

@@ -1,0 +1,892 @@
+-- The store rule for PostgreSQL 12 or newer: one high-water mark per protected resource.
+--
+--   fenced.claim         raises a mark: once per grant, in a transaction of its own, before any
+--                        read.
+--   fenced.begin_fenced  lets a transaction in if its grant is the one that the mark shows. First
+--                        thing in every transaction that writes; what it locks is kept until that
+--                        one ends.
+--
+-- Both may be called from any language. They refuse by raising, because an error ends the
+-- transaction and frees its locks at once, where an empty result would keep them:
+--
+--   FN001 stale token      detail {"resource", "presented", "high_water"}
+--   FN002 duplicate token  detail {"resource", "presented"}
+--   FN003 not claimed      detail {"resource", "presented"}
+--   FN004 wrong issuer     detail {"resource", "presented", "current"}
+--
+--   fenced.settle           waits until no transaction of this grant is under way any more.
+--   fenced.high_water       reads a mark.
+--   fenced.terminate_older  ends the sessions that a claim has waited for in vain: one that failed
+--                           with 55P03 (lock_not_available) and the detail {"resource"}.
+--
+-- A holder is an opaque text that one acquisition alone knows. Palisade stores a digest of its
+-- secret nonce here, so neither these tables nor the server's log can impersonate a holder. No
+-- message and no detail shows one.
+--
+-- Rights: what reads or writes these tables runs with the rights of its owner, the role that
+-- migrates. Its callers need USAGE on this schema and no right on any table, so they cannot touch
+-- a mark but by the rule. In there current_user is the owner; who has logged in is session_user.
+--
+-- Functions find nothing but the catalog and what is qualified: whoever may create objects in a
+-- schema of the caller's search_path could otherwise put their own function between, and act as
+-- the owner. A search_path of their own sees to that, but costs a microsecond per call: what every
+-- transaction goes through has none, and is qualified throughout.
+
+-- Names are what the clients can read: visible ASCII without quote and backslash; of issuers,
+-- letters, digits and -._:
+
+create table fenced.lock_service (
+  only_row boolean primary key default true check (only_row),
+  name     text collate "C" not null check (name ~ '^[A-Za-z0-9._:-]{1,64}$')
+);
+comment on table fenced.lock_service is
+  'The one lock service whose tokens are taken. The first claim sets it.';
+
+create table fenced.high_water_mark (
+  resource   text collate "C" primary key
+             check (resource ~ '^[]-~!#-[]+$' and length(resource) <= 256),
+  token      bigint not null check (token between 1 and 999999999999999),
+  holder     text not null check (holder <> ''),
+  issuer     text collate "C" not null check (issuer ~ '^[A-Za-z0-9._:-]{1,64}$'),
+  claimed_at timestamptz not null default clock_timestamp()
+);
+comment on table fenced.high_water_mark is
+  'The greatest token claimed per resource, and by whom. It never falls; rows are never deleted.';
+
+-- The advisory lock of a resource: a claim takes it exclusively, transactions share it. Requests
+-- queue here in their order. FOR SHARE alone would let new transactions overtake a waiting claim
+-- for ever.
+create function fenced.resource_lock_key(resource text) returns bigint
+language sql immutable strict parallel safe
+as $$ select pg_catalog.hashtextextended(resource, 4711::bigint) $$;
+
+-- Raises the refusal that fits the mark as it is now.
+create function fenced.refuse(resource text, token bigint, holder text, issuer text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  mark fenced.high_water_mark;
+begin
+  select * into mark from fenced.high_water_mark m where m.resource = refuse.resource;
+  if mark.issuer <> refuse.issuer then
+    perform fenced.refuse_issuer(refuse.resource, refuse.issuer, mark.issuer);
+  elsif mark.token > refuse.token then
+    raise exception using
+      errcode = 'FN001',
+      message = format('stale fencing token %s for "%s": the high-water mark is %s',
+                       refuse.token, refuse.resource, mark.token),
+      detail = json_build_object('resource', refuse.resource, 'presented', refuse.token,
+                                 'high_water', mark.token),
+      hint = 'A newer holder has claimed the resource. Acquire the lock afresh.';
+  elsif mark.token = refuse.token and mark.holder <> refuse.holder then
+    raise exception using
+      errcode = 'FN002',
+      message = format('fencing token %s for "%s" was claimed by another holder',
+                       refuse.token, refuse.resource),
+      detail = json_build_object('resource', refuse.resource, 'presented', refuse.token),
+      hint = 'The lock service issued the token twice. Acquire the lock afresh.';
+  elsif mark.token = refuse.token then
+    raise exception using
+      errcode = 'serialization_failure',
+      message = format('the mark of "%s" moved during the check', refuse.resource);
+  else
+    raise exception using
+      errcode = 'FN003',
+      message = format('fencing token %s for "%s" has not been claimed',
+                       refuse.token, refuse.resource),
+      detail = json_build_object('resource', refuse.resource, 'presented', refuse.token),
+      hint = 'Call fenced.claim once after acquiring the lock.';
+  end if;
+end $$;
+
+create function fenced.refuse_issuer(resource text, presented text, current text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  raise exception using
+    errcode = 'FN004',
+    message = format('"%s" takes tokens of the lock service "%s", not of "%s"',
+                     resource, current, presented),
+    detail = json_build_object('resource', resource, 'presented', presented, 'current', current);
+end $$;
+
+-- The advisory lock of the issuer: claims share it; who changes the issuer takes it exclusively and
+-- is not overtaken by claims that come later. No resource has a space in its name.
+create function fenced.lock_service_key() returns bigint
+language sql immutable parallel safe
+as $$ select fenced.resource_lock_key('the issuer') $$;
+
+-- Keeps the issuer as it is while a claim is under way. The row is locked, too: where the snapshot
+-- may be older than the wait, that fails.
+create function fenced.check_issuer(resource text, issuer text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  current text;
+begin
+  perform pg_advisory_xact_lock_shared(fenced.lock_service_key());
+  select i.name into current from fenced.lock_service i for share;
+  if not found then
+    -- Two first claims at once: the slower one waits here for the other and then reads its name.
+    insert into fenced.lock_service (name) values (check_issuer.issuer) on conflict do nothing;
+    select i.name into current from fenced.lock_service i for share;
+  end if;
+  if current <> check_issuer.issuer then
+    perform fenced.refuse_issuer(check_issuer.resource, check_issuer.issuer, current);
+  end if;
+end $$;
+
+-- Takes the lock of a resource, behind those who have entered. The detail of its timeout says
+-- that they were waited for. No other timeout of a claim has one: behind a seal, for example, the
+-- claim has waited for the issuer alone.
+create function fenced.wait_for_open_transactions(resource text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  perform pg_advisory_xact_lock(fenced.resource_lock_key(wait_for_open_transactions.resource));
+exception when lock_not_available then
+  raise exception using
+    errcode = 'lock_not_available',
+    message = format('transactions that have entered "%s" did not end within the lock timeout',
+                     wait_for_open_transactions.resource),
+    detail = json_build_object('resource', wait_for_open_transactions.resource);
+end $$;
+
+-- Call at READ COMMITTED. Calling again with the same grant changes nothing, but waits until the
+-- transactions of all holders up to now have ended.
+create function fenced.claim(
+  resource text, token bigint, holder text, issuer text,
+  lock_timeout_ms integer default null
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  mark fenced.high_water_mark;
+begin
+  if lock_timeout_ms is not null then
+    perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
+  end if;
+  -- A mark that a power cut takes back lets a stale holder in again.
+  if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+  perform fenced.check_issuer(claim.resource, claim.issuer);
+
+  -- A claim that cannot win is refused before it queues: in the queue it would hold up others.
+  select * into mark from fenced.high_water_mark m where m.resource = claim.resource;
+  if mark.issuer <> claim.issuer or mark.token > claim.token
+     or (mark.token = claim.token and mark.holder <> claim.holder) then
+    perform fenced.refuse(claim.resource, claim.token, claim.holder, claim.issuer);
+  end if;
+
+  if not pg_try_advisory_xact_lock(fenced.resource_lock_key(claim.resource)) then
+    perform fenced.wait_for_open_transactions(claim.resource);
+  end if;
+  insert into fenced.high_water_mark as m (resource, token, holder, issuer)
+    values (claim.resource, claim.token, claim.holder, claim.issuer)
+    on conflict on constraint high_water_mark_pkey do update
+      set token = excluded.token, holder = excluded.holder, claimed_at = excluded.claimed_at
+      where m.issuer = excluded.issuer and m.token < excluded.token;
+  if not found then
+    perform from fenced.high_water_mark m
+      where m.resource = claim.resource and m.token = claim.token
+        and m.holder = claim.holder and m.issuer = claim.issuer;
+    if not found then
+      perform fenced.refuse(claim.resource, claim.token, claim.holder, claim.issuer);
+    end if;
+  end if;
+end $$;
+
+create function fenced.tighter_than_session(setting text, milliseconds integer) returns text
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  session_value text := current_setting(setting);
+  session_milliseconds numeric := extract(epoch from session_value::interval) * 1000;
+begin
+  if session_milliseconds between 1 and milliseconds then
+    return session_value;
+  end if;
+  return milliseconds::text;
+end $$;
+
+-- A timeout of the session, or this one if it is tighter. 0 is without bound, null is not given.
+--
+-- Most sessions have none. This becomes a part of what calls it, which a function with a search
+-- path of its own could not; those that call it have one.
+create function fenced.tighter(setting text, milliseconds integer) returns text
+language sql stable as $$
+  select case
+    when milliseconds is null then pg_catalog.current_setting(setting)
+    when pg_catalog.current_setting(setting) operator(pg_catalog.=) '0' then milliseconds::text
+    else fenced.tighter_than_session(setting, milliseconds)
+  end
+$$;
+
+-- Lets a transaction in. At READ COMMITTED the resource lock alone does it: it keeps claims out
+-- while the transaction lasts, and the mark is read after it was taken, as it was committed last.
+-- Where the snapshot may be older than that, the mark has to be locked: see
+-- fenced.begin_fenced_by_lock.
+--
+-- A resource lock that nobody else waits for is taken without asking for a timeout; a claim that
+-- waits is not overtaken this way.
+--
+-- Not inside a savepoint: rolling back to it would give up the locks.
+--
+-- The timeouts are local to the transaction, and never looser than the session's. Without them a
+-- paused client could hold up a claim without bound. lock_timeout_ms counts for entering only;
+-- statement_timeout_ms also bounds how long a client may leave a result unread.
+--
+-- What was entered is noted for triggers in the setting fenced.open_transaction, which ends with
+-- the transaction: ' account:42=34 account:43=40 '. Names have no space.
+--
+-- It has no search_path of its own, which costs time. Instead all names are qualified in here,
+-- those of operators and types too. Parameters go by number: this text is in
+-- fenced.begin_fenced_fast, too.
+create function fenced.begin_fenced(
+  resource text, token bigint, holder text, issuer text,
+  lock_timeout_ms integer default null,
+  idle_timeout_ms integer default null,
+  statement_timeout_ms integer default null
+) returns void
+language plpgsql security definer as $$
+declare
+  done pg_catalog.text;
+begin
+  if pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.=) 'read committed'
+     and pg_catalog.current_setting('transaction_read_only') operator(pg_catalog.=) 'off'
+     and pg_catalog.pg_try_advisory_xact_lock_shared(pg_catalog.hashtextextended($1, 4711)) then
+    perform from fenced.high_water_mark m
+      where m.resource operator(pg_catalog.=) $1 and m.token operator(pg_catalog.=) $2
+        and m.holder operator(pg_catalog.=) $3 and m.issuer operator(pg_catalog.=) $4;
+    if not found then
+      perform fenced.refuse($1, $2, $3, $4);
+    end if;
+  else
+    perform fenced.begin_fenced_by_lock($1, $2, $3, $4, $5);
+  end if;
+
+  -- One expression for several settings: each statement in here costs.
+  done := pg_catalog.set_config('fenced.open_transaction', pg_catalog.concat(
+    pg_catalog.rtrim(pg_catalog.current_setting('fenced.open_transaction', true)),
+    ' ', $1, '=', $2, ' '), true);
+  if $6 is null and $7 is null then
+    return;
+  end if;
+  if $6 is not null and $7 is not null and pg_catalog.concat(
+       pg_catalog.current_setting('idle_in_transaction_session_timeout'),
+       pg_catalog.current_setting('statement_timeout'),
+       pg_catalog.current_setting('tcp_user_timeout')) operator(pg_catalog.=) '000' then
+    done := pg_catalog.concat(
+      pg_catalog.set_config('idle_in_transaction_session_timeout', $6::pg_catalog.text, true),
+      pg_catalog.set_config('statement_timeout', $7::pg_catalog.text, true),
+      pg_catalog.set_config('tcp_user_timeout', $7::pg_catalog.text, true));
+  else
+    perform fenced.tighten($6, $7);
+  end if;
+end $$;
+
+-- Right at every isolation level: FOR SHARE fails (40001) if the mark is newer than the snapshot,
+-- and wherever nothing can be written.
+create function fenced.begin_fenced_by_lock(
+  resource text, token bigint, holder text, issuer text, lock_timeout_ms integer
+) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  lock_timeout_before text := current_setting('lock_timeout');
+begin
+  if lock_timeout_ms is not null then
+    perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
+  end if;
+  perform pg_advisory_xact_lock_shared(fenced.resource_lock_key(begin_fenced_by_lock.resource));
+  perform from fenced.high_water_mark m
+    where m.resource = begin_fenced_by_lock.resource and m.token = begin_fenced_by_lock.token
+      and m.holder = begin_fenced_by_lock.holder and m.issuer = begin_fenced_by_lock.issuer
+    for share;
+  if not found then
+    perform fenced.refuse(begin_fenced_by_lock.resource, begin_fenced_by_lock.token,
+                          begin_fenced_by_lock.holder, begin_fenced_by_lock.issuer);
+  end if;
+  perform set_config('lock_timeout', lock_timeout_before, true);
+end $$;
+
+-- The timeouts of a transaction whose session has some of its own.
+create function fenced.tighten(idle_timeout_ms integer, statement_timeout_ms integer) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  perform
+    set_config('idle_in_transaction_session_timeout',
+               fenced.tighter('idle_in_transaction_session_timeout', idle_timeout_ms), true),
+    set_config('statement_timeout',
+               fenced.tighter('statement_timeout', statement_timeout_ms), true),
+    set_config('tcp_user_timeout',
+               fenced.tighter('tcp_user_timeout', statement_timeout_ms), true);
+end $$;
+
+-- Enters in the message that begins the transaction: CALL fenced.begin_fenced_fast(..); BEGIN. It
+-- refuses (25001) where a transaction was open before that message came.
+--
+-- The transaction gets a cursor with the name of the entry: CLOSE fails in any other one.
+--
+-- To call a procedure costs less than to select a function; and one that contains
+-- fenced.begin_fenced less than one that calls it.
+do $do$
+declare
+  enter text := (select f.prosrc from pg_proc f where f.oid = 'fenced.begin_fenced'::regproc);
+begin
+  execute format($create$
+    create procedure fenced.begin_fenced_fast(
+      resource text, token bigint, holder text, issuer text,
+      lock_timeout_ms integer, idle_timeout_ms integer, statement_timeout_ms integer,
+      entry text
+    )
+    language plpgsql security definer as %L
+  $create$, format($begin$
+declare
+  transaction_of_entry pg_catalog.refcursor := $8;
+begin
+  if pg_catalog.transaction_timestamp()
+     operator(pg_catalog.<>) pg_catalog.statement_timestamp() then
+    raise exception using
+      errcode := 'active_sql_transaction',
+      message := pg_catalog.concat('in a transaction since ', pg_catalog.transaction_timestamp());
+  end if;
+  open transaction_of_entry for select;
+  %s;
+end $begin$, enter));
+end $do$;
+
+-- Waits until no transaction of this grant is under way, and fails as fenced.begin_fenced does:
+-- after a commit that was not answered. Nothing of the grant can be committed later, but by
+-- transactions that begin later. Call at READ COMMITTED.
+create function fenced.settle(
+  resource text, token bigint, holder text, issuer text,
+  lock_timeout_ms integer default null
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if lock_timeout_ms is not null then
+    perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
+  end if;
+  perform pg_advisory_xact_lock(fenced.resource_lock_key(settle.resource));
+  perform from fenced.high_water_mark m
+    where m.resource = settle.resource and m.token = settle.token
+      and m.holder = settle.holder and m.issuer = settle.issuer
+    for share; -- fails on a standby, whose resource lock nobody uses
+  if not found then
+    perform fenced.refuse(settle.resource, settle.token, settle.holder, settle.issuer);
+  end if;
+end $$;
+
+-- The mark of a resource; no row if it was never claimed. Without the holder, which is what lets
+-- its bearer in.
+create function fenced.high_water(resource text) returns table (token bigint, issuer text)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select m.token, m.issuer from fenced.high_water_mark m where m.resource = high_water.resource
+$$;
+
+-- The transactions that have entered a resource. A prepared one has no pid.
+create function fenced.open_transactions(resource text)
+returns table (pid integer, virtual_transaction text)
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+  select l.pid, l.virtualtransaction
+  from pg_locks l join pg_database d on d.oid = l.database
+  where d.datname = current_database() and l.locktype = 'advisory' and l.objsubid = 1
+    and l.classid::bigint << 32 | l.objid::bigint
+      = fenced.resource_lock_key(open_transactions.resource)
+    and l.mode = 'ShareLock' and l.granted
+$$;
+
+-- Ends the sessions of older holders that a claim of this grant has waited for in vain: one that is
+-- paused inside its transaction would hold it up without bound. Returns their pids.
+--
+-- With the rights of the caller. Sessions of another role need membership in that role, or in
+-- pg_signal_backend; if there are such sessions only, it fails (55P03). Call at READ COMMITTED.
+create function fenced.terminate_older(resource text, token bigint, issuer text) returns integer[]
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  -- Before the mark is read: so these have entered under that mark, or under one before it.
+  candidates text[] := array(
+    select s.virtual_transaction from fenced.open_transactions(terminate_older.resource) s);
+  terminated integer[] := '{}';
+  obstacle text;
+  session record;
+begin
+  perform from fenced.high_water(terminate_older.resource) m
+    where m.issuer = terminate_older.issuer and m.token < terminate_older.token;
+  if not found then
+    return terminated;
+  end if;
+  -- Looked up again: a session that has gone on to its next transaction is left alone.
+  for session in
+    select s.pid from fenced.open_transactions(terminate_older.resource) s
+    where s.virtual_transaction = any (candidates)
+  loop
+    if session.pid is null then
+      obstacle := 'a prepared transaction';
+      continue;
+    end if;
+    begin
+      if pg_terminate_backend(session.pid) then
+        terminated := terminated || session.pid;
+      end if;
+    exception when insufficient_privilege then
+      obstacle := format('a session of another role, pid %s', session.pid);
+    end;
+  end loop;
+  if obstacle is not null and terminated = '{}' then
+    raise exception using
+      errcode = 'lock_not_available',
+      message = format('%s has entered "%s" and cannot be ended', obstacle,
+                       terminate_older.resource),
+      hint = 'Let this role end sessions of that one (pg_signal_backend), end it by hand, or wait.';
+  end if;
+  return terminated;
+end $$;
+
+-- Who has USAGE on the schema may call these, whatever the default for functions is. The rest is
+-- called by them.
+revoke all on all routines in schema fenced from public;
+grant execute on routine fenced.claim, fenced.begin_fenced, fenced.begin_fenced_fast, fenced.settle,
+  fenced.high_water, fenced.resource_lock_key, fenced.open_transactions, fenced.terminate_older
+  to public;
+
+-- The type of an argument that says: this statement is a transaction of its own. Arguments are read
+-- when the statement is bound, which is when its transaction begins, unless one is open already. In
+-- one that somebody left open, what is written would be reported as stored, and be lost.
+create domain fenced.autocommit as boolean
+  constraint autocommit_check check (transaction_timestamp() = statement_timestamp());
+grant usage on domain fenced.autocommit to public;
+
+-- ADMINISTRATION
+--
+-- What only administrators do: another lock service takes over (seal), a mark is set by hand
+-- (reset). Both write down who did what and why. Nobody but the owner may call these functions;
+-- grant EXECUTE on them to the role of your operators, and to no application.
+--
+-- They refuse by raising:
+--   FN020 the mark is not what the caller expects     detail {"resource", "expected", "current"}
+--   FN021 the issuer is not what the caller expects   detail {"expected", "current"}
+
+create table fenced.admin_log (
+  id          bigint generated always as identity primary key,
+  done_at     timestamptz not null default clock_timestamp(),
+  done_by     text not null default session_user,
+  action      text not null check (action in ('seal', 'seal mark', 'reset mark')),
+  resource    text collate "C",
+  from_token  bigint,
+  to_token    bigint,
+  from_issuer text collate "C",
+  to_issuer   text collate "C",
+  reason      text not null check (reason ~ '\S')
+);
+comment on table fenced.admin_log is 'What administrators did to issuer and marks, and why.';
+
+-- A holder that nobody is.
+create function fenced.random_holder() returns text
+language sql volatile set search_path = pg_catalog, pg_temp
+as $$ select 'nobody:' || md5(concat(random(), clock_timestamp())) $$;
+
+create function fenced.refuse_expectation(
+  resource text, expected json, current json
+) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  raise exception using
+    errcode = case when resource is null then 'FN021' else 'FN020' end,
+    message = format('%s is %s, not %s: nothing was changed',
+                     coalesce(format('the mark of "%s"', resource), 'the issuer'),
+                     coalesce(current::text, 'not there'), expected),
+    detail = json_strip_nulls(json_build_object(
+      'resource', resource, 'expected', expected, 'current', current));
+end $$;
+
+-- The lock service whose tokens are taken; null before the first claim.
+create function fenced.current_issuer() returns text
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$ select i.name from fenced.lock_service i $$;
+
+-- First step of a seal: from here on tokens of the new issuer are claimed and none of the old one.
+-- Waits for the claims that are under way, and those that come later wait for it. Again it changes
+-- nothing. Call at READ COMMITTED.
+create function fenced.seal_issuer(
+  from_issuer text, to_issuer text, reason text,
+  lock_timeout_ms integer default null
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  current text;
+begin
+  if lock_timeout_ms is not null then
+    perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
+  end if;
+  perform set_config('synchronous_commit', 'on', true);
+  perform pg_advisory_xact_lock(fenced.lock_service_key());
+  insert into fenced.lock_service (name) values (seal_issuer.from_issuer) on conflict do nothing;
+  select i.name into current from fenced.lock_service i for update;
+  if current = seal_issuer.to_issuer then
+    return;
+  elsif current <> seal_issuer.from_issuer then
+    perform fenced.refuse_expectation(null, to_json(seal_issuer.from_issuer), to_json(current));
+  end if;
+  update fenced.lock_service set name = seal_issuer.to_issuer;
+  insert into fenced.admin_log (action, from_issuer, to_issuer, reason)
+    values ('seal', seal_issuer.from_issuer, seal_issuer.to_issuer, seal_issuer.reason);
+end $$;
+
+-- Marks that are left of an issuer, by name, from after a name on.
+create function fenced.marks_of(issuer text, after text, count integer) returns setof text
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select m.resource from fenced.high_water_mark m
+  where m.issuer = marks_of.issuer and m.resource > marks_of.after
+  order by m.resource limit marks_of.count
+$$;
+
+-- The other lock services of which there are marks, and how many: what seals that were not finished
+-- have left.
+create function fenced.marks_left(issuer text) returns table (of_issuer text, marks bigint)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select m.issuer, count(*) from fenced.high_water_mark m where m.issuer <> marks_left.issuer
+  group by m.issuer order by m.issuer
+$$;
+
+-- Where things stand before a handover: the greatest mark of all, of which resource, and how many
+-- marks there are of an issuer. No row if there is no mark.
+create function fenced.survey(issuer text) returns table (resource text, token bigint, marks bigint)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select m.resource, m.token,
+    (select count(*) from fenced.high_water_mark o where o.issuer = survey.issuer)
+  from fenced.high_water_mark m order by m.token desc limit 1
+$$;
+
+-- Second step, for each of them in a transaction of its own: shuts out whoever the mark shows, once
+-- their transactions have ended. Only tokens above the greater of the two are claimed afterwards.
+-- Again it changes nothing. Call at READ COMMITTED.
+create function fenced.seal_mark(
+  resource text, from_issuer text, to_issuer text, above bigint, reason text,
+  lock_timeout_ms integer default null
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  current text;
+  mark fenced.high_water_mark;
+begin
+  if lock_timeout_ms is not null then
+    perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
+  end if;
+  perform set_config('synchronous_commit', 'on', true);
+  perform pg_advisory_xact_lock_shared(fenced.lock_service_key());
+  select i.name into current from fenced.lock_service i for share;
+  if current is distinct from seal_mark.to_issuer then
+    perform fenced.refuse_expectation(null, to_json(seal_mark.to_issuer), to_json(current));
+  end if;
+  perform pg_advisory_xact_lock(fenced.resource_lock_key(seal_mark.resource));
+  select * into mark from fenced.high_water_mark m
+    where m.resource = seal_mark.resource and m.issuer = seal_mark.from_issuer for update;
+  if not found then
+    return;
+  end if;
+  update fenced.high_water_mark m
+    set token = greatest(mark.token, seal_mark.above), issuer = seal_mark.to_issuer,
+        holder = fenced.random_holder(), claimed_at = clock_timestamp()
+    where m.resource = seal_mark.resource;
+  insert into fenced.admin_log
+      (action, resource, from_token, to_token, from_issuer, to_issuer, reason)
+    values ('seal mark', seal_mark.resource, mark.token, greatest(mark.token, seal_mark.above),
+            mark.issuer, seal_mark.to_issuer, seal_mark.reason);
+end $$;
+
+-- Sets a mark that stands at "expected", and shuts out whoever it shows. LOWERING LETS STALE
+-- HOLDERS BACK IN: whoever was issued a token above the new mark, ever, may claim it. Call at READ
+-- COMMITTED.
+create function fenced.reset_high_water(
+  resource text, expected bigint, new_mark bigint, reason text, lowering boolean default false,
+  lock_timeout_ms integer default null
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  mark fenced.high_water_mark;
+begin
+  if new_mark = expected or (new_mark < expected) <> lowering then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('%s is not %s %s', new_mark,
+                       case when lowering then 'below' else 'above' end, expected),
+      hint = 'Say lowering => true to lower a mark.';
+  end if;
+  if lock_timeout_ms is not null then
+    perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
+  end if;
+  perform set_config('synchronous_commit', 'on', true);
+  perform pg_advisory_xact_lock(fenced.resource_lock_key(reset_high_water.resource));
+  select * into mark from fenced.high_water_mark m
+    where m.resource = reset_high_water.resource for update;
+  if mark.token is distinct from expected then
+    perform fenced.refuse_expectation(
+      reset_high_water.resource, to_json(expected), to_json(mark.token));
+  end if;
+  update fenced.high_water_mark m
+    set token = new_mark, holder = fenced.random_holder(), claimed_at = clock_timestamp()
+    where m.resource = reset_high_water.resource;
+  insert into fenced.admin_log
+      (action, resource, from_token, to_token, from_issuer, to_issuer, reason)
+    values ('reset mark', reset_high_water.resource, expected, new_mark, mark.issuer, mark.issuer,
+            reset_high_water.reason);
+end $$;
+
+revoke all on function fenced.random_holder, fenced.refuse_expectation, fenced.current_issuer,
+  fenced.seal_issuer, fenced.marks_of, fenced.marks_left, fenced.survey, fenced.seal_mark,
+  fenced.reset_high_water from public;
+
+-- PROTECTED TABLES
+--
+-- Tables that take no write without a fence: a net against bugs (a script, an ORM, a session of
+-- psql), not against malice.
+--
+--   fenced.protect(table, id_column, prefix)  each row is a resource of its own: prefix || id
+--   fenced.protect(table, resource)           the whole table is one resource
+--   fenced.unprotect(table)                   removes what the others made
+--
+-- Triggers refuse INSERT, UPDATE, DELETE and TRUNCATE in a transaction that has not entered the
+-- resource by fenced.begin_fenced:
+--
+--   FN010 nothing was entered                detail {"table", "required"}
+--   FN011 another resource was entered       detail {"table", "required"}
+--   FN001, FN003 as fenced.begin_fenced raises them, for a context that was forged
+--
+-- They run after the statement and see what is really to be written, whatever other triggers have
+-- changed, and on conflict do what. They enter by themselves, so not even a forged context writes
+-- after a claim.
+--
+-- NOT stopped: session_replication_role = replica (superusers, logical replication), whoever may
+-- disable or drop the triggers (the table's owner), whoever sets fenced.open_transaction to the
+-- token of the current holder, TRUNCATE of a partition that was attached after the call (call
+-- again), and a statement that matches no row.
+
+-- Refuses unless this transaction has entered the resource. Names have no space, so ' name=token '
+-- can be found in ' name=token name2=token2 ' in one way only. Null is a resource that nobody has.
+--
+-- Whoever has entered has the resource lock, and gets it again for nothing; a forged context gets
+-- it here. As in fenced.begin_fenced it is enough at READ COMMITTED, and all names are qualified.
+create function fenced.check_row_write(resource text, relation regclass) returns void
+language plpgsql security definer as $$
+declare
+  entered pg_catalog.text := pg_catalog.current_setting('fenced.open_transaction', true);
+begin
+  if pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.=) 'read committed'
+     and pg_catalog.pg_try_advisory_xact_lock_shared(
+       pg_catalog.hashtextextended(check_row_write.resource, 4711)) then
+    perform from fenced.high_water_mark m
+      where m.resource operator(pg_catalog.=) check_row_write.resource
+        and pg_catalog.strpos(entered, pg_catalog.concat(' ', m.resource, '=', m.token, ' '))
+            operator(pg_catalog.>) 0;
+  else
+    perform from fenced.high_water_mark m
+      where m.resource operator(pg_catalog.=) check_row_write.resource
+        and pg_catalog.strpos(entered, pg_catalog.concat(' ', m.resource, '=', m.token, ' '))
+            operator(pg_catalog.>) 0
+      for share;
+  end if;
+  if not found then
+    perform fenced.refuse_write(check_row_write.resource, check_row_write.relation,
+                                coalesce(entered, ''));
+  end if;
+end $$;
+
+-- Raises the refusal that fits what was entered.
+create function fenced.refuse_write(resource text, relation regclass, entered text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  presented bigint;
+  high_water bigint;
+begin
+  select substr(e, length(refuse_write.resource) + 2) into presented
+    from unnest(string_to_array(refuse_write.entered, ' ')) e
+    where left(e, length(refuse_write.resource) + 1) = refuse_write.resource || '='
+      and substr(e, length(refuse_write.resource) + 2) ~ '^[0-9]{1,15}$';
+  if not found then
+    raise exception using
+      errcode = case btrim(refuse_write.entered) when '' then 'FN010' else 'FN011' end,
+      message = format('%s to %s, which needs the fence of %s',
+                       case btrim(refuse_write.entered)
+                         when '' then 'unfenced write' else 'write under another fence' end,
+                       relation,
+                       case when refuse_write.resource is null then 'the whole table'
+                         else format('"%s"', refuse_write.resource) end),
+      detail = json_build_object('table', relation::text, 'required', refuse_write.resource),
+      hint = 'Call fenced.begin_fenced for the resource first in the transaction.';
+  end if;
+  select m.token into high_water from fenced.high_water_mark m
+    where m.resource = refuse_write.resource;
+  if high_water > presented then
+    raise exception using
+      errcode = 'FN001',
+      message = format('stale fencing token %s for "%s": the high-water mark is %s',
+                       presented, refuse_write.resource, high_water),
+      detail = json_build_object('resource', refuse_write.resource, 'presented', presented,
+                                 'high_water', high_water),
+      hint = 'A newer holder has claimed the resource. Acquire the lock afresh.';
+  end if;
+  raise exception using
+    errcode = 'FN003',
+    message = format('fencing token %s for "%s" has not been claimed',
+                     presented, refuse_write.resource),
+    detail = json_build_object('resource', refuse_write.resource, 'presented', presented),
+    hint = 'Call fenced.begin_fenced for the resource first in the transaction.';
+end $$;
+
+-- Protects a table each row of which is a resource: 'account:42' is the one whose id is 42. The
+-- text of the id counts, as in id::text. An UPDATE that changes the id needs both.
+--
+-- The function that the triggers call is generated, because looking a column up by its name costs
+-- more than the check itself; it assigns what it calls, which costs less than to perform it.
+-- Calling again changes nothing; with other arguments it replaces.
+create function fenced.protect(relation regclass, id_column name, prefix text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  perform from pg_attribute a
+    where a.attrelid = relation and a.attname = id_column and a.attnum > 0 and not a.attisdropped;
+  if not found then
+    raise exception using
+      errcode = 'undefined_column',
+      message = format('cannot protect %s: it has no column %I', relation, id_column);
+  end if;
+  if prefix !~ '^[]-~!#-[]*$' or length(prefix) > 255 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('cannot protect %s: "%s" begins no name of a resource', relation, prefix),
+      hint = 'A name has up to 256 visible ASCII characters, but no quotation mark or backslash.';
+  end if;
+  perform fenced.install_guard(relation, true, format($body$
+declare
+  done text;
+begin
+  if tg_op = 'TRUNCATE' then
+    done := fenced.check_row_write(null, tg_relid);
+  elsif tg_op = 'INSERT' then
+    done := fenced.check_row_write(%2$L || new.%1$I::text, tg_relid);
+  else
+    done := fenced.check_row_write(%2$L || old.%1$I::text, tg_relid);
+    if tg_op = 'UPDATE' then
+      if new.%1$I::text is distinct from old.%1$I::text then
+        done := fenced.check_row_write(%2$L || new.%1$I::text, tg_relid);
+      end if;
+    end if;
+  end if;
+  return null;
+end $body$, id_column, prefix));
+end $$;
+
+-- Protects a table that is one resource, whatever row is written.
+--
+-- Whoever forgets the prefix has named a column, and would replace the protection of each row.
+create function fenced.protect(relation regclass, resource text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  perform from pg_attribute a
+    where a.attrelid = relation and a.attname = resource and a.attnum > 0 and not a.attisdropped;
+  if found then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('cannot protect %s as the resource "%s": it has a column of that name',
+                       relation, resource),
+      hint = 'For a resource per row: fenced.protect(table, id_column, prefix).';
+  end if;
+  if resource !~ '^[]-~!#-[]+$' or length(resource) > 256 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('cannot protect %s: "%s" is no name of a resource', relation, resource),
+      hint = 'A name has up to 256 visible ASCII characters, but no quotation mark or backslash.';
+  end if;
+  perform fenced.install_guard(relation, false, format($body$
+declare
+  done text;
+begin
+  done := fenced.check_row_write(%L, tg_relid);
+  return null;
+end $body$, resource));
+end $$;
+
+-- Triggers for each row are cloned to all partitions, also to later ones. Those for each statement
+-- fire for the table that the statement names: hence rows even if the whole table is one resource,
+-- and a trigger for TRUNCATE on each partition.
+--
+-- One at a time for each table: two that both found it unprotected would both create the triggers.
+--
+-- In the trigger's function nothing is found but the catalog and what is qualified, and it runs as
+-- whoever protected the table: whoever writes needs no right in this schema.
+create function fenced.install_guard(relation regclass, each_row boolean, body text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  kind "char" := (select c.relkind from pg_class c where c.oid = relation);
+  guard text := format('fenced.guard_%s', md5(concat(relation::oid, random(), clock_timestamp())));
+  member regclass;
+begin
+  if kind not in ('r', 'p') then
+    raise exception using
+      errcode = 'wrong_object_type',
+      message = format('cannot protect %s: it is not a table', relation);
+  end if;
+  perform pg_advisory_xact_lock(fenced.resource_lock_key('the guards of ' || relation::oid));
+  if fenced.is_guarded(relation, body) then
+    return;
+  end if;
+  perform fenced.unprotect(relation);
+  execute format('create function %s() returns trigger language plpgsql security definer
+                  set search_path = pg_catalog, pg_temp as %L', guard, body);
+  execute format('create trigger fenced_guard after insert or update or delete on %s
+                  for each %s execute function %s()',
+                 relation, case when each_row or kind = 'p' then 'row' else 'statement' end, guard);
+  for member in select p.relid from pg_partition_tree(relation) p union select relation loop
+    execute format('create trigger fenced_guard_truncate before truncate on %s
+                    for each statement execute function %s()', member, guard);
+  end loop;
+end $$;
+
+-- Whether all of it is there already, and fires: O and A do, in sessions of applications. The
+-- triggers of a partition can be switched off without those of its table.
+create function fenced.is_guarded(relation regclass, body text) returns boolean
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  select exists (
+    select from pg_trigger g join pg_proc f on f.oid = g.tgfoid
+    where g.tgrelid = relation and g.tgname = 'fenced_guard'
+      and g.tgenabled in ('O', 'A') and f.prosrc = body
+      and not exists (
+        select from (select p.relid from pg_partition_tree(relation) p union select relation) m,
+          unnest(array['fenced_guard', 'fenced_guard_truncate']) name
+        where not exists (
+          select from pg_trigger t
+          where t.tgrelid = m.relid and t.tgfoid = f.oid and t.tgname = name
+            and t.tgenabled in ('O', 'A'))))
+$$;
+
+-- Removes the protection of a table. Of one that is not protected it removes nothing.
+create function fenced.unprotect(relation regclass) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  guard regprocedure;
+  member regclass;
+begin
+  for guard in
+    select distinct g.tgfoid from pg_trigger g
+    where g.tgrelid = relation and g.tgname in ('fenced_guard', 'fenced_guard_truncate')
+  loop
+    execute format('drop trigger if exists fenced_guard on %s', relation);
+    for member in
+      select g.tgrelid from pg_trigger g
+      where g.tgfoid = guard and g.tgname = 'fenced_guard_truncate'
+    loop
+      execute format('drop trigger fenced_guard_truncate on %s', member);
+    end loop;
+    execute format('drop function %s', guard);
+  end loop;
+end $$;
+
+-- Who protects tables owns them, and has to be given the right to create functions in this schema
+-- and to call these. Who writes needs none. The triggers run as whoever made them, so that one may
+-- call what they call.
+revoke all on function fenced.check_row_write, fenced.refuse_write, fenced.install_guard,
+  fenced.is_guarded, fenced.unprotect, fenced.protect(regclass, name, text),
+  fenced.protect(regclass, text) from public;
+grant execute on function fenced.check_row_write to public;
+
+-- THE MIGRATIONS TABLE
+--
+-- Which migrations have been applied: the migrations table can be read by whoever has USAGE on this
+-- schema, so that a role that may create nothing finds out whether the schema is the one that it
+-- needs.
+grant select on fenced._migrations to public;

@@ -1,0 +1,49 @@
+-- The store rule for SQLite: one high-water mark per protected resource. Marks are read and written
+-- under BEGIN IMMEDIATE only, which makes the transaction the one writer of the file.
+--
+-- A holder is a digest of the secret nonce of one acquisition.
+
+-- The one lock service whose tokens are taken. The first claim sets it.
+CREATE TABLE fenced_lock_service (
+  only_row INTEGER PRIMARY KEY NOT NULL CHECK (only_row = 1),
+  name     TEXT NOT NULL
+);
+
+-- The greatest token claimed per resource, and by whom. It never falls; rows are never deleted.
+CREATE TABLE fenced_high_water_mark (
+  resource   TEXT PRIMARY KEY NOT NULL,
+  token      INTEGER NOT NULL CHECK (token BETWEEN 1 AND 999999999999999),
+  holder     TEXT NOT NULL,
+  issuer     TEXT NOT NULL,
+  claimed_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+) WITHOUT ROWID;
+
+-- What administrators did to issuer and marks, and why. Nobody logs in to a file, so who it was is
+-- in the reason, if anywhere.
+CREATE TABLE fenced_admin_log (
+  id          INTEGER PRIMARY KEY NOT NULL,
+  done_at     TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
+  done_by     TEXT,
+  action      TEXT NOT NULL CHECK (action IN ('seal', 'seal mark', 'reset mark')),
+  resource    TEXT,
+  from_token  INTEGER,
+  to_token    INTEGER,
+  from_issuer TEXT,
+  to_issuer   TEXT,
+  reason      TEXT NOT NULL CHECK (trim(reason) <> '')
+);
+
+-- Tables that take no write without a fence. Their triggers are made by the program, one for each
+-- event, because SQLite has no functions.
+
+-- The tables that have such triggers. If there is none, transactions need not note what they enter.
+CREATE TABLE fenced_protected (
+  name TEXT PRIMARY KEY NOT NULL
+) WITHOUT ROWID;
+
+-- What the transaction that is under way has entered: there is one writer at a time. It notes this
+-- when it begins and deletes it before it commits, so nobody else ever sees a row.
+CREATE TABLE fenced_open_transaction (
+  resource TEXT PRIMARY KEY NOT NULL,
+  token    INTEGER NOT NULL
+) WITHOUT ROWID;
