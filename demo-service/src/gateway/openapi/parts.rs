@@ -20,7 +20,7 @@ use crate::gateway::{accounts, problems, request_id};
 
 /// The value of a `Fencing-Token`, as strictly as it is read.
 const FENCING_TOKEN: &str = concat!(
-    r"^[1-9][0-9]{0,14}(;[a-z]{3}=(",
+    r"^[1-9][0-9]{0,14}(;(res|iss|hld|exp|kid|sig)=(",
     r#""[!#-\[\]-~]+""#,
     r"|[1-9][0-9]{0,14}|[A-Za-z][-A-Za-z0-9_.]*|:[A-Za-z0-9+/=]+:))+$",
 );
