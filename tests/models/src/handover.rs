@@ -1,11 +1,17 @@
-//! One lock service replaces another in front of a store, and is replaced again. Which steps does
-//! this take, in which order, while everybody goes on working?
+//! One lock service takes the place of another in front of a store, and is replaced again, while
+//! the clients of both go on. Which steps does the store have to take, in which order, and which
+//! number do new tokens have to exceed?
 //!
 //! There is one resource and two services that count independently. Each acquisition is granted by
-//! one of them, as long as that service is in service, and claims in the store later, perhaps much
-//! later. The store accepts the claims of one service, the issuer, above the mark. The operator who
-//! hands over may be killed at any step and start anew, or turn back. Requests that the operator
-//! has already sent to a service may then arrive much later.
+//! one of them and claims in the store later, perhaps much later. No service is ever told of a
+//! handover: both grant all the time. The store accepts the claims of one service, the issuer,
+//! above the mark. Who is refused as stale acquires again, with a token above the number that the
+//! refusal names. The operator who hands over may be killed at any step and start anew, or turn
+//! back.
+//!
+//! Time is counted in tokens: the clock goes on by one with each grant, because nobody issues more
+//! tokens than the clock counts. A service issues a token that is above its last one, and that the
+//! clock has reached or a client has asked for.
 
 mod actions;
 
@@ -14,7 +20,10 @@ use stateright::{Model, Property};
 pub use self::actions::Action;
 
 /// How many acquisitions there are.
-const ACQUISITIONS: usize = 4;
+const ACQUISITIONS: usize = 3;
+
+/// By how much the clock that an operator reads is put forward.
+const MARGIN: Token = 1;
 
 type Token = u8;
 
@@ -22,93 +31,74 @@ type Token = u8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Step {
-    /// The old service grants no more.
-    Retire,
-    /// Chooses a floor above everything that either service has issued, and above the mark.
-    Look,
-    /// Chooses a floor above the mark.
-    LookAtTheMark,
-    /// The new service goes on above the floor, and is in service.
-    Reinstate,
+    /// The new service is asked for a token, and refused as partner if that is above the marks and
+    /// the clock.
+    Probe,
     /// The store accepts claims of the new service only.
     ChangeIssuer,
-    /// The mark is raised below the floor, belongs to the new service, and to no holder.
+    /// Chooses a number above the clock, and no less than the mark.
+    Choose,
+    /// Chooses the mark.
+    ChooseTheMark,
+    /// The mark is raised to the number, belongs to the new service, and to no holder.
     SealMark,
+    /// The same, but its holder stays.
+    RaiseMark,
 }
 
-/// The model: the order of steps, and the greatest number of handovers.
+/// The model: the steps there and back, and how often what may happen.
 #[derive(Clone, Debug)]
 pub struct Handover {
-    steps: Vec<Step>,
-    handovers: u8,
+    there: Vec<Step>,
+    back: Vec<Step>,
     restarts: u8,
-    late: Late,
+    /// How far above the clock each service has counted already.
+    ahead: [Token; 2],
+    lift: Lift,
 }
 
-/// What happens to a request to retire or reinstate whose sender was killed before it arrived.
+/// What a client does that was refused as stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Late {
-    /// There are no late requests.
-    Never,
-    /// It does nothing if the service has meanwhile followed another request: each request carries
-    /// the number of those followed when it was sent.
-    Compared,
-    /// The same, but requests that change nothing are not counted.
-    ComparedToChanges,
-    /// It is obeyed.
-    Obeyed,
+pub enum Lift {
+    /// Acquires again, with a token above the mark.
+    AboveTheMark,
+    /// Acquires again, with any token.
+    Anywhere,
 }
 
 /// The whole state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    services: [Service; 2],
+    /// The last token of each service.
+    last: [Token; 2],
     issuer: usize,
     mark: Option<Mark>,
     acquisitions: [Acquisition; ACQUISITIONS],
-    /// How many grants there were.
-    grants: u8,
+    /// How many grants there were, which is the clock, too.
+    grants: Token,
     /// The target of the present handover, or else of the last one.
     to: usize,
     /// Its next step.
     next: usize,
-    floor: Token,
+    above: Token,
     handovers: u8,
     restarts: u8,
-    /// A request under way, and how many more there may be.
-    request: Option<Request>,
-    requests: u8,
-    /// A claim went through after that of a later grant.
-    late_claim: bool,
-    /// The latest grant was refused, although no handover was in progress since before it.
-    locked_out: bool,
-    /// The first service issued a token after it was reinstated.
+    /// A partner was refused: nothing more is handed over.
+    refused: bool,
+    broken: Option<Broken>,
+    /// A client of the first service claimed after a handover there and back.
     came_back: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Service {
-    last: Token,
-    retired: bool,
-    /// How many requests it has followed, if requests are compared.
-    changes: u8,
-}
-
-/// A request to retire, or to go into service above a floor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Request {
-    service: usize,
-    /// `None` to retire.
-    floor: Option<Token>,
-    /// How many requests the service had followed when it was sent.
-    seen: u8,
+    /// A client was refused as stale, acquired again, and claimed.
+    was_lifted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Mark {
     issuer: usize,
     token: Token,
+    /// The acquisition that may write.
+    holder: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -120,77 +110,113 @@ enum Acquisition {
         by: usize,
         token: Token,
         order: u8,
+        /// The number of handovers when it was refused as stale by the service in place.
+        again: Option<u8>,
         /// The number of handovers before it, if its service was the one in place then.
         in_place: Option<u8>,
     },
+    /// Its token was stale: it asks for one that is above this.
+    Stale {
+        by: usize,
+        mark: Token,
+        again: Option<u8>,
+    },
     Claimed {
+        by: usize,
         order: u8,
     },
     Refused,
 }
 
-impl Late {
-    const fn is_compared(self) -> bool {
-        matches!(self, Self::Compared | Self::ComparedToChanges)
-    }
-
-    /// Whether a request is counted.
-    const fn counts(self, changes: bool) -> bool {
-        matches!(self, Self::Compared) || (matches!(self, Self::ComparedToChanges) && changes)
-    }
+/// A promise that was not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Broken {
+    /// A claim went through after that of a later grant.
+    LateClaim,
+    /// A grant wrote after the claim of a later grant.
+    LateWrite,
+    /// The service that was replaced got a claim or a write through.
+    Replaced,
+    /// The latest grant was refused a second time, although no handover was in progress since
+    /// before it.
+    LockedOut,
 }
 
 impl Handover {
     /// As built, there and back.
     #[must_use]
     pub fn there_and_back() -> Self {
+        let steps = [
+            Step::Probe,
+            Step::ChangeIssuer,
+            Step::Choose,
+            Step::SealMark,
+        ];
         Self {
-            steps: vec![
-                Step::Retire,
-                Step::Look,
-                Step::Reinstate,
-                Step::ChangeIssuer,
-                Step::SealMark,
-            ],
-            handovers: 2,
+            there: steps.to_vec(),
+            back: steps.to_vec(),
             restarts: 2,
-            late: Late::Never,
+            ahead: [0, 0],
+            lift: Lift::AboveTheMark,
         }
     }
 
-    /// With one request that arrives late, and one restart fewer.
-    #[must_use]
-    pub fn with_a_late_request(self, late: Late) -> Self {
-        Self {
-            late,
-            restarts: 1,
-            ..self
-        }
-    }
-
-    /// With other steps, or in another order.
+    /// With other steps, or in another order, both ways.
     #[must_use]
     pub fn with_steps(self, steps: &[Step]) -> Self {
         Self {
-            steps: steps.to_vec(),
+            there: steps.to_vec(),
+            back: steps.to_vec(),
             ..self
         }
     }
 
-    /// Without one step.
+    /// With other steps on the way back.
     #[must_use]
-    pub fn without(mut self, step: Step) -> Self {
-        self.steps.retain(|one| *one != step);
+    pub fn with_way_back(self, steps: &[Step]) -> Self {
+        Self {
+            back: steps.to_vec(),
+            ..self
+        }
+    }
+
+    /// With a second service that has counted past the clock.
+    #[must_use]
+    pub const fn to_one_ahead(mut self) -> Self {
+        self.ahead = [0, 3];
         self
     }
 
+    /// With a first service that has counted past the clock.
+    #[must_use]
+    pub const fn from_one_ahead(mut self) -> Self {
+        self.ahead = [3, 0];
+        self
+    }
+
+    /// With clients that do this when they are refused as stale.
+    #[must_use]
+    pub const fn with_lift(mut self, lift: Lift) -> Self {
+        self.lift = lift;
+        self
+    }
+
+    fn steps(&self, state: &State) -> &[Step] {
+        if state.to == 1 {
+            &self.there
+        } else {
+            &self.back
+        }
+    }
+
+    /// No handover is in progress.
     fn is_done(&self, state: &State) -> bool {
-        state.next == self.steps.len()
+        state.handovers == 0 || state.next == self.steps(state).len()
     }
 
     /// A handover is complete, and it is the last one so far.
     fn is_in_place(&self, state: &State) -> bool {
-        state.handovers > 0 && self.is_done(state)
+        state.handovers > 0 && !state.refused && self.is_done(state)
     }
 }
 
@@ -200,21 +226,20 @@ impl Model for Handover {
 
     fn init_states(&self) -> Vec<State> {
         vec![State {
-            services: [Service::default(); 2],
+            last: self.ahead,
             issuer: 0,
             mark: None,
             acquisitions: [Acquisition::Idle; ACQUISITIONS],
             grants: 0,
             to: 0,
-            next: self.steps.len(),
-            floor: 0,
+            next: 0,
+            above: 0,
             handovers: 0,
             restarts: 0,
-            request: None,
-            requests: u8::from(self.late != Late::Never),
-            late_claim: false,
-            locked_out: false,
+            refused: false,
+            broken: None,
             came_back: false,
+            was_lifted: false,
         }]
     }
 
@@ -225,25 +250,25 @@ impl Model for Handover {
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
         let mut state = last.clone();
         self.take(&mut state, action);
-        Some(state)
+        (state != *last).then_some(state)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("no late claim", |_, state: &State| !state.late_claim),
-            Property::always("the latest gets in", |_, state: &State| !state.locked_out),
-            Property::always("who is in place grants", |model: &Self, state: &State| {
-                !model.is_in_place(state) || !state.services[state.to].retired
+            Property::always("no late claim", |_, state: &State| {
+                state.broken != Some(Broken::LateClaim)
             }),
-            Property::always(
-                "who is not grants nothing",
-                |model: &Self, state: &State| {
-                    !model.is_in_place(state) || state.services[1 - state.to].retired
-                },
-            ),
-            Property::sometimes("there and back", |model: &Self, state: &State| {
-                state.handovers == 2 && model.is_done(state) && state.came_back
+            Property::always("no late write", |_, state: &State| {
+                state.broken != Some(Broken::LateWrite)
             }),
+            Property::always("never both", |_, state: &State| {
+                state.broken != Some(Broken::Replaced)
+            }),
+            Property::always("the latest gets in", |_, state: &State| {
+                state.broken != Some(Broken::LockedOut)
+            }),
+            Property::sometimes("there and back", |_, state: &State| state.came_back),
+            Property::sometimes("lifted", |_, state: &State| state.was_lifted),
         ]
     }
 }

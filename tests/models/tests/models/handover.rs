@@ -1,24 +1,19 @@
-//! The order of steps in which one lock service replaces another; and every step is needed.
+//! The steps by which one lock service takes the place of another; and every step is needed.
 
 use models::{
     checking::{assert_breaks, assert_holds},
     handover::{
-        Handover, Late,
-        Step::{self, ChangeIssuer, Look, LookAtTheMark, Reinstate, Retire, SealMark},
+        Handover, Lift,
+        Step::{self, ChangeIssuer, Choose, ChooseTheMark, Probe, RaiseMark, SealMark},
     },
 };
 
 const LATE: &str = "no late claim";
+const BOTH: &str = "never both";
 const GETS_IN: &str = "the latest gets in";
-const IN_PLACE: &str = "who is in place grants";
-const NOT_IN_PLACE: &str = "who is not grants nothing";
 
 fn with(steps: &[Step]) -> Handover {
     Handover::there_and_back().with_steps(steps)
-}
-
-fn without(step: Step) -> Handover {
-    Handover::there_and_back().without(step)
 }
 
 #[test]
@@ -26,77 +21,85 @@ fn as_built() {
     assert_holds("as built", Handover::there_and_back());
 }
 
-/// Meanwhile nobody is refused except by the store: that is the whole difference.
+/// It is refused until the clock has reached its counter.
 #[test]
-fn the_floor_comes_last() {
-    let steps = [Retire, Look, ChangeIssuer, SealMark, Reinstate];
-    assert_holds("the floor comes last", with(&steps));
+fn a_partner_that_counts_past_the_number() {
+    let model = Handover::there_and_back().to_one_ahead();
+    assert_holds("a partner ahead of the clock", model);
+}
+
+/// Nothing of it is accepted afterwards. It is asked when it is to come back.
+#[test]
+fn the_first_service_counts_past_the_number() {
+    let model = Handover::there_and_back().from_one_ahead();
+    assert_holds("from one ahead of the clock", model);
 }
 
 #[test]
-fn the_old_service_is_retired_last() {
-    let steps = [Look, ChangeIssuer, SealMark, Reinstate, Retire];
-    assert_breaks("retired last", LATE, with(&steps));
+fn the_first_service_counts_past_the_number_and_comes_back_unasked() {
+    let back = [ChangeIssuer, Choose, SealMark];
+    let model = Handover::there_and_back().from_one_ahead();
+    assert_breaks("back unasked", LATE, model.with_way_back(&back));
 }
 
 #[test]
-fn the_floor_is_chosen_before_the_old_service_is_retired() {
-    let steps = [Look, Retire, Reinstate, ChangeIssuer, SealMark];
+fn the_number_is_chosen_before_the_issuer_changes() {
+    let steps = [Probe, Choose, ChangeIssuer, SealMark];
     assert_breaks("chosen first", LATE, with(&steps));
 }
 
 #[test]
-fn the_old_service_is_not_retired() {
-    assert_breaks("not retired", LATE, without(Retire));
+fn the_number_is_the_mark() {
+    let steps = [Probe, ChangeIssuer, ChooseTheMark, SealMark];
+    assert_breaks("the mark alone", LATE, with(&steps));
+}
+
+/// The clients of the first service have never stopped: on the way back they are early.
+#[test]
+fn the_number_is_the_mark_on_the_way_back() {
+    let back = [Probe, ChangeIssuer, ChooseTheMark, SealMark];
+    let model = Handover::there_and_back().with_way_back(&back);
+    assert_breaks("the mark alone, back", LATE, model);
 }
 
 #[test]
-fn the_floor_is_above_the_mark_alone() {
-    let steps = [Retire, LookAtTheMark, Reinstate, ChangeIssuer, SealMark];
-    assert_breaks("above the mark alone", LATE, with(&steps));
+fn the_way_back_changes_the_issuer_alone() {
+    let model = Handover::there_and_back().with_way_back(&[Probe, ChangeIssuer]);
+    assert_breaks("back without a seal", GETS_IN, model);
 }
 
 #[test]
-fn the_new_service_has_no_floor() {
-    let steps = [Retire, Look, ChangeIssuer, SealMark];
-    assert_breaks("no floor", GETS_IN, with(&steps));
+fn a_partner_that_counts_past_the_number_is_accepted() {
+    let steps = [ChangeIssuer, Choose, SealMark];
+    assert_breaks("counts past it", LATE, with(&steps).to_one_ahead());
+}
+
+#[test]
+fn who_is_refused_asks_for_no_number() {
+    let model = Handover::there_and_back().with_lift(Lift::Anywhere);
+    assert_breaks("no number", GETS_IN, model);
 }
 
 #[test]
 fn the_issuer_stays() {
-    assert_breaks("the issuer stays", GETS_IN, without(ChangeIssuer));
+    let steps = [Probe, Choose, SealMark];
+    assert_breaks("the issuer stays", GETS_IN, with(&steps));
 }
 
 #[test]
 fn the_mark_is_not_sealed() {
-    assert_breaks("not sealed", GETS_IN, without(SealMark));
+    let steps = [Probe, ChangeIssuer, Choose];
+    assert_breaks("not sealed", GETS_IN, with(&steps));
+}
+
+#[test]
+fn the_seal_leaves_the_holder() {
+    let steps = [Probe, ChangeIssuer, Choose, RaiseMark];
+    assert_breaks("the holder stays", BOTH, with(&steps));
 }
 
 #[test]
 fn the_mark_is_sealed_before_the_issuer_changes() {
-    let steps = [Retire, Look, Reinstate, SealMark, ChangeIssuer];
+    let steps = [Probe, Choose, SealMark, ChangeIssuer];
     assert_breaks("the mark first", GETS_IN, with(&steps));
-}
-
-#[test]
-fn a_late_request_is_compared() {
-    let compared = Handover::there_and_back().with_a_late_request(Late::Compared);
-    assert_holds("a late request", compared);
-}
-
-/// An operator who turned back has the old service retired again by a late request; and a service
-/// that was retired comes back.
-#[test]
-fn a_late_request_is_obeyed() {
-    for property in [IN_PLACE, NOT_IN_PLACE] {
-        let obeyed = Handover::there_and_back().with_a_late_request(Late::Obeyed);
-        assert_breaks("a late request that is obeyed", property, obeyed);
-    }
-}
-
-/// The request of the operator who turned back changed nothing, and so was not counted.
-#[test]
-fn a_late_request_is_compared_to_changes_alone() {
-    let compared = Handover::there_and_back().with_a_late_request(Late::ComparedToChanges);
-    assert_breaks("compared to changes alone", IN_PLACE, compared);
 }
