@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use self::{
     operator::{
         Consent, DatabaseKind, ForceReleaseArgs, InspectArgs, IssuerName, ListArgs, MigrateArgs,
-        Migrations, ResetArgs, SealArgs,
+        Migrations, ResetArgs,
     },
     redlock::{ProvisionArgs, Redlock, RedlockNodeArgs, RedlockNodesArgs},
     serve::{ServeArgs, SigningArgs},
@@ -99,23 +99,15 @@ pub(crate) enum Command {
     /// code 1 if the mark is not where it is expected.
     #[command(after_help = operator::EXIT_CODES)]
     ResetHighWater(ResetArgs),
-    /// The last step of `migrate` by itself: make a store follow another lock service.
-    ///
-    /// Use `migrate`, unless one of its steps has to be done in another way: it also retires the
-    /// old service, and lifts the new one above `--above`. May be interrupted, and repeated until
-    /// it is done.
-    /// Exit code 1 if the store accepts tokens of neither, or if there are marks left that an open
-    /// transaction or an earlier seal holds up; the message says what to do.
-    #[command(after_help = operator::EXIT_CODES)]
-    Seal(SealArgs),
     /// Replace one lock service by another, without a moment in which both count.
     ///
-    /// Retires the old service, lifts the new one above everything that was issued or accepted, and
-    /// seals the store: from then on it accepts tokens of the new service only, and of no grant
-    /// that was made before. May be interrupted, and repeated until it is done; run it in the other
-    /// direction to turn back. The whole store moves, because it has only one issuer. Exit code 1
-    /// if the store accepts tokens of neither, or if an open transaction holds up a mark; the
-    /// message says what to do.
+    /// Asks the new service for a lease, and gives the store to it: from then on the store accepts
+    /// no claim of the old service, shuts out its holders, and takes tokens of the new one that are
+    /// above everything that was accepted. The old service is asked for nothing, and may be gone.
+    /// May be interrupted, and repeated until it is done; run it in the other direction to turn
+    /// back. The whole store moves, because it has only one issuer. Exit code 1 if the store
+    /// accepts tokens of neither, if the new service cannot take over, or if an open transaction
+    /// holds up a mark; the message says what to do.
     #[command(after_help = operator::MIGRATE)]
     Migrate(MigrateArgs),
     /// The nodes of a Redlock lock service: bring them into service, and take them out.

@@ -50,7 +50,6 @@ fn run(command: Command) -> ExitCode {
         Command::Inspect(args) => finish(quietly(operator::inspect(args))),
         Command::ForceRelease(args) => finish(quietly(operator::force_release(args))),
         Command::ResetHighWater(args) => finish(quietly(operator::reset_high_water(args))),
-        Command::Seal(args) => finish(quietly(operator::seal(args))),
         Command::Migrate(args) => finish(quietly(operator::migrate(args))),
         Command::Redlock(command) => finish(quietly(operator::redlock(command))),
         Command::Openapi => finish(gateway::print_document()),

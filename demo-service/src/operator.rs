@@ -10,21 +10,18 @@ mod trouble;
 
 use fenced_store::{
     MySqlFencedStore, PgFencedStore, Plausibility, SqliteFencedStore,
-    admin::{AdminError, Reset, Seal},
+    admin::{AdminError, Reset},
 };
 use serde_json::json;
 
+use self::store::{Operated, on_any, open};
 pub(crate) use self::{
     locks::{force_release, inspect, list},
     migrate::migrate,
     redlock::redlock,
 };
-use self::{
-    progress::Progress,
-    store::{Operated, on_any, open},
-};
 use crate::{
-    cli::{DatabaseKind, ResetArgs, SealArgs},
+    cli::{DatabaseKind, ResetArgs},
     console::Console,
     failure::Failure,
 };
@@ -56,32 +53,6 @@ pub(crate) async fn reset_high_water(args: ResetArgs) -> Result<(), Failure> {
         json!({ "resource": resource.as_str(), "from": from.get(), "to": to.get() }).to_string()
     } else {
         format!("the mark of \"{resource}\" was {from} and is {to}")
-    });
-    Ok(())
-}
-
-/// Hands a store over to another lock service.
-pub(crate) async fn seal(args: SealArgs) -> Result<(), Failure> {
-    let order = Seal::new(args.from, args.to, args.above, args.reason)
-        .map_err(|error| Failure::Usage(error.to_string()))?;
-    let (from, to, above) = (order.from(), order.to(), order.above());
-    let address = &args.store.address;
-    let what = format!(
-        "{address} takes tokens of {to} from now on, those above {above}. EVERYBODY WHO HOLDS A \
-         LEASE OF {from} IS SHUT OUT."
-    );
-    consent::ask(args.consent, what, to.as_str()).await?;
-    let mut progress = Progress::default();
-    let tell = |resource: &_, sealed| progress.tell("marks sealed", resource, sealed);
-    let sealed = on_any!(open(address).await?, store => {
-        let store = store.plausibility(plausibility(args.even_if_implausible));
-        store.admin().seal(&order, tell).await
-    });
-    let sealed = sealed.map_err(refused)?;
-    Console::Stdout.line(if args.json {
-        json!({ "issuer": to.as_str(), "sealed": sealed }).to_string()
-    } else {
-        format!("the store takes tokens of \"{to}\"; marks sealed: {sealed}")
     });
     Ok(())
 }

@@ -20,7 +20,7 @@ pub enum FenceError {
     /// A newer grant has been claimed: this holder lost its lease, whatever it believes. Fenced.
     #[error(
         "stale fencing token {presented} for \"{resource}\": \
-         the store has seen {high_water}, acquire afresh"
+         the store has seen {high_water}, acquire a token above that"
     )]
     #[non_exhaustive]
     Stale {
@@ -229,6 +229,21 @@ impl FenceError {
                 | Self::Implausible { .. }
                 | Self::LeaseLost(_)
         )
+    }
+
+    /// The least token that the store would accept, if it refused one because it was not above the
+    /// mark: acquire with [`at_least`](lock_core::Acquire::at_least) this one.
+    ///
+    /// A lock service that is behind the store, because it has lost its counter or has just taken
+    /// the place of another one, goes on above the mark from then on.
+    /// [`Protected`](crate::Protected) does this by itself.
+    #[must_use]
+    pub fn needed_token(&self) -> Option<FencingToken> {
+        match self {
+            Self::Stale { high_water, .. } => high_water.next(),
+            Self::DuplicateToken { presented, .. } => presented.next(),
+            _ => None,
+        }
     }
 
     /// The resource that the error is about, if there is one.

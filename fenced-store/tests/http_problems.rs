@@ -56,11 +56,10 @@ fn a_client_without_a_lease_is_told_to_send_its_request_again_and_not_to_acquire
         lock_core::Error::unknown(LockErrorKind::Unavailable, Operation::Release, "redis");
     let issuer = |name| Issuer::new(name).unwrap();
     let renewal = lock_core::Error::not_applied(LockErrorKind::Lost, Operation::Renew, "redis");
-    let cases: [(ProtectedError, u16); 13] = [
+    let cases: [(ProtectedError, u16); 12] = [
         (lock(LockErrorKind::WaitTimeout).into(), 503),
         (lock(LockErrorKind::QueueFull).into(), 503),
         (lock(LockErrorKind::Unavailable).into(), 503),
-        (lock(LockErrorKind::Retired).into(), 500),
         (release.into(), 504),
         (renewal.into(), 504),
         (FenceError::Terminated { source: database() }.into(), 503),

@@ -5,7 +5,7 @@ mod request;
 use std::{fmt, pin::Pin};
 
 pub use self::{
-    answer::{Attempt, Forced, HolderView, Inspection, Listed, Released, Renewed, Standing},
+    answer::{Attempt, Forced, HolderView, Inspection, Listed, Released, Renewed},
     attempt_id::{AttemptId, InvalidAttemptId},
     request::{AcquireRequest, AttemptRef, RenewRequest, Upkeep, Wait},
 };
@@ -85,15 +85,6 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///     token that lies between that lease's token and any that is granted next.
 /// 19. **List** (`list_shows_what_is_held`). A list has every resource that is held or waited for
 ///     the whole time, none that is neither, and for each of them what an inspection would show.
-/// 20. **Retire** (`a_retired_service_grants_nothing`, `a_retired_service_replays_several`,
-///     `waiters_of_a_retired_service_are_told`, `a_reinstated_service_is_above_its_floor`).
-///     Once [`retire`](LockBackend::retire) has returned, no token is drawn: a request that would
-///     draw one fails with [`ErrorKind::Retired`], and waiters are told so when it would be their
-///     turn. Living leases go on: they are replayed, renewed, released and looked at. The last
-///     token that `retire` reports is no less than any that was issued. Once
-///     [`reinstate`](LockBackend::reinstate) has returned, every token is at least its floor, and
-///     greater than all before. Both may be sent again. A floor above the greatest that a standing
-///     tells is refused.
 ///
 /// # Cancel safety
 /// For `acquire` see clause 9. The other methods may be dropped at any await; they may or may not
@@ -177,33 +168,6 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
         let resource = requests.first().map(|request| &request.attempt.resource);
         unsupported(self.kind(), Operation::Acquire, resource)
-    }
-
-    /// Whether the service grants, which tokens it has issued, and which floors it would take.
-    /// Changes nothing.
-    fn standing(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        unsupported(self.kind(), Operation::Standing, None)
-    }
-
-    /// Takes the whole service out of service, for all its clients and until it is reinstated.
-    ///
-    /// Leases end as usual. If the service consists of several parts, they are retired one after
-    /// the other: after an error some of them may be retired, and the request has to be sent again.
-    fn retire(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        unsupported(self.kind(), Operation::Retire, None)
-    }
-
-    /// Puts the whole service into service: from then on the tokens of every resource are at least
-    /// `floor`. In a service that was never retired only the tokens are raised.
-    ///
-    /// If the service consists of several parts, they are reinstated one after the other: after an
-    /// error some of them may be reinstated, and the request has to be sent again.
-    ///
-    /// # Errors
-    /// [`ErrorKind::FloorImplausible`], with nothing changed in the part that reports it.
-    fn reinstate(&self, floor: FencingToken) -> BoxFuture<'_, Result<Standing, Error>> {
-        let _ = floor;
-        unsupported(self.kind(), Operation::Reinstate, None)
     }
 
     /// The number of the part of the service that keeps this resource.

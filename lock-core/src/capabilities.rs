@@ -60,8 +60,6 @@ pub enum Extension {
     List,
     /// Several resources may be acquired in one step.
     Together,
-    /// The whole service may be retired, and put back into service above a floor.
-    Retire,
 }
 
 impl Extension {
@@ -74,7 +72,6 @@ impl Extension {
         Self::ForceRelease,
         Self::List,
         Self::Together,
-        Self::Retire,
     ];
 }
 

@@ -56,8 +56,6 @@ pub enum ErrorKind {
     ConfigMismatch,
     /// Fewer replicas than asked for received the grant in time, so it was given back: try again.
     TooFewReplicas,
-    /// The lock service has been retired: another one has taken its place.
-    Retired,
     /// The manager has been shut down, or its watchdog has ended with the runtime on which it was
     /// made, or by a panic of the lock service's implementation: see
     /// [`LockManager`](crate::LockManager).
@@ -84,12 +82,6 @@ pub enum Operation {
     List,
     /// Ending somebody else's lease.
     ForceRelease,
-    /// Looking at the service as a whole.
-    Standing,
-    /// Retiring the service.
-    Retire,
-    /// Putting the service into service above a floor.
-    Reinstate,
 }
 
 /// Whether the failed operation may have taken effect on the lock service.
@@ -270,7 +262,6 @@ impl ErrorKind {
             Self::TokensExhausted => "the tokens are used up",
             Self::ConfigMismatch => "the lock service is configured differently",
             Self::TooFewReplicas => "too few replicas have the grant",
-            Self::Retired => "the lock service is retired, another one has taken its place",
             Self::ShutDown => "the lock manager has been shut down, or its runtime has ended",
         }
     }
@@ -287,9 +278,6 @@ impl Operation {
             Self::Inspect => "inspect",
             Self::List => "list",
             Self::ForceRelease => "force-release",
-            Self::Standing => "look at the service",
-            Self::Retire => "retire",
-            Self::Reinstate => "reinstate",
         }
     }
 }

@@ -45,8 +45,7 @@ pub use self::backends::zookeeper;
 pub use self::{
     backend::{
         AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Forced, HolderView, Inspection,
-        InvalidAttemptId, Listed, LockBackend, Released, RenewRequest, Renewed, Standing, Upkeep,
-        Wait,
+        InvalidAttemptId, Listed, LockBackend, Released, RenewRequest, Renewed, Upkeep, Wait,
     },
     capabilities::{Capabilities, Extension, Fairness, Fencing, Waking},
     clock::{Clock, Moment, SystemClock},

@@ -216,7 +216,6 @@ async fn backends_claim_the_extensions_that_their_cases_check() {
             Extension::QueueLimit,
             Extension::ForceRelease,
             Extension::List,
-            Extension::Retire,
         ]
     );
     let etcd = etcd_node(InitialToken::Clock).await;
@@ -228,7 +227,6 @@ async fn backends_claim_the_extensions_that_their_cases_check() {
             Extension::Holds,
             Extension::ForceRelease,
             Extension::List,
-            Extension::Retire,
         ]
     );
 }

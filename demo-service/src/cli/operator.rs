@@ -176,39 +176,12 @@ pub(crate) struct ResetArgs {
     pub(crate) json: bool,
 }
 
-/// Arguments for handing a store over to another lock service.
-#[derive(Args, Debug)]
-pub(crate) struct SealArgs {
-    #[command(flatten)]
-    pub(crate) store: OperatedStore,
-    /// The issuer whose tokens were accepted so far
-    #[arg(long, value_name = "ISSUER")]
-    pub(crate) from: Issuer,
-    /// The issuer whose tokens are accepted from now on
-    #[arg(long, value_name = "ISSUER")]
-    pub(crate) to: Issuer,
-    /// The number that its tokens must exceed: no token of the old service may be greater
-    #[arg(long, value_name = "TOKEN")]
-    pub(crate) above: FencingToken,
-    /// The reason, for readers of the store's log of administration
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) reason: Reason,
-    /// Accept `--above` even if no lock service could ever issue a greater token
-    #[arg(long)]
-    pub(crate) even_if_implausible: bool,
-    #[command(flatten)]
-    pub(crate) consent: Consent,
-    /// Print one JSON object on stdout
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 pub(super) const MIGRATE: &str = concat!(
     "\
 Both ways, first to see what would happen:
-  palisade migrate --from redis://old --from-issuer old --to redis://new --to-issuer new \\
+  palisade migrate --from-issuer old --to redis://new --to-issuer new \\
       --store postgres://ops@db/app --dry-run
-  palisade migrate --from redis://new --from-issuer new --to redis://old --to-issuer old \\
+  palisade migrate --from-issuer new --to redis://old --to-issuer old \\
       --store postgres://ops@db/app
 
 It asks at a terminal; a script adds --yes.
@@ -224,20 +197,10 @@ docs/operations.md has the whole story.
 /// Arguments for replacing one lock service by another.
 #[derive(Args, Debug)]
 pub(crate) struct MigrateArgs {
-    /// The present lock service: a URL as for --lock of `list`
-    #[arg(long, value_name = "URL", hide_env_values = true)]
-    #[arg(
-        required_unless_present = "from_is_gone",
-        conflicts_with = "from_is_gone"
-    )]
-    pub(crate) from: Option<Address>,
-    /// The store's name for it [default: its kind, such as redis]
+    /// The store's name for the present lock service, which is asked for nothing
     #[arg(long, value_name = "NAME")]
-    pub(crate) from_issuer: Option<Issuer>,
-    /// It is gone for good, so that it can neither be asked nor retired
-    #[arg(long, requires = "from_issuer")]
-    pub(crate) from_is_gone: bool,
-    /// The lock service that replaces it
+    pub(crate) from_issuer: Issuer,
+    /// The lock service that replaces it: a URL as for --lock of `list`
     #[arg(long, value_name = "URL", hide_env_values = true)]
     pub(crate) to: Address,
     /// The store's name for the new one [default: its kind, such as redis]

@@ -46,9 +46,6 @@ fn lock_problem(error: &lock_core::Error) -> Problem {
         | ErrorKind::ShutDown => Problem::new(problems::LOCK_UNAVAILABLE)
             .detail("the lock service does not answer: send the request again")
             .retry_after(std::time::Duration::from_secs(1)),
-        // Without `Retry-After`: to ask here again is of no use.
-        ErrorKind::Retired => Problem::new(problems::LOCK_RETIRED)
-            .detail("another lock service has taken this one's place: ask a gateway of that one"),
         _ => Problem::new(ProblemType::SERVICE_FAULT)
             .detail("the lock service has a fault: the operator finds the reason in the log"),
     };

@@ -70,12 +70,6 @@ pub(super) const LOCK_UNAVAILABLE: ProblemType = ProblemType::new(
     StatusCode::SERVICE_UNAVAILABLE,
     "The lock service is not available",
 );
-/// 503: the lock service was retired, and another one has taken its place.
-pub(super) const LOCK_RETIRED: ProblemType = ProblemType::new(
-    "lock-service-retired",
-    StatusCode::SERVICE_UNAVAILABLE,
-    "Another lock service has taken over",
-);
 /// 501: this kind of lock service cannot do it, whoever asks.
 pub(super) const LOCK_LACKS_IT: ProblemType = ProblemType::new(
     "lock-service-lacks-it",

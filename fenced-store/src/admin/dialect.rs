@@ -23,12 +23,13 @@ pub trait Administer<DB: Database> {
     /// Reads the issuer.
     fn issuer(pool: &Pool<DB>) -> impl Future<Output = Result<Option<Issuer>, FenceError>> + Send;
 
-    /// Changes the issuer after the claims that are in progress, or finds it changed.
+    /// Changes the issuer after the claims that are in progress, or finds it changed. Returns the
+    /// issuer if that is a third one, and then nothing was changed.
     fn change_issuer(
         pool: &Pool<DB>,
         lock_timeout: Option<Duration>,
         seal: &Seal,
-    ) -> impl Future<Output = Result<(), AdminError>> + Send;
+    ) -> impl Future<Output = Result<Option<Issuer>, FenceError>> + Send;
 
     /// The resources whose marks belong to an issuer, in the order of their names, after one name.
     fn marks_of(
@@ -50,13 +51,16 @@ pub trait Administer<DB: Database> {
         of: &Issuer,
     ) -> impl Future<Output = Result<Option<(Issuer, u64)>, FenceError>> + Send;
 
-    /// Seals one mark after the transactions that have entered it, or finds it sealed.
+    /// Seals one mark below a floor, after the transactions that have entered it, or finds it
+    /// sealed. Returns the issuer if that is not, or no longer, the new one, and then nothing was
+    /// changed.
     fn seal_mark(
         pool: &Pool<DB>,
         lock_timeout: Option<Duration>,
         seal: &Seal,
+        floor: FencingToken,
         resource: &ResourceName,
-    ) -> impl Future<Output = Result<(), AdminError>> + Send;
+    ) -> impl Future<Output = Result<Option<Issuer>, FenceError>> + Send;
 
     /// Sets a mark that is where the order expects it, after the transactions that have entered it.
     fn reset(

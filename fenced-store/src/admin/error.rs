@@ -1,4 +1,4 @@
-use lock_core::{FencingToken, Issuer, ResourceName};
+use lock_core::{FencingToken, ResourceName};
 
 use crate::FenceError;
 
@@ -19,39 +19,6 @@ pub enum AdminError {
         expected: FencingToken,
         /// Where the mark is; `None` if the resource was never claimed.
         current: Option<FencingToken>,
-    },
-    /// The store accepts tokens of a third lock service. Nothing was changed.
-    #[error("the store takes tokens of \"{current}\", not of \"{expected}\": nothing was changed")]
-    #[non_exhaustive]
-    OtherIssuer {
-        /// The issuer whose tokens the order expects the store to accept.
-        expected: Issuer,
-        /// The issuer whose tokens it accepts.
-        current: Issuer,
-    },
-    /// Open transactions keep some marks from being sealed. The others are sealed; call again.
-    #[error("{sealed} marks are sealed, transactions that are open keep others: seal again")]
-    #[non_exhaustive]
-    Unfinished {
-        /// How many marks were sealed.
-        sealed: u64,
-        /// The error of one of the others.
-        source: FenceError,
-    },
-    /// The seal is done, but there are marks of a third lock service, whose seal was never
-    /// finished: nobody can claim them.
-    #[error(
-        "{sealed} marks are sealed; {marks} more are those of \"{issuer}\", which an earlier seal \
-         has left: seal from \"{issuer}\", too"
-    )]
-    #[non_exhaustive]
-    OthersLeft {
-        /// How many marks were sealed.
-        sealed: u64,
-        /// The third lock service; if there are several, the first by name.
-        issuer: Issuer,
-        /// How many marks it still has.
-        marks: u64,
     },
     /// The mark would be above everything that a lock service can issue. Nothing was changed. See
     /// [`FencedStore::plausibility`](crate::FencedStore::plausibility).
@@ -81,9 +48,6 @@ pub enum AdminError {
         /// Where the mark was to be set.
         to: FencingToken,
     },
-    /// Old and new lock service have the same name.
-    #[error("the old and the new lock service have the same issuer name: give one another name")]
-    SameIssuer,
     /// The database refused, or could not be queried.
     #[error(transparent)]
     Store(#[from] FenceError),

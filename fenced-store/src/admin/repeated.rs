@@ -6,10 +6,10 @@ use crate::{FenceError, begin::RETRIES};
 
 /// Carries out an order again if the database has rolled it back in favour of another transaction,
 /// as it does with one of those that are in a deadlock. A handover that stopped there would leave
-/// both lock services out of service.
-pub(super) async fn repeated<F>(mut order: impl FnMut() -> F) -> Result<(), AdminError>
+/// resources that nobody can claim.
+pub(super) async fn repeated<T, F>(mut order: impl FnMut() -> F) -> Result<T, AdminError>
 where
-    F: Future<Output = Result<(), AdminError>>,
+    F: Future<Output = Result<T, AdminError>>,
 {
     let mut pauses = RETRIES.pauses();
     loop {

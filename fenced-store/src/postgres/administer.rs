@@ -5,8 +5,9 @@ use std::time::Duration;
 use lock_core::{FencingToken, Issuer, ResourceName};
 use serde::Deserialize;
 use sqlx::{
-    AssertSqlSafe, PgPool, Postgres, Row, SqlSafeStr, Transaction, pool::PoolConnection,
-    postgres::PgRow,
+    AssertSqlSafe, PgPool, Postgres, Row, SqlSafeStr, Transaction,
+    pool::PoolConnection,
+    postgres::{PgQueryResult, PgRow},
 };
 
 use super::{
@@ -58,21 +59,20 @@ impl Administer<Postgres> for ByFunctions {
         pool: &PgPool,
         lock_timeout: Option<Duration>,
         seal: &Seal,
-    ) -> Result<(), AdminError> {
+    ) -> Result<Option<Issuer>, FenceError> {
         let mut tx = begin_unfenced(pool).await.map_err(of_our_call)?;
         let seal_issuer = format!(
             "SELECT fenced.seal_issuer($1, $2, $3, {})",
             milliseconds(lock_timeout)
         );
-        sqlx::query(AssertSqlSafe(seal_issuer))
-            .bind(seal.from().as_str())
-            .bind(seal.to().as_str())
-            .bind(seal.reason().as_str())
+        let changed = sqlx::query(AssertSqlSafe(seal_issuer))
+            .bind(seal.from.as_str())
+            .bind(seal.to.as_str())
+            .bind(seal.reason.as_str())
             .persistent(false)
             .execute(&mut *tx)
-            .await
-            .map_err(refusal)?;
-        Ok(tx.commit().await.map_err(of_commit)?)
+            .await;
+        unless_refused(changed, tx).await
     }
 
     async fn marks_of(
@@ -126,24 +126,24 @@ impl Administer<Postgres> for ByFunctions {
         pool: &PgPool,
         lock_timeout: Option<Duration>,
         seal: &Seal,
+        floor: FencingToken,
         resource: &ResourceName,
-    ) -> Result<(), AdminError> {
+    ) -> Result<Option<Issuer>, FenceError> {
         let mut tx = begin_unfenced(pool).await.map_err(of_our_call)?;
         let seal_mark = format!(
             "SELECT fenced.seal_mark($1, $2, $3, $4, $5, {})",
             milliseconds(lock_timeout)
         );
-        sqlx::query(AssertSqlSafe(seal_mark))
+        let sealed = sqlx::query(AssertSqlSafe(seal_mark))
             .bind(resource.as_str())
-            .bind(seal.from().as_str())
-            .bind(seal.to().as_str())
-            .bind(i64::from(seal.above()))
-            .bind(seal.reason().as_str())
+            .bind(seal.from.as_str())
+            .bind(seal.to.as_str())
+            .bind(i64::from(floor) - 1)
+            .bind(seal.reason.as_str())
             .persistent(false)
             .execute(&mut *tx)
-            .await
-            .map_err(refusal)?;
-        Ok(tx.commit().await.map_err(of_commit)?)
+            .await;
+        unless_refused(sealed, tx).await
     }
 
     async fn reset(
@@ -165,27 +165,37 @@ impl Administer<Postgres> for ByFunctions {
             .persistent(false)
             .execute(&mut *tx)
             .await
-            .map_err(refusal)?;
+            .map_err(unexpected)?;
         Ok(tx.commit().await.map_err(of_commit)?)
     }
 }
 
-/// Translates the errors that the functions raise.
-fn refusal(source: sqlx::Error) -> AdminError {
-    if let Some(Mark {
-        resource,
-        expected,
-        current,
-    }) = detail_of(&source, "FN020")
-    {
-        return AdminError::NotAsExpected {
+/// Commits, unless the function has refused because of the issuer.
+async fn unless_refused(
+    called: Result<PgQueryResult, sqlx::Error>,
+    tx: Transaction<'static, Postgres>,
+) -> Result<Option<Issuer>, FenceError> {
+    match called {
+        Ok(_) => tx.commit().await.map(|()| None).map_err(of_commit),
+        Err(source) => match detail_of(&source, "FN021") {
+            Some(OtherIssuer { current }) => Ok(Some(current)),
+            None => Err(of_our_call(source)),
+        },
+    }
+}
+
+/// Translates the refusal to set a mark.
+fn unexpected(source: sqlx::Error) -> AdminError {
+    match detail_of(&source, "FN020") {
+        Some(Mark {
             resource,
             expected,
             current,
-        };
-    }
-    match detail_of(&source, "FN021") {
-        Some(Issuers { expected, current }) => AdminError::OtherIssuer { expected, current },
+        }) => AdminError::NotAsExpected {
+            resource,
+            expected,
+            current,
+        },
         None => of_our_call(source).into(),
     }
 }
@@ -198,7 +208,6 @@ struct Mark {
 }
 
 #[derive(Deserialize)]
-struct Issuers {
-    expected: Issuer,
+struct OtherIssuer {
     current: Issuer,
 }

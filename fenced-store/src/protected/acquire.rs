@@ -7,7 +7,7 @@ use lock_core::{
 use tracing::debug;
 
 use super::{Protected, ProtectedError, ProtectedGuard};
-use crate::{Dialect, FenceError};
+use crate::Dialect;
 
 /// An acquisition that is being prepared: `.await` it for a [`ProtectedGuard`].
 ///
@@ -141,7 +141,9 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
                 (Err(error), held) => {
                     give_back(lease).await;
                     // If the lease is lost, a refusal needs no repair: somebody else has it.
-                    let repair = token_above(&error).filter(|_| attempt < ATTEMPTS && held.is_ok());
+                    let repair = error
+                        .needed_token()
+                        .filter(|_| attempt < ATTEMPTS && held.is_ok());
                     let Some(above) = repair else {
                         return Err(error.into());
                     };
@@ -185,14 +187,5 @@ impl<'a, DB: Dialect> IntoFuture for AcquireProtected<'a, DB> {
 async fn give_back(lease: LeaseGuard) {
     if let Err(error) = lease.give_up().await {
         debug!(%error, "a lease whose claim failed is not given back yet");
-    }
-}
-
-/// The least token that the store would accept, if it refused ours as not new.
-pub(super) fn token_above(error: &FenceError) -> Option<FencingToken> {
-    match error {
-        FenceError::Stale { high_water, .. } => high_water.next(),
-        FenceError::DuplicateToken { presented, .. } => presented.next(),
-        _ => None,
     }
 }

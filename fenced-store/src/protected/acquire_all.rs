@@ -6,10 +6,7 @@ use lock_core::{
 };
 use tracing::debug;
 
-use super::{
-    Protected, ProtectedError, ProtectedGuards,
-    acquire::{ATTEMPTS, token_above},
-};
+use super::{Protected, ProtectedError, ProtectedGuards, acquire::ATTEMPTS};
 use crate::{Dialect, FenceError};
 
 /// An acquisition of several resources that is being prepared: `.await` it for [`ProtectedGuards`].
@@ -140,7 +137,7 @@ impl<'a, DB: Dialect> AcquireAllProtected<'a, DB> {
         for lease in leases {
             if let Err(error) = self.protected.store.claim(lease.sequencer()).await {
                 // If the lease is lost, a refusal needs no repair: somebody else has it.
-                let above = token_above(&error).filter(|_| lease.remaining().is_ok());
+                let above = error.needed_token().filter(|_| lease.remaining().is_ok());
                 return Err(Refused {
                     resource: lease.resource().clone(),
                     error,

@@ -9,47 +9,35 @@ use std::{
 };
 
 use fenced_store::{
-    FenceError, FencedStore,
-    admin::{AdminError, Reason, Reset, Seal},
+    FenceError,
+    admin::{AdminError, HandoverError, HandoverPhase, HandoverStep, Reset},
 };
-use lock_core::{Issuer, ResourceName};
+use lock_core::ResourceName;
 use tokio::sync::{Notify, oneshot};
 
-use super::{Harness, balance, fenced_add, fresh, grant, grant_by, high_water, token, trusting};
-
-fn reason() -> Reason {
-    Reason::new("moved to 'etcd'; see ticket 7").unwrap()
-}
-
-fn seal_above(above: u64) -> Seal {
-    seal_from("redis", "etcd", above)
-}
-
-fn seal_from(from: &str, to: &str, above: u64) -> Seal {
-    let issuer = |name| Issuer::new(name).unwrap();
-    Seal::new(issuer(from), issuer(to), token(above), reason()).unwrap()
-}
+use super::{
+    Harness, balance, fenced_add, fresh, grant, grant_by, hand_over, high_water, in_time, order,
+    reason, sealed_at, service, token, tried, trusting,
+};
 
 fn name(resource: &str) -> ResourceName {
     ResourceName::new(resource).unwrap()
 }
 
-async fn seal<H: Harness>(store: &FencedStore<H::Db>, above: u64) -> Result<u64, AdminError> {
-    store.admin().seal(&seal_above(above), |_, _| ()).await
-}
-
 pub(crate) async fn seal_hands_the_store_over<H: Harness>() {
     let world: H = fresh().await;
-    let (low, high) = (grant("account:42", 33), grant("account:43", 2000));
+    let ahead = in_time(Duration::from_secs(3600)).get();
+    let (low, high) = (grant("account:42", 33), grant("account:43", ahead));
     world.store().claim(&low).await.unwrap();
     world.store().claim(&high).await.unwrap();
     fenced_add(&world, &low).await.unwrap();
-    assert_eq!(seal::<H>(world.store(), 1000).await.unwrap(), 2);
+    let done = hand_over(world.store(), "redis", &service("etcd")).await;
+    assert_eq!((done.sealed, done.floor.get()), (2, ahead + 1));
 
     for old in [
         &low,
         &high,
-        &grant("account:42", 5000),
+        &grant("account:42", ahead + 5000),
         &grant("account:44", 1),
     ] {
         let begun = world.store().begin(old).await.unwrap_err();
@@ -60,12 +48,13 @@ pub(crate) async fn seal_hands_the_store_over<H: Harness>() {
         );
         assert!(begun.is_fenced(), "{begun:?}");
     }
-    assert_eq!(high_water(&world, "account:42").await, Some(1000));
-    assert_eq!(high_water(&world, "account:43").await, Some(2000));
+    for resource in ["account:42", "account:43"] {
+        assert_eq!(high_water(&world, resource).await, Some(ahead));
+    }
     let issuer = world.store().admin().issuer().await.unwrap().unwrap();
     assert_eq!(issuer.as_str(), "etcd");
 
-    let not_above = grant_by("etcd", "account:42", 1000);
+    let not_above = grant_by("etcd", "account:42", ahead);
     assert!(
         world
             .store()
@@ -74,7 +63,7 @@ pub(crate) async fn seal_hands_the_store_over<H: Harness>() {
             .unwrap_err()
             .is_fenced()
     );
-    let new = grant_by("etcd", "account:42", 1001);
+    let new = grant_by("etcd", "account:42", ahead + 1);
     world.store().claim(&new).await.unwrap();
     fenced_add(&world, &new).await.unwrap();
     assert_eq!(balance(&world).await, 102);
@@ -84,20 +73,32 @@ pub(crate) async fn seal_hands_the_store_over<H: Harness>() {
         done,
         [
             format!("seal None None None {one}"),
-            format!("seal mark {two}(\"account:42\") {two}(33) {two}(1000) {one}"),
-            format!("seal mark {two}(\"account:43\") {two}(2000) {two}(2000) {one}"),
+            format!("seal mark {two}(\"account:42\") {two}(33) {two}({ahead}) {one}"),
+            format!("seal mark {two}(\"account:43\") {two}({ahead}) {two}({ahead}) {one}"),
         ]
     );
+}
+
+/// However far the clock has got since.
+pub(crate) async fn a_mark_is_sealed_above_the_clock<H: Harness>() {
+    let world: H = fresh().await;
+    world.store().claim(&grant("account:42", 33)).await.unwrap();
+    let done = hand_over(world.store(), "redis", &service("etcd")).await;
+    assert_eq!(high_water(&world, "account:42").await, sealed_at(&done));
+    let (least, most) = (Duration::from_secs(50), Duration::from_secs(60));
+    assert!(done.floor > in_time(least) && done.floor <= in_time(most));
 }
 
 pub(crate) async fn seal_again_changes_nothing<H: Harness>() {
     let world: H = fresh().await;
     world.store().claim(&grant("account:42", 33)).await.unwrap();
-    seal::<H>(world.store(), 1000).await.unwrap();
-    let new = grant_by("etcd", "account:42", 1001);
+    let etcd = service("etcd");
+    let done = hand_over(world.store(), "redis", &etcd).await;
+    let new = grant_by("etcd", "account:42", done.floor.get());
     world.store().claim(&new).await.unwrap();
     let before = (world.dump().await, world.administration().await);
-    assert_eq!(seal::<H>(world.store(), 5000).await.unwrap(), 0);
+    let again = hand_over(world.store(), "redis", &etcd).await;
+    assert_eq!(again.sealed, 0);
     assert_eq!((world.dump().await, world.administration().await), before);
     fenced_add(&world, &new).await.unwrap();
 }
@@ -105,21 +106,23 @@ pub(crate) async fn seal_again_changes_nothing<H: Harness>() {
 /// One of them seals, the others find it done; none is told of a deadlock with another.
 pub(crate) async fn seals_at_the_same_time_agree<H: Harness>() {
     let world: H = fresh().await;
-    let mut services = ["redis", "etcd"];
+    let mut services = [service("redis"), service("etcd")];
     let resources = ["account:41", "account:42", "account:43"];
     for resource in resources {
         world.store().claim(&grant(resource, 33)).await.unwrap();
     }
-    for round in 1..=10 {
-        let [from, to] = services;
-        let order = seal_from(from, to, 1000 + round);
-        let admin = world.store().admin();
-        let seals = (0..6).map(|_| admin.seal(&order, |_, _| ()));
-        let sealed = futures_util::future::try_join_all(seals).await.unwrap();
-        assert!(sealed.iter().sum::<u64>() >= 3, "{sealed:?}");
-        assert_eq!(admin.issuer().await.unwrap().unwrap().as_str(), to);
+    let admin = world.store().admin();
+    for _ in 1..=10 {
+        let [from, to] = &services;
+        let order = order(from.issuer().as_str(), to);
+        let seals = (0..6).map(|_| admin.hand_over(&order, |_| ()));
+        let done = futures_util::future::try_join_all(seals).await.unwrap();
+        assert!(done.iter().map(|done| done.sealed).sum::<u64>() >= 3);
+        assert_eq!(admin.issuer().await.unwrap().as_ref(), Some(to.issuer()));
+        let floors: Vec<_> = done.iter().map(sealed_at).collect();
         for resource in resources {
-            assert_eq!(high_water(&world, resource).await, Some(1000 + round));
+            let mark = high_water(&world, resource).await;
+            assert!(floors.contains(&mark), "{mark:?} is none of {floors:?}");
         }
         services.swap(0, 1);
     }
@@ -132,13 +135,12 @@ pub(crate) async fn seal_of_a_third_service_is_refused<H: Harness>() {
     let ours = grant_by("zookeeper", "account:42", 33);
     world.store().claim(&ours).await.unwrap();
     let before = (world.dump().await, world.administration().await);
-    match seal::<H>(world.store(), 1000).await.unwrap_err() {
-        AdminError::OtherIssuer {
-            expected, current, ..
-        } => {
+    let refused = tried(world.store(), &order("redis", &service("etcd"))).await;
+    match refused.unwrap_err() {
+        HandoverError::OtherIssuer { phase, current, .. } => {
             assert_eq!(
-                (expected.as_str(), current.as_str()),
-                ("redis", "zookeeper")
+                (phase, current.as_str()),
+                (HandoverPhase::Before, "zookeeper")
             );
         }
         other => panic!("{other:?}"),
@@ -150,7 +152,8 @@ pub(crate) async fn seal_of_a_third_service_is_refused<H: Harness>() {
 /// A store that nobody has claimed in yet is handed over, too.
 pub(crate) async fn seal_of_an_empty_store_sets_the_issuer<H: Harness>() {
     let world: H = fresh().await;
-    assert_eq!(seal::<H>(world.store(), 1000).await.unwrap(), 0);
+    let done = hand_over(world.store(), "redis", &service("etcd")).await;
+    assert_eq!(done.sealed, 0);
     let old = world.store().claim(&grant("account:42", 33)).await;
     assert!(
         matches!(old, Err(FenceError::WrongIssuer { .. })),
@@ -165,18 +168,21 @@ pub(crate) async fn seal_waits_for_open_transactions<H: Harness>() {
     world.store().claim(&old).await.unwrap();
     world.store().claim(&other).await.unwrap();
     let mut tx = world.store().begin(&old).await.unwrap();
-    let impatient = world.impatient().await;
-    match seal::<H>(&impatient, 1000).await.unwrap_err() {
-        AdminError::Unfinished { source, .. } => assert!(source.is_retryable()),
-        AdminError::Store(error) => assert!(error.is_retryable(), "{error:?}"),
+    let (impatient, etcd) = (world.impatient().await, service("etcd"));
+    match tried(&impatient, &order("redis", &etcd)).await.unwrap_err() {
+        HandoverError::Unfinished { source, .. } => assert!(source.is_retryable()),
+        HandoverError::Store {
+            source: AdminError::Store(error),
+            ..
+        } => assert!(error.is_retryable(), "{error:?}"),
         other => panic!("{other:?}"),
     }
     H::add(&mut tx, 1).await.unwrap();
     tx.commit().await.unwrap();
-    seal::<H>(world.store(), 1000).await.unwrap();
+    hand_over(world.store(), "redis", &etcd).await;
     assert!(fenced_add(&world, &old).await.unwrap_err().is_fenced());
     for resource in ["account:41", "account:42"] {
-        assert_eq!(high_water(&world, resource).await, Some(1000));
+        assert!(high_water(&world, resource).await > Some(33));
     }
     assert_eq!(balance(&world).await, 101);
 }
@@ -188,11 +194,14 @@ pub(crate) async fn an_interrupted_seal_is_taken_up_again<H: Harness>() {
         world.store().claim(&grant).await.unwrap();
     }
     let (first, sealed) = (Notify::new(), AtomicU64::new(0));
-    let order = seal_above(1000);
+    let etcd = service("etcd");
+    let order = order("redis", &etcd);
     let admin = world.store().admin();
-    let interrupted = admin.seal(&order, |_, so_far| {
-        sealed.store(so_far, Ordering::SeqCst);
-        first.notify_one();
+    let interrupted = admin.hand_over(&order, |step| {
+        if let HandoverStep::Sealed(_, so_far) = step {
+            sealed.store(so_far, Ordering::SeqCst);
+            first.notify_one();
+        }
     });
     tokio::select! {
         biased;
@@ -200,7 +209,7 @@ pub(crate) async fn an_interrupted_seal_is_taken_up_again<H: Harness>() {
         done = interrupted => panic!("not interrupted: {done:?}"),
     }
     // The one under way is finished in the background.
-    let rest = seal::<H>(world.store(), 1000).await.unwrap();
+    let rest = hand_over(world.store(), "redis", &etcd).await.sealed;
     let before = sealed.load(Ordering::SeqCst);
     assert!(
         before >= 1 && (4..=5).contains(&(before + rest)),
@@ -208,7 +217,7 @@ pub(crate) async fn an_interrupted_seal_is_taken_up_again<H: Harness>() {
     );
     for number in 1..=5 {
         let mark = high_water(&world, &format!("account:{number}")).await;
-        assert_eq!(mark, Some(1000));
+        assert!(mark > Some(5));
     }
     assert_eq!(
         world.administration().await.len(),
@@ -225,31 +234,37 @@ pub(crate) async fn a_later_seal_tells_what_an_earlier_one_has_left<H: Harness>(
         world.store().claim(&grant).await.unwrap();
     }
     let (first, admin) = (Notify::new(), world.store().admin());
-    let order = seal_above(1000);
+    let (etcd, zookeeper) = (service("etcd"), service("zookeeper"));
+    let interrupted = order("redis", &etcd);
+    let after_the_first = |step: HandoverStep<'_>| {
+        if matches!(step, HandoverStep::Sealed(..)) {
+            first.notify_one();
+        }
+    };
     tokio::select! {
         biased;
         () = first.notified() => {}
-        done = admin.seal(&order, |_, _| first.notify_one()) => panic!("{done:?}"),
+        done = admin.hand_over(&interrupted, after_the_first) => panic!("{done:?}"),
     }
-    let later = seal_from("etcd", "zookeeper", 2000);
+    let later = order("etcd", &zookeeper);
     // What is left is told as long as it is there.
     let mut left = 0;
     for _ in 0..2 {
-        match admin.seal(&later, |_, _| ()).await.unwrap_err() {
-            AdminError::OthersLeft { issuer, marks, .. } => {
+        match tried(world.store(), &later).await.unwrap_err() {
+            HandoverError::OthersLeft { issuer, marks, .. } => {
                 assert_eq!(issuer.as_str(), "redis");
-                assert!((3..=4).contains(&marks), "{marks}");
+                assert!((1..=4).contains(&marks), "{marks}");
                 left = marks;
             }
             other => panic!("{other:?}"),
         }
     }
-    let rest = seal_from("redis", "zookeeper", 2000);
-    assert_eq!(admin.seal(&rest, |_, _| ()).await.unwrap(), left);
-    assert_eq!(admin.seal(&later, |_, _| ()).await.unwrap(), 0);
+    let rest = hand_over(world.store(), "redis", &zookeeper).await;
+    assert_eq!(rest.sealed, left);
+    assert_eq!(tried(world.store(), &later).await.unwrap().sealed, 0);
     for number in 1..=5 {
         let mark = high_water(&world, &format!("account:{number}")).await;
-        assert_eq!(mark, Some(2000));
+        assert!(mark > Some(5));
     }
 }
 
@@ -263,30 +278,30 @@ pub(crate) async fn a_seal_that_another_has_overtaken_stops<H: Harness>() {
     let (begin, begun) = oneshot::channel::<()>();
     let (done, is_done) = mpsc::channel();
     let store = world.store().clone();
+    let (etcd, zookeeper) = (service("etcd"), service("zookeeper"));
     #[allow(clippy::disallowed_methods, reason = "the callback below waits for it")]
     let other = tokio::spawn(async move {
         begun.await.unwrap();
-        let later = seal_from("etcd", "zookeeper", 2000);
-        let told = store.admin().seal(&later, |_, _| ()).await;
+        let told = tried(&store, &order("etcd", &zookeeper)).await;
         done.send(()).unwrap();
         told
     });
     let mut begin = Some(begin);
-    // The first mark is sealed, and the others wait until the other seal has been there.
-    let progress = move |_: &ResourceName, _: u64| {
-        begin.take().unwrap().send(()).unwrap();
-        is_done.recv_timeout(Duration::from_secs(60)).unwrap();
+    // The first mark is sealed, and the others wait until the other handover has been there.
+    let progress = move |step: HandoverStep<'_>| {
+        if matches!(step, HandoverStep::Sealed(..)) {
+            begin.take().unwrap().send(()).unwrap();
+            is_done.recv_timeout(Duration::from_secs(60)).unwrap();
+        }
     };
-    let overtaken = world
-        .store()
-        .admin()
-        .seal(&seal_above(1000), progress)
-        .await;
+    let first = order("redis", &etcd);
+    let overtaken = world.store().admin().hand_over(&first, progress).await;
     match overtaken.unwrap_err() {
-        AdminError::OtherIssuer {
-            expected, current, ..
-        } => {
-            assert_eq!((expected.as_str(), current.as_str()), ("etcd", "zookeeper"));
+        HandoverError::OtherIssuer { phase, current, .. } => {
+            assert_eq!(
+                (phase, current.as_str()),
+                (HandoverPhase::Sealing, "zookeeper")
+            );
         }
         other => panic!("{other:?}"),
     }
@@ -294,7 +309,7 @@ pub(crate) async fn a_seal_that_another_has_overtaken_stops<H: Harness>() {
     assert!(
         matches!(
             told,
-            AdminError::OthersLeft {
+            HandoverError::OthersLeft {
                 sealed: 1,
                 marks: 2,
                 ..
@@ -302,7 +317,8 @@ pub(crate) async fn a_seal_that_another_has_overtaken_stops<H: Harness>() {
         ),
         "{told:?}"
     );
-    for (number, mark) in [(1, 2000), (2, 2), (3, 3)] {
+    assert!(high_water(&world, "account:1").await > Some(3));
+    for (number, mark) in [(2, 2), (3, 3)] {
         let resource = format!("account:{number}");
         assert_eq!(high_water(&world, &resource).await, Some(mark));
     }
@@ -316,15 +332,10 @@ pub(crate) async fn a_mark_is_not_put_out_of_reach_by_mistake<H: Harness>() {
     world.store().claim(&ours).await.unwrap();
     let before = (world.dump().await, world.administration().await);
     let raise = Reset::raise(name("account:42"), token(33), token(ABSURD), reason()).unwrap();
-    let refused = [
-        seal::<H>(world.store(), ABSURD).await.map(drop),
-        world.store().admin().reset_high_water(&raise).await,
-    ];
-    for refused in refused {
-        match refused.unwrap_err() {
-            AdminError::Implausible { to, .. } => assert_eq!(to.get(), ABSURD),
-            other => panic!("{other:?}"),
-        }
+    let refused = world.store().admin().reset_high_water(&raise).await;
+    match refused.unwrap_err() {
+        AdminError::Implausible { to, .. } => assert_eq!(to.get(), ABSURD),
+        other => panic!("{other:?}"),
     }
     assert_eq!((world.dump().await, world.administration().await), before);
     fenced_add(&world, &ours).await.unwrap();
@@ -345,8 +356,7 @@ pub(crate) async fn a_mark_is_not_put_out_of_reach_by_mistake<H: Harness>() {
         .reset_high_water(&down.unwrap())
         .await
         .unwrap();
-    assert_eq!(seal::<H>(&trusting, ABSURD).await.unwrap(), 1);
-    assert_eq!(high_water(&world, "account:42").await, Some(ABSURD));
+    assert_eq!(high_water(&world, "account:42").await, Some(ABSURD - 1));
 }
 
 pub(crate) async fn reset_sets_the_mark_that_it_expects<H: Harness>() {

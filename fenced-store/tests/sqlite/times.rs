@@ -1,11 +1,11 @@
 //! When a mark was claimed or set: text that sorts as the times do.
 
-use fenced_store::admin::{Reason, Reset, Seal};
-use lock_core::{Issuer, ResourceName};
+use fenced_store::admin::{Reason, Reset};
+use lock_core::ResourceName;
 
 use crate::{
     file::SqliteFile,
-    rule::{Harness, fresh, grant, token},
+    rule::{Harness, fresh, grant, hand_over, service, token},
 };
 
 async fn claimed_at(world: &SqliteFile) -> String {
@@ -30,9 +30,7 @@ async fn times_of_claims_and_of_orders_sort_together() {
         .await
         .unwrap();
     let reset = claimed_at(&world).await;
-    let issuer = |name| Issuer::new(name).unwrap();
-    let seal = Seal::new(issuer("redis"), issuer("etcd"), token(1000), reason()).unwrap();
-    world.store().admin().seal(&seal, |_, _| ()).await.unwrap();
+    hand_over(world.store(), "redis", &service("etcd")).await;
     let sealed = claimed_at(&world).await;
     assert!(
         claimed <= reset && reset <= sealed,

@@ -109,45 +109,6 @@ impl Inspection {
     }
 }
 
-/// Whether a lock service as a whole grants, and which tokens it has issued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Standing {
-    /// Whether it was retired: then it grants nothing until it is reinstated.
-    pub retired: bool,
-    /// No issued token is greater than this one; `None` if none can have been issued.
-    pub last: Option<FencingToken>,
-    /// The greatest floor that [`reinstate`](crate::LockBackend::reinstate) would take now; `None`
-    /// if the service does not say.
-    pub greatest_floor: Option<FencingToken>,
-}
-
-impl Standing {
-    /// The standing of a service that grants and has issued no greater token than `last`.
-    #[must_use]
-    pub const fn new(last: Option<FencingToken>) -> Self {
-        Self {
-            retired: false,
-            last,
-            greatest_floor: None,
-        }
-    }
-
-    /// Says which floor is the greatest that it would take.
-    #[must_use]
-    pub const fn greatest_floor(mut self, floor: Option<FencingToken>) -> Self {
-        self.greatest_floor = floor;
-        self
-    }
-
-    /// Says whether it was taken out of service.
-    #[must_use]
-    pub const fn retired(mut self, retired: bool) -> Self {
-        self.retired = retired;
-        self
-    }
-}
-
 /// One entry of a list of what is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -40,7 +40,6 @@ mod holding;
 mod holds;
 mod operating;
 mod options;
-mod retiring;
 mod together;
 mod waiting;
 
@@ -66,10 +65,6 @@ pub use self::{
         what_is_not_claimed_is_unsupported,
     },
     options::{metadata_is_shown, queue_limit, reserved_tokens_are_nobody_elses},
-    retiring::{
-        a_reinstated_service_is_above_its_floor, a_retired_service_grants_nothing,
-        a_retired_service_replays_several, waiters_of_a_retired_service_are_told,
-    },
     together::{
         together_compares_places, together_is_all_or_none, together_is_cancelled_one_by_one,
         together_is_replayed, together_names_each_once,
@@ -130,9 +125,7 @@ macro_rules! conformance_tests {
             holds_are_lost_together force_release_revokes force_release_hands_on
             list_shows_what_is_held together_is_all_or_none together_is_replayed
             together_compares_places together_names_each_once
-            together_is_cancelled_one_by_one a_retired_service_grants_nothing
-            a_retired_service_replays_several
-            waiters_of_a_retired_service_are_told a_reinstated_service_is_above_its_floor);
+            together_is_cancelled_one_by_one);
     };
     (@cases $module:ident, $harness:expr, $($case:ident)+) => {
         mod $module {

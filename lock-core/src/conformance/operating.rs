@@ -3,8 +3,8 @@ use super::{
     waiting,
 };
 use crate::{
-    AttemptRef, Error, ErrorKind, Extension, FencingToken, Forced, Listed, LockBackend, Outcome,
-    Released, RenewRequest, Renewed, ResourceName, Wait,
+    AttemptRef, ErrorKind, Extension, Forced, Listed, LockBackend, Outcome, Released, RenewRequest,
+    Renewed, ResourceName, Wait,
 };
 
 /// Clause 18: force ends a lease for good, and draws a token above it that nobody holds.
@@ -142,7 +142,7 @@ pub async fn what_is_not_claimed_is_unsupported(harness: &impl Harness) {
             backend.acquire_together(&several).await.err(),
         ),
     ];
-    for (extension, error) in answers.into_iter().chain(retiring(&*backend).await) {
+    for (extension, error) in answers {
         if backend.capabilities().has(extension) {
             assert!(error.is_none(), "{extension:?} is claimed: {error:?}");
         } else {
@@ -152,17 +152,6 @@ pub async fn what_is_not_claimed_is_unsupported(harness: &impl Harness) {
         }
     }
     release(&*backend, &held, lease).await;
-}
-
-/// A service that claims `Retire` is only looked at: others use it.
-async fn retiring(backend: &dyn LockBackend) -> Vec<(Extension, Option<Error>)> {
-    let mut answers = vec![backend.standing().await.err()];
-    if !backend.capabilities().has(Extension::Retire) {
-        answers.push(backend.retire().await.err());
-        answers.push(backend.reinstate(FencingToken::MIN).await.err());
-    }
-    let claimed = |error| (Extension::Retire, error);
-    answers.into_iter().map(claimed).collect()
 }
 
 async fn force(backend: &dyn LockBackend, resource: &ResourceName, token: u64) -> Forced {

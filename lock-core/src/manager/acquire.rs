@@ -31,9 +31,8 @@ use crate::{
 /// has ended, [`ErrorKind::InvalidInput`] for a name or a setting that is not allowed,
 /// [`ErrorKind::Unsupported`] for a setting that the lock service does not support,
 /// [`ErrorKind::Unavailable`] when the service does not answer, [`ErrorKind::TooFewReplicas`] when
-/// too few replicas have the grant in time, [`ErrorKind::Retired`] when another lock service has
-/// taken its place, [`ErrorKind::ConfigMismatch`] when other clients use it with other settings,
-/// [`ErrorKind::Refused`] when it answers with an error of its own, such as a missing permission,
+/// too few replicas have the grant in time, [`ErrorKind::ConfigMismatch`] when other clients use it
+/// with other settings, [`ErrorKind::Refused`] when it answers with an error of its own, such as a missing permission,
 /// [`ErrorKind::FloorImplausible`], [`ErrorKind::CounterBroken`] or [`ErrorKind::TokensExhausted`]
 /// if it cannot draw a token, and [`ErrorKind::ShutDown`] when the manager's watchdog has ended.
 /// Which of these are worth another try, [`Error::is_retryable`] says.

@@ -58,7 +58,7 @@ impl LockManager {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with the outcome unknown if no
-    /// answer came: the lease may have ended. [`ErrorKind::Retired`](crate::ErrorKind::Retired),
+    /// answer came: the lease may have ended.
     /// [`ErrorKind::TokensExhausted`](crate::ErrorKind::TokensExhausted) or
     /// [`ErrorKind::CounterBroken`](crate::ErrorKind::CounterBroken) if there is no token to revoke
     /// with: nothing has ended.

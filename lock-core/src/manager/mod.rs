@@ -17,7 +17,6 @@ mod retry;
 mod run;
 mod settings;
 mod several;
-mod standing;
 mod stats;
 mod status;
 mod together;

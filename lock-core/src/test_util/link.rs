@@ -4,7 +4,7 @@ use super::pause::there_and_back;
 use crate::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Error, FencingToken,
     Forced, Grant, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed, ResourceName,
-    Sequencer, Standing,
+    Sequencer,
 };
 
 /// The link between a process and the lock service: an await on the way there and one back.
@@ -98,20 +98,6 @@ impl LockBackend for Link {
     ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
         Box::pin(there_and_back("acquire_together", None, || {
             self.service.acquire_together(requests)
-        }))
-    }
-
-    fn standing(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(there_and_back("standing", None, || self.service.standing()))
-    }
-
-    fn retire(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(there_and_back("retire", None, || self.service.retire()))
-    }
-
-    fn reinstate(&self, floor: FencingToken) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(there_and_back("reinstate", None, move || {
-            self.service.reinstate(floor)
         }))
     }
 

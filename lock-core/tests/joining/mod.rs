@@ -1,7 +1,7 @@
 use lock_core::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Error, ErrorKind,
     Extension, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Operation, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, Standing, Upkeep,
+    RenewRequest, Renewed, ResourceName, Sequencer, Upkeep,
 };
 
 /// Says of every acquisition that a watchdog keeps it up, so that a cohort lets it into the line.
@@ -24,7 +24,6 @@ impl<B: LockBackend> LockBackend for Joining<B> {
             Extension::ForceRelease,
             Extension::List,
             Extension::Together,
-            Extension::Retire,
         ])
     }
 
@@ -87,18 +86,6 @@ impl<B: LockBackend> LockBackend for Joining<B> {
         requests: &'a [AcquireRequest],
     ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
         self.0.acquire_together(requests)
-    }
-
-    fn standing(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        self.0.standing()
-    }
-
-    fn retire(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        self.0.retire()
-    }
-
-    fn reinstate(&self, floor: FencingToken) -> BoxFuture<'_, Result<Standing, Error>> {
-        self.0.reinstate(floor)
     }
 
     fn part_of(&self, resource: &ResourceName) -> u16 {

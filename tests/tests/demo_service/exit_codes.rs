@@ -98,7 +98,15 @@ fn a_file_that_is_not_there_is_3() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| format!("sqlite:{}", folder.path().join(name).display());
     let operated = [
-        "seal", "--from", "old", "--to", "new", "--above", "1", "--reason", "a test", "--yes",
+        "reset-high-water",
+        "account:42",
+        "--expected",
+        "1",
+        "--raise-to",
+        "2",
+        "--reason",
+        "a test",
+        "--yes",
     ];
     for missing in [file("nix.db"), file("nowhere/nix.db")] {
         let said = complaint(&[&operated[..], &["--store", &missing]].concat(), 3);
@@ -210,7 +218,6 @@ fn help_says_all_of_it() {
         "inspect",
         "force-release",
         "reset-high-water",
-        "seal",
         "migrate",
         "redlock",
     ] {

@@ -1,7 +1,6 @@
 //! What operators can see of a gateway and do with it.
 
 use e2e::servers::Redis;
-use lock_core::LockManager;
 use reqwest::Method;
 use serde_json::json;
 
@@ -143,22 +142,4 @@ async fn a_gateway_without_its_lock_service_is_alive_and_not_ready() {
         refused.assert_problem(503, "lock-service-unavailable");
         assert_eq!(refused.headers["retry-after"], "1");
     }
-}
-
-/// Whoever goes on asking here would ask in vain: it is no outage that passes.
-#[tokio::test]
-async fn a_gateway_whose_lock_service_was_retired_sends_its_clients_away() {
-    let redis = Redis::start().await;
-    let gateway = Gateway::start_on(redis.url()).await;
-    let token = gateway.open_account().await;
-    let operator = LockManager::connect(redis.url()).await.unwrap();
-    operator.retire().await.unwrap();
-    let acquire = gateway
-        .acquire("account:2", json!({ "ttl_ms": 1000 }))
-        .await;
-    acquire.assert_problem(503, "lock-service-retired");
-    assert!(!acquire.headers.contains_key("retry-after"), "{acquire:?}");
-    // What was granted before is good until the store is sealed.
-    let written = gateway.write("/v1/accounts/1", Some(&token), 6).await;
-    assert_eq!(written.status, 200, "{written:?}");
 }

@@ -5,34 +5,11 @@ use e2e::{
     servers::{Etcd, EtcdUser, until},
 };
 use lock_core::{
-    AcquireRequest, AttemptRef, Error, ErrorKind, FencingToken, Holder, Issuer, LockBackend,
-    Outcome, Sequencer, Ttl, etcd::EtcdBackend,
+    AcquireRequest, AttemptRef, Error, ErrorKind, Holder, Issuer, LockBackend, Outcome, Sequencer,
+    Ttl, etcd::EtcdBackend,
 };
 
 use crate::world::{backend, keys, named, prefix};
-
-/// Its user may change the floor, which is the first step, and not what comes after it.
-#[tokio::test]
-async fn an_operator_who_fails_at_the_second_step_is_not_told_that_nothing_has_changed() {
-    let (mut server, prefix) = (Etcd::start().await, prefix());
-    let user = server.ask_for_login(&format!("{prefix}/floor")).await;
-    let operator = backend(&server.url_of(&user), &prefix).await;
-    let last = operator.standing().await.unwrap().last.unwrap();
-    let errors = [
-        operator.retire().await.unwrap_err(),
-        operator
-            .reinstate(FencingToken::new(last.get() + 1_000_000).unwrap())
-            .await
-            .unwrap_err(),
-    ];
-    for error in errors {
-        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
-        assert_eq!(error.outcome(), Outcome::Unknown, "{error}");
-        assert!(!error.is_retryable(), "{error}");
-    }
-    let standing = operator.standing().await.unwrap();
-    assert!(!standing.retired && standing.last.unwrap().get() >= last.get() + 1_000_000);
-}
 
 /// A client that sends a change twice, and may not even look by the time that it hears of the
 /// second copy that something has changed: the first one.
@@ -90,41 +67,6 @@ impl<'a> Twice<'a> {
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
         error
     }
-}
-
-#[tokio::test]
-async fn an_operator_whose_request_was_sent_twice_is_not_told_that_nothing_has_changed() {
-    let (mut server, prefix) = (Etcd::start().await, prefix());
-    let user = server.ask_for_login(&prefix).await;
-    let floor = format!("{prefix}/floor");
-    let retired = async || {
-        let floor = server.ctl(&["get", "--print-value-only", &floor]).await;
-        floor.starts_with("retired")
-    };
-    // The key, and a value behind it: it is written, and not just asked for.
-    let write = "/floor\u{12}";
-    let retire = async |operator: &EtcdBackend| operator.retire().await.unwrap_err();
-    let operator = Twice::connect(&server, &user, &prefix).await;
-    let error = operator.told(write, retire).await;
-    assert_eq!(error.outcome(), Outcome::Unknown, "{error}");
-    assert!(retired().await);
-    let allowed = [
-        "role",
-        "grant-permission",
-        "--prefix=true",
-        "locking",
-        "readwrite",
-        &prefix,
-    ];
-    server.ctl(&allowed).await;
-    let reinstate = async |operator: &EtcdBackend| {
-        let last = operator.standing().await.unwrap().last.unwrap();
-        operator.reinstate(last).await.unwrap_err()
-    };
-    let operator = Twice::connect(&server, &user, &prefix).await;
-    let error = operator.told(write, reinstate).await;
-    assert_eq!(error.outcome(), Outcome::Unknown, "{error}");
-    assert!(!retired().await);
 }
 
 const TTL: Ttl = Ttl::secs(600);

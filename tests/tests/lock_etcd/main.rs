@@ -19,6 +19,5 @@ mod many;
 mod outages;
 mod paused;
 mod remembered;
-mod retired;
 mod told;
 mod world;

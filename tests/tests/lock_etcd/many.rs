@@ -3,9 +3,7 @@
 use std::{fmt::Write as _, process::Stdio};
 
 use e2e::servers::{Etcd, etcd, until};
-use lock_core::{
-    AcquireRequest, AttemptRef, ErrorKind, FencingToken, Holder, LockBackend, Ttl, Wait,
-};
+use lock_core::{AcquireRequest, AttemptRef, Holder, LockBackend, Ttl, Wait};
 use tokio::{io::AsyncWriteExt, time::timeout};
 
 use crate::world::{PATIENCE, backend, keys, named, prefix};
@@ -50,7 +48,7 @@ async fn crowd(server: &Etcd, prefix: &str, line: &str) {
 /// The holder is the oldest of its line, and the waiter the youngest, wherever their names are
 /// among those of the others.
 #[tokio::test]
-async fn a_service_with_more_places_than_fit_into_an_answer_is_listed_and_retired() {
+async fn a_service_with_more_places_than_fit_into_an_answer_is_listed() {
     let (server, prefix) = (etcd().await, prefix());
     let backend = backend(&server.url(), &prefix).await;
     let holder = request(Wait::Never);
@@ -72,19 +70,14 @@ async fn a_service_with_more_places_than_fit_into_an_answer_is_listed_and_retire
         assert_eq!(line.holder.as_ref().map(|view| view.token), Some(token));
         let waiters = u64::try_from(others / 2 + 1).unwrap();
         assert_eq!(line.waiters, Some(waiters));
-        let last = backend.retire().await.unwrap().last.unwrap();
         for step in 0..STEPS {
             let others = format!("{prefix}/lock/r/{step}x");
             server.ctl(&["del", "--prefix", &others]).await;
         }
         backend.cancel(&holder.attempt).await.unwrap();
-        last
     };
     let acquire = timeout(PATIENCE, backend.acquire(&waiter));
-    let (answer, last) = tokio::join!(acquire, operate);
-    let refused = answer.expect("a waiter that nobody tells").unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Retired, "{refused}");
-    let floor = FencingToken::new(last.get() + 1_000_000).unwrap();
-    let standing = backend.reinstate(floor).await.unwrap();
-    assert!(!standing.retired);
+    let (answer, ()) = tokio::join!(acquire, operate);
+    let granted = answer.expect("its turn").unwrap().granted().unwrap();
+    assert!(granted.token > token);
 }

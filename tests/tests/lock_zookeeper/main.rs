@@ -12,7 +12,6 @@ mod curator;
 mod dropped;
 mod elections;
 mod floors;
-mod half_done;
 mod kazoo;
 mod load;
 mod login;

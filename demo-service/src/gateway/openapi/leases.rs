@@ -154,9 +154,8 @@ pub(super) fn force() -> PathItem {
 }
 
 /// What may be in the way of a lease whose token the store is told of.
-const REFUSED_BY_A_CLAIM: [ProblemType; 9] = [
+const REFUSED_BY_A_CLAIM: [ProblemType; 8] = [
     problems::LOCK_UNAVAILABLE,
-    problems::LOCK_RETIRED,
     ProblemType::TOKEN_STALE,
     ProblemType::HOLDER_CONFLICT,
     ProblemType::WRONG_ISSUER,

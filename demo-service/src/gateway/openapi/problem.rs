@@ -11,7 +11,7 @@ use super::parts::{integer, request_id, text};
 use crate::gateway::problems;
 
 /// Every kind that an endpoint in the document answers with.
-pub(super) const KINDS: [ProblemType; 28] = [
+pub(super) const KINDS: [ProblemType; 27] = [
     ProblemType::TOKEN_REQUIRED,
     ProblemType::TOKEN_MALFORMED,
     ProblemType::TOKEN_NOT_ACCEPTED,
@@ -35,7 +35,6 @@ pub(super) const KINDS: [ProblemType; 28] = [
     problems::REQUEST_TIMEOUT,
     problems::NOT_AUTHENTICATED,
     problems::LOCK_UNAVAILABLE,
-    problems::LOCK_RETIRED,
     problems::LOCK_LACKS_IT,
     problems::TOO_LARGE,
     problems::MISDIRECTED,

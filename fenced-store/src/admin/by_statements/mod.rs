@@ -5,7 +5,7 @@ mod orders;
 
 use std::time::Duration;
 
-use lock_core::{Issuer, ResourceName};
+use lock_core::{FencingToken, Issuer, ResourceName};
 use sqlx::{
     Encode, Executor, FromRow, IntoArguments, Pool, Transaction, Type, pool::PoolConnection,
 };
@@ -68,8 +68,8 @@ async fn to_look<DB: Wording>(pool: &Pool<DB>) -> Result<PoolConnection<DB>, Fen
     not_a_stray(pool).await.map_err(DB::of_our_call)
 }
 
-async fn commit<DB: Wording>(tx: Transaction<'static, DB>) -> Result<(), AdminError> {
-    Ok(tx.commit().await.map_err(DB::of_commit)?)
+async fn commit<DB: Wording>(tx: Transaction<'static, DB>) -> Result<(), FenceError> {
+    tx.commit().await.map_err(DB::of_commit)
 }
 
 impl<DB> Administer<DB> for ByStatements
@@ -91,13 +91,15 @@ where
         pool: &Pool<DB>,
         lock_timeout: Option<Duration>,
         seal: &Seal,
-    ) -> Result<(), AdminError> {
+    ) -> Result<Option<Issuer>, FenceError> {
         let mut tx = begin_unfenced(pool).await?;
         let changed = orders::change_issuer::<DB>(&mut tx, lock_timeout, seal).await;
         if changed.map_err(DB::of_our_call)? {
-            return commit(tx).await;
+            return commit(tx).await.map(|()| None);
         }
-        Err(other_issuer(tx, seal.from()).await?)
+        let current = issuer::<DB>(&mut tx, ISSUER, DB::of_our_call).await?;
+        tx.rollback().await?;
+        Ok(current)
     }
 
     async fn marks_of(
@@ -159,18 +161,18 @@ where
         pool: &Pool<DB>,
         lock_timeout: Option<Duration>,
         seal: &Seal,
+        floor: FencingToken,
         resource: &ResourceName,
-    ) -> Result<(), AdminError> {
+    ) -> Result<Option<Issuer>, FenceError> {
         let mut tx = begin_unfenced(pool).await?;
-        let sealed = orders::seal_mark::<DB>(&mut tx, lock_timeout, seal, resource).await;
+        let sealed = orders::seal_mark::<DB>(&mut tx, lock_timeout, seal, floor, resource).await;
         if sealed.map_err(DB::of_our_call)? {
-            return commit(tx).await;
+            return commit(tx).await.map(|()| None);
         }
-        // It is sealed already, or another seal has continued from here.
-        match issuer::<DB>(&mut tx, ISSUER, DB::of_our_call).await? {
-            Some(current) if current == *seal.to() => Ok(()),
-            _ => Err(other_issuer(tx, seal.to()).await?),
-        }
+        // It is sealed already, or another handover has continued from here.
+        let current = issuer::<DB>(&mut tx, ISSUER, DB::of_our_call).await?;
+        tx.rollback().await?;
+        Ok(current.filter(|current| *current != seal.to))
     }
 
     async fn reset(
@@ -181,7 +183,7 @@ where
         let mut tx = begin_unfenced(pool).await?;
         let was_reset = orders::reset::<DB>(&mut tx, lock_timeout, reset).await;
         if was_reset.map_err(DB::of_our_call)? {
-            return commit(tx).await;
+            return Ok(commit(tx).await?);
         }
         tx.rollback().await.map_err(FenceError::from)?;
         let mark = DB::high_water(pool, reset.resource()).await?;
@@ -191,23 +193,4 @@ where
             current: mark.map(|mark| mark.token()),
         })
     }
-}
-
-/// Ends a transaction that has changed nothing, because the store accepts another service's tokens.
-async fn other_issuer<DB>(
-    mut tx: Transaction<'static, DB>,
-    expected: &Issuer,
-) -> Result<AdminError, FenceError>
-where
-    DB: Wording,
-    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
-    for<'r> (String,): FromRow<'r, DB::Row>,
-    DB::Arguments: IntoArguments<DB>,
-{
-    let current = issuer::<DB>(&mut tx, ISSUER, DB::of_our_call).await?;
-    tx.rollback().await?;
-    Ok(AdminError::OtherIssuer {
-        expected: expected.clone(),
-        current: current.unwrap_or_else(|| expected.clone()),
-    })
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Holder, ResourceName};
+use lock_core::{FencingToken, Holder, ResourceName};
 use sqlx::{Arguments, AssertSqlSafe, Encode, SqlSafeStr, Type};
 
 use super::{Reset, Seal, Statement, Wording};
@@ -27,9 +27,9 @@ where
     String: Encode<'static, DB> + Type<DB>,
     i64: Encode<'static, DB> + Type<DB>,
 {
-    let (from, to) = (Text(seal.from().as_str()), Text(seal.to().as_str()));
+    let (from, to) = (Text(seal.from.as_str()), Text(seal.to.as_str()));
     let limit = DB::limit(lock_timeout);
-    // Two seals that both shared the row here could not both change it below.
+    // Two handovers that both shared the row here could not both change it below.
     let first = format!(
         "{limit}INSERT INTO fenced_lock_service (only_row, name) \
          SELECT 1, ? FROM (SELECT 1) AS one \
@@ -46,7 +46,7 @@ where
          VALUES ({}, 'seal', ?, ?, ?)",
         DB::WHO,
     );
-    let reason = Text(seal.reason().as_str());
+    let reason = Text(seal.reason.as_str());
     run::<DB>(connection, &note, &[from, to, reason]).await?;
     Ok(true)
 }
@@ -56,6 +56,7 @@ pub(crate) async fn seal_mark<DB>(
     connection: &mut DB::Connection,
     lock_timeout: Option<Duration>,
     seal: &Seal,
+    floor: FencingToken,
     resource: &ResourceName,
 ) -> Result<bool, sqlx::Error>
 where
@@ -63,11 +64,11 @@ where
     String: Encode<'static, DB> + Type<DB>,
     i64: Encode<'static, DB> + Type<DB>,
 {
-    let (from, to) = (Text(seal.from().as_str()), Text(seal.to().as_str()));
-    let (above, resource) = (Number(seal.above().into()), Text(resource.as_str()));
+    let (from, to) = (Text(seal.from.as_str()), Text(seal.to.as_str()));
+    let (above, resource) = (Number(i64::from(floor) - 1), Text(resource.as_str()));
     let nobody = Holder::random().digest();
-    // Only for the service whose tokens the store accepts: another seal may have continued from
-    // here.
+    // Only for the service whose tokens the store accepts: another handover may have continued
+    // from here.
     let shut_out = format!(
         "{}UPDATE fenced_high_water_mark SET holder = ? WHERE resource = ? AND issuer = ? \
          AND EXISTS (SELECT 1 FROM fenced_lock_service WHERE name = ? {})",
@@ -85,7 +86,7 @@ where
          FROM fenced_high_water_mark WHERE resource = ?",
         DB::WHO,
     );
-    let reason = Text(seal.reason().as_str());
+    let reason = Text(seal.reason.as_str());
     run::<DB>(connection, &note, &[above, above, to, reason, resource]).await?;
     let raise = format!(
         "UPDATE fenced_high_water_mark \

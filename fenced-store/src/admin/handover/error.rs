@@ -1,9 +1,9 @@
 use lock_core::{FencingToken, Issuer, ResourceName};
 
 use super::HandoverPhase;
-use crate::admin::AdminError;
+use crate::{FenceError, admin::AdminError};
 
-/// Why a handover was refused, or did not finish. Its phase says how far it got.
+/// Why a handover was refused, or did not finish.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandoverError {
@@ -23,13 +23,13 @@ pub enum HandoverError {
         /// The issuer whose tokens it accepts.
         current: Issuer,
     },
-    /// A mark, or a counter, is so great that no lock service would ever exceed it. See
+    /// A mark, or the clock, is so great that no lock service would ever exceed it. See
     /// [`FencedStore::plausibility`](crate::FencedStore::plausibility).
     #[error(
         "{} stands at {token}, too great for a lock service to come above it; set it to what it \
          should be first: {phase}",
         resource.as_ref().map_or_else(
-            || "the counter of a lock service".to_owned(),
+            || "the clock".to_owned(),
             |resource| format!("the mark of \"{resource}\""),
         ),
     )]
@@ -42,23 +42,53 @@ pub enum HandoverError {
         /// Where it is.
         token: FencingToken,
     },
-    /// The old lock service failed.
-    #[error("the old lock service failed: {phase}")]
+    /// The new lock service counts ahead of the marks and of the clock: the store could not tell
+    /// its early grants from those after the handover. Nothing was changed.
+    #[error(
+        "\"{issuer}\" issues {token} already, and could only take over with tokens up to \
+         {greatest}, one minute ahead of the clock: nothing was changed; wait until the clock is \
+         there, or give the service another prefix"
+    )]
     #[non_exhaustive]
-    Old {
-        /// How far the handover had got.
-        phase: HandoverPhase,
+    CountsPast {
+        /// The name of the new lock service.
+        issuer: Issuer,
+        /// A token of it.
+        token: FencingToken,
+        /// The greatest token that would have been accepted.
+        greatest: FencingToken,
+    },
+    /// The new lock service does not grant, or would not take the number that the store needs.
+    /// Nothing was changed.
+    #[error("the new lock service failed: nothing was changed")]
+    #[non_exhaustive]
+    New {
         /// Its error.
         source: lock_core::Error,
     },
-    /// The new lock service failed.
-    #[error("the new lock service failed: {phase}")]
+    /// Open transactions keep some marks from being sealed. All the others are in service.
+    #[error("{sealed} marks are sealed, open transactions keep others: hand over again")]
     #[non_exhaustive]
-    New {
-        /// How far the handover had got.
-        phase: HandoverPhase,
-        /// Its error.
-        source: lock_core::Error,
+    Unfinished {
+        /// How many marks this call has sealed.
+        sealed: u64,
+        /// The error of one of the others.
+        source: FenceError,
+    },
+    /// The handover is done, but an earlier one, from a third lock service, was never finished, and
+    /// has left marks that nobody can claim.
+    #[error(
+        "{sealed} marks are sealed; {marks} more are those of \"{issuer}\", which an earlier \
+         handover has left: hand over from \"{issuer}\", too"
+    )]
+    #[non_exhaustive]
+    OthersLeft {
+        /// How many marks this call has sealed.
+        sealed: u64,
+        /// The third lock service; if there are several, the first by name.
+        issuer: Issuer,
+        /// How many marks it still has.
+        marks: u64,
     },
     /// The store refused, or failed.
     #[error("the store failed: {phase}")]
@@ -69,19 +99,4 @@ pub enum HandoverError {
         /// Its error.
         source: AdminError,
     },
-}
-
-impl HandoverError {
-    /// An error of a seal says that nothing was changed. For a whole handover that is not true.
-    pub(super) fn of_seal(phase: HandoverPhase, error: AdminError) -> Self {
-        match error {
-            AdminError::OtherIssuer { current, .. } => Self::OtherIssuer { phase, current },
-            AdminError::Implausible { to: token } => Self::Implausible {
-                phase,
-                resource: None,
-                token,
-            },
-            source => Self::Store { phase, source },
-        }
-    }
 }

@@ -83,7 +83,7 @@ impl Service {
         let resource = &request.attempt.resource;
         if let Some(floor) = request.floor {
             let last = self.last_token().await?;
-            let plausible = self.check_plausible(floor, last, Operation::Acquire);
+            let plausible = self.check_plausible(floor, last);
             plausible.map_err(|error| error.on(resource))?;
         }
         let mut acquisition = Acquisition {
@@ -103,29 +103,20 @@ impl Service {
         match self.initial {
             InitialToken::Clock => Ok(0),
             InitialToken::At(_) => {
-                let last = self.standing().await?.last;
-                Ok(last.map_or(0, u64::from))
+                let (floor, revision) = self.read_floor(Operation::Acquire).await?;
+                Ok(token(floor.value, revision).map_or(0, u64::from))
             }
         }
     }
 
-    pub(super) fn greatest_floor(&self, last: u64) -> u64 {
-        let now = self.clock().unix_time();
-        self.initial.greatest_floor(last, now)
-    }
-
     /// Refuses a floor that must be a mistake.
-    pub(super) fn check_plausible(
-        &self,
-        floor: FencingToken,
-        last: u64,
-        operation: Operation,
-    ) -> Result<(), Error> {
-        let greatest = self.greatest_floor(last);
+    fn check_plausible(&self, floor: FencingToken, last: u64) -> Result<(), Error> {
+        let now = self.clock().unix_time();
+        let greatest = self.initial.greatest_floor(last, now);
         if floor.get() <= greatest {
             return Ok(());
         }
-        let implausible = Error::not_applied(ErrorKind::FloorImplausible, operation, KIND);
+        let implausible = Error::not_applied(ErrorKind::FloorImplausible, Operation::Acquire, KIND);
         Err(implausible.because(format!("the greatest that can be right is {greatest}")))
     }
 }
@@ -238,10 +229,7 @@ impl Acquisition<'_> {
 /// cancel, unless it says that there is no place any more.
 pub(super) fn with_place(error: Error) -> Error {
     match error.kind() {
-        ErrorKind::Released
-        | ErrorKind::QueueFull
-        | ErrorKind::TokensExhausted
-        | ErrorKind::Retired => error,
+        ErrorKind::Released | ErrorKind::QueueFull | ErrorKind::TokensExhausted => error,
         _ => error.outcome_unknown(),
     }
 }

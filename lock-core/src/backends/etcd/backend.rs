@@ -6,7 +6,7 @@ use super::{
 use crate::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
     Extension, Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend,
-    Released, RenewRequest, Renewed, ResourceName, Sequencer, Standing, Waking,
+    Released, RenewRequest, Renewed, ResourceName, Sequencer, Waking,
 };
 
 /// A lock service on etcd. Dropping it closes its connections as soon as the leases that it has
@@ -56,7 +56,6 @@ impl LockBackend for EtcdBackend {
             Extension::Holds,
             Extension::ForceRelease,
             Extension::List,
-            Extension::Retire,
         ])
     }
 
@@ -107,17 +106,5 @@ impl LockBackend for EtcdBackend {
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
         Box::pin(self.service.list())
-    }
-
-    fn standing(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(self.service.standing())
-    }
-
-    fn retire(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(self.service.retire())
-    }
-
-    fn reinstate(&self, floor: FencingToken) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(self.service.reinstate(floor))
     }
 }

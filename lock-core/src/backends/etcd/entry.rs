@@ -24,9 +24,7 @@ impl Acquisition<'_> {
     pub(super) async fn enter(&mut self) -> Result<Entered, Error> {
         let floor = self.service.known_floor().await?;
         let lease = self.names.lease(self.round);
-        if !floor.retired {
-            self.prepare(lease).await?;
-        }
+        self.prepare(lease).await?;
         let txn = self.entry(floor, lease);
         let asked = self.service.now();
         let answer = match self.service.txn(&txn).await {
@@ -67,8 +65,7 @@ impl Acquisition<'_> {
         Ok(Entered::InLine(place, ahead))
     }
 
-    /// Asks for the leases that a new place needs. A retired service has no new places, so whoever
-    /// asks it again and again leaves nothing behind.
+    /// Asks for the leases that a new place needs.
     async fn prepare(&mut self, lease: i64) -> Result<(), Error> {
         let ttl = self.request.ttl.get();
         if self.kept.is_none() {
@@ -111,12 +108,7 @@ impl Acquisition<'_> {
             compare: vec![
                 free,
                 Compare::changed(&names.mark, changed),
-                if floor.retired {
-                    // No place is made, but one that is there may be found.
-                    Compare::never(&floor_key)
-                } else {
-                    Compare::changed(&floor_key, floor.changed)
-                },
+                Compare::changed(&floor_key, floor.changed),
             ],
             success: vec![
                 Op::put(&key, place.encode_to_vec(), lease),
@@ -166,9 +158,6 @@ impl Acquisition<'_> {
         // same number, and if this one were ended late, that one would end, too.
         if holder.is_some() && self.request.wait == Wait::Never {
             return Ok(Entered::Held);
-        }
-        if self.service.floor().is_some_and(|floor| floor.retired) {
-            return Err(self.error(ErrorKind::Retired));
         }
         Ok(Entered::Again)
     }

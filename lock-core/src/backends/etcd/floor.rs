@@ -14,64 +14,22 @@ use crate::{Error, ErrorKind, InitialToken, Operation};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Floor {
     pub(super) value: u64,
-    /// The service has been taken out of service: nobody takes a place.
-    pub(super) retired: bool,
-    /// The revision that retired the service, if the floor was written again since; otherwise 0.
-    pub(super) retired_by: i64,
     pub(super) changed: i64,
 }
-
-/// What the text of a floor begins with when the service is retired.
-const RETIRED: &str = "retired ";
 
 impl Floor {
     /// Reads it. `None` if it is no number, and so no floor of ours.
     pub(super) fn read(entry: &KeyValue) -> Option<Self> {
         let text = std::str::from_utf8(&entry.value).ok()?;
-        let retired = text.strip_prefix(RETIRED);
-        let (value, by) = match retired.and_then(|rest| rest.split_once(' ')) {
-            Some((value, by)) => (value, by.parse().ok()?),
-            None => (retired.unwrap_or(text), 0),
-        };
         Some(Self {
-            value: value.parse().ok()?,
-            retired: retired.is_some(),
-            retired_by: by,
+            value: text.parse().ok()?,
             changed: entry.mod_revision,
         })
     }
 
-    /// The same out of service. It is written even if it was out of service, so that a late request
-    /// to reinstate it finds another revision. This does not change what had been issued.
-    pub(super) const fn out_of_service(self) -> Self {
-        let retired_by = match (self.retired, self.retired_by) {
-            (true, 0) => self.changed,
-            (_, by) => by,
-        };
-        Self {
-            retired: true,
-            retired_by,
-            ..self
-        }
-    }
-
-    /// The latest revision that can have made a place, when the cluster is at `present`.
-    pub(super) const fn last(self, present: i64) -> i64 {
-        match (self.retired, self.retired_by) {
-            (false, _) => present,
-            (true, 0) => self.changed,
-            (true, by) => by,
-        }
-    }
-
     /// What stands in its key.
     pub(super) fn text(self) -> Vec<u8> {
-        let text = match (self.retired, self.retired_by) {
-            (false, _) => self.value.to_string(),
-            (true, 0) => format!("{RETIRED}{}", self.value),
-            (true, by) => format!("{RETIRED}{} {by}", self.value),
-        };
-        text.into_bytes()
+        self.value.to_string().into_bytes()
     }
 
     /// A floor with which a place made at `created` or later has at least that token.
@@ -87,14 +45,7 @@ impl Service {
     /// came back without its data, or with a backup's, goes on above everything it has issued.
     pub(super) async fn lift_floor(&self) -> Result<(), Error> {
         for _ in 0..TRIES {
-            let read = self.read([RangeRequest::key(&self.keys.floor())]).await;
-            let read = read.map_err(connecting)?;
-            let revision = read.revision();
-            let entry = read.ranges().flat_map(|range| range.kvs).next();
-            let floor = match entry.as_ref() {
-                None => Floor::default(),
-                Some(entry) => Floor::read(entry).ok_or_else(broken)?,
-            };
+            let (floor, revision) = self.read_floor(Operation::Connect).await?;
             let start = match self.initial {
                 InitialToken::Clock => {
                     let clock = InitialToken::clock_token(self.clock().unix_time());
@@ -103,22 +54,34 @@ impl Service {
                 InitialToken::At(token) if floor.changed == 0 => token.get() - 1,
                 InitialToken::At(_) => 0,
             };
-            if floor.retired || (floor.changed > 0 && floor.value >= start) {
+            if floor.changed > 0 && floor.value >= start {
                 self.know_floor(floor);
                 return Ok(());
             }
             // If it is deleted meanwhile it is made anew, and if it is raised it is read again.
             let value = std::cmp::max(floor.value, start);
             let lifted = self.put_floor(Floor { value, ..floor }).await;
-            if lifted.map_err(connecting)?.is_some() {
+            if lifted.map_err(connecting)? {
                 return Ok(());
             }
         }
         Err(connecting_to_crowd())
     }
 
-    /// Changes the floor and returns the new one; `None` if it has changed since it was read.
-    pub(super) async fn put_floor(&self, floor: Floor) -> Result<Option<Floor>, Failure> {
+    /// The floor, and the revision of the cluster when it was read.
+    pub(super) async fn read_floor(&self, operation: Operation) -> Result<(Floor, i64), Error> {
+        let read = self.read([RangeRequest::key(&self.keys.floor())]).await;
+        let read = read.map_err(|failure| failure.error(operation))?;
+        let revision = read.revision();
+        let floor = match read.ranges().flat_map(|range| range.kvs).next() {
+            Some(entry) => Floor::read(&entry).ok_or_else(broken)?,
+            None => Floor::default(),
+        };
+        Ok((floor, revision))
+    }
+
+    /// Changes the floor; false if it has changed since it was read.
+    async fn put_floor(&self, floor: Floor) -> Result<bool, Failure> {
         let key = self.keys.floor();
         let txn = TxnRequest {
             compare: vec![Compare::changed(&key, floor.changed)],
@@ -126,13 +89,11 @@ impl Service {
             failure: Vec::new(),
         };
         let answer = self.txn(&txn).await?;
-        if !answer.succeeded {
-            return Ok(None);
+        if answer.succeeded {
+            let changed = answer.revision();
+            self.know_floor(Floor { changed, ..floor });
         }
-        let changed = answer.revision();
-        let floor = Floor { changed, ..floor };
-        self.know_floor(floor);
-        Ok(Some(floor))
+        Ok(answer.succeeded)
     }
 
     /// The floor as it was last seen.
@@ -184,52 +145,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_retired_again_has_issued_no_more() {
-        let served = Floor {
-            value: 12,
-            changed: 3,
-            ..Floor::default()
-        };
-        assert_eq!(served.last(9), 9);
-        let mut floor = served;
-        for changed in [10, 20, 30] {
-            floor = Floor {
-                changed,
-                ..floor.out_of_service()
-            };
-            assert_eq!(floor.last(99), 10);
-        }
-    }
-
-    #[test]
     fn only_a_number_is_a_floor() {
         let entry = |value: &str| KeyValue {
             value: value.into(),
             mod_revision: 3,
             ..KeyValue::default()
         };
-        for (text, retired, retired_by) in [
-            ("12", false, 0),
-            ("retired 12", true, 0),
-            ("retired 12 2", true, 2),
-        ] {
-            let floor = Floor {
-                value: 12,
-                retired,
-                retired_by,
-                changed: 3,
-            };
-            assert_eq!(Floor::read(&entry(text)), Some(floor));
-            assert_eq!(floor.text(), text.as_bytes());
-        }
-        for other in [
-            "a dozen",
-            "12 2",
-            "retired",
-            "retired  12",
-            "retired 12 ",
-            "",
-        ] {
+        let floor = Floor {
+            value: 12,
+            changed: 3,
+        };
+        assert_eq!(Floor::read(&entry("12")), Some(floor));
+        assert_eq!(floor.text(), b"12");
+        for other in ["a dozen", "12 2", ""] {
             assert_eq!(Floor::read(&entry(other)), None, "{other:?}");
         }
     }

@@ -33,12 +33,11 @@ impl Acquisition<'_> {
                 // It was given back by this request, sent twice, or by another attempt.
                 return Ok(());
             }
-            let mut raised = floor;
-            if !floor.retired {
-                // While the service is retired, there is no other place to be had.
-                raised.value =
-                    std::cmp::max(floor.value, Floor::for_token(seen.least, seen.revision));
-            }
+            let enough = Floor::for_token(seen.least, seen.revision);
+            let raised = Floor {
+                value: std::cmp::max(floor.value, enough),
+                ..floor
+            };
             let mark = found.memory().in_state(State::Idle);
             let mut txn = TxnRequest {
                 compare: found.unchanged(&self.names).into(),

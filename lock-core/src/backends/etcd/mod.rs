@@ -42,11 +42,8 @@
 //! tokens, and [`at_least`](crate::Acquire::at_least) raises the floor. The holder of the resource
 //! raises it and then goes to the end of the line, so that tokens stay in order.
 //!
-//! All resources share the floor. It also says whether the service is
-//! [retired](crate::LockManager::retire). A client that is first in line by then holds the
-//! resource. Those behind it are told when it is their turn, or take another place, above the
-//! floor, if the service is reinstated by then. For this, a place also says which token is the
-//! least that is good enough.
+//! All resources share the floor. A place also says which token is the least that is good enough,
+//! because an acquisition may ask for a floor while its place is behind another one.
 //!
 //! # Leases
 //! There is one lease for each acquisition. etcd counts whole seconds and has a least ttl, one and
@@ -114,7 +111,6 @@ mod renew;
 mod revoker;
 mod service;
 mod service_url;
-mod standing;
 mod successors;
 mod task;
 mod tls;

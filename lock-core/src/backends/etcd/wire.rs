@@ -248,11 +248,6 @@ impl Compare {
         }
     }
 
-    /// A comparison that always fails.
-    pub(super) fn never(key: &[u8]) -> Self {
-        Self::created(key, -1)
-    }
-
     /// There is no key with this prefix.
     pub(super) fn none(prefix: &[u8]) -> Self {
         Self {

@@ -17,8 +17,8 @@ use self::table::{Answer, Place, Refusal, Table};
 use crate::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
     ErrorKind, Extension, Fairness, Fencing, FencingToken, Forced, Grant, InitialToken, Inspection,
-    Listed, LockBackend, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer,
-    Standing, Wait, Waking, unpoisoned::lock,
+    Listed, LockBackend, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Wait,
+    Waking, unpoisoned::lock,
 };
 
 /// The kind that errors name and the default issuer.
@@ -183,21 +183,6 @@ impl LockBackend for MemoryBackend {
             answer.map_err(|refusal| refusal.error(Operation::Acquire))
         })
     }
-
-    fn standing(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(async move { Ok(self.table().standing(self.clock.unix_time())) })
-    }
-
-    fn retire(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(async move { Ok(self.table().retire(self.clock.unix_time())) })
-    }
-
-    fn reinstate(&self, floor: FencingToken) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(async move {
-            let reinstated = self.table().reinstate(floor, self.clock.unix_time());
-            reinstated.map_err(|refusal| refusal.error(Operation::Reinstate))
-        })
-    }
 }
 
 impl fmt::Debug for MemoryBackend {
@@ -216,7 +201,6 @@ impl Refusal {
             ),
             Self::TokensExhausted => (ErrorKind::TokensExhausted, None),
             Self::QueueFull => (ErrorKind::QueueFull, None),
-            Self::Retired => (ErrorKind::Retired, None),
         };
         let error = Error::not_applied(kind, operation, KIND);
         match why {

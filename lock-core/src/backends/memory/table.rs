@@ -12,8 +12,8 @@ use self::{counter::Counter, held::Held, line::Line};
 use super::ENDED_TTL;
 use crate::backends::ended::Ended;
 use crate::{
-    AcquireRequest, AttemptRef, FencingToken, Grant, HolderView, InitialToken, Inspection, Lease,
-    Listed, Moment, RenewRequest, Renewed, ResourceName, Standing, Wait,
+    AcquireRequest, AttemptRef, Grant, HolderView, InitialToken, Inspection, Lease, Listed, Moment,
+    RenewRequest, Renewed, ResourceName, Wait,
 };
 
 /// Leases, lines and the counter: a state machine without time or tasks of its own.
@@ -58,7 +58,6 @@ pub(super) enum Refusal {
     FloorImplausible { greatest: u64 },
     TokensExhausted,
     QueueFull,
-    Retired,
 }
 
 impl Table {
@@ -142,24 +141,6 @@ impl Table {
         listed
             .filter(|listed| listed.inspection.holder.is_some())
             .collect()
-    }
-
-    pub(super) fn standing(&self, unix_time: Duration) -> Standing {
-        self.counter.standing(unix_time)
-    }
-
-    pub(super) fn retire(&mut self, unix_time: Duration) -> Standing {
-        self.counter.retire();
-        self.standing(unix_time)
-    }
-
-    pub(super) fn reinstate(
-        &mut self,
-        floor: FencingToken,
-        unix_time: Duration,
-    ) -> Result<Standing, Refusal> {
-        self.counter.reinstate(floor, unix_time)?;
-        Ok(self.standing(unix_time))
     }
 
     /// Takes an attempt out of the line; false if it is not in it.

@@ -45,7 +45,6 @@ pub(super) enum Refusal {
     Missing,
     Implausible { greatest: u64 },
     Exhausted,
-    Retired,
     BrokenCounter { why: String },
     BrokenLease,
 }
@@ -87,20 +86,6 @@ pub(super) enum ReleasedWord {
 pub(super) enum ForcedWord {
     Ended { revocation: FencingToken },
     NotHeld,
-    Refused(Refusal),
-}
-
-/// What `standing.lua`, `retire.lua` and `reinstate.lua` answer.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum StandingWord {
-    Stands {
-        retired: bool,
-        last: u64,
-        /// How often it was retired or reinstated.
-        told: u64,
-    },
-    /// It was told something else since it was looked at.
-    Late,
     Refused(Refusal),
 }
 
@@ -159,7 +144,6 @@ impl Refusal {
                 greatest: number(greatest)?,
             }),
             ["exhausted"] => Ok(Self::Exhausted),
-            ["retired"] => Ok(Self::Retired),
             ["broken_counter", why] => Ok(Self::BrokenCounter {
                 why: why.to_owned(),
             }),
@@ -238,21 +222,6 @@ impl ForcedWord {
                 revocation: number(revocation)?,
             },
             ["not_held"] => Self::NotHeld,
-            ref other => Self::Refused(Refusal::read(other)?),
-        })
-    }
-}
-
-impl StandingWord {
-    pub(super) fn parse(answer: Value) -> RedisResult<Self> {
-        let words = words(answer)?;
-        Ok(match as_strs(&words)[..] {
-            [word @ ("serving" | "retired"), last, told] => Self::Stands {
-                retired: word == "retired",
-                last: number(last)?,
-                told: number(told)?,
-            },
-            ["late"] => Self::Late,
             ref other => Self::Refused(Refusal::read(other)?),
         })
     }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
     Extension, Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend,
-    Released, RenewRequest, Renewed, ResourceName, Sequencer, Standing, Waking,
+    Released, RenewRequest, Renewed, ResourceName, Sequencer, Waking,
 };
 
 /// A lock service on Redis. Dropping it closes its connections.
@@ -153,18 +153,6 @@ impl LockBackend for RedisBackend {
             }
             Ok(attempt)
         })
-    }
-
-    fn standing(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(self.service.standing())
-    }
-
-    fn retire(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(self.service.retire())
-    }
-
-    fn reinstate(&self, floor: FencingToken) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(self.service.reinstate(floor))
     }
 
     fn part_of(&self, resource: &ResourceName) -> u16 {

@@ -64,16 +64,6 @@ impl Keys {
         ResourceName::new(name).ok()
     }
 
-    /// The token counter of a shard.
-    pub(super) fn counter(&self, shard: u16) -> Key<'_> {
-        Key([self.base(shard), "counter", "", "", ""])
-    }
-
-    /// How often a shard was retired or reinstated.
-    pub(super) fn told(&self, shard: u16) -> Key<'_> {
-        Key([self.base(shard), "told", "", "", ""])
-    }
-
     fn base(&self, shard: u16) -> &str {
         &self.bases[usize::from(shard)]
     }

@@ -21,7 +21,6 @@
 //! |---|---|---|---|
 //! | `palisade:config` | string | none | `version:shards`, written once; a mismatch is fatal |
 //! | `palisade:{n}:counter` | string | none | the last token of the shard; deleted by nothing |
-//! | `palisade:{n}:told` | string | none | how often the shard was retired or reinstated, if ever |
 //! | `palisade:{n}:lease:NAME` | string | ttl + [`ENDED_TTL`] | who holds it till when |
 //! | `palisade:{n}:line:NAME` | sorted set | [`QUEUE_TTL`] | who waits, by ticket |
 //! | `palisade:{n}:aside:NAME` | sorted set | [`QUEUE_TTL`] | who is out of reach, since when |
@@ -79,15 +78,6 @@
 //! or cancelling single ones does not end the lease any more: it ends when it is released as a
 //! whole, or when nobody renews it.
 //!
-//! ## Out of service
-//! The counters of a [retired](crate::LockBackend::retire) service hold `retired:LAST`, which no
-//! command counts up, so that nobody is granted anything, not even clients of older versions (to
-//! them the counter is broken). Waiters learn of it when it would be their turn. If counters follow
-//! the clock, LAST is no less than the clock was, so it covers tokens that a failover may have
-//! lost. A request to retire or reinstate that arrives late, after another one, does nothing: each
-//! shard counts these requests. NOT guaranteed is that a service stays retired over a loss of its
-//! state: it grants again then, and the store accepts none of those grants.
-//!
 //! ## Memory
 //! Renew, release and cancel run when the server is out of memory (`noeviction`), acquire does not.
 
@@ -116,7 +106,6 @@ mod sentinel;
 mod service;
 pub(super) mod service_url;
 mod slots;
-mod standing;
 mod tls;
 mod together;
 mod turns;

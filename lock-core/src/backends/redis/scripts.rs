@@ -35,14 +35,11 @@ scripts! {
     FORCE_RELEASE = "force_release";
     INSPECT = "inspect";
     REWRITE = "rewrite";
-    STANDING = "standing";
-    RETIRE = "retire";
-    REINSTATE = "reinstate";
 }
 
 /// The parts that scripts have in common or try first, in the order in which they build on each
 /// other.
-const PARTS: [(&str, &str); 8] = [
+const PARTS: [(&str, &str); 7] = [
     part!("uncontended_acquire"),
     part!("line_up"),
     part!("uncontended_release"),
@@ -50,7 +47,6 @@ const PARTS: [(&str, &str); 8] = [
     part!("shared"),
     part!("tokens"),
     part!("queue"),
-    part!("retired"),
 ];
 
 /// The text of a script, taken apart.

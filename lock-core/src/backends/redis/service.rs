@@ -229,10 +229,8 @@ pub(super) fn refused(refusal: Refusal, operation: Operation) -> Error {
         Refusal::Missing => error(ErrorKind::CounterBroken).because("it cannot be started"),
         Refusal::Implausible { greatest } => error(ErrorKind::FloorImplausible)
             .because(format!("at most {greatest} is plausible now")),
-        Refusal::Exhausted => {
-            error(ErrorKind::TokensExhausted).because("use another prefix, and seal the store")
-        }
-        Refusal::Retired => error(ErrorKind::Retired),
+        Refusal::Exhausted => error(ErrorKind::TokensExhausted)
+            .because("use another prefix, and hand the store over to it"),
         Refusal::BrokenCounter { why } => error(ErrorKind::CounterBroken).because(why),
         Refusal::BrokenLease => {
             error(ErrorKind::Refused).because("the key of the lease holds something else")

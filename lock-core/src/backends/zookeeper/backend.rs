@@ -8,7 +8,7 @@ use super::{
 use crate::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Error, Extension,
     Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Operation,
-    Released, RenewRequest, Renewed, ResourceName, Sequencer, Standing, Waking,
+    Released, RenewRequest, Renewed, ResourceName, Sequencer, Waking,
 };
 
 /// A lock service on a ZooKeeper ensemble.
@@ -68,7 +68,6 @@ impl LockBackend for ZooKeeperBackend {
             Extension::QueueLimit,
             Extension::ForceRelease,
             Extension::List,
-            Extension::Retire,
         ])
     }
 
@@ -110,18 +109,6 @@ impl LockBackend for ZooKeeperBackend {
         token: FencingToken,
     ) -> BoxFuture<'a, Result<Forced, Error>> {
         Box::pin(self.service.force_release(resource, token))
-    }
-
-    fn standing(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(self.service.standing())
-    }
-
-    fn retire(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(self.service.retire())
-    }
-
-    fn reinstate(&self, floor: FencingToken) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(self.service.reinstate(floor))
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {

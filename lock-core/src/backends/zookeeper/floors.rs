@@ -13,19 +13,12 @@ use crate::{
 /// How many floors are remembered. One that is not costs a round trip.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// A floor as it was when it was read: that of the resource or that of the service, whichever is
-/// higher.
+/// The floor of a resource as it was when it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Floor {
     pub(super) value: u64,
-    /// The number in the resource's node.
-    pub(super) own_value: u64,
-    /// Whether the service was taken out of service.
-    pub(super) retired: bool,
-    /// The version of the resource's node, to change it.
+    /// The version of its node, to change it.
     pub(super) own: i32,
-    /// That of the service's node.
-    pub(super) service: i32,
     /// The transaction that last wrote the lock directory. Whoever changes a floor writes the
     /// directory, too.
     pub(super) directory: i64,
@@ -34,14 +27,6 @@ pub(super) struct Floor {
 }
 
 impl Floor {
-    /// Whether the resource's own floor is lower. Whoever is granted a lease with the floor of the
-    /// service raises the resource's own first: the former is changed once for all resources, and
-    /// those who remember the old one are told later, one by one. Otherwise tokens with the old
-    /// floor could follow tokens with the new one.
-    pub(super) const fn is_above_own(&self) -> bool {
-        self.value > self.own_value
-    }
-
     /// Refuses a floor that must be a mistake.
     pub(super) fn check(
         &self,
@@ -125,7 +110,7 @@ impl Floors {
     ) -> Result<Floor, Failure> {
         let remembered = self.all().get(resource).and_then(|known| {
             let is_so = known.floor.session == session.id() && known.is_still(&known.floor);
-            (is_so && !known.floor.retired).then_some(known.floor)
+            is_so.then_some(known.floor)
         });
         match remembered {
             Some(floor) => Ok(floor),
@@ -181,29 +166,16 @@ impl Floors {
             // The directory is read first, so that a change after this look is noticed later.
             let directory = session.watched_data(&directory);
             let own = session.data(&path);
-            let service = session.data(paths.service());
-            let (directory, own, service) = tokio::join!(directory, own, service);
-            let (
-                Some((_, directory, watcher)),
-                Some((own, own_stat)),
-                Some((service, service_stat)),
-            ) = (
-                unless_gone(directory)?,
-                unless_gone(own)?,
-                unless_gone(service)?,
-            )
+            let (directory, own) = tokio::join!(directory, own);
+            let (Some((_, directory, watcher)), Some((own, own_stat))) =
+                (unless_gone(directory)?, unless_gone(own)?)
             else {
                 self.make(session, paths, resource).await?;
                 continue;
             };
-            let service = Standard::decode(&service)?;
-            let own_value = decode(&own)?;
             let floor = Floor {
-                value: std::cmp::max(own_value, service.floor),
-                own_value,
-                retired: service.retired,
+                value: decode(&own)?,
                 own: own_stat.version,
-                service: service_stat.version,
                 directory: directory.mzxid,
                 session: session.id(),
             };
@@ -237,15 +209,7 @@ impl Floors {
             .map_or(first, |known| known.floor.value);
         session.create_directory(&paths.line(resource)).await?;
         session.create_directory(paths.floors()).await?;
-        Self::make_service(session, paths).await?;
         unless_there(session.create(&paths.floor(resource), &encode(value)).await)
-    }
-
-    /// Creates the node of the service, below which all others are.
-    pub(super) async fn make_service(session: &Session, paths: &Paths) -> Result<(), Failure> {
-        session.create_directory(paths.floors()).await?;
-        let first = Standard::default().encode();
-        unless_there(session.create(paths.service(), &first).await)
     }
 
     /// Forgets the version, because we have changed the node: its floor is known, its version is
@@ -266,34 +230,6 @@ impl Floors {
 
     fn all(&self) -> MutexGuard<'_, HashMap<ResourceName, Known>> {
         lock(&self.remembered)
-    }
-}
-
-/// The content of the service's node: `FLOOR`, or `FLOOR retired`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Standard {
-    /// No resource has a lower one.
-    pub(super) floor: u64,
-    pub(super) retired: bool,
-}
-
-const RETIRED: &str = " retired";
-
-impl Standard {
-    pub(super) fn encode(self) -> Vec<u8> {
-        let retired = if self.retired { RETIRED } else { "" };
-        format!("{}{retired}", self.floor).into_bytes()
-    }
-
-    pub(super) fn decode(data: &[u8]) -> Result<Self, Failure> {
-        let (floor, retired) = match data.strip_suffix(RETIRED.as_bytes()) {
-            Some(floor) => (floor, true),
-            None => (data, false),
-        };
-        Ok(Self {
-            floor: decode(floor)?,
-            retired,
-        })
     }
 }
 
@@ -319,22 +255,4 @@ pub(super) fn encode(floor: u64) -> Vec<u8> {
 pub(super) fn decode(data: &[u8]) -> Result<u64, Failure> {
     let number = str::from_utf8(data).ok().and_then(|text| text.parse().ok());
     number.ok_or(Failure::FloorBroken)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_service_is_what_was_written() {
-        for floor in [0, 7, u64::MAX] {
-            for retired in [false, true] {
-                let standard = Standard { floor, retired };
-                assert_eq!(Standard::decode(&standard.encode()).unwrap(), standard);
-            }
-        }
-        for broken in ["", " retired", "-1", "7 ", "7 retired "] {
-            assert!(Standard::decode(broken.as_bytes()).is_err(), "{broken:?}");
-        }
-    }
 }

@@ -120,9 +120,6 @@ impl Service {
             }
             let floor = self.floors.read(&session, &self.paths, resource).await;
             let floor = floor.map_err(failed)?;
-            if floor.retired {
-                return Err(Error::not_applied(ErrorKind::Retired, operation, KIND));
-            }
             let lifted = floor.value.saturating_add(1);
             let revocation = floors::token(lifted, first.created, operation)?;
             let (path, lifted) = (self.paths.floor(resource), floors::encode(lifted));
@@ -131,7 +128,6 @@ impl Service {
             // must already have been told that the floor has changed.
             let changes = [
                 Change::Touch(&directory),
-                Change::Check(self.paths.service(), floor.service),
                 Change::Set(&path, &lifted, floor.own),
                 Change::Delete(&first.path, first.version),
             ];

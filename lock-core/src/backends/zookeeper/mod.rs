@@ -35,7 +35,6 @@
 //! | `locks/NAME` | persistent | none | the lock directory of a resource |
 //! | `locks/NAME/_c_UUID-lock-N` | ephemeral, sequential | who, for how long | a place in line |
 //! | `floors/NAME` | persistent | a number | the floor of its tokens |
-//! | `service` | persistent | a number | the floor of all tokens, and whether it is retired |
 //!
 //! NAME is the resource, with `/` as `%2F` and `%` as `%25`. A resource that was locked once leaves
 //! two small nodes for ever; deleting those of an idle resource loses its floor and nothing else.
@@ -62,14 +61,10 @@
 //! when a lock service that counted from the clock was replaced, elections may take the tokens
 //! further ahead of the clock than a store considers plausible: give the store a bound of its own.
 //!
-//! The service as a whole has a floor, which is a lower bound for all resources, and a note whether
-//! it is retired. Changing either also writes the lock directories, and a client watches the
-//! directories whose floors it remembers, up to ten thousand. So the client either has been told of
-//! a change, or what it remembers still holds. A server tells a client of changes in their order,
-//! and its answers come in the same order. Writing all of those directories takes a while. So the
-//! first client that is granted a lease with the floor of the service also writes that floor into
-//! the floor of the resource, and the resource's directory, at once: tokens rise in the meantime,
-//! too.
+//! Changing a floor also writes the lock directory, and a client watches the directories whose
+//! floors it remembers, up to ten thousand. So the client either has been told of a change, or what
+//! it remembers still holds. A server tells a client of changes in their order, and its answers
+//! come in the same order.
 //!
 //! ## Leases
 //! One session per [`ZooKeeperBackend`] owns all its nodes. Within it, each lease has a ttl of its
@@ -108,7 +103,6 @@ mod place;
 mod service;
 mod service_url;
 mod session;
-mod standing;
 mod table;
 mod upkeep;
 mod waiting;

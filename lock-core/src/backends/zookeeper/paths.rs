@@ -12,7 +12,6 @@ const RESERVED: &AsciiSet = &percent_encoding::CONTROLS.add(b'/').add(b'%');
 pub(super) struct Paths {
     locks: String,
     floors: String,
-    service: String,
 }
 
 impl Paths {
@@ -21,7 +20,6 @@ impl Paths {
         Self {
             locks: format!("{chroot}/{prefix}/locks"),
             floors: format!("{chroot}/{prefix}/floors"),
-            service: format!("{chroot}/{prefix}/service"),
         }
     }
 
@@ -33,11 +31,6 @@ impl Paths {
     /// The directory of all floors.
     pub(super) fn floors(&self) -> &str {
         &self.floors
-    }
-
-    /// The node of the service as a whole.
-    pub(super) fn service(&self) -> &str {
-        &self.service
     }
 
     /// The lock directory of a resource.

@@ -284,15 +284,8 @@ impl Acquiring<'_> {
         let is_enough = self.request.floor.is_none_or(|wanted| wanted <= token);
         let resource = &self.request.attempt.resource;
         let is_same = service.floors.is_still(resource, &floor);
-        if !is_enough || floor.retired || floor.is_above_own() || !is_same {
-            token = match self.bind(&mut place, own).await? {
-                Some(token) => token,
-                None => {
-                    place.leave().await?;
-                    let error = Error::not_applied(ErrorKind::Retired, Operation::Acquire, KIND);
-                    return Err(error.into());
-                }
-            };
+        if !is_enough || !is_same {
+            token = self.bind(&mut place, own).await?;
         } else if service.clock.now().since(place.written) > ttl / 4 {
             // It has waited for so long that little is left of the ttl that others grant it.
             let now = service.clock.now();
@@ -308,12 +301,8 @@ impl Acquiring<'_> {
 
     /// Writes the floor that counts into the node, and into that of the resource if it has a lower
     /// one. The same step checks that the node is still there, so a client that has lost its lease
-    /// cannot do it. `None` if the service was taken out of service.
-    async fn bind(
-        &mut self,
-        place: &mut Place<'_>,
-        own: Stat,
-    ) -> Result<Option<FencingToken>, Stop> {
+    /// cannot do it.
+    async fn bind(&mut self, place: &mut Place<'_>, own: Stat) -> Result<FencingToken, Stop> {
         let (service, resource) = (self.service, &self.request.attempt.resource);
         let wanted = self.request.floor.map_or(0, FencingToken::get);
         let least = wanted.saturating_sub(own.czxid.unsigned_abs());
@@ -322,18 +311,12 @@ impl Acquiring<'_> {
             let session = Arc::clone(&place.session);
             let floor = service.floors.read(&session, &service.paths, resource);
             let floor = floor.await?;
-            if floor.retired {
-                return Ok(None);
-            }
             place.note.floor = cmp::max(floor.value, least);
             let token = floors::token(place.note.floor, own.czxid, Operation::Acquire)?;
             let written = service.clock.now();
             let (note, raised) = (place.note.encode(), floors::encode(place.note.floor));
-            let is_raised = place.note.floor > floor.own_value;
-            let mut changes = vec![
-                Change::Set(&place.path, &note, version),
-                Change::Check(service.paths.service(), floor.service),
-            ];
+            let is_raised = place.note.floor > floor.value;
+            let mut changes = vec![Change::Set(&place.path, &note, version)];
             if is_raised {
                 changes.push(Change::Set(&place.floor_path, &raised, floor.own));
                 changes.push(Change::Touch(&place.directory));
@@ -346,7 +329,7 @@ impl Acquiring<'_> {
                     if is_raised {
                         service.floors.forget_version(resource);
                     }
-                    return Ok(Some(token));
+                    return Ok(token);
                 }
                 Err(Failure::BadVersion | Failure::NoNode) => {}
                 Err(failure) => self.bear(failure)?,

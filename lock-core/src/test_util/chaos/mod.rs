@@ -20,7 +20,7 @@ use self::{
 use crate::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
     FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Operation, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, Standing, unpoisoned::lock,
+    RenewRequest, Renewed, ResourceName, Sequencer, unpoisoned::lock,
 };
 
 /// A wrapper around a lock service that loses, delays and repeats messages as told.
@@ -263,30 +263,6 @@ impl LockBackend for Chaos {
             Request::AcquireTogether(requests.to_vec()),
             move |why| Err(no_answer(Operation::Acquire, self.kind(), resource, why)),
             || self.service.acquire_together(requests),
-        ))
-    }
-
-    fn standing(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(self.send(
-            Request::Standing,
-            move |why| Err(no_answer(Operation::Standing, self.kind(), None, why)),
-            || self.service.standing(),
-        ))
-    }
-
-    fn retire(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(self.send(
-            Request::Retire,
-            move |why| Err(no_answer(Operation::Retire, self.kind(), None, why)),
-            || self.service.retire(),
-        ))
-    }
-
-    fn reinstate(&self, floor: FencingToken) -> BoxFuture<'_, Result<Standing, Error>> {
-        Box::pin(self.send(
-            Request::Reinstate(floor),
-            move |why| Err(no_answer(Operation::Reinstate, self.kind(), None, why)),
-            move || self.service.reinstate(floor),
         ))
     }
 

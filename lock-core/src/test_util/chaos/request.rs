@@ -15,9 +15,6 @@ pub(super) enum Request {
     ForceRelease(ResourceName, FencingToken),
     List,
     AcquireTogether(Vec<AcquireRequest>),
-    Standing,
-    Retire,
-    Reinstate(FencingToken),
 }
 
 impl Request {
@@ -30,9 +27,6 @@ impl Request {
             Self::Inspect(_) => Operation::Inspect,
             Self::ForceRelease(..) => Operation::ForceRelease,
             Self::List => Operation::List,
-            Self::Standing => Operation::Standing,
-            Self::Retire => Operation::Retire,
-            Self::Reinstate(_) => Operation::Reinstate,
         }
     }
 
@@ -50,9 +44,6 @@ impl Request {
             }
             Self::List => drop(service.list().await),
             Self::AcquireTogether(requests) => drop(service.acquire_together(&requests).await),
-            Self::Standing => drop(service.standing().await),
-            Self::Retire => drop(service.retire().await),
-            Self::Reinstate(floor) => drop(service.reinstate(floor).await),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Error, Fairness,
     FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed,
-    ResourceName, Sequencer, Standing,
+    ResourceName, Sequencer,
 };
 
 #[deny(clippy::missing_trait_methods)]
@@ -134,18 +134,6 @@ impl LockBackend for Cohort {
         requests: &'a [AcquireRequest],
     ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
         self.service.acquire_together(requests)
-    }
-
-    fn standing(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        self.service.standing()
-    }
-
-    fn retire(&self) -> BoxFuture<'_, Result<Standing, Error>> {
-        self.service.retire()
-    }
-
-    fn reinstate(&self, floor: FencingToken) -> BoxFuture<'_, Result<Standing, Error>> {
-        self.service.reinstate(floor)
     }
 
     fn part_of(&self, resource: &ResourceName) -> u16 {

@@ -1,7 +1,7 @@
 use super::{ACQUISITION_OF, Attempt, Broken, FIRST_RIVAL, Flaw, Line, Place, State, Token, WISH};
 use crate::set::Set;
 
-/// One step of an attempt, a lease or an operator.
+/// One step of an attempt, or of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
@@ -23,10 +23,6 @@ pub enum Action {
     Release(usize),
     /// A lease runs out.
     Expire(usize),
-    /// An operator does the next thing.
-    Operate,
-    /// The operator was killed, and another one does what comes next.
-    Skip,
 }
 
 impl Line {
@@ -48,7 +44,7 @@ impl Line {
                     }
                 }
                 Attempt::Told { .. } => actions.push(Action::Release(index)),
-                Attempt::Out | Attempt::Retired | Attempt::Ended => {}
+                Attempt::Out | Attempt::Ended => {}
             }
             let is_asked = matches!(
                 attempt,
@@ -63,7 +59,6 @@ impl Line {
             let present = places.filter(|(_, place)| place.is_some());
             actions.extend(present.map(|(acquisition, _)| Action::Expire(acquisition)));
         }
-        self.possible_for_operator(state, actions);
     }
 
     pub(super) fn take(&self, state: &mut State, action: Action) {
@@ -96,8 +91,6 @@ impl Line {
                 state.ended[of] = true;
             }
             Action::Expire(acquisition) => self.expire(state, acquisition),
-            Action::Operate => self.operate(state),
-            Action::Skip => self.skip(state),
         }
     }
 
@@ -107,8 +100,6 @@ impl Line {
             self.join(state, index);
         } else if state.ended[of] {
             state.attempts[index] = Attempt::Ended;
-        } else if state.retired {
-            state.attempts[index] = Attempt::Retired;
         } else {
             let wish = wish_of(index);
             state.revision += 1;
@@ -141,9 +132,10 @@ impl Line {
         let created = place.created;
         if first != Some(*place) {
             place.wish = std::cmp::max(place.wish, wish);
-            if !self.has(Flaw::WhoJoinsBindsNothing) {
-                place.least = std::cmp::max(place.least, wish);
-            }
+        }
+        let is_bound = first != Some(*place) || self.has(Flaw::TheFirstIsBoundToo);
+        if is_bound && !self.has(Flaw::WhoJoinsBindsNothing) {
+            place.least = std::cmp::max(place.least, wish);
         }
         place.attempts.insert(index);
         state.attempts[index] = Attempt::InLine {
@@ -261,12 +253,6 @@ fn tell(state: &mut State, index: usize, created: Token, token: Token) {
     if token <= state.greatest {
         state.broken = Some(Broken::Order);
     }
-    if let Some((floor, holder)) = state.promised
-        && token < floor
-        && holder != Some(created)
-    {
-        state.broken = Some(Broken::Floor);
-    }
     state.told_of[of] = Some(created);
     state.greatest = token;
 }
@@ -285,8 +271,6 @@ fn leave(state: &mut State, index: usize) {
     }
     state.places[of] = None;
     state.left_for_more = true;
-    if !state.retired {
-        let enough: Token = place.least.saturating_sub(state.revision);
-        state.floor = std::cmp::max(state.floor, enough);
-    }
+    let enough: Token = place.least.saturating_sub(state.revision);
+    state.floor = std::cmp::max(state.floor, enough);
 }

@@ -3,20 +3,16 @@
 //! is too small by the time it is their turn?
 //!
 //! A place says from which token on it is good enough. Who is first with a lesser one is told of
-//! nothing and gives it back for another one, at the end of the line. An operator takes the service
-//! out of service, and puts it into service above a floor; each time whoever waits is bound to
-//! that.
+//! nothing and gives it back for another one, at the end of the line.
 //!
 //! Whoever waits looks, or hears that it is the first from whoever has seen that, which may be the
 //! one before it in the step in which that one leaves. It reads this as late as it likes, but it
 //! knows itself when its lease ends.
 //!
 //! Each transaction is a step. A request may be sent again at any time, also while the first is
-//! under way elsewhere; the answer to a transaction may be lost; a lease may run out; an operator
-//! may be killed, and another one goes on with the next step.
+//! under way elsewhere; the answer to a transaction may be lost; a lease may run out.
 
 mod actions;
-mod operator;
 
 use stateright::{Model, Property};
 
@@ -31,8 +27,6 @@ const FIRST_RIVAL: usize = 2;
 const ATTEMPTS: usize = ACQUISITION_OF.len();
 /// The token that the first attempt asks for at least.
 const WISH: Token = 4;
-/// How far above the last token the floor of an operator is.
-const LIFT: Token = 3;
 
 type Token = u8;
 
@@ -40,14 +34,8 @@ type Token = u8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// Whoever waits when the service is retired or lifted is left alone.
-    NobodyIsBound,
     /// A place is bound whether or not somebody is before it.
     TheFirstIsBoundToo,
-    /// The line is looked at once: who could not be bound then is left alone.
-    BoundByOneLook,
-    /// Those in line are bound before the floor is raised.
-    BoundBeforeTheFloor,
     /// A request that finds a place takes it for one that was told.
     WhatIsFoundWasTold,
     /// A place that several attempts rely on is not given back.
@@ -62,10 +50,9 @@ pub enum Flaw {
     WhoHasNoPlaceIsToldToo,
 }
 
-/// The model: what an operator does, and which rule is left out.
+/// The model, and which rule is left out.
 #[derive(Clone, Debug)]
 pub struct Line {
-    retires: bool,
     flaw: Option<Flaw>,
 }
 
@@ -74,12 +61,10 @@ pub struct Line {
 pub struct State {
     revision: Token,
     floor: Token,
-    retired: bool,
     places: [Option<Place>; ACQUISITIONS],
     /// Released, or its lease ran out.
     ended: [bool; ACQUISITIONS],
     attempts: [Attempt; ATTEMPTS],
-    operator: operator::Operator,
     again: bool,
     /// The place whose lease ran out.
     expired: Option<Token>,
@@ -87,8 +72,6 @@ pub struct State {
     /// What nobody knows but us: of which place each acquisition was told, and the greatest token.
     told_of: [Option<Token>; ACQUISITIONS],
     greatest: Token,
-    /// When the operator was done: what he promised, and who held the resource.
-    promised: Option<(Token, Option<Token>)>,
     broken: Option<Broken>,
     left_for_more: bool,
 }
@@ -126,7 +109,6 @@ enum Attempt {
     Told {
         token: Token,
     },
-    Retired,
     Ended,
 }
 
@@ -136,7 +118,6 @@ enum Broken {
     Order,
     OwnFloor,
     Kept,
-    Floor,
     Gone,
 }
 
@@ -155,22 +136,10 @@ impl State {
 }
 
 impl Line {
-    /// The service is retired, and reinstated.
+    /// As built.
     #[must_use]
-    pub const fn retired() -> Self {
-        Self {
-            retires: true,
-            flaw: None,
-        }
-    }
-
-    /// The service is lifted as it is.
-    #[must_use]
-    pub const fn lifted() -> Self {
-        Self {
-            retires: false,
-            flaw: None,
-        }
+    pub const fn as_built() -> Self {
+        Self { flaw: None }
     }
 
     /// With one rule left out.
@@ -190,10 +159,7 @@ impl Model for Line {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        vec![State {
-            operator: self.first_step(),
-            ..State::default()
-        }]
+        vec![State::default()]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
@@ -217,9 +183,6 @@ impl Model for Line {
             Property::always("what was told is kept", |_, state: &State| {
                 state.broken != Some(Broken::Kept)
             }),
-            Property::always("above the floor", |_, state: &State| {
-                state.broken != Some(Broken::Floor)
-            }),
             Property::always("no lease that ran out", |_, state: &State| {
                 state.broken != Some(Broken::Gone)
             }),
@@ -231,8 +194,8 @@ impl Model for Line {
                 let heard = |attempt: &Attempt| matches!(attempt, Attempt::Heard { .. });
                 state.attempts.iter().any(heard)
             }),
-            Property::sometimes("a waiter goes above the floor", |_, state: &State| {
-                state.promised.is_some() && state.left_for_more
+            Property::sometimes("a waiter leaves for more", |_, state: &State| {
+                state.left_for_more
             }),
         ]
     }

@@ -177,7 +177,7 @@ impl State {
             (Told::Line(None), _) => client.phase = Phase::Idle,
             (Told::Line(Some(before)), Phase::Looks(node, floor)) => {
                 if before.is_empty() {
-                    self.grant(number, node, floor, model);
+                    self.grant(number, node, floor);
                 } else {
                     client.phase = Phase::InLine(node, floor, Ahead::Watched(before));
                 }
@@ -187,7 +187,7 @@ impl State {
             }
             (Told::Gone(gone), Phase::InLine(node, floor, Ahead::Asked { next, .. })) => {
                 if gone == next && model.lacks(Flaw::AnswerIsNotAwaited) {
-                    self.grant(number, node, floor, model);
+                    self.grant(number, node, floor);
                 } else if gone == next {
                     let is_gone = true;
                     let ahead = Ahead::Asked { next, is_gone };
@@ -244,7 +244,7 @@ impl State {
             client.phase = Phase::InLine(node, floor, Ahead::Unknown);
         } else {
             self.by_notice = true;
-            self.grant(number, node, floor, model);
+            self.grant(number, node, floor);
         }
     }
 
@@ -258,35 +258,28 @@ impl State {
             .is_some_and(|next| next == node.number || model.lacks(Flaw::NumberIsNotCompared));
         if is_next && !known.is_old {
             self.by_number = true;
-            self.grant(number, node, known.floor.value, model);
+            self.grant(number, node, known.floor.value);
         } else if before.is_empty() {
-            self.grant(number, node, known.floor.value, model);
+            self.grant(number, node, known.floor.value);
         } else {
             client.phase = Phase::InLine(node, known.floor.value, Ahead::Unknown);
         }
     }
 
-    /// It considers itself the first. If the floor may have changed, or is the service's alone, it
-    /// binds its node to the present one and raises the resource's own, in one step that also
-    /// checks whether the node exists.
-    fn grant(&mut self, number: usize, node: Node, floor: u8, model: &Notices) {
+    /// It considers itself the first. If the floor may have changed, it binds its node to the
+    /// present one, in one step that also checks whether the node exists.
+    fn grant(&mut self, number: usize, node: Node, floor: u8) {
         let client = &mut self.clients[number];
         let Some(known) = client.known else {
             return;
         };
         let mut token = floor + node.created;
-        let is_written_down = !model.lacks(Flaw::FloorOfServiceIsNotWrittenDown);
-        let is_above_own = known.floor.is_above_own && is_written_down;
-        if known.is_old || known.floor.value != floor || is_above_own {
+        if known.is_old || known.floor.value != floor {
             if !self.server.line().contains(&node) {
                 client.phase = Phase::Idle;
                 return;
             }
             token = self.server.floor() + node.created;
-            if is_written_down {
-                let told = self.server.raise_own();
-                self.tell(&told);
-            }
         }
         self.clients[number].phase = Phase::Holds(node, known.floor.written);
         self.passed_others |= !self.server.was_first(node.created);

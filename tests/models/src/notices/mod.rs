@@ -38,8 +38,6 @@ pub enum Flaw {
     AnswerIsNotAwaited,
     /// A waiter ignores the answer to its look, which may show somebody before it.
     AnswerIsNotRead,
-    /// Leases are granted with a floor of the service that is not the resource's own.
-    FloorOfServiceIsNotWrittenDown,
 }
 
 /// The model: how many faults of each kind there are, and which rule is left out.
@@ -58,11 +56,6 @@ pub struct Notices {
     made_again: u8,
     /// How many connections are lost.
     lost: u8,
-    /// How often the floor of the service is lifted.
-    lifted: u8,
-    /// How often the lock directory is written, for those who remember the floor. It comes late, or
-    /// not at all.
-    touched: u8,
     flaw: Option<Flaw>,
 }
 
@@ -88,8 +81,6 @@ struct Left {
     forced: u8,
     made_again: u8,
     lost: u8,
-    lifted: u8,
-    touched: u8,
 }
 
 /// The possible actions.
@@ -114,10 +105,6 @@ pub enum Action {
     MakeAgain,
     /// A client loses its connection, and has another one.
     Reconnect(usize),
-    /// The floor of the service is lifted.
-    Lift,
-    /// The lock directory is written.
-    Touch,
 }
 
 impl Notices {
@@ -132,22 +119,7 @@ impl Notices {
             forced: 1,
             made_again: 1,
             lost: 1,
-            lifted: 0,
-            touched: 0,
             flaw: None,
-        }
-    }
-
-    /// The floor of the service is lifted under those who remember another one.
-    #[must_use]
-    pub const fn lifted() -> Self {
-        Self {
-            have_read: true,
-            made_again: 0,
-            lost: 0,
-            lifted: 1,
-            touched: 1,
-            ..Self::as_built()
         }
     }
 
@@ -174,8 +146,6 @@ impl Notices {
             forced: 0,
             made_again: 0,
             lost: 0,
-            lifted: 0,
-            touched: 0,
             flaw: None,
         }
     }
@@ -208,8 +178,6 @@ impl Model for Notices {
                 forced: self.forced,
                 made_again: self.made_again,
                 lost: self.lost,
-                lifted: self.lifted,
-                touched: self.touched,
             },
             issued: Vec::new(),
             passed_others: false,
@@ -255,11 +223,6 @@ impl Model for Notices {
         if state.left.made_again > 0 && state.server.line().is_empty() {
             actions.push(Action::MakeAgain);
         }
-        if state.left.lifted > 0 {
-            actions.push(Action::Lift);
-        } else if state.left.touched > 0 {
-            actions.push(Action::Touch);
-        }
     }
 
     fn next_state(&self, before: &State, action: Action) -> Option<State> {
@@ -290,15 +253,6 @@ impl Model for Notices {
             Action::Reconnect(number) => {
                 state.left.lost -= 1;
                 state.clients[number].reconnect();
-            }
-            Action::Lift => {
-                state.left.lifted -= 1;
-                state.server.lift_service();
-            }
-            Action::Touch => {
-                state.left.touched -= 1;
-                let told = state.server.touch();
-                state.tell(&told);
             }
         }
         (state != *before).then_some(state)

@@ -1,4 +1,4 @@
-//! The server: one lock directory, its floor and that of the service, and who watches what.
+//! The server: one lock directory, its floor, and who watches what.
 
 use std::collections::BTreeSet;
 
@@ -31,8 +31,6 @@ pub(super) enum Told {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Floor {
     pub(super) value: u8,
-    /// It is that of the service, and the resource's own is lower.
-    pub(super) is_above_own: bool,
     /// The transaction that has written the directory last.
     pub(super) written: u8,
 }
@@ -47,8 +45,7 @@ pub(super) struct Server {
     next_number: u8,
     /// In the order in which they were created.
     line: Vec<Node>,
-    own_floor: u8,
-    service_floor: u8,
+    floor: u8,
     written: u8,
     /// The clients that are told when the directory is written.
     of_directory: BTreeSet<usize>,
@@ -63,8 +60,8 @@ impl Server {
         &self.line
     }
 
-    pub(super) fn floor(&self) -> u8 {
-        std::cmp::max(self.own_floor, self.service_floor)
+    pub(super) const fn floor(&self) -> u8 {
+        self.floor
     }
 
     pub(super) fn was_first(&self, created: u8) -> bool {
@@ -77,8 +74,7 @@ impl Server {
             self.of_directory.insert(client);
         }
         Told::Floor(Floor {
-            value: self.floor(),
-            is_above_own: self.service_floor > self.own_floor,
+            value: self.floor,
             written: self.written,
         })
     }
@@ -138,26 +134,7 @@ impl Server {
 
     /// Lifts the floor by one, which writes the directory.
     pub(super) fn lift(&mut self) -> Vec<Notice> {
-        self.own_floor = self.floor() + 1;
-        self.write()
-    }
-
-    /// Lifts the floor of the service far above all that was issued. The directory is not written.
-    pub(super) fn lift_service(&mut self) {
-        self.service_floor = self.floor() + 16;
-    }
-
-    /// Raises the resource's own floor to that of the service, which writes the directory.
-    pub(super) fn raise_own(&mut self) -> Vec<Notice> {
-        if self.own_floor >= self.service_floor {
-            return Vec::new();
-        }
-        self.own_floor = self.service_floor;
-        self.write()
-    }
-
-    /// Writes the directory, for those who remember the floor.
-    pub(super) fn touch(&mut self) -> Vec<Notice> {
+        self.floor += 1;
         self.write()
     }
 

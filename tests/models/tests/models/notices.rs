@@ -19,17 +19,6 @@ fn notices_of_three() {
 }
 
 #[test]
-fn notices_of_a_service_that_is_lifted() {
-    assert_holds("lifted", Notices::lifted());
-}
-
-#[test]
-fn a_floor_of_the_service_is_not_written_down() {
-    let model = Notices::lifted().with(Flaw::FloorOfServiceIsNotWrittenDown);
-    assert_breaks("not written down", RISE, model);
-}
-
-#[test]
 fn the_next_one_is_enough() {
     let model = Notices::of_three().with(Flaw::NextIsEnough);
     assert_breaks("next is enough", FIRST, model);

@@ -10,7 +10,7 @@ use crate::handover::world::{Service, World};
 pub(crate) fn migrate(world: &World, from: &Service, to: &Service) -> Command {
     let mut command = palisade();
     command
-        .args(["migrate", "--from", from.url(), "--from-issuer", from.name])
+        .args(["migrate", "--from-issuer", from.name])
         .args(["--to", to.url(), "--to-issuer", to.name])
         .args(["--store", world.store_url(), "--json"]);
     command

@@ -56,10 +56,7 @@ async fn the_documented_handover_goes_there_and_back() {
         (&true.into(), &1.into())
     );
     assert_eq!((&there["to"], &there["sealed"]), (&"new".into(), &1.into()));
-    assert_eq!(
-        (&back["to"], &back["retired"]),
-        (&"old".into(), &true.into())
-    );
+    assert_eq!((&back["to"], &back["sealed"]), (&"old".into(), &1.into()));
     assert!(holder.begin().await.unwrap_err().is_fenced());
     holder.release().await.unwrap();
     let next = old.acquire(RESOURCE).await.unwrap();

@@ -4,7 +4,6 @@
 mod command;
 mod documented;
 mod killed;
-mod late;
 mod tally;
 mod there_and_back;
 mod waiters;

@@ -1,9 +1,6 @@
-use std::any::Any;
+use std::{any::Any, sync::Mutex};
 
-use e2e::{
-    proxy::Proxy,
-    servers::{Etcd, PostgresDatabase, Redis, RedlockServers, ZooKeeper, postgres_database},
-};
+use e2e::servers::{Etcd, PostgresDatabase, Redis, RedlockServers, ZooKeeper, postgres_database};
 use fenced_store::{FencedStore, PgFencedStore, Protected};
 use lock_core::{Issuer, LockManager, Ttl, redlock::RedlockOptions};
 use sqlx::{PgPool, Postgres};
@@ -12,7 +9,7 @@ use sqlx::{PgPool, Postgres};
 pub(crate) struct Service {
     pub(crate) name: &'static str,
     url: String,
-    _servers: Box<dyn Any + Send + Sync>,
+    servers: Mutex<Option<Box<dyn Any + Send + Sync>>>,
 }
 
 impl Service {
@@ -60,7 +57,7 @@ impl Service {
         Self {
             name,
             url,
-            _servers: Box::new(servers),
+            servers: Mutex::new(Some(Box::new(servers))),
         }
     }
 
@@ -70,23 +67,13 @@ impl Service {
 
     /// As a client of the service sees it.
     pub(crate) async fn locks(&self) -> LockManager {
-        self.locks_at_url(self.url()).await
-    }
-
-    /// A proxy in front of its only server.
-    pub(crate) async fn behind_a_proxy(&self) -> Proxy {
-        Proxy::start(self.url()).await
-    }
-
-    /// As a client sees it that is behind the proxy.
-    pub(crate) async fn locks_at(&self, proxy: &Proxy) -> LockManager {
-        let (scheme, _) = self.url().split_once("://").unwrap();
-        self.locks_at_url(&proxy.url(scheme)).await
-    }
-
-    async fn locks_at_url(&self, url: &str) -> LockManager {
         let builder = LockManager::builder().issuer(Issuer::new(self.name).unwrap());
-        builder.connect(url).await.unwrap()
+        builder.connect(self.url()).await.unwrap()
+    }
+
+    /// Its servers are gone.
+    pub(crate) fn stop(&self) {
+        drop(self.servers.lock().unwrap().take());
     }
 }
 
@@ -106,10 +93,7 @@ impl World {
 
     /// From a Redis to something else.
     pub(crate) async fn moving_to(new: Service) -> Self {
-        Self::between(Service::redis("old").await, new).await
-    }
-
-    pub(crate) async fn between(old: Service, new: Service) -> Self {
+        let old = Service::redis("old").await;
         let database = postgres_database().await;
         let store = FencedStore::new(PgPool::connect(database.url()).await.unwrap());
         store.migrate().await.unwrap();

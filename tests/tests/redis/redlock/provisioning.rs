@@ -146,7 +146,5 @@ async fn what_redlock_lacks_is_named_by_the_error() {
     let locks = connect(&servers).await;
     let error = locks.acquire("r").max_waiters(3).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-    let error = locks.standing().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     assert_eq!(locks.capabilities().fairness, lock_core::Fairness::None);
 }

@@ -1,16 +1,16 @@
 //! Connections that somebody left inside a transaction. MariaDB commits what was written there when
 //! another transaction begins, so nothing of it is lost and nothing is in ours.
 
-use fenced_store::{
-    FenceError, FencedStore,
-    admin::{Reason, Seal},
-};
-use lock_core::{Issuer, Sequencer};
+use fenced_store::{FenceError, FencedStore};
+use lock_core::Sequencer;
 use sqlx::{Connection, Executor, MySqlPool};
 
 use crate::{
     mariadb::server::MariaDbServer,
-    rule::{Harness, balance, fenced_add, fresh, grant, grant_by, high_water, token},
+    rule::{
+        Harness, balance, fenced_add, fresh, grant, grant_by, hand_over, high_water, issuer,
+        service,
+    },
 };
 
 async fn claimed() -> (MariaDbServer, Sequencer) {
@@ -80,12 +80,9 @@ async fn a_look_in_a_session_without_autocommit_sees_what_is_committed_by_now() 
         let seen = store.high_water(grant.resource()).await.unwrap().unwrap();
         assert_eq!(seen.token(), grant.token());
     }
-    let issuer = |name| Issuer::new(name).unwrap();
-    let reason = Reason::new("moved").unwrap();
-    let order = Seal::new(issuer("redis"), issuer("etcd"), token(1000), reason).unwrap();
-    world.store().admin().seal(&order, |_, _| ()).await.unwrap();
+    let done = hand_over(world.store(), "redis", &service("etcd")).await;
     assert_eq!(store.admin().issuer().await.unwrap(), Some(issuer("etcd")));
-    let next = grant_by("etcd", "account:42", 1001);
+    let next = grant_by("etcd", "account:42", done.floor.get());
     store.claim(&next).await.unwrap();
 }
 

@@ -4,9 +4,9 @@ use std::pin::pin;
 
 use fenced_store::{
     FenceError, PgFencedStore,
-    admin::{AdminError, Reason, Reset, Seal},
+    admin::{AdminError, HandoverError, HandoverPhase, Reason, Reset},
 };
-use lock_core::{Issuer, ResourceName};
+use lock_core::ResourceName;
 use sqlx::Executor;
 
 use crate::{
@@ -14,7 +14,10 @@ use crate::{
         roles::{Roles, documented, renamed},
         server::PostgresServer,
     },
-    rule::{Harness, fresh, grant, high_water, token},
+    rule::{
+        Harness, fresh, grant, hand_over, high_water, issuer, order, sealed_at, service, token,
+        tried,
+    },
 };
 
 /// A claim of the old service that was first is sealed, too: none is left behind.
@@ -27,18 +30,16 @@ async fn a_seal_waits_for_the_claims_under_way() {
         .execute("SELECT fenced.claim('account:43', 34, 'somebody', 'redis')")
         .await
         .unwrap();
-    let issuer = |name| Issuer::new(name).unwrap();
-    let reason = Reason::new("moved").unwrap();
-    let order = Seal::new(issuer("redis"), issuer("etcd"), token(1000), reason).unwrap();
-    let admin = world.store().admin();
-    let seal = pin!(admin.seal(&order, |_, _| ()));
+    let order = order("redis", &service("etcd"));
+    let seal = pin!(tried(world.store(), &order));
     let committed = async {
         world.until_queued(1).await;
         claim.commit().await.unwrap();
     };
     let (sealed, ()) = tokio::join!(seal, committed);
-    assert_eq!(sealed.unwrap(), 2);
-    assert_eq!(high_water(&world, "account:43").await, Some(1000));
+    let done = sealed.unwrap();
+    assert_eq!(done.sealed, 2);
+    assert_eq!(high_water(&world, "account:43").await, sealed_at(&done));
 }
 
 /// A claim that is paused does not hold it up for ever, and then nothing was changed.
@@ -51,18 +52,20 @@ async fn a_seal_waits_for_a_claim_no_longer_than_the_lock_timeout() {
         .execute("SELECT fenced.claim('account:43', 34, 'somebody', 'redis')")
         .await
         .unwrap();
-    let issuer = |name| Issuer::new(name).unwrap();
-    let reason = Reason::new("moved").unwrap();
-    let order = Seal::new(issuer("redis"), issuer("etcd"), token(1000), reason).unwrap();
+    let order = order("redis", &service("etcd"));
     let impatient = world.impatient().await;
-    let admin = impatient.admin();
-    match admin.seal(&order, |_, _| ()).await.unwrap_err() {
-        AdminError::Store(FenceError::Busy { .. }) => {}
+    match tried(&impatient, &order).await.unwrap_err() {
+        HandoverError::Store {
+            phase: HandoverPhase::Before,
+            source: AdminError::Store(FenceError::Busy { .. }),
+            ..
+        } => {}
         other => panic!("{other:?}"),
     }
-    assert_eq!(admin.issuer().await.unwrap(), Some(issuer("redis")));
+    let present = impatient.admin().issuer().await.unwrap();
+    assert_eq!(present, Some(issuer("redis")));
     claim.commit().await.unwrap();
-    assert_eq!(admin.seal(&order, |_, _| ()).await.unwrap(), 2);
+    assert_eq!(tried(&impatient, &order).await.unwrap().sealed, 2);
 }
 
 /// The transaction that is open holds up its own mark alone.
@@ -71,19 +74,17 @@ async fn a_seal_is_held_up(world: &PostgresServer, store: &PgFencedStore) -> Fen
     world.store().claim(&held).await.unwrap();
     world.store().claim(&grant("account:2", 34)).await.unwrap();
     let open = world.store().begin(&held).await.unwrap();
-    let issuer = |name| Issuer::new(name).unwrap();
-    let reason = Reason::new("moved").unwrap();
-    let order = Seal::new(issuer("redis"), issuer("etcd"), token(1000), reason).unwrap();
-    let source = match store.admin().seal(&order, |_, _| ()).await.unwrap_err() {
-        AdminError::Unfinished {
+    let order = order("redis", &service("etcd"));
+    let source = match tried(store, &order).await.unwrap_err() {
+        HandoverError::Unfinished {
             sealed: 1, source, ..
         } => source,
         other => panic!("{other:?}"),
     };
     assert_eq!(high_water(world, "account:1").await, Some(33));
-    assert_eq!(high_water(world, "account:2").await, Some(1000));
+    assert!(high_water(world, "account:2").await > Some(34));
     open.commit().await.unwrap();
-    assert_eq!(store.admin().seal(&order, |_, _| ()).await.unwrap(), 1);
+    assert_eq!(tried(store, &order).await.unwrap().sealed, 1);
     source
 }
 
@@ -161,11 +162,10 @@ async fn the_documented_rights_are_enough_for_an_operator() {
     let operator = roles.store_of("operator").await;
     let name = ResourceName::new("account:42").unwrap();
     let why = Reason::new("poisoned").unwrap();
-    let order = Reset::raise(name, token(33), token(40), why.clone()).unwrap();
+    let order = Reset::raise(name, token(33), token(40), why).unwrap();
     operator.admin().reset_high_water(&order).await.unwrap();
-    let issuer = operator.admin().issuer().await.unwrap().unwrap();
-    let order = Seal::new(issuer, Issuer::new("etcd").unwrap(), token(1000), why).unwrap();
-    assert_eq!(operator.admin().seal(&order, |_, _| ()).await.unwrap(), 1);
+    let done = hand_over(&operator, "redis", &service("etcd")).await;
+    assert_eq!(done.sealed, 1);
 
     let who: Vec<String> = sqlx::query_scalar("SELECT done_by FROM fenced.admin_log")
         .fetch_all(operator.pool())

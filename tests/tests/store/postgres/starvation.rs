@@ -11,17 +11,13 @@ use std::{
 };
 
 use e2e::servers::until;
-use fenced_store::{
-    PgFencedStore, PgTxOptions,
-    admin::{Reason, Seal},
-};
-use lock_core::Issuer;
+use fenced_store::{PgFencedStore, PgTxOptions};
 use sqlx::{AssertSqlSafe, Executor, PgPool, SqlSafeStr};
 use tokio::task::JoinSet;
 
 use crate::{
     postgres::server::PostgresServer,
-    rule::{Harness, fresh, grant, token},
+    rule::{Harness, fresh, grant, hand_over, service},
 };
 
 const CONNECTIONS: u64 = 16;
@@ -146,13 +142,11 @@ async fn many_claims_do_not_hold_a_seal_up() {
         ));
     }
     until_busy(&begun).await;
-    let issuer = |name| Issuer::new(name).unwrap();
-    let reason = Reason::new("moved").unwrap();
-    let order = Seal::new(issuer("redis"), issuer("etcd"), token(1000), reason).unwrap();
+    let etcd = service("etcd");
     let patient = PgTxOptions::default().lock_timeout(Some(Duration::from_secs(60)));
     let store = world.store().clone().with_options(patient);
     let seal = async {
-        store.admin().seal(&order, |_, _| ()).await.unwrap();
+        hand_over(&store, "redis", &etcd).await;
     };
     let (lock, pool) = ("fenced.lock_service_key()", world.store().pool());
     let overtaken = overtaking(seal, lock, pool, &begun).await;

@@ -1,7 +1,7 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use super::Refusal;
-use crate::{FencingToken, InitialToken, Standing};
+use crate::{FencingToken, InitialToken};
 
 /// The one counter that all tokens come from.
 #[derive(Clone, Copy, Debug)]
@@ -9,8 +9,6 @@ pub(super) struct Counter {
     initial: InitialToken,
     /// The last token that was issued.
     last: Option<u64>,
-    /// None is issued any more.
-    retired: bool,
 }
 
 /// Tokens in a row.
@@ -25,7 +23,6 @@ impl Counter {
         Self {
             initial,
             last: None,
-            retired: false,
         }
     }
 
@@ -66,9 +63,6 @@ impl Counter {
         floor: Option<FencingToken>,
         count: NonZeroU32,
     ) -> Result<Tokens, Refusal> {
-        if self.retired {
-            return Err(Refusal::Retired);
-        }
         let least = floor.map_or(0, FencingToken::get);
         let next = std::cmp::max(self.last.unwrap_or(0).saturating_add(1), least);
         let first = FencingToken::new(next).map_err(|_| Refusal::TokensExhausted)?;
@@ -77,28 +71,5 @@ impl Counter {
         // It is at most the count that was asked for.
         let count = u32::try_from(more + 1).unwrap_or(count.get());
         Ok(Tokens { first, count })
-    }
-
-    pub(super) fn standing(&self, unix_time: Duration) -> Standing {
-        Standing {
-            retired: self.retired,
-            last: self.last.and_then(|last| FencingToken::new(last).ok()),
-            greatest_floor: FencingToken::new(self.greatest_floor(unix_time)).ok(),
-        }
-    }
-
-    pub(super) const fn retire(&mut self) {
-        self.retired = true;
-    }
-
-    pub(super) fn reinstate(
-        &mut self,
-        floor: FencingToken,
-        unix_time: Duration,
-    ) -> Result<(), Refusal> {
-        self.check_floor(Some(floor), unix_time)?;
-        self.last = std::cmp::max(self.last, Some(floor.get() - 1));
-        self.retired = false;
-        Ok(())
     }
 }

@@ -102,7 +102,8 @@ fn attempts_of_one_acquisition_wait_together_and_share_the_grant() {
 #[test]
 fn a_floor_may_be_the_greatest_that_is_plausible_and_after_that_the_next_token() {
     let mut table = Table::new(InitialToken::Clock);
-    let mut floor = table.standing(UNIX).greatest_floor.unwrap();
+    let greatest = InitialToken::Clock.greatest_floor(0, UNIX);
+    let mut floor = FencingToken::new(greatest).unwrap();
     for _ in 0..3 {
         let mut request = request(Wait::Never);
         request.floor = floor.next();
@@ -132,18 +133,6 @@ fn what_is_reserved_ends_with_the_last_token() {
     }
     let answer = table.acquire(&request(Wait::Never), NOW, UNIX);
     assert_eq!(answer.unwrap_err(), Refusal::TokensExhausted);
-}
-
-#[test]
-fn the_first_token_after_a_return_to_service_is_the_floor() {
-    let mut table = table(1);
-    table.retire(UNIX);
-    let floor = FencingToken::new(40).unwrap();
-    table.reinstate(floor, UNIX).unwrap();
-    assert_eq!(
-        granted(table.acquire(&request(Wait::Never), NOW, UNIX)),
-        floor
-    );
 }
 
 #[test]

@@ -24,7 +24,7 @@
 --       | {"granted", token, left_ms, state, reserved} | {"again", token, left_ms, state, reserved}
 --       | {"held", left_ms}
 --       | {"waiting", left_ms, now_ms, place} | {"full"} | {"more"} | {"ended"} | {"missing"}
---       | {"implausible", greatest} | {"exhausted"} | {"retired"} | {"broken_counter", why}
+--       | {"implausible", greatest} | {"exhausted"} | {"broken_counter", why}
 --       | {"broken_lease"}
 --
 -- Idempotent: sent again by the holder of a living lease it returns the same token, its state and

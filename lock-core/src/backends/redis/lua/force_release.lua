@@ -13,7 +13,7 @@
 -- ARGV[2] token
 --
 -- Returns {"ended", revocation} | {"not_held"} | {"missing"} | {"exhausted"}
---       | {"retired"} | {"broken_counter", why} | {"implausible", greatest} | {"broken_lease"}
+--       | {"broken_counter", why} | {"implausible", greatest} | {"broken_lease"}
 --
 -- Sent again it ends nothing more, because the token is compared. If more than MOVES of the line
 -- are out of reach, the next that asks goes on with it.

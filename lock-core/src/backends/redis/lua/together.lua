@@ -20,7 +20,7 @@
 --
 -- Returns {"granted", token, left_ms, state, ..} with these three for each, in order
 --       | {"held", left_ms} | {"ended"} | {"missing"} | {"implausible", greatest} | {"exhausted"}
---       | {"retired"} | {"broken_counter", why} | {"broken_lease"}
+--       | {"broken_counter", why} | {"broken_lease"}
 --
 -- Idempotent: what this holder has already keeps its token, its end and its state, and needs no
 -- counter: tokens are drawn for the others only. Passes waiters by: a resource that is free, and

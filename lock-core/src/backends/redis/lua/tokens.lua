@@ -25,7 +25,6 @@ local function counter_before(floor, reserve, start)
   if type(stored) == "table" then return nil, {"broken_counter", "its key holds something else"} end
   if not stored and not start then return nil, {"missing"} end
   if stored and (#stored > 15 or not stored:match("^%d+$")) then
-    if stored:match("^retired:") then return nil, {"retired"} end
     return nil, {"broken_counter", "it is not a whole number of at most 15 digits"}
   end
   if stored and redis.call("PTTL", KEYS[1]) ~= -1 then

@@ -1,0 +1,47 @@
+use lock_core::{Attempt, FencingToken, LockManager, ResourceName, Ttl};
+
+use super::{Handover, HandoverError, plan::clock_token};
+
+/// The resource that a handover acquires from the new service, and gives back, before it changes
+/// the store.
+pub const PROBE: &str = "palisade-handover-probe";
+
+/// The ttl of that lease. It is short because some services may require short leases, and so that
+/// nobody waits long if it cannot be given back.
+const PROBING: Ttl = Ttl::secs(2);
+
+/// Checks that the new service grants, that it can be lifted, and that its tokens are below the
+/// floor, so that a service of which this is not true is noticed while the old one is in place.
+pub(super) async fn probe(order: &Handover, floor: FencingToken) -> Result<(), HandoverError> {
+    let failed = |source| HandoverError::New { source };
+    match token_of(&order.new).await.map_err(failed)? {
+        Some(token) if token >= floor => Err(HandoverError::CountsPast {
+            issuer: order.to().clone(),
+            token,
+            greatest: FencingToken::new(floor.get() - 1).unwrap_or(FencingToken::MIN),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The token of a lease, or of whoever has one at this moment.
+///
+/// The lease is asked for above the clock, which a service refuses that could never be lifted above
+/// the floor. It is not asked for above the floor itself: its counter may be that of others, whose
+/// early grants would then get past the seal.
+async fn token_of(locks: &LockManager) -> Result<Option<FencingToken>, lock_core::Error> {
+    let resource = ResourceName::new(PROBE).map_err(lock_core::Error::from)?;
+    let lease = locks.acquire(resource.clone()).ttl(PROBING).renew(false);
+    let clock = clock_token(locks.clock().unix_time());
+    match lease.at_least(clock).try_now().await? {
+        Attempt::Granted(guard) => {
+            let token = guard.token();
+            guard.release().await?;
+            Ok(Some(token))
+        }
+        Attempt::Held { .. } => {
+            let holder = locks.inspect(&resource).await?.holder;
+            Ok(holder.map(|holder| holder.token))
+        }
+    }
+}
