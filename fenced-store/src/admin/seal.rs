@@ -7,8 +7,8 @@ use super::Reason;
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct Seal {
     /// The issuer whose tokens were accepted so far.
-    pub(crate) from: Issuer,
+    pub from: Issuer,
     /// The issuer whose tokens are accepted from now on.
-    pub(crate) to: Issuer,
-    pub(crate) reason: Reason,
+    pub to: Issuer,
+    pub reason: Reason,
 }

@@ -32,10 +32,10 @@ use crate::{
 /// [`ErrorKind::Unsupported`] for a setting that the lock service does not support,
 /// [`ErrorKind::Unavailable`] when the service does not answer, [`ErrorKind::TooFewReplicas`] when
 /// too few replicas have the grant in time, [`ErrorKind::ConfigMismatch`] when other clients use it
-/// with other settings, [`ErrorKind::Refused`] when it answers with an error of its own, such as a missing permission,
-/// [`ErrorKind::FloorImplausible`], [`ErrorKind::CounterBroken`] or [`ErrorKind::TokensExhausted`]
-/// if it cannot draw a token, and [`ErrorKind::ShutDown`] when the manager's watchdog has ended.
-/// Which of these are worth another try, [`Error::is_retryable`] says.
+/// with other settings, [`ErrorKind::Refused`] when it answers with an error of its own, such as a
+/// missing permission, [`ErrorKind::FloorImplausible`], [`ErrorKind::CounterBroken`] or
+/// [`ErrorKind::TokensExhausted`] if it cannot draw a token, and [`ErrorKind::ShutDown`] when the
+/// manager's watchdog has ended. Which of these are worth another try, [`Error::is_retryable`] says.
 ///
 /// # Cancel safety
 /// Dropping the future at any await leaves nothing behind: you lose your place in line, and the

@@ -1,4 +1,5 @@
 use lock_core::{FencingToken, Issuer, ResourceName};
+use tokio::sync::Mutex;
 
 use super::{HandoverError, HandoverPhase, HandoverStep};
 use crate::{
@@ -7,12 +8,17 @@ use crate::{
     uninterrupted::uninterrupted,
 };
 
+/// Changes of the issuer by this process take turns: one that goes on in the background, because
+/// its caller is gone, must not come behind one that turns back.
+static CHANGING: Mutex<()> = Mutex::const_new(());
+
 impl<DB: Dialect> Admin<'_, DB> {
     /// Changes the single issuer row, after the claims that are under way.
     pub(super) async fn change_issuer(&self, order: &Seal) -> Result<(), HandoverError> {
         let (store, seal) = (self.store.clone(), order.clone());
         let lock_timeout = DB::lock_timeout(store.tx_options());
         let changed = uninterrupted(async move {
+            let _turn = CHANGING.lock().await;
             repeated(
                 async || Ok(DB::Admin::change_issuer(store.pool(), lock_timeout, &seal).await?),
             )
