@@ -98,7 +98,6 @@ async fn a_redlock_that_does_not_serve_yet_is_told_of_before_anything_is_changed
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("provision the nodes"), "{said}");
-    assert!(said.contains("nothing was changed"), "{said}");
     in_use(&world).await;
 }
 
