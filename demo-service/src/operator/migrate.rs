@@ -125,7 +125,7 @@ fn done_in_words(order: &Handover, done: &HandedOver) -> String {
 
 /// Includes the source of the error, which says what to do about it.
 fn failed(error: HandoverError) -> Failure {
-    let told = with_sources(&error);
+    let (done, told) = (error.to_string(), with_sources(&error));
     match error {
         HandoverError::SameIssuer => Failure::Usage(told),
         HandoverError::New { source, .. }
@@ -139,10 +139,7 @@ fn failed(error: HandoverError) -> Failure {
         HandoverError::Store {
             source: AdminError::Store(store),
             ..
-        } => match trouble::of_store(&store) {
-            Failure::ServerLost(_) => Failure::ServerLost(told),
-            _ => Failure::Refused(told),
-        },
+        } => trouble::half_way(&done, &store),
         _ => Failure::NotAsTold(told),
     }
 }
