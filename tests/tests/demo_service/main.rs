@@ -1,4 +1,6 @@
 //! The demo binary as its users meet it: the scenario, its exit codes, and the gateway over HTTP.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod accounts;
 mod administration;

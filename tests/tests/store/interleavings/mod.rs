@@ -6,6 +6,7 @@
 //! commit without having seen what the stale one committed.
 //!
 //! The control goes through the same orders with a plain SELECT for a check, and has to do both.
+#![allow(clippy::future_not_send, reason = "each test is one task")]
 
 mod duplicates;
 mod holder;
