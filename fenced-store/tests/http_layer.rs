@@ -503,8 +503,8 @@ async fn the_inner_service_sees_a_header_that_does_not_print() {
 #[tokio::test]
 async fn a_refusal_as_stale_tells_the_high_water_mark() {
     let request = put("/stale", &[value(FencingHeader::new(&sequencer(33)))]);
-    let response = layer().layer(Leaf::default()).oneshot(request).await;
-    let response = response.unwrap();
+    let layer = FencingLayer::required(unsigned());
+    let response = layer.layer(Leaf::default()).oneshot(request).await.unwrap();
     assert_eq!(response.status(), StatusCode::PRECONDITION_FAILED);
     assert_eq!(response.headers()[&FENCING_HIGH_WATER], "34");
 }

@@ -76,8 +76,11 @@ fn first_word(message: &[u8]) -> Option<&[u8]> {
 /// Where the message that begins at `start` ends; `None` if it is not complete.
 fn end_of_message(bytes: &[u8], start: usize) -> Option<usize> {
     let kind = *bytes.get(start)?;
-    if !b"+-:_#,($!=*~>%|".contains(&kind) {
-        return Some(bytes.len()); // some other protocol
+    // Some other protocol. A message of MySQL begins with its length, which may look like a kind,
+    // but no header of RESP has a zero.
+    let has_zero = bytes[start..].iter().take(4).any(|byte| *byte == 0);
+    if has_zero || !b"+-:_#,($!=*~>%|".contains(&kind) {
+        return Some(bytes.len());
     }
     let body = end_of_line(bytes, start)?;
     let length = || {
@@ -136,6 +139,14 @@ mod tests {
             assert_eq!(found, MESSAGES, "in pieces of {piece}");
             assert!(frames.rest().is_empty());
         }
+    }
+
+    #[test]
+    fn a_length_that_looks_like_a_kind_is_of_another_protocol() {
+        let query = [&b"-\0\0\0\x03COMMIT; "[..], &[b'x'; 0x25]].concat();
+        let mut frames = Frames::default();
+        frames.extend(&query);
+        assert_eq!(frames.next(), Some(query));
     }
 
     #[test]

@@ -206,7 +206,7 @@ async fn a_migration_that_is_under_way_is_waited_for() {
     let pool = user.world.store().pool();
     let mut migrating = pool.acquire().await.unwrap();
     let begin = "SELECT GET_LOCK(CONCAT('fenced_store:', MD5(DATABASE())), 0);
-                 UPDATE _fenced_migrations SET success = FALSE WHERE version = 6";
+                 UPDATE _fenced_migrations SET success = FALSE WHERE version = 1";
     migrating.execute(sqlx::raw_sql(begin)).await.unwrap();
     let end = async {
         until("the check waits", async || {

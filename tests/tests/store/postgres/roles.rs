@@ -16,7 +16,6 @@ use crate::{postgres::server::PostgresServer, rule::Harness};
 pub(crate) struct Roles {
     pub(crate) world: PostgresServer,
     pub(crate) database: String,
-    pub(crate) owner: PgPool,
 }
 
 impl Roles {
@@ -35,11 +34,7 @@ impl Roles {
         let owner = login(&world, &database, "fence_owner").await;
         FencedStore::new(owner.clone()).migrate().await.unwrap();
         run(&owner, &database, &let_in).await;
-        Self {
-            world,
-            database,
-            owner,
-        }
+        Self { world, database }
     }
 
     /// Runs statements as the superuser. Names of roles and of the database are as documented.

@@ -136,8 +136,8 @@ async fn naive_check_inside_the_transaction_poisons_the_pool() {
     }
 }
 
-/// Begins while a claim has the lock of the resource, so that it waits, and is dropped while it does. Says
-/// what becomes of the next write on the same connection.
+/// Begins while a claim has the lock of the resource, so that it waits, and is dropped while it
+/// does. Says what becomes of the next write on the same connection.
 async fn write_after_cancelled_begin<F>(
     world: &PostgresServer,
     pool: &PgPool,
