@@ -85,7 +85,7 @@ impl Default for Plausibility {
 mod tests {
     use std::time::Duration;
 
-    use lock_core::test_util::ManualClock;
+    use lock_testing::ManualClock;
 
     use super::*;
 

@@ -3,7 +3,7 @@ use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 use crate::{InvalidMetadata, InvalidName, InvalidTtl, ResourceName};
 
 /// The lock service of errors that are of no lock service's making.
-pub(crate) const OURSELVES: &str = "palisade";
+pub const OURSELVES: &str = "palisade";
 
 /// Why an operation on the lock service failed, and whether it may have taken effect nevertheless.
 ///
@@ -131,13 +131,15 @@ impl Error {
     }
 
     /// The grant was of no use any more when it arrived, and is given back.
-    pub(crate) fn too_late(backend: &'static str) -> Self {
+    #[must_use] 
+    pub fn too_late(backend: &'static str) -> Self {
         Self::not_applied(ErrorKind::Unavailable, Operation::Acquire, backend)
             .because("the grant arrived after the lease had ended; ask for a longer ttl")
     }
 
     /// A lock service that was asked to renew several leases has answered for fewer.
-    pub(crate) fn unanswered(backend: &'static str, resource: &ResourceName) -> Self {
+    #[must_use] 
+    pub fn unanswered(backend: &'static str, resource: &ResourceName) -> Self {
         Self::unknown(ErrorKind::Refused, Operation::Renew, backend)
             .on(resource)
             .because("the backend gave no answer for the lease")
@@ -153,16 +155,16 @@ impl Error {
 
     /// Says that the operation did not happen, although an error of this kind could mean that it
     /// did.
-    #[cfg(feature = "redis")]
-    pub(crate) fn outcome_not_applied(mut self) -> Self {
+    #[must_use] 
+    pub fn outcome_not_applied(mut self) -> Self {
         self.0.outcome = Outcome::NotApplied;
         self
     }
 
     /// Replaces the operation, in an error that several operations share because they waited for
     /// the same thing.
-    #[cfg(feature = "redis")]
-    pub(crate) fn during(mut self, operation: Operation) -> Self {
+    #[must_use] 
+    pub fn during(mut self, operation: Operation) -> Self {
         self.0.operation = operation;
         self
     }

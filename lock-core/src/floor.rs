@@ -4,7 +4,10 @@ use crate::FencingToken;
 
 /// Where the counter of a lock service starts when there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "every lock service has to tell them apart"
+)]
 pub enum InitialToken {
     /// The lock service's wall clock in units of 10 µs: 15 digits until the year 2286.
     ///

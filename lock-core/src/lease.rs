@@ -27,9 +27,8 @@ impl Lease {
 
     /// The same lease, but its first renewal is due already after one `part`-th of the time left:
     /// the service that granted it waits for that renewal as a sign of life.
-    #[cfg(feature = "redis")]
     #[must_use]
-    pub(crate) fn to_be_confirmed(self, now: Moment, part: u32) -> Self {
+    pub fn to_be_confirmed(self, now: Moment, part: u32) -> Self {
         Self {
             renew_by: now + self.deadline.since(now) / part,
             ..self
@@ -43,7 +42,8 @@ impl Lease {
     }
 
     /// Some lock services grant more than what was asked for.
-    pub(crate) const fn length(self) -> Duration {
+    #[must_use] 
+    pub const fn length(self) -> Duration {
         self.length
     }
 
@@ -95,7 +95,7 @@ impl Grant {
     }
 }
 
-#[cfg(all(test, feature = "redis"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

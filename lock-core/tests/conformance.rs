@@ -1,5 +1,4 @@
 //! The in-process backend passes what every backend has to pass, on a clock that stands still.
-#![cfg(all(feature = "conformance", feature = "memory", feature = "test-util"))]
 
 use std::{
     sync::{
@@ -9,11 +8,10 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{
-    Clock, InitialToken, LockBackend,
+use lock_core::{Clock, InitialToken, LockBackend, memory::MemoryBackend};
+use lock_testing::{
+    ManualClock,
     conformance::{self, Harness},
-    memory::MemoryBackend,
-    test_util::ManualClock,
 };
 
 struct Memory {
@@ -46,7 +44,7 @@ impl Harness for Memory {
     }
 }
 
-lock_core::conformance_tests!(memory, Memory::fresh());
+lock_testing::conformance_tests!(memory, Memory::fresh());
 
 /// A machine that stalls, once, for longer than a short lease and its delay.
 struct Stalling {

@@ -1,5 +1,5 @@
 //! Every documented name is exported, with the labels that the documentation says.
-#![cfg(all(feature = "test-util", feature = "metrics"))]
+#![cfg(feature = "metrics")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -14,8 +14,8 @@ use lock_core::{
     Attempt, Clock, ErrorKind, InitialToken, LockManager, Operation, RetryPolicy, Ttl,
     memory::MemoryBackend,
     metric::{self, MetricKind},
-    test_util::{Chaos, Fault, ManualClock},
 };
+use lock_testing::{Chaos, Fault, ManualClock};
 use metrics::with_local_recorder;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 

@@ -1,5 +1,4 @@
 //! Acquiring by a retry policy, on a clock that moves only when it is told to.
-#![cfg(feature = "test-util")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{future::IntoFuture, sync::Arc, time::Duration};
@@ -7,10 +6,9 @@ use std::{future::IntoFuture, sync::Arc, time::Duration};
 use futures_util::{FutureExt, future::BoxFuture};
 use lock_core::{
     Acquire, Clock, Error, ErrorKind, InitialToken, Jitter, LeaseGuard, LockManager, Moment,
-    Operation, RetryPolicy, Ttl,
-    memory::MemoryBackend,
-    test_util::{Chaos, Fault, ManualClock},
+    Operation, RetryPolicy, Ttl, memory::MemoryBackend,
 };
+use lock_testing::{Chaos, Fault, ManualClock};
 
 const TTL: Ttl = Ttl::secs(60);
 const PAUSE: Duration = Duration::from_millis(500);

@@ -1,5 +1,4 @@
 //! What a subscriber sees: spans and events, and no secret.
-#![cfg(feature = "test-util")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -11,10 +10,10 @@ use std::{
 };
 
 use lock_core::{
-    Clock, ErrorKind, Holder, InitialToken, LeaseGuard, LockManager, LostReason, Operation, Ttl,
-    memory::MemoryBackend,
-    test_util::{Chaos, Fault, ManualClock},
+    Clock, ErrorKind, Holder, InitialToken, LeaseGuard, LockManager, LostReason, Operation,
+    SystemClock, Ttl, memory::MemoryBackend,
 };
+use lock_testing::{Chaos, Fault, ManualClock};
 use tracing::{
     Level, Subscriber,
     field::{Field, Visit},
@@ -194,7 +193,8 @@ fn a_manager_whose_runtime_has_ended_says_so() {
     let (world, guard) = first.block_on(async {
         let world = world();
         let guard = world.acquire().await;
-        let shut_down = LockManager::connect("memory:").await.unwrap();
+        let service = MemoryBackend::new(Arc::new(SystemClock), InitialToken::Clock);
+        let shut_down = LockManager::builder().build(Arc::new(service)).unwrap();
         shut_down.shutdown().await;
         (world, guard)
     });

@@ -1,5 +1,4 @@
 //! What the watchdog sends, when, and together with what; on a clock that moves only when told to.
-#![cfg(feature = "test-util")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -13,8 +12,9 @@ use lock_core::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Error, ErrorKind,
     FencingToken, Grant, InitialToken, Inspection, LeaseGuard, LockBackend, LockManager,
     LostReason, Moment, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl,
-    memory::MemoryBackend, test_util::ManualClock,
+    memory::MemoryBackend,
 };
+use lock_testing::ManualClock;
 use tokio::sync::Semaphore;
 
 const TTL: Ttl = Ttl::secs(9);

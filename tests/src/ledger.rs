@@ -5,7 +5,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use lock_core::{Clock, LeaseGuard, Sequencer, SystemClock, test_util::FencedCell};
+use lock_core::{Clock, LeaseGuard, Sequencer, SystemClock};
+use lock_testing::FencedCell;
 
 use crate::history::{Event, History};
 
@@ -121,13 +122,13 @@ fn missing(written: &Mutex<Vec<u64>>, found: &[u64]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use lock_core::LockManager;
+    
 
     use super::*;
 
     #[tokio::test]
     async fn a_holder_that_was_overtaken_loses_from_the_twin_only() {
-        let locks = LockManager::connect("memory:").await.unwrap();
+        let locks = palisade::connect("memory:").await.unwrap();
         let (ledger, history) = (Ledger::default(), History::default());
         let paused = locks.acquire("r").await.unwrap();
         let section = ledger.enter(&paused, &history).await;

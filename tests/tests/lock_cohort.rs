@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../../lock-core/tests/joining/mod.rs"]
+#[path = "../../lock-services/cohort/tests/joining/mod.rs"]
 mod joining;
 
 use std::{
@@ -18,12 +18,12 @@ use std::{
 use e2e::servers::{redis, until};
 use futures_util::future::join_all;
 use lock_core::{
-    BoxFuture, Clock, Cohort, Error, FencingToken, Forced, LeaseGuard, LockBackend, LockManager,
-    Operation, Released, ResourceName, SystemClock, Ttl,
-    conformance::Harness,
-    redis::{RedisBackend, RedisOptions},
-    test_util::Chaos,
+    BoxFuture, Clock, Error, FencingToken, Forced, LeaseGuard, LockBackend, LockManager, Operation,
+    Released, ResourceName, SystemClock, Ttl,
 };
+use lock_testing::{Chaos, conformance::Harness};
+use palisade::Cohort;
+use palisade::redis::{RedisBackend, RedisOptions};
 
 use self::joining::Joining;
 
@@ -50,8 +50,9 @@ struct Process {
 impl Process {
     async fn start(prefix: &str) -> Self {
         let wire = Chaos::new(service(prefix).await, Arc::new(SystemClock));
-        let builder = LockManager::builder().cohort(Cohort::PASSES);
-        let locks = builder.build(Arc::new(wire.clone())).unwrap();
+        let service = Arc::new(wire.clone());
+        let cohort = Cohort::new(service, Arc::new(SystemClock), Cohort::PASSES);
+        let locks = LockManager::builder().build(Arc::new(cohort)).unwrap();
         Self { locks, wire }
     }
 
@@ -95,7 +96,7 @@ impl Harness for RealTime {
     }
 }
 
-lock_core::conformance_tests!(redis_joined, RealTime::joined().await);
+lock_testing::conformance_tests!(redis_joined, RealTime::joined().await);
 
 /// What a lock protects, as one who sees everything sees it.
 #[derive(Default)]

@@ -11,13 +11,15 @@ use e2e::servers::{
 };
 use lock_core::{
     Clock, Extension, FencingToken, InitialToken, LockBackend, SystemClock, Ttl,
-    conformance::Harness,
-    etcd::{EtcdBackend, EtcdOptions},
     memory::MemoryBackend,
-    redis::{RedisBackend, RedisOptions},
-    redlock::{RedlockBackend, RedlockOptions},
-    zookeeper::{ZooKeeperBackend, ZooKeeperOptions},
 };
+use lock_testing::conformance::Harness;
+use palisade::etcd::{EtcdBackend, EtcdOptions};
+use palisade::redis::{
+    RedisBackend, RedisOptions,
+    redlock::{RedlockBackend, RedlockOptions},
+};
+use palisade::zookeeper::{ZooKeeperBackend, ZooKeeperOptions};
 use tokio::sync::OnceCell;
 
 /// A backend in real time.
@@ -231,27 +233,27 @@ async fn backends_claim_the_extensions_that_their_cases_check() {
     );
 }
 
-lock_core::conformance_tests!(memory, in_process());
-lock_core::conformance_tests!(redis_standalone, standalone(InitialToken::Clock).await);
-lock_core::conformance_tests!(
+lock_testing::conformance_tests!(memory, in_process());
+lock_testing::conformance_tests!(redis_standalone, standalone(InitialToken::Clock).await);
+lock_testing::conformance_tests!(
     redis_counting_from_one,
     standalone(InitialToken::At(FencingToken::MIN)).await
 );
-lock_core::conformance_tests!(redis_sentinel, sentinel().await);
-lock_core::conformance_tests!(redis_cluster, cluster().await);
-lock_core::conformance_tests!(redis_least_rights, least_rights().await);
-lock_core::conformance_tests!(redis_replicated, replicated().await);
-lock_core::conformance_tests!(redlock_three, redlock_of_three(InitialToken::Clock).await);
-lock_core::conformance_tests!(
+lock_testing::conformance_tests!(redis_sentinel, sentinel().await);
+lock_testing::conformance_tests!(redis_cluster, cluster().await);
+lock_testing::conformance_tests!(redis_least_rights, least_rights().await);
+lock_testing::conformance_tests!(redis_replicated, replicated().await);
+lock_testing::conformance_tests!(redlock_three, redlock_of_three(InitialToken::Clock).await);
+lock_testing::conformance_tests!(
     redlock_counting_from_one,
     redlock_of_three(InitialToken::At(FencingToken::MIN)).await
 );
-lock_core::conformance_tests!(redlock_five, redlock_of_five().await);
-lock_core::conformance_tests!(
+lock_testing::conformance_tests!(redlock_five, redlock_of_five().await);
+lock_testing::conformance_tests!(
     zookeeper_standalone,
     zookeeper_at(&zookeeper().await.url(), InitialToken::Clock).await
 );
-lock_core::conformance_tests!(
+lock_testing::conformance_tests!(
     zookeeper_counting_from_one,
     zookeeper_at(
         &zookeeper().await.url(),
@@ -259,10 +261,10 @@ lock_core::conformance_tests!(
     )
     .await
 );
-lock_core::conformance_tests!(zookeeper_ensemble, ensemble().await);
-lock_core::conformance_tests!(etcd_one_node, etcd_node(InitialToken::Clock).await);
-lock_core::conformance_tests!(
+lock_testing::conformance_tests!(zookeeper_ensemble, ensemble().await);
+lock_testing::conformance_tests!(etcd_one_node, etcd_node(InitialToken::Clock).await);
+lock_testing::conformance_tests!(
     etcd_counting_from_one,
     etcd_node(InitialToken::At(FencingToken::MIN)).await
 );
-lock_core::conformance_tests!(etcd_three_nodes, etcd_cluster().await);
+lock_testing::conformance_tests!(etcd_three_nodes, etcd_cluster().await);

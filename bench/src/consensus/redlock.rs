@@ -3,10 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use futures_util::future::try_join_all;
-use lock_core::{
-    LockManager, SystemClock, Ttl,
-    redlock::{RedlockNodes, RedlockOptions},
-};
+use lock_core::{SystemClock, Ttl};
+use palisade::redlock::{RedlockNodes, RedlockOptions};
 use redis::{RedisResult, Script, aio::MultiplexedConnection};
 
 use crate::{
@@ -36,7 +34,7 @@ pub(super) async fn cycle_vs_floor(setting: Setting) -> Result<Measured, BoxErro
     let url = format!("redlock+redis://{}", addresses.join(","));
     let nodes = RedlockNodes::new(&url, RedlockOptions::default(), Arc::new(SystemClock))?;
     nodes.provision(Ttl::secs(60), None).await?;
-    let locks = LockManager::connect(&url).await?;
+    let locks = palisade::connect(&url).await?;
     let medians = take_turns(
         setting.rounds,
         async |samples| {

@@ -1,6 +1,5 @@
 //! An uncontended lock: the cost of acquiring and releasing it.
 
-use lock_core::LockManager;
 
 use super::{floor::two_round_trips, rslock::Rslock, server::Server};
 use crate::{
@@ -13,7 +12,7 @@ const CYCLES_PER_TURN: u32 = 200;
 /// Acquire and release, compared with the same number of round trips that do nothing.
 pub(super) async fn vs_floor(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
-    let locks = LockManager::connect(server.url()).await?;
+    let locks = palisade::connect(server.url()).await?;
     let mut floor = server.connect().await?;
     let medians = take_turns(
         setting.rounds,
@@ -34,7 +33,7 @@ pub(super) async fn vs_floor(setting: Setting) -> Result<Measured, BoxError> {
 /// overtake it.
 pub(super) async fn dropped_vs_floor(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
-    let locks = LockManager::connect(server.url()).await?;
+    let locks = palisade::connect(server.url()).await?;
     let mut floor = server.connect().await?;
     let medians = take_turns(
         setting.rounds,
@@ -54,7 +53,7 @@ pub(super) async fn dropped_vs_floor(setting: Setting) -> Result<Measured, BoxEr
 /// Acquire and release, compared with a peer's.
 pub(super) async fn vs_rslock(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
-    let locks = LockManager::connect(server.url()).await?;
+    let locks = palisade::connect(server.url()).await?;
     let rslock = Rslock::new(server.url());
     let medians = take_turns(
         setting.rounds,

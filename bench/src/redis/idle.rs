@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use lock_core::LockManager;
 use redis::{RedisResult, aio::MultiplexedConnection};
 
 use super::server::Server;
@@ -19,7 +18,7 @@ const FORGOTTEN_MAX: Duration = Duration::from_secs(180);
 /// Acquires and releases many resources, and waits until the server has dropped what expires.
 pub(super) async fn bytes_per_resource(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
-    let locks = LockManager::connect(server.url()).await?;
+    let locks = palisade::connect(server.url()).await?;
     let mut connection = server.connect().await?;
     let mut held = Vec::new();
     for number in 0..RESOURCES {

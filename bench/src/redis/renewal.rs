@@ -12,10 +12,8 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
-use lock_core::{
-    Attempt, LockBackend, LockManager, RenewRequest, Renewed, SystemClock, Ttl,
-    redis::{RedisBackend, RedisOptions},
-};
+use lock_core::{Attempt, LockBackend, RenewRequest, Renewed, SystemClock, Ttl};
+use palisade::redis::{RedisBackend, RedisOptions};
 use redis::aio::MultiplexedConnection;
 
 use super::server::Server;
@@ -46,7 +44,7 @@ struct Renewals {
 impl Renewals {
     async fn prepare(setting: Setting) -> Result<Self, BoxError> {
         let server = Server::start(setting.pinning).await?;
-        let locks = LockManager::connect(server.url()).await?;
+        let locks = palisade::connect(server.url()).await?;
         let mut requests = Vec::with_capacity(LEASES);
         let mut plain_keys = redis::pipe();
         for number in 0..LEASES {

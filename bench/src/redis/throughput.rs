@@ -17,7 +17,7 @@ const CYCLES_PER_TASK: u32 = 25;
 /// Cycles per second, compared with the same number of round trips that do nothing.
 pub(super) async fn vs_floor(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
-    let locks = LockManager::connect(server.url()).await?;
+    let locks = palisade::connect(server.url()).await?;
     let floor = server.connect().await?;
     let medians = take_turns(
         setting.rounds,
@@ -46,7 +46,7 @@ pub(super) async fn vs_floor(setting: Setting) -> Result<Measured, BoxError> {
 /// Cycles per second, compared with a peer's.
 pub(super) async fn vs_rslock(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
-    let locks = LockManager::connect(server.url()).await?;
+    let locks = palisade::connect(server.url()).await?;
     let rslock = Rslock::new(server.url());
     let medians = take_turns(
         setting.rounds,

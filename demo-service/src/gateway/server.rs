@@ -218,11 +218,10 @@ pub(crate) async fn connect(service: LockService<'_>) -> Result<LockManager, Fai
         issuer,
         initial_token,
     } = service;
-    let mut builder = LockManager::builder().initial_token(initial_token);
+    let mut connecting = palisade::connect(address.secret()).initial_token(initial_token);
     if let Some(issuer) = issuer {
-        builder = builder.issuer(issuer.clone());
+        connecting = connecting.issuer(issuer.clone());
     }
-    let connecting = builder.connect(address.secret());
     let unreachable = |why: String| Failure::Unreachable {
         role: "lock service",
         option,

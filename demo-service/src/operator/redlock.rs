@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use lock_core::{
-    Error, ErrorKind, SystemClock,
-    redlock::{HealProgress, RedlockNodes, RedlockOptions},
-};
+use lock_core::{Error, ErrorKind, SystemClock};
+use palisade::redlock::{HealProgress, RedlockNodes, RedlockOptions};
 use serde_json::json;
 
 use super::consent;

@@ -50,7 +50,7 @@ use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted};
 /// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
 /// # let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
 /// # store.migrate().await?;
-/// # let locks = lock_core::LockManager::connect("memory:").await?;
+/// # let locks = palisade::connect("memory:").await?;
 /// let accounts = Protected::new(locks, store);
 /// let from = accounts.acquire("account:1").await?;
 /// let to = accounts.acquire("account:2").await?;

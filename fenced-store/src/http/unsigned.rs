@@ -54,9 +54,8 @@ impl TokenVerifier for Unsigned {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use lock_core::{
-        Clock, FencingToken, Holder, InitialToken, ResourceName, Sequencer, test_util::ManualClock,
-    };
+    use lock_core::{Clock, FencingToken, Holder, InitialToken, ResourceName, Sequencer};
+    use lock_testing::ManualClock;
 
     use super::*;
     use crate::http::Signature;

@@ -51,7 +51,7 @@ use crate::{Dialect, FenceError, FencedStore, counted};
 /// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
 /// # let pool = sqlx::SqlitePool::connect_with(options).await?;
 /// # sqlx::query("CREATE TABLE accounts (id INTEGER, balance INTEGER)").execute(&pool).await?;
-/// let locks = LockManager::connect("memory:").await?;
+/// let locks = palisade::connect("memory:").await?;
 /// let store = SqliteFencedStore::new(pool);
 /// store.migrate().await?;
 /// let accounts = Protected::new(locks, store);
@@ -119,7 +119,7 @@ impl<DB: Dialect> Protected<DB> {
     /// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
     /// # let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
     /// # store.migrate().await?;
-    /// # let locks = lock_core::LockManager::connect("memory:").await?;
+    /// # let locks = palisade::connect("memory:").await?;
     /// let accounts = Protected::new(locks, store);
     /// let wait = Duration::from_secs(5);
     /// let guards = accounts.acquire_all(["account:42", "account:7"], wait).await?;

@@ -37,7 +37,7 @@ impl<DB: Dialect> AcquireProtected<'_, DB> {
     /// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
     /// # let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
     /// # store.migrate().await?;
-    /// # let locks = lock_core::LockManager::connect("memory:").await?;
+    /// # let locks = palisade::connect("memory:").await?;
     /// let accounts = Protected::new(locks, store);
     /// let nightly = accounts.acquire("account:42").ttl(Ttl::secs(30));
     /// let receipt = nightly

@@ -17,8 +17,10 @@ const BOTH: [&str; 2] = ["account:43", "account:42"];
 
 /// A lock service that begins at token 1, as if it had lost its counter.
 pub(crate) async fn forgetful() -> LockManager {
-    let builder = LockManager::builder().initial_token(InitialToken::At(FencingToken::MIN));
-    builder.connect("memory:").await.unwrap()
+    palisade::connect("memory:")
+        .initial_token(InitialToken::At(FencingToken::MIN))
+        .await
+        .unwrap()
 }
 
 pub(crate) async fn protected_by<H: Harness>(locks: LockManager) -> (H, Protected<H::Db>) {

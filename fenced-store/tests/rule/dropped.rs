@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use fenced_store::{FenceError, FencedStore, Protection};
-use lock_core::{Sequencer, test_util::DropAt};
+use lock_core::Sequencer;
+use lock_testing::DropAt;
 use sqlx::Connection;
 use tokio::time::timeout;
 

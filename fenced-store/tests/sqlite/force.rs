@@ -6,8 +6,8 @@ use fenced_store::{FenceError, Protected};
 use lock_core::{
     Clock, ForceReleased, InitialToken, LockManager, Operation, ResourceName, SystemClock,
     memory::MemoryBackend,
-    test_util::{Chaos, Fault, Gate, Until},
 };
+use lock_testing::{Chaos, Fault, Gate, Until};
 use sqlx::Sqlite;
 
 use crate::{
@@ -23,7 +23,7 @@ fn resource() -> ResourceName {
 
 async fn protected() -> (SqliteFile, Protected<Sqlite>) {
     let world: SqliteFile = fresh().await;
-    let locks = LockManager::connect("memory:").await.unwrap();
+    let locks = palisade::connect("memory:").await.unwrap();
     let protected = Protected::new(locks, world.store().clone());
     (world, protected)
 }

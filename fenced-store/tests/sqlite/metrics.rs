@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fenced_store::Protected;
-use lock_core::{FencingToken, InitialToken, LockManager, metric};
+use lock_core::{FencingToken, InitialToken, metric};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
 use crate::{
@@ -32,8 +32,10 @@ async fn what_is_worth_an_alert_begins_at_nothing_and_is_counted() {
     let recorder = DebuggingRecorder::new();
     let exported = recorder.snapshotter();
     let _local = ::metrics::set_default_local_recorder(&recorder);
-    let builder = LockManager::builder().initial_token(InitialToken::At(FencingToken::MIN));
-    let locks = builder.connect("memory:").await.unwrap();
+    let locks = palisade::connect("memory:")
+        .initial_token(InitialToken::At(FencingToken::MIN))
+        .await
+        .unwrap();
     let world: SqliteFile = fresh().await;
     let accounts = Protected::new(locks, world.store().clone());
     let nothing = metric::OF_STORES

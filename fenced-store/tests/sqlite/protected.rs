@@ -5,10 +5,9 @@ use std::{future::IntoFuture, sync::Arc, time::Duration};
 use fenced_store::{FenceError, Protected, ProtectedError};
 use lock_core::{
     Attempt, Clock, ErrorKind, FencingToken, Holder, InitialToken, Issuer, LockManager, LostReason,
-    Operation, Owner, SystemClock, Ttl,
-    memory::MemoryBackend,
-    test_util::{Chaos, Fault, Gate, ManualClock, Until},
+    Operation, Owner, SystemClock, Ttl, memory::MemoryBackend,
 };
+use lock_testing::{Chaos, Fault, Gate, ManualClock, Until};
 
 use crate::{
     file::SqliteFile,
@@ -131,9 +130,13 @@ async fn a_mark_at_the_cap_is_final() {
 /// A claim that is refused for another reason gives the lease back, and repairs nothing.
 #[tokio::test]
 async fn a_refused_claim_gives_the_lease_back() {
-    let builder = LockManager::builder().issuer(Issuer::new("other").unwrap());
-    let (world, accounts) =
-        protected_by::<SqliteFile>(builder.connect("memory:").await.unwrap()).await;
+    let (world, accounts) = protected_by::<SqliteFile>(
+        palisade::connect("memory:")
+            .issuer(Issuer::new("other").unwrap())
+            .await
+            .unwrap(),
+    )
+    .await;
     world
         .store()
         .claim(&memory_grant("account:42", 1))
@@ -222,9 +225,13 @@ async fn run_claims_for_the_section_and_releases() {
 #[tokio::test]
 async fn run_ends_the_section_when_the_lease_is_lost() {
     let clock = ManualClock::new();
-    let builder = LockManager::builder().clock(Arc::new(clock.clone()));
-    let (_world, accounts) =
-        protected_by::<SqliteFile>(builder.connect("memory:").await.unwrap()).await;
+    let (_world, accounts) = protected_by::<SqliteFile>(
+        palisade::connect("memory:")
+            .clock(Arc::new(clock.clone()))
+            .await
+            .unwrap(),
+    )
+    .await;
     let acquire = accounts.acquire("account:42").ttl(Ttl::secs(10));
     let never = acquire.renew(false).run(async |_| {
         clock.advance(Duration::from_secs(11));
@@ -241,9 +248,13 @@ async fn run_ends_the_section_when_the_lease_is_lost() {
 #[tokio::test]
 async fn a_lost_lease_begins_nothing() {
     let clock = ManualClock::new();
-    let builder = LockManager::builder().clock(Arc::new(clock.clone()));
-    let (_world, accounts) =
-        protected_by::<SqliteFile>(builder.connect("memory:").await.unwrap()).await;
+    let (_world, accounts) = protected_by::<SqliteFile>(
+        palisade::connect("memory:")
+            .clock(Arc::new(clock.clone()))
+            .await
+            .unwrap(),
+    )
+    .await;
     let acquire = accounts.acquire("account:42").ttl(Ttl::secs(10));
     let guard = acquire.renew(false).await.unwrap();
     guard.begin().await.unwrap().rollback().await.unwrap();
@@ -294,9 +305,13 @@ async fn after_a_busy_store_the_guard_asks_again() {
 #[tokio::test]
 async fn a_lost_lease_among_several_begins_nothing() {
     let clock = ManualClock::new();
-    let builder = LockManager::builder().clock(Arc::new(clock.clone()));
-    let (_world, accounts) =
-        protected_by::<SqliteFile>(builder.connect("memory:").await.unwrap()).await;
+    let (_world, accounts) = protected_by::<SqliteFile>(
+        palisade::connect("memory:")
+            .clock(Arc::new(clock.clone()))
+            .await
+            .unwrap(),
+    )
+    .await;
     let held = accounts.acquire("account:42").await.unwrap();
     let acquire = accounts.acquire("account:43").ttl(Ttl::secs(5));
     let lost = acquire.renew(false).await.unwrap();

@@ -13,7 +13,6 @@ pub enum Attempt<T> {
     /// The lease is ours.
     Granted(T),
     /// Somebody else holds it. [`Attempt::held`] makes one.
-    #[non_exhaustive]
     Held {
         /// The time after which the present lease ends unless it is renewed.
         retry_after: Duration,
@@ -83,7 +82,7 @@ pub enum Forced {
 
 /// What a look at a resource shows. It is stale when it arrives, and it contains no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "lock services build it")]
 pub struct Inspection {
     /// The present holder, if there is one.
     pub holder: Option<HolderView>,
@@ -111,7 +110,7 @@ impl Inspection {
 
 /// One entry of a list of what is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "lock services build it")]
 pub struct Listed {
     /// A resource that is held or waited for.
     pub resource: ResourceName,
@@ -132,7 +131,7 @@ impl Listed {
 
 /// The part of a holder's state that others may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "lock services build it")]
 pub struct HolderView {
     /// [`Holder::fingerprint`], never the holder itself.
     pub fingerprint: String,

@@ -1,9 +1,7 @@
-#[cfg(any(feature = "memory", feature = "redis"))]
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 use super::AttemptId;
-#[cfg(any(feature = "memory", feature = "redis"))]
 use crate::{Error, ErrorKind, Operation};
 use crate::{FencingToken, Holder, Metadata, Moment, ResourceName, Sequencer, Ttl};
 
@@ -46,8 +44,10 @@ impl AcquireRequest {
     }
 
     /// Refuses a resource that is named twice: one of its two tokens would belong to nobody.
-    #[cfg(any(feature = "memory", feature = "redis"))]
-    pub(crate) fn each_resource_once(requests: &[Self], kind: &'static str) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] with the name.
+    pub fn each_resource_once(requests: &[Self], kind: &'static str) -> Result<(), Error> {
         let mut names = BTreeSet::new();
         for Self { attempt, .. } in requests {
             if !names.insert(&attempt.resource) {
@@ -64,7 +64,7 @@ impl AcquireRequest {
 
 /// One attempt of one acquisition. A holder may try again; a cancel cancels one attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "lock services take it apart")]
 pub struct AttemptRef {
     /// The resource to be held.
     pub resource: ResourceName,
@@ -88,7 +88,10 @@ impl AttemptRef {
 
 /// How long an acquire waits for a resource that somebody else holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "every lock service has to tell them apart"
+)]
 pub enum Wait {
     /// Not at all: one look only.
     Never,
@@ -100,7 +103,8 @@ pub enum Wait {
 
 impl Wait {
     /// When there is no more waiting, for who looks again and again; `now` is when it begins.
-    pub(crate) const fn end(self, now: Moment) -> Moment {
+    #[must_use] 
+    pub const fn end(self, now: Moment) -> Moment {
         match self {
             Self::Never => now,
             Self::Until(moment) => moment,
@@ -109,7 +113,8 @@ impl Wait {
     }
 
     /// What bounds an answer that takes time. One look, without waiting, has no bound of its own.
-    pub(crate) const fn limit(self) -> Moment {
+    #[must_use] 
+    pub const fn limit(self) -> Moment {
         match self {
             Self::Until(moment) => moment,
             Self::Never | Self::Forever => Moment::NEVER,
@@ -117,7 +122,8 @@ impl Wait {
     }
 
     /// Whether there is no more waiting.
-    pub(crate) fn is_over(self, now: Moment) -> bool {
+    #[must_use] 
+    pub fn is_over(self, now: Moment) -> bool {
         now >= self.end(now)
     }
 }
@@ -127,7 +133,10 @@ impl Wait {
 /// A backend may grant only a short lease to a waiter that it cannot see, so that a waiter that is
 /// gone does not hold up the queue for long. The first renewal extends it to its full length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "every lock service has to tell them apart"
+)]
 pub enum Upkeep {
     /// A watchdog of this process renews it, the first time by
     /// [`Lease::renew_by`](crate::Lease::renew_by). No other process asks for the same acquisition,
@@ -140,7 +149,7 @@ pub enum Upkeep {
 
 /// A request to renew one lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "lock services take it apart")]
 pub struct RenewRequest {
     /// The lease.
     pub sequencer: Sequencer,

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, Operation, Outcome,
-    ResourceName, Upkeep, Wait, wait::LATE_GRANTS_MAX,
+    ResourceName, Upkeep, Wait, support::LATE_GRANTS_MAX,
 };
 
 /// A grant, and the guard that cancels it unless it is disarmed.

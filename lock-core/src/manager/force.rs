@@ -37,8 +37,7 @@ impl LockManager {
     ///
     /// # Examples
     /// ```
-    /// # #[cfg(feature = "memory")]
-    /// # #[tokio::main(flavor = "current_thread")]
+    /// #    /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use lock_core::{ForceReleased, LockManager};
     ///

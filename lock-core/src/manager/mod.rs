@@ -59,8 +59,7 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// # #[cfg(feature = "memory")]
-/// # #[tokio::main(flavor = "current_thread")]
+/// #/// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use lock_core::{LockManager, Ttl};
 /// use std::time::Duration;
@@ -88,27 +87,6 @@ pub(crate) struct Inner {
 }
 
 impl LockManager {
-    /// Connects to the lock service that the URL names, with default settings; see
-    /// [`LockManagerBuilder::connect`] for the URLs.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Unsupported`] names the feature that a scheme needs,
-    /// [`ErrorKind::InvalidInput`] says what is wrong with the URL, [`ErrorKind::Unavailable`]
-    /// means that no server answers there.
-    ///
-    /// [`ErrorKind::Unsupported`]: crate::ErrorKind::Unsupported
-    /// [`ErrorKind::InvalidInput`]: crate::ErrorKind::InvalidInput
-    /// [`ErrorKind::Unavailable`]: crate::ErrorKind::Unavailable
-    ///
-    /// # Panics
-    /// Outside a Tokio runtime, which the watchdog needs for as long as the manager is used.
-    ///
-    /// # Cancel safety
-    /// Cancel safe: the connection is closed.
-    pub async fn connect(url: &str) -> Result<Self, Error> {
-        Self::builder().connect(url).await
-    }
-
     /// Builds a manager with other settings.
     pub fn builder() -> LockManagerBuilder {
         LockManagerBuilder::default()

@@ -30,8 +30,7 @@ use crate::Holder;
 ///
 /// # Examples
 /// ```
-/// # #[cfg(feature = "memory")]
-/// # #[tokio::main(flavor = "current_thread")]
+/// #/// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), lock_core::Error> {
 /// use lock_core::{LockManager, Owner};
 ///

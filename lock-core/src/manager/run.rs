@@ -16,8 +16,7 @@ impl Acquire<'_> {
     ///
     /// # Examples
     /// ```
-    /// # #[cfg(feature = "memory")]
-    /// # #[tokio::main(flavor = "current_thread")]
+    /// #    /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), lock_core::Error> {
     /// use lock_core::{Error, LockManager, Ttl};
     /// use std::time::Duration;

@@ -13,7 +13,7 @@ use super::{
     lost::{Lost, LostReason},
     meter::Meter,
 };
-use crate::{Clock, Lease, Moment, Sequencer, Ttl, unpoisoned::lock};
+use crate::{Clock, Lease, Moment, Sequencer, Ttl, support::lock};
 
 /// The state of one lease, shared by guard and watchdog.
 #[derive(Debug)]

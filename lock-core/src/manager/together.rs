@@ -49,8 +49,7 @@ impl LockManager {
     ///
     /// # Examples
     /// ```
-    /// # #[cfg(feature = "memory")]
-    /// # #[tokio::main(flavor = "current_thread")]
+    /// #    /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), lock_core::Error> {
     /// use lock_core::LockManager;
     ///

@@ -3,10 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{
-    Clock, InitialToken, LockBackend, conformance::Harness, memory::MemoryBackend,
-    test_util::ManualClock,
-};
+use lock_core::{Clock, InitialToken, LockBackend, memory::MemoryBackend};
+use lock_testing::{ManualClock, conformance::Harness};
 
 use crate::bare::Bare;
 
@@ -40,4 +38,4 @@ impl Harness for Poor {
     }
 }
 
-lock_core::conformance_tests!(poor, Poor::fresh());
+lock_testing::conformance_tests!(poor, Poor::fresh());

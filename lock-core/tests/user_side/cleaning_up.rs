@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lock_core::{Acquire, Clock, Operation, Owner, Ttl, test_util::Fault};
+use lock_core::{Acquire, Clock, Operation, Owner, Ttl};
+use lock_testing::Fault;
 
 use crate::world::{World, world, yield_to_others};
 

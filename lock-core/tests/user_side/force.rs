@@ -2,9 +2,8 @@
 
 use std::future::IntoFuture;
 
-use lock_core::{
-    ErrorKind, ForceReleased, LostReason, Operation, Outcome, ResourceName, Ttl, test_util::Fault,
-};
+use lock_core::{ErrorKind, ForceReleased, LostReason, Operation, Outcome, ResourceName, Ttl};
+use lock_testing::Fault;
 
 use crate::world::{TTL, poll_times, world};
 

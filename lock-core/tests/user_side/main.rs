@@ -1,5 +1,4 @@
 //! What a user asks of a lock manager beyond acquiring and releasing.
-#![cfg(all(feature = "conformance", feature = "memory", feature = "test-util"))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bare;

@@ -3,9 +3,10 @@
 use std::{error::Error as _, future::IntoFuture, sync::Arc};
 
 use lock_core::{
-    Acquire, Attempt, Cohort, Error, ErrorKind, InitialToken, LockManager, Metadata, Operation,
-    Outcome, Owner, memory::MemoryBackend, test_util::ManualClock,
+    Acquire, Attempt, Error, ErrorKind, InitialToken, LockManager, Metadata, Operation, Outcome,
+    Owner, memory::MemoryBackend,
 };
+use lock_testing::ManualClock;
 
 use crate::{
     bare::Bare,
@@ -47,8 +48,10 @@ async fn one_too_many_does_not_wait() {
 #[tokio::test]
 async fn the_limit_of_the_manager_is_that_of_its_acquisitions() {
     let clock = ManualClock::new();
-    let builder = LockManager::builder().clock(Arc::new(clock.clone()));
-    let locks = builder.max_waiters(1).connect("memory:").await.unwrap();
+    let timer = Arc::new(clock.clone());
+    let service = MemoryBackend::new(Arc::<ManualClock>::clone(&timer), InitialToken::Clock);
+    let builder = LockManager::builder().clock(timer).max_waiters(1);
+    let locks = builder.build(Arc::new(service)).unwrap();
     let guard = locks.acquire("r").await.unwrap();
     let mut first = std::pin::pin!(locks.acquire("r").into_future());
     assert!(!poll_times(first.as_mut(), 3).await);
@@ -85,8 +88,6 @@ async fn what_the_lock_service_lacks_is_refused_and_not_ignored() {
     let service = MemoryBackend::new(Arc::new(clock.clone()), InitialToken::Clock);
     let builder = LockManager::builder().clock(Arc::new(clock));
     let locks = builder.build(Arc::new(Bare(service))).unwrap();
-    let bare = MemoryBackend::new(Arc::new(ManualClock::new()), InitialToken::Clock);
-    let with_cohort = LockManager::builder().cohort(Cohort::PASSES);
     let owner = Owner::new();
     let with = |option: fn(Acquire<'_>) -> Acquire<'_>| option(locks.acquire("r"));
     let refused = [
@@ -94,7 +95,6 @@ async fn what_the_lock_service_lacks_is_refused_and_not_ignored() {
         with(|acquire| acquire.max_waiters(1)).await.err(),
         locks.acquire("r").owner(&owner).await.err(),
         locks.list().await.err(),
-        with_cohort.build(Arc::new(Bare(bare))).err(),
     ];
     for error in refused {
         assert_unsupported(&error.unwrap());

@@ -4,8 +4,8 @@ use std::{future::IntoFuture, time::Duration};
 
 use lock_core::{
     Attempt, ErrorKind, Holder, LeaseGuard, LostReason, Operation, Outcome, Owner, Released, Ttl,
-    test_util::Fault,
 };
+use lock_testing::Fault;
 
 use crate::world::{TTL, World, poll_times, world, yield_to_others};
 

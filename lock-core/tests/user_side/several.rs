@@ -4,10 +4,9 @@ use std::{future::IntoFuture, pin::pin, sync::Arc, time::Duration};
 
 use lock_core::{
     AcquireAll, AcquireTogether, ErrorKind, InitialToken, LockManager, LostReason, Operation,
-    Outcome, Released,
-    memory::MemoryBackend,
-    test_util::{Fault, ManualClock},
+    Outcome, Released, memory::MemoryBackend,
 };
+use lock_testing::{Fault, ManualClock};
 
 use crate::{
     bare::Bare,

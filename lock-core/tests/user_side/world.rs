@@ -8,10 +8,9 @@ use std::{
 };
 
 use lock_core::{
-    FencingToken, HolderView, InitialToken, LockManager, ResourceName, Ttl,
-    memory::MemoryBackend,
-    test_util::{Chaos, ManualClock, Process},
+    FencingToken, HolderView, InitialToken, LockManager, ResourceName, Ttl, memory::MemoryBackend,
 };
+use lock_testing::{Chaos, ManualClock, Process};
 
 pub(crate) const TTL: Ttl = Ttl::secs(9);
 

@@ -1,10 +1,8 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use lock_core::{
-    Error, SystemClock, Ttl,
-    redlock::{RedlockNodes, RedlockOptions},
-};
+use lock_core::{Error, SystemClock, Ttl};
+use palisade::redlock::{RedlockNodes, RedlockOptions};
 
 use super::Redis;
 

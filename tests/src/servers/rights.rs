@@ -1,7 +1,7 @@
 use super::Redis;
 use crate::project::files_in;
 
-/// The words after `ACL SETUSER locks` in the documentation of `lock_core::redis`, and a password.
+/// The words after `ACL SETUSER locks` in the documentation of `palisade::redis`, and a password.
 ///
 /// # Panics
 /// If they are not there.

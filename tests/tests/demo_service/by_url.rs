@@ -5,9 +5,8 @@ use std::any::Any;
 
 use e2e::servers::{RedisCluster, RedisWithSentinels, RedlockServers, etcd, redis, zookeeper};
 use fenced_store::{Plausibility, SqliteFencedStore};
-use lock_core::{
-    FencingToken, Holder, Issuer, ResourceName, Sequencer, Ttl, redlock::RedlockOptions,
-};
+use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer, Ttl};
+use palisade::redlock::RedlockOptions;
 use reqwest::Method;
 use serde_json::json;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};

@@ -4,7 +4,6 @@ use std::process::{Command, Output};
 
 use e2e::{servers::redis, warden::workspace_binary};
 use fenced_store::{FenceError, Protected, SqliteFencedStore};
-use lock_core::LockManager;
 use serde_json::Value;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 
@@ -37,7 +36,7 @@ async fn a_holder_that_hangs_is_found_and_shut_out() {
     let pool = SqlitePool::connect_with(SqliteFencedStore::recommended(options)).await;
     let fenced = SqliteFencedStore::new(pool.unwrap());
     fenced.migrate().await.unwrap();
-    let accounts = Protected::new(LockManager::connect(lock).await.unwrap(), fenced);
+    let accounts = Protected::new(palisade::connect(lock).await.unwrap(), fenced);
     let resource = format!("account:{:016x}", rand::random::<u64>());
     let guard = accounts
         .acquire(resource.as_str())
@@ -98,7 +97,7 @@ async fn with_a_store_without_tables_nobody_loses_a_lease() {
         .create_if_missing(true);
     SqlitePool::connect_with(options).await.unwrap();
     let (lock, store) = (redis().await.url(), format!("sqlite:{}", file.display()));
-    let locks = LockManager::connect(lock).await.unwrap();
+    let locks = palisade::connect(lock).await.unwrap();
     let resource = format!("account:{:016x}", rand::random::<u64>());
     let guard = locks.acquire(resource.as_str()).await.unwrap();
     let arguments = [

@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 use e2e::servers::{PostgresDatabase, Redis, postgres_database, redis};
 use fenced_store::{FenceError, PgFencedStore, Plausibility, Protected, ProtectedError};
 use lock_core::{
-    ErrorKind, FencingToken, Holder, InitialToken, LockManager, ResourceName, Sequencer, Ttl,
+    ErrorKind, FencingToken, Holder, InitialToken, ResourceName, Sequencer, Ttl,
 };
 use sqlx::{PgPool, Postgres};
 
@@ -19,8 +19,14 @@ async fn world(lock: &str, initial: InitialToken) -> World {
     let store = PgFencedStore::new(PgPool::connect(database.url()).await.unwrap());
     store.migrate().await.unwrap();
     let prefix = format!("t{:016x}", rand::random::<u64>());
-    let builder = LockManager::builder().prefix(prefix).initial_token(initial);
-    let accounts = Protected::new(builder.connect(lock).await.unwrap(), store);
+    let accounts = Protected::new(
+        palisade::connect(lock)
+            .prefix(prefix)
+            .initial_token(initial)
+            .await
+            .unwrap(),
+        store,
+    );
     World {
         accounts,
         _database: database,

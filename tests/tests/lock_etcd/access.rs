@@ -1,7 +1,7 @@
 //! Users, passwords and certificates.
 
 use e2e::servers::{Certificates, Etcd};
-use lock_core::{Attempt, ErrorKind, LockManager, Outcome, Ttl};
+use lock_core::{Attempt, ErrorKind, Outcome, Ttl};
 
 use crate::world::{manager, prefix};
 
@@ -10,7 +10,7 @@ async fn a_user_with_rights_on_the_prefix_is_enough_and_is_logged_in_again() {
     let mut server = Etcd::start().await;
     let user = server.ask_for_login("palisade/").await;
     let url = server.url_of(&user);
-    let locks = LockManager::connect(&url).await.unwrap();
+    let locks = palisade::connect(&url).await.unwrap();
     let guard = locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
     let look = locks.acquire("r").try_now().await.unwrap();
     assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
@@ -35,13 +35,13 @@ async fn who_may_not_is_told_so_and_no_password() {
     let user = server.ask_for_login("palisade/").await;
     let mut wrong = user.clone();
     wrong.password = "sesame";
-    let elsewhere = LockManager::builder().prefix("elsewhere");
     let refused = [
-        LockManager::connect(&server.url()).await.unwrap_err(),
-        LockManager::connect(&server.url_of(&wrong))
+        palisade::connect(server.url()).await.unwrap_err(),
+        palisade::connect(server.url_of(&wrong)).await.unwrap_err(),
+        palisade::connect(server.url_of(&user))
+            .prefix("elsewhere")
             .await
             .unwrap_err(),
-        elsewhere.connect(&server.url_of(&user)).await.unwrap_err(),
     ];
     for (error, says) in refused.iter().zip(["password", "wrong", "right"]) {
         assert_eq!(
@@ -79,10 +79,10 @@ async fn over_tls_with_an_authority_and_a_client_certificate_of_ones_own() {
     let nameless = format!("{}?tls_ca={ca}", server.url());
     let plain = server.url().replace("etcds:", "etcd:");
     for url in [unknown, nameless, plain] {
-        let error = LockManager::connect(&url).await.unwrap_err();
+        let error = palisade::connect(&url).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{url}: {error}");
     }
     let half = format!("{}?tls_ca={ca}&tls_cert={own}", server.url());
-    let error = LockManager::connect(&half).await.unwrap_err();
+    let error = palisade::connect(&half).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
 }

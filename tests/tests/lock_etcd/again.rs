@@ -6,8 +6,9 @@ use e2e::{
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, ErrorKind, FencingToken, Grant, Holder, Issuer,
-    LockBackend, Released, RenewRequest, Renewed, Sequencer, Ttl, Wait, etcd::EtcdBackend,
+    LockBackend, Released, RenewRequest, Renewed, Sequencer, Ttl, Wait,
 };
+use palisade::etcd::EtcdBackend;
 use tokio::time::timeout;
 
 use crate::world::{PATIENCE, backend, keys, named, prefix};

@@ -4,10 +4,9 @@
 use std::{future::IntoFuture, time::Duration};
 
 use e2e::servers::{Etcd, etcd, until};
-use lock_core::{
-    LockBackend, LockManager, Released, RenewRequest, Renewed, Ttl, etcd::ENDED_TTL,
-    test_util::DropAt,
-};
+use lock_core::{LockBackend, LockManager, Released, RenewRequest, Renewed, Ttl};
+use lock_testing::DropAt;
+use palisade::etcd::ENDED_TTL;
 use tokio::time::timeout;
 
 use crate::world::{PATIENCE, backend, keys, manager, prefix};

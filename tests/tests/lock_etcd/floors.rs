@@ -91,8 +91,10 @@ async fn a_floor_that_is_no_number_is_an_error_and_not_overwritten() {
     let (server, prefix) = (etcd().await, prefix());
     let key = format!("{prefix}/floor");
     server.ctl(&["put", &key, "a dozen"]).await;
-    let builder = lock_core::LockManager::builder().prefix(&prefix);
-    let error = builder.connect(&server.url()).await.unwrap_err();
+    let error = palisade::connect(server.url())
+        .prefix(&prefix)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), lock_core::ErrorKind::CounterBroken);
     let read = server.ctl(&["get", "--print-value-only", &key]).await;
     assert_eq!(read.trim(), "a dozen");

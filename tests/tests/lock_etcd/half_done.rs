@@ -6,8 +6,9 @@ use e2e::{
 };
 use lock_core::{
     AcquireRequest, AttemptRef, Error, ErrorKind, Holder, Issuer, LockBackend, Outcome, Sequencer,
-    Ttl, etcd::EtcdBackend,
+    Ttl,
 };
+use palisade::etcd::EtcdBackend;
 
 use crate::world::{backend, keys, named, prefix};
 

@@ -10,10 +10,8 @@ use std::{
 
 use e2e::servers::{Etcd, etcd, until};
 use futures_util::future::join_all;
-use lock_core::{
-    Clock, ErrorKind, LockManager, SystemClock, Ttl,
-    etcd::{EtcdBackend, EtcdOptions},
-};
+use lock_core::{Clock, ErrorKind, SystemClock, Ttl};
+use palisade::etcd::{EtcdBackend, EtcdOptions};
 use tokio::{net::TcpListener, time::timeout};
 
 use crate::world::{Load, PATIENCE, manager, prefix, sections};
@@ -96,7 +94,7 @@ async fn when_all_nodes_are_gone_it_says_so_and_goes_on_when_they_are_back() {
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     let took = SystemClock.now().since(asked);
     assert!(took < Duration::from_secs(30), "{took:?}");
-    let error = LockManager::connect(&server.url()).await.unwrap_err();
+    let error = palisade::connect(server.url()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     server.start_again(0).await;
     let after = locks.acquire("r").await.unwrap();

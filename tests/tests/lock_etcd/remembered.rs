@@ -9,8 +9,9 @@ use e2e::{
 use futures_util::future::join_all;
 use lock_core::{
     AcquireRequest, AttemptRef, Clock, ErrorKind, Holder, Issuer, LockBackend, Released,
-    RenewRequest, Renewed, Sequencer, SystemClock, Ttl, Wait, etcd::EtcdBackend,
+    RenewRequest, Renewed, Sequencer, SystemClock, Ttl, Wait,
 };
+use palisade::etcd::EtcdBackend;
 use serde_json::Value;
 use tokio::time::timeout;
 

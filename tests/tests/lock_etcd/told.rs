@@ -8,8 +8,9 @@ use e2e::{
 };
 use lock_core::{
     AcquireRequest, AttemptRef, ErrorKind, FencingToken, Holder, Issuer, LockBackend, Released,
-    Sequencer, Ttl, Upkeep, Wait, etcd::EtcdBackend,
+    Sequencer, Ttl, Upkeep, Wait,
 };
+use palisade::etcd::EtcdBackend;
 use tokio::time::timeout;
 
 use crate::world::{PATIENCE, backend, keys, named, prefix};

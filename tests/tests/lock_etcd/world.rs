@@ -5,10 +5,8 @@ use e2e::{
     ledger::Ledger,
     servers::Etcd,
 };
-use lock_core::{
-    Clock, FencingToken, LockManager, ResourceName, SystemClock, Ttl,
-    etcd::{EtcdBackend, EtcdOptions},
-};
+use lock_core::{Clock, FencingToken, LockManager, ResourceName, SystemClock, Ttl};
+use palisade::etcd::{EtcdBackend, EtcdOptions};
 
 /// For what takes seconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,8 +22,7 @@ pub(crate) fn named(resource: &str) -> ResourceName {
 
 /// A manager with connections of its own.
 pub(crate) async fn manager(url: &str, prefix: &str) -> LockManager {
-    let builder = LockManager::builder().prefix(prefix);
-    builder.connect(url).await.unwrap()
+    palisade::connect(url).prefix(prefix).await.unwrap()
 }
 
 /// The lock service as a manager sees it.

@@ -8,8 +8,9 @@ use std::{
 use e2e::servers::zookeeper;
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, LockBackend, Released,
-    ResourceName, Wait, test_util::DropAt,
+    ResourceName, Wait,
 };
+use lock_testing::DropAt;
 use tokio::time::timeout;
 use zookeeper_client::Client;
 

@@ -1,10 +1,9 @@
 //! Acquires that are dropped, and that nobody cancels.
 
 use e2e::servers::{until, zookeeper};
-use lock_core::{
-    AcquireRequest, Attempt, LockBackend, Released, Wait, test_util::DropAt,
-    zookeeper::ZooKeeperBackend,
-};
+use lock_core::{AcquireRequest, Attempt, LockBackend, Released, Wait};
+use lock_testing::DropAt;
+use palisade::zookeeper::ZooKeeperBackend;
 
 use crate::world::{Namespace, granted, nodes, request, sequencer};
 

@@ -12,8 +12,7 @@ impl Namespace<'_> {
     async fn with_login(&self, login: &str) -> LockManager {
         let url = self.url(30_000);
         let url = url.replace("zookeeper://", &format!("zookeeper://{login}@"));
-        let builder = LockManager::builder().prefix(&self.prefix);
-        builder.connect(&url).await.unwrap()
+        palisade::connect(&url).prefix(&self.prefix).await.unwrap()
     }
 }
 

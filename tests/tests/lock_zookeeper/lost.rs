@@ -6,7 +6,7 @@ use e2e::{
     proxy::{Fault, Proxy},
     servers::zookeeper,
 };
-use lock_core::{LockManager, Released, Ttl};
+use lock_core::{Released, Ttl};
 use tokio::time::timeout;
 use zookeeper_client::{Acls, CreateMode};
 
@@ -24,8 +24,10 @@ async fn a_creation_without_an_answer_makes_one_node() {
     let namespace = Namespace::fresh(server);
     let proxy = Proxy::start(&server.url()).await;
     let url = format!("{}?session_ms=600000", proxy.url("zookeeper"));
-    let builder = LockManager::builder().prefix(&namespace.prefix);
-    let locks = builder.connect(&url).await.unwrap();
+    let locks = palisade::connect(&url)
+        .prefix(&namespace.prefix)
+        .await
+        .unwrap();
     let guard = locks.acquire("r").ttl(LONG).await.unwrap();
     let mut last = guard.token();
     guard.release().await.unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use e2e::servers::ZooKeeper;
 use futures_util::future::join_all;
-use lock_core::{Clock, ErrorKind, LockManager, LostReason, Operation, SystemClock, Ttl};
+use lock_core::{Clock, ErrorKind, LostReason, Operation, SystemClock, Ttl};
 use tokio::time::timeout;
 
 use crate::world::Namespace;
@@ -32,7 +32,7 @@ async fn without_servers_everything_is_a_typed_error_and_a_lease_is_lost_in_time
             .is_ok_and(|released| { released == lock_core::Released::NotHolder })
     );
 
-    let error = timeout(PATIENCE, LockManager::connect(&servers.url())).await;
+    let error = timeout(PATIENCE, palisade::connect(servers.url())).await;
     let error = error.expect("an answer").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert_eq!(error.operation(), Operation::Connect);
@@ -76,8 +76,10 @@ async fn while_servers_do_not_answer_all_are_told_so_at_the_same_time() {
 #[tokio::test]
 async fn a_ttl_that_is_too_long_for_the_session_is_refused() {
     let namespace = Namespace::fresh(e2e::servers::zookeeper().await);
-    let builder = LockManager::builder().prefix(&namespace.prefix);
-    let locks = builder.connect(&namespace.url(9_000)).await.unwrap();
+    let locks = palisade::connect(namespace.url(9_000))
+        .prefix(&namespace.prefix)
+        .await
+        .unwrap();
     let guard = locks.acquire("r").ttl(Ttl::secs(6)).await.unwrap();
     guard.release().await.unwrap();
     let error = locks

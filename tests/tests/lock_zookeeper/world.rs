@@ -4,8 +4,8 @@ use e2e::servers::ZooKeeper;
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, FencingToken, Holder, Issuer, LockBackend, LockManager,
     ResourceName, Sequencer, SystemClock, Ttl, Wait,
-    zookeeper::{ZooKeeperBackend, ZooKeeperOptions},
 };
+use palisade::zookeeper::{ZooKeeperBackend, ZooKeeperOptions};
 use zookeeper_client::Client;
 
 /// Far longer than a test: what ends earlier was ended.
@@ -32,8 +32,10 @@ impl<'a> Namespace<'a> {
 
     /// A client of its own, as another process would have.
     pub(crate) async fn connect(&self) -> LockManager {
-        let builder = LockManager::builder().prefix(&self.prefix);
-        builder.connect(&self.url(30_000)).await.unwrap()
+        palisade::connect(self.url(30_000))
+            .prefix(&self.prefix)
+            .await
+            .unwrap()
     }
 
     /// The same below the manager. Its leases may be as long as a test never takes.

@@ -79,10 +79,10 @@ async fn tokens_rise_and_nobody_is_stuck_while_the_clock_jumps() {
     const GRANTS_BETWEEN_JUMPS: usize = 100;
     let server = Redis::start_with_own_clock().await;
     let load = Arc::new(Load::default());
-    let paused = LockManager::connect(server.url()).await.unwrap();
+    let paused = palisade::connect(server.url()).await.unwrap();
     let mut tasks = Vec::new();
     for _ in 0..2 {
-        let locks = LockManager::connect(server.url()).await.unwrap();
+        let locks = palisade::connect(server.url()).await.unwrap();
         for _ in 0..TASKS / 2 {
             let (load, locks) = (Arc::clone(&load), locks.clone());
             tasks.push(tokio::spawn(async move { load.task(locks).await }));
@@ -126,8 +126,8 @@ async fn tokens_rise_and_nobody_is_stuck_while_the_clock_jumps() {
 #[tokio::test]
 async fn a_lease_that_a_jump_has_ended_is_lost_and_its_holder_cannot_write() {
     let server = Redis::start_with_own_clock().await;
-    let locks = LockManager::connect(server.url()).await.unwrap();
-    let rival = LockManager::connect(server.url()).await.unwrap();
+    let locks = palisade::connect(server.url()).await.unwrap();
+    let rival = palisade::connect(server.url()).await.unwrap();
     let (ledger, history) = (Ledger::default(), History::default());
 
     // Renewed every second: only the jump can end it.
@@ -161,7 +161,7 @@ async fn a_lease_that_a_jump_has_ended_is_lost_and_its_holder_cannot_write() {
 #[tokio::test]
 async fn after_a_jump_back_a_renewal_mends_the_lease_and_a_release_is_passed_on() {
     let server = Redis::start_with_own_clock().await;
-    let locks = LockManager::connect(server.url()).await.unwrap();
+    let locks = palisade::connect(server.url()).await.unwrap();
     let ttl = Ttl::secs(10);
     // Renewed by hand, so that nothing mends it between the jump and the look.
     let guard = locks.acquire("r").ttl(ttl).renew(false).await.unwrap();
@@ -191,7 +191,7 @@ async fn after_a_jump_back_a_renewal_mends_the_lease_and_a_release_is_passed_on(
 #[tokio::test]
 async fn after_a_jump_back_a_renewal_leaves_the_longest_promise_and_no_more() {
     let server = Redis::start_with_own_clock().await;
-    let locks = LockManager::connect(server.url()).await.unwrap();
+    let locks = palisade::connect(server.url()).await.unwrap();
     let lease = locks.acquire("r").ttl(LONG).detached().await.unwrap();
     let lease = lease.granted().unwrap().sequencer;
     let remaining = async || holder(&locks).await.unwrap().remaining;

@@ -10,9 +10,9 @@ use futures_util::future::join_all;
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Clock, ErrorKind, FencingToken, Holder, Issuer,
     LockBackend, LockManager, Outcome, ResourceName, Sequencer, SystemClock, Ttl,
-    redis::{RedisBackend, RedisOptions},
-    test_util::DropAt,
 };
+use lock_testing::DropAt;
+use palisade::redis::{RedisBackend, RedisOptions};
 use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
 
 /// Longer than anybody waits here: what is gone by then was given back.
@@ -31,11 +31,7 @@ async fn world() -> World {
 
 async fn world_on(url: &str) -> World {
     let prefix = format!("t{:016x}", rand::random::<u64>());
-    let locks = LockManager::builder()
-        .prefix(&prefix)
-        .connect(url)
-        .await
-        .unwrap();
+    let locks = palisade::connect(url).prefix(&prefix).await.unwrap();
     World {
         locks,
         prefix,
@@ -214,10 +210,7 @@ async fn a_server_that_came_back_empty_goes_on_above_what_it_has_issued() {
         server.restart_empty().await;
     }
     // A process that was not there before the loss.
-    let newcomer = LockManager::builder()
-        .prefix(&world.prefix)
-        .connect(server.url())
-        .await;
+    let newcomer = palisade::connect(server.url()).prefix(&world.prefix).await;
     assert!(Some(newcomer.unwrap().acquire("r").await.unwrap().token()) > last);
 }
 
@@ -540,7 +533,7 @@ async fn a_server_that_is_not_there_is_unavailable_and_passwords_stay_secret() {
         .unwrap()
         .port();
     let url = format!("redis://user:hunter2@127.0.0.1:{port}");
-    let error = LockManager::connect(&url).await.unwrap_err();
+    let error = palisade::connect(&url).await.unwrap_err();
     assert_eq!(
         (error.kind(), error.outcome()),
         (ErrorKind::Unavailable, Outcome::NotApplied)
@@ -552,7 +545,7 @@ async fn a_server_that_is_not_there_is_unavailable_and_passwords_stay_secret() {
 
     let (host, wrong) = redis().await.url().split_once("//").unwrap();
     let url = format!("{host}//user:hunter2@{wrong}");
-    let error = LockManager::connect(&url).await.unwrap_err();
+    let error = palisade::connect(&url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert!(
         !format!("{error} {error:?}").contains("hunter2"),

@@ -10,8 +10,8 @@ use e2e::{
 use futures_util::future::join_all;
 use lock_core::{
     Clock, FencingToken, LeaseGuard, LockManager, Moment, Released, ResourceName, SystemClock, Ttl,
-    redis::QUEUE_TTL,
 };
+use palisade::redis::QUEUE_TTL;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{task::JoinHandle, time::timeout};
@@ -44,7 +44,7 @@ struct World {
 impl World {
     async fn new() -> Self {
         let server = Redis::start().await;
-        let locks = LockManager::connect(server.url()).await.unwrap();
+        let locks = palisade::connect(server.url()).await.unwrap();
         Self { locks, server }
     }
 

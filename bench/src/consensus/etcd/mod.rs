@@ -20,7 +20,7 @@ const LINES_PER_TURN: usize = 4;
 /// attached to it, and the deletion of the key.
 pub(super) async fn cycle_vs_floor(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
-    let locks = LockManager::connect(&server.url()).await?;
+    let locks = palisade::connect(server.url()).await?;
     let mut raw = Raw::connect(&server).await?;
     let medians = take_turns(
         setting.rounds,
@@ -47,7 +47,7 @@ async fn cycle(locks: &LockManager) -> Result<(), BoxError> {
 /// deletion and its notification.
 pub(super) async fn handoff_vs_watch(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
-    let locks = LockManager::connect(&server.url()).await?;
+    let locks = palisade::connect(server.url()).await?;
     let mut raw = Raw::connect(&server).await?;
     raw.watch().await?;
     let medians = take_turns(

@@ -2,7 +2,7 @@
 
 mod server;
 
-use lock_core::{LockManager, Ttl};
+use lock_core::Ttl;
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
 
 use self::server::Server;
@@ -27,7 +27,7 @@ const fn node(mode: CreateMode) -> CreateOptions<'static> {
 /// Acquire and release, compared with the creation and the deletion of such a node.
 pub(crate) async fn cycle_vs_floor(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
-    let locks = LockManager::connect(&server.url()).await?;
+    let locks = palisade::connect(server.url()).await?;
     let floor = Floor::connect(&server).await?;
     for _ in 0..WARM_UP {
         locks.acquire("r").ttl(TTL).await?.release().await?;
@@ -51,7 +51,7 @@ pub(crate) async fn cycle_vs_floor(setting: Setting) -> Result<Measured, BoxErro
 /// From the release of one to the grant of the next, compared with a deletion and its notification.
 pub(crate) async fn handoff_vs_watch(setting: Setting) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
-    let locks = LockManager::connect(&server.url()).await?;
+    let locks = palisade::connect(server.url()).await?;
     let floor = Floor::connect(&server).await?;
     let mut warm_up = Samples::default();
     for _ in 0..WARM_UP {

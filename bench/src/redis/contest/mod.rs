@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lock_core::{LockManager, ResourceName};
+use lock_core::ResourceName;
 use redis::aio::MultiplexedConnection;
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -174,7 +174,7 @@ fn fresh_resource() -> String {
 
 /// Our waiters ask once before they subscribe to their wake-ups, and get in line after that.
 async fn until_all_wait(server: &Server, resource: &str, waiters: u64) -> Result<(), BoxError> {
-    let locks = LockManager::connect(server.url()).await?;
+    let locks = palisade::connect(server.url()).await?;
     let resource = ResourceName::new(resource)?;
     let started = Instant::now();
     while locks.inspect(&resource).await?.waiters < Some(waiters) {

@@ -1,6 +1,7 @@
 //! Our lock.
 
-use lock_core::{Cohort, LeaseGuard, LockManager, ResourceName};
+use lock_core::{LeaseGuard, LockManager, ResourceName};
+use palisade::Cohort;
 
 use super::{Job, Strategy, contender::Contender};
 use crate::figure::BoxError;
@@ -12,12 +13,12 @@ pub(super) struct Ours {
 
 impl Ours {
     pub(super) async fn connect(job: &Job) -> Result<Self, BoxError> {
-        let mut builder = LockManager::builder();
+        let mut connecting = palisade::connect(&job.url);
         if job.strategy == Strategy::Cohort {
-            builder = builder.cohort(Cohort::PASSES);
+            connecting = connecting.cohort(Cohort::PASSES);
         }
         Ok(Self {
-            locks: builder.connect(&job.url).await?,
+            locks: connecting.await?,
             resource: ResourceName::new(job.resource.as_str())?,
         })
     }

@@ -9,7 +9,7 @@ use super::schedule::{Key, Schedule};
 use crate::{
     BoxFuture, Moment,
     manager::{lost::LostReason, status::LeaseStatus},
-    unpoisoned::lock,
+    support::lock,
 };
 
 /// Where guards leave work for the watchdog.

@@ -49,10 +49,7 @@ struct Lock {
 
 impl Lock {
     async fn connect(&self) -> Result<LockManager, lock_core::Error> {
-        LockManager::builder()
-            .prefix(&self.prefix)
-            .connect(&self.lock)
-            .await
+        palisade::connect(&self.lock).prefix(&self.prefix).await
     }
 
     const fn ttl(&self) -> Ttl {

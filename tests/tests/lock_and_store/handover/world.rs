@@ -2,7 +2,8 @@ use std::{any::Any, sync::Mutex};
 
 use e2e::servers::{Etcd, PostgresDatabase, Redis, RedlockServers, ZooKeeper, postgres_database};
 use fenced_store::{FencedStore, PgFencedStore, Protected};
-use lock_core::{Issuer, LockManager, Ttl, redlock::RedlockOptions};
+use lock_core::{Issuer, LockManager, Ttl};
+use palisade::redlock::RedlockOptions;
 use sqlx::{PgPool, Postgres};
 
 /// A lock service, and what the store calls it.
@@ -67,8 +68,10 @@ impl Service {
 
     /// As a client of the service sees it.
     pub(crate) async fn locks(&self) -> LockManager {
-        let builder = LockManager::builder().issuer(Issuer::new(self.name).unwrap());
-        builder.connect(self.url()).await.unwrap()
+        palisade::connect(self.url())
+            .issuer(Issuer::new(self.name).unwrap())
+            .await
+            .unwrap()
     }
 
     /// Its servers are gone.

@@ -13,7 +13,8 @@ use e2e::{
     servers::Redis,
 };
 use futures_util::future::join_all;
-use lock_core::{Clock, LockManager, ResourceName, SystemClock, Ttl, redis::QUEUE_TTL};
+use lock_core::{Clock, LockManager, ResourceName, SystemClock, Ttl};
+use palisade::redis::QUEUE_TTL;
 use rand::RngExt;
 use tokio::{runtime::Handle, time::timeout};
 
@@ -113,7 +114,7 @@ async fn two_thousand_cycles_with_cancellations_leave_nothing_but_counters() {
     {
         let mut managers = Vec::new();
         for _ in 0..MANAGERS {
-            managers.push(LockManager::connect(server.url()).await.unwrap());
+            managers.push(palisade::connect(server.url()).await.unwrap());
         }
         let running = managers.iter().cycle().take(TASKS);
         let running = running.map(|locks| tokio::spawn(Arc::clone(&load).task(locks.clone())));
@@ -146,7 +147,7 @@ async fn two_thousand_cycles_with_cancellations_leave_nothing_but_counters() {
     })
     .await;
     assert!(observer.channels().await.is_empty());
-    let later = LockManager::connect(server.url()).await.unwrap();
+    let later = palisade::connect(server.url()).await.unwrap();
     for resource in 0..RESOURCES {
         let resource = ResourceName::new(format!("r{resource}")).unwrap();
         let seen = later.inspect(&resource).await.unwrap();

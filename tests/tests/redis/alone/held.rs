@@ -5,7 +5,7 @@ use e2e::{
     servers::Redis,
 };
 use futures_util::{StreamExt, stream};
-use lock_core::{LeaseGuard, LockManager, Ttl};
+use lock_core::{LeaseGuard, Ttl};
 
 use crate::alone::alone;
 
@@ -20,7 +20,7 @@ const AT_ONCE: usize = 64;
 async fn ten_thousand_held_locks_are_renewed_by_one_manager() {
     let _alone = alone().await;
     let server = Redis::start().await;
-    let locks = LockManager::connect(server.url()).await.unwrap();
+    let locks = palisade::connect(server.url()).await.unwrap();
     let observer = Observer::of(server.url()).await;
     let forgotten = locks
         .acquire("forgotten")

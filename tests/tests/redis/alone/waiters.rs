@@ -6,7 +6,7 @@ use e2e::{
     servers::Redis,
 };
 use futures_util::future::join_all;
-use lock_core::{Clock, LockManager, ResourceName, SystemClock, Ttl};
+use lock_core::{Clock, ResourceName, SystemClock, Ttl};
 use tokio::time::timeout;
 
 use crate::alone::alone;
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 async fn ten_thousand_waiters_on_one_lock_all_get_their_turn() {
     let _alone = alone().await;
     let server = Redis::start().await;
-    let locks = LockManager::connect(server.url()).await.unwrap();
+    let locks = palisade::connect(server.url()).await.unwrap();
     let resource = ResourceName::new("r").unwrap();
     let history = Arc::new(History::default());
     let held = locks.acquire("r").ttl(Ttl::secs(600)).await.unwrap();

@@ -8,7 +8,7 @@ use e2e::{
     servers::Redis,
 };
 use futures_util::future::join_all;
-use lock_core::{Attempt, Clock, ErrorKind, LockManager, Outcome, ResourceName, SystemClock, Ttl};
+use lock_core::{Attempt, Clock, ErrorKind, Outcome, ResourceName, SystemClock, Ttl};
 use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
 
 use crate::faults::world::{RESPONSE_TIMEOUT, World, impatient, is_free};
@@ -24,7 +24,7 @@ pub(crate) async fn commands(server: &Redis) -> MultiplexedConnection {
 #[tokio::test]
 async fn a_request_that_arrives_after_its_acquire_was_told_held_makes_no_ghost_hold() {
     let server = Redis::start().await;
-    let rival = LockManager::connect(server.url()).await.unwrap();
+    let rival = palisade::connect(server.url()).await.unwrap();
     let proxy = Proxy::start(server.url()).await;
     let locks = impatient(&proxy.url("redis")).await;
     // The first request is still under way while the second, on a new connection, is answered.
@@ -94,7 +94,7 @@ async fn a_black_hole_costs_its_own_connection_a_timeout_and_the_others_nothing(
 #[tokio::test]
 async fn a_wait_ends_in_time_although_the_server_hangs() {
     let server = Redis::start().await;
-    let locks = LockManager::connect(server.url()).await.unwrap();
+    let locks = palisade::connect(server.url()).await.unwrap();
     let _held = locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
     server.pause().await;
     let started = SystemClock.now();
@@ -146,7 +146,7 @@ async fn managers_that_are_dropped_leave_no_connection() {
     {
         let mut managers = Vec::new();
         for _ in 0..5 {
-            managers.push(LockManager::connect(server.url()).await.unwrap());
+            managers.push(palisade::connect(server.url()).await.unwrap());
         }
         let _held = managers[0].acquire("r").await.unwrap();
         let waiting = managers
@@ -168,7 +168,7 @@ async fn managers_that_are_dropped_leave_no_connection() {
 async fn leases_are_kept_and_given_back_when_the_server_is_out_of_memory() {
     let server = Redis::start().await;
     let mut commands = commands(&server).await;
-    let locks = LockManager::connect(server.url()).await.unwrap();
+    let locks = palisade::connect(server.url()).await.unwrap();
     let kept = locks.acquire("kept").ttl(Ttl::secs(3)).await.unwrap();
     let dropped = locks.acquire("dropped").await.unwrap();
     let released = locks.acquire("released").await.unwrap();
@@ -197,8 +197,8 @@ async fn leases_are_kept_and_given_back_when_the_server_is_out_of_memory() {
 #[tokio::test]
 async fn what_waits_at_a_shutdown_is_told_so_and_gets_nothing() {
     let server = Redis::start().await;
-    let locks = LockManager::connect(server.url()).await.unwrap();
-    let rival = LockManager::connect(server.url()).await.unwrap();
+    let locks = palisade::connect(server.url()).await.unwrap();
+    let rival = palisade::connect(server.url()).await.unwrap();
     let held = rival.acquire("r").await.unwrap();
     let waiting = locks.clone();
     let waiter = tokio::spawn(async move { waiting.acquire("r").await });
@@ -224,7 +224,7 @@ async fn what_waits_at_a_shutdown_is_told_so_and_gets_nothing() {
 async fn the_secret_never_reaches_the_server() {
     let server = Redis::start().await;
     let mut commands = commands(&server).await;
-    let locks = LockManager::connect(server.url()).await.unwrap();
+    let locks = palisade::connect(server.url()).await.unwrap();
     let released = locks.acquire("released").await.unwrap();
     let held = locks.acquire("held").await.unwrap();
     let secrets = [&released, &held].map(|guard| guard.sequencer().holder().expose());
@@ -257,7 +257,7 @@ async fn a_server_that_could_lose_its_counters_is_refused() {
     let mut commands = commands(&unfit).await;
     for (command, says) in [(evicting, "allkeys-lru"), (replica, "replica")] {
         let () = command.query_async(&mut commands).await.unwrap();
-        let error = LockManager::connect(unfit.url()).await.unwrap_err();
+        let error = palisade::connect(unfit.url()).await.unwrap_err();
         assert_eq!(
             (error.kind(), error.outcome()),
             (ErrorKind::Refused, Outcome::NotApplied)

@@ -20,9 +20,7 @@ async fn slow(world: &World) -> LockManager {
 }
 
 async fn delayed(world: &World, delay: Duration) -> LockManager {
-    let locks = LockManager::connect(&world.proxy.url("redis"))
-        .await
-        .unwrap();
+    let locks = palisade::connect(world.proxy.url("redis")).await.unwrap();
     world.proxy.inflict(Fault::Delay(delay));
     world.proxy.inflict_on_new(Fault::Delay(delay));
     locks

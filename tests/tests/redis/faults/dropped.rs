@@ -10,8 +10,10 @@ use std::{
 use e2e::observer::until;
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Holder, LeaseGuard, LockBackend, LockManager, Metadata,
-    Released, ResourceName, SystemClock, Ttl, Wait, redis::RedisBackend, test_util::DropAt,
+    Released, ResourceName, SystemClock, Ttl, Wait,
 };
+use lock_testing::DropAt;
+use palisade::redis::RedisBackend;
 use tokio::{task::JoinHandle, time::timeout};
 
 use crate::faults::world::{World, is_free, options};

@@ -17,11 +17,12 @@ use e2e::{
     proxy::{Fault, Proxy, Trap},
 };
 use futures_util::future::join_all;
-use lock_core::{Clock, LockManager, LockManagerBuilder, ResourceName, SystemClock, Ttl};
+use lock_core::{Clock, LockBackend, LockManager, ResourceName, SystemClock, Ttl};
+use palisade::Cohort;
 use rand::{RngExt, seq::IndexedRandom};
 use tokio::time::timeout;
 
-use crate::faults::world::{World, impatient_with};
+use crate::faults::world::{World, impatient_service};
 
 const RESOURCES: usize = 3;
 const MANAGERS: usize = 3;
@@ -105,21 +106,30 @@ fn trap(proxy: &Proxy) -> Trap {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_network_that_loses_and_delays_at_random_breaks_no_order_and_loses_no_update() {
-    under_faults(LockManager::builder).await;
+    under_faults(|service| service).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_network_breaks_no_order_of_cohorts_and_loses_no_update() {
     let passes = NonZeroU32::new(8).unwrap();
-    under_faults(|| LockManager::builder().cohort(passes)).await;
+    let clock = Arc::new(SystemClock);
+    under_faults(|service| {
+        Arc::new(Cohort::new(
+            service,
+            Arc::<SystemClock>::clone(&clock),
+            passes,
+        ))
+    })
+    .await;
 }
 
-async fn under_faults(builder: impl Fn() -> LockManagerBuilder) {
+async fn under_faults(wrapped: impl Fn(Arc<dyn LockBackend>) -> Arc<dyn LockBackend>) {
     let world = World::new().await;
     let load = Arc::new(Load::default());
     let mut managers = Vec::new();
     for _ in 0..MANAGERS {
-        managers.push(impatient_with(builder(), &world.proxy.url("redis")).await);
+        let service = impatient_service(&world.proxy.url("redis")).await;
+        managers.push(LockManager::builder().build(wrapped(service)).unwrap());
     }
     let tasks: Vec<_> = managers
         .iter()

@@ -1,10 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::{observer::Observer, proxy::Proxy, servers::Redis};
-use lock_core::{
-    FencingToken, InitialToken, LockManager, LockManagerBuilder, ResourceName, SystemClock,
-    redis::{RedisBackend, RedisOptions},
-};
+use lock_core::{FencingToken, InitialToken, LockBackend, LockManager, ResourceName, SystemClock};
+use palisade::redis::{RedisBackend, RedisOptions};
 
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_millis(300);
 
@@ -39,14 +37,14 @@ impl World {
 
 /// A manager that soon gives up on an answer.
 pub(crate) async fn impatient(url: &str) -> LockManager {
-    impatient_with(LockManager::builder(), url).await
+    let builder = LockManager::builder();
+    builder.build(impatient_service(url).await).unwrap()
 }
 
-/// The same with settings of its own.
-pub(crate) async fn impatient_with(builder: LockManagerBuilder, url: &str) -> LockManager {
+/// Its lock service.
+pub(crate) async fn impatient_service(url: &str) -> Arc<dyn LockBackend> {
     let clock = Arc::new(SystemClock);
-    let backend = RedisBackend::connect(url, options(), clock).await.unwrap();
-    builder.build(Arc::new(backend)).unwrap()
+    Arc::new(RedisBackend::connect(url, options(), clock).await.unwrap())
 }
 
 pub(crate) fn options() -> RedisOptions {

@@ -8,10 +8,8 @@ use e2e::{
     servers::{Redis, redis},
 };
 use futures_util::{FutureExt, future::join_all};
-use lock_core::{
-    Attempt, Clock, LockBackend, LockManager, SystemClock, Ttl, Upkeep, Wait,
-    redis::{RedisBackend, RedisOptions},
-};
+use lock_core::{Attempt, Clock, LockBackend, LockManager, SystemClock, Ttl, Upkeep, Wait};
+use palisade::redis::{RedisBackend, RedisOptions};
 
 use crate::queue::world::{SOON, World, again, granted, request, waiting};
 

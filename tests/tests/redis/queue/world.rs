@@ -7,8 +7,8 @@ use e2e::{
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Error, FencingToken, Grant, Holder, InitialToken, Issuer,
     LockBackend, Released, ResourceName, Sequencer, SystemClock, Ttl, Upkeep, Wait,
-    redis::{RedisBackend, RedisOptions},
 };
+use palisade::redis::{RedisBackend, RedisOptions};
 use tokio::task::JoinHandle;
 
 /// A ttl that outlasts a test.

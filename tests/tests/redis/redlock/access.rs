@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use e2e::servers::{Certificates, Redis};
 use futures_util::future::join_all;
-use lock_core::{
-    ErrorKind, LockManager, SystemClock, Ttl,
-    redlock::{NodeState, RedlockNodes, RedlockOptions},
-};
+use lock_core::{ErrorKind, SystemClock, Ttl};
+use palisade::redlock::{NodeState, RedlockNodes, RedlockOptions};
 
 use crate::redlock::world::cycle;
 
@@ -27,10 +25,10 @@ async fn nodes_behind_tls_are_provisioned_and_grant() {
     let options = RedlockOptions::default();
     let operated = RedlockNodes::new(&url, options, Arc::new(SystemClock)).unwrap();
     operated.provision(Ttl::secs(60), None).await.unwrap();
-    let locks = LockManager::connect(&url).await.unwrap();
+    let locks = palisade::connect(&url).await.unwrap();
     assert!(cycle(&locks, "r").await < cycle(&locks, "r").await);
 
-    let error = LockManager::connect(&bare).await.unwrap_err();
+    let error = palisade::connect(&bare).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains("tls_ca"), "{error}");
     let plain = bare.replace("rediss", "redis");

@@ -6,7 +6,8 @@ use e2e::{
     observer::{Observer, until},
     servers::RedlockServers,
 };
-use lock_core::{Attempt, LeaseGuard, LockManager, Ttl, test_util::DropAt};
+use lock_core::{Attempt, LeaseGuard, LockManager, Ttl};
+use lock_testing::DropAt;
 
 use crate::redlock::world::{connect, provisioned};
 

@@ -3,10 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use e2e::servers::{Redis, RedlockServers, until};
-use lock_core::{
-    ErrorKind, LockManager, SystemClock,
-    redlock::{HealProgress, NodeState, RedlockNodes, RedlockOptions},
-};
+use lock_core::{ErrorKind, SystemClock};
+use palisade::redlock::{HealProgress, NodeState, RedlockNodes, RedlockOptions};
 use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::redlock::world::{
@@ -46,7 +44,7 @@ async fn a_node_is_healed_only_if_the_one_before_it_was_healed_to_the_end() {
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
         assert!(error.to_string().contains("too few know"), "{error}");
     }
-    let error = LockManager::connect(&servers.url()).await.unwrap_err();
+    let error = palisade::connect(servers.url()).await.unwrap_err();
     assert!(error.to_string().contains("being healed"), "{error}");
 }
 
@@ -160,7 +158,7 @@ async fn a_node_that_loses_its_state_again_does_not_serve() {
     assert!(first.await.unwrap().is_err(), "it is another life");
     assert_eq!(states(&servers).await[0], NodeState::Healing);
     assert!(heal(&servers, 0).await.unwrap());
-    let locks = LockManager::connect(&servers.url()).await.unwrap();
+    let locks = palisade::connect(servers.url()).await.unwrap();
     cycle(&locks, "r").await;
 }
 

@@ -6,10 +6,8 @@ use e2e::{
     observer::Observer,
     servers::{RedlockServers, until},
 };
-use lock_core::{
-    Attempt, ErrorKind, LeaseGuard, LockManager, SystemClock, Ttl,
-    redlock::{NodeState, RedlockNodes, RedlockOptions},
-};
+use lock_core::{Attempt, ErrorKind, LeaseGuard, SystemClock, Ttl};
+use palisade::redlock::{NodeState, RedlockNodes, RedlockOptions};
 
 use crate::redlock::world::{
     Load, SHORT, connect, cycle, heal, heal_until_it_waits, in_service, provisioned, states,
@@ -109,7 +107,7 @@ async fn too_few_that_know_what_was_issued_heal_nobody() {
 }
 
 async fn assert_started_again(servers: &RedlockServers) {
-    let refused = match LockManager::connect(&servers.url()).await {
+    let refused = match palisade::connect(servers.url()).await {
         Ok(locks) => locks.acquire("r2").await.unwrap_err(),
         Err(error) => error,
     };
@@ -188,7 +186,7 @@ async fn a_node_is_replaced_and_tokens_rise() {
     let nodes = RedlockNodes::new(&url, RedlockOptions::default(), Arc::new(SystemClock));
     let healed = nodes.unwrap().heal(new.address(), |_| {}).await;
     assert!(healed.unwrap());
-    let replaced = LockManager::connect(&url).await.unwrap();
+    let replaced = palisade::connect(&url).await.unwrap();
     servers.nodes()[1].kill().await;
     let after = cycle(&replaced, "r").await;
     assert!(after > token, "{after} and {token}");

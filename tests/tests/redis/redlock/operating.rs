@@ -59,7 +59,7 @@ async fn behind_proxies() -> (RedlockServers, Vec<Proxy>, LockManager) {
         .map(|url| url.trim_start_matches("redis://"))
         .collect();
     let url = format!("redlock+redis://{}", addresses.join(","));
-    let locks = LockManager::connect(&url).await.unwrap();
+    let locks = palisade::connect(&url).await.unwrap();
     // Who does not know the script has to be told its text, and asked again.
     let _first = locks.acquire("first").ttl(LONG).await.unwrap().detach();
     revocation(&locks, "first").await;

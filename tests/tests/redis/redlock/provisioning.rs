@@ -1,15 +1,13 @@
 //! Nodes come into service when somebody says so, all of them, once.
 
 use e2e::servers::RedlockServers;
-use lock_core::{
-    ErrorKind, FencingToken, InitialToken, LockManager, Renewed, Ttl,
-    redlock::{NodeState, RedlockOptions},
-};
+use lock_core::{ErrorKind, FencingToken, InitialToken, Renewed, Ttl};
+use palisade::redlock::{NodeState, RedlockOptions};
 
 use crate::redlock::world::{SHORT, connect, cycle, in_service, provisioned, states};
 
 async fn refused(url: &str) -> lock_core::Error {
-    LockManager::connect(url).await.unwrap_err()
+    palisade::connect(url).await.unwrap_err()
 }
 
 #[tokio::test]

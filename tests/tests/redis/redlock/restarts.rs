@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use e2e::servers::{RedlockServers, until};
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, FencingToken, Grant, Holder, Issuer, LockBackend,
-    LockManager, Outcome, Released, RenewRequest, Renewed, ResourceName, Sequencer, SystemClock,
+    AcquireRequest, Attempt, AttemptRef, FencingToken, Grant, Holder, Issuer, LockBackend, Outcome, Released, RenewRequest, Renewed, ResourceName, Sequencer, SystemClock,
     Ttl,
-    redlock::{NodeState, RedlockBackend, RedlockOptions},
 };
+use palisade::redlock::{NodeState, RedlockBackend, RedlockOptions};
 
 use crate::redlock::world::{SHORT, connect, cycle, heal, in_service, provisioned, states};
 
@@ -42,7 +41,7 @@ async fn nodes_that_write_their_log_before_they_answer_serve_on_after_a_restart(
         node.restart().await;
     }
     until("all of them serve", async || {
-        let locks = LockManager::connect(&servers.url()).await;
+        let locks = palisade::connect(servers.url()).await;
         let Ok(locks) = locks else { return false };
         cycle(&locks, "r").await;
         states(&servers).await == vec![NodeState::Serving; 3]

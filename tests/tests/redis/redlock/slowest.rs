@@ -28,7 +28,7 @@ async fn with_a_slow_node() -> (RedlockServers, Proxy, LockManager) {
         one.address(),
         other.address()
     );
-    let locks = LockManager::connect(&url).await.unwrap();
+    let locks = palisade::connect(&url).await.unwrap();
     proxy.inflict_on_new(Fault::Delay(LATER / 2));
     proxy.inflict(Fault::Delay(LATER / 2));
     (servers, proxy, locks)

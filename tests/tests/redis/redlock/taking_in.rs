@@ -2,10 +2,8 @@
 
 use e2e::servers::{Redis, RedlockServers};
 use futures_util::future::join_all;
-use lock_core::{
-    redlock::{NodeState, RedlockNodes, RedlockOptions},
-    test_util::DropAt,
-};
+use lock_testing::DropAt;
+use palisade::redlock::{NodeState, RedlockNodes, RedlockOptions};
 
 use crate::redlock::world::{SHORT, connect, cycle, heal, in_service, provisioned, states};
 

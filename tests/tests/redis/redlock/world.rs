@@ -12,10 +12,8 @@ use e2e::{
     servers::{RedlockServers, until},
 };
 use futures_util::future::join_all;
-use lock_core::{
-    Clock, Error, FencingToken, LockManager, Released, SystemClock, Ttl,
-    redlock::{HealProgress, NodeState, RedlockOptions},
-};
+use lock_core::{Clock, Error, FencingToken, LockManager, Released, SystemClock, Ttl};
+use palisade::redlock::{HealProgress, NodeState, RedlockOptions};
 use tokio::{sync::oneshot, task::JoinHandle};
 
 /// For what must come, far longer than it takes.
@@ -36,7 +34,7 @@ pub(crate) async fn in_service(servers: RedlockServers, longest: Ttl) -> Redlock
 }
 
 pub(crate) async fn connect(servers: &RedlockServers) -> LockManager {
-    LockManager::connect(&servers.url()).await.unwrap()
+    palisade::connect(servers.url()).await.unwrap()
 }
 
 /// Acquires what nobody holds and gives it back. The token that it was.
@@ -99,7 +97,7 @@ impl Load {
         let load = Arc::new(Self::default());
         let mut tasks = Vec::new();
         for _ in 0..clients {
-            let locks = LockManager::connect(url).await.unwrap();
+            let locks = palisade::connect(url).await.unwrap();
             let load = Arc::clone(&load);
             tasks.push(tokio::spawn(async move { load.client(locks).await }));
         }

@@ -3,7 +3,7 @@
 use std::{fs, time::Duration};
 
 use e2e::servers::{Certificates, Redis, until};
-use lock_core::{ErrorKind, LockManager, Outcome};
+use lock_core::{ErrorKind, Outcome};
 use redis::{
     AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, FromRedisValue, TlsCertificates,
     aio::MultiplexedConnection,
@@ -16,11 +16,11 @@ async fn tls_with_an_authority_and_a_client_certificate_of_ones_own() {
     let certificates = Certificates::create().await;
     let server = Redis::start_with_tls(&certificates, &[]).await;
     let url = format!("{}?{}", server.url(), parameters(&certificates));
-    turn(&LockManager::connect(&url).await.unwrap()).await;
+    turn(&palisade::connect(&url).await.unwrap()).await;
 
     let only_the_authority = format!("{}?tls_ca={}", server.url(), certificates.ca());
     for url in [server.url(), &only_the_authority] {
-        let error = LockManager::connect(url).await.unwrap_err();
+        let error = palisade::connect(url).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused, "{url}: {error:?}");
         assert_eq!(error.outcome(), Outcome::NotApplied);
         assert!(error.to_string().contains("tls_ca"), "{url}: {error}");
@@ -44,7 +44,7 @@ async fn a_cluster_behind_tls_names_its_nodes_by_their_tls_ports() {
         server.address(),
         parameters(&certificates)
     );
-    turn(&LockManager::connect(&url).await.unwrap()).await;
+    turn(&palisade::connect(&url).await.unwrap()).await;
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn a_login_is_asked_for_and_never_shown() {
     let address = server.address();
 
     let url = format!("redis://locks:open%2Fsesame%401@{address}");
-    let locks = LockManager::connect(&url).await.unwrap();
+    let locks = palisade::connect(&url).await.unwrap();
     turn(&locks).await;
     assert!(!format!("{locks:?}").contains(secret));
 
@@ -76,7 +76,7 @@ async fn a_login_is_asked_for_and_never_shown() {
         ("nobody:no-sesame@", "user or password is wrong"),
     ] {
         let url = format!("redis://{login}{address}");
-        let error = LockManager::connect(&url).await.unwrap_err();
+        let error = palisade::connect(&url).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused, "{error:?}");
         assert!(error.to_string().contains(says), "{error}");
         assert!(!format!("{error:?}").contains("no-sesame"), "{error:?}");
@@ -102,10 +102,10 @@ async fn sentinels_have_a_login_of_their_own() {
 
     let address = sentinel.address();
     let url = format!("redis+sentinel://:sesame@{address}/locks?sentinel_password=poppy");
-    turn(&LockManager::connect(&url).await.unwrap()).await;
+    turn(&palisade::connect(&url).await.unwrap()).await;
 
     let without = format!("redis+sentinel://:sesame@{address}/locks");
-    let error = LockManager::connect(&without).await.unwrap_err();
+    let error = palisade::connect(&without).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error:?}");
     assert!(error.to_string().contains("sentinel_password"), "{error}");
 }

@@ -3,10 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::servers::{Redis, RedisCluster, until};
-use lock_core::{
-    LockManager, SystemClock,
-    redis::{RedisBackend, RedisOptions},
-};
+use lock_core::{LockManager, SystemClock};
+use palisade::redis::{RedisBackend, RedisOptions};
 use tokio::time::timeout;
 
 /// More than are asked at once.
@@ -19,7 +17,7 @@ const AT_ONCE: Duration = Duration::from_millis(800);
 async fn a_node_that_hangs_holds_up_nobody_who_asks_another() {
     let cluster = RedisCluster::start().await;
     be_patient(&cluster).await;
-    let locks = LockManager::connect(&cluster.url()).await.unwrap();
+    let locks = palisade::connect(cluster.url()).await.unwrap();
     let [hung, fine] = of_two_nodes(&cluster, &locks).await;
     let node = &cluster.primaries()[0];
     node.pause().await;

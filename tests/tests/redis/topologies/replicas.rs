@@ -3,10 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::servers::{Redis, until};
-use lock_core::{
-    Error, ErrorKind, LockManager, Outcome, ResourceName, SystemClock, Ttl,
-    redis::{RedisBackend, RedisOptions},
-};
+use lock_core::{Error, ErrorKind, LockManager, Outcome, ResourceName, SystemClock, Ttl};
+use palisade::redis::{RedisBackend, RedisOptions};
 
 const WITHIN: Duration = Duration::from_secs(1);
 
@@ -14,7 +12,7 @@ const WITHIN: Duration = Duration::from_secs(1);
 async fn a_grant_that_replicas_did_not_get_is_given_back() {
     let (primary, replica) = pair().await;
     let careful = careful(primary.url()).await.unwrap();
-    let careless = LockManager::connect(primary.url()).await.unwrap();
+    let careless = palisade::connect(primary.url()).await.unwrap();
     let hour = Ttl::secs(3600);
     let _kept = careful.acquire("kept").ttl(hour).await.unwrap();
     replica.pause().await;
@@ -35,7 +33,7 @@ async fn a_grant_that_replicas_did_not_get_is_given_back() {
     primary.kill().await;
     replica.resume().await;
     let () = replica.command(&["REPLICAOF", "NO", "ONE"]).await;
-    let successor = LockManager::connect(replica.url()).await.unwrap();
+    let successor = palisade::connect(replica.url()).await.unwrap();
     assert!(is_held(&successor, "kept").await);
     assert!(!is_held(&successor, "lost").await, "nothing was lost");
 }

@@ -7,10 +7,8 @@ use e2e::{
     project::files_in,
     servers::{Redis, RedisCluster, documented_rights, until},
 };
-use lock_core::{
-    ErrorKind, LockBackend, LockManager, ResourceName, SystemClock,
-    redis::{RedisBackend, RedisOptions},
-};
+use lock_core::{ErrorKind, LockBackend, LockManager, ResourceName, SystemClock};
+use palisade::redis::{RedisBackend, RedisOptions};
 
 /// Commands that no script runs. The last line is that of the optional ones, but for clusters.
 const SENT: [&str; 11] = [
@@ -74,7 +72,7 @@ async fn a_replica_is_refused_by_its_role_if_nothing_else_may_be_asked() {
         .command(&["REPLICAOF", "127.0.0.1", primary.port()])
         .await;
     let url = replica.allow_documented("-info").await;
-    let error = LockManager::connect(&url).await.unwrap_err();
+    let error = palisade::connect(&url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error:?}");
     assert!(error.to_string().contains("replica"), "{error}");
 }
@@ -111,8 +109,7 @@ fn prefix() -> String {
 }
 
 async fn connect(url: &str, prefix: &str) -> LockManager {
-    let builder = LockManager::builder().prefix(prefix);
-    builder.connect(url).await.unwrap()
+    palisade::connect(url).prefix(prefix).await.unwrap()
 }
 
 /// One client acquires, another one waits and gets it.

@@ -1,10 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::servers::{Redis, RedisCluster, RedisWithSentinels, Replicated};
-use lock_core::{
-    FencingToken, InitialToken, LockManager, SystemClock,
-    redis::{RedisBackend, RedisOptions},
-};
+use lock_core::{FencingToken, InitialToken, LockManager, SystemClock};
+use palisade::redis::{RedisBackend, RedisOptions};
 
 /// The resource of all tests, whose shard is the same whatever the prefix.
 pub(crate) const RESOURCE: &str = "account:1";

@@ -1,7 +1,7 @@
 //! Servers that are not what the URL says, and services of which a part is down.
 
 use e2e::servers::{Redis, RedisCluster, RedisWithSentinels};
-use lock_core::{ErrorKind, LockManager, Outcome};
+use lock_core::{ErrorKind, Outcome};
 
 use crate::topologies::world::turn;
 
@@ -13,13 +13,13 @@ async fn a_url_of_another_topology_names_the_right_one() {
         (format!("redis://{}", node.address()), "redis+cluster://"),
         (format!("redis+cluster://{}", server.address()), "redis://"),
     ] {
-        let error = LockManager::connect(&url).await.unwrap_err();
+        let error = palisade::connect(&url).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused, "{error:?}");
         assert!(error.to_string().contains(says), "{error}");
     }
     // Nobody has dealt out its slots.
     let url = format!("redis+cluster://{}", node.address());
-    let error = LockManager::connect(&url).await.unwrap_err();
+    let error = palisade::connect(&url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
     assert_eq!(error.outcome(), Outcome::NotApplied, "{error:?}");
 }
@@ -43,23 +43,23 @@ async fn most_sentinels_decide_and_one_is_enough() {
             "2",
         ])
         .await;
-    turn(&LockManager::connect(&servers.url()).await.unwrap()).await;
+    turn(&palisade::connect(servers.url()).await.unwrap()).await;
     let keys: u32 = stranger.command(&["DBSIZE"]).await;
     assert_eq!(keys, 0, "one sentinel overruled two");
 
     gone.kill().await;
     paused.pause().await;
-    turn(&LockManager::connect(&servers.url()).await.unwrap()).await;
+    turn(&palisade::connect(servers.url()).await.unwrap()).await;
     let keys: u32 = stranger.command(&["DBSIZE"]).await;
     assert!(keys > 0, "the last sentinel that answers is believed");
 
     third.kill().await;
-    let error = LockManager::connect(&servers.url()).await.unwrap_err();
+    let error = palisade::connect(servers.url()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
     assert!(error.to_string().contains("none of 3 sentinels"), "{error}");
     let other_name = servers.url().replace("/locks", "/lokcs");
     paused.resume().await;
-    let error = LockManager::connect(&other_name).await.unwrap_err();
+    let error = palisade::connect(&other_name).await.unwrap_err();
     assert!(error.to_string().contains("lokcs"), "{error}");
 }
 
@@ -82,7 +82,7 @@ async fn a_replica_that_sentinels_name_is_waited_for() {
     ];
     let () = sentinel.command(&monitor).await;
     let url = format!("redis+sentinel://{}/locks", sentinel.address());
-    let error = LockManager::connect(&url).await.unwrap_err();
+    let error = palisade::connect(&url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
     assert!(error.to_string().contains("replica"), "{error}");
 }
@@ -90,13 +90,13 @@ async fn a_replica_that_sentinels_name_is_waited_for() {
 #[tokio::test]
 async fn any_node_that_answers_tells_of_the_whole_cluster() {
     let cluster = RedisCluster::start_with_replicas(&[]).await;
-    let locks = LockManager::connect(&cluster.url()).await.unwrap();
+    let locks = palisade::connect(cluster.url()).await.unwrap();
     for number in 0..50 {
         let guard = locks.acquire(format!("r{number}")).await.unwrap();
         guard.release().await.unwrap();
     }
     let one = format!("redis+cluster://{}", cluster.primaries()[2].address());
-    let locks = LockManager::connect(&one).await.unwrap();
+    let locks = palisade::connect(&one).await.unwrap();
     for number in 0..50 {
         let guard = locks.acquire(format!("r{number}")).await.unwrap();
         guard.release().await.unwrap();

@@ -7,7 +7,7 @@ use e2e::{
     servers::{DatabaseServer, Redis},
 };
 use fenced_store::{FenceError, FencedStore, PgFencedStore, Protected, ProtectedGuard};
-use lock_core::{InitialToken, LockManager, ResourceName, Ttl};
+use lock_core::{ResourceName, Ttl};
 use sqlx::{Executor, PgPool, Postgres};
 
 const RESOURCE: &str = "account:1";
@@ -25,8 +25,7 @@ async fn world() -> World {
     store.migrate().await.unwrap();
     let table = "CREATE TABLE journal (token bigint NOT NULL)";
     store.pool().execute(table).await.unwrap();
-    let locks = LockManager::builder().initial_token(InitialToken::Clock);
-    let locks = locks.connect(lock.url()).await.unwrap();
+    let locks = palisade::connect(lock.url()).await.unwrap();
     World {
         accounts: Protected::new(locks, store),
         lock,

@@ -8,7 +8,8 @@ use e2e::{
     servers::until,
 };
 use fenced_store::{FenceError, FencedStore, FencedTx, MySqlFencedStore};
-use lock_core::{Sequencer, test_util::DropAt};
+use lock_core::Sequencer;
+use lock_testing::DropAt;
 use sqlx::{
     AssertSqlSafe, Connection, MySql, MySqlConnection, MySqlPool,
     mysql::{MySqlConnectOptions, MySqlPoolOptions},

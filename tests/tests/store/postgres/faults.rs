@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use fenced_store::{FenceError, FencedStore, PgIsolation, PgTxOptions, Protected, ProtectedGuard};
-use lock_core::LockManager;
 use sqlx::{AssertSqlSafe, Executor, Postgres, postgres::PgPoolOptions};
 
 use crate::{
@@ -101,7 +100,7 @@ async fn a_clash_of_two_transactions_of_one_holder_is_retryable() {
 }
 
 async fn guard(world: &PostgresServer) -> ProtectedGuard<Postgres> {
-    let locks = LockManager::connect("memory:").await.unwrap();
+    let locks = palisade::connect("memory:").await.unwrap();
     let accounts = Protected::new(locks, world.store().clone());
     accounts.acquire("account:42").await.unwrap()
 }

@@ -2,7 +2,8 @@
 //! forgets the one it has opened.
 
 use fenced_store::{FenceError, FencedStore};
-use lock_core::{Sequencer, test_util::DropAt};
+use lock_core::Sequencer;
+use lock_testing::DropAt;
 use sqlx::{Connection, Executor, PgPool, postgres::PgPoolOptions};
 
 use crate::{

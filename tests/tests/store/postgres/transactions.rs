@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fenced_store::{FenceError, PgIsolation, PgTxOptions, Protected};
-use lock_core::{LockManager, Ttl};
+use lock_core::Ttl;
 use sqlx::Executor;
 
 use crate::{
@@ -121,7 +121,7 @@ async fn timeouts_are_no_longer_than_the_lease() {
     const IDLE: &str = "SELECT extract(epoch FROM
         current_setting('idle_in_transaction_session_timeout')::interval)::float8";
     let world: PostgresServer = fresh().await;
-    let locks = LockManager::connect("memory:").await.unwrap();
+    let locks = palisade::connect("memory:").await.unwrap();
     let accounts = Protected::new(locks, world.store().clone());
     let acquire = || accounts.acquire("account:42").ttl(Ttl::secs(4));
     let hour = Duration::from_secs(3600);

@@ -1,7 +1,6 @@
 //! Everything that can be done with a store, right and wrong.
 
 use fenced_store::{Dialect, FencedStore, Protected};
-use lock_core::LockManager;
 use sqlx::{Executor, IntoArguments};
 
 use crate::secrets::witness::Witness;
@@ -77,13 +76,13 @@ where
     witness.saw(&broken.err().unwrap());
     tx.rollback().await.unwrap();
 
-    let locks = LockManager::connect("memory:").await.unwrap();
+    let locks = palisade::connect("memory:").await.unwrap();
     let protected = Protected::new(locks, store.clone());
     let guard = protected.acquire("account:43").await;
     // The store trusts another lock service.
     witness.saw(&guard.unwrap_err());
-    let locks = LockManager::builder().issuer(grant.issuer().clone());
-    let protected = Protected::new(locks.connect("memory:").await.unwrap(), store.clone());
+    let locks = palisade::connect("memory:").issuer(grant.issuer().clone());
+    let protected = Protected::new(locks.await.unwrap(), store.clone());
     let guard = protected.acquire("account:43").await.unwrap();
     witness.remember(guard.sequencer());
     witness.saw(&guard);

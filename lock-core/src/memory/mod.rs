@@ -1,0 +1,217 @@
+//! The in-process lock service, with the URL `memory:`; the reference implementation of the
+//! contract.
+//!
+//! It lives as long as its [`MemoryBackend`]; clones of the handle are the same service. Waiters
+//! are served first come, first served, and a release hands the lease directly to the next one.
+
+mod table;
+
+use std::{
+    fmt,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use self::table::{Answer, Place, Refusal, Table};
+use crate::{
+    AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
+    ErrorKind, Extension, Fairness, Fencing, FencingToken, Forced, Grant, InitialToken, Inspection,
+    Listed, LockBackend, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Wait,
+    Waking, support::lock,
+};
+
+/// The kind that errors name and the default issuer.
+pub const KIND: &str = "memory";
+
+/// How long an ended acquisition is remembered, so that a late request of it is refused.
+pub const ENDED_TTL: Duration = Duration::from_secs(60);
+
+/// A lock service inside this process: of this value and its clones, and of nobody else.
+#[derive(Clone)]
+pub struct MemoryBackend {
+    /// Never held across an await; every step under it is short.
+    table: Arc<Mutex<Table>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl MemoryBackend {
+    /// A new, empty service.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>, initial: InitialToken) -> Self {
+        Self {
+            table: Arc::new(Mutex::new(Table::new(initial))),
+            clock,
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        lock(&self.table)
+    }
+
+    async fn wait(
+        &self,
+        attempt: &AttemptRef,
+        wait: Wait,
+        place: Place,
+    ) -> Result<Attempt<Grant>, Error> {
+        let until = wait.limit();
+        let Place { mut grant, moved } = place;
+        loop {
+            // Enabled before the deadline is read, so that no change of it is missed.
+            let mut change = pin!(moved.notified());
+            change.as_mut().enable();
+            let next_change = self.table().next_change(&attempt.resource);
+            tokio::select! {
+                biased;
+                granted = &mut grant => {
+                    let grant = granted.map_err(|_| cancelled(attempt))?;
+                    return grant
+                        .map(|grant| Attempt::Granted(grant.after_waiting()))
+                        .map_err(|refusal| refusal.error(Operation::Acquire).on(&attempt.resource));
+                }
+                () = change => continue,
+                () = self.clock.sleep_until(std::cmp::min(next_change, until)) => {}
+            }
+            let now = self.clock.now();
+            let mut table = self.table();
+            table.serve(&attempt.resource, now);
+            if now >= until && table.leave_line(attempt) {
+                let retry_after = table.next_change(&attempt.resource).since(now);
+                return Ok(Attempt::Held { retry_after });
+            }
+        }
+    }
+}
+
+impl LockBackend for MemoryBackend {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new(Fencing::BestEffort, Fairness::Fifo, Waking::Pushed)
+            .extended(Extension::ALL)
+    }
+
+    fn acquire<'a>(
+        &'a self,
+        request: &'a AcquireRequest,
+    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
+        Box::pin(async move {
+            let attempt = &request.attempt;
+            let answer = self
+                .table()
+                .acquire(request, self.clock.now(), self.clock.unix_time());
+            match answer
+                .map_err(|refusal| refusal.error(Operation::Acquire).on(&attempt.resource))?
+            {
+                Answer::Granted(grant) => Ok(Attempt::Granted(grant)),
+                Answer::Held(retry_after) => Ok(Attempt::Held { retry_after }),
+                Answer::Queued(place) => self.wait(attempt, request.wait, place).await,
+            }
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        leases: &'a [RenewRequest],
+    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            let mut table = self.table();
+            leases
+                .iter()
+                .map(|lease| Ok(table.renew(lease, now)))
+                .collect()
+        })
+    }
+
+    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
+        Box::pin(async move { Ok(self.table().release(lease, self.clock.now())) })
+    }
+
+    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            self.table().cancel(attempt, self.clock.now());
+            Ok(())
+        })
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+    ) -> BoxFuture<'a, Result<Inspection, Error>> {
+        Box::pin(async move { Ok(self.table().inspect(resource, self.clock.now())) })
+    }
+
+    fn release_hold<'a>(
+        &'a self,
+        lease: &'a Sequencer,
+        attempt: AttemptId,
+    ) -> BoxFuture<'a, Result<Released, Error>> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            Ok(self.table().release_hold(lease, attempt, now))
+        })
+    }
+
+    fn force_release<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        token: FencingToken,
+    ) -> BoxFuture<'a, Result<Forced, Error>> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            let forced = self.table().force_release(resource, token, now);
+            forced.map_err(|refusal| refusal.error(Operation::ForceRelease).on(resource))
+        })
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
+        Box::pin(async move { Ok(self.table().list(self.clock.now())) })
+    }
+
+    fn acquire_together<'a>(
+        &'a self,
+        requests: &'a [AcquireRequest],
+    ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
+        Box::pin(async move {
+            AcquireRequest::each_resource_once(requests, KIND)?;
+            let (now, unix_time) = (self.clock.now(), self.clock.unix_time());
+            let answer = self.table().acquire_together(requests, now, unix_time);
+            answer.map_err(|refusal| refusal.error(Operation::Acquire))
+        })
+    }
+}
+
+impl fmt::Debug for MemoryBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryBackend").finish_non_exhaustive()
+    }
+}
+
+impl Refusal {
+    fn error(self, operation: Operation) -> Error {
+        let (kind, why) = match self {
+            Self::Ended => (ErrorKind::Released, None),
+            Self::FloorImplausible { greatest } => (
+                ErrorKind::FloorImplausible,
+                Some(format!("at most {greatest} is plausible now")),
+            ),
+            Self::TokensExhausted => (ErrorKind::TokensExhausted, None),
+            Self::QueueFull => (ErrorKind::QueueFull, None),
+        };
+        let error = Error::not_applied(kind, operation, KIND);
+        match why {
+            Some(why) => error.because(why),
+            None => error,
+        }
+    }
+}
+
+fn cancelled(attempt: &AttemptRef) -> Error {
+    Error::not_applied(ErrorKind::Released, Operation::Acquire, KIND)
+        .on(&attempt.resource)
+        .because("the attempt was cancelled")
+}

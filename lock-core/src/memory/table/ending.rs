@@ -1,0 +1,96 @@
+use super::{Refusal, Table};
+use crate::{
+    AttemptId, AttemptRef, FencingToken, Forced, Moment, Released, ResourceName, Sequencer,
+    support::End,
+};
+
+/// The ways in which a lease ends.
+impl Table {
+    pub(in crate::memory) fn release(&mut self, lease: &Sequencer, now: Moment) -> Released {
+        let (resource, holder) = (lease.resource(), lease.holder());
+        self.serve(resource, now);
+        if self.held(resource).is_some_and(|held| held.is(lease)) {
+            let end = End::Released(lease.token());
+            self.ended.acquisition(resource, holder, end, now);
+            self.hand_on(resource, now);
+            return Released::Released;
+        }
+        released_earlier(self.ended.how(resource, holder), lease)
+    }
+
+    pub(in crate::memory) fn release_hold(
+        &mut self,
+        lease: &Sequencer,
+        attempt: AttemptId,
+        now: Moment,
+    ) -> Released {
+        let resource = lease.resource();
+        let attempt = AttemptRef {
+            resource: resource.clone(),
+            holder: lease.holder(),
+            id: attempt,
+        };
+        self.serve(resource, now);
+        let held = self.held_mut(resource);
+        let Some(held) = held.filter(|held| held.is(lease) && held.was_told(attempt.id)) else {
+            return released_earlier(self.ended.how_attempt(&attempt), lease);
+        };
+        let last = held.forget(attempt.id);
+        let end = End::Released(lease.token());
+        self.ended.attempt(&attempt, end, now);
+        if last {
+            self.hand_on(resource, now);
+        }
+        Released::Released
+    }
+
+    pub(in crate::memory) fn cancel(&mut self, attempt: &AttemptRef, now: Moment) {
+        let resource = &attempt.resource;
+        self.serve(resource, now);
+        self.ended.attempt(attempt, End::Lost, now);
+        self.leave_line(attempt);
+        let Some(held) = self.held_mut(resource) else {
+            return;
+        };
+        if held.holder == attempt.holder && held.forget(attempt.id) {
+            self.hand_on(resource, now);
+        }
+    }
+
+    pub(in crate::memory) fn force_release(
+        &mut self,
+        resource: &ResourceName,
+        token: FencingToken,
+        now: Moment,
+    ) -> Result<Forced, Refusal> {
+        self.serve(resource, now);
+        let held = self.held(resource);
+        let Some(held) = held.filter(|held| held.tokens.first == token) else {
+            return Ok(Forced::NotHeld);
+        };
+        let holder = held.holder;
+        // Drawn before the resource is handed on, so that it lies below whatever comes next.
+        let revocation = self.counter.draw(None, std::num::NonZeroU32::MIN)?.first;
+        self.ended.acquisition(resource, holder, End::Lost, now);
+        self.hand_on(resource, now);
+        Ok(Forced::Ended { revocation })
+    }
+
+    /// Ends a lease that has run out, and hands the resource on.
+    pub(in crate::memory) fn serve(&mut self, resource: &ResourceName, now: Moment) {
+        let held = self.held(resource);
+        let Some(held) = held.filter(|held| held.deadline <= now) else {
+            return;
+        };
+        let holder = held.holder;
+        self.ended.acquisition(resource, holder, End::Lost, now);
+        self.hand_on(resource, now);
+    }
+}
+
+fn released_earlier(end: Option<End>, lease: &Sequencer) -> Released {
+    match end {
+        Some(End::Released(token)) if token == lease.token() => Released::Released,
+        _ => Released::NotHolder,
+    }
+}

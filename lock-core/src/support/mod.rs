@@ -1,0 +1,26 @@
+//! For those who write a lock service of their own: what several of ours share.
+//!
+//! - [`connecting`] and [`tls_files`]: URLs with several hosts, prefixes, files in PEM format.
+//! - [`Joint`]: work that is done once for all who wait for it.
+//! - [`Ended`] and [`Endings`]: memories of ended acquisitions, for lock services that have none.
+//! - [`lock`]: locks a mutex whatever has panicked before.
+
+pub mod connecting;
+mod ended;
+mod endings;
+mod joint;
+pub mod tls_files;
+
+pub use self::{
+    ended::{End, Ended},
+    endings::Endings,
+    joint::Joint,
+};
+pub use crate::{error::OURSELVES, unpoisoned::lock};
+
+/// What all keys at a lock service begin with, unless its user says otherwise.
+pub const PREFIX: &str = "palisade";
+
+/// How many grants in a row may arrive after their own end before who asks is told that the ttl is
+/// too short. The first may be a hiccup.
+pub const LATE_GRANTS_MAX: u32 = 2;

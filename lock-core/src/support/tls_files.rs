@@ -1,0 +1,67 @@
+//! Files in PEM format that URLs name.
+
+use std::path::PathBuf;
+
+use {super::connecting::invalid, crate::Error};
+
+/// Files in PEM format that a URL names.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct TlsFiles {
+    ca: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+}
+
+/// What is in them.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Pems {
+    /// Certificates to trust instead of the system's.
+    pub ca: Option<Vec<u8>>,
+    /// The client's own certificate, with those between it and its root, and its private key.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl TlsFiles {
+    /// Takes a parameter of the URL, unless it is none of these.
+    pub fn take(&mut self, name: &str, value: &str) -> bool {
+        let file = match name {
+            "tls_ca" => &mut self.ca,
+            "tls_cert" => &mut self.certificate,
+            "tls_key" => &mut self.key,
+            _ => return false,
+        };
+        *file = Some(value.into());
+        true
+    }
+
+    /// Reads them all. They are three small ones, read when a client is made: not worth a thread.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a file that cannot be read, and
+    /// for a certificate without its key.
+    pub fn read(&self, kind: &'static str) -> Result<Pems, Error> {
+        let read = |path: &PathBuf| {
+            std::fs::read(path).map_err(|error| {
+                let why = format!("{} cannot be read", path.display());
+                invalid(kind, why).caused_by(error)
+            })
+        };
+        let identity = match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => Some((read(certificate)?, read(key)?)),
+            (None, None) => None,
+            _ => return Err(invalid(kind, "tls_cert and tls_key need each other")),
+        };
+        let ca = self.ca.as_ref().map(read).transpose()?;
+        Ok(Pems { ca, identity })
+    }
+}
+
+/// The error if a library cannot use them.
+#[must_use] 
+pub fn no_pem(kind: &'static str) -> Error {
+    invalid(
+        kind,
+        "tls_ca, tls_cert or tls_key is no PEM file of its kind",
+    )
+}

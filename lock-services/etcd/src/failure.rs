@@ -1,0 +1,187 @@
+use std::{error::Error as StdError, io};
+
+use tonic::{Code, Status};
+
+use super::KIND;
+use lock_core::{Error, ErrorKind, Operation, ResourceName};
+
+/// Why a call has failed, and whether it may have happened all the same.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    status: Status,
+    /// This or an earlier attempt of the call may have been carried out.
+    sent: bool,
+}
+
+/// What to do about a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Remedy {
+    /// Another node, or the same one later.
+    Again,
+    /// Log in first: the server has forgotten us, or somebody has changed the rights.
+    LogIn,
+    /// None: the same answer would come again.
+    None,
+}
+
+/// What etcd says when it is asked to grant a lease that exists.
+const LEASE_EXISTS: &str = "lease already exists";
+/// What it says when a lease is used that does not exist.
+const NO_LEASE: &str = "requested lease not found";
+/// What it says when the token of a login is no longer valid.
+const OLD_LOGIN: [&str; 2] = ["invalid auth token", "revision of auth store is old"];
+
+impl Failure {
+    pub(super) const fn new(status: Status, sent: bool) -> Self {
+        Self { status, sent }
+    }
+
+    /// The same of a call that is repeated, because the call before it was refused: a lost answer
+    /// to that one may have been another.
+    pub(super) fn after_another(self) -> Self {
+        Self { sent: true, ..self }
+    }
+
+    pub(super) fn lease_exists(&self) -> bool {
+        self.status.message().contains(LEASE_EXISTS)
+    }
+
+    pub(super) fn no_lease(&self) -> bool {
+        self.status.message().contains(NO_LEASE)
+    }
+
+    /// What it means for the operation.
+    pub(super) fn error(self, operation: Operation) -> Error {
+        let (kind, detail) = meaning(&self.status);
+        let error = if self.sent {
+            Error::unknown(kind, operation, KIND)
+        } else {
+            Error::not_applied(kind, operation, KIND)
+        };
+        error.because(detail).caused_by(self.status)
+    }
+
+    /// The same for an operation on a resource.
+    pub(super) fn error_on(self, operation: Operation, resource: &ResourceName) -> Error {
+        self.error(operation).on(resource)
+    }
+}
+
+/// What to do about what a node has answered, or has not.
+pub(super) fn remedy(status: &Status) -> Remedy {
+    if OLD_LOGIN.iter().any(|old| status.message().contains(old)) {
+        return Remedy::LogIn;
+    }
+    match status.code() {
+        Code::Unavailable
+        | Code::DeadlineExceeded
+        | Code::Cancelled
+        | Code::Unknown
+        | Code::Internal
+        | Code::Aborted => Remedy::Again,
+        // "too many requests": its log is longer than it likes.
+        Code::ResourceExhausted if status.message().contains("too many requests") => Remedy::Again,
+        _ => Remedy::None,
+    }
+}
+
+/// Whether the call may have been carried out although this came back.
+pub(super) fn may_have_run(status: &Status) -> bool {
+    remedy(status) == Remedy::Again && !refused(status)
+}
+
+/// Nobody listens, or a node without a leader refused before it did anything.
+fn refused(status: &Status) -> bool {
+    let mut source = status.source();
+    while let Some(error) = source {
+        let io = error.downcast_ref::<io::Error>();
+        if io.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+            return true;
+        }
+        source = error.source();
+    }
+    status.message().contains("etcdserver: no leader")
+}
+
+fn meaning(status: &Status) -> (ErrorKind, String) {
+    let says = || format!("the server says {:?}", status.message());
+    match status.code() {
+        Code::PermissionDenied => (
+            ErrorKind::Refused,
+            format!(
+                "{}: the user lacks a right that palisade_etcd lists",
+                says()
+            ),
+        ),
+        Code::InvalidArgument if status.message().contains("user name is empty") => (
+            ErrorKind::Refused,
+            "the server asks for a user and a password: put them into the URL".to_owned(),
+        ),
+        Code::InvalidArgument if status.message().contains("authentication failed") => {
+            (ErrorKind::Refused, "user or password is wrong".to_owned())
+        }
+        Code::DeadlineExceeded => (ErrorKind::Unavailable, "no answer in time".to_owned()),
+        _ if refused(status) => (
+            ErrorKind::Unavailable,
+            "nobody listens there, or there is no leader".to_owned(),
+        ),
+        _ if remedy(status) == Remedy::Again => (ErrorKind::Unavailable, says()),
+        _ => (ErrorKind::Refused, says()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lock_core::Outcome;
+
+    fn error(status: Status, sent: bool) -> Error {
+        Failure::new(status, sent).error(Operation::Acquire)
+    }
+
+    #[test]
+    fn what_passes_is_tried_again_and_what_does_not_is_not() {
+        for (status, expected) in [
+            (
+                Status::unavailable("etcdserver: request timed out"),
+                Remedy::Again,
+            ),
+            (
+                Status::unauthenticated("etcdserver: invalid auth token"),
+                Remedy::LogIn,
+            ),
+            (
+                Status::invalid_argument("etcdserver: revision of auth store is old"),
+                Remedy::LogIn,
+            ),
+            (
+                Status::permission_denied("etcdserver: permission denied"),
+                Remedy::None,
+            ),
+            (
+                Status::resource_exhausted("etcdserver: mvcc: database space exceeded"),
+                Remedy::None,
+            ),
+            (
+                Status::resource_exhausted("etcdserver: too many requests"),
+                Remedy::Again,
+            ),
+        ] {
+            assert_eq!(remedy(&status), expected, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn the_outcome_is_unknown_if_anything_was_sent() {
+        let timeout = || Status::unavailable("etcdserver: request timed out");
+        assert!(may_have_run(&timeout()));
+        assert!(!may_have_run(&Status::unavailable("etcdserver: no leader")));
+        assert!(!may_have_run(&Status::permission_denied("no")));
+        assert_eq!(error(timeout(), true).outcome(), Outcome::Unknown);
+        let denied = error(Status::permission_denied("no"), false);
+        assert_eq!(
+            (denied.kind(), denied.outcome()),
+            (ErrorKind::Refused, Outcome::NotApplied)
+        );
+    }
+}

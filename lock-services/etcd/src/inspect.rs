@@ -1,0 +1,86 @@
+use std::{collections::HashMap, time::Duration};
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use super::{
+    failure::Failure,
+    record::{Kept, Place},
+    service::{Service, TRIES},
+    wire::RangeRequest,
+};
+use lock_core::{Error, HolderView, Inspection, Listed, Operation, ResourceName};
+
+/// How many leases are asked after at the same time.
+const AT_ONCE: usize = 16;
+/// What is taken to be left of a lease for which etcd says 0 s: less than one.
+const LITTLE: Duration = Duration::from_millis(1);
+
+impl Service {
+    pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        let failed = |failure: Failure| failure.error_on(Operation::Inspect, resource);
+        let line = self.keys.line(resource);
+        for _ in 0..TRIES {
+            let read = self
+                .read([RangeRequest::oldest(&line)])
+                .await
+                .map_err(failed)?;
+            let read = read.ranges().next().unwrap_or_default();
+            let Some(holder) = read.kvs.first() else {
+                break;
+            };
+            let view = self.view(&Kept::read(holder)).await.map_err(failed)?;
+            if view.is_some() {
+                let waiters = u64::try_from(read.count - 1).unwrap_or(0);
+                return Ok(Inspection::new(view).waiters(waiters));
+            }
+        }
+        Ok(Inspection::new(None).waiters(0))
+    }
+
+    /// What others may see of a holder; `None` if its lease has ended meanwhile.
+    async fn view(&self, place: &Kept<Place>) -> Result<Option<HolderView>, Failure> {
+        let left = self.left(place.lease).await?;
+        Ok(left.and_then(|(left, _)| place.view(std::cmp::max(left, LITTLE))))
+    }
+
+    pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
+        let failed = |failure: Failure| failure.error(Operation::List);
+        let mut lines: HashMap<ResourceName, (Kept<Place>, u64)> = HashMap::new();
+        // The oldest come first, so the holder before the waiters.
+        for entry in self.places().await.map_err(failed)? {
+            if let Some(resource) = self.keys.resource(&entry.key) {
+                let line = lines
+                    .entry(resource)
+                    .or_insert_with(|| (Kept::read(&entry), 0));
+                line.1 += 1;
+            }
+        }
+        let listed = stream::iter(lines).map(|(resource, (holder, number))| async move {
+            let inspection = Inspection::new(self.view(&holder).await?).waiters(number - 1);
+            Ok::<_, Failure>(Listed {
+                resource,
+                inspection,
+            })
+        });
+        listed
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await
+            .map_err(failed)
+    }
+
+    /// How long the present lease of a resource lives unless it is kept alive; next to nothing if
+    /// it has none.
+    pub(super) async fn time_left(&self, resource: &ResourceName) -> Result<Duration, Failure> {
+        let read = self
+            .read([RangeRequest::oldest(&self.keys.line(resource))])
+            .await?;
+        let holder = read.ranges().flat_map(|range| range.kvs).next();
+        let left = match holder {
+            Some(holder) => self.left(holder.lease).await?,
+            None => None,
+        };
+        // Rounded up, because whoever asks too early has to ask once more.
+        Ok(left.map_or(LITTLE, |(left, _)| left + Duration::from_secs(1)))
+    }
+}

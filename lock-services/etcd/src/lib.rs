@@ -1,0 +1,130 @@
+//! etcd 3.4 or newer, one node or a cluster. Use 3.5.24 or newer, see
+//! [below](#what-etcd-34-and-early-35-do).
+//!
+//! # Use it
+//! The URL is `etcd://[user:password@]HOST[:PORT],..`, with one node, or some nodes of a cluster;
+//! `etcds` is the same over TLS, with the feature `etcd-tls`. The default port is 2379.
+//! [`EtcdOptions`] has the other settings. Names and passwords in the URL are those of etcd's own
+//! users, who need read and write rights on `palisade/`; a login is repeated when the server
+//! forgets it.
+//!
+//! # What it lacks
+//! Reserved tokens (and so a [`Cohort`](palisade_cohort::Cohort)) and several resources in one step:
+//! [`ErrorKind::Unsupported`].
+//!
+//! # Keys
+//! All keys begin with the prefix (`palisade`) and a slash.
+//!
+//! | key | lives as long as | what |
+//! |---|---|---|
+//! | `palisade/lock/RESOURCE/LEASE` | the lease | a place in line; the oldest one holds |
+//! | `palisade/mark/..` | the lease and [`ENDED_TTL`] | what is remembered of an acquisition |
+//! | `palisade/floor` | for ever | what is added to revisions to get tokens |
+//!
+//! A line has the layout of etcd's own recipe: `etcdctl lock palisade/lock/RESOURCE` and an
+//! acquisition of RESOURCE exclude each other, and are served in the order in which they came. In
+//! RESOURCE, `/` is written `%2F` and `%` is `%25`. LEASE is a number in hex that is derived from
+//! the holder, but reveals nothing about it. The floor is not in a line, where `etcdctl lock` would
+//! wait for it for ever. The `Lock` call of etcd's server is not used: before 3.5 it grants the
+//! lock to waiters whose lease has run out, and two of those get the same revision.
+//!
+//! # Tokens
+//! A token is the floor, plus twice the revision of the cluster's history that created the place in
+//! line. So tokens rise in the order in which places were taken, two acquisitions never have the
+//! same one, and everybody can check them. A release by force revokes with the number in between.
+//! The floor is written into the place in the same step, on the condition that it is still the
+//! present one, and is never read afterwards: waiters are bound to the floor that they came with.
+//!
+//! A missing floor begins at the client's clock in units of 10 µs, and every client that connects
+//! lifts tokens to the clock. So they rise across a cluster that lost its data or was restored from
+//! a snapshot, below 50 000 changes a second and as long as clocks differ by less than the outage.
+//! The order is NOT guaranteed for a client that stays connected meanwhile: the store refuses such
+//! tokens, and [`at_least`](lock_core::Acquire::at_least) raises the floor. The holder of the resource
+//! raises it and then goes to the end of the line, so that tokens stay in order.
+//!
+//! All resources share the floor. A place also says which token is the least that is good enough,
+//! because an acquisition may ask for a floor while its place is behind another one.
+//!
+//! # Leases
+//! There is one lease for each acquisition. etcd counts whole seconds and has a least ttl, one and
+//! a half of its election timeout (2 s by default). A ttl is rounded up to what it grants:
+//! [`LeaseGuard`] and everybody else see the actual lease, which may be longer than what was asked
+//! for, never shorter. It keeps this length: a renewal with another ttl renews for the first one. A
+//! lease ends up to half a second late. After a change of leader it has its full length again, as
+//! the others see it; the holder's deadline is its own, counted from before its request was sent.
+//!
+//! A renewal is a read of the place, which a majority has to confirm, and a keep-alive that was
+//! answered in the same term: a leader that was deposed keeps nothing alive that way. The lease is
+//! counted from before the read. The same goes for what was kept alive by who waited for it: it
+//! counts if the look that found nobody before it was answered in that term.
+//!
+//! # Waiting
+//! First come, first served, across all clients. A waiter watches the place before its own, and
+//! looks again every half ttl, because some versions lose events. It keeps its own lease alive.
+//! That nobody is before it and that its own place is still there is one step: who slept through
+//! the end of its lease gets [`ErrorKind::Released`], never the lock. That step is a look of its
+//! own, or the release before it: if that is of the same process, it looks who is next, and tells.
+//! A waiter that died costs the line what is left of its lease when its turn comes. A limit of
+//! waiters is checked after the place was taken: while one is refused, it counts.
+//!
+//! # Nodes
+//! One node is asked for everything until it does not answer for 2 s
+//! ([`EtcdOptions::response_timeout`]), then the next one, for 10 s in all (renewals and looks
+//! 4 s); a wait may end that much later. All requests compare before
+//! they change anything, and can be sent again, even to another node. A node without a leader
+//! refuses.
+//!
+//! # What etcd 3.4 and early 3.5 do
+//! Debian 12 has 3.4.23. All tests run on it, and these are its known faults: a revision may go
+//! back when a node crashes while it compacts (fixed in 3.4.32 and 3.5.14); a single node may lose
+//! a write that it acknowledged; a watch may miss a deletion (3.4.36, 3.5.18); a leader that was
+//! deposed may revoke leases (3.4.31, 3.5.13); a keep-alive may succeed on a lease that was
+//! revoked (3.4.38, 3.5.23). None of them lets two holders past the store.
+//!
+//! # Memory
+//! An acquisition that ended, or a release by force, costs about 150 bytes for one to four minutes;
+//! one whose lease just ended, for up to four minutes and four ttls. And etcd keeps the history of
+//! all keys until it is compacted: run it with `--auto-compaction-retention`. What is remembered is
+//! attached to leases that all acquisitions of a client share. For a lease that is held for long,
+//! it is moved to another of these leases about once a minute, or once per ttl if that is longer:
+//! this is one more change, for which neither a renewal nor a waiter waits.
+//!
+//! [`LeaseGuard`]: lock_core::LeaseGuard
+//! [`ErrorKind::Released`]: lock_core::ErrorKind::Released
+//! [`ErrorKind::Unsupported`]: lock_core::ErrorKind::Unsupported
+#![forbid(unsafe_code)]
+
+mod acquire;
+mod backend;
+mod client;
+mod ending;
+mod entry;
+mod failure;
+mod floor;
+mod inspect;
+mod keys;
+mod leaving;
+mod memories;
+mod options;
+mod record;
+mod remembering;
+mod renew;
+mod revoker;
+mod service;
+mod service_url;
+mod successors;
+mod task;
+mod tls;
+mod waiting;
+mod wire;
+
+use std::time::Duration;
+
+pub use self::{backend::EtcdBackend, options::EtcdOptions};
+
+/// The kind that errors name and the default issuer.
+pub const KIND: &str = "etcd";
+
+/// How long an ended acquisition is remembered at least, so that a late request of it is refused,
+/// whether it was released or its lease ran out.
+pub const ENDED_TTL: Duration = Duration::from_secs(60);

@@ -1,0 +1,243 @@
+//! What we keep in etcd, in the values of our keys.
+
+use prost::{Enumeration, Message};
+
+use super::wire::KeyValue;
+use lock_core::{AttemptId, FencingToken, Holder, HolderView, Metadata};
+
+/// How many ended attempts are remembered. Older ones are forgotten.
+const ENDED_MAX: usize = 64;
+
+/// How much the token grows with each revision. So between the tokens of any two grants there is
+/// one that is nobody's, and a release by force revokes with it.
+pub(super) const TOKENS_PER_REVISION: u64 = 2;
+
+/// A place in line, the value of `PREFIX/lock/RESOURCE/LEASE`. In a line, the key with the least
+/// creation revision holds the resource. The value of an `etcdctl lock` is empty.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Place {
+    /// [`Holder::digest`].
+    #[prost(string, tag = "1")]
+    pub(super) digest: String,
+    /// What is added to the revision to get the token: the floor when this was created.
+    #[prost(uint64, tag = "2")]
+    pub(super) floor: u64,
+    /// The attempts that rely on this lease.
+    #[prost(string, repeated, tag = "3")]
+    pub(super) attempts: Vec<String>,
+    #[prost(string, optional, tag = "4")]
+    pub(super) metadata: Option<String>,
+    /// Nobody is told of this place if its token is less than this. When it is its turn, it is
+    /// given back for another one. This only rises, and only while somebody else is before it,
+    /// because the first in line may have been told.
+    #[prost(uint64, tag = "5")]
+    pub(super) least: u64,
+}
+
+/// What is remembered of an acquisition while its requests may still arrive, the value of
+/// `PREFIX/mark/..`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Mark {
+    /// Which of the acquisition's leases is the present one, or was the last.
+    #[prost(uint32, tag = "1")]
+    pub(super) round: u32,
+    #[prost(enumeration = "State", tag = "2")]
+    state: i32,
+    /// That of the lease that was released, if one was.
+    #[prost(uint64, tag = "3")]
+    pub(super) token: u64,
+    #[prost(message, repeated, tag = "4")]
+    ended: Vec<EndedAttempt>,
+}
+
+/// An attempt that gets nothing more.
+#[derive(Clone, PartialEq, Message)]
+struct EndedAttempt {
+    #[prost(string, tag = "1")]
+    id: String,
+    /// That of the hold that it gave back; 0 if it was cancelled.
+    #[prost(uint64, tag = "2")]
+    token: u64,
+}
+
+/// How far an acquisition is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Enumeration)]
+#[repr(i32)]
+pub(super) enum State {
+    /// It has no place in line and may ask for one.
+    Idle = 0,
+    /// It has a place. If the place is gone, its lease ran out.
+    InLine = 1,
+    /// Its lease was released.
+    Released = 2,
+}
+
+impl Place {
+    pub(super) fn new(holder: Holder, attempt: AttemptId, note: Option<&Metadata>) -> Self {
+        Self {
+            digest: holder.digest(),
+            attempts: vec![attempt.to_string()],
+            metadata: note.map(|note| note.as_str().to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// What its token is counted from, and the least that is good enough.
+    pub(super) fn counted(self, floor: u64, least: u64) -> Self {
+        Self {
+            floor,
+            least,
+            ..self
+        }
+    }
+
+    /// Whether the attempt relies on it.
+    pub(super) fn has(&self, attempt: AttemptId) -> bool {
+        self.attempts.contains(&attempt.to_string())
+    }
+
+    pub(super) fn without(mut self, attempt: AttemptId) -> Self {
+        let attempt = attempt.to_string();
+        self.attempts.retain(|one| *one != attempt);
+        self
+    }
+}
+
+impl Mark {
+    pub(super) fn released(round: u32, token: FencingToken) -> Self {
+        Self {
+            round,
+            state: State::Released as i32,
+            token: token.get(),
+            ended: Vec::new(),
+        }
+    }
+
+    pub(super) fn state_is(&self, state: State) -> bool {
+        self.state == state as i32
+    }
+
+    pub(super) fn in_state(mut self, state: State) -> Self {
+        self.state = state as i32;
+        self
+    }
+
+    /// How the attempt ended, if it did: the token it gave back, or 0.
+    pub(super) fn end_of(&self, attempt: AttemptId) -> Option<u64> {
+        let id = attempt.to_string();
+        let ended = self.ended.iter().find(|ended| ended.id == id);
+        ended.map(|ended| ended.token)
+    }
+
+    /// Remembers that the attempt ended. If it gave a hold back, that stays so.
+    pub(super) fn ending(mut self, attempt: AttemptId, token: u64) -> Self {
+        if self.end_of(attempt).is_none() {
+            let id = attempt.to_string();
+            self.ended.push(EndedAttempt { id, token });
+            let surplus = self.ended.len().saturating_sub(ENDED_MAX);
+            self.ended.drain(..surplus);
+        }
+        self
+    }
+}
+
+/// A key together with what we keep in it.
+#[derive(Clone, Debug)]
+pub(super) struct Kept<T> {
+    pub(super) value: T,
+    pub(super) created: i64,
+    pub(super) changed: i64,
+    pub(super) lease: i64,
+}
+
+impl<T: Message + Default> Kept<T> {
+    /// A value that is not ours is as good as an empty one: all of its fields are left out.
+    pub(super) fn read(entry: &KeyValue) -> Self {
+        Self {
+            value: T::decode(&*entry.value).unwrap_or_default(),
+            created: entry.create_revision,
+            changed: entry.mod_revision,
+            lease: entry.lease,
+        }
+    }
+}
+
+impl Kept<Place> {
+    /// Its token, or `None` if all have been used up.
+    pub(super) fn token(&self) -> Option<FencingToken> {
+        token(self.value.floor, self.created)
+    }
+
+    /// Whether it belongs to that holder and has that token.
+    pub(super) fn is(&self, holder: Holder, token: FencingToken) -> bool {
+        self.token() == Some(token) && self.value.digest == holder.digest()
+    }
+
+    /// What others may see of it.
+    pub(super) fn view(&self, remaining: std::time::Duration) -> Option<HolderView> {
+        let note = self.value.metadata.as_deref().map(Metadata::try_from);
+        // `etcdctl lock` has no holder. Its lease distinguishes it from others.
+        let digest = if self.value.digest.is_empty() {
+            format!("{:016x}", self.lease)
+        } else {
+            self.value.digest.clone()
+        };
+        let view = HolderView::of_digest(&digest, self.token()?, remaining);
+        Some(view.metadata(note.and_then(Result::ok)))
+    }
+}
+
+/// The token of what was created by that revision.
+pub(super) fn token(floor: u64, created: i64) -> Option<FencingToken> {
+    let created = u64::try_from(created).ok()?;
+    let above = created.checked_mul(TOKENS_PER_REVISION)?;
+    FencingToken::new(floor.checked_add(above)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lock_core::{AttemptRef, ResourceName};
+
+    fn attempt() -> AttemptId {
+        let resource = ResourceName::new("r").unwrap();
+        AttemptRef::new(resource, Holder::random()).id
+    }
+
+    #[test]
+    fn a_later_creation_has_a_token_with_one_in_between() {
+        let tokens = [7, 8].map(|revision| token(100, revision).unwrap().get());
+        assert_eq!(tokens, [114, 116]);
+        assert_eq!(token(FencingToken::MAX.get(), 1), None);
+        assert_eq!(token(0, i64::MAX), None);
+        assert_eq!(token(0, 0), None);
+    }
+
+    #[test]
+    fn what_ended_is_remembered_up_to_a_bound() {
+        let (first, mut mark) = (attempt(), Mark::default());
+        mark = mark.ending(first, 7).ending(first, 0);
+        assert_eq!(mark.end_of(first), Some(7));
+        for _ in 0..ENDED_MAX {
+            mark = mark.ending(attempt(), 0);
+        }
+        assert_eq!(mark.end_of(first), None);
+        assert_eq!(mark.ended.len(), ENDED_MAX);
+    }
+
+    #[test]
+    fn values_of_others_are_read_as_empty() {
+        for value in [&b""[..], b"not ours", &[0xff; 9]] {
+            let entry = KeyValue {
+                create_revision: 3,
+                value: value.to_vec(),
+                lease: 0xbeef,
+                ..KeyValue::default()
+            };
+            let place = Kept::<Place>::read(&entry);
+            assert_eq!(place.value, Place::default());
+            let view = place.view(std::time::Duration::ZERO).unwrap();
+            assert_eq!(view.fingerprint, "000000000000beef");
+        }
+    }
+}

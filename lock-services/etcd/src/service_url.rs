@@ -1,0 +1,158 @@
+//! The URL of a lock service.
+
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+use super::KIND;
+use lock_core::{
+    Error, ErrorKind, Operation,
+    support::{
+        connecting::{self, Parts, address},
+        tls_files::TlsFiles,
+    },
+};
+
+const PORT: u16 = 2379;
+
+/// What the URL of a lock service says. Its `Debug` shows no password.
+#[derive(Debug)]
+pub(super) struct ServiceUrl {
+    /// `host:port` of each node, at least one.
+    pub(super) nodes: Vec<String>,
+    pub(super) login: Option<Login>,
+    /// If the nodes are spoken to over TLS.
+    pub(super) tls: Option<TlsFiles>,
+}
+
+/// Name and password.
+#[derive(Clone)]
+pub(super) struct Login {
+    pub(super) name: String,
+    pub(super) password: String,
+}
+
+impl ServiceUrl {
+    pub(super) fn parse(text: &str) -> Result<Self, Error> {
+        let parts = Parts::of(text, KIND)
+            .ok_or_else(|| invalid("not a URL, such as etcd://127.0.0.1:2379"))?;
+        let tls = match parts.scheme {
+            "etcd" => false,
+            "etcds" => true,
+            _ => {
+                return Err(
+                    Error::not_applied(ErrorKind::Unsupported, Operation::Connect, KIND)
+                        .because("a scheme is etcd or etcds"),
+                );
+            }
+        };
+        let urls = parts.urls()?;
+        let url = &urls[0];
+        if !matches!(url.path(), "" | "/") {
+            return Err(invalid("the URL has no use for a path"));
+        }
+        let files = files(url, tls)?;
+        Ok(Self {
+            nodes: urls.iter().map(node).collect::<Result<_, _>>()?,
+            login: login(url)?,
+            tls: tls.then_some(files),
+        })
+    }
+}
+
+/// `host:port`.
+fn node(url: &Url) -> Result<String, Error> {
+    let (host, port) = address(url, PORT, KIND)?;
+    Ok(format!("{host}:{port}"))
+}
+
+fn login(url: &Url) -> Result<Option<Login>, Error> {
+    let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    match (url.username(), url.password()) {
+        ("", None) => Ok(None),
+        ("", _) | (_, None) => Err(invalid("user and password need each other")),
+        (name, Some(password)) => Ok(Some(Login {
+            name: decoded(name),
+            password: decoded(password),
+        })),
+    }
+}
+
+fn files(url: &Url, tls: bool) -> Result<TlsFiles, Error> {
+    let mut files = TlsFiles::default();
+    for (name, value) in url.query_pairs() {
+        if !(tls && files.take(&name, &value)) {
+            return Err(invalid(&format!(
+                "this scheme has no parameter {name:?}; there are tls_ca, tls_cert and tls_key \
+                 with etcds",
+            )));
+        }
+    }
+    Ok(files)
+}
+
+fn invalid(why: &str) -> Error {
+    connecting::invalid(KIND, why)
+}
+
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Login")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_names_nodes() {
+        for (url, nodes) in [
+            ("etcd://h", "h:2379"),
+            ("etcd://h:21/", "h:21"),
+            ("etcd://a:1,b,[::1]:3", "a:1 b:2379 [::1]:3"),
+            ("etcd://u:p@a:1,b", "a:1 b:2379"),
+            ("etcds://a?tls_ca=f", "a:2379"),
+        ] {
+            assert_eq!(
+                ServiceUrl::parse(url).unwrap().nodes.join(" "),
+                nodes,
+                "{url}"
+            );
+        }
+        let read =
+            ServiceUrl::parse("etcds://u%40x:p+%2F@a?tls_ca=f&tls_cert=c&tls_key=k").unwrap();
+        let login = read.login.unwrap();
+        assert_eq!((&*login.name, &*login.password), ("u@x", "p+/"));
+        let mut tls = TlsFiles::default();
+        for (name, file) in [("tls_ca", "f"), ("tls_cert", "c"), ("tls_key", "k")] {
+            assert!(tls.take(name, file));
+        }
+        assert_eq!(read.tls, Some(tls));
+    }
+
+    #[test]
+    fn what_cannot_be_right_is_told_without_the_password() {
+        for (url, says) in [
+            ("etcd:h", "not a URL"),
+            ("etcd://u:sesame@", "cannot be read"),
+            ("etcd://u:sesame@h:x", "cannot be read"),
+            ("etcd://u:sesame@a,,b", "cannot be read"),
+            ("etcd://:sesame@h", "need each other"),
+            ("etcd://u@h", "need each other"),
+            ("etcd://u:sesame@h/x", "path"),
+            ("etcd://u:sesame@h?tls_ca=f", "tls_ca"),
+            ("etcds://u:sesame@h?timeout=5", "timeout"),
+            ("etcd://u:sesame@h#insecure", "fragment"),
+            ("etcd+ring://u:sesame@h", "etcds"),
+        ] {
+            let error = ServiceUrl::parse(url).unwrap_err();
+            let text = format!("{error} {error:?}");
+            assert!(text.contains(says), "{url}: {text}");
+            assert!(!text.contains("sesame"), "{url}: {text}");
+        }
+        let read = ServiceUrl::parse("etcd://u:sesame@h").unwrap();
+        assert!(!format!("{read:?}").contains("sesame"));
+    }
+}

@@ -1,0 +1,44 @@
+//! TLS between client and server, which the feature `etcd-tls` brings.
+
+use tonic::transport::Endpoint;
+
+use super::KIND;
+use lock_core::{Error, support::tls_files::TlsFiles};
+#[cfg(not(feature = "tls"))]
+use lock_core::{ErrorKind, Operation};
+
+/// What a URL begins with for the transport underneath.
+pub(super) const fn scheme(files: Option<&TlsFiles>) -> &'static str {
+    match files {
+        Some(_) => "https",
+        None => "http",
+    }
+}
+
+/// Has a node spoken to over TLS.
+#[cfg(feature = "tls")]
+pub(super) fn secure(endpoint: Endpoint, files: &TlsFiles) -> Result<Endpoint, Error> {
+    use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+
+    use lock_core::support::tls_files::no_pem;
+
+    let pems = files.read(KIND)?;
+    let config = match pems.ca {
+        Some(ca) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca)),
+        None => ClientTlsConfig::new().with_native_roots(),
+    };
+    let config = match pems.identity {
+        Some((certificate, key)) => config.identity(Identity::from_pem(certificate, key)),
+        None => config,
+    };
+    let secured = endpoint.tls_config(config);
+    secured.map_err(|error| no_pem(KIND).caused_by(error))
+}
+
+#[cfg(not(feature = "tls"))]
+pub(super) fn secure(_endpoint: Endpoint, _files: &TlsFiles) -> Result<Endpoint, Error> {
+    Err(
+        Error::not_applied(ErrorKind::Unsupported, Operation::Connect, KIND)
+            .because("etcds: needs the feature `etcd-tls` of lock-core, which is not compiled in"),
+    )
+}

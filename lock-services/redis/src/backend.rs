@@ -1,0 +1,165 @@
+use std::sync::Arc;
+
+use super::{
+    KIND, RedisOptions,
+    keys::Keys,
+    layout::Layout,
+    nodes::Nodes,
+    pushes::Pushes,
+    replicas::Replication,
+    service::{ASKING_MAX, Service},
+};
+use lock_core::{
+    AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
+    Extension, Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend,
+    Released, RenewRequest, Renewed, ResourceName, Sequencer, Waking,
+};
+
+/// A lock service on Redis. Dropping it closes its connections.
+#[derive(Debug)]
+pub struct RedisBackend {
+    pub(super) service: Arc<Service>,
+    /// Connections of their own: a renewal must not stand behind anything else.
+    pub(super) renewals: Nodes,
+    pub(super) pushes: Pushes,
+    /// If grants count only when replicas have them.
+    pub(super) replication: Option<Replication>,
+}
+
+impl RedisBackend {
+    /// Connects, and agrees with the other clients on the layout of keys.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput),
+    /// [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable),
+    /// [`ErrorKind::Refused`](lock_core::ErrorKind::Refused), or
+    /// [`ErrorKind::ConfigMismatch`](lock_core::ErrorKind::ConfigMismatch) if others use this prefix
+    /// with another layout.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the connection is closed.
+    pub async fn connect(
+        url: &str,
+        options: RedisOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Error> {
+        options.check()?;
+        let keys = Keys::new(&options.prefix, options.shards);
+        let layout = Layout::new(&keys, options.shards);
+        let nodes = Nodes::open(url, &options, layout.clone(), ASKING_MAX).await?;
+        let renewals = Nodes::new(url, &options, layout.clone(), ASKING_MAX)?;
+        let replication = match options.replicas {
+            Some(replicas) => Some(Replication::open(url, &options, layout, replicas).await?),
+            None => None,
+        };
+        let service = Arc::new(Service {
+            nodes,
+            keys,
+            initial: options.initial_token,
+            clock,
+        });
+        let pushes = Pushes::start(
+            Arc::clone(&service),
+            renewals.clone(),
+            options.response_timeout,
+        );
+        Ok(Self {
+            service,
+            renewals,
+            pushes,
+            replication,
+        })
+    }
+}
+
+impl LockBackend for RedisBackend {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new(Fencing::BestEffort, Fairness::Fifo, Waking::Pushed)
+            .extended(Extension::ALL)
+    }
+
+    fn acquire<'a>(
+        &'a self,
+        request: &'a AcquireRequest,
+    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
+        Box::pin(async move {
+            let attempt = self.acquire(request).await?;
+            if let (Some(replication), Attempt::Granted(grant)) = (&self.replication, &attempt) {
+                let (requests, grants) =
+                    (std::slice::from_ref(request), std::slice::from_ref(grant));
+                replication.secure(&self.service, requests, grants).await?;
+            }
+            Ok(attempt)
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        leases: &'a [RenewRequest],
+    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
+        Box::pin(self.renew_all(leases))
+    }
+
+    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
+        Box::pin(self.service.release(lease, None))
+    }
+
+    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(self.service.cancel(attempt))
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+    ) -> BoxFuture<'a, Result<Inspection, Error>> {
+        Box::pin(self.service.inspect(resource))
+    }
+
+    fn release_hold<'a>(
+        &'a self,
+        lease: &'a Sequencer,
+        attempt: AttemptId,
+    ) -> BoxFuture<'a, Result<Released, Error>> {
+        Box::pin(self.service.release(lease, Some(attempt)))
+    }
+
+    fn force_release<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        token: FencingToken,
+    ) -> BoxFuture<'a, Result<Forced, Error>> {
+        Box::pin(self.service.force_release(resource, token))
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
+        Box::pin(self.list_all())
+    }
+
+    fn acquire_together<'a>(
+        &'a self,
+        requests: &'a [AcquireRequest],
+    ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
+        Box::pin(async move {
+            let attempt = self.together(requests).await?;
+            if let (Some(replication), Attempt::Granted(grants)) = (&self.replication, &attempt) {
+                replication.secure(&self.service, requests, grants).await?;
+            }
+            Ok(attempt)
+        })
+    }
+
+    fn part_of(&self, resource: &ResourceName) -> u16 {
+        if self.service.nodes.shards_share_scripts() {
+            0
+        } else {
+            self.service.keys.of(resource).shard
+        }
+    }
+}

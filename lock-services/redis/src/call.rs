@@ -1,0 +1,102 @@
+use redis::{Cmd, ErrorKind, RedisResult, Script, ServerErrorKind, ToRedisArgs, Value};
+
+use super::{
+    keys::Key,
+    link::{Link, Request},
+    scripts::ALL,
+};
+
+/// A script with its keys and arguments, written down as it goes out.
+///
+/// `redis::ScriptInvocation` keeps a vector for each of them and copies all of them into a command
+/// for every request. With a dozen keys that was more than everything else a client had to do for
+/// an acquire (decision 0012).
+pub(super) struct Call {
+    command: Cmd,
+}
+
+/// Room for what most calls have to say.
+const ARGUMENTS: usize = 20;
+const BYTES: usize = 768;
+
+impl Call {
+    pub(super) fn new<'a>(
+        script: &Script,
+        keys: impl IntoIterator<Item = Key<'a>, IntoIter: Clone>,
+    ) -> Self {
+        let keys = keys.into_iter();
+        let mut command = Cmd::with_capacity(ARGUMENTS, BYTES);
+        command.arg("EVALSHA").arg(script.get_hash());
+        command.arg(keys.clone().count());
+        for key in keys {
+            command.arg(key);
+        }
+        Self { command }
+    }
+
+    pub(super) fn arg(&mut self, argument: impl ToRedisArgs) -> &mut Self {
+        self.command.arg(argument);
+        self
+    }
+
+    /// Arguments of which one that is not there is empty, or left out if none comes after it.
+    pub(super) fn rare_args<const N: usize>(&mut self, arguments: [Option<String>; N]) {
+        let there = arguments.iter().rposition(Option::is_some);
+        for argument in arguments.iter().take(there.map_or(0, |last| last + 1)) {
+            self.command.arg(argument.as_deref().unwrap_or_default());
+        }
+    }
+}
+
+impl Request for Call {
+    async fn send(&self, link: &mut Link) -> RedisResult<Value> {
+        match link.run(&self.command).await {
+            // Asked for the first time, or after a loss.
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                load_all(link).await?;
+                link.run(&self.command).await
+            }
+            answer => answer,
+        }
+    }
+}
+
+/// In one round trip: who has waited for a lease has to confirm it soon.
+async fn load_all(link: &mut Link) -> RedisResult<()> {
+    let mut loads = redis::pipe();
+    for script in ALL {
+        loads.load_script(script).ignore();
+    }
+    loads.exec_async(link).await
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Arg;
+
+    use super::*;
+    use crate::{keys::Keys, scripts::INSPECT};
+    use lock_core::ResourceName;
+
+    fn written(rare: [Option<&str>; 3]) -> String {
+        let (keys, resource) = (Keys::new("p", 1), ResourceName::new("r").unwrap());
+        let mut call = Call::new(&INSPECT, [keys.of(&resource).lease()]);
+        call.arg(34)
+            .rare_args(rare.map(|text| text.map(str::to_owned)));
+        let words = call
+            .command
+            .args_iter()
+            .skip(2)
+            .map(|argument| match argument {
+                Arg::Simple(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+                _ => String::new(),
+            });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn keys_are_counted_and_nothing_empty_is_at_the_end() {
+        assert_eq!(written([None, None, None]), "1 p:{0}:lease:r 34");
+        assert_eq!(written([None, Some("a"), None]), "1 p:{0}:lease:r 34  a");
+    }
+}

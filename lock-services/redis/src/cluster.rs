@@ -1,0 +1,283 @@
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use redis::{Client, RedisResult, Value};
+
+use super::{
+    KIND,
+    address::{Access, Address},
+    connection::{Connection, Moves, Peer, dial},
+    error::translate,
+    fitness::field,
+    layout::Layout,
+    link::Link,
+    service_url::ServiceUrl,
+    slots::{Slot, Slots},
+    turns::Turns,
+};
+use lock_core::{
+    Error, ErrorKind, Operation,
+    support::{Joint, lock},
+};
+
+/// The nodes of a cluster: one connection to each primary that is needed, and a map of the slots
+/// that is drawn anew when it turns out to be old.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    seeds: Vec<Address>,
+    access: Access,
+    layout: Layout,
+    timeout: Duration,
+    moves: Moves,
+    /// How much may be under way at each node of what is sent in turn.
+    turns: usize,
+    /// The turns of slots whose node is not known.
+    turns_anywhere: Arc<Turns>,
+    known: Mutex<Known>,
+    /// The map that is being drawn.
+    drawing: Joint<Result<(), Error>>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    slots: Slots,
+    primaries: HashMap<Address, Arc<Connection>>,
+    /// A connection broke: its node may have lost its slots to another one.
+    doubted: bool,
+}
+
+/// How one node sees the cluster.
+#[derive(Debug)]
+struct View {
+    /// Whether the node can serve, and the last change that it knows of. The greatest is newest.
+    age: (bool, u64),
+    slots: Slots,
+}
+
+impl Cluster {
+    pub(super) fn new(
+        url: ServiceUrl,
+        layout: Layout,
+        timeout: Duration,
+        moves: Moves,
+        turns: usize,
+    ) -> Self {
+        Self {
+            seeds: url.addresses,
+            access: url.servers,
+            layout,
+            timeout,
+            moves,
+            turns,
+            turns_anywhere: Arc::new(Turns::new(turns, timeout)),
+            known: Mutex::default(),
+            drawing: Joint::default(),
+        }
+    }
+
+    /// The present connection to the primary of a slot, or a new one. If it fails, nothing of the
+    /// operation was sent.
+    pub(super) async fn link(
+        self: &Arc<Self>,
+        slot: Slot,
+        operation: Operation,
+    ) -> Result<Link, Error> {
+        let (owner, node) = self.primary(slot, operation).await?;
+        let error = match node.link(operation).await {
+            Err(error) if error.kind() == ErrorKind::Unavailable => error,
+            answer => return answer,
+        };
+        // Has another node taken its place?
+        self.ask_around(operation).await?;
+        let (successor, node) = self.primary(slot, operation).await?;
+        if successor == owner {
+            return Err(error);
+        }
+        node.link(operation).await
+    }
+
+    /// A connection to the node that is taking a slot over.
+    pub(super) async fn link_to(
+        &self,
+        address: &Address,
+        operation: Operation,
+    ) -> Result<Link, Error> {
+        self.node(address, operation)?.link(operation).await
+    }
+
+    /// How to reach the primary of a slot, for a connection of one's own.
+    pub(super) async fn locate(
+        self: &Arc<Self>,
+        slot: Slot,
+        operation: Operation,
+    ) -> Result<Client, Error> {
+        let (_, node) = self.primary(slot, operation).await?;
+        node.locate(operation).await
+    }
+
+    /// A redirection told where a slot is.
+    pub(super) fn moved(&self, slot: Slot, owner: Address) {
+        self.known().slots.moved(slot, owner);
+        self.moves.notify();
+    }
+
+    /// Something is wrong with a node: the next one who looks for a slot asks all nodes first.
+    pub(super) fn doubt(&self) {
+        self.known().doubted = true;
+    }
+
+    /// Turns at the primary of a slot.
+    pub(super) fn turns(&self, slot: Slot) -> Arc<Turns> {
+        let known = self.known();
+        let owner = known.slots.owner(slot);
+        let node = owner.and_then(|owner| known.primaries.get(owner));
+        node.map_or_else(|| Arc::clone(&self.turns_anywhere), |node| node.turns())
+    }
+
+    /// Who answers on the connection to a slot's primary.
+    pub(super) fn owner(&self, slot: Slot) -> Option<Address> {
+        self.known().slots.owner(slot).cloned()
+    }
+
+    async fn primary(
+        self: &Arc<Self>,
+        slot: Slot,
+        operation: Operation,
+    ) -> Result<(Address, Arc<Connection>), Error> {
+        let owner = {
+            let mut known = self.known();
+            let doubted = std::mem::take(&mut known.doubted);
+            known.slots.owner(slot).filter(|_| !doubted).cloned()
+        };
+        let owner = match owner {
+            Some(owner) => owner,
+            None => {
+                self.ask_around(operation).await?;
+                self.owner(slot).ok_or_else(|| {
+                    Error::not_applied(ErrorKind::Unavailable, operation, KIND)
+                        .because("no node of the cluster has the slot of this shard")
+                })?
+            }
+        };
+        let node = self.node(&owner, operation)?;
+        Ok((owner, node))
+    }
+
+    fn node(&self, address: &Address, operation: Operation) -> Result<Arc<Connection>, Error> {
+        let mut known = self.known();
+        if let Some(node) = known.primaries.get(address) {
+            return Ok(Arc::clone(node));
+        }
+        let client = self
+            .access
+            .client(address)
+            .map_err(|error| translate(error, operation).outcome_not_applied())?;
+        let node = Connection::new(
+            Peer::Node(client),
+            self.layout.clone(),
+            self.timeout,
+            self.moves.clone(),
+            self.turns,
+        );
+        let node = Arc::new(node);
+        known.primaries.insert(address.clone(), Arc::clone(&node));
+        Ok(node)
+    }
+
+    /// Has the map drawn anew, once for all who wait for that.
+    async fn ask_around(self: &Arc<Self>, operation: Operation) -> Result<(), Error> {
+        let drawing = self.drawing.join(|| {
+            let cluster = Arc::clone(self);
+            Box::pin(async move { cluster.draw_map(operation).await })
+        });
+        drawing.await.map_err(|error| error.during(operation))
+    }
+
+    /// Asks all nodes at once and believes the newest view of the first half to answer, so that a
+    /// node that hangs delays nobody and one that was cut off does not decide.
+    async fn draw_map(&self, operation: Operation) -> Result<(), Error> {
+        let nodes: BTreeSet<Address> = {
+            let known = self.known();
+            known
+                .slots
+                .nodes()
+                .iter()
+                .chain(&self.seeds)
+                .cloned()
+                .collect()
+        };
+        let mut answers: FuturesUnordered<_> = nodes.iter().map(|node| self.view(node)).collect();
+        let mut views = Vec::new();
+        let mut failure = None;
+        while let Some(answer) = answers.next().await {
+            match answer {
+                Ok(view) => views.push(view),
+                Err(error) => failure = Some(error),
+            }
+            if views.len() > nodes.len() / 2 {
+                break;
+            }
+        }
+        let Some(newest) = views.into_iter().max_by_key(|view| view.age) else {
+            return Err(unheard(failure, operation));
+        };
+        let mut known = self.known();
+        known.slots = newest.slots;
+        let Known {
+            slots, primaries, ..
+        } = &mut *known;
+        primaries.retain(|address, _| slots.nodes().contains(address));
+        drop(known);
+        self.moves.notify();
+        Ok(())
+    }
+
+    async fn view(&self, node: &Address) -> RedisResult<View> {
+        let mut commands = dial(&self.access.client(node)?, self.timeout).await?;
+        let map: Value = redis::cmd("CLUSTER")
+            .arg("SLOTS")
+            .query_async(&mut commands)
+            .await?;
+        // Whoever may not ask this believes all nodes alike.
+        let info: RedisResult<String> = redis::cmd("CLUSTER")
+            .arg("INFO")
+            .query_async(&mut commands)
+            .await;
+        Ok(View {
+            age: info.map_or((false, 0), |info| age(&info)),
+            slots: Slots::parse(map, node),
+        })
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        lock(&self.known)
+    }
+}
+
+fn age(info: &str) -> (bool, u64) {
+    let epoch = field(info, "cluster_current_epoch").and_then(|epoch| epoch.parse().ok());
+    (
+        field(info, "cluster_state") == Some("ok"),
+        epoch.unwrap_or(0),
+    )
+}
+
+fn unheard(failure: Option<redis::RedisError>, operation: Operation) -> Error {
+    let Some(error) = failure else {
+        return Error::not_applied(ErrorKind::Unavailable, operation, KIND)
+            .because("no node of the cluster is known");
+    };
+    if error
+        .detail()
+        .is_some_and(|detail| detail.contains("cluster support disabled"))
+    {
+        return Error::not_applied(ErrorKind::Refused, operation, KIND)
+            .because("this server is not part of a cluster: use redis://")
+            .caused_by(error);
+    }
+    translate(error, operation).outcome_not_applied()
+}

@@ -1,0 +1,210 @@
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use redis::{AsyncConnectionConfig, Client, RedisResult, aio::MultiplexedConnection};
+use tokio::sync::watch;
+
+use super::{
+    error::translate, fitness, layout::Layout, link::Link, sentinel::Sentinels,
+    service_url::Topology, turns::Turns,
+};
+use lock_core::{
+    Error, Operation,
+    support::{Joint, lock},
+};
+
+/// Whom to connect to. Asked anew for every connection.
+pub(super) enum Peer {
+    /// One server.
+    Server(Client),
+    /// A node of a cluster.
+    Node(Client),
+    /// Whichever server the sentinels name.
+    Primary(Box<Sentinels>),
+}
+
+/// The one owner of the connection that commands to a server go out on; it makes a new one when
+/// one broke.
+///
+/// A command is never sent twice here: whether that is right is for the caller to know. Pushes come
+/// in on a connection of their own (see [`Pushes`](super::pushes::Pushes)), so that an answer on
+/// this one can only belong to the command before it.
+pub(super) struct Connection {
+    dialer: Arc<Dialer>,
+    /// The connection that is being made.
+    connecting: Joint<Result<Link, Error>>,
+    /// What may be under way at once of what is sent in turn.
+    turns: Arc<Turns>,
+}
+
+/// Makes connections, and keeps the present one.
+struct Dialer {
+    peer: Peer,
+    layout: Layout,
+    timeout: Duration,
+    moves: Moves,
+    current: Arc<Current>,
+    /// The number of the next connection.
+    next: AtomicU64,
+}
+
+/// Tells that a shard may be on another server than before.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Moves(watch::Sender<()>);
+
+/// The connection that there is.
+#[derive(Debug, Default)]
+pub(super) struct Current(Mutex<Option<Link>>);
+
+impl Connection {
+    /// Connects when somebody asks for a link. So much may be sent in turn at once.
+    pub(super) fn new(
+        peer: Peer,
+        layout: Layout,
+        timeout: Duration,
+        moves: Moves,
+        turns: usize,
+    ) -> Self {
+        Self {
+            dialer: Arc::new(Dialer {
+                peer,
+                layout,
+                timeout,
+                moves,
+                current: Arc::default(),
+                next: AtomicU64::new(0),
+            }),
+            connecting: Joint::default(),
+            turns: Arc::new(Turns::new(turns, timeout)),
+        }
+    }
+
+    /// Turns at this server.
+    pub(super) fn turns(&self) -> Arc<Turns> {
+        Arc::clone(&self.turns)
+    }
+
+    /// The present connection, or a new one, which is made once for all who wait for it: if that
+    /// fails, they need not try again. Nothing of the operation was sent then.
+    pub(super) async fn link(&self, operation: Operation) -> Result<Link, Error> {
+        if let Some(link) = self.dialer.current.link() {
+            return Ok(link);
+        }
+        let connecting = self.connecting.join(|| {
+            let dialer = Arc::clone(&self.dialer);
+            Box::pin(async move { dialer.link(operation).await })
+        });
+        let made = connecting.await.map_err(|error| error.during(operation))?;
+        // If nobody has polled for a while, that one may be gone by now, and another one there.
+        Ok(self.dialer.current.link().unwrap_or(made))
+    }
+
+    /// How to reach the server, for a connection of one's own.
+    pub(super) async fn locate(&self, operation: Operation) -> Result<Client, Error> {
+        self.dialer.locate(operation).await
+    }
+
+    /// Where the present connection goes to.
+    pub(super) fn address(&self) -> Option<String> {
+        let link = self.dialer.current.link();
+        link.map(|link| link.server().to_owned())
+    }
+}
+
+impl Dialer {
+    async fn link(&self, operation: Operation) -> Result<Link, Error> {
+        // It may have been made since somebody looked for it.
+        if let Some(link) = self.current.link() {
+            return Ok(link);
+        }
+        let link = self.connect(operation).await?;
+        *self.current.lock() = Some(link.clone());
+        self.moves.notify();
+        Ok(link)
+    }
+
+    async fn locate(&self, operation: Operation) -> Result<Client, Error> {
+        match &self.peer {
+            Peer::Server(client) | Peer::Node(client) => Ok(client.clone()),
+            Peer::Primary(sentinels) => sentinels.primary(operation).await,
+        }
+    }
+
+    async fn connect(&self, operation: Operation) -> Result<Link, Error> {
+        let client = self.locate(operation).await?;
+        let commands = dial(&client, self.timeout)
+            .await
+            .map_err(|error| translate(error, operation).outcome_not_applied())?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let home = Arc::downgrade(&self.current);
+        let server = client.get_connection_info().addr().to_string();
+        let mut link = Link::new(number, server, commands, self.layout.shards, home);
+        fitness::check(&mut link, self.peer.topology(), operation).await?;
+        self.layout.agree_here(&mut link, operation).await?;
+        Ok(link)
+    }
+}
+
+impl Peer {
+    const fn topology(&self) -> Topology {
+        match self {
+            Self::Server(_) => Topology::Standalone,
+            Self::Node(_) => Topology::Cluster,
+            Self::Primary(_) => Topology::Sentinel,
+        }
+    }
+}
+
+impl Moves {
+    /// Changes whenever a shard may have moved.
+    pub(super) fn subscribe(&self) -> watch::Receiver<()> {
+        self.0.subscribe()
+    }
+
+    pub(super) fn notify(&self) {
+        self.0.send_replace(());
+    }
+}
+
+impl Current {
+    /// Gives a connection up, unless it was replaced already.
+    pub(super) fn discard(&self, number: u64) {
+        let mut current = self.lock();
+        if current.as_ref().is_some_and(|link| link.number() == number) {
+            *current = None;
+        }
+    }
+
+    fn link(&self) -> Option<Link> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Link>> {
+        lock(&self.0)
+    }
+}
+
+/// Makes a connection that gives up on connecting, and on each answer, after `timeout`.
+pub(super) async fn dial(client: &Client, timeout: Duration) -> RedisResult<MultiplexedConnection> {
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(timeout))
+        .set_response_timeout(Some(timeout));
+    client
+        .get_multiplexed_async_connection_with_config(&config)
+        .await
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the peer: it may show a password.
+        f.debug_struct("Connection")
+            .field("layout", &self.dialer.layout)
+            .finish_non_exhaustive()
+    }
+}

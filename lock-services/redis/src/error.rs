@@ -1,0 +1,163 @@
+use std::error::Error as _;
+
+use redis::{ErrorKind as RedisKind, RedisError, ServerErrorKind};
+
+use super::{KIND, tls};
+use lock_core::{Error, ErrorKind, Operation};
+
+/// Says what a failure of the client or the server means for the operation.
+///
+/// The outcome is unknown but for the few errors that a server gives before it runs anything: a
+/// script that fails half way keeps what it has written.
+pub(crate) fn translate(error: RedisError, operation: Operation) -> Error {
+    let (kind, detail) = meaning(&error);
+    let translated = if never_ran(&error) {
+        Error::not_applied(kind, operation, KIND)
+    } else {
+        Error::unknown(kind, operation, KIND)
+    };
+    translated.because(detail).caused_by(error)
+}
+
+/// Whether a slot is being moved and the keys of the command are on two servers: each of them alone
+/// can still be reached.
+pub(super) fn keys_are_apart(error: &Error) -> bool {
+    let source = error
+        .source()
+        .and_then(|source| source.downcast_ref::<RedisError>());
+    source.is_some_and(|error| error.kind() == RedisKind::Server(ServerErrorKind::TryAgain))
+}
+
+fn never_ran(error: &RedisError) -> bool {
+    error.is_connection_refusal()
+        // Scripts with flags are refused for these before they begin.
+        || matches!(
+            error.code(),
+            Some("NOREPLICAS" | "MISCONF" | "BUSY" | "OOM" | "NOAUTH" | "NOPERM")
+        )
+        || matches!(
+            error.kind(),
+            RedisKind::AuthenticationFailed
+                | RedisKind::InvalidClientConfig
+                | RedisKind::Server(
+                    ServerErrorKind::BusyLoading
+                        | ServerErrorKind::ReadOnly
+                        | ServerErrorKind::MasterDown
+                        | ServerErrorKind::ClusterDown
+                        | ServerErrorKind::TryAgain
+                        | ServerErrorKind::Moved
+                        | ServerErrorKind::Ask
+                        | ServerErrorKind::CrossSlot
+                        | ServerErrorKind::NoScript
+                )
+        )
+}
+
+/// What kind of failure it is, and what to say of it.
+pub(crate) fn meaning(error: &RedisError) -> (ErrorKind, String) {
+    if let Some(objection) = tls::objection(error) {
+        return (ErrorKind::Refused, objection);
+    }
+    match error.kind() {
+        RedisKind::Server(
+            ServerErrorKind::BusyLoading
+            | ServerErrorKind::TryAgain
+            | ServerErrorKind::ClusterDown
+            | ServerErrorKind::MasterDown,
+        ) => (ErrorKind::Unavailable, says(error)),
+        RedisKind::Server(ServerErrorKind::ReadOnly) => (
+            ErrorKind::Unavailable,
+            "the server has become a replica".to_owned(),
+        ),
+        RedisKind::Server(ServerErrorKind::Moved | ServerErrorKind::Ask) => (
+            ErrorKind::Unavailable,
+            "another node of the cluster has the shard: use redis+cluster://".to_owned(),
+        ),
+        RedisKind::Server(_) | RedisKind::Extension => match error.code() {
+            // Too few replicas, a failing disk, a script that hogs the server: these pass.
+            Some("NOREPLICAS" | "MISCONF" | "BUSY") => (ErrorKind::Unavailable, says(error)),
+            Some("NOAUTH") => (
+                ErrorKind::Refused,
+                "the server asks for a user or a password: put them into the URL".to_owned(),
+            ),
+            Some("NOPERM") => (
+                ErrorKind::Refused,
+                format!(
+                    "{}: the user lacks a right that palisade_redis lists",
+                    says(error)
+                ),
+            ),
+            _ => (ErrorKind::Refused, says(error)),
+        },
+        RedisKind::AuthenticationFailed => {
+            (ErrorKind::Refused, "user or password is wrong".to_owned())
+        }
+        RedisKind::InvalidClientConfig => (
+            ErrorKind::InvalidInput,
+            "the URL or a setting is invalid".to_owned(),
+        ),
+        RedisKind::UnexpectedReturnType | RedisKind::Parse => (
+            ErrorKind::Unavailable,
+            "the answer is not one of our scripts'".to_owned(),
+        ),
+        _ if error.is_timeout() => (ErrorKind::Unavailable, "no answer in time".to_owned()),
+        _ if error.is_connection_refusal() => (
+            ErrorKind::Unavailable,
+            "nobody listens at that address".to_owned(),
+        ),
+        _ if is_unknown_host(error) => (
+            ErrorKind::Unavailable,
+            "the host name is not known, or cannot be looked up".to_owned(),
+        ),
+        _ => (ErrorKind::Unavailable, "the connection broke".to_owned()),
+    }
+}
+
+/// Only the text of the standard library tells this from other failures.
+fn is_unknown_host(error: &RedisError) -> bool {
+    error.is_io_error() && error.to_string().contains("failed to lookup address")
+}
+
+/// In the words of the server. Where it repeats what it was sent it is cut off: holders and
+/// passwords may be in there.
+fn says(error: &RedisError) -> String {
+    let code = error.code().unwrap_or("that it failed");
+    let words = error.detail().unwrap_or_default();
+    let words = words.split(", with args beginning with").next();
+    match words {
+        Some(words) if !words.is_empty() => format!("the server says {code}: {words}"),
+        _ => format!("the server says {code}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::ToSocketAddrs;
+
+    use super::*;
+
+    /// What is said of an answer of a server.
+    fn said(answer: &[u8]) -> String {
+        let answer = redis::parse_redis_value(answer).unwrap();
+        meaning(&answer.extract_error().unwrap_err()).1
+    }
+
+    #[test]
+    fn what_the_server_says_is_told_and_nothing_that_it_was_sent() {
+        let told = said(b"-ERR DB index is out of range\r\n");
+        assert_eq!(told, "the server says ERR: DB index is out of range");
+        let told = said(
+            b"-ERR unknown command 'EVALSHA', with args beginning with: 'grant' '1' 'hunter2'\r\n",
+        );
+        assert_eq!(told, "the server says ERR: unknown command 'EVALSHA'");
+    }
+
+    /// `.invalid` is a name that nobody has.
+    #[test]
+    fn a_host_that_nobody_knows_is_told_as_that() {
+        let unknown = ("nosuchhost.invalid", 6379).to_socket_addrs().map(drop);
+        let (kind, told) = meaning(&RedisError::from(unknown.unwrap_err()));
+        assert_eq!(kind, ErrorKind::Unavailable);
+        assert!(told.starts_with("the host name is not known"), "{told}");
+    }
+}

@@ -1,0 +1,163 @@
+use redis::{RedisResult, Role, aio::ConnectionLike};
+use tracing::warn;
+
+use super::{KIND, error::translate, service_url::Topology};
+use lock_core::{Error, ErrorKind, Operation};
+
+/// The oldest major version whose scripts have flags.
+const MAJOR_MIN: u32 = 7;
+
+/// Refuses a server on which tokens would not rise, and warns of one that may forget.
+///
+/// Whoever may not ask (`INFO` denied by an ACL) is warned and goes on. Returns what the server
+/// says of itself, as far as it was asked.
+pub(crate) async fn check(
+    link: &mut impl ConnectionLike,
+    topology: Topology,
+    operation: Operation,
+) -> Result<String, Error> {
+    let info: String = match redis::cmd("INFO").query_async(link).await {
+        Ok(info) => info,
+        Err(error) if error.code() == Some("NOPERM") => {
+            check_role(link, topology, operation).await?;
+            return Ok(String::new());
+        }
+        Err(error) => return Err(translate(error, operation).outcome_not_applied()),
+    };
+    if field(&info, "role").is_some_and(|role| role != "master") {
+        return Err(is_replica(topology, operation));
+    }
+    if let Some(why) = unfit(&info, topology) {
+        return Err(Error::not_applied(ErrorKind::Refused, operation, KIND).because(why));
+    }
+    for worry in worries(&info, topology) {
+        warn!("{worry}");
+    }
+    Ok(info)
+}
+
+/// All that is left to ask where `INFO` is denied.
+async fn check_role(
+    link: &mut impl ConnectionLike,
+    topology: Topology,
+    operation: Operation,
+) -> Result<(), Error> {
+    warn!("INFO is denied: version, eviction and persistence of the server are not checked");
+    let role: RedisResult<Role> = redis::cmd("ROLE").query_async(link).await;
+    match role {
+        Ok(Role::Primary { .. }) => Ok(()),
+        Ok(_) => Err(is_replica(topology, operation)),
+        Err(error) if error.code() == Some("NOPERM") => {
+            warn!("ROLE is denied too: whether the server is a primary is not checked");
+            Ok(())
+        }
+        Err(error) => Err(translate(error, operation).outcome_not_applied()),
+    }
+}
+
+fn is_replica(topology: Topology, operation: Operation) -> Error {
+    match topology {
+        // Whoever named it will know better soon.
+        Topology::Sentinel | Topology::Cluster => {
+            Error::not_applied(ErrorKind::Unavailable, operation, KIND)
+                .because("the server that should be the primary is a replica still")
+        }
+        _ => Error::not_applied(ErrorKind::Refused, operation, KIND)
+            .because("this server is a replica: connect to its primary"),
+    }
+}
+
+fn unfit(info: &str, topology: Topology) -> Option<String> {
+    let version = field(info, "redis_version").unwrap_or("");
+    let major = version
+        .split('.')
+        .next()
+        .and_then(|major| major.parse::<u32>().ok());
+    if major.is_some_and(|major| major < MAJOR_MIN) {
+        return Some(format!(
+            "Redis {version} is too old, {MAJOR_MIN}.0 or newer is needed"
+        ));
+    }
+    match (topology, field(info, "cluster_enabled")) {
+        (Topology::Cluster, Some("0")) => {
+            return Some("this server is not part of a cluster: use redis://".to_owned());
+        }
+        (Topology::Cluster, _) | (_, None | Some("0")) => {}
+        (_, Some(_)) => {
+            return Some("this server is a node of a cluster: use redis+cluster://".to_owned());
+        }
+    }
+    let policy = field(info, "maxmemory_policy")?;
+    policy.starts_with("allkeys-").then(|| {
+        format!(
+            "maxmemory-policy {policy} may evict a token counter, and tokens would repeat: \
+             set it to noeviction",
+        )
+    })
+}
+
+/// What can cost tokens or leases although nothing of it is wrong.
+fn worries<'a>(info: &str, topology: Topology) -> impl Iterator<Item = &'a str> {
+    let evicts =
+        field(info, "maxmemory_policy").is_some_and(|policy| policy.starts_with("volatile-"));
+    let has_successors = matches!(topology, Topology::Sentinel | Topology::Cluster);
+    // One of several independent servers is taken out of service then, and nothing starts over.
+    let starts_over = has_successors || topology == Topology::Standalone;
+    let forgets = starts_over && field(info, "aof_enabled") == Some("0");
+    // The server tells how many good replicas it has only if it needs some.
+    let writes_alone = has_successors && field(info, "min_slaves_good_slaves").is_none();
+    [
+        evicts.then_some(
+            "the server may evict leases when memory is short: prefer maxmemory-policy noeviction",
+        ),
+        forgets
+            .then_some("the server forgets its tokens in a crash: tokens start over at its clock"),
+        writes_alone.then_some(
+            "a primary that was cut off goes on granting beside its successor: set \
+             min-replicas-to-write to 1",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+pub(crate) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "redis_version:7.0.15\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n\
+                        aof_enabled:1\r\ncluster_enabled:0\r\n";
+
+    #[test]
+    fn only_a_server_that_keeps_its_counters_is_fit() {
+        assert_eq!(unfit(GOOD, Topology::Standalone), None);
+        for (from, to, says) in [
+            ("7.0.15", "6.2.14", "too old"),
+            ("cluster_enabled:0", "cluster_enabled:1", "redis+cluster://"),
+            ("noeviction", "allkeys-lru", "noeviction"),
+        ] {
+            let why = unfit(&GOOD.replace(from, to), Topology::Standalone).unwrap();
+            assert!(why.contains(says), "{why}");
+        }
+        let why = unfit(GOOD, Topology::Cluster).unwrap();
+        assert!(why.contains("redis://"), "{why}");
+    }
+
+    #[test]
+    fn what_may_forget_is_worried_about() {
+        let count = |info: &str, topology| worries(info, topology).count();
+        assert_eq!(count(GOOD, Topology::Standalone), 0);
+        let forgets = GOOD.replace("aof_enabled:1", "aof_enabled:0");
+        assert_eq!(count(&forgets, Topology::Standalone), 1);
+        let evicts = GOOD.replace("noeviction", "volatile-ttl");
+        assert_eq!(count(&evicts, Topology::Standalone), 1);
+        assert_eq!(count(GOOD, Topology::Sentinel), 1);
+        let guarded = format!("{GOOD}min_slaves_good_slaves:1\r\n");
+        assert_eq!(count(&guarded, Topology::Sentinel), 0);
+    }
+}

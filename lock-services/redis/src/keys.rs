@@ -1,0 +1,201 @@
+use std::{fmt, io::Write, sync::Arc};
+
+use redis::{RedisWrite, ToRedisArgs};
+use sha2::{Digest, Sha256};
+
+use lock_core::ResourceName;
+
+/// Where everything lies on the server.
+#[derive(Clone, Debug)]
+pub(super) struct Keys {
+    prefix: String,
+    shards: u16,
+    /// For each shard, what its keys begin with: `prefix:{n}:`. The number is the hash tag: a shard
+    /// lives in one slot of a cluster.
+    bases: Arc<[String]>,
+}
+
+/// The keys of one resource.
+#[derive(Debug)]
+pub(super) struct ResourceKeys<'a> {
+    pub(super) shard: u16,
+    base: &'a str,
+    resource: &'a str,
+}
+
+/// A key, in pieces that are put together where it is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key<'a>([&'a str; 5]);
+
+impl Keys {
+    pub(super) fn new(prefix: &str, shards: u16) -> Self {
+        Self {
+            prefix: prefix.to_owned(),
+            shards,
+            bases: (0..shards)
+                .map(|shard| format!("{prefix}:{{{shard}}}:"))
+                .collect(),
+        }
+    }
+
+    pub(super) const fn shards(&self) -> u16 {
+        self.shards
+    }
+
+    /// Format version and shard count, written once.
+    pub(super) fn config(&self) -> String {
+        format!("{}:config", self.prefix)
+    }
+
+    /// The channel on which a client takes the grants of a shard.
+    pub(super) fn channel(&self, shard: u16, client: &str) -> String {
+        format!("{}grants:{client}", self.base(shard))
+    }
+
+    /// The pattern of all leases.
+    pub(super) fn all_leases(&self) -> String {
+        format!("{}:{{*}}:lease:*", self.prefix)
+    }
+
+    /// The resource whose lease has this key.
+    pub(super) fn resource_of(&self, lease: &str) -> Option<ResourceName> {
+        let rest = lease.strip_prefix(&self.prefix)?.strip_prefix(":{")?;
+        let (_, name) = rest.split_once("}:lease:")?;
+        ResourceName::new(name).ok()
+    }
+
+    fn base(&self, shard: u16) -> &str {
+        &self.bases[usize::from(shard)]
+    }
+
+    pub(super) fn of<'a>(&'a self, resource: &'a ResourceName) -> ResourceKeys<'a> {
+        let shard = self.shard(resource);
+        ResourceKeys {
+            shard,
+            base: self.base(shard),
+            resource: resource.as_str(),
+        }
+    }
+
+    /// The shard of a resource: a hash of its name, or of its `{tag}`, so that resources that are
+    /// to be locked together can be put into one shard. The tag is hashed too, never used as it is.
+    fn shard(&self, resource: &ResourceName) -> u16 {
+        let digest = Sha256::digest(tag(resource.as_str()));
+        let number = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
+        u16::try_from(number % u32::from(self.shards)).unwrap_or_default()
+    }
+}
+
+impl<'a> ResourceKeys<'a> {
+    /// The keys that every script has which may hand the resource on.
+    pub(super) const fn of_the_line(&self) -> [Key<'a>; 5] {
+        [
+            self.counter(),
+            self.lease(),
+            self.line(),
+            self.aside(),
+            self.waiters(),
+        ]
+    }
+
+    /// The token counter of the shard. No time to live; nothing deletes it.
+    pub(super) const fn counter(&self) -> Key<'a> {
+        Key([self.base, "counter", "", "", ""])
+    }
+
+    /// The lease.
+    pub(super) const fn lease(&self) -> Key<'a> {
+        Key([self.base, "lease:", self.resource, "", ""])
+    }
+
+    /// The line of waiters: a sorted set of holders by ticket.
+    pub(super) const fn line(&self) -> Key<'a> {
+        Key([self.base, "line:", self.resource, "", ""])
+    }
+
+    /// What is aside: a sorted set of who could not be reached, by since when.
+    pub(super) const fn aside(&self) -> Key<'a> {
+        Key([self.base, "aside:", self.resource, "", ""])
+    }
+
+    /// The details of the waiters, a hash.
+    pub(super) const fn waiters(&self) -> Key<'a> {
+        Key([self.base, "waiters:", self.resource, "", ""])
+    }
+
+    /// The tombstone of an acquisition that was released, by the digest of its holder, which may
+    /// acquire other resources.
+    pub(super) const fn tombstone(&self, digest: &'a str) -> Key<'a> {
+        Key([self.base, "released:", digest, ":", self.resource])
+    }
+
+    /// The tombstone of an attempt that was cancelled.
+    pub(super) const fn tombstone_of_attempt(&self, digest: &'a str, attempt: &'a str) -> Key<'a> {
+        Key([self.base, "ended:", digest, ":", attempt])
+    }
+}
+
+impl ToRedisArgs for Key<'_> {
+    fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
+        let mut writer = out.writer_for_next_arg();
+        for piece in self.0 {
+            // Into memory, which does not fail.
+            writer.write_all(piece.as_bytes()).ok();
+        }
+    }
+}
+
+impl fmt::Display for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|piece| f.write_str(piece))
+    }
+}
+
+fn tag(name: &str) -> &str {
+    name.split_once('{')
+        .and_then(|(_, rest)| rest.split_once('}'))
+        .map_or(name, |(tag, _)| if tag.is_empty() { name } else { tag })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shard(name: &str) -> u16 {
+        Keys::new("palisade", 64).shard(&ResourceName::new(name).unwrap())
+    }
+
+    #[test]
+    fn a_tag_puts_resources_into_one_shard() {
+        assert_eq!(shard("{user:1}:cart"), shard("orders:{user:1}"));
+        assert_eq!(tag("a{}b"), "a{}b");
+        assert_eq!(tag("a{b"), "a{b");
+        let used: std::collections::HashSet<_> = (0..1000)
+            .map(|number| shard(&format!("account:{number}")))
+            .collect();
+        assert_eq!(used.len(), 64, "a thousand names reach every shard");
+    }
+
+    #[test]
+    fn a_lease_names_its_resource() {
+        let keys = Keys::new("palisade", 64);
+        for name in ["account:42", "{user:1}:cart", "}:lease:{", "a/b"] {
+            let resource = ResourceName::new(name).unwrap();
+            assert_eq!(
+                keys.resource_of(&keys.of(&resource).lease().to_string()),
+                Some(resource)
+            );
+        }
+        assert_eq!(keys.resource_of("other:{1}:lease:a"), None);
+    }
+
+    #[test]
+    fn braces_of_a_name_never_become_the_hash_tag() {
+        let keys = Keys::new("palisade", 64);
+        let resource = ResourceName::new("{evil}").unwrap();
+        assert_eq!(
+            tag(&keys.of(&resource).lease().to_string()),
+            shard("{evil}").to_string()
+        );
+    }
+}

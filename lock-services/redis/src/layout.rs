@@ -1,0 +1,74 @@
+use redis::Cmd;
+
+use super::{KIND, error::translate, keys::Keys, link::Link};
+use lock_core::{Error, ErrorKind, Operation};
+
+/// The version of keys and scripts. What differs from it is not read.
+const FORMAT: u32 = 5;
+
+/// How keys are laid out: all clients of a prefix must agree, and the first one fixes it.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) shards: u16,
+    key: String,
+    /// `version:shards`
+    value: String,
+}
+
+impl Layout {
+    pub(super) fn new(keys: &Keys, shards: u16) -> Self {
+        Self {
+            shards,
+            key: keys.config(),
+            value: format!("{FORMAT}:{shards}"),
+        }
+    }
+
+    /// The key of the layout.
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Writes the layout unless there is one; answered by what was there.
+    pub(super) fn offer(&self) -> Cmd {
+        let mut command = redis::cmd("SET");
+        command.arg(&self.key).arg(&self.value).arg("NX").arg("GET");
+        command
+    }
+
+    /// Compares the layout with the one that was there.
+    pub(super) fn compare(&self, stored: Option<&str>, operation: Operation) -> Result<(), Error> {
+        match stored {
+            Some(stored) if stored != self.value => {
+                let detail = format!(
+                    "version:shards is {stored} there and {} here; use the same settings or \
+                     another prefix",
+                    self.value,
+                );
+                Err(Error::not_applied(ErrorKind::ConfigMismatch, operation, KIND).because(detail))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes or compares the layout on one server, unless another node of its cluster has it.
+    ///
+    /// Looks first: a server that is out of memory refuses to write, and yet it has to be reached
+    /// by those who renew and release.
+    pub(super) async fn agree_here(
+        &self,
+        link: &mut Link,
+        operation: Operation,
+    ) -> Result<(), Error> {
+        let mut look = redis::cmd("GET");
+        let mut stored = look.arg(&self.key).query_async(link).await;
+        if let Ok(None) = stored {
+            stored = self.offer().query_async::<Option<String>>(link).await;
+        }
+        match stored {
+            Ok(stored) => self.compare(stored.as_deref(), operation),
+            Err(error) if error.is_cluster_error() => Ok(()),
+            Err(error) => Err(translate(error, operation).outcome_not_applied()),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Redis 7.0 or newer: one server, Sentinel or Cluster.
+//!
+//! # Use it
+//! The URL says which servers are used and how, see [Servers](#servers). [`RedisOptions`] has the
+//! other settings, among them the number of replicas that must have a grant before it is returned.
+//!
+//! Redis replicates asynchronously and its clock may jump, so neither the order of tokens nor the
+//! length of leases is guaranteed in every case (see [Tokens](#tokens)): use a store that checks
+//! tokens. See [Failover](#failover) for the settings of the servers, and [Rights](#rights) for
+//! those of the user. An `allkeys-*` eviction policy would evict counters: a server with one is
+//! refused, and so are a replica and a version before 7.0.
+//!
+#![doc = include_str!("servers.md")]
+//!
+//! # How it works
+//! ## Keys
+//! All keys begin with the prefix (`palisade`) and, except for the configuration, with the number
+//! `n` of a shard: the hash of the resource's name, or of its `{tag}`, modulo the shard count (64).
+//!
+//! | key | type | time to live | what |
+//! |---|---|---|---|
+//! | `palisade:config` | string | none | `version:shards`, written once; a mismatch is fatal |
+//! | `palisade:{n}:counter` | string | none | the last token of the shard; deleted by nothing |
+//! | `palisade:{n}:lease:NAME` | string | ttl + [`ENDED_TTL`] | who holds it till when |
+//! | `palisade:{n}:line:NAME` | sorted set | [`QUEUE_TTL`] | who waits, by ticket |
+//! | `palisade:{n}:aside:NAME` | sorted set | [`QUEUE_TTL`] | who is out of reach, since when |
+//! | `palisade:{n}:waiters:NAME` | hash | [`QUEUE_TTL`] | what each of them asked for |
+//! | `palisade:{n}:released:HOLDER:NAME` | string | [`ENDED_TTL`] | tombstone of releases: tokens |
+//! | `palisade:{n}:ended:HOLDER:ATTEMPT` | string | [`ENDED_TTL`] | tombstone of an attempt |
+//!
+//! HOLDER is a digest: the secret itself is never sent. The keys of a line are gone with its last
+//! waiter. A client, which is a [`RedisBackend`], receives the grants of a shard on the channel
+//! `palisade:{n}:grants:CLIENT`. Nothing of an idle resource remains after [`QUEUE_TTL`]. The
+//! formats of the values are described in `lua/shared.lua` and `lua/queue.lua`.
+//!
+//! ## Tokens
+//! A token is the result of `INCR` on the shard's counter, inside the script that grants. A missing
+//! counter starts at the server's clock in units of 10 µs, and the first acquire of a shard in any
+//! second, on every connection, lifts the counter to that clock. So tokens rise across a failover
+//! or a server that came back empty, below 100 000 tokens a second and shard, and as long as clocks
+//! differ by less than the outage. NOT guaranteed are the order across a lost tail of writes within
+//! that time, and the length of leases when the server's clock jumps: the store refuses such
+//! tokens, and the floor repairs them.
+//!
+//! ## Waiting
+//! First come, first served, across all clients. The script that ends a lease also grants to the
+//! head of the line and pushes the grant to that client's channel: the waiter holds the lock when
+//! the push arrives. Such a grant is *provisional*: its lease is [`PROVISIONAL`] long, or the ttl
+//! if that is shorter, until its holder confirms it, which the watchdog does with the first
+//! renewal. So a client that is paused or gone costs the line one provisional lease, not one ttl
+//! for each of its waiters: its waiters are put aside, keep their tickets, and are back in line
+//! when they ask again. The same goes for a client whose channel has no subscriber. A waiter that
+//! does not ask for [`QUEUE_TTL`] is forgotten.
+//!
+//! Lost messages are found by asking. The first in line ask again every 300 ms and when the present
+//! lease must have run out, those behind them less often, up to 15 s. Requests are repeated after a
+//! lost answer, which is safe because they carry the identity of the acquisition. A server that
+//! does not answer is asked again for 10 s, or until the wait is over. Late requests find
+//! tombstones. Without pub/sub, as under an ACL that denies it, waiters poll, and there is no
+//! order.
+//!
+//! ## Connections
+//! There are three: one for commands and one for renewals, which are replaced when an answer is
+//! late or unreadable, and one for grants, which is made, with the second, when somebody first
+//! waits. Only subscriptions are ever sent on the last one, one channel at a time (see decision
+//! 0004).
+//!
+//! ## Scripts
+//! Each begins with a header that says what it takes, answers and promises. They read the time from
+//! the server, write counters before leases because an error does not roll back, and can be sent
+//! again. A script that would have to put aside more than 64 waiters stops and asks to be run
+//! again. Clients of two versions may share a prefix as long as `version` is the same: it changes
+//! with every change of a value's format, and then all clients have to be stopped first.
+//!
+//! ## Attempts
+//! A lease remembers the attempts that rely on it: each hold of an [`Owner`](lock_core::Owner), and
+//! each request that was repeated as a new one. 128 of them are told apart. With more, giving back
+//! or cancelling single ones does not end the lease any more: it ends when it is released as a
+//! whole, or when nobody renews it.
+//!
+//! ## Memory
+//! Renew, release and cancel run when the server is out of memory (`noeviction`), acquire does not.
+#![forbid(unsafe_code)]
+
+mod acquire;
+mod address;
+mod answers;
+mod backend;
+mod call;
+mod cluster;
+mod connection;
+mod error;
+mod fitness;
+mod keys;
+mod layout;
+mod link;
+mod list;
+mod look;
+mod nodes;
+mod options;
+mod pushes;
+#[cfg(feature = "redlock")]
+pub mod redlock;
+mod renew;
+mod repetitions;
+mod replicas;
+mod scripts;
+mod sentinel;
+mod service;
+mod service_url;
+mod slots;
+mod tls;
+mod together;
+mod turns;
+
+use std::time::Duration;
+
+pub use self::{backend::RedisBackend, options::RedisOptions};
+
+/// The kind that errors name and the default issuer.
+pub const KIND: &str = "redis";
+
+/// How long an ended acquisition is remembered at least, so that a late request of it is refused,
+/// whether it was released or its lease ran out.
+///
+/// Each costs the server about 110 bytes for as long.
+pub const ENDED_TTL: Duration = Duration::from_secs(15);
+
+/// How long a place in line is kept for a waiter that cannot be reached and does not ask. All keys
+/// of a line live that long after the last waiter has asked.
+pub const QUEUE_TTL: Duration = Duration::from_secs(30);
+
+/// Longest lease of a pushed grant until it is confirmed: what a vanished waiter costs the queue.
+pub const PROVISIONAL: Duration = Duration::from_secs(1);
+
+/// How many waiters one script puts aside at most before it lets others run.
+const MOVES: u32 = 64;

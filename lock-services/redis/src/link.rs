@@ -1,0 +1,204 @@
+use std::{
+    fmt,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use redis::{
+    Cmd, ErrorKind as RedisKind, Pipeline, RedisError, RedisFuture, RedisResult, ServerErrorKind,
+    Value,
+    aio::{ConnectionLike, MultiplexedConnection},
+};
+
+use super::connection::Current;
+use lock_core::Moment;
+
+/// So long after a counter was lifted to the clock, it counts on by itself. A connection may
+/// outlive that its server is demoted and comes back with an older counter, as in a cluster. That
+/// takes two failovers, the second of which begins with a server that is silent for longer than
+/// this.
+const RAISED_FOR: Duration = Duration::from_secs(1);
+
+/// One connection to one server. What was learnt on it means nothing on the next.
+#[derive(Clone)]
+pub(super) struct Link {
+    number: u64,
+    server: Arc<str>,
+    commands: MultiplexedConnection,
+    /// Per shard, when its counter has to be lifted to the clock next, in ms since the clock's
+    /// origin.
+    raise: Arc<[AtomicU64]>,
+    /// Where this is the present connection, until it breaks.
+    home: Weak<Current>,
+    /// Every command is announced as one for a slot that is still coming in.
+    asking: bool,
+}
+
+/// What can be sent: a script or a command.
+pub(super) trait Request: Sync {
+    /// Sends it once. A script that the server does not know is loaded first.
+    fn send(&self, link: &mut Link) -> impl Future<Output = RedisResult<Value>> + Send;
+}
+
+impl Link {
+    pub(super) fn new(
+        number: u64,
+        server: String,
+        commands: MultiplexedConnection,
+        shards: u16,
+        home: Weak<Current>,
+    ) -> Self {
+        Self {
+            number,
+            server: server.into(),
+            commands,
+            raise: (0..shards).map(|_| AtomicU64::new(0)).collect(),
+            home,
+            asking: false,
+        }
+    }
+
+    /// The same connection, for commands of a slot that another node of the cluster is handing over
+    /// to this one.
+    pub(super) fn asking(self) -> Self {
+        Self {
+            asking: true,
+            ..self
+        }
+    }
+
+    /// Sends once. A connection on which that fails is given up.
+    pub(super) async fn send(&self, request: &impl Request) -> RedisResult<Value> {
+        let answer = request.send(&mut self.clone()).await;
+        self.unless_broken(answer)
+    }
+
+    /// Reads an answer. A connection on which there is something else is given up.
+    pub(super) fn read<T>(
+        &self,
+        answer: Value,
+        parse: impl FnOnce(Value) -> RedisResult<T>,
+    ) -> RedisResult<T> {
+        self.unless_broken(parse(answer))
+    }
+
+    fn unless_broken<T>(&self, answer: RedisResult<T>) -> RedisResult<T> {
+        if answer.as_ref().is_err_and(breaks_connection)
+            && let Some(home) = self.home.upgrade()
+        {
+            home.discard(self.number);
+        }
+        answer
+    }
+
+    /// One command and its answer. It is on its way before whatever is sent after this was polled
+    /// for the first time, unless the connection is full.
+    pub(super) async fn run(&mut self, command: &Cmd) -> RedisResult<Value> {
+        let answer = if self.asking {
+            self.req_packed_command(command).await
+        } else {
+            self.commands.send_packed_command(command).await
+        };
+        answer.and_then(Value::extract_error)
+    }
+
+    /// Tells the connections to one server apart.
+    pub(super) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The address of the server.
+    pub(super) fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Whether the counter of a shard has to be lifted with what is sent now.
+    pub(super) fn must_raise(&self, shard: u16, now: Moment) -> bool {
+        millis(now) >= self.raise[usize::from(shard)].load(Ordering::Relaxed)
+    }
+
+    /// A token was drawn by what was sent at this moment or later, and lifted the counter if it had
+    /// to.
+    pub(super) fn has_raised(&self, shard: u16, sent: Moment) {
+        let raise = &self.raise[usize::from(shard)];
+        // If it did not have to be lifted then, it was not.
+        if self.must_raise(shard, sent) {
+            raise.fetch_max(millis(sent + RAISED_FOR), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Request for Cmd {
+    fn send(&self, link: &mut Link) -> impl Future<Output = RedisResult<Value>> + Send {
+        link.run(self)
+    }
+}
+
+impl<R: Request> Request for &R {
+    fn send(&self, link: &mut Link) -> impl Future<Output = RedisResult<Value>> + Send {
+        (**self).send(link)
+    }
+}
+
+impl ConnectionLike for Link {
+    fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
+        if !self.asking {
+            return self.commands.req_packed_command(cmd);
+        }
+        // The announcement holds for the next command on the connection, which others use too:
+        // both have to go out together.
+        let mut both = Pipeline::with_capacity(2);
+        both.cmd("ASKING").ignore().add_command(cmd.clone());
+        Box::pin(async move {
+            let mut answers: Vec<Value> = both.query_async(&mut self.commands).await?;
+            Ok(answers.pop().unwrap_or(Value::Nil))
+        })
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        pipeline: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        self.commands.req_packed_commands(pipeline, offset, count)
+    }
+
+    fn get_db(&self) -> i64 {
+        self.commands.get_db()
+    }
+}
+
+/// Rounded down: too early is harmless.
+fn millis(moment: Moment) -> u64 {
+    u64::try_from(moment.since_origin().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Everything after which answers may be missing, or be those of a server that must not be asked.
+///
+/// A connection that does not answer in time is given up too: nothing tells it from one whose
+/// other end has vanished.
+pub(crate) fn breaks_connection(error: &RedisError) -> bool {
+    error.is_io_error()
+        || error.is_unrecoverable_error()
+        || matches!(
+            error.kind(),
+            RedisKind::Parse
+                | RedisKind::UnexpectedReturnType
+                | RedisKind::Server(ServerErrorKind::ReadOnly)
+        )
+        // Its replicas may follow another primary by now.
+        || error.code() == Some("NOREPLICAS")
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("number", &self.number)
+            .field("asking", &self.asking)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,342 @@
+//! One acquisition's requests, and what their answers mean.
+
+use std::time::Duration;
+
+use super::{
+    ENDED_TTL, KIND,
+    answers::{Acquired, Refusal},
+    call::Call,
+    keys::ResourceKeys,
+    link::Link,
+    pushes::Pushed,
+    repetitions::Repetitions,
+    scripts::ACQUIRE,
+    service::{Service, refused},
+    turns::Turn,
+};
+use lock_core::{
+    AcquireRequest, Error, ErrorKind, FencingToken, Lease, Metadata, Moment, Operation, Outcome,
+    Wait,
+};
+
+/// How long an acquire that waits goes on asking a server that does not answer.
+const OUTAGE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The same for one that does not wait: long enough for a new connection.
+pub(super) const OUTAGE_PATIENCE_WITHOUT_WAIT: Duration = Duration::from_millis(500);
+
+/// How much longer than its wait an acquire stays for an answer that is under way: longer than it
+/// takes around the world and back. Without one it could not say that it holds nothing.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// How long one that does not wait stays for its turn at the server: as long as an answer may take
+/// by default.
+const TURN_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Sends the requests of one attempt and remembers what they leave behind.
+pub(super) struct Looking<'a> {
+    service: &'a Service,
+    request: &'a AcquireRequest,
+    keys: ResourceKeys<'a>,
+    digest: String,
+    attempt: String,
+    /// What follows the token in the lease, as `lua/shared.lua` describes it.
+    lease: String,
+    first_sent: Option<Moment>,
+    /// When we asked, and the server's clock in the answer: what the time of a push is set against.
+    exchange: Option<(Moment, Duration)>,
+    /// The server may have something of this attempt: a place in line, or what a request without an
+    /// answer is going to do.
+    pub(super) left_behind: bool,
+}
+
+/// What the server says.
+pub(super) enum Answer {
+    Offer(Offer),
+    /// Somebody stands in the way for at most so long, and so many are before us.
+    Held {
+        left: Duration,
+        place: u32,
+    },
+}
+
+/// A grant, as the server sees it.
+pub(super) struct Offer {
+    pub(super) token: FencingToken,
+    pub(super) reserved: u32,
+    pub(super) lease: Lease,
+    /// It is short, and has to be confirmed.
+    pub(super) provisional: bool,
+}
+
+impl<'a> Looking<'a> {
+    pub(super) fn new(service: &'a Service, request: &'a AcquireRequest) -> Self {
+        let digest = request.attempt.holder.digest();
+        let attempt = request.attempt.id.to_string();
+        let metadata = request.metadata.as_ref().map_or("", Metadata::as_str);
+        let (reserve, ttl) = (request.reserve, request.ttl.as_millis());
+        Self {
+            service,
+            request,
+            keys: service.keys.of(&request.attempt.resource),
+            lease: format!(":{digest}:f:{reserve}:{ttl}:{attempt}:{metadata}"),
+            digest,
+            attempt,
+            first_sent: None,
+            exchange: None,
+            left_behind: false,
+        }
+    }
+
+    pub(super) const fn shard(&self) -> u16 {
+        self.keys.shard
+    }
+
+    pub(super) fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Asks until there is an answer: a request may be repeated, it names its acquisition. With a
+    /// client it takes a place in line, and that client is told; "" is one that cannot be told.
+    ///
+    /// # Cancel safety
+    /// The request may have arrived, or arrive later.
+    pub(super) async fn ask(&mut self, line: Option<&str>) -> Result<Answer, Error> {
+        let now = self.service.clock.now();
+        let patience = match self.request.wait {
+            Wait::Never => now + OUTAGE_PATIENCE_WITHOUT_WAIT,
+            Wait::Until(deadline) => std::cmp::min(now + OUTAGE_PATIENCE, deadline),
+            Wait::Forever => now + OUTAGE_PATIENCE,
+        };
+        let mut repetitions = Repetitions::until(patience);
+        loop {
+            let error = match self.look_in_time(line).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            self.left_behind |= error.outcome() == Outcome::Unknown;
+            if !repetitions.another(&*self.service.clock, &error).await {
+                return Err(error.on(&self.request.attempt.resource));
+            }
+        }
+    }
+
+    async fn look_in_time(&mut self, line: Option<&str>) -> Result<Answer, Error> {
+        let service = self.service;
+        let Wait::Until(deadline) = self.request.wait else {
+            return self.look(line).await;
+        };
+        tokio::select! {
+            biased;
+            answer = self.look(line) => answer,
+            () = service.clock.sleep_until(deadline + GRACE) => {
+                // It may have waited for its turn all the time.
+                let error = match self.first_sent {
+                    Some(_) => Error::unknown,
+                    None => Error::not_applied,
+                };
+                Err(error(ErrorKind::Unavailable, Operation::Acquire, KIND)
+                    .because("no answer before the wait was over"))
+            }
+        }
+    }
+
+    /// One look. A missing counter starts only after the layout was compared again, because a
+    /// server that lost it may have been set up differently by somebody else meanwhile.
+    async fn look(&mut self, line: Option<&str>) -> Result<Answer, Error> {
+        let mut start = false;
+        let _turn = self.turn().await?;
+        loop {
+            let asked = self.service.clock.now();
+            self.first_sent.get_or_insert(asked);
+            let answer = self.send(line, start).await?;
+            self.left_behind |= leaves_something(&answer, line.is_some());
+            match answer {
+                Acquired::More => {}
+                Acquired::Refused(Refusal::Missing) if !start => {
+                    self.service.nodes.agree(Operation::Acquire).await?;
+                    start = true;
+                }
+                answer => return self.read(answer, asked),
+            }
+        }
+    }
+
+    /// Waits for a turn at the server. Who does not wait for others waits only so long for that.
+    async fn turn(&self) -> Result<Turn, Error> {
+        let turns = self.service.nodes.turns(self.keys.shard);
+        if self.request.wait != Wait::Never {
+            return Ok(turns.take().await);
+        }
+        let clock = &self.service.clock;
+        tokio::select! {
+            biased;
+            turn = turns.take() => Ok(turn),
+            () = clock.sleep_until(clock.now() + TURN_PATIENCE) => {
+                Err(Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, KIND)
+                    .because("too many acquires of this process wait for answers of the server"))
+            }
+        }
+    }
+
+    async fn send(&self, line: Option<&str>, start: bool) -> Result<Acquired, Error> {
+        let shard = self.keys.shard;
+        let fill_in = |link: &Link| self.fill_in(link, line, start);
+        let sent = self.service.clock.now();
+        let (link, answer) = self
+            .service
+            .nodes
+            .run_with(shard, Operation::Acquire, fill_in, Acquired::parse)
+            .await?;
+        // A replay draws no token, and lifts no counter.
+        if matches!(answer, Acquired::Granted { new: true, .. }) {
+            link.has_raised(shard, sent);
+        }
+        Ok(answer)
+    }
+
+    fn fill_in(&self, link: &Link, line: Option<&str>, start: bool) -> Call {
+        let AcquireRequest {
+            ttl,
+            floor,
+            reserve,
+            max_waiters,
+            ..
+        } = self.request;
+        let tombstones = [
+            self.keys.tombstone(&self.digest),
+            self.keys.tombstone_of_attempt(&self.digest, &self.attempt),
+        ];
+        let mut call = self.service.call(&ACQUIRE, &self.keys, &tombstones, link);
+        // The end of a lease is 1 ms later than anybody is told.
+        let stay = u128::from(ttl.as_millis()) + 1 + ENDED_TTL.as_millis();
+        call.arg(&self.lease).arg(stay).rare_args([
+            line.map(|client| format!("{client}/{}", self.attempt)),
+            (reserve.get() > 1).then(|| reserve.to_string()),
+            floor.map(|floor| floor.to_string()),
+            start.then(|| 1.to_string()),
+            max_waiters.map(|most| most.to_string()),
+        ]);
+        call
+    }
+
+    fn read(&mut self, answer: Acquired, asked: Moment) -> Result<Answer, Error> {
+        match answer {
+            Acquired::AsAsked { token } => Ok(Answer::Offer(Offer {
+                token,
+                reserved: self.request.reserve.get(),
+                lease: Lease::counted_from(asked, self.request.ttl.get()),
+                provisional: false,
+            })),
+            Acquired::Granted {
+                token,
+                left,
+                provisional,
+                reserved,
+                new: _,
+            } => {
+                // Whatever the server's clock does, a lease is no longer than it was asked to be.
+                let left = std::cmp::min(left, self.request.ttl.get());
+                Ok(Answer::Offer(Offer {
+                    token,
+                    reserved,
+                    lease: Lease::counted_from(asked, left),
+                    provisional,
+                }))
+            }
+            Acquired::Held { left } => Ok(Answer::Held { left, place: 0 }),
+            Acquired::Waiting { left, at, place } => {
+                self.exchange = Some((asked, at));
+                Ok(Answer::Held { left, place })
+            }
+            Acquired::Full => Err(Error::not_applied(
+                ErrorKind::QueueFull,
+                Operation::Acquire,
+                KIND,
+            )),
+            Acquired::Refused(refusal) => Err(refused(refusal, Operation::Acquire)),
+            // `look` goes on until there is something else.
+            Acquired::More => Err(Error::not_applied(
+                ErrorKind::Unavailable,
+                Operation::Acquire,
+                KIND,
+            )),
+        }
+    }
+
+    /// What a push offers.
+    ///
+    /// Its lease is counted from when the server granted it, which we know from an earlier answer
+    /// that told the server's time; or else from our first request. A server whose clock was set
+    /// forward meanwhile makes it no longer than if it had been granted when the push arrived.
+    ///
+    /// An answer said that we have nothing. What was granted before that was over by then, and its
+    /// push was held up on the other connection. After a server's clock was set back a fresh grant
+    /// looks the same: then the next poll tells.
+    pub(super) fn offer_of(&self, pushed: Pushed) -> Offer {
+        let length = std::cmp::min(pushed.length, self.request.ttl.get());
+        let (granted, length) = match self.exchange {
+            Some((_, at)) if pushed.at < at => (pushed.received, Duration::ZERO),
+            Some((asked, at)) => (asked + (pushed.at - at), length),
+            None => (self.first_sent.unwrap_or(pushed.received), length),
+        };
+        let counted_from = std::cmp::min(granted, pushed.received);
+        Offer {
+            token: pushed.token,
+            reserved: pushed.reserved,
+            lease: Lease::counted_from(counted_from, length),
+            provisional: true,
+        }
+    }
+}
+
+/// Whether the server has something of an attempt after this answer, unless it is given back.
+const fn leaves_something(answer: &Acquired, in_line: bool) -> bool {
+    match answer {
+        // It may be confirmed without anybody hearing of it.
+        Acquired::Granted { provisional, .. } => *provisional,
+        Acquired::Waiting { .. } => true,
+        // A place in line is kept, whatever becomes of the rest.
+        Acquired::More | Acquired::Refused(Refusal::Missing) => in_line,
+        Acquired::AsAsked { .. } | Acquired::Held { .. } => false,
+        Acquired::Full | Acquired::Refused(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn granted(provisional: bool) -> Acquired {
+        Acquired::Granted {
+            token: FencingToken::MIN,
+            left: Duration::from_secs(1),
+            provisional,
+            reserved: 1,
+            new: false,
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_may_be_left_at_the_server_is_never_said_not_to_be_applied() {
+        let waiting = Acquired::Waiting {
+            left: Duration::ZERO,
+            at: Duration::ZERO,
+            place: 0,
+        };
+        assert!(leaves_something(&waiting, true));
+        for answer in [Acquired::More, Acquired::Refused(Refusal::Missing)] {
+            assert!(leaves_something(&answer, true), "it was queued");
+            assert!(!leaves_something(&answer, false));
+        }
+        assert!(
+            leaves_something(&granted(true), false),
+            "it may be confirmed"
+        );
+        assert!(!leaves_something(&granted(false), true));
+        let held = Acquired::Held {
+            left: Duration::ZERO,
+        };
+        assert!(!leaves_something(&held, false));
+    }
+}

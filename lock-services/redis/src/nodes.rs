@@ -1,0 +1,393 @@
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use redis::{
+    Client, ErrorKind as RedisKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind, Value,
+};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+
+use super::{
+    RedisOptions,
+    address::Address,
+    cluster::Cluster,
+    connection::{Connection, Moves, Peer},
+    error::translate,
+    layout::Layout,
+    link::{Link, Request, breaks_connection},
+    sentinel::Sentinels,
+    service_url::{ServiceUrl, Topology},
+    slots::Slot,
+    turns::Turns,
+};
+use lock_core::{Error, Operation, RetryPolicy};
+
+/// Between the tries of a command that no server runs.
+const PAUSES: RetryPolicy =
+    RetryPolicy::exponential(Duration::from_millis(5)).longest(Duration::from_millis(100));
+
+/// So many redirections are followed at once; a cluster that goes on is busy changing.
+const REDIRECTIONS: u32 = 5;
+
+/// The servers of a lock service, and which of them has a shard. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Nodes(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    servers: Servers,
+    topology: Topology,
+    moves: Moves,
+    layout: Layout,
+    /// How long a command is tried that no server runs.
+    patience: Duration,
+}
+
+#[derive(Debug)]
+enum Servers {
+    /// One primary has all shards.
+    One(Connection),
+    Many(Arc<Cluster>),
+}
+
+/// What becomes of a command that the server says it has not run.
+enum NotRun {
+    /// Another node has the slot; it was noted which.
+    Moved,
+    /// Another node is taking the slot over, and has these keys already.
+    Ask(Address),
+    /// Nobody can run it at the moment.
+    Later,
+}
+
+impl Nodes {
+    /// Connects, and agrees with the other clients on the layout of keys. At each server, so much
+    /// may be under way at once of what is sent in [turn](Self::turns).
+    pub(super) async fn open(
+        url: &str,
+        options: &RedisOptions,
+        layout: Layout,
+        turns: usize,
+    ) -> Result<Self, Error> {
+        let nodes = Self::new(url, options, layout, turns)?;
+        nodes.agree(Operation::Connect).await?;
+        Ok(nodes)
+    }
+
+    /// Connects when something is sent, and agrees on the layout then.
+    pub(super) fn new(
+        url: &str,
+        options: &RedisOptions,
+        layout: Layout,
+        turns: usize,
+    ) -> Result<Self, Error> {
+        let url = ServiceUrl::parse(url, options)?;
+        let timeout = options.response_timeout;
+        let topology = url.topology;
+        let moves = Moves::default();
+        let one = |peer| {
+            Servers::One(Connection::new(
+                peer,
+                layout.clone(),
+                timeout,
+                moves.clone(),
+                turns,
+            ))
+        };
+        let servers = match topology {
+            Topology::Standalone => {
+                let client = url.servers.client(&url.addresses[0]);
+                one(Peer::Server(
+                    client.map_err(|error| translate(error, Operation::Connect))?,
+                ))
+            }
+            Topology::Sentinel => one(Peer::Primary(Box::new(Sentinels::new(url, timeout)))),
+            Topology::Cluster => Servers::Many(Arc::new(Cluster::new(
+                url,
+                layout.clone(),
+                timeout,
+                moves.clone(),
+                turns,
+            ))),
+            #[cfg(feature = "redlock")]
+            Topology::Independent => {
+                let kind = lock_core::ErrorKind::InvalidInput;
+                let wrong = Error::not_applied(kind, Operation::Connect, super::KIND);
+                return Err(wrong.because("redlock+redis:// is the URL of a RedlockBackend"));
+            }
+        };
+        Ok(Self(Arc::new(Inner {
+            servers,
+            topology,
+            moves,
+            layout,
+            patience: timeout,
+        })))
+    }
+
+    /// Runs a script on the server that has the shard, and reads its answer. All keys of the script
+    /// have to be of that shard, unless shards share scripts.
+    ///
+    /// It is sent again if the server says that it did not run it, as when the shard has moved to
+    /// another one, and never if its outcome is unknown.
+    pub(super) async fn run<T>(
+        &self,
+        shard: u16,
+        operation: Operation,
+        script: &impl Request,
+        parse: impl FnOnce(Value) -> RedisResult<T>,
+    ) -> Result<T, Error> {
+        let (_, answer) = self.run_with(shard, operation, |_| script, parse).await?;
+        Ok(answer)
+    }
+
+    /// As [`run`](Self::run), but fails at once if no server can run it at the moment.
+    pub(super) async fn run_at_once<T>(
+        &self,
+        shard: u16,
+        operation: Operation,
+        script: &impl Request,
+        parse: impl FnOnce(Value) -> RedisResult<T>,
+    ) -> Result<T, Error> {
+        let slot = slot_of(shard);
+        let (_, answer) = self
+            .send(slot, operation, |_| script, parse, Duration::ZERO)
+            .await?;
+        Ok(answer)
+    }
+
+    /// As [`run`](Self::run), with a script that is filled in for the connection that it goes out
+    /// on. Returns that connection with the answer.
+    pub(super) async fn run_with<T, S: Request>(
+        &self,
+        shard: u16,
+        operation: Operation,
+        script: impl Fn(&Link) -> S,
+        parse: impl FnOnce(Value) -> RedisResult<T>,
+    ) -> Result<(Link, T), Error> {
+        let patience = self.0.patience;
+        self.send(slot_of(shard), operation, script, parse, patience)
+            .await
+    }
+
+    /// The present connection to the server that has the shard, or a new one. If it fails, nothing
+    /// was sent.
+    pub(super) async fn link_of(&self, shard: u16, operation: Operation) -> Result<Link, Error> {
+        self.link(slot_of(shard), None, operation).await
+    }
+
+    /// Turns at the server that has the shard, as far as is known: who has none there waits, and
+    /// who asks another server does not.
+    pub(super) fn turns(&self, shard: u16) -> Arc<Turns> {
+        match &self.0.servers {
+            Servers::One(server) => server.turns(),
+            Servers::Many(cluster) => cluster.turns(slot_of(shard)),
+        }
+    }
+
+    /// Whether the keys of one script may be of several shards.
+    pub(super) fn shards_share_scripts(&self) -> bool {
+        self.0.topology != Topology::Cluster
+    }
+
+    /// All keys that match a pattern, some of them more than once. Looks at `step` keys at a time.
+    pub(super) async fn scan(
+        &self,
+        pattern: &str,
+        step: usize,
+        operation: Operation,
+    ) -> Result<Vec<String>, Error> {
+        let mut found = Vec::new();
+        for link in self.links(operation).await? {
+            let scanned = scan(&link, pattern, step).await;
+            found.extend(
+                scanned.map_err(|error| translate(error, operation).outcome_not_applied())?,
+            );
+        }
+        Ok(found)
+    }
+
+    /// A connection to every server that has a shard.
+    async fn links(&self, operation: Operation) -> Result<Vec<Link>, Error> {
+        let cluster = match &self.0.servers {
+            Servers::One(server) => return Ok(vec![server.link(operation).await?]),
+            Servers::Many(cluster) => cluster,
+        };
+        let mut links = HashMap::new();
+        for shard in 0..self.0.layout.shards {
+            let link = cluster.link(slot_of(shard), operation).await?;
+            if let Some(owner) = cluster.owner(slot_of(shard)) {
+                links.entry(owner).or_insert(link);
+            }
+        }
+        Ok(links.into_values().collect())
+    }
+
+    /// Compares the layout of keys again.
+    pub(super) async fn agree(&self, operation: Operation) -> Result<(), Error> {
+        let layout = &self.0.layout;
+        let parse = |answer| Ok(Option::<String>::from_redis_value(answer)?);
+        let offer = |_: &Link| layout.offer();
+        let slot = Slot::of(layout.key());
+        let (_, stored) = self
+            .send(slot, operation, offer, parse, self.0.patience)
+            .await
+            .map_err(Error::outcome_not_applied)?;
+        layout.compare(stored.as_deref(), operation)
+    }
+
+    /// How to reach the server that has the shard now, for a connection of one's own.
+    pub(super) async fn locate(&self, shard: u16) -> Result<Client, Error> {
+        match &self.0.servers {
+            Servers::One(server) => server.locate(Operation::Connect).await,
+            Servers::Many(cluster) => cluster.locate(slot_of(shard), Operation::Connect).await,
+        }
+    }
+
+    /// Takes note of an error that a connection of one's own got from the server of a shard.
+    pub(super) fn learn(&self, shard: u16, error: &RedisError) {
+        // For what it notes on the way: nothing is sent again here.
+        drop(self.0.not_run(error, slot_of(shard), None));
+    }
+
+    /// Changes whenever a shard may have moved to another server.
+    pub(super) fn moves(&self) -> watch::Receiver<()> {
+        self.0.moves.subscribe()
+    }
+
+    /// Whether the commands of a shard go to the server at an address, as far as is known.
+    pub(super) fn serves(&self, shard: u16, address: &str) -> bool {
+        let known = match &self.0.servers {
+            Servers::One(server) => server.address(),
+            Servers::Many(cluster) => cluster.owner(slot_of(shard)).map(|owner| owner.to_string()),
+        };
+        known.is_none_or(|known| known == address)
+    }
+
+    /// Sends to the server that has a slot, until one of them has run it.
+    async fn send<T, R: Request>(
+        &self,
+        slot: Slot,
+        operation: Operation,
+        request: impl Fn(&Link) -> R,
+        parse: impl FnOnce(Value) -> RedisResult<T>,
+        patience: Duration,
+    ) -> Result<(Link, T), Error> {
+        let give_up = Instant::now() + patience;
+        let mut pauses = PAUSES.pauses();
+        let mut redirections = 0;
+        let mut asked = None;
+        loop {
+            let link = self.link(slot, asked.as_ref(), operation).await?;
+            let error = match link.send(&request(&link)).await {
+                Ok(answer) => {
+                    let answer = link.read(answer, parse);
+                    return answer
+                        .map(|answer| (link, answer))
+                        .map_err(|error| translate(error, operation));
+                }
+                Err(error) => error,
+            };
+            let Some(not_run) = self.0.not_run(&error, slot, asked.take()) else {
+                return Err(translate(error, operation));
+            };
+            redirections += 1;
+            match not_run {
+                NotRun::Moved if redirections < REDIRECTIONS => continue,
+                NotRun::Ask(node) if redirections < REDIRECTIONS => {
+                    asked = Some(node);
+                    continue;
+                }
+                _ => {}
+            }
+            let pause = pauses.next();
+            let Some(pause) = pause.filter(|pause| Instant::now() + *pause < give_up) else {
+                return Err(translate(error, operation));
+            };
+            sleep(pause).await;
+        }
+    }
+
+    async fn link(
+        &self,
+        slot: Slot,
+        asked: Option<&Address>,
+        operation: Operation,
+    ) -> Result<Link, Error> {
+        match (&self.0.servers, asked) {
+            (Servers::One(server), _) => server.link(operation).await,
+            (Servers::Many(cluster), None) => cluster.link(slot, operation).await,
+            (Servers::Many(cluster), Some(node)) => {
+                Ok(cluster.link_to(node, operation).await?.asking())
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// What to do about an error, if it says that the command was not run and that this passes.
+    fn not_run(&self, error: &RedisError, slot: Slot, asked: Option<Address>) -> Option<NotRun> {
+        let cluster = match &self.servers {
+            Servers::Many(cluster) => cluster,
+            Servers::One(_) => {
+                let demoted = error.kind() == RedisKind::Server(ServerErrorKind::ReadOnly);
+                return (demoted && self.topology == Topology::Sentinel).then_some(NotRun::Later);
+            }
+        };
+        let redirection = || {
+            let answering = asked.or_else(|| cluster.owner(slot))?;
+            Address::parse(error.redirect_node()?.0, &answering)
+        };
+        match error.kind() {
+            RedisKind::Server(ServerErrorKind::Moved) => match redirection() {
+                Some(owner) => {
+                    cluster.moved(slot, owner);
+                    Some(NotRun::Moved)
+                }
+                None => {
+                    cluster.doubt();
+                    Some(NotRun::Later)
+                }
+            },
+            RedisKind::Server(ServerErrorKind::Ask) => {
+                Some(redirection().map_or(NotRun::Later, NotRun::Ask))
+            }
+            RedisKind::Server(ServerErrorKind::TryAgain) => Some(NotRun::Later),
+            RedisKind::Server(ServerErrorKind::ClusterDown | ServerErrorKind::ReadOnly) => {
+                cluster.doubt();
+                Some(NotRun::Later)
+            }
+            _ => {
+                if breaks_connection(error) {
+                    cluster.doubt();
+                }
+                None
+            }
+        }
+    }
+}
+
+async fn scan(link: &Link, pattern: &str, step: usize) -> RedisResult<Vec<String>> {
+    let mut found = Vec::new();
+    let mut cursor = 0_u64;
+    loop {
+        let mut command = redis::cmd("SCAN");
+        command.arg(cursor).arg("MATCH").arg(pattern);
+        command.arg("COUNT").arg(step);
+        let answer = link.send(&command).await?;
+        let (next, keys) = link.read(answer, |answer| {
+            Ok(<(u64, Vec<String>)>::from_redis_value(answer)?)
+        })?;
+        found.extend(keys);
+        if next == 0 {
+            return Ok(found);
+        }
+        cursor = next;
+    }
+}
+
+fn slot_of(shard: u16) -> Slot {
+    // The number is the hash tag of all keys of the shard.
+    Slot::of(&shard.to_string())
+}

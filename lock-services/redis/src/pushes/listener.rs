@@ -1,0 +1,279 @@
+use std::{
+    collections::{BTreeSet, HashMap},
+    convert::Infallible,
+    sync::Arc,
+    time::Duration,
+};
+
+use redis::{
+    AsyncConnectionConfig, Client, ProtocolVersion, PushInfo, PushKind, RedisError, RedisResult,
+    Value, aio::MultiplexedConnection,
+};
+use tokio::sync::mpsc;
+use tracing::{debug, warn};
+
+use super::{Message, Reach, Registry, Service};
+use crate::{error::meaning, link::breaks_connection, nodes::Nodes};
+use lock_core::{Error, ErrorKind, Operation};
+
+/// After a failure it takes so long until the next try.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
+
+/// The task: subscribes to what is wanted as long as the backend lives, on one connection to each
+/// server that has some of it. When one of them breaks, the others go on.
+pub(super) async fn listen(
+    service: Arc<Service>,
+    renewals: Nodes,
+    registry: Arc<Registry>,
+    limit: Duration,
+) {
+    let (events, mut happened) = mpsc::unbounded_channel();
+    let mut listener = Listener {
+        service,
+        renewals,
+        registry: Arc::clone(&registry),
+        limit,
+        events,
+        connections: HashMap::new(),
+        next: 0,
+    };
+    let mut moves = listener.service.nodes.moves();
+    loop {
+        let complete = listener.subscribe_to_missing().await;
+        tokio::select! {
+            event = happened.recv() => match event {
+                Some(event) => listener.handle(event),
+                None => return,
+            },
+            () = registry.wanted.notified() => {}
+            // An error means that the backend is gone, and this task will be.
+            Ok(()) = moves.changed() => listener.leave_moved(),
+            () = tokio::time::sleep(RECONNECT_PAUSE), if !complete => {}
+        }
+    }
+}
+
+struct Listener {
+    service: Arc<Service>,
+    renewals: Nodes,
+    registry: Arc<Registry>,
+    limit: Duration,
+    events: mpsc::UnboundedSender<Event>,
+    /// By the address of the server.
+    connections: HashMap<String, Subscriptions>,
+    /// The number of the next connection.
+    next: u64,
+}
+
+/// A connection on which nothing is sent but subscriptions, one at a time: what comes in on it can
+/// only be their answers, and grants.
+struct Subscriptions {
+    number: u64,
+    server: Client,
+    connection: MultiplexedConnection,
+    /// Shards by channel.
+    shards: HashMap<String, u16>,
+    /// The server has refused one of them, and it was said.
+    is_denied: bool,
+}
+
+/// What happens on a connection, by its number.
+enum Event {
+    Closed(u64),
+    /// The server does not send this channel any more: another one has taken the shard over.
+    Dropped(u64, String),
+}
+
+impl Listener {
+    /// False if some of it has to be tried again.
+    async fn subscribe_to_missing(&mut self) -> bool {
+        let mut failed = BTreeSet::new();
+        let mut complete = true;
+        for shard in self.registry.missing() {
+            let server = match self.server_of(shard).await {
+                Ok(server) => server,
+                Err(error) => {
+                    debug!(%error, shard, "no server for grants: waiters poll");
+                    complete = false;
+                    continue;
+                }
+            };
+            let address = server.get_connection_info().addr().to_string();
+            if failed.contains(&address) {
+                continue;
+            }
+            match self.subscribe(server, &address, shard).await {
+                Ok(reach) => self.registry.reaches(shard, reach),
+                Err(error) => {
+                    debug!(%error, shard, "no grants from this server: waiters poll");
+                    self.service.nodes.learn(shard, &error);
+                    complete = false;
+                    if breaks_connection(&error) {
+                        self.forget(&address);
+                    }
+                    if !error.is_cluster_error() {
+                        failed.insert(address);
+                    }
+                }
+            }
+        }
+        complete
+    }
+
+    /// The server that pushes the grants of a shard.
+    async fn server_of(&self, shard: u16) -> Result<Client, Error> {
+        let nodes = &self.service.nodes;
+        // Whoever has one shard has all: no need to ask sentinels for each.
+        match self.connections.values().next() {
+            Some(only) if nodes.shards_share_scripts() => Ok(only.server.clone()),
+            _ => nodes.locate(shard).await,
+        }
+    }
+
+    /// One channel per command: the client library counts one answer for each.
+    async fn subscribe(&mut self, server: Client, address: &str, shard: u16) -> RedisResult<Reach> {
+        if !self.connections.contains_key(address) {
+            let renewals = self.renewals.clone();
+            let (subscriptions, ready) = tokio::join!(
+                self.connect(server),
+                // A pushed lease is short: over a slow network its first renewal would come too
+                // late if it had to connect first.
+                renewals.link_of(shard, Operation::Renew),
+            );
+            if let Err(error) = ready {
+                debug!(%error, "no connection for renewals yet");
+            }
+            let subscriptions = subscriptions?;
+            self.connections.insert(address.to_owned(), subscriptions);
+        }
+        let Some(subscriptions) = self.connections.get_mut(address) else {
+            return Ok(Reach::No);
+        };
+        let channel = self.service.keys.channel(shard, &self.registry.client);
+        let mut command = redis::cmd("SSUBSCRIBE");
+        let answer = command
+            .arg(&channel)
+            .query_async::<Value>(&mut subscriptions.connection)
+            .await;
+        match answer {
+            Ok(_) => {
+                subscriptions.shards.insert(channel, shard);
+                Ok(Reach::Subscribed)
+            }
+            Err(error) if breaks_connection(&error) || passes(&error) => Err(error),
+            // Refused, as by an ACL.
+            Err(error) => {
+                if subscriptions.is_denied {
+                    debug!(%error, channel, "no grants from this channel, either");
+                } else {
+                    warn!(%error, channel, "no grants from this channel: its waiters poll");
+                }
+                subscriptions.is_denied = true;
+                subscriptions.shards.insert(channel, shard);
+                Ok(Reach::Denied)
+            }
+        }
+    }
+
+    async fn connect(&mut self, server: Client) -> RedisResult<Subscriptions> {
+        let info = server.get_connection_info().clone();
+        let resp3 = info
+            .redis_settings()
+            .clone()
+            .set_protocol(ProtocolVersion::RESP3);
+        let resp3 = Client::open(info.set_redis_settings(resp3))?;
+        let number = self.next;
+        self.next += 1;
+        let (registry, events) = (Arc::clone(&self.registry), self.events.clone());
+        // Runs in the task that reads the connection, so that a grant wakes its waiter directly.
+        let take = move |push: PushInfo| {
+            let event = match push.kind {
+                PushKind::Disconnection => Some(Event::Closed(number)),
+                // We never unsubscribe.
+                PushKind::SUnsubscribe => channel(push).map(|name| Event::Dropped(number, name)),
+                _ => {
+                    if let Some(message) = Message::read(&push) {
+                        registry.receive(message);
+                    }
+                    None
+                }
+            };
+            if let Some(event) = event {
+                // An error means that the listener is gone.
+                drop(events.send(event));
+            }
+            Ok::<_, Infallible>(())
+        };
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.limit))
+            .set_response_timeout(Some(self.limit))
+            .set_push_sender(take);
+        let connection = resp3
+            .get_multiplexed_async_connection_with_config(&config)
+            .await?;
+        Ok(Subscriptions {
+            number,
+            server,
+            connection,
+            shards: HashMap::new(),
+            is_denied: false,
+        })
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Closed(number) => {
+                let mut connections = self.connections.iter();
+                let closed = connections.find(|(_, its)| its.number == number);
+                if let Some(address) = closed.map(|(address, _)| address.clone()) {
+                    debug!(address, "the connection for grants broke: waiters poll");
+                    self.forget(&address);
+                }
+            }
+            Event::Dropped(number, channel) => {
+                let mut connections = self.connections.values_mut();
+                let its = connections.find(|its| its.number == number);
+                if let Some(shard) = its.and_then(|its| its.shards.remove(&channel)) {
+                    self.registry.reaches(shard, Reach::No);
+                }
+            }
+        }
+    }
+
+    /// Gives up what another server pushes by now.
+    fn leave_moved(&mut self) {
+        for (address, its) in &mut self.connections {
+            its.shards.retain(|_, shard| {
+                let serves = self.service.nodes.serves(*shard, address);
+                if !serves {
+                    self.registry.reaches(*shard, Reach::No);
+                }
+                serves
+            });
+        }
+        self.connections.retain(|_, its| !its.shards.is_empty());
+    }
+
+    /// Closes the connection to a server.
+    fn forget(&mut self, address: &str) {
+        let Some(subscriptions) = self.connections.remove(address) else {
+            return;
+        };
+        for shard in subscriptions.shards.into_values() {
+            self.registry.reaches(shard, Reach::No);
+        }
+    }
+}
+
+/// Whether it may go well at the next try.
+fn passes(error: &RedisError) -> bool {
+    error.is_cluster_error() || meaning(error).0 == ErrorKind::Unavailable
+}
+
+fn channel(push: PushInfo) -> Option<String> {
+    match push.data.into_iter().next()? {
+        Value::BulkString(name) => String::from_utf8(name).ok(),
+        Value::SimpleString(name) => Some(name),
+        _ => None,
+    }
+}

@@ -1,0 +1,70 @@
+use std::time::Duration;
+
+use redis::{PushInfo, PushKind, Value};
+
+use lock_core::{AttemptId, FencingToken};
+
+/// A grant as `queue.lua` publishes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    pub(super) attempt: AttemptId,
+    /// The digest of the holder.
+    pub(super) digest: String,
+    pub(super) token: FencingToken,
+    pub(super) reserved: u32,
+    /// How long the lease may be relied on, counted from `at`.
+    pub(super) length: Duration,
+    /// The server's clock when it granted.
+    pub(super) at: Duration,
+    /// The key of the lease.
+    pub(super) lease: String,
+}
+
+impl Message {
+    /// `None` for anything that is no grant.
+    pub(super) fn read(push: &PushInfo) -> Option<Self> {
+        if push.kind != PushKind::SMessage {
+            return None;
+        }
+        let payload = match push.data.as_slice() {
+            [_, Value::BulkString(payload)] => std::str::from_utf8(payload).ok()?,
+            [_, Value::SimpleString(payload)] => payload,
+            _ => return None,
+        };
+        Self::parse(payload)
+    }
+
+    fn parse(payload: &str) -> Option<Self> {
+        let mut parts = payload.splitn(7, ':');
+        let mut next = || parts.next();
+        Some(Self {
+            attempt: next()?.parse().ok()?,
+            digest: next()?.to_owned(),
+            token: next()?.parse().ok()?,
+            reserved: next()?.parse().ok()?,
+            length: Duration::from_millis(next()?.parse().ok()?),
+            at: Duration::from_millis(next()?.parse().ok()?),
+            lease: next()?.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_attempt_and_lease() {
+        let payload = "00000000000000ff:ab12:34:1:1000:1700000000000:palisade:{3}:lease:account:42";
+        let message = Message::parse(payload).unwrap();
+        assert_eq!(message.attempt.to_string(), "00000000000000ff");
+        assert_eq!(message.token.get(), 34);
+        assert_eq!(message.length, Duration::from_secs(1));
+        assert_eq!(message.lease, "palisade:{3}:lease:account:42");
+        assert_eq!(
+            Message::parse("00000000000000ff:ab12:0:1:1000:17:key"),
+            None
+        );
+        assert_eq!(Message::parse("free"), None);
+    }
+}

@@ -1,0 +1,256 @@
+//! Grants that arrive without being asked for: the waiters in this process, and the task that
+//! listens for them.
+//!
+//! A client has one channel per shard. It subscribes when somebody first waits there, and keeps the
+//! subscription for as long as the backend lives. A push names its attempt. A push for an attempt
+//! that no longer waits is sent back, so that the line goes on at once. That has no effect if the
+//! attempt was told of the grant after all, by the answer to a poll that overtook the push: by then
+//! either the lease is confirmed, which the server sees, or it is one that [`Waiting`] remembers.
+
+mod listener;
+mod message;
+mod waiting;
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, mpsc, watch},
+    task::JoinHandle,
+};
+
+use self::{message::Message, waiting::Waiting};
+use super::{
+    nodes::Nodes,
+    service::{Service, Unwanted},
+};
+use lock_core::{AttemptId, Clock, FencingToken, Moment, support::lock};
+
+/// Where pushed grants come in. Its tasks end with it.
+#[derive(Debug)]
+pub(super) struct Pushes {
+    registry: Arc<Registry>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+/// A grant that was pushed to an attempt of this process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pushed {
+    pub(super) token: FencingToken,
+    pub(super) reserved: u32,
+    /// How long the lease may be relied on, counted from `at`.
+    pub(super) length: Duration,
+    /// The server's clock when it granted.
+    pub(super) at: Duration,
+    pub(super) received: Moment,
+}
+
+/// Whether pushes of a shard reach this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Nobody has waited there yet, or the connection broke.
+    No,
+    Subscribed,
+    /// The server refuses, as by an ACL: waiters poll.
+    Denied,
+}
+
+/// What waiters and tasks share.
+#[derive(Debug)]
+struct Registry {
+    /// The name of this client in its channels: 16 hex digits.
+    client: String,
+    clock: Arc<dyn Clock>,
+    waiting: Mutex<Waiting>,
+    shards: Box<[Shard]>,
+    /// A shard has become wanted.
+    wanted: Notify,
+    unwanted: mpsc::UnboundedSender<Unwanted>,
+}
+
+#[derive(Debug)]
+struct Shard {
+    reach: watch::Sender<Reach>,
+    wanted: AtomicBool,
+}
+
+/// An attempt that waits: pushes for it arrive here until it is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    attempt: AttemptId,
+    pushed: watch::Receiver<Option<Pushed>>,
+    /// A grant that was heard of otherwise, and until when it may be relied on unconfirmed.
+    told: Option<(FencingToken, Moment)>,
+    registry: Arc<Registry>,
+}
+
+impl Pushes {
+    /// Starts the tasks; they connect when somebody waits.
+    pub(super) fn start(
+        service: Arc<Service>,
+        renewals: Nodes,
+        response_timeout: Duration,
+    ) -> Self {
+        let (unwanted, received) = mpsc::unbounded_channel();
+        let shard = |_| Shard {
+            reach: watch::Sender::new(Reach::No),
+            wanted: false.into(),
+        };
+        let registry = Arc::new(Registry {
+            client: format!("{:016x}", rand::random::<u64>()),
+            clock: Arc::clone(&service.clock),
+            waiting: Mutex::default(),
+            shards: (0..service.keys.shards()).map(shard).collect(),
+            wanted: Notify::new(),
+            unwanted,
+        });
+        let listener = listener::listen(
+            Arc::clone(&service),
+            renewals,
+            Arc::clone(&registry),
+            response_timeout,
+        );
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "both are aborted when this value is dropped"
+        )]
+        let tasks = [
+            tokio::spawn(listener),
+            tokio::spawn(send_back(service, received)),
+        ];
+        Self { registry, tasks }
+    }
+
+    /// The name of this client in its channels.
+    pub(super) fn client(&self) -> &str {
+        &self.registry.client
+    }
+
+    /// Registers an attempt, which has to come before its first request.
+    pub(super) fn enter(&self, attempt: AttemptId) -> Place {
+        let pushed = self.registry.waiting().enter(attempt);
+        Place {
+            attempt,
+            pushed,
+            told: None,
+            registry: Arc::clone(&self.registry),
+        }
+    }
+
+    /// Whether pushes of a shard arrive, and from now on whenever that changes.
+    pub(super) fn reach(&self, shard: u16) -> watch::Receiver<Reach> {
+        self.registry.shards[usize::from(shard)].reach.subscribe()
+    }
+
+    /// Has a shard's channel subscribed to.
+    pub(super) fn want(&self, shard: u16) {
+        let wanted = &self.registry.shards[usize::from(shard)].wanted;
+        if !wanted.swap(true, Ordering::AcqRel) {
+            self.registry.wanted.notify_one();
+        }
+    }
+}
+
+impl Drop for Pushes {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Place {
+    /// Completes when there is a grant. It stays until it is [forgotten](Self::forget).
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub(super) async fn pushed(&mut self) -> Pushed {
+        // The sender is in the registry until this is dropped.
+        let pushed = self.pushed.wait_for(Option::is_some).await;
+        match pushed.ok().and_then(|pushed| *pushed) {
+            Some(pushed) => pushed,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The grant was looked at: only a new one counts.
+    pub(super) fn forget(&self) {
+        self.registry.waiting().take(self.attempt, None);
+    }
+
+    /// An answer has told of a provisional grant, whose push may come later: it is none that nobody
+    /// waits for.
+    pub(super) const fn has_been_told(&mut self, token: FencingToken, until: Moment) {
+        self.told = Some((token, until));
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let now = self.registry.clock.now();
+        self.registry.waiting().leave(self.attempt, self.told, now);
+    }
+}
+
+impl Registry {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        lock(&self.waiting)
+    }
+
+    fn receive(&self, message: Message) {
+        let pushed = Pushed {
+            token: message.token,
+            reserved: message.reserved,
+            length: message.length,
+            at: message.at,
+            received: self.clock.now(),
+        };
+        if self.waiting().take(message.attempt, Some(pushed)) {
+            return;
+        }
+        // An error means that the backend is being dropped: the lease runs out by itself.
+        drop(self.unwanted.send(Unwanted {
+            lease: message.lease,
+            digest: message.digest,
+            attempt: message.attempt,
+            token: message.token,
+        }));
+    }
+
+    /// The shards that are wanted and not subscribed to.
+    fn missing(&self) -> Vec<u16> {
+        let shards = (0_u16..).zip(&self.shards);
+        shards
+            .filter(|(_, shard)| {
+                shard.wanted.load(Ordering::Acquire) && *shard.reach.borrow() == Reach::No
+            })
+            .map(|(number, _)| number)
+            .collect()
+    }
+
+    /// Whether pushes of a shard arrive has changed. If they do not any more, something may have
+    /// been missed: everybody who waits there asks again.
+    fn reaches(&self, shard: u16, reach: Reach) {
+        self.shards[usize::from(shard)]
+            .reach
+            .send_if_modified(|known| {
+                let changed = *known != reach;
+                *known = reach;
+                changed
+            });
+    }
+}
+
+/// The task that sends grants back for which nobody waits any longer.
+async fn send_back(service: Arc<Service>, mut unwanted: mpsc::UnboundedReceiver<Unwanted>) {
+    while let Some(grant) = unwanted.recv().await {
+        if let Err(error) = service.send_back(&grant).await {
+            tracing::debug!(%error, "a grant that nobody waits for runs out by itself");
+        }
+    }
+}

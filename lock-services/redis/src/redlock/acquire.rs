@@ -1,0 +1,182 @@
+use std::time::Duration;
+
+use super::{
+    KIND,
+    attempt::{End, Tried, Try},
+    ballot::Verdict,
+    nodes::Nodes,
+    service::Service,
+};
+use lock_core::{
+    AcquireRequest, Attempt, Error, ErrorKind, Grant, InitialToken, Moment, Operation, Pauses,
+    RetryPolicy, Wait,
+};
+
+/// For how long nodes that are too few are asked again, and how often at least.
+const PATIENCE: Duration = Duration::from_secs(3);
+const TRIES_MIN: u32 = 3;
+
+/// How often nobody may win at once before that is told as "held".
+const SPLITS: u32 = 8;
+
+/// When to look again. Nobody is woken, and nobody stands in line.
+struct Polling {
+    held: Pauses,
+    split: Pauses,
+    splits: u32,
+    tries: u32,
+    too_few_since: Option<Moment>,
+}
+
+/// What follows from a try.
+enum Judged {
+    Granted(Grant),
+    Held(Duration),
+    /// After this pause.
+    Again(Duration),
+}
+
+impl Service {
+    /// Tries until it is granted, refused, or the wait is over.
+    ///
+    /// # Cancel safety
+    /// As clause 9 of the contract says: cancel the attempt.
+    pub(super) async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
+        self.check_floor(request)?;
+        let (clock, mut polling) = (&*self.nodes.clock, Polling::new());
+        let until = match request.wait {
+            Wait::Never => Moment::default(),
+            Wait::Until(moment) => moment,
+            Wait::Forever => Moment::NEVER,
+        };
+        loop {
+            polling.tries += 1;
+            let tried = Try::new(&self.nodes, &self.keys, request);
+            let tried = tried.run(self.initial).await;
+            let now = clock.now();
+            let waited = polling.tries > 1;
+            let pause = match polling.judge(tried, &self.nodes, now, now >= until)? {
+                Judged::Granted(grant) if waited => {
+                    return Ok(Attempt::Granted(grant.after_waiting()));
+                }
+                Judged::Granted(grant) => return Ok(Attempt::Granted(grant)),
+                Judged::Held(retry_after) => return Ok(Attempt::Held { retry_after }),
+                Judged::Again(pause) => pause,
+            };
+            // The wait ends with a last look, but one that does not wait is not cut short.
+            let again = now + pause;
+            let last = if now < until { until } else { again };
+            clock.sleep_until(std::cmp::min(again, last)).await;
+        }
+    }
+
+    /// By the clock of whoever asks: a node whose clock has jumped must not let a floor pass.
+    fn check_floor(&self, request: &AcquireRequest) -> Result<(), Error> {
+        let (Some(floor), InitialToken::Clock) = (request.floor, self.initial) else {
+            return Ok(());
+        };
+        let greatest = self.initial.greatest_floor(0, self.nodes.clock.unix_time());
+        if floor.get() <= greatest {
+            return Ok(());
+        }
+        Err(implausible(&greatest.to_string()).on(&request.attempt.resource))
+    }
+}
+
+impl Polling {
+    fn new() -> Self {
+        let millis = Duration::from_millis;
+        let held = RetryPolicy::exponential(millis(10)).longest(millis(250));
+        // Whoever collides once more has to spread wider.
+        let split = RetryPolicy::exponential(millis(4)).longest(millis(100));
+        Self {
+            held: held.pauses(),
+            split: split.jitter(lock_core::Jitter::Full).pauses(),
+            splits: 0,
+            tries: 0,
+            too_few_since: None,
+        }
+    }
+
+    /// What follows from a try that ended now, at the end of the wait or before it.
+    fn judge(
+        &mut self,
+        tried: Tried,
+        nodes: &Nodes,
+        now: Moment,
+        over: bool,
+    ) -> Result<Judged, Error> {
+        let verdict = match tried.end {
+            End::Granted(grant) => return Ok(Judged::Granted(grant)),
+            End::NotGranted(verdict) => verdict,
+            End::NotRaised => Verdict::Split,
+        };
+        if verdict != Verdict::TooFew {
+            self.too_few_since = None;
+        }
+        let error = match verdict {
+            Verdict::Held(left) => return Ok(self.after_held(left, over)),
+            Verdict::Split | Verdict::Elected | Verdict::Again(..) | Verdict::NotHeld => {
+                return Ok(self.after_split(over));
+            }
+            Verdict::TooFew => {
+                let error = nodes.too_few(&tried.ballot.troubles, Operation::Acquire);
+                if !self.is_tired(now, over) && error.kind() != ErrorKind::Refused {
+                    let pause = self.held.next().unwrap_or_default();
+                    return Ok(Judged::Again(pause));
+                }
+                error
+            }
+            Verdict::Ended => refused(ErrorKind::Released),
+            Verdict::Implausible(greatest) => implausible(&greatest),
+            Verdict::Exhausted => refused(ErrorKind::TokensExhausted),
+            Verdict::BrokenCounter => {
+                refused(ErrorKind::CounterBroken).because("a counter holds something else")
+            }
+            Verdict::TooLong(longest) => refused(ErrorKind::InvalidInput).because(format!(
+                "the nodes were provisioned for leases of at most {longest} ms",
+            )),
+        };
+        Err(if tried.undone {
+            error
+        } else {
+            error.outcome_unknown()
+        })
+    }
+
+    fn after_held(&mut self, left: Duration, over: bool) -> Judged {
+        let left = std::cmp::max(left, Duration::from_millis(1));
+        if over {
+            return Judged::Held(left);
+        }
+        let pause = self.held.next().unwrap_or(left);
+        Judged::Again(std::cmp::min(pause, left))
+    }
+
+    fn after_split(&mut self, over: bool) -> Judged {
+        self.splits += 1;
+        let pause = self.split.next().unwrap_or_default();
+        if over && self.splits >= SPLITS {
+            return Judged::Held(pause);
+        }
+        Judged::Again(pause)
+    }
+
+    /// Whether nodes that are too few have been asked for long enough.
+    fn is_tired(&mut self, now: Moment, over: bool) -> bool {
+        let since = *self.too_few_since.get_or_insert(now);
+        if over {
+            self.tries >= TRIES_MIN
+        } else {
+            now.since(since) >= PATIENCE
+        }
+    }
+}
+
+fn refused(kind: ErrorKind) -> Error {
+    Error::not_applied(kind, Operation::Acquire, KIND)
+}
+
+fn implausible(greatest: &str) -> Error {
+    refused(ErrorKind::FloorImplausible).because(format!("at most {greatest} is plausible now"))
+}

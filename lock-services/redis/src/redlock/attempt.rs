@@ -1,0 +1,243 @@
+//! One try to acquire: ask all nodes, fix which of them count, raise those, or undo everything.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    ENDED_TTL,
+    ballot::{Ballot, Granted, Verdict},
+    call::Call,
+    keys::Keys,
+    nodes::{Nodes, Step},
+    scripts,
+};
+use lock_core::{AcquireRequest, FencingToken, Grant, InitialToken, Lease, Moment, Ttl};
+
+/// What has become of a try.
+#[derive(Debug)]
+pub(super) struct Tried {
+    pub(super) end: End,
+    pub(super) ballot: Ballot,
+    /// Whether nothing of it is left on any node, as far as they have answered.
+    pub(super) undone: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum End {
+    Granted(Grant),
+    /// As it says, and never `Elected` or `Again`.
+    NotGranted(Verdict),
+    /// Enough nodes granted it, and then too few were raised, or it took too long.
+    NotRaised,
+}
+
+/// A try, with an identity of its own: what is undone, raised and renewed is compared with it.
+pub(super) struct Try<'a> {
+    nodes: &'a Nodes,
+    keys: &'a Keys,
+    request: &'a AcquireRequest,
+    /// The digest of the holder.
+    digest: String,
+    nonce: String,
+    asked: Moment,
+    /// The lease whose place it takes by force, wherever that is; otherwise it takes what is free.
+    instead_of: Option<FencingToken>,
+}
+
+/// How much longer than its holder is told a node keeps a lease, because clocks run unevenly: 1 %
+/// and 2 ms.
+///
+/// So validity, which is what the node keeps less elapsed time and drift, is the ttl less the
+/// elapsed time.
+pub(super) fn drift(ttl: Ttl) -> Duration {
+    Duration::from_millis(ttl.as_millis() / 100 + 2)
+}
+
+impl<'a> Try<'a> {
+    pub(super) fn new(nodes: &'a Nodes, keys: &'a Keys, request: &'a AcquireRequest) -> Self {
+        Self {
+            nodes,
+            keys,
+            request,
+            digest: request.attempt.holder.digest(),
+            nonce: format!("{:016x}", rand::random::<u64>()),
+            asked: nodes.clock.now(),
+            instead_of: None,
+        }
+    }
+
+    /// A try that ends the lease with this token at each node where it takes its place.
+    pub(super) fn by_force(
+        nodes: &'a Nodes,
+        keys: &'a Keys,
+        request: &'a AcquireRequest,
+        instead_of: FencingToken,
+    ) -> Self {
+        Self {
+            instead_of: Some(instead_of),
+            ..Self::new(nodes, keys, request)
+        }
+    }
+
+    /// # Cancel safety
+    /// It may leave leases that only a cancel of the attempt ends before their time.
+    pub(super) async fn run(self, initial: InitialToken) -> Tried {
+        let mut ballot = Ballot::new(self.nodes.len());
+        let call = self.acquire(initial);
+        let take = |index, answer| ballot.take(index, answer);
+        self.nodes.ask_all(call, take).await;
+        let end = match ballot.verdict() {
+            Verdict::Again(token, left) => {
+                let lease = Lease::counted_from(self.asked, left);
+                End::Granted(Grant::new(token, lease))
+            }
+            Verdict::Elected => match self.raise(&ballot.granted).await {
+                Some(grant) => {
+                    let undone = false;
+                    let end = End::Granted(grant);
+                    return Tried {
+                        end,
+                        ballot,
+                        undone,
+                    };
+                }
+                None => End::NotRaised,
+            },
+            verdict => End::NotGranted(verdict),
+        };
+        let undone = self.undo(&ballot).await;
+        Tried {
+            end,
+            ballot,
+            undone,
+        }
+    }
+
+    fn acquire(&self, initial: InitialToken) -> Call {
+        let AcquireRequest {
+            attempt,
+            ttl,
+            floor,
+            metadata,
+            ..
+        } = self.request;
+        let resource = &attempt.resource;
+        let keys = [
+            self.keys.marker(),
+            self.keys.counter(resource),
+            self.keys.lease(resource),
+            self.keys.ended(resource, &self.digest),
+        ];
+        let drift = drift(*ttl);
+        let note = metadata.as_ref().map_or("", |note| note.as_str());
+        let head = format!("{}:{}:0:", self.digest, self.nonce);
+        let tail = format!(":{}:{}:{note}", drift.as_millis(), attempt.id);
+        let stay = ttl.get() + drift + ENDED_TTL;
+        let script = match self.instead_of {
+            None => &scripts::ACQUIRE,
+            Some(_) => &scripts::FORCE,
+        };
+        let call = Call::new(script, &keys)
+            .arg(head)
+            .arg(tail)
+            .arg(stay.as_millis().to_string());
+        if let Some(token) = self.instead_of {
+            return call.arg(token.get());
+        }
+        let call = call.arg(ttl.as_millis());
+        match (floor, initial) {
+            (None, _) => call,
+            (Some(floor), InitialToken::Clock) => call.arg(floor.get()),
+            (Some(floor), InitialToken::At(_)) => call.arg(floor.get()).arg(InitialToken::MAX_JUMP),
+        }
+    }
+
+    /// Raises the nodes that count to the greatest count of them; only these, which were fixed
+    /// before the first raise is sent. They have to be a majority of *all* nodes, and what they
+    /// granted equal counts too.
+    async fn raise(&self, counted: &[Granted]) -> Option<Grant> {
+        let token = counted.iter().map(|granted| granted.count).max()?;
+        let resource = &self.request.attempt.resource;
+        let keys = [
+            self.keys.marker(),
+            self.keys.counter(resource),
+            self.keys.lease(resource),
+        ];
+        let lease = format!("{}:{}:", self.digest, self.nonce);
+        let call = |granted: &Granted| {
+            let call = Call::new(&scripts::RAISE, &keys)
+                .arg(&granted.life)
+                .arg(&lease)
+                .arg(granted.count.get());
+            match token > granted.count {
+                true => call.arg(token.get()),
+                false => call,
+            }
+        };
+        let calls = counted
+            .iter()
+            .map(|granted| (granted.index, Arc::new(call(granted))));
+        let (mut raised, mut open) = (0, counted.len());
+        let majority = self.nodes.majority();
+        let take = |_, answer: Result<Vec<String>, _>| {
+            open -= 1;
+            raised += usize::from(answer.is_ok_and(|words| words == ["raised"]));
+            if raised >= majority {
+                Step::Settled
+            } else if raised + open < majority {
+                Step::Done
+            } else {
+                Step::Wait
+            }
+        };
+        self.nodes.ask(calls, Step::Wait, take).await;
+        let lease = Lease::counted_from(self.asked, self.request.ttl.get());
+        let in_time = self.nodes.clock.now() < lease.deadline();
+        (raised >= majority && in_time).then_some(Grant::new(token, lease))
+    }
+
+    /// Takes the try back wherever it may have got something. True if nothing is left.
+    async fn undo(&self, ballot: &Ballot) -> bool {
+        let granted = ballot.granted.iter().map(|granted| granted.index);
+        let may_have_run =
+            |(_, trouble): &&(usize, super::trouble::Trouble)| trouble.may_have_run();
+        let unclear = ballot.troubles.iter().filter(may_have_run);
+        let unclear = unclear.map(|(index, _)| *index);
+        let unclear: Vec<_> = unclear.chain(ballot.unheard.iter().copied()).collect();
+        let mut left: Vec<_> = granted.collect();
+        if left.is_empty() && unclear.is_empty() {
+            return true;
+        }
+        let attempt = &self.request.attempt;
+        let keys = [
+            self.keys.marker(),
+            self.keys.lease(&attempt.resource),
+            self.keys.ended(&attempt.resource, &self.digest),
+        ];
+        let call = Call::new(&scripts::UNDO, &keys)
+            .arg(&self.digest)
+            .arg(&self.nonce)
+            .arg(attempt.id.to_string());
+        let targets: Vec<_> = left.iter().chain(&unclear).copied().collect();
+        // Those that granted it are known to answer; the others are worth a moment.
+        let first = match left.is_empty() {
+            true => Step::Enough,
+            false => Step::Wait,
+        };
+        let mut unsure = unclear;
+        let call = Arc::new(call);
+        let calls = targets.into_iter().map(|index| (index, Arc::clone(&call)));
+        let take = |index, answer: Result<_, super::trouble::Trouble>| {
+            // A node that does not serve has nothing of it.
+            if answer.map_or_else(|trouble| !trouble.may_have_run(), |_| true) {
+                left.retain(|other| *other != index);
+                unsure.retain(|other| *other != index);
+            }
+            match left.is_empty() {
+                true => Step::Enough,
+                false => Step::Wait,
+            }
+        };
+        self.nodes.ask(calls, first, take).await;
+        left.is_empty() && unsure.is_empty()
+    }
+}

@@ -1,0 +1,386 @@
+//! What the nodes have answered to one try to acquire, and what follows from it.
+
+use std::time::Duration;
+
+use super::{
+    nodes::{Answer, Step},
+    trouble::Trouble,
+};
+use lock_core::FencingToken;
+
+/// The answers to one try.
+#[derive(Debug)]
+pub(super) struct Ballot {
+    nodes: usize,
+    majority: usize,
+    /// Who has not been heard of.
+    pub(super) unheard: Vec<usize>,
+    pub(super) granted: Vec<Granted>,
+    /// Nodes on which this holder has the lease already, under a token that was raised there.
+    again: Vec<(FencingToken, Duration)>,
+    /// Nodes on which somebody else has it: for how long, and in which try of theirs.
+    held: Vec<(Duration, String)>,
+    /// Nodes that do not have the lease that a try by force is about.
+    not_held: usize,
+    ended: bool,
+    ran_out: usize,
+    implausible: Option<String>,
+    exhausted: bool,
+    broken_counter: bool,
+    too_long: Option<String>,
+    pub(super) troubles: Vec<(usize, Trouble)>,
+}
+
+/// The lease of one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Granted {
+    pub(super) index: usize,
+    pub(super) count: FencingToken,
+    pub(super) life: String,
+}
+
+/// What follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Enough nodes granted it.
+    Elected,
+    /// The acquisition has been granted this token before, and has so much time left.
+    Again(FencingToken, Duration),
+    /// It has ended before.
+    Ended,
+    /// Somebody else has it, for so long.
+    Held(Duration),
+    /// The lease that was to be ended is on too few nodes.
+    NotHeld,
+    /// Nobody has enough nodes.
+    Split,
+    /// A floor above this is implausible.
+    Implausible(String),
+    /// The counter has reached the greatest token.
+    Exhausted,
+    /// The counter is none.
+    BrokenCounter,
+    /// The longest time to live, in ms, is this.
+    TooLong(String),
+    /// Too few nodes have a part in it.
+    TooFew,
+}
+
+impl Ballot {
+    /// Whether no node has done anything, nor may do it yet.
+    pub(super) fn has_run_nowhere(&self) -> bool {
+        let may_run = |(_, trouble): &(usize, Trouble)| trouble.may_have_run();
+        self.granted.is_empty() && self.unheard.is_empty() && !self.troubles.iter().any(may_run)
+    }
+
+    pub(super) fn new(nodes: usize) -> Self {
+        Self {
+            nodes,
+            majority: nodes / 2 + 1,
+            unheard: (0..nodes).collect(),
+            granted: Vec::with_capacity(nodes),
+            again: Vec::new(),
+            held: Vec::new(),
+            not_held: 0,
+            ended: false,
+            ran_out: 0,
+            implausible: None,
+            exhausted: false,
+            broken_counter: false,
+            too_long: None,
+            troubles: Vec::new(),
+        }
+    }
+
+    /// Counts an answer.
+    pub(super) fn take(&mut self, index: usize, answer: Answer) -> Step {
+        self.unheard.retain(|other| *other != index);
+        if let Err(trouble) = answer.and_then(|words| self.count(index, &words)) {
+            self.troubles.push((index, trouble));
+        }
+        let elected = self.granted.len() >= self.majority;
+        if self.ended || matches!(self.verdict(), Verdict::Again(..)) {
+            Step::Done
+        } else if elected || self.granted.len() + self.unheard.len() < self.majority {
+            Step::Enough
+        } else {
+            Step::Wait
+        }
+    }
+
+    fn count(&mut self, index: usize, words: &[String]) -> Result<(), Trouble> {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            [granted] if granted.contains(':') => {
+                let (count, life) = granted.split_once(':').ok_or_else(unreadable)?;
+                let count = count.parse().map_err(|_| unreadable())?;
+                let life = life.to_owned();
+                self.granted.push(Granted { index, count, life });
+            }
+            ["again", token, left] => {
+                let token = token.parse().map_err(|_| unreadable())?;
+                self.again.push((token, millis(left)?));
+            }
+            ["held", left, nonce] => self.held.push((millis(left)?, nonce.to_owned())),
+            ["not_held"] => self.not_held += 1,
+            ["ended"] => self.ended = true,
+            ["ran_out"] => self.ran_out += 1,
+            ["implausible", greatest] => self.implausible = Some(greatest.to_owned()),
+            ["exhausted"] => self.exhausted = true,
+            ["broken_counter"] => self.broken_counter = true,
+            ["too_long", longest] => self.too_long = Some(longest.to_owned()),
+            _ => return Err(unreadable()),
+        }
+        Ok(())
+    }
+
+    pub(super) fn verdict(&self) -> Verdict {
+        if self.ended || self.ran_out >= self.majority {
+            return Verdict::Ended;
+        }
+        if let Some((token, left)) = self.again() {
+            return Verdict::Again(token, left);
+        }
+        if self.granted.len() >= self.majority {
+            return Verdict::Elected;
+        }
+        if self.not_held > self.nodes - self.majority {
+            return Verdict::NotHeld;
+        }
+        if let Some(longest) = &self.too_long {
+            return Verdict::TooLong(longest.clone());
+        }
+        let absent = self.troubles.len() + self.unheard.len();
+        if self.held.is_empty() {
+            if let Some(greatest) = &self.implausible {
+                return Verdict::Implausible(greatest.clone());
+            }
+            if self.exhausted {
+                return Verdict::Exhausted;
+            }
+            if self.broken_counter {
+                return Verdict::BrokenCounter;
+            }
+        }
+        if self.nodes - absent < self.majority {
+            return Verdict::TooFew;
+        }
+        let of_one = |nonce: &str| self.held.iter().filter(|held| held.1 == nonce).count();
+        let most = self.held.iter().map(|(_, nonce)| of_one(nonce)).max();
+        match most {
+            // It may have those that were not heard of, too.
+            Some(most) if most + absent >= self.majority => Verdict::Held(self.held_for()),
+            _ => Verdict::Split,
+        }
+    }
+
+    /// The token that a majority has raised for this holder, and the time for which a majority
+    /// keeps it.
+    fn again(&self) -> Option<(FencingToken, Duration)> {
+        let (token, _) = *self.again.first()?;
+        let of_token = self.again.iter().filter(|(other, _)| *other == token);
+        let mut left: Vec<_> = of_token.map(|(_, left)| *left).collect();
+        left.sort_unstable_by(|one, other| other.cmp(one));
+        left.get(self.majority - 1).map(|left| (token, *left))
+    }
+
+    /// When so many of these leases will have ended that there could be a majority.
+    fn held_for(&self) -> Duration {
+        let mut left: Vec<_> = self.held.iter().map(|(left, _)| *left).collect();
+        left.sort_unstable();
+        let others = self.nodes - self.held.len();
+        let needed = self.majority.saturating_sub(others);
+        let last = left.get(needed.saturating_sub(1));
+        last.copied().unwrap_or_default()
+    }
+}
+
+pub(super) fn millis(text: &str) -> Result<Duration, Trouble> {
+    let millis = text.parse().map_err(|_| unreadable())?;
+    Ok(Duration::from_millis(millis))
+}
+
+fn unreadable() -> Trouble {
+    Trouble::Broken("the answer is not one of our scripts'".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SILENT: &str = "";
+
+    fn answer(words: &str) -> Answer {
+        match words {
+            SILENT => Err(Trouble::Silent),
+            words => Ok(words.split(' ').map(str::to_owned).collect()),
+        }
+    }
+
+    /// Nodes that answer in this order. What follows from each answer, and from all of them.
+    fn asked<const NODES: usize>(answers: [&str; NODES]) -> (Vec<Step>, Verdict) {
+        let mut ballot = Ballot::new(NODES);
+        let take = |(index, words)| ballot.take(index, answer(words));
+        let steps = answers.into_iter().enumerate().map(take).collect();
+        assert_eq!(ballot.unheard, [0; 0]);
+        (steps, ballot.verdict())
+    }
+
+    fn verdict<const NODES: usize>(answers: [&str; NODES]) -> Verdict {
+        asked(answers).1
+    }
+
+    fn token(number: u64) -> FencingToken {
+        FencingToken::new(number).unwrap()
+    }
+
+    fn held(millis: u64) -> Verdict {
+        Verdict::Held(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn a_majority_of_all_nodes_elects_and_not_one_of_those_that_answer() {
+        let (granted, other) = ("7:life", "held 50 x");
+        let five = [granted, granted, granted, other, SILENT];
+        assert_eq!(verdict(five), Verdict::Elected);
+        let two_of_three = [granted, granted, other, SILENT, SILENT];
+        assert_eq!(
+            verdict(two_of_three),
+            held(50),
+            "it may have the silent ones"
+        );
+        let two_of_two = [granted, granted, SILENT, SILENT, SILENT];
+        assert_eq!(verdict(two_of_two), Verdict::TooFew);
+        assert_eq!(verdict([granted, granted, other, other]), Verdict::Split);
+        assert_eq!(verdict([granted]), Verdict::Elected);
+    }
+
+    #[test]
+    fn somebody_else_has_it_who_has_a_majority_or_may_have_one() {
+        let (x, y) = ("held 100 x", "held 100 y");
+        assert_eq!(verdict([x, x, x, y, y]), held(100));
+        assert_eq!(verdict([x, x, y, y, SILENT]), held(100));
+        assert_eq!(verdict([x, x, y, y, "7:life"]), Verdict::Split);
+        assert_eq!(verdict([x, y, "held 100 z"]), Verdict::Split);
+    }
+
+    #[test]
+    fn it_is_held_until_so_many_leases_have_ended_that_the_others_are_a_majority() {
+        let (one, two, three) = ("held 100 x", "held 200 x", "held 300 x");
+        let (four, five) = ("held 400 x", "held 500 x");
+        assert_eq!(verdict([five, one, four, two, three]), held(300));
+        assert_eq!(verdict([four, one, three, two, "7:life"]), held(200));
+        assert_eq!(verdict([three, "8:life", one, two, "7:life"]), held(100));
+        assert_eq!(
+            verdict([three, SILENT, two, SILENT, SILENT]),
+            Verdict::TooFew
+        );
+    }
+
+    #[test]
+    fn the_same_token_on_a_majority_is_granted_again_for_as_long_as_a_majority_keeps_it() {
+        let again = |millis| Verdict::Again(token(7), Duration::from_millis(millis));
+        let (short, long) = ("again 7 100", "again 7 300");
+        let answers = [long, "again 7 400", "again 7 200", short, SILENT];
+        assert_eq!(verdict(answers), again(200));
+        let (steps, verdict) = asked([long, short, "again 7 200", SILENT, SILENT]);
+        assert_eq!(verdict, again(100));
+        assert_eq!(steps[..3], [Step::Wait, Step::Wait, Step::Done]);
+        let two_tokens = [long, "again 8 300", short, SILENT, SILENT];
+        assert_eq!(self::verdict(two_tokens), Verdict::Split);
+        let granted_besides = [long, short, "9:life", "9:life", "9:life"];
+        assert_eq!(self::verdict(granted_besides), Verdict::Elected);
+    }
+
+    #[test]
+    fn what_has_ended_on_one_node_is_over_and_what_ran_out_on_a_majority() {
+        let granted = "7:life";
+        let (steps, verdict) = asked([granted, granted, granted, "ended", SILENT]);
+        assert_eq!(verdict, Verdict::Ended);
+        assert_eq!(steps[3], Step::Done);
+        assert_eq!(
+            self::verdict(["ran_out", "ran_out", granted, granted, granted]),
+            Verdict::Elected
+        );
+        let most = ["ran_out", "ran_out", granted, granted, "ran_out"];
+        assert_eq!(self::verdict(most), Verdict::Ended);
+    }
+
+    #[test]
+    fn a_refusal_counts_if_nobody_was_elected_and_nobody_else_has_it() {
+        let granted = "7:life";
+        for (refusal, expected) in [
+            ("implausible 9", Verdict::Implausible("9".to_owned())),
+            ("exhausted", Verdict::Exhausted),
+            ("broken_counter", Verdict::BrokenCounter),
+            ("too_long 5", Verdict::TooLong("5".to_owned())),
+        ] {
+            assert_eq!(verdict([refusal, SILENT, SILENT]), expected);
+            assert_eq!(verdict([refusal, granted, granted]), Verdict::Elected);
+        }
+        let other = "held 100 x";
+        for passes in ["implausible 9", "exhausted", "broken_counter"] {
+            assert_eq!(verdict([passes, other, other]), held(100));
+        }
+        // It will not do, however long one waits.
+        let never = Verdict::TooLong("5".to_owned());
+        assert_eq!(verdict(["too_long 5", other, other]), never);
+    }
+
+    #[test]
+    fn more_answers_are_needed_until_a_majority_has_granted_it_or_cannot_any_more() {
+        use Step::{Enough, Wait};
+        let (granted, other) = ("7:life", "held 100 x");
+        for (answers, expected) in [
+            ([granted, granted, granted], [Wait, Wait, Enough]),
+            ([other, granted, other], [Wait, Wait, Wait]),
+            ([SILENT, SILENT, other], [Wait, Wait, Enough]),
+        ] {
+            let (steps, _) = asked([answers[0], answers[1], answers[2], SILENT, SILENT]);
+            assert_eq!(steps[..3], expected, "{answers:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_has_no_part_is_in_trouble() {
+        let mut ballot = Ballot::new(3);
+        ballot.take(2, Err(Trouble::NoState));
+        assert_eq!(ballot.unheard, [0, 1]);
+        ballot.take(0, answer(SILENT));
+        assert!(matches!(
+            ballot.troubles[..],
+            [(2, Trouble::NoState), (0, Trouble::Silent)]
+        ));
+        ballot.take(1, answer("7:life"));
+        assert_eq!(ballot.verdict(), Verdict::TooFew);
+        let (index, count, life) = (1, token(7), "life".to_owned());
+        assert_eq!(ballot.granted, [Granted { index, count, life }]);
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_read_is_none() {
+        let unreadable = [
+            "7",
+            "x:life",
+            ":life",
+            "0:life",
+            "7:life 8",
+            "again 7",
+            "again x 100",
+            "again 7 x",
+            "held 100",
+            "held x y",
+            "ended now",
+            "nothing",
+        ];
+        for words in unreadable {
+            let mut ballot = Ballot::new(1);
+            ballot.take(0, answer(words));
+            assert!(
+                matches!(ballot.troubles[..], [(0, Trouble::Broken(_))]),
+                "{words}: {ballot:?}"
+            );
+            assert_eq!(ballot.verdict(), Verdict::TooFew);
+        }
+    }
+}

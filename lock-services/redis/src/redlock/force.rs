@@ -1,0 +1,95 @@
+//! Ends a lease whoever holds it.
+
+use super::{
+    KIND,
+    attempt::{End, Tried, Try},
+    ballot::Verdict,
+    service::Service,
+    trouble::Trouble,
+};
+use lock_core::{
+    AcquireRequest, AttemptRef, Error, ErrorKind, FencingToken, Forced, Holder, Metadata,
+    Operation, ResourceName,
+};
+
+/// What is seen of a resource between the lease that was ended and the next one.
+const NOTE: &str = "ended by force";
+
+impl Service {
+    /// Ends the lease with this token, if a majority has it, by a try that takes its place.
+    ///
+    /// At each node that has the lease the try counts up in the step in which it ends it. What a
+    /// majority has granted is raised, as it always is, and then the resource is given back. So the
+    /// token of the try, which is nobody's, lies between that of the lease and all that are granted
+    /// next: nobody is granted in between on a node that both were raised on.
+    ///
+    /// A lease that a majority has only if those count that do not answer is left alone. It cannot
+    /// be renewed either.
+    ///
+    /// # Cancel safety
+    /// The place of the lease may stay for the ttl of a try.
+    pub(super) async fn force_release(
+        &self,
+        resource: &ResourceName,
+        token: FencingToken,
+    ) -> Result<Forced, Error> {
+        let sight = self.see(resource, Operation::ForceRelease).await?;
+        match sight.has(token) {
+            Some(true) => {}
+            Some(false) => return Ok(Forced::NotHeld),
+            None => return Err(self.out_of_reach(&sight.troubles, resource)),
+        }
+        let attempt = AttemptRef::new(resource.clone(), Holder::random());
+        let mut request = AcquireRequest::new(attempt, self.nodes.ttl_of_a_try());
+        request.metadata = Metadata::new(NOTE).ok();
+        let tried = Try::by_force(&self.nodes, &self.keys, &request, token);
+        let tried = tried.run(self.initial).await;
+        let End::Granted(grant) = tried.end else {
+            return self.not_forced(&tried, resource);
+        };
+        if let Err(error) = self.cancel(&request.attempt).await {
+            tracing::debug!(%resource, %error, "its place stays for a while");
+        }
+        Ok(Forced::Ended {
+            revocation: grant.token,
+        })
+    }
+
+    /// If a node may have ended it, so may this call. That nothing of the try is left says nothing
+    /// about that: taking a try back does not bring back the lease whose place it took.
+    fn not_forced(&self, tried: &Tried, resource: &ResourceName) -> Result<Forced, Error> {
+        let ballot = &tried.ballot;
+        let troubles = &ballot.troubles;
+        let verdict = match &tried.end {
+            // A majority has said that it did nothing.
+            End::NotGranted(Verdict::NotHeld) => return Ok(Forced::NotHeld),
+            End::NotGranted(verdict) if ballot.has_run_nowhere() => verdict,
+            _ => {
+                let error = Error::unknown(ErrorKind::Unavailable, Operation::ForceRelease, KIND);
+                return Err(error.on(resource).because(format!(
+                    "some nodes have ended the lease or may have ended it, and too few have \
+                     confirmed it ({}): look who holds it",
+                    self.nodes.in_words(troubles),
+                )));
+            }
+        };
+        let refused = |kind| Error::not_applied(kind, Operation::ForceRelease, KIND).on(resource);
+        match verdict {
+            Verdict::Exhausted => Err(refused(ErrorKind::TokensExhausted)),
+            Verdict::BrokenCounter => {
+                Err(refused(ErrorKind::CounterBroken).because("a counter holds something else"))
+            }
+            _ => Err(self.out_of_reach(troubles, resource)),
+        }
+    }
+
+    fn out_of_reach(&self, troubles: &[(usize, Trouble)], resource: &ResourceName) -> Error {
+        let error = Error::not_applied(ErrorKind::Unavailable, Operation::ForceRelease, KIND);
+        error.on(resource).because(format!(
+            "too few of the nodes that have the lease have a part in it, and {} are needed ({}); \
+             without them it cannot be renewed either",
+            self.nodes.majority(),
+            self.nodes.in_words(troubles),
+        ))
+    }
+}

@@ -1,0 +1,366 @@
+//! Heals a node that lost its state: gives it every counter that may matter, and lets it serve.
+//!
+//! A node that lost its state cannot tell a resource that nobody has asked for from one that it has
+//! forgotten. Others can. Whoever was granted by this node before it lost its state, and had fixed
+//! a majority by then, was granted by N/2 of the others at least, each of which has a counter
+//! since; so of any N/2 + 1 others that serve, one has it. Whoever fixes its majority later cannot
+//! count the forgotten grant: its raise is refused in the new life. So all counters of N/2 + 1
+//! such others are made anew here, and what none of them has may begin at the base.
+//!
+//! What has to hold for that, and each of it is known to be needed (`docs/models.md`): a node does
+//! not serve before it has all of them; each of the others is listed in one life, from the first
+//! page to the last; what was found is counted up at N/2 + 1 of them before it is seeded; the node
+//! is brought into service in the life in which all this was done; and not before the longest
+//! lease is over that it may have forgotten.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use super::{
+    KIND,
+    call::Call,
+    look::Look,
+    marker::Marker,
+    node::{Node, Run},
+    operate::{NodeState, RedlockNodes, refused},
+    scripts,
+    trouble::Trouble,
+};
+use lock_core::{Error, ErrorKind, FencingToken, Operation};
+
+/// About how many keys a node looks at, and counts up, at a time.
+const PAGE: usize = 500;
+
+/// How far a healing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HealProgress {
+    /// So many counters of others were looked at, and so many of them made anew. A counter that
+    /// several others have is looked at several times.
+    #[non_exhaustive]
+    Counters {
+        /// How many were looked at.
+        seen: u64,
+        /// How many were made.
+        made: u64,
+    },
+    /// All counters are there; it may have forgotten a lease, and waits for so long.
+    Quiet(Duration),
+}
+
+/// Others that serve, each in one life: they know of everything that they have had part in.
+pub(super) struct Sources<'a> {
+    all: Vec<Source<'a>>,
+    /// How many there have to be.
+    needed: usize,
+}
+
+struct Source<'a> {
+    node: &'a Node,
+    marker: Marker,
+    /// It has failed, and is not asked again.
+    is_lost: bool,
+}
+
+impl<'a> Sources<'a> {
+    fn left(&self) -> impl Iterator<Item = (usize, &Source<'a>)> {
+        self.all.iter().enumerate().filter(|(_, one)| !one.is_lost)
+    }
+
+    /// The count below which no counter of any of them begins.
+    pub(super) fn base(&self) -> u64 {
+        let bases = self.all.iter().map(|source| source.marker.base);
+        bases.max().unwrap_or_default()
+    }
+
+    /// The longest time to live that a lease may have at any of them.
+    pub(super) fn longest(&self) -> Duration {
+        let longest = self.all.iter().map(|source| source.marker.longest);
+        longest.max().unwrap_or_default()
+    }
+
+    /// Goes on without one, or fails for want of it.
+    fn lose(&mut self, index: usize, error: Error) -> Result<(), Error> {
+        self.all[index].is_lost = true;
+        if self.left().count() < self.needed {
+            return Err(error);
+        }
+        Ok(())
+    }
+}
+
+/// The node that is healed.
+struct Patient<'a> {
+    node: &'a Node,
+    life: String,
+}
+
+impl RedlockNodes {
+    /// Heals a node that has lost its state, or is new among nodes that serve, or goes on with a
+    /// healing that was interrupted: deletes what the node still has, makes the counters of N/2 + 1
+    /// others anew, and waits until the longest time to live is over. Then the node serves, and may
+    /// itself stand behind the healing of others. Says whether there was anything to do.
+    ///
+    /// Leases are granted by the others meanwhile. A counter that is made anew is counted up there,
+    /// which makes those try once more who acquire that resource at this moment.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] if it is none of the nodes. [`ErrorKind::Refused`] if it is
+    /// retired, if somebody else heals it at the same time, if it lost its state again meanwhile,
+    /// or if fewer than N/2 + 1 others serve: then nobody knows what was issued, and all nodes have
+    /// to be emptied and provisioned above the greatest mark of the stores.
+    /// [`ErrorKind::CounterBroken`] if a counter holds something else. [`ErrorKind::Unavailable`]
+    /// if the node does not answer, or too few others.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the node does not serve, and the rest can be done later, by anybody.
+    pub async fn heal(
+        &self,
+        address: &str,
+        mut progress: impl FnMut(HealProgress) + Send,
+    ) -> Result<bool, Error> {
+        let (index, node) = self.find(address)?;
+        let looks = self.nodes.look().await;
+        let look = match &looks[index] {
+            Ok(look) => look,
+            Err(trouble) => return Err(self.failed(node, trouble)),
+        };
+        match NodeState::from(&looks[index]) {
+            NodeState::Serving => return Ok(false),
+            NodeState::Retired => {
+                return Err(refused("it is retired: empty its server to use it anew"));
+            }
+            _ => {}
+        }
+        let mut sources = self.sources(index, &looks)?;
+        let life = match look.healing() {
+            Some(life) => life.to_owned(),
+            None => self.take_in(node, look, &sources).await?,
+        };
+        let patient = Patient { node, life };
+        self.fill(&patient, &mut sources, &mut progress).await?;
+        self.bring_into_service(&patient, &mut progress).await?;
+        Ok(true)
+    }
+
+    /// All others that serve.
+    fn sources(
+        &self,
+        patient: usize,
+        looks: &[Result<Look, Trouble>],
+    ) -> Result<Sources<'_>, Error> {
+        let nodes = self.nodes.iter().zip(looks).enumerate();
+        let others = nodes.filter(|(index, _)| *index != patient);
+        let source = |(_, (node, look)): (usize, (_, &Result<Look, _>))| {
+            let marker = look.as_ref().ok()?.serving()?.clone();
+            let is_lost = false;
+            Some(Source {
+                node,
+                marker,
+                is_lost,
+            })
+        };
+        let all: Vec<_> = others.filter_map(source).collect();
+        let needed = self.nodes.majority();
+        if all.len() >= needed {
+            return Ok(Sources { all, needed });
+        }
+        Err(refused(&format!(
+            "{} other nodes serve, and {needed} have to: too few know what was issued; if a \
+             majority has lost its state, empty all nodes, and provision them above the greatest \
+             mark of the stores",
+            all.len(),
+        )))
+    }
+
+    /// Makes every counter anew that one of these has.
+    async fn fill(
+        &self,
+        patient: &Patient<'_>,
+        sources: &mut Sources<'_>,
+        progress: &mut (impl FnMut(HealProgress) + Send),
+    ) -> Result<(), Error> {
+        let (mut seen, mut made) = (0, 0);
+        for index in 0..sources.all.len() {
+            let (node, mut cursor) = (sources.all[index].node, "0".to_owned());
+            let mut run = match node.run_of_server().await {
+                Ok(run) => run,
+                Err(trouble) => {
+                    sources.lose(index, self.failed(node, &trouble))?;
+                    continue;
+                }
+            };
+            while !sources.all[index].is_lost {
+                let page = self.page(&mut run, &sources.all[index], &cursor).await;
+                let (next, counters) = match page {
+                    Ok(page) => page,
+                    Err(error) => {
+                        sources.lose(index, error)?;
+                        break;
+                    }
+                };
+                for counters in counters.chunks(PAGE) {
+                    made += self.make(patient, sources, counters).await?;
+                    seen += count(counters);
+                }
+                progress(HealProgress::Counters { seen, made });
+                cursor = next;
+                if cursor == "0" {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A page of the counters of a source, and where the next one begins.
+    async fn page(
+        &self,
+        run: &mut Run<'_>,
+        source: &Source<'_>,
+        cursor: &str,
+    ) -> Result<(String, Vec<String>), Error> {
+        let call = Call::new(&scripts::LIST, &[self.keys.marker()])
+            .arg(&source.marker.life)
+            .arg(cursor)
+            .arg(self.keys.counters())
+            .arg(PAGE);
+        let words = self.nodes.in_time(run.ask(&call)).await;
+        let words = words.map_err(|trouble| self.failed(source.node, &trouble))?;
+        let mut words = words.into_iter();
+        match (words.next().as_deref(), words.next()) {
+            (Some("listed"), Some(next)) => Ok((next, words.collect())),
+            _ => Err(self.changed(source.node)),
+        }
+    }
+
+    /// Makes those of these counters anew that the patient does not have. Says how many.
+    async fn make(
+        &self,
+        patient: &Patient<'_>,
+        sources: &mut Sources<'_>,
+        counters: &[String],
+    ) -> Result<u64, Error> {
+        let missing = self
+            .counters(&scripts::MISSING, counters)
+            .arg(&patient.life);
+        let mut words = self.asked(patient.node, &missing).await?;
+        if words.first().is_none_or(|word| word != "missing") {
+            return Err(self.changed(patient.node));
+        }
+        let missing = words.split_off(1);
+        if missing.is_empty() {
+            return Ok(0);
+        }
+        let counts = self.count_up(sources, &missing).await?;
+        let seed = self.counters(&scripts::SEED, &missing).arg(&patient.life);
+        let seed = counts
+            .into_iter()
+            .fold(seed, |seed, count| seed.arg(count.get()));
+        let words = self.asked(patient.node, &seed).await?;
+        match words.first().map(String::as_str) {
+            Some("seeded") => Ok(count(&missing)),
+            _ => Err(self.changed(patient.node)),
+        }
+    }
+
+    /// The greatest of the counts of these, each counted up. Fewer than N/2 + 1 may have missed the
+    /// only one that is left of those that were raised.
+    async fn count_up(
+        &self,
+        sources: &mut Sources<'_>,
+        counters: &[String],
+    ) -> Result<Vec<FencingToken>, Error> {
+        let asked = sources.left().map(|(index, source)| async move {
+            let call = self
+                .counters(&scripts::COUNT, counters)
+                .arg(&source.marker.life);
+            let words = self.asked(source.node, &call).await;
+            (index, words)
+        });
+        let answers = join_all(asked).await;
+        let mut most = vec![(0, FencingToken::MIN); counters.len()];
+        for (index, answer) in answers {
+            let words = match answer {
+                Ok(words) if words.len() == counters.len() + 1 && words[0] == "counted" => words,
+                Ok(_) => {
+                    let changed = self.changed(sources.all[index].node);
+                    sources.lose(index, changed)?;
+                    continue;
+                }
+                Err(error) => {
+                    sources.lose(index, error)?;
+                    continue;
+                }
+            };
+            for ((counted, most), word) in most.iter_mut().zip(&words[1..]) {
+                let count = match word.as_str() {
+                    "exhausted" => Some(FencingToken::MAX),
+                    word => word.parse().ok(),
+                };
+                *counted += usize::from(count.is_some());
+                *most = std::cmp::max(*most, count.unwrap_or(FencingToken::MIN));
+            }
+        }
+        let enough = |((counted, most), counter): ((usize, FencingToken), &String)| {
+            let enough = counted >= sources.needed;
+            enough.then_some(most).ok_or_else(|| broken(counter))
+        };
+        most.into_iter().zip(counters).map(enough).collect()
+    }
+
+    /// Waits until the longest lease is over by the clock of the patient.
+    async fn bring_into_service(
+        &self,
+        patient: &Patient<'_>,
+        progress: &mut (impl FnMut(HealProgress) + Send),
+    ) -> Result<(), Error> {
+        let clock = &self.nodes.clock;
+        let call = Call::new(&scripts::SERVE, &[self.keys.marker()]).arg(&patient.life);
+        loop {
+            let words = self.asked(patient.node, &call).await?;
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let left = match words[..] {
+                ["serves"] => return Ok(()),
+                ["quiet", left] => left.parse().map(Duration::from_millis),
+                _ => return Err(self.changed(patient.node)),
+            };
+            let left = left.map_err(|_| self.changed(patient.node))?;
+            progress(HealProgress::Quiet(left));
+            clock.sleep_until(clock.now() + left).await;
+        }
+    }
+
+    /// A script that takes the marker and these counters.
+    fn counters(&self, script: &'static redis::Script, counters: &[String]) -> Call {
+        let marker = self.keys.marker();
+        let keys: Vec<_> = std::iter::once(&marker).chain(counters).collect();
+        Call::new(script, &keys)
+    }
+
+    async fn asked(&self, node: &Node, call: &Call) -> Result<Vec<String>, Error> {
+        let words = self.nodes.ask_patiently(node, call).await;
+        words.map_err(|trouble| self.failed(node, &trouble))
+    }
+
+    fn changed(&self, node: &Node) -> Error {
+        let address = node.address();
+        refused(&format!(
+            "{address} is not what it was: it lost its state or was taken out of service; heal \
+             it again"
+        ))
+    }
+}
+
+fn count(counters: &[String]) -> u64 {
+    u64::try_from(counters.len()).unwrap_or(u64::MAX)
+}
+
+fn broken(counter: &str) -> Error {
+    let error = Error::not_applied(ErrorKind::CounterBroken, Operation::Connect, KIND);
+    error.because(format!(
+        "too few other nodes have a count in {counter}: empty those where it holds something \
+         else, and heal them"
+    ))
+}

@@ -1,0 +1,179 @@
+//! Looks at one resource on all nodes.
+
+use std::time::Duration;
+
+use super::{ballot::millis, call::Call, nodes::Step, scripts, service::Service, trouble::Trouble};
+use lock_core::{Error, FencingToken, HolderView, Inspection, Metadata, Operation, ResourceName};
+
+/// What the nodes show of one resource.
+#[derive(Debug)]
+pub(super) struct Sight {
+    leases: Vec<Seen>,
+    /// Nodes that may have a lease and have not said so.
+    open: usize,
+    majority: usize,
+    pub(super) troubles: Vec<(usize, Trouble)>,
+}
+
+/// A lease as one node shows it.
+#[derive(Debug)]
+struct Seen {
+    holder: String,
+    token: FencingToken,
+    left: Duration,
+    metadata: Option<Metadata>,
+}
+
+impl Service {
+    /// Looks at all nodes. Somebody holds it if a majority of them says so, or would say so with
+    /// those that do not answer: nobody else is granted it then.
+    pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        let sight = self.see(resource, Operation::Inspect).await?;
+        Ok(Inspection::new(sight.holder()))
+    }
+
+    /// Looks at all nodes, a majority of which has to answer. Changes nothing.
+    pub(super) async fn see(
+        &self,
+        resource: &ResourceName,
+        operation: Operation,
+    ) -> Result<Sight, Error> {
+        let keys = [self.keys.marker(), self.keys.lease(resource)];
+        let call = Call::new(&scripts::INSPECT, &keys);
+        let majority = self.nodes.majority();
+        let mut sight = Sight::new(self.nodes.len(), majority);
+        let mut answered = 0;
+        self.nodes
+            .ask_all(call, |index, answer| {
+                match answer.and_then(|words| Seen::read(&words)) {
+                    Ok(lease) => {
+                        answered += 1;
+                        sight.open -= 1;
+                        sight.leases.extend(lease);
+                    }
+                    Err(trouble) => {
+                        sight.open -= usize::from(trouble.has_nothing());
+                        sight.troubles.push((index, trouble));
+                    }
+                }
+                let enough = answered >= majority && !sight.is_in_doubt();
+                if enough { Step::Enough } else { Step::Wait }
+            })
+            .await;
+        if answered < majority {
+            let error = self.nodes.too_few(&sight.troubles, operation);
+            return Err(error.on(resource));
+        }
+        Ok(sight)
+    }
+}
+
+impl Sight {
+    const fn new(nodes: usize, majority: usize) -> Self {
+        Self {
+            leases: Vec::new(),
+            open: nodes,
+            majority,
+            troubles: Vec::new(),
+        }
+    }
+
+    /// Whether the lease with this token lives, if that is certain.
+    pub(super) fn has(&self, token: FencingToken) -> Option<bool> {
+        let had = self.of(token).count();
+        if had >= self.majority {
+            Some(true)
+        } else if had == 0 || had + self.open < self.majority {
+            Some(false)
+        } else {
+            None
+        }
+    }
+
+    fn of(&self, token: FencingToken) -> impl Iterator<Item = &Seen> {
+        self.leases.iter().filter(move |one| one.token == token)
+    }
+
+    /// Whether what has not answered yet could decide whether somebody holds it.
+    fn is_in_doubt(&self) -> bool {
+        self.leases.iter().any(|one| self.has(one.token).is_none())
+    }
+
+    fn holder(&self) -> Option<HolderView> {
+        let count = |lease: &&Seen| (self.of(lease.token).count(), lease.token);
+        let lease = self.leases.iter().max_by_key(count)?;
+        if self.has(lease.token) == Some(false) {
+            return None;
+        }
+        let mut left: Vec<_> = self.of(lease.token).map(|one| one.left).collect();
+        left.sort_unstable_by(|one, other| other.cmp(one));
+        // With so many nodes it has a majority, or would have one.
+        let last = std::cmp::min(self.majority, left.len()) - 1;
+        let view = HolderView::of_digest(&lease.holder, lease.token, left[last]);
+        Some(view.metadata(lease.metadata.clone()))
+    }
+}
+
+impl Seen {
+    fn read(words: &[String]) -> Result<Option<Self>, Trouble> {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            ["free"] => Ok(None),
+            ["held", holder, token, left, metadata] => {
+                let token = token.parse();
+                let metadata = (!metadata.is_empty()).then(|| Metadata::new(metadata).ok());
+                Ok(Some(Self {
+                    holder: holder.to_owned(),
+                    token: token.map_err(|_| Trouble::Silent)?,
+                    left: millis(left)?,
+                    metadata: metadata.flatten(),
+                }))
+            }
+            _ => Err(Trouble::Silent),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sight(nodes: usize, leases: &[(u64, u64)], silent: usize) -> Sight {
+        let seen = |(token, left): &(u64, u64)| Seen {
+            holder: format!("{token:032x}"),
+            token: FencingToken::new(*token).unwrap(),
+            left: Duration::from_secs(*left),
+            metadata: None,
+        };
+        Sight {
+            leases: leases.iter().map(seen).collect(),
+            open: silent,
+            ..Sight::new(nodes, nodes / 2 + 1)
+        }
+    }
+
+    #[test]
+    fn a_lease_that_may_have_a_majority_is_shown_and_one_that_cannot_is_not() {
+        let shown = |sight: Sight| {
+            let holder = sight.holder()?;
+            Some((holder.token.get(), holder.remaining.as_secs()))
+        };
+        assert_eq!(shown(sight(3, &[], 1)), None);
+        assert_eq!(shown(sight(3, &[(7, 5), (7, 4), (7, 3)], 0)), Some((7, 4)));
+        assert_eq!(shown(sight(3, &[(7, 5)], 0)), None, "a rest of it");
+        assert_eq!(shown(sight(3, &[(7, 5)], 1)), Some((7, 5)));
+        assert_eq!(shown(sight(5, &[(7, 5)], 1)), None);
+        let rivals = [(7, 5), (8, 4), (8, 3)];
+        assert_eq!(shown(sight(5, &rivals, 1)), Some((8, 3)));
+        assert_eq!(shown(sight(5, &rivals, 0)), None);
+    }
+
+    #[test]
+    fn a_lease_is_there_is_not_or_nobody_knows() {
+        let has = |sight: Sight| sight.has(FencingToken::new(7).unwrap());
+        assert_eq!(has(sight(3, &[(7, 1), (7, 1)], 1)), Some(true));
+        assert_eq!(has(sight(3, &[(7, 1)], 1)), None);
+        assert_eq!(has(sight(3, &[(7, 1)], 0)), Some(false));
+        assert_eq!(has(sight(3, &[(8, 1)], 1)), Some(false));
+    }
+}

@@ -1,0 +1,76 @@
+//! What is held, found by looking at the leases of a majority.
+
+use std::collections::BTreeSet;
+
+use futures_util::{
+    StreamExt, TryStreamExt,
+    stream::{self, FuturesUnordered},
+};
+
+use super::{call::Call, node::Node, scripts, service::Service, trouble::Trouble};
+use lock_core::{Error, Listed, Operation, ResourceName};
+
+/// About how many keys a node looks at at a time, and how many resources are looked at at once.
+const PAGE: usize = 500;
+const AT_A_TIME: usize = 32;
+
+impl Service {
+    /// Lists the leases of a majority, and inspects what it finds. What is held has a lease on a
+    /// majority, so one of any other majority has it.
+    pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
+        let resources = self.with_leases().await?;
+        let inspections = stream::iter(resources).map(async |resource| {
+            let inspection = self.inspect(&resource).await;
+            let inspection = inspection.map_err(|error| error.during(Operation::List))?;
+            Ok::<_, Error>(Listed::new(resource, inspection))
+        });
+        let listed: Vec<_> = inspections.buffered(AT_A_TIME).try_collect().await?;
+        // A lease may have ended, or be one that no majority has.
+        let is_held = |listed: &Listed| listed.inspection.holder.is_some();
+        Ok(listed.into_iter().filter(is_held).collect())
+    }
+
+    /// The resources that have leases on the first majority that has told all of its own.
+    async fn with_leases(&self) -> Result<BTreeSet<ResourceName>, Error> {
+        let all = self.nodes.iter().enumerate();
+        let mut telling: FuturesUnordered<_> = all
+            .map(async |(index, node)| (index, self.leases_of(node).await))
+            .collect();
+        let (mut told, mut troubles, mut resources) = (0, Vec::new(), BTreeSet::new());
+        while let Some((index, leases)) = telling.next().await {
+            match leases {
+                Ok(leases) => {
+                    told += 1;
+                    resources.extend(leases);
+                }
+                Err(trouble) => troubles.push((index, trouble)),
+            }
+            if told >= self.nodes.majority() {
+                return Ok(resources);
+            }
+        }
+        Err(self.nodes.too_few(&troubles, Operation::List))
+    }
+
+    /// All pages are of one run of its server. Whether it loses its state in between does not
+    /// matter: what it had is not held by virtue of it any more.
+    async fn leases_of(&self, node: &Node) -> Result<Vec<ResourceName>, Trouble> {
+        let mut run = self.nodes.in_time(node.run_of_server()).await?;
+        let (mut leases, mut cursor) = (Vec::new(), "0".to_owned());
+        loop {
+            let call = Call::new(&scripts::LEASES, &[self.keys.marker()])
+                .arg(&cursor)
+                .arg(self.keys.leases())
+                .arg(PAGE);
+            let mut words = self.nodes.in_time(run.ask(&call)).await?.into_iter();
+            let (Some("listed"), Some(next)) = (words.next().as_deref(), words.next()) else {
+                return Err(Trouble::Silent);
+            };
+            leases.extend(words.filter_map(|key| self.keys.leased(&key)));
+            if next == "0" {
+                return Ok(leases);
+            }
+            cursor = next;
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Redlock: several independent Redis servers, a majority of which grants.
+//!
+//! NOT promised is mutual exclusion. Leases rest on the clocks of the nodes, and a clock that
+//! jumps, a node that lost its state, or a holder that was paused can make two clients believe that
+//! they hold the lock.
+//!
+//! The token is right nevertheless, because it rests on no clock. A token is returned only after a
+//! majority of all nodes has raised its counter to it, so it is greater than every token that was
+//! returned before its request began, and nobody else gets it. A store that checks it refuses the
+//! client that came first. The maximum of the nodes' counts, which Redlock libraries offer if they
+//! offer a number at all, is not such a token: it repeats and falls with no worse fault than one
+//! node out of reach at a time.
+//!
+//! # Use it
+//! The URL is `redlock+redis://[user:password@]HOST[:PORT],HOST[:PORT],HOST[:PORT][/DB]`, with all
+//! nodes; with `redlock+rediss` it is the same over TLS, with the feature `redis-tls`.
+//! [`RedlockOptions`] has the settings. The nodes need persistence, and they have to be brought
+//! into service once:
+//!
+//! - [`RedlockNodes::provision`] brings new nodes into service.
+//! - [`RedlockNodes::heal`] brings back a node that lost its state.
+//! - [`RedlockNodes::retire`] takes a node out of service.
+//!
+//! A client needs the rights `EVALSHA`, `SCRIPT LOAD`, `GET`, `MGET`, `SET`, `INCR`, `EXISTS`,
+//! `DEL`, `PTTL` and `TIME`, `INFO` and `CONFIG GET`; lists also need `SCAN`, and healing `UNLINK`.
+//!
+//! # What it lacks
+//! An order of service and waking: waiters poll, every 250 ms at most. Limits of a queue, reserved
+//! tokens (and so cohorts), several holds of an owner, several resources in one step, and to retire
+//! the service as a whole: [`Capabilities`](lock_core::Capabilities) says so, and asking for one of
+//! these is [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported).
+//!
+//! # How it works
+//! ## How a lease is acquired
+//! Each try has a nonce of its own, and asks all nodes at once. A node grants its lease if nobody
+//! else has it, and counts up its counter of the resource. When a majority of all nodes has
+//! granted, the nodes that have granted so far are fixed, and the token is the greatest of their
+//! counts. They are then raised to it, each on condition that its lease is still that of this try,
+//! that nothing was counted there since, and that it has not lost its state. The token counts when
+//! a majority of *all* nodes was raised, however many have granted. The validity is the rest of the
+//! ttl, counted from before the first request. Otherwise everything is undone, and tried again
+//! after a random pause. A node keeps a lease 1 % and 2 ms longer than its holder is told, for
+//! clocks that run unevenly. A majority renews; a release goes to all.
+//!
+//! The rules were checked exhaustively for three and five nodes, and each of them is known to be
+//! needed: `docs/models.md` has the stories.
+//!
+//! A release by force is such a try, too, which takes the place of a lease at each node where it
+//! is. Decision 25 has the argument for it; the model does not have it.
+//!
+//! ## The life of a node
+//! A node without state is either new or has lost its state, and cannot tell which. So nothing
+//! begins by itself: an operator provisions, heals and retires nodes. A *life* is a number that the
+//! node draws whenever it is taken in without state. Grants contain it, and whatever follows a
+//! grant is refused in another life.
+//!
+//! A node that lost its state does not serve until it was *healed*: it cannot tell a resource that
+//! is new from one that it has forgotten. All counters of N/2 + 1 others that serve are listed,
+//! each is counted up there and created here; and it waits until the longest ttl is over, which
+//! protects the holders that it has forgotten. Then it serves as they do. Why that is enough is
+//! explained in `heal.rs` and decision 21. Heal a node before the next one loses its state: a
+//! majority that does not serve cannot be healed. In that case empty all nodes, and provision them
+//! above the greatest mark of the stores.
+//!
+//! A server that was started again may have lost the end of its data without knowing. It goes on as
+//! it is only if its last run was seen with `appendfsync always`, which the marker shows with a
+//! `+`, and the present one has it, too; the setting must not be taken back while it runs.
+//! Otherwise, and without any persistence, it has to be healed.
+//!
+//! ## Keys
+//! | key | time to live | what |
+//! |---|---|---|
+//! | `palisade:redlock:node` | none | the marker: `life:state:base:longest:run_id[+]` |
+//! | `palisade:redlock:counter:NAME` | none | the counter of a resource |
+//! | `palisade:redlock:lease:NAME` | ttl + drift + [`ENDED_TTL`] | who holds it |
+//! | `palisade:redlock:ended:NAME:HOLDER` | [`ENDED_TTL`] | which acquisitions have ended |
+//!
+//! There is one counter for each resource, and it stays: a counter that several resources share
+//! would change between grant and raise. HOLDER is a digest: the secret itself is never sent.
+
+mod acquire;
+mod attempt;
+mod backend;
+mod ballot;
+mod call;
+mod force;
+mod heal;
+mod inspect;
+mod keys;
+mod list;
+mod look;
+mod marker;
+mod node;
+mod nodes;
+mod operate;
+mod options;
+mod scripts;
+mod service;
+mod take_in;
+mod trouble;
+
+use std::time::Duration;
+
+pub use self::{
+    backend::RedlockBackend,
+    heal::HealProgress,
+    operate::{NodeState, NodeStatus, RedlockNodes},
+    options::RedlockOptions,
+};
+
+/// The kind that errors name and the default issuer.
+pub const KIND: &str = "redlock";
+
+/// How long an ended acquisition is remembered at least, so that a late request of it is refused.
+pub const ENDED_TTL: Duration = Duration::from_secs(15);

@@ -1,0 +1,457 @@
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
+use redis::{AsyncConnectionConfig, Client, RedisResult, Value, aio::MultiplexedConnection};
+use tokio::time::Instant;
+
+use super::{call::Call, marker::Marker, scripts, trouble::Trouble};
+use crate::{address::Address, fitness, link::breaks_connection, service_url::Topology};
+use lock_core::Operation;
+
+/// How long connecting may take, and then the first answer.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// For how long a node that did not answer in time is not waited for. Then it is once more: one
+/// that is only slower than the others would not be heard of any more.
+const SILENT: Duration = Duration::from_secs(1);
+
+/// One node, and the one connection to it.
+///
+/// Requests to a node are run in the order in which they were sent, as long as the connection
+/// lives. So it is not given up when an answer is late: an undo comes in behind what it undoes.
+pub(super) struct Node {
+    index: usize,
+    address: Address,
+    client: Client,
+    marker_key: String,
+    runs: Arc<Runs>,
+    connecting: Mutex<Option<Connecting>>,
+    /// When it was last given up, unless it has been heard of since.
+    silent_since: Mutex<Option<Instant>>,
+}
+
+/// A connection, or the attempt to make one, which goes on if nobody waits for it.
+type Connecting = Shared<BoxFuture<'static, Result<Link, Trouble>>>;
+
+/// A connection to one run of a server.
+#[derive(Clone)]
+pub(super) struct Link {
+    pub(super) connection: MultiplexedConnection,
+    pub(super) run_id: Arc<str>,
+    /// Whether this run is known to have all that the life of the node has seen.
+    is_current: Arc<AtomicBool>,
+}
+
+/// One run of the server of a node: what is asked of it is answered by that run, or by none.
+///
+/// For what goes on from one answer to the next, as a cursor does, which means nothing to another
+/// run: a node connects anew by itself, and others may have made it do so.
+pub(super) struct Run<'a> {
+    node: &'a Node,
+    link: Link,
+    connecting: Connecting,
+}
+
+/// Which run of a server each node is, so that none is counted twice.
+#[derive(Debug)]
+pub(super) struct Runs {
+    addresses: Vec<Address>,
+    ids: Mutex<Vec<Option<Arc<str>>>>,
+}
+
+impl Runs {
+    pub(super) fn new(addresses: Vec<Address>) -> Self {
+        let ids = Mutex::new(vec![None; addresses.len()]);
+        Self { addresses, ids }
+    }
+
+    /// Remembers a node's run, unless another node is the same server.
+    fn claim(&self, index: usize, run_id: &Arc<str>) -> Result<(), Trouble> {
+        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |(other, id): (usize, &Option<Arc<str>>)| {
+            (other != index && id.as_ref() == Some(run_id)).then_some(other)
+        };
+        if let Some(other) = ids.iter().enumerate().find_map(same) {
+            return Err(Trouble::SameAs(self.addresses[other].to_string()));
+        }
+        ids[index] = Some(Arc::clone(run_id));
+        Ok(())
+    }
+}
+
+impl Node {
+    pub(super) fn new(
+        index: usize,
+        address: Address,
+        client: Client,
+        marker_key: String,
+        runs: Arc<Runs>,
+    ) -> Self {
+        Self {
+            index,
+            address,
+            client,
+            marker_key,
+            runs,
+            connecting: Mutex::new(None),
+            silent_since: Mutex::new(None),
+        }
+    }
+
+    pub(super) const fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Whether it did not answer in time a moment ago, and has not been heard of since.
+    pub(super) fn is_silent(&self) -> bool {
+        self.silent_since()
+            .is_some_and(|since| since.elapsed() < SILENT)
+    }
+
+    pub(super) fn set_silent(&self, silent: bool) {
+        let mut since = self.silent_since();
+        // It begins once: who is not waited for does not become silent by that.
+        let goes_on = since.filter(|since| since.elapsed() < SILENT);
+        *since = silent.then(|| goes_on.unwrap_or_else(Instant::now));
+    }
+
+    fn silent_since(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.silent_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the node run a script for locks. The answer is its words; that it does not serve is a
+    /// trouble.
+    pub(super) async fn ask(&self, call: &Call) -> Result<Vec<String>, Trouble> {
+        // What is rare is put aside, so that the future of a request stays small.
+        let (mut link, connecting) = match self.linked() {
+            Some(linked) => linked,
+            None => Box::pin(self.link()).await?,
+        };
+        if !link.is_current.load(Ordering::Relaxed) {
+            Box::pin(self.check_run(&mut link, &connecting)).await?;
+        }
+        let answer = call.send(&mut link.connection).await;
+        serving(self.read(answer, &connecting)?)
+    }
+
+    /// What the node says of itself, and the run of its server. A run that has all that the last
+    /// one acknowledged is noted first, as it is for locks.
+    pub(super) async fn look(&self) -> Result<(Option<String>, Link), Trouble> {
+        let (mut link, connecting) = self.link().await?;
+        match self.check_run(&mut link, &connecting).await {
+            // Who looks sees it by the run that the marker names.
+            Ok(()) | Err(Trouble::Restarted) => {}
+            Err(trouble) => return Err(trouble),
+        }
+        let marker = self.marker(&mut link, &connecting).await?;
+        Ok((marker, link))
+    }
+
+    /// The present run of the server, if it has all that the last one had.
+    pub(super) async fn run_of_server(&self) -> Result<Run<'_>, Trouble> {
+        let (mut link, connecting) = self.link().await?;
+        if !link.is_current.load(Ordering::Relaxed) {
+            self.check_run(&mut link, &connecting).await?;
+        }
+        let node = self;
+        Ok(Run {
+            node,
+            link,
+            connecting,
+        })
+    }
+
+    /// Changes what the node is, if it still is what was seen. Returns what it is then, and whether
+    /// that is what was asked for.
+    pub(super) async fn mark(
+        &self,
+        seen: Option<&str>,
+        life: Option<&str>,
+        tail: &str,
+    ) -> Result<(bool, String), Trouble> {
+        let call = self.marking(seen, life, tail);
+        marked(self.run(&call).await?)
+    }
+
+    /// Has the node run a script for operators, whatever the node is.
+    pub(super) async fn run(&self, call: &Call) -> Result<Vec<String>, Trouble> {
+        let (mut link, connecting) = self.link().await?;
+        let answer = call.send(&mut link.connection).await;
+        self.read(answer, &connecting)
+    }
+
+    fn marking(&self, seen: Option<&str>, life: Option<&str>, tail: &str) -> Call {
+        let nonce = format!("{:016x}", rand::random::<u64>());
+        Call::new(&scripts::MARK, &[&self.marker_key])
+            .arg(seen.unwrap_or_default())
+            .arg(life.unwrap_or_default())
+            .arg(nonce)
+            .arg(tail)
+    }
+
+    async fn marker(
+        &self,
+        link: &mut Link,
+        connecting: &Connecting,
+    ) -> Result<Option<String>, Trouble> {
+        let mut get = redis::cmd("GET");
+        get.arg(&self.marker_key);
+        let answer = get.query_async(&mut link.connection).await;
+        self.unless_broken(answer, connecting)
+    }
+
+    /// A server that was started again has all that it ever acknowledged only if its last run wrote
+    /// its log before it answered. Otherwise the node is one that lost its state, even if it does
+    /// not look so. How the present run does it says nothing about the last one, so it is noted.
+    async fn check_run(&self, link: &mut Link, connecting: &Connecting) -> Result<(), Trouble> {
+        let Some(text) = self.marker(link, connecting).await? else {
+            return Ok(());
+        };
+        let Some(marker) = Marker::parse(&text).filter(|marker| marker.state.has_counters()) else {
+            return Ok(());
+        };
+        let is_durable = loses_nothing(&mut link.connection).await;
+        let is_durable = self.unless_broken(is_durable, connecting)?;
+        let is_same_run = *marker.run_id == *link.run_id;
+        let has_all = is_same_run || (marker.is_durable && is_durable);
+        if !has_all {
+            return Err(Trouble::Restarted);
+        }
+        if !is_same_run || marker.is_durable != is_durable {
+            let of_this_run = Marker {
+                run_id: link.run_id.to_string(),
+                is_durable,
+                ..marker
+            };
+            // Somebody else may have been faster.
+            let call = self.marking(Some(&text), Some(&of_this_run.life), &of_this_run.tail());
+            let answer = call.send(&mut link.connection).await;
+            self.unless_broken(answer, connecting)?;
+        }
+        link.is_current.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The connection, if there is one.
+    fn linked(&self) -> Option<(Link, Connecting)> {
+        let current = self.current();
+        let connecting = current.as_ref()?;
+        match connecting.peek()? {
+            Ok(link) => Some((link.clone(), connecting.clone())),
+            Err(_) => None,
+        }
+    }
+
+    async fn link(&self) -> Result<(Link, Connecting), Trouble> {
+        let connecting = self.connecting();
+        match connecting.clone().await {
+            Ok(link) => Ok((link, connecting)),
+            Err(trouble) => {
+                self.discard(&connecting);
+                Err(trouble)
+            }
+        }
+    }
+
+    fn connecting(&self) -> Connecting {
+        let mut current = self.current();
+        let usable = |connecting: &&Connecting| !matches!(connecting.peek(), Some(Err(_)));
+        if let Some(connecting) = current.as_ref().filter(usable) {
+            return connecting.clone();
+        }
+        let (index, runs) = (self.index, Arc::clone(&self.runs));
+        let connect = connect(self.client.clone(), index, runs);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it has time limits; whoever waits for it may not wait long enough"
+        )]
+        let task = tokio::spawn(connect);
+        let cut_off = |_| Err(Trouble::Unreachable("the runtime is shut down".to_owned()));
+        let connecting = async move { task.await.unwrap_or_else(cut_off) };
+        let connecting = connecting.boxed().shared();
+        *current = Some(connecting.clone());
+        connecting
+    }
+
+    fn read(
+        &self,
+        answer: RedisResult<Value>,
+        connecting: &Connecting,
+    ) -> Result<Vec<String>, Trouble> {
+        let words = match self.unless_broken(answer, connecting)? {
+            Value::Array(words) => words.into_iter().map(word).collect(),
+            single => word(single).map(|word| vec![word]),
+        };
+        words.ok_or_else(unreadable)
+    }
+
+    fn unless_broken<T>(
+        &self,
+        answer: RedisResult<T>,
+        connecting: &Connecting,
+    ) -> Result<T, Trouble> {
+        answer.map_err(|error| {
+            if breaks_connection(&error) {
+                self.discard(connecting);
+            }
+            Trouble::after(&error)
+        })
+    }
+
+    /// Gives a connection up, unless it was replaced already.
+    fn discard(&self, broken: &Connecting) {
+        let mut current = self.current();
+        if current.as_ref().is_some_and(|one| one.ptr_eq(broken)) {
+            *current = None;
+        }
+    }
+
+    fn current(&self) -> MutexGuard<'_, Option<Connecting>> {
+        // Never held across an await, and nothing under it panics.
+        self.connecting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Run<'_> {
+    /// As [`Node::ask`].
+    pub(super) async fn ask(&mut self, call: &Call) -> Result<Vec<String>, Trouble> {
+        serving(self.run(call).await?)
+    }
+
+    /// As [`Node::run`].
+    pub(super) async fn run(&mut self, call: &Call) -> Result<Vec<String>, Trouble> {
+        let answer = call.send(&mut self.link.connection).await;
+        self.node.read(answer, &self.connecting)
+    }
+
+    /// As [`Node::mark`].
+    pub(super) async fn mark(
+        &mut self,
+        seen: Option<&str>,
+        life: Option<&str>,
+        tail: &str,
+    ) -> Result<(bool, String), Trouble> {
+        let call = self.node.marking(seen, life, tail);
+        marked(self.run(&call).await?)
+    }
+
+    /// The keys of a page that match a pattern, and where the next page begins.
+    pub(super) async fn scan(
+        &mut self,
+        pattern: &str,
+        cursor: &str,
+        page: usize,
+    ) -> Result<(String, Vec<String>), Trouble> {
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(cursor)
+            .arg("MATCH")
+            .arg(pattern)
+            .arg("COUNT")
+            .arg(page);
+        let answer = scan.query_async(&mut self.link.connection).await;
+        self.node.unless_broken(answer, &self.connecting)
+    }
+}
+
+/// The words of an answer, unless they say that the node does not serve.
+fn serving(words: Vec<String>) -> Result<Vec<String>, Trouble> {
+    match words.first().map(String::as_str) {
+        Some("no_state") => Err(Trouble::NoState),
+        Some("not_serving") => Err(Trouble::of_marker(words.get(1).map(String::as_str))),
+        _ => Ok(words),
+    }
+}
+
+/// Whether the node is what was asked for, and what it is.
+fn marked(words: Vec<String>) -> Result<(bool, String), Trouble> {
+    match <[String; 2]>::try_from(words) {
+        Ok([word, marker]) => Ok((word == "marked", marker)),
+        Err(_) => Err(unreadable()),
+    }
+}
+
+fn word(value: Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) => String::from_utf8(bytes).ok(),
+        Value::SimpleString(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn unreadable() -> Trouble {
+    Trouble::Broken("the answer is not one of our scripts'".to_owned())
+}
+
+async fn connect(client: Client, index: usize, runs: Arc<Runs>) -> Result<Link, Trouble> {
+    // Whoever asks has a time limit of its own, and the system gives up a connection whose other
+    // end has vanished: a timer for every answer would be one too many.
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(CONNECT_TIME_MAX))
+        .set_response_timeout(None);
+    let mut connection = client
+        .get_multiplexed_async_connection_with_config(&config)
+        .await
+        .map_err(|error| Trouble::before(&error))?;
+    let info = fitness::check(&mut connection, Topology::Independent, Operation::Connect);
+    let info = tokio::time::timeout(CONNECT_TIME_MAX, info).await;
+    let info = info.map_err(|_| Trouble::Silent)?;
+    let info = info.map_err(|error| Trouble::Unreachable(error.to_string()))?;
+    let run_id: Arc<str> = match fitness::field(&info, "run_id") {
+        Some(run_id) => run_id.into(),
+        None => {
+            let why = "INFO is denied, and nothing else tells whether it was started again";
+            return Err(Trouble::Unreachable(why.to_owned()));
+        }
+    };
+    runs.claim(index, &run_id)?;
+    Ok(Link {
+        connection,
+        run_id,
+        is_current: Arc::default(),
+    })
+}
+
+/// Whether what this run acknowledges is on its disk. One that does not say does not promise it.
+async fn loses_nothing(connection: &mut MultiplexedConnection) -> RedisResult<bool> {
+    const SETTINGS: [(&str, &str); 3] = [
+        ("appendonly", "yes"),
+        ("appendfsync", "always"),
+        ("no-appendfsync-on-rewrite", "no"),
+    ];
+    for (name, wanted) in SETTINGS {
+        let mut get = redis::cmd("CONFIG");
+        get.arg("GET").arg(name);
+        let pair: Vec<String> = match get.query_async(connection).await {
+            Err(error) if !breaks_connection(&error) => return Ok(false),
+            answer => answer?,
+        };
+        if pair.get(1).is_none_or(|value| value != wanted) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the client: it may show a password.
+        f.debug_struct("Node")
+            .field("address", &self.address)
+            .field("is_silent", &self.is_silent())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,264 @@
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::future::{BoxFuture, join_all};
+use tokio::time::Instant;
+
+use super::{
+    KIND, RedlockOptions,
+    call::Call,
+    keys::Keys,
+    node::{Node, Runs},
+    trouble::Trouble,
+};
+use crate::service_url::{ServiceUrl, Topology};
+use lock_core::{Clock, Error, ErrorKind, Operation, Ttl, support::connecting};
+
+/// How many nodes there may be.
+const NODES: std::ops::RangeInclusive<usize> = 3..=15;
+
+/// How much longer than the others a node is waited for when enough have answered.
+const GRACE: Duration = Duration::from_millis(20);
+
+/// All nodes. What is asked of them is asked of all at once.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    all: Vec<Arc<Node>>,
+    timeout: Duration,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// What whoever asks makes of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// More answers are needed.
+    Wait,
+    /// The others are welcome if they come soon.
+    Enough,
+    /// No other answer matters, and what was not sent need not be.
+    Done,
+    /// No other answer matters, but the other nodes shall run it, too: a task sees to that.
+    Settled,
+}
+
+/// The answer of one node: the words of the script, or why it has no part.
+pub(super) type Answer = Result<Vec<String>, Trouble>;
+
+/// A request to a node that has not answered yet, and which node it is.
+type Pending = (usize, BoxFuture<'static, Answer>);
+
+impl Nodes {
+    /// Reads the URL. Connects when something is asked.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a URL or setting that is invalid.
+    pub(super) fn new(
+        url: &str,
+        options: &RedlockOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Error> {
+        options.check()?;
+        let url = ServiceUrl::parse(url, &options.of_servers())?;
+        if url.topology != Topology::Independent {
+            return Err(invalid(
+                "the URL is not redlock+redis://host:port,host:port,..",
+            ));
+        }
+        let count = url.addresses.len();
+        if count.is_multiple_of(2) || !NODES.contains(&count) {
+            return Err(invalid(&format!(
+                "{count} nodes: there have to be 3 to 15, and an odd number, because an even one \
+                 survives no more failures than one node less",
+            )));
+        }
+        for (index, address) in url.addresses.iter().enumerate() {
+            if url.addresses[..index].contains(address) {
+                return Err(invalid(&format!("the node {address} is named twice")));
+            }
+        }
+        let keys = Keys::new(&options.prefix);
+        let runs = Arc::new(Runs::new(url.addresses.clone()));
+        let node = |(index, address)| {
+            let client = url
+                .servers
+                .client(&address)
+                .map_err(|error| invalid("the URL or a setting is invalid").caused_by(error))?;
+            let runs = Arc::clone(&runs);
+            let node = Node::new(index, address, client, keys.marker(), runs);
+            Ok(Arc::new(node))
+        };
+        let all = url.addresses.clone().into_iter().enumerate().map(node);
+        Ok(Self {
+            all: all.collect::<Result<_, Error>>()?,
+            timeout: options.response_timeout,
+            clock,
+        })
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// More than half of all nodes, whatever has become of them.
+    pub(super) const fn majority(&self) -> usize {
+        self.all.len() / 2 + 1
+    }
+
+    /// A time to live that is enough for one try.
+    pub(super) fn ttl_of_a_try(&self) -> Ttl {
+        Ttl::new(self.timeout * 2 + GRACE * 50).unwrap_or(Ttl::secs(30))
+    }
+
+    pub(super) fn node(&self, index: usize) -> &Node {
+        &self.all[index]
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Node> {
+        self.all.iter().map(|node| &**node)
+    }
+
+    /// Asks all nodes the same.
+    pub(super) async fn ask_all(&self, call: Call, take: impl FnMut(usize, Answer) -> Step) {
+        let call = Arc::new(call);
+        let calls = (0..self.len()).map(|index| (index, Arc::clone(&call)));
+        self.ask(calls, Step::Wait, take).await;
+    }
+
+    /// Asks some nodes, all at once, and hands each answer to `take` until it has enough. A node
+    /// that is out of time is handed over as [`Trouble::Silent`]; one whose answer does not matter
+    /// any more is not handed over.
+    ///
+    /// All requests are on their way before the first answer is looked at, but to nodes that are
+    /// not connected.
+    ///
+    /// # Cancel safety
+    /// What has not been answered is under way, and may be run.
+    pub(super) async fn ask(
+        &self,
+        calls: impl Iterator<Item = (usize, Arc<Call>)>,
+        first: Step,
+        mut take: impl FnMut(usize, Answer) -> Step,
+    ) {
+        // Not a deadline of anybody's: how long the network is waited for.
+        let asked = Instant::now();
+        let request = |(index, call): (usize, Arc<Call>)| -> Pending {
+            let node = Arc::clone(&self.all[index]);
+            (index, Box::pin(async move { node.ask(&call).await }))
+        };
+        let mut pending: Vec<Pending> = calls.map(request).collect();
+        let mut enough = first != Step::Wait;
+        let mut until = asked + if enough { GRACE } else { self.timeout };
+        // It goes off early and is put off then: a timer that has to go off earlier than it was set
+        // to costs a system call.
+        let mut alarm = pin!(tokio::time::sleep_until(std::cmp::min(
+            until,
+            asked + GRACE
+        )));
+        while !pending.is_empty() {
+            // Whoever has been silent is not worth waiting for once there is enough.
+            let settled = enough
+                && pending
+                    .iter()
+                    .all(|(index, _)| self.node(*index).is_silent());
+            let next = poll_fn(|cx| match answered(&mut pending, cx) {
+                Some(answer) => Poll::Ready(Some(answer)),
+                None if settled => Poll::Ready(None),
+                None => alarm.as_mut().poll(cx).map(|()| None),
+            });
+            let Some((index, answer)) = next.await else {
+                if settled || Instant::now() >= until {
+                    break;
+                }
+                alarm.as_mut().reset(until);
+                continue;
+            };
+            self.node(index).set_silent(false);
+            match take(index, answer) {
+                Step::Wait => {}
+                Step::Done => return,
+                Step::Settled => return self.see_to(pending),
+                Step::Enough if enough => {}
+                Step::Enough => {
+                    enough = true;
+                    until = asked + std::cmp::min(asked.elapsed() * 2 + GRACE, self.timeout);
+                    if alarm.deadline() > until {
+                        alarm.as_mut().reset(until);
+                    }
+                }
+            }
+        }
+        for (index, request) in pending {
+            drop(request);
+            self.node(index).set_silent(true);
+            take(index, Err(Trouble::Silent));
+        }
+    }
+
+    /// Keeps requests alive for as long as nodes are waited for: one that is dropped is not sent if
+    /// its turn has not come, and whoever does not know the script has to be told its text.
+    fn see_to(&self, pending: Vec<Pending>) {
+        if pending.is_empty() {
+            return;
+        }
+        let answers = join_all(pending.into_iter().map(|(_, answer)| answer));
+        let in_time = tokio::time::timeout(self.timeout, answers);
+        #[expect(clippy::disallowed_methods, reason = "it has a time limit")]
+        tokio::spawn(async move { in_time.await.is_ok() });
+    }
+
+    /// What stands in the way, node by node.
+    pub(super) fn in_words<'a>(
+        &self,
+        troubles: impl IntoIterator<Item = &'a (usize, Trouble)>,
+    ) -> String {
+        let words = troubles
+            .into_iter()
+            .map(|(index, trouble)| format!("{}: {trouble}", self.node(*index).address()));
+        words.collect::<Vec<_>>().join("; ")
+    }
+
+    /// The error for too few nodes that serve. Its outcome is "not applied".
+    pub(super) fn too_few(&self, troubles: &[(usize, Trouble)], operation: Operation) -> Error {
+        let serving = self.len() - troubles.len();
+        let hopeless = |trouble: &&(usize, Trouble)| trouble.1.needs_an_operator();
+        let lost = troubles.iter().filter(hopeless).count();
+        // With the others there would be a majority, if they came back.
+        let kind = if lost > self.len() - self.majority() {
+            ErrorKind::Refused
+        } else {
+            ErrorKind::Unavailable
+        };
+        let todo = match kind {
+            ErrorKind::Refused if lost == self.len() => "; provision the nodes",
+            ErrorKind::Refused => "; an operator has to look at them",
+            _ => "",
+        };
+        Error::not_applied(kind, operation, KIND).because(format!(
+            "{serving} of {} nodes have a part in it, and {} are needed ({}){todo}",
+            self.len(),
+            self.majority(),
+            self.in_words(troubles),
+        ))
+    }
+}
+
+/// The first answer that is there. All requests are polled: they are few, and what keeps track of
+/// which one was woken costs more than that.
+fn answered(pending: &mut Vec<Pending>, cx: &mut Context<'_>) -> Option<(usize, Answer)> {
+    let mut requests = pending.iter_mut().enumerate();
+    let (at, answer) = requests.find_map(|(at, (_, request))| match request.as_mut().poll(cx) {
+        Poll::Ready(answer) => Some((at, answer)),
+        Poll::Pending => None,
+    })?;
+    let (index, _) = pending.remove(at);
+    Some((index, answer))
+}
+
+pub(super) fn invalid(why: &str) -> Error {
+    connecting::invalid(KIND, why)
+}

@@ -1,0 +1,318 @@
+use std::{fmt, sync::Arc};
+
+use super::{
+    KIND, RedlockOptions,
+    keys::Keys,
+    look::Look,
+    marker::{Marker, MarkerState},
+    node::Node,
+    nodes::{Nodes, invalid},
+    trouble::Trouble,
+};
+use lock_core::{Clock, Error, ErrorKind, FencingToken, InitialToken, Operation, Ttl};
+
+/// The nodes as operators see them: brings them into service and takes them out.
+///
+/// Nothing of this happens by itself, because a node without state is new or has lost its state
+/// and cannot tell which.
+#[derive(Debug)]
+pub struct RedlockNodes {
+    pub(super) nodes: Nodes,
+    pub(super) keys: Keys,
+    initial: InitialToken,
+}
+
+/// What one node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeStatus {
+    /// Host and port, as the URL has them.
+    pub address: String,
+    /// What it is.
+    pub state: NodeState,
+}
+
+/// What a node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeState {
+    /// It serves.
+    Serving,
+    /// It lost its state, or is new among nodes that serve, and [`RedlockNodes::heal`] is under
+    /// way or was interrupted: then heal it again. It does not serve.
+    Healing,
+    /// It is new, or has lost its state.
+    Uninitialised,
+    /// Its server was started again and may have lost its last counts: it has to be healed.
+    Restarted,
+    /// Its provisioning was not finished.
+    Prepared,
+    /// It is out of service for good.
+    Retired,
+    /// It cannot be asked; or something else, which the text says.
+    Unusable(String),
+}
+
+impl NodeState {
+    /// One word for it.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Serving => "serving",
+            Self::Healing => "healing",
+            Self::Uninitialised => "uninitialised",
+            Self::Restarted => "restarted",
+            Self::Prepared => "prepared",
+            Self::Retired => "retired",
+            Self::Unusable(_) => "unusable",
+        }
+    }
+
+    /// Whether it takes part in locks.
+    #[must_use]
+    pub const fn serves(&self) -> bool {
+        matches!(self, Self::Serving)
+    }
+}
+
+impl fmt::Display for NodeState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unusable(why) => write!(f, "unusable: {why}"),
+            state => f.write_str(state.word()),
+        }
+    }
+}
+
+impl From<&Result<Look, Trouble>> for NodeState {
+    fn from(look: &Result<Look, Trouble>) -> Self {
+        let trouble = match look {
+            Ok(look) => look.trouble(),
+            Err(trouble) => Some(trouble.clone()),
+        };
+        let Some(trouble) = trouble else {
+            return Self::Serving;
+        };
+        match trouble {
+            Trouble::NoState => Self::Uninitialised,
+            Trouble::Restarted => Self::Restarted,
+            Trouble::NotServing(Some(MarkerState::Prepared)) => Self::Prepared,
+            Trouble::NotServing(Some(MarkerState::Retired)) => Self::Retired,
+            Trouble::NotServing(Some(MarkerState::Healing | MarkerState::Clearing)) => {
+                Self::Healing
+            }
+            trouble => Self::Unusable(trouble.to_string()),
+        }
+    }
+}
+
+impl RedlockNodes {
+    /// Names the nodes. Connects when something is asked of them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a URL or setting that is invalid, and an even number of
+    /// nodes.
+    pub fn new(url: &str, options: RedlockOptions, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        Ok(Self {
+            nodes: Nodes::new(url, &options, clock)?,
+            keys: Keys::new(&options.prefix),
+            initial: options.initial_token,
+        })
+    }
+
+    /// Looks at all nodes, in the order of the URL. One that was started again, with all that it
+    /// ever acknowledged, notes that.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: nothing else changes.
+    pub async fn status(&self) -> Vec<NodeStatus> {
+        let looks = self.nodes.look().await;
+        let nodes = self.nodes.iter().zip(&looks);
+        nodes.map(|(node, look)| status_of(node, look)).collect()
+    }
+
+    /// Brings new nodes into service, all of them, for leases of at most `longest`. Tokens begin as
+    /// [`RedlockOptions::initial_token`] says, and above `above`, the greatest token that any store
+    /// has seen.
+    ///
+    /// `longest` is also how long a node that lost its state grants no lease. Nodes that all serve
+    /// already are left unchanged. `Ok` means that all nodes serve, for leases of `longest` and
+    /// with tokens above `above`, whoever has brought them into service.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] if a node does not answer. [`ErrorKind::Refused`] if one is
+    /// neither new nor prepared; the error says what each node is. If some nodes serve then, heal
+    /// the others; if too few do, empty all of them. Also `Refused` if all of them serve, but were
+    /// provisioned for other leases, or for tokens that are not above `above`; the error says for
+    /// which.
+    ///
+    /// # Cancel safety
+    /// May be repeated until the first node serves. After that heal the others.
+    pub async fn provision(&self, longest: Ttl, above: Option<FencingToken>) -> Result<(), Error> {
+        let seen = self.nodes.look().await;
+        if seen.iter().all(|look| NodeState::from(look).serves()) {
+            return self.as_ordered(&seen, longest, above);
+        }
+        let mut prepared = Vec::new();
+        for (node, look) in self.nodes.iter().zip(&seen) {
+            prepared.push(self.prepare(node, look).await?);
+        }
+        // Nodes may have been prepared before others lost their state, by whoever provisions too.
+        let again = self.nodes.look().await;
+        for ((node, look), (text, _)) in self.nodes.iter().zip(&again).zip(&prepared) {
+            let as_it_was = look.as_ref().is_ok_and(|it| it.text.as_ref() == Some(text));
+            if !as_it_was {
+                return Err(self.stopped(node, look));
+            }
+        }
+        let base = match self.initial {
+            InitialToken::Clock => InitialToken::clock_token(self.nodes.clock.unix_time()),
+            InitialToken::At(token) => token.get() - 1,
+        };
+        let base = std::cmp::max(base, above.map_or(0, FencingToken::get));
+        for (node, (text, marker)) in self.nodes.iter().zip(prepared) {
+            let serving = Marker {
+                state: MarkerState::Serving,
+                base,
+                longest: longest.get(),
+                ..marker
+            };
+            let marked = node
+                .mark(Some(&text), Some(&serving.life), &serving.tail())
+                .await;
+            let (done, now) = marked.map_err(|trouble| self.failed(node, &trouble))?;
+            let same_life = Marker::parse(&now)
+                .is_some_and(|now| now.life == serving.life && now.state == MarkerState::Serving);
+            // Somebody else who provisions may have been faster.
+            if !done && !same_life {
+                return Err(self.stopped(node, &self.nodes.look_at(node).await));
+            }
+        }
+        self.as_ordered(&self.nodes.look().await, longest, above)
+    }
+
+    /// Whether nodes that somebody else has brought into service are what was asked for, too.
+    fn as_ordered(
+        &self,
+        looks: &[Result<Look, Trouble>],
+        longest: Ttl,
+        above: Option<FencingToken>,
+    ) -> Result<(), Error> {
+        let least = above.map_or(0, FencingToken::get);
+        for (node, look) in self.nodes.iter().zip(looks) {
+            let marker = look.as_ref().ok().and_then(|look| look.marker.as_ref());
+            let Some(marker) = marker.filter(|_| NodeState::from(look).serves()) else {
+                return Err(self.stopped(node, look));
+            };
+            if marker.base < least || marker.longest != longest.get() {
+                return Err(refused(&format!(
+                    "{} serves already, for leases of at most {} ms and with tokens above {}, \
+                     which is not what was asked for: take the nodes as they are, or empty all of \
+                     them and provision them anew",
+                    node.address(),
+                    marker.longest.as_millis(),
+                    marker.base,
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    async fn prepare(
+        &self,
+        node: &Node,
+        look: &Result<Look, Trouble>,
+    ) -> Result<(String, Marker), Error> {
+        let look = match look {
+            Ok(look) => look,
+            Err(trouble) => return Err(self.failed(node, trouble)),
+        };
+        let text = match &look.text {
+            Some(text) => text.clone(),
+            None => {
+                let new = blank(MarkerState::Prepared, &look.run_id);
+                let marked = node.mark(None, None, &new.tail()).await;
+                marked.map_err(|trouble| self.failed(node, &trouble))?.1
+            }
+        };
+        match Marker::parse(&text) {
+            Some(marker) if marker.state == MarkerState::Prepared => Ok((text, marker)),
+            _ => Err(self.stopped(node, &self.nodes.look_at(node).await)),
+        }
+    }
+
+    /// Takes a node out of service for good: it refuses everything from then on.
+    ///
+    /// To replace a node, retire it, or know that it is gone for good; then heal the new one under
+    /// a URL that names it instead of the old one; then hand out that URL.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] if it is none of the nodes, [`ErrorKind::Unavailable`] if it
+    /// does not answer.
+    ///
+    /// # Cancel safety
+    /// It may or may not be retired, and can be sent again.
+    pub async fn retire(&self, address: &str) -> Result<(), Error> {
+        let (_, node) = self.find(address)?;
+        loop {
+            let look = self.nodes.look_at(node).await;
+            let look = look.map_err(|trouble| self.failed(node, &trouble))?;
+            let retired = Marker {
+                state: MarkerState::Retired,
+                ..look
+                    .marker
+                    .unwrap_or_else(|| blank(MarkerState::Retired, &look.run_id))
+            };
+            let life = Some(retired.life.as_str()).filter(|life| !life.is_empty());
+            let marked = node.mark(look.text.as_deref(), life, &retired.tail()).await;
+            let (done, _) = marked.map_err(|trouble| self.failed(node, &trouble))?;
+            if done {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) fn find(&self, address: &str) -> Result<(usize, &Node), Error> {
+        let mut nodes = self.nodes.iter().enumerate();
+        let found = nodes.find(|(_, node)| node.address().to_string() == address);
+        found.ok_or_else(|| invalid(&format!("{address} is none of the nodes in the URL")))
+    }
+
+    /// A node is not what it has to be.
+    pub(super) fn stopped(&self, node: &Node, look: &Result<Look, Trouble>) -> Error {
+        let status = status_of(node, look);
+        refused(&format!("stopped: {} is {}", status.address, status.state))
+    }
+
+    pub(super) fn failed(&self, node: &Node, trouble: &Trouble) -> Error {
+        let kind = match trouble {
+            Trouble::SameAs(_) => ErrorKind::InvalidInput,
+            _ => ErrorKind::Unavailable,
+        };
+        let error = Error::not_applied(kind, Operation::Connect, KIND);
+        error.because(format!("{}: {trouble}", node.address()))
+    }
+}
+
+fn status_of(node: &Node, look: &Result<Look, Trouble>) -> NodeStatus {
+    NodeStatus {
+        address: node.address().to_string(),
+        state: NodeState::from(look),
+    }
+}
+
+/// A marker without a life, which the node draws.
+pub(super) fn blank(state: MarkerState, run_id: &str) -> Marker {
+    Marker {
+        life: String::new(),
+        state,
+        base: 0,
+        longest: std::time::Duration::ZERO,
+        run_id: run_id.to_owned(),
+        is_durable: false,
+    }
+}
+
+pub(super) fn refused(why: &str) -> Error {
+    Error::not_applied(ErrorKind::Refused, Operation::Connect, KIND).because(why)
+}

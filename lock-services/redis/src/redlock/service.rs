@@ -1,0 +1,199 @@
+use super::{
+    KIND,
+    attempt::drift,
+    call::Call,
+    keys::Keys,
+    nodes::{Nodes, Step},
+    scripts,
+    trouble::Trouble,
+};
+use lock_core::{
+    AttemptRef, Error, ErrorKind, InitialToken, Lease, Operation, Released, RenewRequest, Renewed,
+    Sequencer,
+};
+
+/// Everything that the nodes are asked for.
+#[derive(Debug)]
+pub(super) struct Service {
+    pub(super) nodes: Nodes,
+    pub(super) keys: Keys,
+    pub(super) initial: InitialToken,
+}
+
+impl Service {
+    /// Renews leases at all nodes; each needs a majority.
+    pub(super) async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        let asked = self.nodes.clock.now();
+        let lease_key = |lease: &RenewRequest| self.keys.lease(lease.sequencer.resource());
+        let keys: Vec<_> = std::iter::once(self.keys.marker())
+            .chain(leases.iter().map(lease_key))
+            .collect();
+        let mut call = Call::new(&scripts::RENEW, &keys);
+        for RenewRequest { sequencer, ttl } in leases {
+            let (holder, token) = (sequencer.holder().digest(), sequencer.token());
+            call = call
+                .arg(ttl.as_millis())
+                .arg(drift(*ttl).as_millis().to_string())
+                .arg(format!("{holder}:{token}"));
+        }
+        let majority = self.nodes.majority();
+        let mut tallies = vec![Tally::new(self.nodes.len()); leases.len()];
+        let mut troubles = Vec::new();
+        self.nodes
+            .ask_all(call, |index, answer| {
+                match answer.as_deref() {
+                    Ok([word, letters]) if word == "renewed" && letters.len() == leases.len() => {
+                        for (tally, letter) in tallies.iter_mut().zip(letters.bytes()) {
+                            tally.count(letter == b'r');
+                            tally.too_long |= letter == b'l';
+                        }
+                    }
+                    Ok(_) => troubles.push((index, Trouble::Silent)),
+                    Err(trouble) => {
+                        if trouble.has_nothing() {
+                            tallies.iter_mut().for_each(|tally| tally.count(false));
+                        }
+                        troubles.push((index, trouble.clone()));
+                    }
+                }
+                let decided = tallies
+                    .iter()
+                    .all(|tally| tally.decided(majority).is_some());
+                if decided { Step::Enough } else { Step::Wait }
+            })
+            .await;
+        let answers =
+            leases
+                .iter()
+                .zip(tallies)
+                .map(|(lease, tally)| match tally.decided(majority) {
+                    _ if tally.too_long => Err(too_long(lease)),
+                    Some(true) => Ok(Renewed::Renewed(Lease::counted_from(
+                        asked,
+                        lease.ttl.get(),
+                    ))),
+                    Some(false) => Ok(Renewed::NotHolder),
+                    None => Err(self
+                        .nodes
+                        .too_few(&troubles, Operation::Renew)
+                        .on(lease.sequencer.resource())
+                        .outcome_unknown()),
+                });
+        answers.collect()
+    }
+
+    /// Ends a lease at all nodes. It was there if a majority had it.
+    pub(super) async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+        let (resource, digest) = (lease.resource(), lease.holder().digest());
+        let keys = [
+            self.keys.marker(),
+            self.keys.lease(resource),
+            self.keys.ended(resource, &digest),
+        ];
+        let call = Call::new(&scripts::RELEASE, &keys)
+            .arg(&digest)
+            .arg(lease.token().get());
+        let majority = self.nodes.majority();
+        let mut tally = Tally::new(self.nodes.len());
+        let mut troubles = Vec::new();
+        self.nodes
+            .ask_all(call, |index, answer| {
+                match answer {
+                    Ok(words) => tally.count(words == ["released"]),
+                    Err(trouble) => {
+                        if trouble.has_nothing() {
+                            tally.count(false);
+                        }
+                        troubles.push((index, trouble));
+                    }
+                }
+                match tally.decided(majority) {
+                    Some(_) => Step::Settled,
+                    None => Step::Wait,
+                }
+            })
+            .await;
+        match tally.decided(majority) {
+            Some(true) => Ok(Released::Released),
+            Some(false) => Ok(Released::NotHolder),
+            None => {
+                let error = self.nodes.too_few(&troubles, Operation::Release);
+                Err(error.on(resource).outcome_unknown())
+            }
+        }
+    }
+
+    /// Ends an attempt at all nodes. With a majority of them it can have no majority any more.
+    pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        let (resource, digest) = (&attempt.resource, attempt.holder.digest());
+        let keys = [
+            self.keys.marker(),
+            self.keys.lease(resource),
+            self.keys.ended(resource, &digest),
+        ];
+        let call = Call::new(&scripts::CANCEL, &keys)
+            .arg(&digest)
+            .arg(attempt.id.to_string());
+        let majority = self.nodes.majority();
+        let (mut cancelled, mut troubles) = (0, Vec::new());
+        self.nodes
+            .ask_all(call, |index, answer| {
+                match answer {
+                    Ok(_) => cancelled += 1,
+                    Err(trouble) => {
+                        cancelled += usize::from(trouble.has_nothing());
+                        troubles.push((index, trouble));
+                    }
+                }
+                let enough = cancelled >= majority;
+                if enough { Step::Enough } else { Step::Wait }
+            })
+            .await;
+        if cancelled >= majority {
+            return Ok(());
+        }
+        let error = self.nodes.too_few(&troubles, Operation::Cancel);
+        Err(error.on(resource).outcome_unknown())
+    }
+}
+
+/// Nodes that had a lease, and those that had it not.
+#[derive(Clone, Copy, Debug)]
+struct Tally {
+    had: usize,
+    open: usize,
+    /// A node refused a time to live that is longer than was agreed.
+    too_long: bool,
+}
+
+impl Tally {
+    const fn new(nodes: usize) -> Self {
+        Self {
+            had: 0,
+            open: nodes,
+            too_long: false,
+        }
+    }
+
+    fn count(&mut self, had: bool) {
+        self.had += usize::from(had);
+        self.open -= 1;
+    }
+
+    /// Whether a majority had it, once that is certain.
+    const fn decided(self, majority: usize) -> Option<bool> {
+        if self.had >= majority {
+            Some(true)
+        } else if self.had + self.open < majority {
+            Some(false)
+        } else {
+            None
+        }
+    }
+}
+
+fn too_long(lease: &RenewRequest) -> Error {
+    Error::not_applied(ErrorKind::InvalidInput, Operation::Renew, KIND)
+        .on(lease.sequencer.resource())
+        .because("the nodes were provisioned for shorter leases")
+}

@@ -1,0 +1,102 @@
+//! Takes a node in anew that has lost its state: deletes what it still has, and begins a new life.
+
+use super::{
+    call::Call,
+    heal::Sources,
+    look::Look,
+    marker::{Marker, MarkerState},
+    node::{Node, Run},
+    operate::{RedlockNodes, blank},
+    scripts,
+    trouble::Trouble,
+};
+use lock_core::Error;
+
+/// About how many keys a node looks at at a time.
+const PAGE: usize = 500;
+
+/// What came of a page of deletions.
+enum Cleared {
+    /// Go on with this cursor, or be done if it is 0.
+    Next(String),
+    /// The node is being cleared by somebody else, or was taken in by them.
+    Other,
+}
+
+impl RedlockNodes {
+    /// Deletes what a node has. The life in which it is to be healed.
+    ///
+    /// # Cancel safety
+    /// May be repeated until it is done.
+    pub(super) async fn take_in(
+        &self,
+        node: &Node,
+        look: &Look,
+        sources: &Sources<'_>,
+    ) -> Result<String, Error> {
+        let clearing = self.mark_clearing(node, look).await?;
+        // A server that is started again meanwhile may have back what was deleted.
+        let run = node.run_of_server().await;
+        let mut run = run.map_err(|trouble| self.failed(node, &trouble))?;
+        self.clear(node, &mut run, &clearing).await?;
+        let healing = Marker {
+            base: sources.base(),
+            longest: sources.longest(),
+            ..blank(MarkerState::Healing, &look.run_id)
+        };
+        let marked = run.mark(Some(&clearing), None, &healing.tail()).await;
+        let (done, text) = marked.map_err(|trouble| self.failed(node, &trouble))?;
+        match Marker::parse(&text) {
+            Some(marker) if done => Ok(marker.life),
+            _ => Err(self.stopped(node, &self.nodes.look_at(node).await)),
+        }
+    }
+
+    /// Marks a node as being cleared, which it shows until it is taken in: nothing is served
+    /// meanwhile. The number that it draws is that of this clearing, so that a deletion of an
+    /// earlier one is refused, whatever the node was before.
+    async fn mark_clearing(&self, node: &Node, look: &Look) -> Result<String, Error> {
+        let clearing = blank(MarkerState::Clearing, &look.run_id);
+        let marked = node
+            .mark(look.text.as_deref(), None, &clearing.tail())
+            .await;
+        match marked.map_err(|trouble| self.failed(node, &trouble))? {
+            (true, clearing) => Ok(clearing),
+            (false, _) => Err(self.stopped(node, &self.nodes.look_at(node).await)),
+        }
+    }
+
+    /// Deletes what a node has, as long as it is in this clearing.
+    async fn clear(&self, node: &Node, run: &mut Run<'_>, clearing: &str) -> Result<(), Error> {
+        for pattern in self.keys.patterns() {
+            let mut cursor = "0".to_owned();
+            loop {
+                let cleared = self.clear_page(run, clearing, &pattern, &cursor).await;
+                match cleared.map_err(|trouble| self.failed(node, &trouble))? {
+                    Cleared::Next(next) if next == "0" => break,
+                    Cleared::Next(next) => cursor = next,
+                    Cleared::Other => {
+                        return Err(self.stopped(node, &self.nodes.look_at(node).await));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn clear_page(
+        &self,
+        run: &mut Run<'_>,
+        clearing: &str,
+        pattern: &str,
+        cursor: &str,
+    ) -> Result<Cleared, Trouble> {
+        let (next, found) = run.scan(pattern, cursor, PAGE).await?;
+        let keys: Vec<_> = std::iter::once(self.keys.marker()).chain(found).collect();
+        let call = Call::new(&scripts::CLEAR, &keys).arg(clearing);
+        Ok(match run.run(&call).await?.first().map(String::as_str) {
+            Some("cleared") => Cleared::Next(next),
+            _ => Cleared::Other,
+        })
+    }
+}

@@ -1,0 +1,91 @@
+use std::fmt;
+
+use redis::RedisError;
+
+use super::marker::{Marker, MarkerState};
+use crate::error::meaning;
+use lock_core::ErrorKind;
+
+/// Why a node has no part in something.
+#[derive(Clone, Debug)]
+pub(super) enum Trouble {
+    /// It was not reached, or will not do: nothing was sent.
+    Unreachable(String),
+    /// Something was sent, and no answer that could be read came back.
+    Broken(String),
+    /// No answer in time.
+    Silent,
+    /// It answered with an error of its own.
+    Refused(String),
+    /// It is new, or has lost its state.
+    NoState,
+    /// Its marker says that it does not serve.
+    NotServing(Option<MarkerState>),
+    /// The server was started again, and may have lost the end of what it knew.
+    Restarted,
+    /// It is the same server as another node.
+    SameAs(String),
+}
+
+impl Trouble {
+    /// What an error says that came before anything was sent.
+    pub(super) fn before(error: &RedisError) -> Self {
+        let (_, why) = meaning(error);
+        Self::Unreachable(why)
+    }
+
+    /// What an error says that came instead of an answer.
+    pub(super) fn after(error: &RedisError) -> Self {
+        match meaning(error) {
+            (ErrorKind::Refused, why) => Self::Refused(why),
+            (_, why) => Self::Broken(why),
+        }
+    }
+
+    pub(super) fn of_marker(text: Option<&str>) -> Self {
+        Self::NotServing(text.and_then(Marker::parse).map(|marker| marker.state))
+    }
+
+    /// Whether the request may have been run all the same.
+    pub(super) const fn may_have_run(&self) -> bool {
+        matches!(self, Self::Broken(_) | Self::Silent | Self::Refused(_))
+    }
+
+    /// Whether it has nothing of any lease, and is granted nothing for longer than requests are
+    /// under way.
+    pub(super) const fn has_nothing(&self) -> bool {
+        match self {
+            Self::NoState => true,
+            // One that is being healed may serve in a moment.
+            Self::NotServing(state) => !matches!(state, Some(MarkerState::Healing)),
+            _ => false,
+        }
+    }
+
+    /// Whether trying again does not help: somebody has to do something.
+    pub(super) const fn needs_an_operator(&self) -> bool {
+        self.has_nothing() || matches!(self, Self::Restarted | Self::SameAs(_))
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(why) | Self::Broken(why) | Self::Refused(why) => f.write_str(why),
+            Self::Silent => f.write_str("no answer in time"),
+            Self::NoState => f.write_str("uninitialised: it is new, or has lost its state"),
+            Self::NotServing(Some(MarkerState::Prepared)) => {
+                f.write_str("prepared, but its provisioning was not finished")
+            }
+            Self::NotServing(Some(MarkerState::Healing | MarkerState::Clearing)) => {
+                f.write_str("being healed: it serves when `redlock heal` is done")
+            }
+            Self::NotServing(Some(MarkerState::Retired)) => f.write_str("retired"),
+            Self::NotServing(_) => f.write_str("its marker cannot be read"),
+            Self::Restarted => f.write_str(
+                "it was started again, and may have lost its last counts: it has to be healed",
+            ),
+            Self::SameAs(other) => write!(f, "it is the same server as {other}"),
+        }
+    }
+}

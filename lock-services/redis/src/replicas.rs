@@ -1,0 +1,130 @@
+//! Grants that count only when replicas have them.
+
+use std::time::Duration;
+
+use redis::{Cmd, FromRedisValue};
+
+use super::{
+    KIND, RedisOptions, call::Call, error::translate, layout::Layout, link::Link, nodes::Nodes,
+    scripts::REWRITE, service::Service,
+};
+use lock_core::{AcquireRequest, Error, ErrorKind, Grant, Operation};
+
+/// So many replicas have to have a grant, within so much time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Replicas {
+    pub(super) number: u32,
+    pub(super) within: Duration,
+}
+
+/// Waits for replicas, on connections on which nothing else is sent: the answer is about what was
+/// written on the same connection before, and meanwhile nothing else is answered there.
+#[derive(Debug)]
+pub(super) struct Replication {
+    nodes: Nodes,
+    replicas: Replicas,
+}
+
+/// At each server one waits at a time, so that nobody's time runs while another one waits.
+const TURNS: usize = 1;
+
+impl Replication {
+    /// Connects, and finds out whether the server can wait for replicas.
+    pub(super) async fn open(
+        url: &str,
+        options: &RedisOptions,
+        layout: Layout,
+        replicas: Replicas,
+    ) -> Result<Self, Error> {
+        let nodes = Nodes::open(url, options, layout, TURNS).await?;
+        let link = nodes.link_of(0, Operation::Connect).await?;
+        let nobody = Replicas {
+            number: 0,
+            within: Duration::from_millis(1),
+        };
+        link.send(&nobody.wait()).await.map_err(|error| {
+            translate(error, Operation::Connect)
+                .because("the server cannot wait for replicas, or the user may not: WAIT is needed")
+                .outcome_not_applied()
+        })?;
+        Ok(Self { nodes, replicas })
+    }
+
+    /// Returns when the replicas have a grant. If they do not get it in time, or it was lost
+    /// meanwhile, it is given back.
+    pub(super) async fn secure(
+        &self,
+        service: &Service,
+        requests: &[AcquireRequest],
+        grants: &[Grant],
+    ) -> Result<(), Error> {
+        let (Some(request), Some(grant)) = (requests.first(), grants.first()) else {
+            return Ok(());
+        };
+        let ended = service.clock.sleep_until(grant.lease.deadline());
+        let error = tokio::select! {
+            have = self.replicate(service, request, grant) => match have {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            },
+            () = ended => too_few("the lease ended before they had it"),
+        };
+        for request in requests {
+            // Until it is cancelled it may be held, whatever the replicas have.
+            let cancelled = service.cancel(&request.attempt).await;
+            cancelled.map_err(Error::outcome_unknown)?;
+        }
+        Err(error.outcome_not_applied().on(&request.attempt.resource))
+    }
+
+    async fn replicate(
+        &self,
+        service: &Service,
+        request: &AcquireRequest,
+        grant: &Grant,
+    ) -> Result<(), Error> {
+        let keys = service.keys.of(&request.attempt.resource);
+        let _turn = self.nodes.turns(keys.shard).take().await;
+        // After everything that was written with the grant, and on the server that still has it:
+        // one that has taken over meanwhile may not.
+        let mut rewrite = Call::new(&REWRITE, [keys.lease()]);
+        rewrite
+            .arg(request.attempt.holder.digest())
+            .arg(grant.token.get());
+        let parse = |answer| Ok(Vec::<String>::from_redis_value(answer)?);
+        let (link, words) = self
+            .nodes
+            .run_with(keys.shard, Operation::Acquire, |_: &Link| &rewrite, parse)
+            .await?;
+        if words != ["written"] {
+            return Err(too_few(
+                "the server that has the shard now does not have it",
+            ));
+        }
+        let answer = link.send(&self.replicas.wait()).await;
+        let have = answer
+            .and_then(|answer| Ok(u32::from_redis_value(answer)?))
+            .map_err(|error| translate(error, Operation::Acquire))?;
+        if have >= self.replicas.number {
+            return Ok(());
+        }
+        let Replicas { number, within } = self.replicas;
+        Err(too_few(&format!(
+            "{have} of {number} had it within {within:?}"
+        )))
+    }
+}
+
+impl Replicas {
+    fn wait(self) -> Cmd {
+        let mut command = redis::cmd("WAIT");
+        command
+            .arg(self.number)
+            .arg(self.within.as_millis().to_string());
+        command
+    }
+}
+
+fn too_few(why: &str) -> Error {
+    Error::not_applied(ErrorKind::TooFewReplicas, Operation::Acquire, KIND).because(why)
+}

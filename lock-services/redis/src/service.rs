@@ -1,0 +1,239 @@
+use std::sync::Arc;
+
+use redis::Script;
+
+use super::{
+    KIND,
+    answers::{ForcedWord, Inspected, Refusal, ReleasedWord, RenewedWord, parse_cancelled},
+    call::Call,
+    keys::{Key, Keys, ResourceKeys},
+    link::Link,
+    nodes::Nodes,
+    scripts::{CANCEL, CONFIRM, FORCE_RELEASE, INSPECT, RELEASE},
+};
+use lock_core::{
+    AttemptId, AttemptRef, Clock, Error, ErrorKind, FencingToken, Forced, HolderView, InitialToken,
+    Inspection, Metadata, Operation, Released, ResourceName, Sequencer, Ttl,
+};
+
+/// The scripts as calls: what a lock service does for one resource, in one step each.
+#[derive(Debug)]
+pub(super) struct Service {
+    pub(super) nodes: Nodes,
+    pub(super) keys: Keys,
+    pub(super) initial: InitialToken,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// How many acquires are under way at each server at once. More would have to wait in the
+/// connection, while the time that an answer may take runs already: with ten thousand waiters and a
+/// server that is busy for a moment all of them would be late, give the connection up, and ask
+/// again. And a release would stand behind them all.
+pub(super) const ASKING_MAX: usize = 64;
+
+/// An attempt that was granted something although it does not wait any more.
+#[derive(Debug)]
+pub(super) struct Unwanted {
+    /// The key of the lease.
+    pub(super) lease: String,
+    pub(super) digest: String,
+    pub(super) attempt: AttemptId,
+    /// What it was granted.
+    pub(super) token: FencingToken,
+}
+
+impl Service {
+    /// A script that may hand the resource on, with its keys and the first argument.
+    pub(super) fn call(
+        &self,
+        script: &Script,
+        keys: &ResourceKeys<'_>,
+        tombstones: &[Key<'_>],
+        link: &Link,
+    ) -> Call {
+        let tombstones = tombstones.iter().copied();
+        let mut call = Call::new(script, keys.of_the_line().into_iter().chain(tombstones));
+        self.say_where_counters_start(&mut call, keys.shard, link);
+        call
+    }
+
+    /// The first argument of every script that draws tokens.
+    pub(super) fn say_where_counters_start(&self, call: &mut Call, shard: u16, link: &Link) {
+        match self.initial {
+            InitialToken::Clock if link.must_raise(shard, self.clock.now()) => call.arg("raise"),
+            InitialToken::Clock => call.arg("clock"),
+            InitialToken::At(token) => call.arg(token.get()),
+        };
+    }
+
+    /// Makes a provisional lease full, or renews it, on one of these connections.
+    pub(super) async fn confirm(
+        &self,
+        nodes: &Nodes,
+        resource: &ResourceName,
+        digest: &str,
+        token: FencingToken,
+        ttl: Ttl,
+    ) -> Result<RenewedWord, Error> {
+        let keys = self.keys.of(resource);
+        let fill_in = |link: &Link| {
+            let mut call = self.call(&CONFIRM, &keys, &[], link);
+            call.arg(digest).arg(token.get()).arg(ttl.as_millis());
+            call
+        };
+        let parse = RenewedWord::parse;
+        let answer = nodes
+            .run_with(keys.shard, Operation::Renew, fill_in, parse)
+            .await;
+        Ok(answer.map_err(|error| error.on(resource))?.1)
+    }
+
+    /// Ends a lease, or one hold of it.
+    pub(super) async fn release(
+        &self,
+        lease: &Sequencer,
+        hold: Option<AttemptId>,
+    ) -> Result<Released, Error> {
+        let (keys, digest) = (self.keys.of(lease.resource()), lease.holder().digest());
+        let hold = hold.map(|attempt| attempt.to_string());
+        let tombstone = match &hold {
+            Some(attempt) => keys.tombstone_of_attempt(&digest, attempt),
+            None => keys.tombstone(&digest),
+        };
+        let fill_in = |link: &Link| {
+            let mut call = self.call(&RELEASE, &keys, &[tombstone], link);
+            call.arg(lease.token().get()).arg(&digest).arg(&hold);
+            call
+        };
+        loop {
+            let sent = self.clock.now();
+            let answer = self
+                .nodes
+                .run_with(keys.shard, Operation::Release, fill_in, ReleasedWord::parse)
+                .await;
+            let (link, word) = answer.map_err(|error| error.on(lease.resource()))?;
+            match word {
+                ReleasedWord::Released => return Ok(Released::Released),
+                ReleasedWord::Raised => {
+                    link.has_raised(keys.shard, sent);
+                    return Ok(Released::Released);
+                }
+                ReleasedWord::NotHolder => return Ok(Released::NotHolder),
+                ReleasedWord::More => {}
+            }
+        }
+    }
+
+    /// Leaves a tombstone for an attempt, and gives back what it may have got.
+    pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        let digest = attempt.holder.digest();
+        self.cancel_by_digest(&attempt.resource, &digest, attempt.id, None)
+            .await
+    }
+
+    /// Answers a grant for an attempt that does not wait any more, unless that has it all the same.
+    pub(super) async fn send_back(&self, grant: &Unwanted) -> Result<(), Error> {
+        let Some(resource) = self.keys.resource_of(&grant.lease) else {
+            return Ok(());
+        };
+        self.cancel_by_digest(&resource, &grant.digest, grant.attempt, Some(grant.token))
+            .await
+    }
+
+    async fn cancel_by_digest(
+        &self,
+        resource: &ResourceName,
+        digest: &str,
+        attempt: AttemptId,
+        unwanted: Option<FencingToken>,
+    ) -> Result<(), Error> {
+        let (keys, attempt) = (self.keys.of(resource), attempt.to_string());
+        let fill_in = |link: &Link| {
+            let tombstone = keys.tombstone_of_attempt(digest, &attempt);
+            let mut call = self.call(&CANCEL, &keys, &[tombstone], link);
+            call.arg(digest)
+                .arg(&attempt)
+                .rare_args([unwanted.map(|token| token.to_string())]);
+            call
+        };
+        loop {
+            let answer = self
+                .nodes
+                .run_with(keys.shard, Operation::Cancel, fill_in, parse_cancelled)
+                .await;
+            let (_, more) = answer.map_err(|error| error.on(resource))?;
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) async fn force_release(
+        &self,
+        resource: &ResourceName,
+        token: FencingToken,
+    ) -> Result<Forced, Error> {
+        let operation = Operation::ForceRelease;
+        let keys = self.keys.of(resource);
+        let fill_in = |link: &Link| {
+            let mut call = self.call(&FORCE_RELEASE, &keys, &[], link);
+            call.arg(token.get());
+            call
+        };
+        let answer = self
+            .nodes
+            .run_with(keys.shard, operation, fill_in, ForcedWord::parse)
+            .await;
+        match answer.map_err(|error| error.on(resource))?.1 {
+            ForcedWord::Ended { revocation } => Ok(Forced::Ended { revocation }),
+            ForcedWord::NotHeld => Ok(Forced::NotHeld),
+            ForcedWord::Refused(refusal) => Err(refused(refusal, operation).on(resource)),
+        }
+    }
+
+    pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        let keys = self.keys.of(resource);
+        let call = Call::new(&INSPECT, [keys.lease(), keys.waiters()]);
+        let inspected = self
+            .nodes
+            .run(keys.shard, Operation::Inspect, &call, Inspected::parse)
+            .await
+            .map_err(|error| error.on(resource))?;
+        match inspected {
+            Inspected::Held {
+                waiters,
+                token,
+                digest,
+                left,
+                metadata,
+            } => {
+                // What is no metadata was not written by us: the rest may be of use all the same.
+                let metadata = Metadata::new(metadata).ok();
+                let metadata = metadata.filter(|metadata| !metadata.as_str().is_empty());
+                let holder = HolderView::of_digest(&digest, token, left).metadata(metadata);
+                Ok(Inspection::new(Some(holder)).waiters(waiters))
+            }
+            Inspected::Free { waiters } => Ok(Inspection::new(None).waiters(waiters)),
+            Inspected::Broken => {
+                Err(refused(Refusal::BrokenLease, Operation::Inspect).on(resource))
+            }
+        }
+    }
+}
+
+/// What a refusal means for the user.
+pub(super) fn refused(refusal: Refusal, operation: Operation) -> Error {
+    let error = |kind| Error::not_applied(kind, operation, KIND);
+    match refusal {
+        Refusal::Ended => error(ErrorKind::Released),
+        Refusal::Missing => error(ErrorKind::CounterBroken).because("it cannot be started"),
+        Refusal::Implausible { greatest } => error(ErrorKind::FloorImplausible)
+            .because(format!("at most {greatest} is plausible now")),
+        Refusal::Exhausted => error(ErrorKind::TokensExhausted)
+            .because("use another prefix, and hand the store over to it"),
+        Refusal::BrokenCounter { why } => error(ErrorKind::CounterBroken).because(why),
+        Refusal::BrokenLease => {
+            error(ErrorKind::Refused).because("the key of the lease holds something else")
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The URL of a lock service.
+
+use redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
+use url::Url;
+
+use super::{
+    KIND, RedisOptions,
+    address::{Access, Address},
+    tls,
+};
+use lock_core::{
+    Error, ErrorKind, Operation,
+    support::{
+        connecting::{self, Parts},
+        tls_files::TlsFiles,
+    },
+};
+
+const REDIS_PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
+
+/// How the servers of a lock service stand to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Topology {
+    /// One server.
+    Standalone,
+    /// A primary that sentinels name.
+    Sentinel,
+    /// Several primaries, each with some of the shards.
+    Cluster,
+    /// Servers that know nothing of each other.
+    #[cfg(feature = "redlock")]
+    Independent,
+}
+
+/// What the URL of a lock service says. Its `Debug` shows no password.
+#[derive(Debug)]
+pub(crate) struct ServiceUrl {
+    pub(crate) topology: Topology,
+    /// At least one. Those of the sentinels, if that is the topology.
+    pub(crate) addresses: Vec<Address>,
+    /// What sentinels call the primary.
+    pub(crate) primary_name: String,
+    pub(crate) servers: Access,
+    pub(crate) sentinels: Access,
+}
+
+impl ServiceUrl {
+    /// Reads a URL, and the files that it names.
+    pub(crate) fn parse(text: &str, options: &RedisOptions) -> Result<Self, Error> {
+        let mut parts = Parts::of(text, KIND)
+            .ok_or_else(|| invalid("not a URL, such as redis://127.0.0.1:6379"))?;
+        let (topology, tls) = scheme_of(parts.scheme)?;
+        // The only one of them that the client library knows.
+        parts.scheme = "redis";
+        let urls = parts.urls()?;
+        if urls.len() > 1 && topology == Topology::Standalone {
+            return Err(invalid(
+                "several hosts are redis+sentinel:// or redis+cluster://",
+            ));
+        }
+        let addresses = urls
+            .iter()
+            .map(|url| address(url, topology))
+            .collect::<Result<Vec<_>, _>>()?;
+        let (primary_name, database) = path(&urls[0], topology)?;
+        let (files, sentinel_login) = query(&urls[0], topology, tls)?;
+        let transport = if tls {
+            tls::transport(&files)?
+        } else {
+            ConnectionAddr::Tcp(String::new(), 0)
+        };
+        let login = login(&urls[0], database)?;
+        let servers = Access::new(login, transport, options.response_timeout);
+        Ok(Self {
+            topology,
+            addresses,
+            primary_name,
+            sentinels: servers.with_login(sentinel_login),
+            servers,
+        })
+    }
+}
+
+/// Topology, and whether there is TLS.
+fn scheme_of(scheme: &str) -> Result<(Topology, bool), Error> {
+    let (transport, topology) = scheme.split_once('+').unwrap_or((scheme, ""));
+    let tls = match transport {
+        "redis" => Some(false),
+        "rediss" => Some(true),
+        _ => None,
+    };
+    let topology = match topology {
+        "" => Some(Topology::Standalone),
+        "sentinel" => Some(Topology::Sentinel),
+        "cluster" => Some(Topology::Cluster),
+        _ => None,
+    };
+    #[cfg(feature = "redlock")]
+    let (topology, tls) = match scheme {
+        "redlock+redis" => (Some(Topology::Independent), Some(false)),
+        "redlock+rediss" => (Some(Topology::Independent), Some(true)),
+        _ => (topology, tls),
+    };
+    topology.zip(tls).ok_or_else(|| {
+        Error::not_applied(ErrorKind::Unsupported, Operation::Connect, KIND)
+            .because("a scheme is redis or rediss, alone or with +sentinel or +cluster")
+    })
+}
+
+fn address(url: &Url, topology: Topology) -> Result<Address, Error> {
+    let default = match topology {
+        Topology::Sentinel => SENTINEL_PORT,
+        _ => REDIS_PORT,
+    };
+    let (host, port) = connecting::address(url, default, KIND)?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    Ok(Address {
+        host: host.to_owned(),
+        port,
+    })
+}
+
+/// The name of the primary, and the database.
+fn path(url: &Url, topology: Topology) -> Result<(String, String), Error> {
+    let segments: Vec<&str> = url
+        .path_segments()
+        .into_iter()
+        .flatten()
+        .filter(|segment| !segment.is_empty())
+        .collect();
+    let (name, database) = match (topology, segments[..].as_ref()) {
+        (Topology::Standalone, []) | (Topology::Cluster, [] | ["0"]) => ("", "0"),
+        (Topology::Standalone, [database]) => ("", *database),
+        #[cfg(feature = "redlock")]
+        (Topology::Independent, []) => ("", "0"),
+        #[cfg(feature = "redlock")]
+        (Topology::Independent, [database]) => ("", *database),
+        (Topology::Sentinel, [name]) => (*name, "0"),
+        (Topology::Sentinel, [name, database]) => (*name, *database),
+        (Topology::Sentinel, _) => {
+            return Err(invalid(
+                "what the sentinels call the primary is missing: \
+                 redis+sentinel://host:port,host:port/name",
+            ));
+        }
+        (Topology::Cluster, _) => return Err(invalid("a cluster has one database, number 0")),
+        _ => {
+            return Err(invalid("the path of the URL is the number of a database"));
+        }
+    };
+    Ok((name.to_owned(), database.to_owned()))
+}
+
+fn login(url: &Url, database: String) -> Result<RedisConnectionInfo, Error> {
+    let mut url = url.clone();
+    url.set_path(&database);
+    url.set_query(None);
+    let read = url
+        .into_connection_info()
+        .map_err(|error| invalid("user, password or database is invalid").caused_by(error))?;
+    Ok(read.redis_settings().clone())
+}
+
+/// The files of certificates, and the login of sentinels.
+fn query(
+    url: &Url,
+    topology: Topology,
+    tls: bool,
+) -> Result<(TlsFiles, RedisConnectionInfo), Error> {
+    let mut files = TlsFiles::default();
+    let mut sentinels = RedisConnectionInfo::default();
+    for (name, value) in url.query_pairs() {
+        match &*name {
+            name if tls && files.take(name, &value) => {}
+            "sentinel_user" if topology == Topology::Sentinel => {
+                sentinels = sentinels.set_username(value);
+            }
+            "sentinel_password" if topology == Topology::Sentinel => {
+                sentinels = sentinels.set_password(value);
+            }
+            name => {
+                return Err(invalid(&format!(
+                    "this scheme has no parameter {name:?}; there are tls_ca, tls_cert and \
+                     tls_key with rediss, sentinel_user and sentinel_password with +sentinel",
+                )));
+            }
+        }
+    }
+    Ok((files, sentinels))
+}
+
+fn invalid(why: &str) -> Error {
+    connecting::invalid(KIND, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(url: &str) -> Result<ServiceUrl, Error> {
+        ServiceUrl::parse(url, &RedisOptions::default())
+    }
+
+    fn addresses(url: &str) -> String {
+        let url = parse(url).unwrap();
+        let addresses: Vec<_> = url.addresses.iter().map(Address::to_string).collect();
+        addresses.join(" ")
+    }
+
+    #[test]
+    fn a_url_names_servers_or_sentinels() {
+        assert_eq!(addresses("redis://h"), "h:6379");
+        assert_eq!(addresses("redis://[::1]:7000/3"), "::1:7000");
+        assert_eq!(addresses("redis+cluster://u:p@a:1,b,c:3"), "a:1 b:6379 c:3");
+        let sentinel = "redis+sentinel://u:p@a:1,b/main/2?sentinel_user=x&sentinel_password=y";
+        assert_eq!(addresses(sentinel), "a:1 b:26379");
+        let read = parse(sentinel).unwrap();
+        assert_eq!(read.primary_name, "main");
+        let server = read.servers.client(&read.addresses[0]).unwrap();
+        let login = server.get_connection_info().redis_settings();
+        assert_eq!((login.username(), login.password()), (Some("u"), Some("p")));
+        assert_eq!(login.db(), 2);
+        let sentinel = read.sentinels.client(&read.addresses[0]).unwrap();
+        let login = sentinel.get_connection_info().redis_settings();
+        assert_eq!((login.username(), login.password()), (Some("x"), Some("y")));
+    }
+
+    #[test]
+    fn what_cannot_be_right_is_told_without_the_password() {
+        for (url, says) in [
+            ("redis:h", "not a URL"),
+            ("redis://u:sesame@", "cannot be read"),
+            ("redis://u:sesame@h:x", "cannot be read"),
+            ("redis://u:sesame@a,b", "several hosts"),
+            ("redis://u:sesame@h/x", "database"),
+            ("redis://u:sesame@h/1/2", "database"),
+            ("redis://u:sesame@h?tls_ca=f", "tls_ca"),
+            ("redis://u:sesame@h?timeout=5", "timeout"),
+            ("redis://u:sesame@h#insecure", "fragment"),
+            ("redis+sentinel://u:sesame@h", "name"),
+            ("redis+cluster://u:sesame@h/1", "number 0"),
+            (
+                "redis+cluster://u:sesame@h?sentinel_user=u",
+                "sentinel_user",
+            ),
+            ("redis+ring://u:sesame@h", "+cluster"),
+        ] {
+            let error = parse(url).unwrap_err();
+            let text = format!("{error} {error:?}");
+            assert!(text.contains(says), "{url}: {text}");
+            assert!(!text.contains("sesame"), "{url}: {text}");
+        }
+        let read = parse("redis://u:sesame@h").unwrap();
+        assert!(!format!("{read:?}").contains("sesame"));
+    }
+}

@@ -1,0 +1,72 @@
+//! TLS between client and server, which the feature `redis-tls` brings.
+
+use redis::{ConnectionAddr, RedisError};
+
+use super::KIND;
+use lock_core::{Error, support::tls_files::TlsFiles};
+#[cfg(not(feature = "tls"))]
+use lock_core::{ErrorKind, Operation};
+
+/// A transport with TLS; its address means nothing.
+#[cfg(feature = "tls")]
+pub(super) fn transport(files: &TlsFiles) -> Result<ConnectionAddr, Error> {
+    use redis::{Client, ClientTlsConfig, TlsCertificates};
+
+    use lock_core::support::tls_files::no_pem;
+
+    // rustls panics if a program has several providers of cryptography and has not chosen one.
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // An error means that somebody else was faster, which is as good.
+        drop(rustls::crypto::ring::default_provider().install_default());
+    }
+    let pems = files.read(KIND)?;
+    let certificates = TlsCertificates {
+        client_tls: pems
+            .identity
+            .map(|(client_cert, client_key)| ClientTlsConfig {
+                client_cert,
+                client_key,
+            }),
+        root_cert: pems.ca,
+    };
+    let nowhere = ConnectionAddr::TcpTls {
+        host: String::new(),
+        port: 0,
+        insecure: false,
+        tls_params: None,
+    };
+    let client = Client::build_with_tls(nowhere, certificates);
+    let client = client.map_err(|error| no_pem(KIND).caused_by(error))?;
+    Ok(client.get_connection_info().addr().clone())
+}
+
+#[cfg(not(feature = "tls"))]
+pub(super) fn transport(_files: &TlsFiles) -> Result<ConnectionAddr, Error> {
+    Err(
+        Error::not_applied(ErrorKind::Unsupported, Operation::Connect, KIND).because(
+            "rediss: needs the feature `redis-tls` of lock-core, which is not compiled in",
+        ),
+    )
+}
+
+/// What TLS has against a server, if that is why connecting to it failed.
+#[cfg(feature = "tls")]
+pub(super) fn objection(error: &RedisError) -> Option<String> {
+    use std::{error::Error as StdError, io, sync::Arc};
+
+    // The client library hands out the pointer, not what it points to.
+    let source = error
+        .source()?
+        .downcast_ref::<Arc<dyn StdError + Send + Sync>>()?;
+    let io = source.downcast_ref::<io::Error>()?;
+    let tls = io.get_ref()?.downcast_ref::<rustls::Error>()?;
+    Some(format!(
+        "TLS failed: {tls}; tls_ca in the URL names the authority to trust, and tls_cert and \
+         tls_key the client's own certificate",
+    ))
+}
+
+#[cfg(not(feature = "tls"))]
+pub(super) const fn objection(_error: &RedisError) -> Option<String> {
+    None
+}

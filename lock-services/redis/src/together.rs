@@ -1,0 +1,216 @@
+//! Several resources at once, or none of them.
+
+use std::time::Duration;
+
+use super::{
+    KIND, RedisBackend,
+    answers::{Refusal, RenewedWord, Together},
+    call::Call,
+    keys::{Key, Keys},
+    link::Link,
+    look::OUTAGE_PATIENCE_WITHOUT_WAIT,
+    repetitions::Repetitions,
+    scripts::TOGETHER,
+    service::refused,
+};
+use lock_core::{
+    AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, Lease, Metadata, Moment,
+    Operation, Outcome,
+};
+
+/// So many resources one script looks at, which keeps everybody else waiting meanwhile.
+const RESOURCES_MAX: usize = 256;
+
+impl RedisBackend {
+    /// One look at resources of one shard.
+    pub(super) async fn together(
+        &self,
+        requests: &[AcquireRequest],
+    ) -> Result<Attempt<Vec<Grant>>, Error> {
+        AcquireRequest::each_resource_once(requests, KIND)?;
+        let shard = self.common_shard(requests)?;
+        let mut left_behind = false;
+        match self.ask_for_all(requests, shard, &mut left_behind).await {
+            Ok(Attempt::Held { retry_after }) if left_behind => {
+                for request in requests {
+                    let cancelled = self.service.cancel(&request.attempt).await;
+                    cancelled.map_err(Error::outcome_unknown)?;
+                }
+                Ok(Attempt::Held { retry_after })
+            }
+            Err(error) if left_behind => Err(error.outcome_unknown()),
+            answer => answer,
+        }
+    }
+
+    /// Asks until there is an answer: a request may be repeated, it names its acquisitions.
+    async fn ask_for_all(
+        &self,
+        requests: &[AcquireRequest],
+        shard: u16,
+        left_behind: &mut bool,
+    ) -> Result<Attempt<Vec<Grant>>, Error> {
+        let clock = &*self.service.clock;
+        let mut repetitions = Repetitions::until(clock.now() + OUTAGE_PATIENCE_WITHOUT_WAIT);
+        loop {
+            let error = match self.look_at_all(requests, shard, left_behind).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            *left_behind |= error.outcome() == Outcome::Unknown;
+            if !repetitions.another(clock, &error).await {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Looks until there is an answer, and says whether an earlier one has left something behind:
+    /// some of them were granted, and others were gone before they were confirmed.
+    async fn look_at_all(
+        &self,
+        requests: &[AcquireRequest],
+        shard: u16,
+        left_behind: &mut bool,
+    ) -> Result<Attempt<Vec<Grant>>, Error> {
+        let mut start = false;
+        loop {
+            let asked = self.service.clock.now();
+            let (_, answer) = self
+                .service
+                .nodes
+                .run_with(
+                    shard,
+                    Operation::Acquire,
+                    |link| self.fill_in_all(requests, shard, link, start),
+                    Together::parse,
+                )
+                .await?;
+            match answer {
+                Together::Granted(granted) => {
+                    *left_behind = true;
+                    let granted: Vec<_> = granted.into_iter().zip(requests).collect();
+                    if let Some(grants) = self.confirmed(&granted, asked).await? {
+                        return Ok(Attempt::Granted(grants));
+                    }
+                }
+                Together::Held { left } => return Ok(Attempt::Held { retry_after: left }),
+                Together::Refused(Refusal::Missing) if !start => {
+                    self.service.nodes.agree(Operation::Acquire).await?;
+                    start = true;
+                }
+                Together::Refused(refusal) => return Err(refused(refusal, Operation::Acquire)),
+            }
+        }
+    }
+
+    /// The grants, of which those that were pushed to this holder before are made full first.
+    /// `None` if one of them was gone by then: asking again tells what is left.
+    async fn confirmed(
+        &self,
+        granted: &[((FencingToken, Duration, bool), &AcquireRequest)],
+        asked: Moment,
+    ) -> Result<Option<Vec<Grant>>, Error> {
+        let mut grants = Vec::with_capacity(granted.len());
+        for &((token, left, provisional), request) in granted {
+            let AcquireRequest { attempt, ttl, .. } = request;
+            let lease = if provisional {
+                let (digest, now) = (attempt.holder.digest(), self.service.clock.now());
+                let confirmed = self
+                    .service
+                    .confirm(&self.service.nodes, &attempt.resource, &digest, token, *ttl)
+                    .await
+                    .map_err(Error::outcome_unknown)?;
+                if confirmed != RenewedWord::Renewed {
+                    return Ok(None);
+                }
+                Lease::counted_from(now, ttl.get())
+            } else {
+                Lease::counted_from(asked, std::cmp::min(left, ttl.get()))
+            };
+            grants.push(Grant::new(token, lease));
+        }
+        Ok(Some(grants))
+    }
+
+    fn common_shard(&self, requests: &[AcquireRequest]) -> Result<u16, Error> {
+        let error = |why| {
+            Error::not_applied(ErrorKind::InvalidInput, Operation::Acquire, KIND).because(why)
+        };
+        let shard =
+            |request: &AcquireRequest| self.service.keys.of(&request.attempt.resource).shard;
+        let (first, others) = requests
+            .split_first()
+            .ok_or_else(|| error("there is no resource to acquire"))?;
+        let first = shard(first);
+        if requests.len() > RESOURCES_MAX {
+            return Err(error("these are too many resources to acquire at once"));
+        }
+        if others.iter().any(|request| shard(request) != first) {
+            return Err(error(
+                "the resources are of several shards: give their names a common {tag}",
+            ));
+        }
+        Ok(first)
+    }
+
+    fn fill_in_all(
+        &self,
+        requests: &[AcquireRequest],
+        shard: u16,
+        link: &Link,
+        start: bool,
+    ) -> Call {
+        let named: Vec<_> = requests.iter().map(Named::new).collect();
+        let keys = named.iter().flat_map(|one| one.keys(&self.service.keys));
+        let counter = requests.first().map(|first| {
+            let keys = self.service.keys.of(&first.attempt.resource);
+            keys.counter()
+        });
+        let mut call = Call::new(&TOGETHER, counter.into_iter().chain(keys));
+        self.service
+            .say_where_counters_start(&mut call, shard, link);
+        call.arg(u8::from(start));
+        for one in &named {
+            let request = one.request;
+            call.arg(&one.digest)
+                .arg(&one.attempt)
+                .arg(request.ttl.as_millis())
+                .arg(floor(request.floor))
+                .arg(request.metadata.as_ref().map_or("", Metadata::as_str));
+        }
+        call
+    }
+}
+
+/// A request with the names that its keys have in them.
+struct Named<'a> {
+    request: &'a AcquireRequest,
+    digest: String,
+    attempt: String,
+}
+
+impl<'a> Named<'a> {
+    fn new(request: &'a AcquireRequest) -> Self {
+        Self {
+            request,
+            digest: request.attempt.holder.digest(),
+            attempt: request.attempt.id.to_string(),
+        }
+    }
+
+    fn keys<'k>(&'k self, keys: &'k Keys) -> [Key<'k>; 6] {
+        let keys = keys.of(&self.request.attempt.resource);
+        [
+            keys.lease(),
+            keys.line(),
+            keys.aside(),
+            keys.waiters(),
+            keys.tombstone(&self.digest),
+            keys.tombstone_of_attempt(&self.digest, &self.attempt),
+        ]
+    }
+}
+
+fn floor(floor: Option<FencingToken>) -> String {
+    floor.map(|floor| floor.to_string()).unwrap_or_default()
+}

@@ -1,0 +1,281 @@
+//! Acquiring: a node in line, until it is the first.
+
+use std::sync::Arc;
+
+use futures_util::future::OptionFuture;
+
+use super::{
+    KIND, PATIENCE,
+    error::Failure,
+    floors::Floor,
+    line::{self, Line},
+    note::Note,
+    place::{Place, Stop, View},
+    service::Service,
+    session::Session,
+    table::{Begun, Hold},
+};
+use lock_core::{
+    AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Operation, Ttl, Wait,
+};
+
+/// How often a directory that somebody deletes is made again.
+const DIRECTORY_ATTEMPTS: u32 = 3;
+
+/// One acquire under way.
+#[derive(Debug)]
+pub(super) struct Acquiring<'a> {
+    pub(super) service: &'a Service,
+    pub(super) request: &'a AcquireRequest,
+    /// When it began. Unless it waited, no deadline is counted from a later moment.
+    asked: Moment,
+    pub(super) waited: bool,
+    /// Since when no server has answered.
+    silent_since: Option<Moment>,
+}
+
+impl<'a> Acquiring<'a> {
+    pub(super) fn new(service: &'a Service, request: &'a AcquireRequest) -> Self {
+        Self {
+            service,
+            request,
+            asked: service.clock.now(),
+            waited: false,
+            silent_since: None,
+        }
+    }
+
+    pub(super) async fn run(mut self) -> Result<Attempt<Grant>, Error> {
+        let answer = self.in_sessions().await;
+        answer.map_err(|error| error.on(&self.request.attempt.resource))
+    }
+
+    /// When a session ends, goes on in the next one, at the end of the line.
+    async fn in_sessions(&mut self) -> Result<Attempt<Grant>, Error> {
+        let attempt = &self.request.attempt;
+        loop {
+            self.service.clear(&attempt.resource).await;
+            let begun = self
+                .service
+                .table()
+                .begin(attempt, self.service.clock.now());
+            let answer = match begun {
+                Begun::Ended => return Err(released()),
+                Begun::Held(hold) => self.replay(&hold).await,
+                Begun::New => {
+                    let session = self.session().await?;
+                    self.in_session(&session).await
+                }
+            };
+            match answer {
+                Ok(answer) => return Ok(answer),
+                Err(Stop::Gone | Stop::Failed(Failure::SessionOver(_))) if self.may_go_on() => {}
+                Err(stop) => return Err(self.why(stop)),
+            }
+        }
+    }
+
+    /// Why it ends here. A lease that was looked for and is gone was lost: the table knows of it.
+    fn why(&self, stop: Stop) -> Error {
+        let now = self.service.clock.now();
+        let begun = self.service.table().begin(&self.request.attempt, now);
+        match (&stop, begun) {
+            (Stop::Gone, Begun::Ended) => released(),
+            _ => stop.into_error(),
+        }
+    }
+
+    async fn session(&self) -> Result<Arc<Session>, Error> {
+        let until = self.request.wait.limit();
+        let session = self.service.session(Operation::Acquire, until).await?;
+        session.check(self.request.ttl, Operation::Acquire)?;
+        Ok(session)
+    }
+
+    fn may_go_on(&self) -> bool {
+        let now = self.service.clock.now();
+        match self.request.wait {
+            Wait::Never => now < self.asked + PATIENCE,
+            Wait::Until(moment) => now < moment,
+            Wait::Forever => true,
+        }
+    }
+
+    async fn in_session(&mut self, session: &Arc<Session>) -> Result<Attempt<Grant>, Stop> {
+        let (service, request) = (self.service, self.request);
+        let (paths, resource) = (&service.paths, &request.attempt.resource);
+        let floor = service.floors.remembered(session, paths, resource).await?;
+        if let Some(wanted) = request.floor {
+            floor.check(wanted, service.floors.initial(), service.clock.unix_time())?;
+        }
+        if request.wait == Wait::Never
+            && let Some(held) = self.look(session).await?
+        {
+            return Ok(held);
+        }
+        let (holder, metadata) = (request.attempt.holder, request.metadata.clone());
+        let note = Note::new(request.ttl, floor.value, holder, metadata);
+        let place = Place::enter(service, &request.attempt, session, note);
+        let mut place = place.ok_or_else(released)?;
+        let view = self.stand_in_line(&mut place, &floor).await?;
+        self.until_first(place, floor, view).await
+    }
+
+    /// One look, for an acquire that does not wait: it costs the servers less than a place in line.
+    async fn look(&self, session: &Session) -> Result<Option<Attempt<Grant>>, Stop> {
+        let directory = self.service.paths.line(&self.request.attempt.resource);
+        let line = match session.children(&directory).await {
+            Ok(nodes) => Line::new(nodes),
+            Err(Failure::NoNode) => return Ok(None),
+            Err(failure) => return Err(failure.into()),
+        };
+        match line.first() {
+            Some(first) => Ok(Some(self.held(session, &directory, first).await)),
+            None => Ok(None),
+        }
+    }
+
+    /// Creates the node. If nobody else came lately, its number shows whether it is already the
+    /// first. Otherwise a look at the line shows it, which is sent right behind the creation.
+    async fn stand_in_line(
+        &mut self,
+        place: &mut Place<'_>,
+        floor: &Floor,
+    ) -> Result<Option<View>, Stop> {
+        let (service, resource) = (self.service, &self.request.attempt.resource);
+        let session = Arc::clone(&place.session);
+        place.written = if self.waited {
+            service.clock.now()
+        } else {
+            self.asked
+        };
+        let prefix = place.prefix();
+        let mut directories = 0;
+        loop {
+            let created = place.create(&session, &prefix).ok_or_else(released)?;
+            let is_quiet = service.floors.is_quiet(resource, floor);
+            let nodes = (!is_quiet).then(|| session.children(&place.directory));
+            let (created, nodes) = tokio::join!(created, OptionFuture::from(nodes));
+            match created {
+                Ok((path, stat)) => {
+                    place.created(path, Some(stat));
+                    let number = line::number(place.name());
+                    if number.is_some_and(|it| service.floors.is_first(resource, floor, it)) {
+                        return Ok(Some(View::alone(place)));
+                    }
+                    let nodes = nodes.and_then(Result::ok);
+                    return Ok(nodes.map(|nodes| View::new(nodes, Some(stat))));
+                }
+                Err(Failure::NoNode) if directories < DIRECTORY_ATTEMPTS => {
+                    directories += 1;
+                    service
+                        .floors
+                        .make(&session, &service.paths, resource)
+                        .await?;
+                }
+                Err(failure) => {
+                    self.bear(failure)?;
+                    if let Some(path) = self.find_created(place).await? {
+                        place.created(path, None);
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Looks for a node whose creation had no answer.
+    async fn find_created(&mut self, place: &Place<'_>) -> Result<Option<String>, Stop> {
+        loop {
+            let synced = place.session.sync(&place.directory);
+            let nodes = place.session.children(&place.directory);
+            let (synced, nodes) = tokio::join!(synced, nodes);
+            match synced.and(nodes) {
+                Ok(nodes) => {
+                    self.silent_since = None;
+                    return Ok(place.find(&nodes));
+                }
+                Err(Failure::NoNode) => return Ok(None),
+                Err(failure) => self.bear(failure)?,
+            }
+        }
+    }
+
+    /// Goes on after a failure that may pass, unless it has lasted for too long.
+    pub(super) fn bear(&mut self, failure: Failure) -> Result<(), Stop> {
+        // A request that ran out of time may still be sent later, so it is not sent again.
+        let Failure::NoAnswer(Some(_)) = failure else {
+            return Err(failure.into());
+        };
+        let now = self.service.clock.now();
+        let since = *self.silent_since.get_or_insert(now);
+        if now < since + PATIENCE && self.may_go_on() {
+            return Ok(());
+        }
+        Err(failure.into())
+    }
+
+    pub(super) const fn heard(&mut self) {
+        self.silent_since = None;
+    }
+
+    /// Answers an acquisition that was granted before: with its lease, if that is still there, and
+    /// the time that is left.
+    ///
+    /// If it is gone, the next look at the table tells why: it was lost, or the attempt that had it
+    /// was cancelled meanwhile. Only in the first case has the acquisition ended.
+    pub(super) async fn replay(&self, hold: &Hold) -> Result<Attempt<Grant>, Stop> {
+        let (service, attempt) = (self.service, &self.request.attempt);
+        let is_ours = match hold.session.stat(&hold.path).await {
+            Ok(stat) => stat.is_some_and(|stat| stat.ephemeral_owner == hold.session.id()),
+            Err(Failure::SessionOver(_)) => false,
+            Err(failure) => return Err(failure.into()),
+        };
+        if !is_ours {
+            let now = service.clock.now();
+            service.table().lost(attempt, hold.token, now);
+        }
+        if !is_ours || !service.table().join(attempt, hold.token) {
+            return Err(Stop::Gone);
+        }
+        let lease = Lease::counted_from(self.asked, hold.deadline.since(self.asked));
+        let grant = Grant::new(hold.token, lease);
+        Ok(Attempt::Granted(if self.waited {
+            grant.after_waiting()
+        } else {
+            grant
+        }))
+    }
+
+    /// The answer when somebody else is the first in line.
+    pub(super) async fn held(
+        &self,
+        session: &Session,
+        directory: &str,
+        first: &str,
+    ) -> Attempt<Grant> {
+        let path = format!("{directory}/{first}");
+        let now = self.service.clock.now();
+        let ours = self
+            .service
+            .table()
+            .at(&path, now)
+            .map(|hold| hold.deadline);
+        let retry_after = match ours {
+            Some(deadline) => deadline.since(now),
+            None => match session.data(&path).await {
+                Ok((data, _)) => Note::decode(&data)
+                    .map_or_else(|| session.longest_lease(), |note| note.ttl.get()),
+                Err(_) => Ttl::MIN.get(),
+            },
+        };
+        Attempt::Held {
+            retry_after: std::cmp::max(retry_after, Ttl::MIN.get()),
+        }
+    }
+}
+
+/// The error for an acquire whose acquisition has ended.
+pub(super) fn released() -> Error {
+    Error::not_applied(ErrorKind::Released, Operation::Acquire, KIND)
+}

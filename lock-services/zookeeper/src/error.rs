@@ -1,0 +1,95 @@
+//! What a failure of the client or of the servers means.
+
+use zookeeper_client::{Error as ZooKeeperError, MultiWriteError};
+
+use super::KIND;
+use lock_core::{Error, ErrorKind, Operation};
+
+/// Why a request has no usable answer.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The node is not there. Nothing changed.
+    NoNode,
+    /// The node was changed by somebody else. Nothing changed.
+    BadVersion,
+    /// The node is there already. Nothing changed.
+    NodeExists,
+    /// The session is over, and its nodes are gone with it. Nothing that it asked for will still
+    /// happen.
+    SessionOver(ZooKeeperError),
+    /// The servers refused. Nothing changed.
+    Refused(ZooKeeperError),
+    /// A floor is no number. Nothing changed.
+    FloorBroken,
+    /// It may have happened.
+    NoAnswer(Option<ZooKeeperError>),
+}
+
+impl Failure {
+    /// The error of an operation that cannot go on because of this.
+    pub(super) fn into_error(self, operation: Operation) -> Error {
+        let error = |kind| Error::not_applied(kind, operation, KIND);
+        match self {
+            Self::NoNode => error(ErrorKind::Unavailable).because("a node was deleted meanwhile"),
+            Self::BadVersion | Self::NodeExists => {
+                error(ErrorKind::Unavailable).because("a node was changed meanwhile")
+            }
+            Self::FloorBroken => {
+                error(ErrorKind::CounterBroken).because("a node below `floors` is no number")
+            }
+            Self::SessionOver(source) => error(ErrorKind::Unavailable)
+                .because("the session is over")
+                .caused_by(source),
+            Self::Refused(source) => error(ErrorKind::Refused)
+                .because(advice(&source))
+                .caused_by(source),
+            Self::NoAnswer(source) => {
+                let error = Error::unknown(ErrorKind::Unavailable, operation, KIND);
+                match source {
+                    Some(source) => error.because("the connection broke").caused_by(source),
+                    None => error.because("no answer in time"),
+                }
+            }
+        }
+    }
+}
+
+impl From<ZooKeeperError> for Failure {
+    fn from(error: ZooKeeperError) -> Self {
+        match error {
+            ZooKeeperError::NoNode => Self::NoNode,
+            ZooKeeperError::BadVersion => Self::BadVersion,
+            ZooKeeperError::NodeExists => Self::NodeExists,
+            ZooKeeperError::SessionExpired | ZooKeeperError::ClientClosed => {
+                Self::SessionOver(error)
+            }
+            ZooKeeperError::NoAuth
+            | ZooKeeperError::AuthFailed
+            | ZooKeeperError::InvalidAcl
+            | ZooKeeperError::QuotaExceeded
+            | ZooKeeperError::NoChildrenForEphemerals
+            | ZooKeeperError::NotEmpty
+            | ZooKeeperError::NotReadOnly
+            | ZooKeeperError::BadArguments(_)
+            | ZooKeeperError::Unimplemented => Self::Refused(error),
+            error => Self::NoAnswer(Some(error)),
+        }
+    }
+}
+
+impl From<MultiWriteError> for Failure {
+    fn from(error: MultiWriteError) -> Self {
+        ZooKeeperError::from(error).into()
+    }
+}
+
+fn advice(error: &ZooKeeperError) -> &'static str {
+    match error {
+        ZooKeeperError::NoAuth | ZooKeeperError::InvalidAcl => {
+            "the user may not do that: put user and password into the URL, and see the ACLs"
+        }
+        ZooKeeperError::AuthFailed => "user or password is wrong",
+        ZooKeeperError::QuotaExceeded => "the quota of the directory is used up",
+        _ => "the servers do not do that",
+    }
+}

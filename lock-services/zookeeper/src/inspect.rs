@@ -1,0 +1,146 @@
+//! Looking at what is held, and ending it by force.
+
+use futures_util::future::join_all;
+
+use super::{
+    KIND,
+    error::Failure,
+    floors, paths,
+    service::Service,
+    session::{Change, Session},
+    upkeep::Shown,
+};
+use lock_core::{
+    Error, ErrorKind, FencingToken, Forced, HolderView, Inspection, Listed, Metadata, Operation,
+    ResourceName,
+};
+
+/// How many resources are looked at at the same time.
+pub(super) const AT_ONCE: usize = 32;
+
+/// How often it is tried to end a lease that its holder keeps changing.
+const FORCE_ATTEMPTS: u32 = 20;
+
+impl Service {
+    pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        let operation = Operation::Inspect;
+        let session = self.session(operation, self.clock.now()).await;
+        let session = session.map_err(|error| error.on(resource))?;
+        let first = self.first(&session, resource).await;
+        let first = first.map_err(|failure| failure.into_error(operation).on(resource))?;
+        first.map_or(Ok(Inspection::new(None).waiters(0)), |first| {
+            let seen = self.seen(&session, &first, operation);
+            seen.map_err(|error| error.on(resource))
+        })
+    }
+
+    pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
+        let operation = Operation::List;
+        let session = self.session(operation, self.clock.now()).await?;
+        let failed = |failure: Failure| failure.into_error(operation);
+        let directories = match session.children(self.paths.locks()).await {
+            Ok(directories) => directories,
+            Err(Failure::NoNode) => Vec::new(),
+            Err(failure) => return Err(failed(failure)),
+        };
+        let mut listed = Vec::new();
+        let resources: Vec<_> = directories
+            .iter()
+            .filter_map(|name| paths::resource(name))
+            .collect();
+        for some in resources.chunks(AT_ONCE) {
+            let looks = some.iter().map(|resource| self.first(&session, resource));
+            for (resource, first) in some.iter().zip(join_all(looks).await) {
+                if let Some(first) = first.map_err(failed)? {
+                    listed.push(Listed {
+                        resource: resource.clone(),
+                        inspection: self.seen(&session, &first, operation)?,
+                    });
+                }
+            }
+        }
+        Ok(listed)
+    }
+
+    /// What the first in line shows to others.
+    ///
+    /// Only its process knows how much time a lease has left. For one of another process its ttl is
+    /// shown, which is the most that it can be.
+    fn seen(
+        &self,
+        session: &Session,
+        first: &Shown,
+        operation: Operation,
+    ) -> Result<Inspection, Error> {
+        let now = self.clock.now();
+        let ours = self.table().at(&first.path, now).map(|hold| hold.deadline);
+        let holder = if let Some(note) = &first.note {
+            let token = floors::token(note.floor, first.created, operation)?;
+            let remaining = ours.map_or(note.ttl.get(), |deadline| deadline.since(now));
+            HolderView::of_digest(&note.holder, token, remaining).metadata(note.metadata.clone())
+        } else {
+            // A node of another library: its name, and what that library wrote.
+            let token = floors::token(0, first.created, operation)?;
+            let name = first.path.rsplit('/').next().unwrap_or_default();
+            let text = String::from_utf8(first.data.clone()).unwrap_or_default();
+            let metadata = Metadata::new(text).ok();
+            HolderView::of_digest(name, token, session.longest_lease())
+                .metadata(metadata.filter(|metadata| !metadata.as_str().is_empty()))
+        };
+        let waiters = u64::try_from(first.waiters).unwrap_or(u64::MAX);
+        Ok(Inspection::new(Some(holder)).waiters(waiters))
+    }
+
+    pub(super) async fn force_release(
+        &self,
+        resource: &ResourceName,
+        token: FencingToken,
+    ) -> Result<Forced, Error> {
+        let forced = self.force(resource, token).await;
+        forced.map_err(|error| error.on(resource))
+    }
+
+    /// Deletes the node, and lifts the floor by one in the same step. This makes room for a token
+    /// between that of the lease and the next one, whose node may have been created right behind
+    /// it.
+    async fn force(&self, resource: &ResourceName, token: FencingToken) -> Result<Forced, Error> {
+        let operation = Operation::ForceRelease;
+        let failed = |failure: Failure| failure.into_error(operation);
+        let session = self.session(operation, self.clock.now()).await?;
+        for _ in 0..FORCE_ATTEMPTS {
+            let first = self.first(&session, resource).await.map_err(failed)?;
+            let Some((first, note)) = first.and_then(|mut first| {
+                let note = first.note.take()?;
+                Some((first, note))
+            }) else {
+                return Ok(Forced::NotHeld);
+            };
+            if floors::token(note.floor, first.created, operation)? != token {
+                return Ok(Forced::NotHeld);
+            }
+            let floor = self.floors.read(&session, &self.paths, resource).await;
+            let floor = floor.map_err(failed)?;
+            let lifted = floor.value.saturating_add(1);
+            let revocation = floors::token(lifted, first.created, operation)?;
+            let (path, lifted) = (self.paths.floor(resource), floors::encode(lifted));
+            let directory = self.paths.line(resource);
+            // The directory comes before the node, because whoever is told that the node is gone
+            // must already have been told that the floor has changed.
+            let changes = [
+                Change::Touch(&directory),
+                Change::Set(&path, &lifted, floor.own),
+                Change::Delete(&first.path, first.version),
+            ];
+            match session.together(&changes).await {
+                Ok(()) => {
+                    self.floors.forget_version(resource);
+                    return Ok(Forced::Ended { revocation });
+                }
+                Err(Failure::BadVersion | Failure::NoNode) => {}
+                Err(failure) => return Err(failed(failure)),
+            }
+        }
+        let why = "its holder is changing it all the time";
+        Err(Error::not_applied(ErrorKind::Unavailable, operation, KIND).because(why))
+    }
+}

@@ -1,0 +1,123 @@
+//! ZooKeeper 3.5 or newer: one server or an ensemble.
+//!
+//! # Use it
+//! The URL is `zookeeper://[user:password@]HOST[:PORT],..[/CHROOT][?session_ms=..]`, with the
+//! servers of the ensemble. The default port is 2181, and `session_ms` is the session timeout (see
+//! [`ZooKeeperOptions::session_timeout`]). [`ZooKeeperOptions`] has the other settings. What to
+//! know before:
+//!
+//! - The longest lease is two thirds of the session timeout that the servers agree to. A longer ttl
+//!   is an error.
+//! - All leases end when the [`ZooKeeperBackend`] is dropped.
+//! - With `user:password@` in the URL the client authenticates by digest, and only that user may
+//!   use its nodes: other clients of the same locks need the same login. Without a login, anybody
+//!   who can reach the servers may change the nodes.
+//! - There is NO TLS: if others can listen to the network, use a tunnel.
+//!
+//! # What it lacks
+//! Reserved tokens (and so a [`Cohort`](palisade_cohort::Cohort)), several holds of an
+//! [`Owner`](lock_core::Owner), and several resources in one step:
+//! [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported).
+//!
+//! A lease belongs to the session, and so to the process, that acquired it. Anybody may release it,
+//! but another process can neither renew it nor cancel its attempt, held or in line
+//! ([`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported)), nor replay its acquisition: to that
+//! process the resource is held. A cancel does NOT see an attempt of another process that is not in
+//! line yet. Several gateways behind one balancer therefore need another lock service, or a
+//! balancer that keeps each client with its gateway.
+//!
+//! # How it works
+//! ## Nodes
+//! Everything is below `CHROOT/palisade`, or another prefix:
+//!
+//! | node | kind | data | what |
+//! |---|---|---|---|
+//! | `locks/NAME` | persistent | none | the lock directory of a resource |
+//! | `locks/NAME/_c_UUID-lock-N` | ephemeral, sequential | who, for how long | a place in line |
+//! | `floors/NAME` | persistent | a number | the floor of its tokens |
+//!
+//! NAME is the resource, with `/` as `%2F` and `%` as `%25`. A resource that was locked once leaves
+//! two small nodes for ever; deleting those of an idle resource loses its floor and nothing else.
+//!
+//! The names are Curator's, and an `InterProcessMutex` on `locks/NAME` stands in the same line as
+//! our clients. So does a `Lock` of kazoo with `extra_lock_patterns=["-lock-"]`. Read and write
+//! locks of either library are NOT honoured. All clients of one resource have to use the same
+//! ensemble, and clients of other libraries get no token.
+//!
+//! ## Tokens
+//! A token is the number of the transaction that created our node (`czxid`), plus the floor of the
+//! resource. ZooKeeper agrees on these numbers before it answers, so they rise across failovers and
+//! restarts. They do NOT survive when data directories are wiped or restored from a backup: then
+//! the store refuses the low tokens, and the floor repairs them. Sequence numbers cannot be tokens:
+//! they begin again when the directory is deleted, and wrap around at 2^31.
+//!
+//! The floor is written into the node when the node is created. If the floor turns out to have
+//! changed, or a higher one is asked for, the first in line writes it again, in one transaction
+//! with a check that its node still exists. The floor is never read after that. So a client that
+//! was paused and has lost its node cannot get a token that outranks the present holder's.
+//!
+//! Each election of a leader adds 2^32 to the numbers, which is half a day in units of 10 µs. That
+//! makes no difference to tokens that began at zero. If a floor near the clock was asked for, as
+//! when a lock service that counted from the clock was replaced, elections may take the tokens
+//! further ahead of the clock than a store considers plausible: give the store a bound of its own.
+//!
+//! Changing a floor also writes the lock directory, and a client watches the directories whose
+//! floors it remembers, up to ten thousand. So the client either has been told of a change, or what
+//! it remembers still holds. A server tells a client of changes in their order, and its answers
+//! come in the same order.
+//!
+//! ## Leases
+//! One session per [`ZooKeeperBackend`] owns all its nodes. Within it, each lease has a ttl of its
+//! own, which is written in the node. There are three who delete the node of a lease that is over:
+//!
+//! - its process, when the lease was not renewed in time,
+//! - the next in line, after it has seen no renewal for a whole ttl, because the process may be
+//!   stopped. Renewals change the node's version, and the deletion is bound to the version,
+//! - the servers, together with the session. Other libraries wait for this.
+//!
+//! The deadline that a holder is told is counted from before its last write to the node, and a
+//! lease is at most two thirds of the session. So the deadline has passed before any of the three
+//! may act, and nothing depends on when a client notices that it is cut off.
+//!
+//! ## Waiting
+//! First come, first served, across all clients of all kinds. Each waiter watches the node ahead of
+//! its own, its predecessor, so a release wakes one waiter. If nobody else was ahead, that waiter
+//! is then the first, without another look. It also watches its own node, and the node ahead of its
+//! predecessor. When that one goes, it checks whether its predecessor now holds the lock, and
+//! starts counting the predecessor's ttl. In any case it looks again after 15 s. A waiter that
+//! loses its session goes to the end of the line. Servers that do not answer are asked again for 10
+//! s, or until the wait is over, which may then end as much later as one look takes: a second and
+//! the [response timeout](ZooKeeperOptions::response_timeout), however many look at the same time.
+#![forbid(unsafe_code)]
+
+mod acquire;
+mod backend;
+mod error;
+mod floors;
+mod inspect;
+mod keeper;
+mod line;
+mod note;
+mod options;
+mod paths;
+mod place;
+mod service;
+mod service_url;
+mod session;
+mod table;
+mod upkeep;
+mod waiting;
+mod watch;
+
+use std::time::Duration;
+
+pub use self::{backend::ZooKeeperBackend, options::ZooKeeperOptions};
+
+/// The kind that errors name and the default issuer.
+pub const KIND: &str = "zookeeper";
+
+/// How long an ended acquisition is remembered by its process, so that a late request is refused.
+pub const ENDED_TTL: Duration = Duration::from_secs(60);
+
+/// How long servers are asked again that do not answer.
+pub const PATIENCE: Duration = Duration::from_secs(10);

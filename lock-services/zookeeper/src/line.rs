@@ -1,0 +1,230 @@
+//! Who stands in line for a resource, by the names of the nodes.
+
+use lock_core::AttemptId;
+
+/// What stands between the identity of a contender and its number: first Curator's, then kazoo's.
+const MARKS: [&str; 2] = ["lock-", "__lock__"];
+
+/// The identity of one attempt to stand in line, before the server has numbered it.
+///
+/// It has Curator's form, `_c_UUID-lock-`. The UUID consists of the attempt and a number that is
+/// drawn for each creation. So a creation whose answer was lost is found again, and not mistaken
+/// for another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Identity(String);
+
+impl Identity {
+    pub(super) fn fresh(attempt: AttemptId) -> Self {
+        let drawn = format!("{:016x}", rand::random::<u64>());
+        let (fourth, fifth) = drawn.split_at(4);
+        Self(format!("{}{fourth}-{fifth}-lock-", of(attempt)))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The node with this identity among those of the line.
+    pub(super) fn find<'a>(&self, nodes: &'a [String]) -> Option<&'a String> {
+        nodes.iter().find(|node| node.starts_with(&self.0))
+    }
+}
+
+/// What the names of all nodes of an attempt begin with.
+fn of(attempt: AttemptId) -> String {
+    let attempt = attempt.to_string();
+    let (first, rest) = attempt.split_at(8);
+    let (second, third) = rest.split_at(4);
+    format!("_c_{first}-{second}-{third}-")
+}
+
+/// Whether a node belongs to an attempt, in whichever session.
+pub(super) fn is_of(node: &str, attempt: AttemptId) -> bool {
+    node.starts_with(&of(attempt))
+}
+
+/// The contenders for one resource, whoever they are, in the order in which they came.
+#[derive(Debug)]
+pub(super) struct Line(Vec<String>);
+
+impl Line {
+    /// Puts the nodes of a lock directory in order, and leaves out what is no contender.
+    pub(super) fn new(nodes: Vec<String>) -> Self {
+        let numbered = nodes
+            .into_iter()
+            .filter_map(|node| Some((number(&node)?, node)));
+        let mut numbered: Vec<_> = numbered.collect();
+        // Numbers wrap around at 2^31. Those of one line are close together: one is before another
+        // if the way up to the other is shorter than the way down.
+        let Some((base, _)) = numbered.first() else {
+            return Self(Vec::new());
+        };
+        let base = *base;
+        numbered.sort_by_key(|(number, _)| number.wrapping_sub(base));
+        Self(numbered.into_iter().map(|(_, node)| node).collect())
+    }
+
+    pub(super) fn first(&self) -> Option<&str> {
+        self.0.first().map(String::as_str)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Who is before this node; `Some(None)` if it is the first, `None` if it is not in line.
+    pub(super) fn ahead_of(&self, node: &str) -> Option<Option<Ahead<'_>>> {
+        let place = self.0.iter().position(|other| other == node)?;
+        let node = |back: usize| {
+            let index = place.checked_sub(back)?;
+            Some(self.0[index].as_str())
+        };
+        Some(node(1).map(|next| Ahead {
+            count: place,
+            next,
+            beyond: node(2),
+        }))
+    }
+}
+
+/// Who stands before a contender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ahead<'a> {
+    pub(super) count: usize,
+    /// The one right before it.
+    pub(super) next: &'a str,
+    /// The one before that. `None` if the next one is the first.
+    pub(super) beyond: Option<&'a str>,
+}
+
+/// The number that the server gave to a contender.
+pub(super) fn number(node: &str) -> Option<i32> {
+    let mut numbers = MARKS.iter().filter_map(|mark| {
+        let at = node.rfind(mark)? + mark.len();
+        let number = node[at..].parse().ok()?;
+        (numeral(number) == node[at..]).then_some(number)
+    });
+    numbers.next_back()
+}
+
+/// What a server appends to the name of a sequential node: ten characters, the sign among them,
+/// and eleven for the lowest numbers.
+fn numeral(number: i32) -> String {
+    format!("{number:010}")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+    use lock_core::{AttemptRef, Holder, ResourceName};
+
+    fn line(nodes: &[&str]) -> Vec<String> {
+        Line::new(nodes.iter().copied().map(String::from).collect()).0
+    }
+
+    #[test]
+    fn contenders_of_curator_kazoo_and_ours_stand_in_one_line() {
+        let curators = "_c_0a4d3c3e-8d0b-4a76-9e0f-3f6c3c1f8d7a-lock-0000000012";
+        let kazoos = "0a4d3c3e8d0b4a769e0f3f6c3c1f8d7a__lock__0000000003";
+        let plain = "lock-0000000007";
+        let attempt = AttemptRef::new(ResourceName::new("r").unwrap(), Holder::random());
+        let ours = format!("{}0000000005", Identity::fresh(attempt.id).as_str());
+        assert_eq!(
+            line(&[
+                curators,
+                &ours,
+                kazoos,
+                plain,
+                "notes",
+                "lock-1",
+                "x0000000001"
+            ]),
+            [kazoos, &ours, plain, curators]
+        );
+    }
+
+    #[test]
+    fn a_line_goes_on_when_the_numbers_wrap_around() {
+        let [last, first, second] = ["2147483647", "-2147483648", "-2147483647"]
+            .map(|number| format!("_c_u-lock-{number}"));
+        assert_eq!(
+            line(&[&second, &last, &first]),
+            [last.clone(), first.clone(), second]
+        );
+        let kazoos = "u__lock__-2147483648";
+        assert_eq!(line(&[kazoos, &last]), [last.as_str(), kazoos]);
+    }
+
+    /// As Java's `%010d` prints them.
+    #[test]
+    fn negative_numbers_are_read_at_every_width() {
+        for (digits, is) in [
+            ("-000000001", -1),
+            ("-999999999", -999_999_999),
+            ("-1000000000", -1_000_000_000),
+            ("-2147483648", i32::MIN),
+            ("2147483647", i32::MAX),
+            ("0000000000", 0),
+        ] {
+            for mark in MARKS {
+                assert_eq!(number(&format!("_c_u-{mark}{digits}")), Some(is));
+            }
+        }
+        for wrong in [
+            "2147483648",
+            "-2147483649",
+            "-00000001",
+            "-0000000001",
+            "-0000000000",
+            "+000000001",
+            "00000000001",
+            "000000001",
+            "000000000x",
+            "",
+        ] {
+            assert_eq!(number(&format!("_c_u-lock-{wrong}")), None, "{wrong:?}");
+        }
+    }
+
+    proptest! {
+        /// Wherever the counter stands, and however the names are mixed.
+        #[test]
+        fn a_line_is_in_the_order_of_the_counter(
+            first in any::<i32>(),
+            steps in vec((1..1_000_i32, 0..MARKS.len()), 1..20),
+            turn in any::<prop::sample::Index>(),
+        ) {
+            let mut counter = first;
+            let mut nodes = Vec::new();
+            for (step, mark) in steps {
+                nodes.push(format!("_c_u-{}{}", MARKS[mark], numeral(counter)));
+                counter = counter.wrapping_add(step);
+            }
+            let mut mixed = nodes.clone();
+            mixed.rotate_left(turn.index(nodes.len()));
+            mixed.push("notes".to_owned());
+            prop_assert_eq!(Line::new(mixed).0, nodes);
+        }
+    }
+
+    #[test]
+    fn an_identity_has_curators_form_and_is_never_drawn_twice() {
+        let attempt = AttemptRef::new(ResourceName::new("r").unwrap(), Holder::random());
+        let [one, two] = [0, 1].map(|_| Identity::fresh(attempt.id));
+        assert_ne!(one, two);
+        let uuid = one.as_str().strip_prefix("_c_").unwrap();
+        let parts: Vec<_> = uuid.strip_suffix("-lock-").unwrap().split('-').collect();
+        assert_eq!(
+            parts.iter().map(|part| part.len()).collect::<Vec<_>>(),
+            [8, 4, 4, 4, 12]
+        );
+        let nodes = [format!("{}0000000001", two.as_str())];
+        assert_eq!(one.find(&nodes), None);
+        assert!(is_of(&nodes[0], attempt.id));
+        let other = AttemptRef::new(attempt.resource.clone(), attempt.holder);
+        assert!(!is_of(&nodes[0], other.id));
+        assert_eq!(two.find(&nodes), Some(&nodes[0]));
+    }
+}

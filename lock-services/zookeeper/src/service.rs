@@ -1,0 +1,107 @@
+//! What all operations need.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::sync::Notify;
+use tracing::debug;
+
+use super::{
+    PATIENCE, ZooKeeperOptions,
+    error::Failure,
+    floors::Floors,
+    paths::Paths,
+    service_url::ServiceUrl,
+    session::{Session, Sessions},
+    table::{Leftover, Node, Table},
+};
+use lock_core::{Clock, Error, Moment, Operation, ResourceName, support::lock};
+
+/// One client of a lock service.
+#[derive(Debug)]
+pub(super) struct Service {
+    pub(super) sessions: Sessions,
+    pub(super) paths: Paths,
+    pub(super) floors: Floors,
+    pub(super) clock: Arc<dyn Clock>,
+    /// Never held across an await; every step under it is short.
+    table: Mutex<Table>,
+    /// Notified when there is something new for the keeper.
+    pub(super) keeper: Notify,
+    /// Notified when an acquisition was granted for which another attempt waits.
+    pub(super) granted: Notify,
+}
+
+impl Service {
+    pub(super) fn new(url: ServiceUrl, options: &ZooKeeperOptions, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            paths: Paths::new(&url.chroot, &options.prefix),
+            sessions: Sessions::new(url, options, Arc::clone(&clock)),
+            floors: Floors::new(options.initial_token),
+            clock,
+            table: Mutex::new(Table::new()),
+            keeper: Notify::new(),
+            granted: Notify::new(),
+        }
+    }
+
+    pub(super) fn table(&self) -> MutexGuard<'_, Table> {
+        lock(&self.table)
+    }
+
+    /// The session. Waits for a service that cannot be reached, but not for long.
+    pub(super) async fn session(
+        &self,
+        operation: Operation,
+        until: Moment,
+    ) -> Result<Arc<Session>, Error> {
+        let patience = self.clock.now() + PATIENCE;
+        let until = std::cmp::min(until, patience);
+        self.sessions.get(operation, until).await
+    }
+
+    /// Deletes what was left behind at a resource, before anybody looks at it. What cannot be
+    /// deleted now is left to the keeper.
+    pub(super) async fn clear(&self, resource: &ResourceName) {
+        let leftovers = self.table().leftovers_of(resource, self.clock.now());
+        for leftover in leftovers {
+            if leftover.session.is_connected()
+                && let Err(failure) = self.remove(&leftover).await
+            {
+                debug!(?failure, "what is left behind stays for now");
+            }
+        }
+    }
+
+    /// Deletes what was left behind, or finds that it is gone.
+    pub(super) async fn remove(&self, leftover: &Leftover) -> Result<(), Failure> {
+        match self.delete(leftover).await {
+            // Somebody else has deleted it, or the servers have, or will before they grant anybody
+            // anything.
+            Ok(()) | Err(Failure::NoNode | Failure::SessionOver(_)) => {
+                self.table().removed(leftover);
+                Ok(())
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn delete(&self, leftover: &Leftover) -> Result<(), Failure> {
+        let session = &leftover.session;
+        match &leftover.node {
+            Node::Path(path) => session.delete(path, None).await,
+            Node::Identity(identity) => {
+                // Its creation may still be under way. If it is on this connection, it comes before
+                // what we ask now. If it was on one that broke, the servers have either taken it,
+                // and decided it before the sync, or they will refuse it.
+                let directory = self.paths.line(&leftover.resource);
+                let synced = session.sync(&directory);
+                let nodes = session.children(&directory);
+                synced.await?;
+                match identity.find(&nodes.await?) {
+                    Some(node) => session.delete(&format!("{directory}/{node}"), None).await,
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}

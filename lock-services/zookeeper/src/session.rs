@@ -1,0 +1,378 @@
+//! The session with the servers, which owns all nodes of this process.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use futures_util::FutureExt;
+use zookeeper_client::{
+    Acls, Client, CreateMode, CreateOptions, Error as ZooKeeperError, OneshotWatcher, SessionState,
+    Stat, StateWatcher,
+};
+
+use super::{KIND, ZooKeeperOptions, error::Failure, service_url::ServiceUrl, watch::Watch};
+use lock_core::{
+    Clock, Error, ErrorKind, Moment, Operation, Ttl,
+    support::{Joint, lock},
+};
+
+/// After how long a silence a connection is given up for another one.
+const SILENCE_MAX: Duration = Duration::from_secs(3);
+
+/// How long a session has to find another server.
+const RECONNECT_WAIT: Duration = Duration::from_secs(1);
+
+/// How long to wait between two attempts to find a server that answers.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
+
+/// One session. Its nodes end with it.
+///
+/// Requests are sent in the order in which the methods are *called*, not in the order in which
+/// their futures are polled, and the servers carry them out in that order.
+#[derive(Debug)]
+pub(super) struct Session {
+    client: Client,
+    /// With a login, only its user may use our nodes; without one, everybody may.
+    acls: Acls<'static>,
+    response_timeout: Duration,
+}
+
+impl Session {
+    pub(super) fn id(&self) -> i64 {
+        self.client.session_id().0
+    }
+
+    /// Whether the client knows that it is over. The servers may know earlier.
+    pub(super) fn is_over(&self) -> bool {
+        self.client.state().is_terminated()
+    }
+
+    /// Whether a server is connected. The client looks for one by itself.
+    pub(super) fn is_connected(&self) -> bool {
+        !self.is_over() && self.client.state() != SessionState::Disconnected
+    }
+
+    /// The present connection.
+    pub(super) fn connection(&self) -> Connection {
+        let mut states = self.client.state_watcher();
+        states.state();
+        Connection(states)
+    }
+
+    /// Waits a while for a connection to a server.
+    async fn connected(&self) -> bool {
+        let mut states = self.client.state_watcher();
+        let connected = async {
+            while !self.is_connected() && !self.is_over() {
+                states.changed().await;
+            }
+        };
+        let waited = tokio::time::timeout(RECONNECT_WAIT, connected).await;
+        waited.is_ok() && self.is_connected()
+    }
+
+    /// How long a lease may be: two thirds of what was negotiated.
+    ///
+    /// A follower reports its clients to the leader every half tick, and the shortest session is
+    /// two ticks. So if a follower dies that has just answered, the leader may count the session
+    /// from a quarter of its length before that answer. The rest is for clocks that run at
+    /// different speeds.
+    pub(super) fn longest_lease(&self) -> Duration {
+        self.client.session_timeout() / 3 * 2
+    }
+
+    /// Refuses a lease that this session cannot keep up.
+    pub(super) fn check(&self, ttl: Ttl, operation: Operation) -> Result<(), Error> {
+        let longest = self.longest_lease();
+        if ttl.get() <= longest {
+            return Ok(());
+        }
+        let (ttl, session) = (ttl.get(), self.client.session_timeout());
+        let why = format!(
+            "a lease of {ttl:?} in a session of {session:?}: the longest is {longest:?}; ask for \
+             more with session_ms in the URL, up to maxSessionTimeout of the servers"
+        );
+        Err(Error::not_applied(ErrorKind::InvalidInput, operation, KIND).because(why))
+    }
+
+    /// Creates a contender, and returns its path.
+    pub(super) fn create_contender<'a>(
+        &'a self,
+        prefix: &'a str,
+        data: &[u8],
+    ) -> impl Future<Output = Result<(String, Stat), Failure>> + use<'a> {
+        let options = CreateMode::EphemeralSequential.with_acls(self.acls);
+        let created = self.client.create(prefix, data, &options);
+        self.answered(async move {
+            let (stat, number) = created.await?;
+            Ok::<_, ZooKeeperError>((format!("{prefix}{number}"), stat))
+        })
+    }
+
+    /// Creates a node that stays.
+    pub(super) async fn create(&self, path: &str, data: &[u8]) -> Result<(), Failure> {
+        let created = self.client.create(path, data, &self.persistent());
+        self.answered(created).await.map(drop)
+    }
+
+    /// Creates a directory, and its parents.
+    pub(super) async fn create_directory(&self, path: &str) -> Result<(), Failure> {
+        let options = self.persistent();
+        self.answered(self.client.mkdir(path, &options)).await
+    }
+
+    pub(super) fn children(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<Vec<String>, Failure>> + '_ {
+        self.answered(self.client.list_children(path))
+    }
+
+    pub(super) fn stat(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<Option<Stat>, Failure>> + '_ {
+        self.answered(self.client.check_stat(path))
+    }
+
+    pub(super) fn data(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<(Vec<u8>, Stat), Failure>> + '_ {
+        self.answered(self.client.get_data(path))
+    }
+
+    /// A node that can have no children, and a watch of its children, which tells when the node is
+    /// gone.
+    pub(super) fn watched(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<(Stat, Watch), Failure>> + use<'_> {
+        let watched = self.answered(self.client.get_and_watch_children(path));
+        async {
+            watched
+                .await
+                .map(|(_, stat, watcher)| (stat, Watch::new(watcher)))
+        }
+    }
+
+    /// The data, and a watch that ends with the next change of the node, or with the session.
+    pub(super) fn watched_data(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<(Vec<u8>, Stat, OneshotWatcher), Failure>> + '_ {
+        self.answered(self.client.get_and_watch_data(path))
+    }
+
+    pub(super) fn set_data<'a>(
+        &'a self,
+        path: &str,
+        data: &[u8],
+        version: Option<i32>,
+    ) -> impl Future<Output = Result<Stat, Failure>> + use<'a> {
+        self.answered(self.client.set_data(path, data, version))
+    }
+
+    pub(super) fn delete(
+        &self,
+        path: &str,
+        version: Option<i32>,
+    ) -> impl Future<Output = Result<(), Failure>> + '_ {
+        self.answered(self.client.delete(path, version))
+    }
+
+    /// Waits until our server has seen everything that was decided before this.
+    pub(super) fn sync(&self, path: &str) -> impl Future<Output = Result<(), Failure>> + '_ {
+        self.answered(self.client.sync(path))
+    }
+
+    /// Several changes at once: all or none.
+    pub(super) async fn together(&self, changes: &[Change<'_>]) -> Result<(), Failure> {
+        let mut writer = self.client.new_multi_writer();
+        for change in changes {
+            match *change {
+                Change::Check(path, version) => writer.add_check_version(path, version),
+                Change::Set(path, data, version) => writer.add_set_data(path, data, Some(version)),
+                Change::Touch(path) => writer.add_set_data(path, b"", None),
+                Change::Delete(path, version) => writer.add_delete(path, Some(version)),
+            }?;
+        }
+        let written = writer.commit();
+        self.answered(written).await.map(drop)
+    }
+
+    const fn persistent(&self) -> CreateOptions<'static> {
+        CreateMode::Persistent.with_acls(self.acls)
+    }
+
+    /// Waits only so long, as a request may stay in the client while there is no connection.
+    async fn answered<T, E: Into<Failure>>(
+        &self,
+        request: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, Failure> {
+        match tokio::time::timeout(self.response_timeout, request).await {
+            Ok(answer) => answer.map_err(Into::into),
+            Err(_) => Err(Failure::NoAnswer(None)),
+        }
+    }
+}
+
+/// One connection of a session.
+///
+/// On it, news and answers come in the order in which things happened. On the next one, watches
+/// tell what has happened meanwhile, in any order.
+#[derive(Debug)]
+pub(super) struct Connection(StateWatcher);
+
+impl Connection {
+    /// Whether it was never lost. Once it was, this is false for ever.
+    pub(super) fn is_unbroken(&mut self) -> bool {
+        self.0.changed().now_or_never().is_none()
+    }
+}
+
+/// One of several changes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Change<'a> {
+    /// The node has this version.
+    Check(&'a str, i32),
+    /// It had this version and has this data.
+    Set(&'a str, &'a [u8], i32),
+    /// It was written, with empty data.
+    Touch(&'a str),
+    /// It had this version and is gone.
+    Delete(&'a str, i32),
+}
+
+/// The present session, and how to begin the next one.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    servers: Arc<Servers>,
+    /// There is one session, not one for each caller: whoever needs the next one joins.
+    next: Joint<Result<Arc<Session>, ZooKeeperError>>,
+    clock: Arc<dyn Clock>,
+}
+
+/// The servers, and the session with them.
+#[derive(Debug)]
+struct Servers {
+    url: ServiceUrl,
+    session_timeout: Duration,
+    response_timeout: Duration,
+    /// Never held across an await.
+    present: Mutex<Option<Arc<Session>>>,
+}
+
+impl Sessions {
+    pub(super) fn new(url: ServiceUrl, options: &ZooKeeperOptions, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            servers: Arc::new(Servers {
+                session_timeout: options.session_timeout,
+                response_timeout: options.response_timeout,
+                url,
+                present: Mutex::new(None),
+            }),
+            next: Joint::default(),
+            clock,
+        }
+    }
+
+    /// The present session, or a new one. Looks for a server until it finds one or the time is up;
+    /// in any case for as long as one look may take, and no longer than that.
+    pub(super) async fn get(
+        &self,
+        operation: Operation,
+        until: Moment,
+    ) -> Result<Arc<Session>, Error> {
+        let one_look = RECONNECT_WAIT + self.servers.response_timeout;
+        let end = std::cmp::max(until, self.clock.now() + one_look);
+        let found = tokio::select! {
+            biased;
+            found = self.find(until) => found,
+            () = self.clock.sleep_until(end) => Err(ZooKeeperError::Timeout),
+        };
+        found.map_err(|error| no_session(error, operation))
+    }
+
+    /// After a while, a session without a server is left to itself and to those who hold leases in
+    /// it, because after an outage the client looks for a server less and less often.
+    async fn find(&self, until: Moment) -> Result<Arc<Session>, ZooKeeperError> {
+        loop {
+            let present = self.servers.present().clone();
+            if let Some(session) = present {
+                if session.is_connected() || session.connected().await {
+                    return Ok(session);
+                }
+                self.servers.leave(&session);
+            }
+            let begin = || Arc::clone(&self.servers).begin().boxed();
+            let error = match self.next.join(begin).await {
+                Ok(session) => return Ok(session),
+                Err(error) => error,
+            };
+            let next = self.clock.now() + RECONNECT_PAUSE;
+            if next >= until || matches!(error, ZooKeeperError::AuthFailed) {
+                return Err(error);
+            }
+            self.clock.sleep_until(next).await;
+        }
+    }
+}
+
+impl Servers {
+    /// Begins a session, which is the present one from then on.
+    async fn begin(self: Arc<Self>) -> Result<Arc<Session>, ZooKeeperError> {
+        // Another caller may have begun one in between.
+        let present = self.present().clone();
+        if let Some(session) = present.filter(|session| session.is_connected()) {
+            return Ok(session);
+        }
+        let session = Arc::new(self.connect().await?);
+        *self.present() = Some(Arc::clone(&session));
+        Ok(session)
+    }
+
+    async fn connect(&self) -> Result<Session, ZooKeeperError> {
+        let mut connector = Client::connector()
+            .with_session_timeout(self.session_timeout)
+            .with_connection_timeout(std::cmp::min(self.session_timeout * 2 / 5, SILENCE_MAX))
+            .with_fail_eagerly();
+        if let Some(login) = &self.url.login {
+            connector = connector.with_auth("digest", login.as_bytes());
+        }
+        let connecting = connector.connect(&self.url.servers);
+        let client = tokio::time::timeout(self.response_timeout, connecting)
+            .await
+            .unwrap_or(Err(ZooKeeperError::Timeout))?;
+        Ok(Session {
+            client,
+            acls: match self.url.login {
+                Some(_) => Acls::creator_all(),
+                None => Acls::anyone_all(),
+            },
+            response_timeout: self.response_timeout,
+        })
+    }
+
+    /// From now on this is not the present session.
+    fn leave(&self, session: &Arc<Session>) {
+        self.present()
+            .take_if(|present| Arc::ptr_eq(present, session));
+    }
+
+    fn present(&self) -> MutexGuard<'_, Option<Arc<Session>>> {
+        lock(&self.present)
+    }
+}
+
+fn no_session(error: ZooKeeperError, operation: Operation) -> Error {
+    let (kind, why) = match error {
+        ZooKeeperError::AuthFailed => (ErrorKind::Refused, "user or password is wrong"),
+        ZooKeeperError::Timeout => (ErrorKind::Unavailable, "no server answers in time"),
+        _ => (ErrorKind::Unavailable, "no server can be reached"),
+    };
+    Error::not_applied(kind, operation, KIND)
+        .because(why)
+        .caused_by(error)
+}

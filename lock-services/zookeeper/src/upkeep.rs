@@ -1,0 +1,248 @@
+//! Renewing, releasing and cancelling.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+
+use super::{
+    KIND,
+    error::Failure,
+    floors,
+    line::{self, Line},
+    note::Note,
+    service::Service,
+    session::Session,
+    table::Leftover,
+};
+use lock_core::{
+    AttemptRef, Error, ErrorKind, Lease, Operation, Released, RenewRequest, Renewed, Sequencer,
+    Ttl, support::End,
+};
+
+/// A lease as its node shows it.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) path: String,
+    pub(super) version: i32,
+    pub(super) created: i64,
+    pub(super) note: Option<Note>,
+    pub(super) data: Vec<u8>,
+    /// How many stand in line behind it.
+    pub(super) waiters: usize,
+}
+
+impl Service {
+    /// All requests are sent before the first answer is awaited.
+    pub(super) async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        let renewals = leases.iter().map(|lease| async {
+            let renewed = self.renew_one(lease).await;
+            renewed.map_err(|error| error.on(lease.sequencer.resource()))
+        });
+        join_all(renewals).await
+    }
+
+    async fn renew_one(&self, request: &RenewRequest) -> Result<Renewed, Error> {
+        let lease = &request.sequencer;
+        let asked = self.clock.now();
+        let deadline = asked + request.ttl.get();
+        let session = {
+            let mut table = self.table();
+            table
+                .find(lease, asked)
+                .map(|hold| Arc::clone(&hold.session))
+        };
+        let Some(session) = session else {
+            return self.renew_elsewhere(lease).await;
+        };
+        session.check(request.ttl, Operation::Renew)?;
+        let sent = {
+            // Several may renew one lease at once. Whichever note is written last, the node has to
+            // show the longest of what they are promised. So a note is made and sent in one step.
+            let mut table = self.table();
+            table.find(lease, asked).map(|hold| {
+                let promised = hold.promise(deadline);
+                let note = Note {
+                    ttl: whole_millis(promised.since(asked)),
+                    ..hold.note.clone()
+                };
+                session.set_data(&hold.path, &note.encode(), None)
+            })
+        };
+        let Some(sent) = sent else {
+            return Ok(Renewed::NotHolder);
+        };
+        match sent.await {
+            Ok(_) => {
+                let deadline = self.table().renewed(lease, deadline, self.clock.now());
+                Ok(deadline.map_or(Renewed::NotHolder, |deadline| {
+                    Renewed::Renewed(Lease::counted_from(asked, deadline.since(asked)))
+                }))
+            }
+            Err(Failure::NoNode | Failure::SessionOver(_)) => {
+                self.table().end(lease, End::Lost, self.clock.now());
+                Ok(Renewed::NotHolder)
+            }
+            Err(failure) => Err(failure.into_error(Operation::Renew)),
+        }
+    }
+
+    /// Whoever renews it, a node ends with the session of its process. So nothing can be promised
+    /// for a lease of another process.
+    async fn renew_elsewhere(&self, lease: &Sequencer) -> Result<Renewed, Error> {
+        if self.elsewhere(lease, Operation::Renew).await?.is_none() {
+            return Ok(Renewed::NotHolder);
+        }
+        let error = Error::not_applied(ErrorKind::Unsupported, Operation::Renew, KIND);
+        Err(error.because("the lease belongs to the session of another process: renew it there"))
+    }
+
+    pub(super) async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+        let now = self.clock.now();
+        let hold = self.table().find(lease, now).map(|hold| {
+            let before = hold.clone();
+            hold.releasing = true;
+            before
+        });
+        let Some(hold) = hold else {
+            return self.release_elsewhere(lease).await;
+        };
+        let end = match hold.session.delete(&hold.path, None).await {
+            Ok(()) => {
+                if let Some(number) = line::number(&hold.path) {
+                    let floors = &self.floors;
+                    floors.is_gone(lease.resource(), number, hold.directory);
+                }
+                End::Released(hold.token)
+            }
+            // The answer to an earlier request was lost.
+            Err(Failure::NoNode) if hold.releasing => End::Released(hold.token),
+            Err(Failure::NoNode | Failure::SessionOver(_)) => End::Lost,
+            Err(failure) => return Err(failure.into_error(Operation::Release)),
+        };
+        self.table().end(lease, end, self.clock.now());
+        Ok(told(end, lease))
+    }
+
+    async fn release_elsewhere(&self, lease: &Sequencer) -> Result<Released, Error> {
+        let ended = self.table().end_of(lease);
+        if let Some(end) = ended {
+            return Ok(told(end, lease));
+        }
+        let Some(shown) = self.elsewhere(lease, Operation::Release).await? else {
+            return Ok(Released::NotHolder);
+        };
+        let session = self.session(Operation::Release, self.clock.now()).await?;
+        match session.delete(&shown.path, None).await {
+            Ok(()) => Ok(Released::Released),
+            Err(Failure::NoNode) => Ok(Released::NotHolder),
+            Err(failure) => Err(failure.into_error(Operation::Release)),
+        }
+    }
+
+    /// The node of a lease of another process, if there is one.
+    async fn elsewhere(
+        &self,
+        lease: &Sequencer,
+        operation: Operation,
+    ) -> Result<Option<Shown>, Error> {
+        let ended = self.table().end_of(lease);
+        if ended.is_some() {
+            return Ok(None);
+        }
+        let session = self.session(operation, self.clock.now()).await?;
+        let first = self.first(&session, lease.resource()).await;
+        let first = first.map_err(|failure| failure.into_error(operation))?;
+        Ok(first.filter(|shown| {
+            shown.note.as_ref().is_some_and(|note| {
+                let token = floors::token(note.floor, shown.created, operation);
+                note.holder == lease.holder().digest() && token.ok() == Some(lease.token())
+            })
+        }))
+    }
+
+    pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        let leftovers = self.table().cancel(attempt, self.clock.now());
+        self.keeper.notify_one();
+        let cancelled = match leftovers {
+            Some(leftovers) => self.remove_all(&leftovers).await,
+            None => self.cancel_elsewhere(attempt).await,
+        };
+        cancelled.map_err(|error| error.on(&attempt.resource))
+    }
+
+    async fn remove_all(&self, leftovers: &[Leftover]) -> Result<(), Error> {
+        for leftover in leftovers {
+            let removed = self.remove(leftover).await;
+            removed.map_err(|failure| failure.into_error(Operation::Cancel))?;
+        }
+        Ok(())
+    }
+
+    /// Only the process of an attempt knows who else was told of its lease, and only that process
+    /// can keep an acquire that is under way from taking another place in line.
+    async fn cancel_elsewhere(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        let operation = Operation::Cancel;
+        let session = self.session(operation, self.clock.now()).await?;
+        let directory = self.paths.line(&attempt.resource);
+        let (synced, nodes) = (session.sync(&directory), session.children(&directory));
+        let (synced, nodes) = tokio::join!(synced, nodes);
+        let nodes = match synced.and(nodes) {
+            Ok(nodes) => nodes,
+            Err(Failure::NoNode) => return Ok(()),
+            Err(failure) => return Err(failure.into_error(operation)),
+        };
+        if !nodes.iter().any(|node| line::is_of(node, attempt.id)) {
+            return Ok(());
+        }
+        let error = Error::not_applied(ErrorKind::Unsupported, operation, KIND);
+        Err(error.because("the attempt belongs to the session of another process: cancel it there"))
+    }
+
+    /// The first in line, after our own leftovers are deleted.
+    pub(super) async fn first(
+        &self,
+        session: &Session,
+        resource: &lock_core::ResourceName,
+    ) -> Result<Option<Shown>, Failure> {
+        self.clear(resource).await;
+        let directory = self.paths.line(resource);
+        loop {
+            let line = match session.children(&directory).await {
+                Ok(nodes) => Line::new(nodes),
+                Err(Failure::NoNode) => return Ok(None),
+                Err(failure) => return Err(failure),
+            };
+            let Some(first) = line.first() else {
+                return Ok(None);
+            };
+            let path = format!("{directory}/{first}");
+            match session.data(&path).await {
+                Ok((data, stat)) => {
+                    return Ok(Some(Shown {
+                        path,
+                        version: stat.version,
+                        created: stat.czxid,
+                        note: Note::decode(&data),
+                        data,
+                        waiters: line.len() - 1,
+                    }));
+                }
+                Err(Failure::NoNode) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+}
+
+fn told(end: End, lease: &Sequencer) -> Released {
+    match end {
+        End::Released(token) if token == lease.token() => Released::Released,
+        End::Released(_) | End::Lost => Released::NotHolder,
+    }
+}
+
+/// Rounded up, because others count it as the time that they have to wait.
+fn whole_millis(time: std::time::Duration) -> Ttl {
+    let millis = u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
+    Ttl::new(std::time::Duration::from_millis(millis)).unwrap_or(Ttl::MIN)
+}

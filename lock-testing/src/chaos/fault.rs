@@ -1,0 +1,90 @@
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use lock_core::{Clock, Moment};
+
+/// What happens to one request to the lock service.
+///
+/// To the caller a lost request or reply looks like a real one: an error of kind
+/// [`Unavailable`](lock_core::ErrorKind::Unavailable) whose outcome is
+/// [`Unknown`](lock_core::Outcome::Unknown), since a client cannot tell which of the two was lost.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Nothing: it goes through. Use it in a script to skip calls.
+    Pass,
+    /// It does not arrive.
+    DropRequest,
+    /// It takes effect, and the reply is lost.
+    DropReply,
+    /// It arrives only then. It is lost if the caller goes away meanwhile.
+    DelayRequest(Until),
+    /// It takes effect at once, but the reply comes only then.
+    DelayReply(Until),
+    /// It goes through, and a copy of it arrives with
+    /// [`deliver_late`](super::Chaos::deliver_late).
+    Duplicate,
+    /// To the caller it is lost. It arrives with [`deliver_late`](super::Chaos::deliver_late),
+    /// wherever the caller is by then.
+    Postpone,
+}
+
+/// The end of a delay.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Until {
+    /// When the clock of the [`Chaos`](super::Chaos) shows this moment.
+    Moment(Moment),
+    /// When the gate is opened.
+    Opened(Gate),
+}
+
+/// A gate that stops everything that reaches it until it is opened. Clones are the same gate.
+#[derive(Clone, Debug, Default)]
+pub struct Gate {
+    state: Arc<watch::Sender<State>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    arrived: bool,
+    open: bool,
+}
+
+impl Gate {
+    /// A gate that is closed.
+    #[must_use]
+    pub fn closed() -> Self {
+        Self::default()
+    }
+
+    /// Lets through everybody who waits, and everybody who comes later.
+    pub fn open(&self) {
+        self.state.send_modify(|state| state.open = true);
+    }
+
+    /// Completes when somebody has come to the gate.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn arrival(&self) {
+        // It cannot fail: the sender is in `self`.
+        drop(self.state.subscribe().wait_for(|state| state.arrived).await);
+    }
+
+    async fn pass(&self) {
+        self.state.send_modify(|state| state.arrived = true);
+        // It cannot fail: the sender is in `self`.
+        drop(self.state.subscribe().wait_for(|state| state.open).await);
+    }
+}
+
+impl Until {
+    pub(super) async fn over(&self, clock: &dyn Clock) {
+        match self {
+            Self::Moment(moment) => clock.sleep_until(*moment).await,
+            Self::Opened(gate) => gate.pass().await,
+        }
+    }
+}

@@ -1,0 +1,280 @@
+mod fault;
+mod request;
+mod script;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+};
+
+use futures_util::future::join_all;
+
+pub use self::{
+    fault::{Fault, Gate, Until},
+    script::Counts,
+};
+use self::{
+    request::{Request, no_answer},
+    script::Script,
+};
+use lock_core::{
+    AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
+    FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Operation, Released,
+    RenewRequest, Renewed, ResourceName, Sequencer, support::lock,
+};
+
+/// A wrapper around a lock service that loses, delays and repeats messages as told.
+///
+/// Unless told otherwise it lets everything through. Clones are the same service. It counts what it
+/// did, so that a test can show that its fault happened: if it did not, nothing was tested.
+///
+/// # Examples
+/// A release whose reply is lost: the lease has ended, but the client does not know.
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_core::Error> {
+/// use std::sync::Arc;
+///
+/// use lock_core::{InitialToken, LockManager, Operation, Outcome, memory::MemoryBackend};
+/// use lock_testing::{Chaos, Fault, ManualClock};
+///
+/// let clock = Arc::new(ManualClock::new());
+/// let service = Arc::new(MemoryBackend::new(clock.clone(), InitialToken::Clock));
+/// let chaos = Chaos::new(service, clock.clone());
+/// let locks = LockManager::builder().clock(clock).build(Arc::new(chaos.clone()))?;
+///
+/// let guard = locks.acquire("account").await?;
+/// chaos.next(Operation::Release, Fault::DropReply);
+/// let error = guard.release().await.unwrap_err();
+/// assert_eq!(error.outcome(), Outcome::Unknown);
+/// assert!(locks.try_acquire("account").await?.granted().is_some());
+/// assert_eq!(chaos.counts(Operation::Release).replies_dropped, 1);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Chaos {
+    service: Arc<dyn LockBackend>,
+    clock: Arc<dyn Clock>,
+    script: Arc<Mutex<Script>>,
+    late: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Chaos {
+    /// Puts faults between clients and this service. The clock is used for delays.
+    #[must_use]
+    pub fn new(service: Arc<dyn LockBackend>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            service,
+            clock,
+            script: Arc::default(),
+            late: Arc::default(),
+        }
+    }
+
+    /// What happens to the next request of this operation for which nothing is scripted yet. Call
+    /// it several times to make a script.
+    pub fn next(&self, operation: Operation, fault: Fault) {
+        lock(&self.script).next(operation, fault);
+    }
+
+    /// What happens to every request of this operation for which nothing else is scripted.
+    pub fn always(&self, operation: Operation, fault: Fault) {
+        lock(&self.script).always(operation, fault);
+    }
+
+    /// Forgets all scripted faults that have not happened yet: everything goes through.
+    pub fn calm(&self) {
+        lock(&self.script).clear();
+    }
+
+    /// Sends the copies and the postponed requests that have been kept, all at once; their replies
+    /// are lost. Returns how many there were.
+    ///
+    /// Completes when all have been answered. A late acquire waits in line as long as it asked to.
+    ///
+    /// # Cancel safety
+    /// Each of them may or may not have arrived. None is kept.
+    pub async fn deliver_late(&self) -> usize {
+        let late = std::mem::take(&mut *lock(&self.late));
+        let sent = late.len();
+        for request in &late {
+            let mut script = lock(&self.script);
+            script.counts_mut(request.operation()).delivered_late += 1;
+        }
+        join_all(late.into_iter().map(|request| request.send(&*self.service))).await;
+        sent
+    }
+
+    /// What happened to the requests of this operation.
+    #[must_use]
+    pub fn counts(&self, operation: Operation) -> Counts {
+        lock(&self.script).counts(operation)
+    }
+
+    /// How many faults scripted with [`next`](Chaos::next) have not happened yet.
+    #[must_use]
+    pub fn unused(&self) -> usize {
+        lock(&self.script).unused()
+    }
+
+    /// Sends a request, or applies the scripted fault to it. `lost` is the caller's result if no
+    /// answer comes.
+    async fn send<'a, T>(
+        &'a self,
+        request: Request,
+        lost: impl FnOnce(&str) -> T + Send,
+        call: impl FnOnce() -> BoxFuture<'a, T> + Send,
+    ) -> T {
+        let fault = lock(&self.script).take(request.operation());
+        match fault {
+            Fault::Pass => call().await,
+            Fault::DropRequest => lost("chaos dropped the request"),
+            Fault::DropReply => {
+                drop(call().await);
+                lost("chaos dropped the reply")
+            }
+            Fault::DelayRequest(until) => {
+                until.over(&*self.clock).await;
+                call().await
+            }
+            Fault::DelayReply(until) => {
+                let reply = call().await;
+                until.over(&*self.clock).await;
+                reply
+            }
+            Fault::Duplicate => {
+                lock(&self.late).push(request);
+                call().await
+            }
+            Fault::Postpone => {
+                lock(&self.late).push(request);
+                lost("chaos postponed the request")
+            }
+        }
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl LockBackend for Chaos {
+    fn kind(&self) -> &'static str {
+        self.service.kind()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.service.capabilities()
+    }
+
+    fn acquire<'a>(
+        &'a self,
+        request: &'a AcquireRequest,
+    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
+        let resource = &request.attempt.resource;
+        Box::pin(self.send(
+            Request::Acquire(request.clone()),
+            move |why| Err(no_answer(Operation::Acquire, self.kind(), resource, why)),
+            || self.service.acquire(request),
+        ))
+    }
+
+    fn renew<'a>(
+        &'a self,
+        leases: &'a [RenewRequest],
+    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
+        Box::pin(self.send(
+            Request::Renew(leases.to_vec()),
+            move |why| {
+                let resources = leases.iter().map(|lease| lease.sequencer.resource());
+                let lost = |name| Err(no_answer(Operation::Renew, self.kind(), name, why));
+                resources.map(lost).collect()
+            },
+            || self.service.renew(leases),
+        ))
+    }
+
+    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
+        let resource = lease.resource();
+        Box::pin(self.send(
+            Request::Release(lease.clone()),
+            move |why| Err(no_answer(Operation::Release, self.kind(), resource, why)),
+            || self.service.release(lease),
+        ))
+    }
+
+    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
+        let resource = &attempt.resource;
+        Box::pin(self.send(
+            Request::Cancel(attempt.clone()),
+            move |why| Err(no_answer(Operation::Cancel, self.kind(), resource, why)),
+            || self.service.cancel(attempt),
+        ))
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+    ) -> BoxFuture<'a, Result<Inspection, Error>> {
+        Box::pin(self.send(
+            Request::Inspect(resource.clone()),
+            move |why| Err(no_answer(Operation::Inspect, self.kind(), resource, why)),
+            || self.service.inspect(resource),
+        ))
+    }
+
+    fn release_hold<'a>(
+        &'a self,
+        lease: &'a Sequencer,
+        attempt: AttemptId,
+    ) -> BoxFuture<'a, Result<Released, Error>> {
+        let resource = lease.resource();
+        Box::pin(self.send(
+            Request::ReleaseHold(lease.clone(), attempt),
+            move |why| Err(no_answer(Operation::Release, self.kind(), resource, why)),
+            move || self.service.release_hold(lease, attempt),
+        ))
+    }
+
+    fn force_release<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        token: FencingToken,
+    ) -> BoxFuture<'a, Result<Forced, Error>> {
+        let operation = Operation::ForceRelease;
+        Box::pin(self.send(
+            Request::ForceRelease(resource.clone(), token),
+            move |why| Err(no_answer(operation, self.kind(), resource, why)),
+            move || self.service.force_release(resource, token),
+        ))
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
+        Box::pin(self.send(
+            Request::List,
+            move |why| Err(no_answer(Operation::List, self.kind(), None, why)),
+            || self.service.list(),
+        ))
+    }
+
+    fn acquire_together<'a>(
+        &'a self,
+        requests: &'a [AcquireRequest],
+    ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
+        let resource = requests.first().map(|request| &request.attempt.resource);
+        Box::pin(self.send(
+            Request::AcquireTogether(requests.to_vec()),
+            move |why| Err(no_answer(Operation::Acquire, self.kind(), resource, why)),
+            || self.service.acquire_together(requests),
+        ))
+    }
+
+    fn part_of(&self, resource: &ResourceName) -> u16 {
+        self.service.part_of(resource)
+    }
+}
+
+impl fmt::Debug for Chaos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chaos")
+            .field("service", &self.service)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,63 @@
+use lock_core::{
+    AcquireRequest, AttemptId, AttemptRef, Error, ErrorKind, FencingToken, LockBackend, Operation,
+    RenewRequest, ResourceName, Sequencer,
+};
+
+/// A copy of a request, to be sent when its caller may already be gone.
+#[derive(Clone, Debug)]
+pub(super) enum Request {
+    Acquire(AcquireRequest),
+    Renew(Vec<RenewRequest>),
+    Release(Sequencer),
+    Cancel(AttemptRef),
+    Inspect(ResourceName),
+    ReleaseHold(Sequencer, AttemptId),
+    ForceRelease(ResourceName, FencingToken),
+    List,
+    AcquireTogether(Vec<AcquireRequest>),
+}
+
+impl Request {
+    pub(super) const fn operation(&self) -> Operation {
+        match self {
+            Self::Acquire(_) | Self::AcquireTogether(_) => Operation::Acquire,
+            Self::Renew(_) => Operation::Renew,
+            Self::Release(_) | Self::ReleaseHold(..) => Operation::Release,
+            Self::Cancel(_) => Operation::Cancel,
+            Self::Inspect(_) => Operation::Inspect,
+            Self::ForceRelease(..) => Operation::ForceRelease,
+            Self::List => Operation::List,
+        }
+    }
+
+    /// Sends it. Nobody waits for the reply, so it is thrown away.
+    pub(super) async fn send(self, service: &dyn LockBackend) {
+        match self {
+            Self::Acquire(request) => drop(service.acquire(&request).await),
+            Self::Renew(leases) => drop(service.renew(&leases).await),
+            Self::Release(lease) => drop(service.release(&lease).await),
+            Self::Cancel(attempt) => drop(service.cancel(&attempt).await),
+            Self::Inspect(resource) => drop(service.inspect(&resource).await),
+            Self::ReleaseHold(lease, attempt) => drop(service.release_hold(&lease, attempt).await),
+            Self::ForceRelease(resource, token) => {
+                drop(service.force_release(&resource, token).await);
+            }
+            Self::List => drop(service.list().await),
+            Self::AcquireTogether(requests) => drop(service.acquire_together(&requests).await),
+        }
+    }
+}
+
+/// The error that a client sees when no answer comes: the request may have taken effect.
+pub(super) fn no_answer<'a>(
+    operation: Operation,
+    kind: &'static str,
+    resource: impl Into<Option<&'a ResourceName>>,
+    why: &str,
+) -> Error {
+    let error = Error::unknown(ErrorKind::Unavailable, operation, kind).because(why);
+    match resource.into() {
+        Some(resource) => error.on(resource),
+        None => error,
+    }
+}

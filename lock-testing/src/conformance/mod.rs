@@ -1,0 +1,233 @@
+//! The tests that every backend has to pass, ours or yours: one named case per clause of
+//! [`LockBackend`]'s contract.
+//!
+//! Write a [`Harness`] and let [`conformance_tests!`](crate::conformance_tests) name the tests:
+//!
+//! ```
+//! use std::{sync::Arc, time::Duration};
+//!
+//! use lock_core::{Clock, LockBackend, SystemClock};
+//! use lock_testing::conformance::Harness;
+//!
+//! struct Mine(Arc<dyn LockBackend>);
+//!
+//! impl Harness for Mine {
+//!     fn backend(&self) -> Arc<dyn LockBackend> {
+//!         Arc::clone(&self.0)
+//!     }
+//!
+//!     fn clock(&self) -> Arc<dyn Clock> {
+//!         Arc::new(SystemClock)
+//!     }
+//!
+//!     async fn pass(&self, time: Duration) {
+//!         tokio::time::sleep(time).await;
+//!     }
+//! }
+//!
+//! # async fn connect_mine() -> Arc<dyn LockBackend> { std::future::pending().await }
+//! lock_testing::conformance_tests!(mine, Mine(connect_mine().await));
+//! # fn main() {}
+//! ```
+//!
+//! Not under semantic versioning: a patch release may add a case that your backend fails.
+
+#![allow(clippy::missing_panics_doc, reason = "a case fails by panicking")]
+
+mod acquiring;
+mod cancelling;
+mod floors;
+mod holding;
+mod holds;
+mod operating;
+mod options;
+mod together;
+mod waiting;
+
+use std::{sync::Arc, time::Duration};
+
+pub use self::{
+    acquiring::{
+        a_holder_may_acquire_other_resources, deadline_counts_from_request,
+        ended_acquisition_stays_ended, exclusion, expiry, order, replay,
+    },
+    cancelling::{cancel_is_per_attempt, cancel_leaves_nothing, cancelled_at_every_await},
+    floors::{floor, implausible_floor, refused_input_leaves_nothing},
+    holding::{
+        a_renewal_shortens_nothing, inspection_shows_no_secret, release_only_own,
+        renew_never_creates,
+    },
+    holds::{
+        a_hold_is_compared, a_renewal_shortens_no_hold, holds_are_given_back_one_by_one,
+        holds_are_lost_together,
+    },
+    operating::{
+        force_release_hands_on, force_release_revokes, list_shows_what_is_held,
+        what_is_not_claimed_is_unsupported,
+    },
+    options::{metadata_is_shown, queue_limit, reserved_tokens_are_nobody_elses},
+    together::{
+        together_compares_places, together_is_all_or_none, together_is_cancelled_one_by_one,
+        together_is_replayed, together_names_each_once,
+    },
+    waiting::{
+        fairness_as_claimed, wait_deadline, waits_by_the_present_lease, waits_until_expiry,
+        waits_until_release,
+    },
+};
+use lock_core::{
+    AcquireRequest, Attempt, AttemptRef, Clock, Extension, Grant, Holder, Issuer, LockBackend,
+    Moment, ResourceName, Sequencer, Ttl, Wait,
+};
+
+/// A fresh lock service for one case.
+///
+/// Anything that has to be shut down after the case, such as a server, belongs into its `Drop`.
+pub trait Harness: Sync {
+    /// The backend under test.
+    fn backend(&self) -> Arc<dyn LockBackend>;
+
+    /// The clock that the backend was made with.
+    fn clock(&self) -> Arc<dyn Clock>;
+
+    /// Lets time pass, for the backend, its clock and the lock service.
+    fn pass(&self, time: Duration) -> impl Future<Output = ()> + Send;
+
+    /// A ttl that a case waits out: as short as the service can keep. Defaults to 300 ms.
+    fn short(&self) -> Ttl {
+        Ttl::millis(300)
+    }
+
+    /// Longer than [`short`](Harness::short), including all rounding and the time by which the
+    /// service ends a lease too late. Defaults to 320 ms.
+    fn past_short(&self) -> Duration {
+        Duration::from_millis(320)
+    }
+}
+
+/// Names one test per case: `conformance_tests!(module, harness expression)`.
+///
+/// The expression may await; it is evaluated once per test. The crate needs `tokio` with
+/// `macros` and `rt-multi-thread`.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($module:ident, $harness:expr) => {
+        $crate::conformance_tests!(@cases $module, $harness,
+            order exclusion replay ended_acquisition_stays_ended
+            a_holder_may_acquire_other_resources expiry
+            deadline_counts_from_request renew_never_creates a_renewal_shortens_nothing
+            release_only_own inspection_shows_no_secret waits_until_release waits_until_expiry
+            waits_by_the_present_lease wait_deadline
+            fairness_as_claimed cancel_leaves_nothing cancel_is_per_attempt
+            cancelled_at_every_await floor implausible_floor refused_input_leaves_nothing
+            what_is_not_claimed_is_unsupported metadata_is_shown queue_limit
+            reserved_tokens_are_nobody_elses
+            holds_are_given_back_one_by_one a_hold_is_compared a_renewal_shortens_no_hold
+            holds_are_lost_together force_release_revokes force_release_hands_on
+            list_shows_what_is_held together_is_all_or_none together_is_replayed
+            together_compares_places together_names_each_once
+            together_is_cancelled_one_by_one);
+    };
+    (@cases $module:ident, $harness:expr, $($case:ident)+) => {
+        mod $module {
+            #[allow(unused_imports)]
+            use super::*;
+
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    $crate::conformance::$case(&$harness).await;
+                }
+            )+
+        }
+    };
+}
+
+/// Whether a case applies to this backend. Test the list of claims itself in a test of your own, so
+/// that no case is left out unnoticed.
+fn claims(backend: &dyn LockBackend, extension: Extension) -> bool {
+    let claimed = backend.capabilities().has(extension);
+    if !claimed {
+        let kind = backend.kind();
+        println!("{kind} does not claim {extension:?}: nothing to check");
+    }
+    claimed
+}
+
+/// How often a case that looks at a lease of [`Harness::short`] while it lives is tried, each time
+/// with another resource: a machine that stalls for that long tells nothing of the backend.
+const TRIES: usize = 5;
+const TOO_SLOW: &str = "each lease ran out before it was looked at: use a longer `Harness::short`";
+
+/// A ttl that outlasts a case.
+const LONG: Ttl = Ttl::secs(60);
+
+fn resource(name: &str) -> ResourceName {
+    let name = format!("{name}:{:016x}", rand::random::<u64>());
+    ResourceName::new(name).expect("a fine name")
+}
+
+fn request(resource: &ResourceName, ttl: Ttl) -> AcquireRequest {
+    AcquireRequest::new(AttemptRef::new(resource.clone(), Holder::random()), ttl)
+}
+
+fn waiting(resource: &ResourceName, wait: Wait) -> AcquireRequest {
+    let mut request = request(resource, LONG);
+    request.wait = wait;
+    request
+}
+
+fn sequencer(request: &AcquireRequest, grant: Grant) -> Sequencer {
+    let AttemptRef {
+        resource, holder, ..
+    } = &request.attempt;
+    let issuer = Issuer::new("conformance").expect("a fine name");
+    Sequencer::new(issuer, resource.clone(), grant.token, *holder)
+}
+
+/// Acquires a resource that nobody holds.
+async fn grant(backend: &dyn LockBackend, request: &AcquireRequest) -> Grant {
+    match backend.acquire(request).await {
+        Ok(Attempt::Granted(grant)) => grant,
+        answer => panic!("nobody holds it, and yet: {answer:?}"),
+    }
+}
+
+async fn is_held(backend: &dyn LockBackend, resource: &ResourceName) -> bool {
+    let inspection = backend
+        .inspect(resource)
+        .await
+        .expect("the service answers");
+    inspection.holder.is_some()
+}
+
+async fn release(backend: &dyn LockBackend, request: &AcquireRequest, grant: Grant) {
+    let released = backend.release(&sequencer(request, grant)).await;
+    assert_eq!(
+        released.expect("the service answers"),
+        lock_core::Released::Released
+    );
+}
+
+/// Long enough for a waiter to be in line and to be listening.
+const SETTLE: Duration = Duration::from_millis(300);
+
+async fn settle(harness: &impl Harness) {
+    harness.pass(SETTLE).await;
+}
+
+/// How long a case waits for something that should happen at once.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The answer to a waiter. A waiter that is never served would hang, so this has a time limit.
+async fn served(backend: &dyn LockBackend, request: &AcquireRequest) -> Grant {
+    let answer = tokio::time::timeout(PATIENCE, backend.acquire(request)).await;
+    let answer = answer
+        .expect("a waiter that nobody serves")
+        .expect("the service answers");
+    answer.granted().expect("it waits for ever")
+}
+
+fn soon(clock: &dyn Clock) -> Moment {
+    clock.now() + Duration::from_millis(200)
+}

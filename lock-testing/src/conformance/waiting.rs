@@ -1,0 +1,160 @@
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+
+use super::{
+    Harness, LONG, grant, is_held, release, request, resource, served, settle, soon, waiting,
+};
+use lock_core::{
+    AcquireRequest, Attempt, Fairness, FencingToken, LockBackend, ResourceName, Wait, Waking,
+};
+
+/// A push takes less; polling once a second takes longer, counted from when the waiter settled.
+const PUSHED: Duration = Duration::from_millis(400);
+
+/// Clause 8: a release wakes a waiter, long before the lease would have ended. A backend that
+/// claims to push wakes it at once. A grant says whether it was waited for.
+pub async fn waits_until_release(harness: &impl Harness) {
+    let (backend, clock) = (harness.backend(), harness.clock());
+    let mut fastest = Duration::MAX;
+    for _ in 0..3 {
+        let resource = resource("wait");
+        let first = request(&resource, LONG);
+        let lease = grant(&*backend, &first).await;
+        let second = waiting(&resource, Wait::Forever);
+        let release_soon = async {
+            settle(harness).await;
+            let released = clock.now();
+            release(&*backend, &first, lease).await;
+            released
+        };
+        let (next, released) = tokio::join!(served(&*backend, &second), release_soon);
+        fastest = std::cmp::min(fastest, clock.now().since(released));
+        assert!(next.token > lease.token);
+        assert_eq!((lease.waited, next.waited), (false, true));
+        release(&*backend, &second, next).await;
+    }
+    if backend.capabilities().waking == Waking::Pushed {
+        assert!(fastest < PUSHED, "{fastest:?}: that was no push");
+    }
+}
+
+/// Clause 5: a waiter goes by the present lease, not by the one it saw when it came.
+pub async fn waits_by_the_present_lease(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("wait-present"));
+    let first = request(&resource, LONG);
+    let lease = grant(&*backend, &first).await;
+    let mut short = waiting(&resource, Wait::Forever);
+    short.ttl = harness.short();
+    let last = waiting(&resource, Wait::Forever);
+    // Whichever of the two is first; a backend may be unfair. The short lease is never released.
+    let chain = async {
+        settle(harness).await;
+        release(&*backend, &first, lease).await;
+        settle(harness).await;
+        harness.pass(harness.past_short()).await;
+    };
+    let last_turn = async {
+        let lease = served(&*backend, &last).await;
+        release(&*backend, &last, lease).await;
+    };
+    tokio::join!(served(&*backend, &short), last_turn, chain);
+}
+
+/// Clause 5: the expiry of a lease serves a waiter, too, with nobody's help.
+pub async fn waits_until_expiry(harness: &impl Harness) {
+    let (backend, resource) = (harness.backend(), resource("wait-expiry"));
+    let first = request(&resource, harness.short());
+    let lease = grant(&*backend, &first).await;
+    let second = waiting(&resource, Wait::Forever);
+    let (next, ()) = tokio::join!(backend.acquire(&second), harness.pass(harness.past_short()));
+    let next = next
+        .expect("the service answers")
+        .granted()
+        .expect("it is free");
+    assert!(next.token > lease.token);
+    release(&*backend, &second, next).await;
+}
+
+/// Clause 8: at the deadline the answer is `Held`, and the waiter is not in line any more.
+pub async fn wait_deadline(harness: &impl Harness) {
+    let (backend, clock, resource) = (harness.backend(), harness.clock(), resource("timeout"));
+    let first = request(&resource, LONG);
+    let lease = grant(&*backend, &first).await;
+    let deadline = soon(&*clock);
+    let second = waiting(&resource, Wait::Until(deadline));
+    let (answer, ()) = tokio::join!(
+        backend.acquire(&second),
+        harness.pass(deadline.since(clock.now()))
+    );
+    assert!(matches!(answer, Ok(Attempt::Held { .. })), "{answer:?}");
+    assert!(clock.now() >= deadline, "gave up too early");
+    release(&*backend, &first, lease).await;
+    assert!(
+        !is_held(&*backend, &resource).await,
+        "granted to one that has given up"
+    );
+}
+
+/// A backend that claims to be fair serves waiters in the order in which they came; every backend
+/// serves all of them, each with a token of its own.
+pub async fn fairness_as_claimed(harness: &impl Harness) {
+    let (service, resource) = (harness.backend(), resource("fair"));
+    let backend = &*service;
+    let first = request(&resource, LONG);
+    let lease = grant(backend, &first).await;
+    let requests: Vec<_> = (0..8).map(|_| waiting(&resource, Wait::Forever)).collect();
+    let mut waiters = FuturesUnordered::new();
+    for (place, request) in requests.iter().enumerate() {
+        waiters.push(async move { (place, hold_once(backend, request).await) });
+        in_line(backend, &resource, &mut waiters).await;
+    }
+    let (mut served, ()) =
+        tokio::join!(waiters.collect::<Vec<_>>(), release(backend, &first, lease));
+    served.sort_unstable();
+    let tokens: Vec<_> = served.into_iter().map(|(_, token)| token).collect();
+    let mut sorted = tokens.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    assert_eq!(
+        sorted.len(),
+        requests.len(),
+        "a token was issued twice: {tokens:?}"
+    );
+    if backend.capabilities().fairness == Fairness::Fifo {
+        assert!(
+            tokens.is_sorted(),
+            "not first come, first served: {tokens:?}"
+        );
+    }
+}
+
+/// Polls the waiters until all of them are in line, if the backend tells how many are. If it does
+/// not, one step has to be enough.
+async fn in_line<W: Future>(
+    backend: &dyn LockBackend,
+    resource: &ResourceName,
+    waiters: &mut FuturesUnordered<W>,
+) {
+    let all = u64::try_from(waiters.len()).expect("a small number");
+    let look = async {
+        loop {
+            let inspection = backend.inspect(resource).await.expect("it answers");
+            if inspection.waiters.is_none_or(|waiters| waiters == all) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = waiters.next() => panic!("served while it was held"),
+        () = look => {}
+    }
+}
+
+async fn hold_once(backend: &dyn LockBackend, request: &AcquireRequest) -> FencingToken {
+    let lease = served(backend, request).await;
+    release(backend, request, lease).await;
+    lease.token
+}

@@ -1,0 +1,135 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use futures_util::future::LocalBoxFuture;
+use thiserror::Error;
+
+use super::place::Place;
+use crate::ManualClock;
+use lock_core::Clock;
+
+/// A future that is polled by hand, so that it can be stopped at any of its awaits.
+///
+/// Between two polls everybody else gets a turn. If nothing moves any more after that, the clock
+/// advances to the next moment that somebody sleeps until.
+pub(super) struct Driven<'a, T> {
+    future: LocalBoxFuture<'a, T>,
+    clock: &'a ManualClock,
+    woken: Arc<Woken>,
+    awaits: usize,
+}
+
+/// The result of one poll.
+pub(super) enum Step<T> {
+    Ended(T),
+    /// It is at an await; the place, if the await is one of ours.
+    Awaits(Option<Place>),
+}
+
+/// Why a future does not complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(super) enum Stuck {
+    #[error(
+        "waits for something that does not happen, such as a mutex that a paused section holds"
+    )]
+    Idle,
+    #[error("has not ended after {AWAITS_MAX} awaits")]
+    Endless,
+}
+
+/// After this many awaits a section counts as one that never ends.
+const AWAITS_MAX: usize = 10_000;
+
+/// Turns for everybody else without effect on the future, after which nothing is assumed to move
+/// any more. A watchdog needs about six from a wake-up to the end of its renewal.
+const IDLE_TURNS: usize = 100;
+
+/// How often the clock may advance without effect on the future before the future counts as stuck.
+/// A live watchdog renews for ever, so something always happens.
+const CLOCK_STEPS_MAX: usize = 1_000;
+
+impl<'a, T> Driven<'a, T> {
+    pub(super) fn new(future: LocalBoxFuture<'a, T>, clock: &'a ManualClock) -> Self {
+        Self {
+            future,
+            clock,
+            woken: Arc::new(Woken(AtomicBool::new(true))),
+            awaits: 0,
+        }
+    }
+
+    /// How many awaits the future has reached so far.
+    pub(super) const fn awaits(&self) -> usize {
+        self.awaits
+    }
+
+    pub(super) async fn run_to_end(&mut self) -> Result<T, Stuck> {
+        loop {
+            if let Step::Ended(output) = self.step().await? {
+                return Ok(output);
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Goes on until it has reached that many awaits, or has completed before.
+    pub(super) async fn run_to_await(&mut self, number: usize) -> Result<Step<T>, Stuck> {
+        loop {
+            match self.step().await? {
+                Step::Awaits(_) if self.awaits < number => tokio::task::yield_now().await,
+                step => return Ok(step),
+            }
+        }
+    }
+
+    /// Polls once, as soon as there is a reason to. At the first call after a pause the future goes
+    /// on before its watchdog has had a turn: nobody has told it yet what happened meanwhile.
+    async fn step(&mut self) -> Result<Step<T>, Stuck> {
+        self.until_woken().await?;
+        if self.awaits == AWAITS_MAX {
+            return Err(Stuck::Endless);
+        }
+        Place::take();
+        let waker = Waker::from(Arc::clone(&self.woken));
+        match self.future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => Ok(Step::Ended(output)),
+            Poll::Pending => {
+                self.awaits += 1;
+                Ok(Step::Awaits(Place::take()))
+            }
+        }
+    }
+
+    async fn until_woken(&self) -> Result<(), Stuck> {
+        for _ in 0..CLOCK_STEPS_MAX {
+            for _ in 0..IDLE_TURNS {
+                if self.woken.take() {
+                    return Ok(());
+                }
+                tokio::task::yield_now().await;
+            }
+            let next = self.clock.next_wake().ok_or(Stuck::Idle)?;
+            self.clock.advance(next.since(self.clock.now()));
+        }
+        Err(Stuck::Idle)
+    }
+}
+
+struct Woken(AtomicBool);
+
+impl Woken {
+    fn take(&self) -> bool {
+        self.0.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}

@@ -1,0 +1,197 @@
+use std::{fmt, marker::PhantomData, rc::Rc, sync::Arc, time::Duration};
+
+use futures_util::future::LocalBoxFuture;
+
+use super::{
+    driven::{Driven, Step, Stuck},
+    place::Place,
+};
+use crate::{ManualClock, Process};
+use lock_core::LockBackend;
+
+/// A test that is run again and again, each time from the beginning in a world of its own.
+pub(super) struct Simulation<'t, W> {
+    pub(super) world: Box<dyn Fn() -> W + 't>,
+    pub(super) section: Rc<dyn Body<W> + 't>,
+    pub(super) rival: Rc<dyn Body<W> + 't>,
+    pub(super) lock_service: LockService<'t>,
+    pub(super) pause: Duration,
+}
+
+/// Makes the lock service of one run.
+pub(super) type LockService<'t> = Box<dyn Fn(&ManualClock) -> Arc<dyn LockBackend> + 't>;
+
+/// A section of any type; its error as text.
+pub(super) trait Body<W> {
+    fn start<'a>(&'a self, world: &'a W, me: &'a Process) -> LocalBoxFuture<'a, Ending>;
+}
+
+pub(super) type Ending = Result<(), String>;
+
+/// The user's section, and the result type that it ends with.
+pub(super) struct Section<F, R> {
+    body: F,
+    result: PhantomData<fn() -> R>,
+}
+
+/// One run with a pause in it.
+pub(super) struct Run {
+    pub(super) at: PausedAt,
+    pub(super) section: Ending,
+    pub(super) rival: Ending,
+    pub(super) holds: bool,
+}
+
+/// Which await, of how many, and its place, if that is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PausedAt {
+    pub(super) number: usize,
+    of: usize,
+    place: Option<Place>,
+}
+
+impl<W> Simulation<'_, W> {
+    /// Runs the section to its end, then the rival to its end. Returns the number of awaits.
+    pub(super) async fn without_pause(&self, invariant: &dyn Fn(&W) -> bool) -> usize {
+        let during = During(None);
+        let stage = Stage::new(self);
+        let mut section = stage.section();
+        let ending = section.run_to_end().await;
+        let awaits = section.awaits();
+        drop(section);
+        let rival = stage.rival().run_to_end().await;
+        for (who, ending) in [("section", ending), ("rival", rival)] {
+            match ending {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => panic!("the {who} fails without any pause: {error}"),
+                Err(stuck) => panic!("the {who} {stuck}, without any pause"),
+            }
+        }
+        assert!(
+            invariant(&stage.world),
+            "the invariant does not hold even without a pause"
+        );
+        drop(during);
+        awaits
+    }
+
+    /// Runs the section to that await; the rival to its end; the section to its end. `None` if the
+    /// section has fewer awaits this time.
+    pub(super) async fn paused_at(
+        &self,
+        number: usize,
+        of: usize,
+        invariant: &dyn Fn(&W) -> bool,
+    ) -> Option<Run> {
+        let stage = Stage::new(self);
+        let mut section = stage.section();
+        let place = match section.run_to_await(number).await {
+            Ok(Step::Awaits(place)) => place,
+            Ok(Step::Ended(_)) => return None,
+            Err(stuck) => panic!("the section {stuck}"),
+        };
+        let at = PausedAt { number, of, place };
+        let during = During(Some(at));
+        stage.me.freeze();
+        stage.clock.advance(self.pause);
+        let rival = stage.rival().run_to_end().await;
+        let rival = rival.unwrap_or_else(|stuck| at.panic("rival", stuck));
+        stage.me.thaw();
+        let ending = section.run_to_end().await;
+        let ending = ending.unwrap_or_else(|stuck| at.panic("section", stuck));
+        drop(section);
+        let holds = invariant(&stage.world);
+        drop(during);
+        Some(Run {
+            at,
+            section: ending,
+            rival,
+            holds,
+        })
+    }
+}
+
+/// The world of one run and the processes that act in it.
+struct Stage<'s, 't, W> {
+    simulation: &'s Simulation<'t, W>,
+    world: W,
+    clock: ManualClock,
+    me: Process,
+    other: Process,
+}
+
+impl<'s, 't, W> Stage<'s, 't, W> {
+    fn new(simulation: &'s Simulation<'t, W>) -> Self {
+        let clock = ManualClock::new();
+        let service = (simulation.lock_service)(&clock);
+        Self {
+            simulation,
+            world: (simulation.world)(),
+            me: Process::start(Arc::clone(&service), &clock),
+            other: Process::start(service, &clock),
+            clock,
+        }
+    }
+
+    fn section(&self) -> Driven<'_, Ending> {
+        let future = self.simulation.section.start(&self.world, &self.me);
+        Driven::new(future, &self.clock)
+    }
+
+    fn rival(&self) -> Driven<'_, Ending> {
+        let future = self.simulation.rival.start(&self.world, &self.other);
+        Driven::new(future, &self.clock)
+    }
+}
+
+impl<F, R> Section<F, R> {
+    pub(super) const fn new(body: F) -> Self {
+        Self {
+            body,
+            result: PhantomData,
+        }
+    }
+}
+
+impl<W, F, T, E> Body<W> for Section<F, Result<T, E>>
+where
+    F: AsyncFn(&W, &Process) -> Result<T, E>,
+    E: fmt::Debug,
+{
+    fn start<'a>(&'a self, world: &'a W, me: &'a Process) -> LocalBoxFuture<'a, Ending> {
+        Box::pin(async move {
+            let result = (self.body)(world, me).await;
+            result.map(drop).map_err(|error| format!("{error:?}"))
+        })
+    }
+}
+
+impl PausedAt {
+    fn panic(self, who: &str, stuck: Stuck) -> ! {
+        panic!("the {who} {stuck}, with the section paused at {self}");
+    }
+}
+
+impl fmt::Display for PausedAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "await {} of {}", self.number, self.of)?;
+        match self.place {
+            Some(place) => write!(f, " ({place})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Says where the run was when the section, the rival or the invariant panics.
+struct During(Option<PausedAt>);
+
+impl Drop for During {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            match self.0 {
+                Some(at) => eprintln!("this run had the section paused at {at}"),
+                None => eprintln!("this run had no pause"),
+            }
+        }
+    }
+}

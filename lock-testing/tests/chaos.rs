@@ -1,0 +1,443 @@
+//! Lost, delayed and repeated messages between a client and its lock service.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{future::IntoFuture, sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, future::join};
+use lock_core::{
+    AcquireRequest, Attempt, AttemptRef, Clock, ErrorKind, FencingToken, Grant, Holder,
+    InitialToken, Inspection, Issuer, LeaseGuard, LockBackend, LockManager, Moment, Operation,
+    Outcome, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl, memory::MemoryBackend,
+};
+use lock_testing::{Chaos, Fault, Gate, ManualClock, Until};
+
+const TTL: Ttl = Ttl::secs(9);
+
+struct World {
+    clock: ManualClock,
+    /// The service itself, which shows what has really happened.
+    service: MemoryBackend,
+    chaos: Chaos,
+    locks: LockManager,
+}
+
+fn world() -> World {
+    let clock = ManualClock::new();
+    let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+    let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::At(FencingToken::MIN));
+    let chaos = Chaos::new(Arc::new(service.clone()), Arc::clone(&timer));
+    let builder = LockManager::builder().clock(timer);
+    World {
+        locks: builder.build(Arc::new(chaos.clone())).unwrap(),
+        clock,
+        service,
+        chaos,
+    }
+}
+
+fn resource() -> ResourceName {
+    ResourceName::new("r").unwrap()
+}
+
+fn request(holder: Holder) -> AcquireRequest {
+    AcquireRequest::new(AttemptRef::new(resource(), holder), TTL)
+}
+
+fn sequencer(holder: Holder, token: FencingToken) -> Sequencer {
+    Sequencer::new(Issuer::new("memory").unwrap(), resource(), token, holder)
+}
+
+impl World {
+    /// What the service knows, asked for behind the back of chaos.
+    async fn inspection(&self) -> Inspection {
+        self.service.inspect(&resource()).await.unwrap()
+    }
+
+    /// The token of the present lease.
+    async fn held(&self) -> Option<FencingToken> {
+        self.inspection().await.holder.map(|holder| holder.token)
+    }
+
+    async fn acquire(&self, holder: Holder) -> Grant {
+        let attempt = self.chaos.acquire(&request(holder)).await.unwrap();
+        attempt.granted().unwrap()
+    }
+
+    async fn guard(&self) -> LeaseGuard {
+        self.locks.acquire("r").ttl(TTL).await.unwrap()
+    }
+
+    /// Moves the clock to what the watchdog sleeps for, once it does.
+    async fn to_next_wake(&self) {
+        self.until(async || self.clock.next_wake().is_some()).await;
+        let wake = self.clock.next_wake().unwrap();
+        self.clock.advance(wake.since(self.clock.now()));
+    }
+
+    /// Lets the watchdog work until it is so.
+    async fn until(&self, condition: impl AsyncFn() -> bool) {
+        for _ in 0..10_000 {
+            if condition().await {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("it never came to that");
+    }
+}
+
+#[tokio::test]
+async fn a_lost_acquire_reply_and_a_retry_are_one_hold_and_one_token() {
+    let (world, holder) = (world(), Holder::random());
+    world.chaos.next(Operation::Acquire, Fault::DropReply);
+    let error = world.chaos.acquire(&request(holder)).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (ErrorKind::Unavailable, Outcome::Unknown)
+    );
+    assert_eq!(error.resource(), Some(&resource()));
+    assert_eq!(world.held().await, Some(FencingToken::MIN));
+
+    let grant = world.acquire(holder).await;
+    assert_eq!(grant.token, FencingToken::MIN);
+    assert_eq!(world.held().await, Some(grant.token));
+
+    let lease = sequencer(holder, grant.token);
+    assert_eq!(
+        world.chaos.release(&lease).await.unwrap(),
+        Released::Released
+    );
+    assert_eq!(world.held().await, None, "there was a second hold");
+    let next = world.acquire(Holder::random()).await;
+    assert_eq!(Some(next.token), FencingToken::MIN.next());
+}
+
+#[tokio::test]
+async fn a_retry_does_not_extend_the_lease() {
+    let (world, holder, start) = (world(), Holder::random(), Moment::default());
+    world.chaos.next(Operation::Acquire, Fault::DropReply);
+    world.chaos.acquire(&request(holder)).await.unwrap_err();
+    world.clock.advance(TTL.get() / 3);
+    let grant = world.acquire(holder).await;
+    assert_eq!(grant.lease.deadline(), start + TTL.get());
+    world.clock.advance(TTL.get() - TTL.get() / 3);
+    assert_eq!(world.held().await, None);
+}
+
+#[tokio::test]
+async fn the_clean_up_of_a_lost_reply_leaves_the_retry_alone() {
+    let (world, holder) = (world(), Holder::random());
+    world.chaos.next(Operation::Acquire, Fault::DropReply);
+    let acquire = || world.locks.acquire("r").ttl(TTL).holder(holder);
+    // The retry is quicker than the clean-up.
+    world.locks.freeze_watchdog(true);
+    acquire().await.unwrap_err();
+    let guard = acquire().await.unwrap();
+    assert_eq!(guard.token(), FencingToken::MIN);
+    world.locks.freeze_watchdog(false);
+    // The first attempt is cancelled in the background: it may be held.
+    let cancelled = async || world.chaos.counts(Operation::Cancel).requests == 1;
+    world.until(cancelled).await;
+    assert_eq!(world.held().await, Some(guard.token()));
+    assert!(guard.remaining().is_ok());
+}
+
+#[tokio::test]
+async fn a_lost_acquire_request_takes_nothing() {
+    let (world, holder) = (world(), Holder::random());
+    world.chaos.next(Operation::Acquire, Fault::DropRequest);
+    let error = world.chaos.acquire(&request(holder)).await.unwrap_err();
+    assert_eq!(error.outcome(), Outcome::Unknown, "nobody can know");
+    assert_eq!(world.held().await, None);
+    assert_eq!(world.acquire(holder).await.token, FencingToken::MIN);
+}
+
+#[tokio::test]
+async fn a_lost_release_reply_is_unknown_and_the_lease_is_released() {
+    let world = world();
+    let guard = world.guard().await;
+    world.chaos.next(Operation::Release, Fault::DropReply);
+    let error = guard.release().await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.operation(), error.outcome()),
+        (ErrorKind::Unavailable, Operation::Release, Outcome::Unknown)
+    );
+    assert_eq!(world.held().await, None);
+
+    let next = world.guard().await;
+    // The watchdog sends the release once more, for it cannot know either.
+    let again = async || world.chaos.counts(Operation::Release).requests == 2;
+    world.until(again).await;
+    assert_eq!(world.held().await, Some(next.token()));
+}
+
+#[tokio::test]
+async fn a_lost_release_request_is_sent_again_by_the_watchdog() {
+    let world = world();
+    let guard = world.guard().await;
+    // The second time it is sent by the guard that is dropped with its release undone.
+    world.chaos.next(Operation::Release, Fault::DropRequest);
+    world.chaos.next(Operation::Release, Fault::DropRequest);
+    let error = guard.release().await.unwrap_err();
+    assert_eq!(error.outcome(), Outcome::Unknown);
+    assert!(world.held().await.is_some());
+    world.to_next_wake().await;
+    world.until(async || world.held().await.is_none()).await;
+}
+
+#[tokio::test]
+async fn lost_renewals_are_repeated_within_the_lease() {
+    let world = world();
+    let guard = world.guard().await;
+    world.chaos.next(Operation::Renew, Fault::DropRequest);
+    world.chaos.next(Operation::Renew, Fault::DropReply);
+    for renewals in 1..=3 {
+        world.to_next_wake().await;
+        let sent = async || world.chaos.counts(Operation::Renew).requests == renewals;
+        world.until(sent).await;
+    }
+    world
+        .until(async || guard.remaining().is_ok_and(|left| left == TTL.get()))
+        .await;
+    assert_eq!(world.chaos.unused(), 0);
+}
+
+#[tokio::test]
+async fn a_renewal_that_arrives_after_the_release_is_inert_and_no_loss() {
+    let (world, gate) = (world(), Gate::closed());
+    let until = Until::Opened(gate.clone());
+    world
+        .chaos
+        .next(Operation::Renew, Fault::DelayRequest(until));
+    let guard = world.guard().await;
+    world.to_next_wake().await;
+    gate.arrival().await;
+    guard.release().await.unwrap();
+    let next = world.guard().await;
+    gate.open();
+    let arrived = async || world.chaos.counts(Operation::Renew).delayed == 1;
+    world.until(arrived).await;
+    world.to_next_wake().await;
+    world
+        .until(async || world.locks.stats().renewals == 1)
+        .await;
+    assert_eq!(world.locks.stats().losses.total(), 0);
+    assert_eq!(world.held().await, Some(next.token()));
+}
+
+#[tokio::test]
+async fn a_service_that_is_cut_off_loses_the_lease_and_only_that() {
+    let world = world();
+    let guard = world.guard().await;
+    world.chaos.always(Operation::Renew, Fault::DropRequest);
+    while guard.remaining().is_ok() {
+        world.to_next_wake().await;
+    }
+    assert_eq!(world.held().await, None);
+    world.chaos.calm();
+    let next = world.guard().await;
+    world.clock.advance(TTL.get() / 3);
+    let renewed = async || next.remaining().is_ok_and(|left| left == TTL.get());
+    world.until(renewed).await;
+}
+
+/// A lease that was never confirmed keeps its place in line: a cancel of its attempt ends that.
+#[tokio::test]
+async fn what_turns_out_to_be_held_no_more_is_cancelled() {
+    let world = world();
+    let cancels = || world.chaos.counts(Operation::Cancel).requests;
+    let outlived = async || {
+        let guard = world.guard().await;
+        world.locks.freeze_watchdog(true);
+        world.clock.advance(TTL.get());
+        world.locks.freeze_watchdog(false);
+        guard
+    };
+
+    let released = outlived().await.release().await.unwrap();
+    assert_eq!(released, Released::NotHolder);
+    world.until(async || cancels() == 1).await;
+
+    drop(outlived().await);
+    world.until(async || cancels() == 2).await;
+
+    world.guard().await.release().await.unwrap();
+    drop(world.guard().await);
+    world.until(async || world.held().await.is_none()).await;
+    assert_eq!(cancels(), 2, "what was held was released");
+}
+
+#[tokio::test]
+async fn a_late_copy_of_an_acquire_after_the_release_makes_no_ghost_hold() {
+    for gap in [Duration::ZERO, TTL.get() * 2] {
+        let (world, holder) = (world(), Holder::random());
+        world.chaos.next(Operation::Acquire, Fault::Duplicate);
+        let grant = world.acquire(holder).await;
+        let lease = sequencer(holder, grant.token);
+        world.chaos.release(&lease).await.unwrap();
+        world.clock.advance(gap);
+        assert_eq!(world.chaos.deliver_late().await, 1);
+        assert_eq!(world.held().await, None, "a ghost, after {gap:?}");
+        assert_eq!(world.chaos.deliver_late().await, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_postponed_acquire_that_was_cancelled_meanwhile_makes_no_ghost_hold() {
+    let world = world();
+    world.chaos.next(Operation::Acquire, Fault::Postpone);
+    let request = request(Holder::random());
+    world.chaos.acquire(&request).await.unwrap_err();
+    world.chaos.cancel(&request.attempt).await.unwrap();
+    assert_eq!(world.chaos.deliver_late().await, 1);
+    assert_eq!(world.held().await, None);
+}
+
+/// The control of the two cases before: what is neither released nor cancelled does arrive.
+#[tokio::test]
+async fn a_postponed_request_takes_effect_when_it_arrives() {
+    let (world, holder) = (world(), Holder::random());
+    world.chaos.next(Operation::Acquire, Fault::Postpone);
+    world.chaos.acquire(&request(holder)).await.unwrap_err();
+    assert_eq!(world.held().await, None);
+    assert_eq!(world.chaos.deliver_late().await, 1);
+    assert_eq!(world.held().await, Some(FencingToken::MIN));
+
+    let lease = sequencer(holder, FencingToken::MIN);
+    world.chaos.next(Operation::Release, Fault::Postpone);
+    world.chaos.release(&lease).await.unwrap_err();
+    assert!(world.held().await.is_some());
+    assert_eq!(world.chaos.deliver_late().await, 1);
+    assert_eq!(world.held().await, None);
+}
+
+#[tokio::test]
+async fn late_copies_of_a_renewal_and_a_release_touch_nobody_elses_lease() {
+    let (world, holder) = (world(), Holder::random());
+    let lease = sequencer(holder, world.acquire(holder).await.token);
+    let renewal = RenewRequest::new(lease.clone(), Ttl::MAX);
+    world.chaos.next(Operation::Renew, Fault::Duplicate);
+    world.chaos.next(Operation::Release, Fault::Duplicate);
+    let renewed = world.chaos.renew(&[renewal]).await.pop().unwrap().unwrap();
+    assert!(matches!(renewed, Renewed::Renewed(_)));
+    world.chaos.release(&lease).await.unwrap();
+
+    let next = world.acquire(Holder::random()).await;
+    world.clock.advance(TTL.get() / 3);
+    let before = world.inspection().await;
+    assert_eq!(world.chaos.deliver_late().await, 2);
+    assert_eq!(world.inspection().await, before);
+    assert_eq!(world.held().await, Some(next.token));
+    for operation in [Operation::Renew, Operation::Release] {
+        let counts = world.chaos.counts(operation);
+        assert_eq!((counts.requests, counts.delivered_late), (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_late_renewal_after_the_release_creates_nothing() {
+    let (world, holder) = (world(), Holder::random());
+    let lease = sequencer(holder, world.acquire(holder).await.token);
+    let renewal = RenewRequest::new(lease.clone(), TTL);
+    world.chaos.next(Operation::Renew, Fault::Postpone);
+    let answer = world.chaos.renew(&[renewal]).await.pop().unwrap();
+    assert_eq!(answer.unwrap_err().outcome(), Outcome::Unknown);
+    world.chaos.release(&lease).await.unwrap();
+    assert_eq!(world.chaos.deliver_late().await, 1);
+    assert_eq!(world.held().await, None);
+}
+
+#[tokio::test]
+async fn a_request_is_held_up_until_its_moment() {
+    let world = world();
+    let moment = world.clock.now() + TTL.get();
+    let until = Until::Moment(moment);
+    world
+        .chaos
+        .next(Operation::Acquire, Fault::DelayRequest(until));
+    let holder = Holder::random();
+    let mut acquire = Box::pin(world.acquire(holder));
+    assert!((&mut acquire).now_or_never().is_none());
+    assert_eq!(world.clock.next_wake(), Some(moment));
+    assert_eq!(world.held().await, None);
+    world.clock.advance(TTL.get());
+    acquire.await;
+    assert!(world.held().await.is_some());
+    assert_eq!(world.chaos.counts(Operation::Acquire).delayed, 1);
+}
+
+#[tokio::test]
+async fn a_reply_is_held_up_until_its_gate_is_opened() {
+    let (world, gate) = (world(), Gate::closed());
+    let until = Until::Opened(gate.clone());
+    world
+        .chaos
+        .next(Operation::Acquire, Fault::DelayReply(until));
+    let acquire = world.locks.acquire("r").ttl(TTL).detached();
+    let (attempt, ()) = join(acquire, async {
+        gate.arrival().await;
+        assert!(world.held().await.is_some());
+        world.clock.advance(TTL.get() / 3);
+        gate.open();
+    })
+    .await;
+    let Attempt::Granted(lease) = attempt.unwrap() else {
+        panic!("held by nobody else");
+    };
+    // Counted from the request, not from the reply.
+    assert_eq!(lease.remaining, TTL.get() - TTL.get() / 3);
+}
+
+/// The first may be a hiccup; the second tells that this ttl is too short for this service.
+#[tokio::test]
+async fn when_two_grants_in_a_row_arrive_after_their_end_a_longer_ttl_is_asked_for() {
+    let world = world();
+    let gates = [Gate::closed(), Gate::closed()];
+    for gate in &gates {
+        let until = Until::Opened(gate.clone());
+        world
+            .chaos
+            .next(Operation::Acquire, Fault::DelayReply(until));
+    }
+    let acquire = world.locks.acquire("r").ttl(TTL).into_future();
+    let (acquired, ()) = join(acquire, async {
+        for gate in &gates {
+            gate.arrival().await;
+            world.clock.advance(TTL.get());
+            gate.open();
+        }
+    })
+    .await;
+    let error = acquired.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (ErrorKind::Unavailable, Outcome::NotApplied)
+    );
+    assert!(error.to_string().contains("longer ttl"), "{error}");
+    assert_eq!(world.chaos.counts(Operation::Acquire).requests, 2);
+}
+
+#[tokio::test]
+async fn a_script_is_met_in_order_and_then_what_is_always() {
+    let world = world();
+    let inspect = async || world.chaos.inspect(&resource()).await.is_ok();
+    world.chaos.always(Operation::Inspect, Fault::DropReply);
+    for fault in [Fault::Pass, Fault::DropRequest, Fault::Pass] {
+        world.chaos.next(Operation::Inspect, fault);
+    }
+    assert_eq!(world.chaos.unused(), 3);
+    for answered in [true, false, true, false, false] {
+        assert_eq!(inspect().await, answered);
+    }
+    let counts = world.chaos.counts(Operation::Inspect);
+    assert_eq!(
+        (
+            counts.requests,
+            counts.requests_dropped,
+            counts.replies_dropped
+        ),
+        (5, 1, 2)
+    );
+    world.chaos.calm();
+    assert!(inspect().await);
+}

@@ -1,0 +1,39 @@
+//! Chaos that is told nothing is no chaos: it passes what the backend in it passes.
+
+use std::{sync::Arc, time::Duration};
+
+use lock_core::{Clock, InitialToken, LockBackend, memory::MemoryBackend};
+use lock_testing::{Chaos, ManualClock, conformance::Harness};
+
+struct Calm {
+    clock: ManualClock,
+    chaos: Chaos,
+}
+
+impl Calm {
+    fn fresh() -> Self {
+        let clock = ManualClock::new();
+        let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+        let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
+        Self {
+            clock,
+            chaos: Chaos::new(Arc::new(service), timer),
+        }
+    }
+}
+
+impl Harness for Calm {
+    fn backend(&self) -> Arc<dyn LockBackend> {
+        Arc::new(self.chaos.clone())
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(self.clock.clone())
+    }
+
+    async fn pass(&self, time: Duration) {
+        self.clock.advance(time);
+    }
+}
+
+lock_testing::conformance_tests!(calm, Calm::fresh());

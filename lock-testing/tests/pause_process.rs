@@ -1,0 +1,133 @@
+//! Processes that are stopped, without the harness that stops them everywhere.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{cell::Cell, sync::Arc, time::Duration};
+
+use futures_util::future::join;
+use lock_core::{
+    Clock, FencingToken, InitialToken, LockBackend, Operation, ResourceName, Ttl,
+    memory::MemoryBackend,
+};
+use lock_testing::{Chaos, Fault, ManualClock, Process, Until};
+
+const TTL: Ttl = Ttl::secs(9);
+
+struct World {
+    clock: ManualClock,
+    service: MemoryBackend,
+    chaos: Chaos,
+}
+
+impl World {
+    fn new() -> Self {
+        let clock = ManualClock::new();
+        let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+        let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::At(FencingToken::MIN));
+        Self {
+            chaos: Chaos::new(Arc::new(service.clone()), timer),
+            service,
+            clock,
+        }
+    }
+
+    fn process(&self) -> Process {
+        Process::start(Arc::new(self.chaos.clone()), &self.clock)
+    }
+
+    async fn is_free(&self) -> bool {
+        let resource = ResourceName::new("r").unwrap();
+        let inspection = self.service.inspect(&resource).await.unwrap();
+        inspection.holder.is_none()
+    }
+}
+
+/// Turns for everybody else, far more than any watchdog needs.
+async fn turns() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_frozen_process_renews_nothing_while_another_one_does() {
+    let world = World::new();
+    let (ours, theirs) = (world.process(), world.process());
+    let acquire = async |process: &Process, name| {
+        let acquire = process.locks().acquire(name);
+        acquire.ttl(TTL).await.unwrap()
+    };
+    let (guard, other) = (acquire(&ours, "r").await, acquire(&theirs, "s").await);
+    ours.freeze();
+    assert!(ours.is_frozen() && !theirs.is_frozen());
+    for _ in 0..3 {
+        world.clock.advance(TTL.get() / 3);
+        turns().await;
+    }
+    assert!(world.is_free().await);
+    ours.thaw();
+    turns().await;
+    assert!(guard.remaining().is_err());
+    assert_eq!(other.remaining().unwrap(), TTL.get());
+}
+
+#[tokio::test]
+async fn a_frozen_process_does_not_even_send_what_it_was_about_to() {
+    // The watchdog has several reasons to go on at once; whichever it looks at first, it stops.
+    for _ in 0..32 {
+        let (world, second) = (World::new(), Duration::from_secs(1));
+        let process = world.process();
+        let until = Until::Moment(world.clock.now() + second);
+        world
+            .chaos
+            .next(Operation::Release, Fault::DelayRequest(until));
+        drop(process.locks().acquire("r").ttl(TTL).await.unwrap());
+        turns().await;
+        assert_eq!(world.chaos.counts(Operation::Release).delayed, 1);
+
+        process.freeze();
+        world.clock.advance(second);
+        turns().await;
+        assert!(!world.is_free().await);
+        process.thaw();
+        turns().await;
+        assert!(world.is_free().await);
+    }
+}
+
+#[tokio::test]
+async fn what_runs_in_a_process_stops_with_it() {
+    let world = World::new();
+    let (process, steps) = (world.process(), Cell::new(0));
+    let counting = async {
+        for _ in 0..10 {
+            steps.set(steps.get() + 1);
+            tokio::task::yield_now().await;
+        }
+        "done"
+    };
+    let stopping = async {
+        process.freeze();
+        let before = steps.get();
+        turns().await;
+        assert_eq!(steps.get(), before);
+        process.thaw();
+    };
+    let (output, ()) = join(process.run(counting), stopping).await;
+    assert_eq!((output, steps.get()), ("done", 10));
+}
+
+#[tokio::test]
+async fn a_process_that_is_frozen_starts_nothing() {
+    let world = World::new();
+    let process = world.process();
+    process.freeze();
+    let started = Cell::new(false);
+    let section = async { started.set(true) };
+    let thawing = async {
+        turns().await;
+        assert!(!started.get());
+        process.thaw();
+    };
+    join(process.run(section), thawing).await;
+    assert!(started.get());
+}

@@ -1,0 +1,331 @@
+use std::{fmt, future::IntoFuture, num::NonZeroU32, sync::Arc, time::Duration};
+
+use lock_core::{
+    BoxFuture, Clock, Error, ErrorKind, InitialToken, Issuer, LockBackend, LockManager,
+    LockManagerBuilder, Operation, SystemClock, Ttl,
+    memory::MemoryBackend,
+    support::{OURSELVES, PREFIX},
+};
+
+/// Connects to the lock service that the URL names.
+///
+/// | URL | feature | lock service |
+/// |---|---|---|
+/// | `memory:` | | in this process, shared by this manager and its clones only |
+/// | `redis://SERVER` | `redis` | one Redis server, 7.0 or newer |
+/// | `redis+sentinel://SENTINELS/NAME` | `redis` | the primary that they call `NAME` |
+/// | `redis+cluster://NODES` | `redis` | a Redis Cluster; list some of its nodes |
+/// | `redlock+redis://SERVER,SERVER,SERVER` | `redlock` | independent Redis servers |
+/// | `rediss`, `rediss+sentinel`, .. `redlock+rediss` | `redis-tls` | the same over TLS |
+/// | `etcd://NODES` | `etcd` | etcd, 3.4 or newer: one node, or some nodes of a cluster |
+/// | `etcds` | `etcd-tls` | the same over TLS |
+/// | `zookeeper://SERVERS/CHROOT` | `zookeeper` | a ZooKeeper ensemble, 3.5 or newer |
+///
+/// `SERVER` is `[user:password@]host[:port][/db]`. `SENTINELS` and `NODES` are hosts separated
+/// by commas, such as `user:password@a:7000,b:7000`. User and password are those of the servers
+/// that keep the locks; `NAME` may be followed by `/db`.
+///
+/// Parameters of the URLs with TLS: `tls_ca`, `tls_cert` and `tls_key` name files in PEM format
+/// (the authority to trust instead of the system's, and the client's own certificate and key).
+/// The first connection to Redis over TLS installs *ring* as rustls's provider of cryptography
+/// for the whole process, unless the program has installed one before.
+///
+/// `sentinel_user` and `sentinel_password` are for sentinels, which have no other login.
+/// `SERVERS` of ZooKeeper is `[user:password@]host[:port],..`; its only parameter is
+/// `session_ms`, the time after which the servers give up a client that died (default 30000).
+/// The longest lease is two thirds of the time that the servers agree to.
+///
+/// Reserved characters in user, password or name must be percent-encoded, e.g. `%40` for `@`.
+///
+/// Each call with `memory:` makes a lock service of its own, inside the manager and its clones:
+/// managers that were connected by separate calls do not exclude each other. To share one, give
+/// clones of one [`MemoryBackend`](crate::memory::MemoryBackend) to
+/// [`LockManagerBuilder::build`].
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] for a scheme that is unknown or whose feature is not compiled in,
+/// [`ErrorKind::InvalidInput`] for an invalid URL or setting, [`ErrorKind::Unavailable`] if no
+/// server answers, [`ErrorKind::ConfigMismatch`] if other clients use the lock service with other
+/// settings.
+///
+/// # Panics
+/// When it is awaited outside a Tokio runtime, which the watchdog needs for as long as the manager
+/// is used.
+///
+/// # Cancel safety
+/// Cancel safe: the connection is closed.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), palisade::Error> {
+/// use palisade::Ttl;
+///
+/// let locks = palisade::connect("memory:").ttl(Ttl::secs(5)).await?;
+/// let guard = locks.acquire("report:2026-11").await?;
+/// guard.release().await?;
+/// # Ok(()) }
+/// ```
+pub fn connect(url: impl Into<String>) -> Connect {
+    Connect {
+        url: url.into(),
+        prefix: PREFIX.to_owned(),
+        initial_token: InitialToken::default(),
+        clock: Arc::new(SystemClock),
+        passes: None,
+        manager: LockManager::builder(),
+    }
+}
+
+/// A connection to be made, with its settings; see [`connect`]. Await it.
+#[derive(Clone)]
+#[must_use = "nothing is connected until this is awaited"]
+pub struct Connect {
+    url: String,
+    prefix: String,
+    initial_token: InitialToken,
+    clock: Arc<dyn Clock>,
+    passes: Option<NonZeroU32>,
+    manager: LockManagerBuilder,
+}
+
+impl Connect {
+    /// The prefix of all keys at a lock service; in a ZooKeeper ensemble, the directory. Defaults
+    /// to `palisade`.
+    ///
+    /// Managers with different prefixes do not see each other's locks. At most 64 letters, digits
+    /// and `-._:`; anything else is an error when connecting.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Where a missing token counter starts. Defaults to the lock service's wall clock.
+    pub const fn initial_token(mut self, initial: InitialToken) -> Self {
+        self.initial_token = initial;
+        self
+    }
+
+    /// Puts the waiters of this manager into one line, and passes the lock on among them without
+    /// asking the lock service, up to this many grants in a row: see
+    /// [`Cohort`](crate::Cohort), whose [`PASSES`](crate::Cohort::PASSES) is a good number.
+    /// Defaults to off: first come, first served.
+    ///
+    /// Useful for a resource that many tasks of one process contend for. Hand-offs inside the
+    /// process are some twenty times faster; waiters of other processes are overtaken by up to that
+    /// many grants. The lock service has to [reserve](crate::Extension::Reserve) tokens: over one
+    /// that cannot, connecting is [`Unsupported`](ErrorKind::Unsupported).
+    #[cfg(feature = "cohort")]
+    pub const fn cohort(mut self, passes: NonZeroU32) -> Self {
+        self.passes = Some(passes);
+        self
+    }
+
+    /// See [`LockManagerBuilder::issuer`].
+    pub fn issuer(mut self, issuer: Issuer) -> Self {
+        self.manager = self.manager.issuer(issuer);
+        self
+    }
+
+    /// See [`LockManagerBuilder::clock`].
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// See [`LockManagerBuilder::ttl`].
+    pub fn ttl(mut self, ttl: Ttl) -> Self {
+        self.manager = self.manager.ttl(ttl);
+        self
+    }
+
+    /// See [`LockManagerBuilder::max_hold`].
+    pub fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.manager = self.manager.max_hold(max_hold);
+        self
+    }
+
+    /// See [`LockManagerBuilder::max_waiters`].
+    pub fn max_waiters(mut self, max_waiters: u32) -> Self {
+        self.manager = self.manager.max_waiters(max_waiters);
+        self
+    }
+
+    async fn run(self) -> Result<LockManager, Error> {
+        let backend = self.in_line(self.backend().await?)?;
+        self.manager.clock(self.clock).build(backend)
+    }
+
+    /// The lock service, whose waiters of this process are in one line if that was asked for.
+    #[cfg(feature = "cohort")]
+    fn in_line(&self, backend: Arc<dyn LockBackend>) -> Result<Arc<dyn LockBackend>, Error> {
+        let Some(passes) = self.passes else {
+            return Ok(backend);
+        };
+        let cohort = crate::Cohort::reserving(backend, Arc::clone(&self.clock), passes)?;
+        Ok(Arc::new(cohort))
+    }
+
+    #[cfg(not(feature = "cohort"))]
+    #[expect(clippy::unnecessary_wraps, reason = "with the feature it may fail")]
+    fn in_line(&self, backend: Arc<dyn LockBackend>) -> Result<Arc<dyn LockBackend>, Error> {
+        debug_assert!(self.passes.is_none(), "nothing sets it");
+        Ok(backend)
+    }
+
+    async fn backend(&self) -> Result<Arc<dyn LockBackend>, Error> {
+        let url = self.url.as_str();
+        let (scheme, _) = url.split_once(':').ok_or_else(|| {
+            connect_error(
+                ErrorKind::InvalidInput,
+                "not a URL, such as redis://127.0.0.1:6379",
+            )
+        })?;
+        // One with options of its own, of which these two are ours to give.
+        #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+        macro_rules! connected {
+            ($backend:ty, $options:ty) => {{
+                let options = <$options>::default()
+                    .prefix(&self.prefix)
+                    .initial_token(self.initial_token);
+                let clock = Arc::clone(&self.clock);
+                Ok(Arc::new(<$backend>::connect(url, options, clock).await?))
+            }};
+        }
+
+        match scheme {
+            "memory" => Ok(Arc::new(MemoryBackend::new(
+                Arc::clone(&self.clock),
+                self.initial_token,
+            ))),
+            #[cfg(feature = "redis")]
+            "redis" | "redis+sentinel" | "redis+cluster" | "rediss" | "rediss+sentinel"
+            | "rediss+cluster" => {
+                connected!(crate::redis::RedisBackend, crate::redis::RedisOptions)
+            }
+            #[cfg(feature = "redlock")]
+            "redlock+redis" | "redlock+rediss" => {
+                connected!(
+                    crate::redlock::RedlockBackend,
+                    crate::redlock::RedlockOptions
+                )
+            }
+            #[cfg(feature = "etcd")]
+            "etcd" | "etcds" => connected!(crate::etcd::EtcdBackend, crate::etcd::EtcdOptions),
+            #[cfg(feature = "zookeeper")]
+            "zookeeper" => connected!(
+                crate::zookeeper::ZooKeeperBackend,
+                crate::zookeeper::ZooKeeperOptions
+            ),
+            scheme => Err(unsupported(scheme, url)),
+        }
+    }
+}
+
+impl IntoFuture for Connect {
+    type Output = Result<LockManager, Error>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+/// Without the URL, which may contain a password.
+impl fmt::Debug for Connect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connect")
+            .field("prefix", &self.prefix)
+            .field("initial_token", &self.initial_token)
+            .field("manager", &self.manager)
+            .finish_non_exhaustive()
+    }
+}
+
+fn unsupported(scheme: &str, url: &str) -> Error {
+    let feature = match scheme.split('+').next() {
+        Some("redis") => "redis",
+        Some("rediss") => "redis-tls",
+        Some("redlock") => "redlock",
+        Some("zookeeper") => "zookeeper",
+        Some("etcd") => "etcd",
+        Some("etcds") => "etcd-tls",
+        _ => {
+            let detail = format!(
+                "no lock service has the scheme {scheme:?}; {}there are memory:, etcd:, etcds:, \
+                 redis:, rediss:, these last two with +sentinel or +cluster, redlock+redis:, \
+                 redlock+rediss: and zookeeper:",
+                meant(url).unwrap_or_default(),
+            );
+            return connect_error(ErrorKind::Unsupported, &detail);
+        }
+    };
+    let detail =
+        format!("{scheme}: needs the feature `{feature}` of palisade, which is not compiled in");
+    connect_error(ErrorKind::Unsupported, &detail)
+}
+
+/// The URL that a host and port without a scheme probably stand for. Any other text is not
+/// repeated, as it may contain a password.
+fn meant(url: &str) -> Option<String> {
+    let (host, port) = url.split_once(':')?;
+    let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
+    let scheme = match port.parse().ok()? {
+        2379_u16 => "etcd",
+        2181 => "zookeeper",
+        _ => "redis",
+    };
+    host.bytes()
+        .all(is_host)
+        .then(|| format!("did you mean {scheme}://{host}:{port}? Otherwise, "))
+}
+
+fn connect_error(kind: ErrorKind, detail: &str) -> Error {
+    Error::not_applied(kind, Operation::Connect, OURSELVES).because(detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn refusal(url: &str) -> String {
+        connect(url).await.unwrap_err().to_string()
+    }
+
+    #[tokio::test]
+    async fn an_address_without_a_scheme_is_told_what_it_may_have_meant() {
+        for (url, meant) in [
+            ("localhost:6379", "redis://localhost:6379"),
+            ("127.0.0.1:7000", "redis://127.0.0.1:7000"),
+            ("etcd-1.example:2379", "etcd://etcd-1.example:2379"),
+            ("zoo:2181", "zookeeper://zoo:2181"),
+        ] {
+            let said = refusal(url).await;
+            assert!(said.contains(&format!("did you mean {meant}?")), "{said}");
+        }
+        for url in ["user:hunter2@host:6379", "http://host:6379", "host:70000"] {
+            let said = refusal(url).await;
+            assert!(!said.contains("did you mean"), "{said}");
+            assert!(!said.contains("hunter2"), "{said}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_url_that_names_no_lock_service_is_refused() {
+        for (url, kind, says) in [
+            ("", ErrorKind::InvalidInput, "not a URL"),
+            ("localhost:6379", ErrorKind::Unsupported, "localhost"),
+            ("consul://h", ErrorKind::Unsupported, "consul"),
+        ] {
+            let error = connect(url).await.unwrap_err();
+            assert_eq!(error.kind(), kind, "{url:?}: {error}");
+            assert!(error.to_string().contains(says), "{url:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_of_a_connection_is_no_password() {
+        let shown = format!("{:?}", connect("redis://user:hunter2@host"));
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+}

@@ -1,0 +1,20 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod connect;
+
+#[cfg(feature = "store")]
+pub use fenced_store as store;
+pub use lock_core::*;
+#[cfg(feature = "cohort")]
+pub use palisade_cohort::Cohort;
+#[cfg(feature = "etcd")]
+pub use palisade_etcd as etcd;
+#[cfg(feature = "redis")]
+pub use palisade_redis as redis;
+#[cfg(feature = "redlock")]
+pub use palisade_redis::redlock;
+#[cfg(feature = "zookeeper")]
+pub use palisade_zookeeper as zookeeper;
+
+pub use self::connect::{Connect, connect};
