@@ -131,14 +131,14 @@ impl Error {
     }
 
     /// The grant was of no use any more when it arrived, and is given back.
-    #[must_use] 
+    #[must_use]
     pub fn too_late(backend: &'static str) -> Self {
         Self::not_applied(ErrorKind::Unavailable, Operation::Acquire, backend)
             .because("the grant arrived after the lease had ended; ask for a longer ttl")
     }
 
     /// A lock service that was asked to renew several leases has answered for fewer.
-    #[must_use] 
+    #[must_use]
     pub fn unanswered(backend: &'static str, resource: &ResourceName) -> Self {
         Self::unknown(ErrorKind::Refused, Operation::Renew, backend)
             .on(resource)
@@ -155,7 +155,7 @@ impl Error {
 
     /// Says that the operation did not happen, although an error of this kind could mean that it
     /// did.
-    #[must_use] 
+    #[must_use]
     pub fn outcome_not_applied(mut self) -> Self {
         self.0.outcome = Outcome::NotApplied;
         self
@@ -163,7 +163,7 @@ impl Error {
 
     /// Replaces the operation, in an error that several operations share because they waited for
     /// the same thing.
-    #[must_use] 
+    #[must_use]
     pub fn during(mut self, operation: Operation) -> Self {
         self.0.operation = operation;
         self

@@ -42,7 +42,7 @@ impl Lease {
     }
 
     /// Some lock services grant more than what was asked for.
-    #[must_use] 
+    #[must_use]
     pub const fn length(self) -> Duration {
         self.length
     }

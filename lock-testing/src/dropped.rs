@@ -18,7 +18,9 @@ use std::{
 /// use lock_core::LockManager;
 /// use lock_testing::DropAt;
 ///
-/// let locks = LockManager::connect("memory:").await.unwrap();
+/// # use std::sync::Arc;
+/// # use lock_core::memory::MemoryBackend;
+/// let locks = LockManager::builder().build(Arc::new(MemoryBackend::default())).unwrap();
 /// let section = async || {
 ///     let guard = locks.acquire("account").await.unwrap();
 ///     tokio::task::yield_now().await;
@@ -33,8 +35,6 @@ use std::{
 ///     locks.acquire("account").await.unwrap();
 /// }
 /// # }
-/// # #[cfg(not(feature = "test-util"))]
-/// # fn main() {}
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropAt {

@@ -39,7 +39,7 @@ use lock_core::{
 ///
 /// Each call with `memory:` makes a lock service of its own, inside the manager and its clones:
 /// managers that were connected by separate calls do not exclude each other. To share one, give
-/// clones of one [`MemoryBackend`](crate::memory::MemoryBackend) to
+/// clones of one [`MemoryBackend`] to
 /// [`LockManagerBuilder::build`].
 ///
 /// # Errors

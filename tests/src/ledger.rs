@@ -122,7 +122,6 @@ fn missing(written: &Mutex<Vec<u64>>, found: &[u64]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    
 
     use super::*;
 

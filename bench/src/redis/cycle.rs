@@ -1,6 +1,5 @@
 //! An uncontended lock: the cost of acquiring and releasing it.
 
-
 use super::{floor::two_round_trips, rslock::Rslock, server::Server};
 use crate::{
     figure::{BoxError, Measured, Setting, Unit},

@@ -103,7 +103,7 @@ pub enum Wait {
 
 impl Wait {
     /// When there is no more waiting, for who looks again and again; `now` is when it begins.
-    #[must_use] 
+    #[must_use]
     pub const fn end(self, now: Moment) -> Moment {
         match self {
             Self::Never => now,
@@ -113,7 +113,7 @@ impl Wait {
     }
 
     /// What bounds an answer that takes time. One look, without waiting, has no bound of its own.
-    #[must_use] 
+    #[must_use]
     pub const fn limit(self) -> Moment {
         match self {
             Self::Until(moment) => moment,
@@ -122,7 +122,7 @@ impl Wait {
     }
 
     /// Whether there is no more waiting.
-    #[must_use] 
+    #[must_use]
     pub fn is_over(self, now: Moment) -> bool {
         now >= self.end(now)
     }

@@ -38,19 +38,19 @@ impl LockManager {
     ///
     /// # Examples
     /// ```
-    /// #    /// # #[tokio::main(flavor = "current_thread")]
+    /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), lock_core::Error> {
     /// use lock_core::LockManager;
     /// use std::time::Duration;
     ///
-    /// let locks = LockManager::connect("memory:").await?;
+    /// # use std::sync::Arc;
+    /// # use lock_core::memory::MemoryBackend;
+    /// let locks = LockManager::builder().build(Arc::new(MemoryBackend::default()))?;
     /// let wait = Duration::from_secs(5);
     /// let guards = locks.acquire_all(["account:42", "account:7"], wait).await?;
     /// println!("{} and {}", guards[0].token(), guards[1].token());
     /// guards.release_all().await?;
     /// # Ok(()) }
-    /// # #[cfg(not(feature = "memory"))]
-    /// # fn main() {}
     /// ```
     pub fn acquire_all<I>(&self, resources: I, wait: Duration) -> AcquireAll<'_>
     where

@@ -8,7 +8,7 @@ use crate::{Attempt, Error, Released, RenewRequest, Renewed, Sequencer, Ttl};
 /// A gateway hands such leases to its clients. The lease ends by itself unless it is renewed.
 ///
 /// Anybody with its sequencer can renew and release it. The one exception are leases of a manager
-/// with a [cohort](super::LockManagerBuilder::cohort) that were detached from a
+/// with a cohort that were detached from a
 /// [guard](super::LeaseGuard::detach): only that manager and its clones can.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -37,11 +37,13 @@ impl LockManager {
     ///
     /// # Examples
     /// ```
-    /// #    /// # #[tokio::main(flavor = "current_thread")]
+    /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use lock_core::{ForceReleased, LockManager};
     ///
-    /// let locks = LockManager::connect("memory:").await?;
+    /// # use std::sync::Arc;
+    /// # use lock_core::memory::MemoryBackend;
+    /// let locks = LockManager::builder().build(Arc::new(MemoryBackend::default()))?;
     /// let hung = locks.acquire("nightly").metadata("node 7").await?;
     /// match locks.force_release(hung.resource()).await? {
     ///     ForceReleased::Ended { holder, revocation } => {
@@ -51,8 +53,6 @@ impl LockManager {
     ///     ForceReleased::NotHeld => unreachable!("nobody else has released it"),
     /// }
     /// # Ok(()) }
-    /// # #[cfg(not(feature = "memory"))]
-    /// # fn main() {}
     /// ```
     ///
     /// # Errors

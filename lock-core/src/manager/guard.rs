@@ -142,7 +142,7 @@ impl LeaseGuard {
     /// it at once, or acquire with [`renew(false)`](crate::Acquire::renew), which gives it its full
     /// length.
     ///
-    /// **Under a [`Cohort`](crate::Cohort) only this manager and its clones can renew and release
+    /// **Under a cohort only this manager and its clones can renew and release
     /// it**, if it was acquired with renewal: the lock service knows the process's own lease and
     /// not this sequencer. For a lease that another process is to go on with, acquire with
     /// `renew(false)` or [`detached`](crate::Acquire::detached), which go straight to the service.

@@ -59,18 +59,18 @@ use crate::{
 ///
 /// # Examples
 /// ```
-/// #/// # #[tokio::main(flavor = "current_thread")]
+/// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use lock_core::{LockManager, Ttl};
 /// use std::time::Duration;
 ///
-/// let locks = LockManager::connect("memory:").await?;
+/// # use std::sync::Arc;
+/// # use lock_core::memory::MemoryBackend;
+/// let locks = LockManager::builder().build(Arc::new(MemoryBackend::default()))?;
 /// let guard = locks.acquire("account:42").ttl(Ttl::secs(10)).wait(Duration::from_secs(5)).await?;
 /// println!("fencing token {}", guard.token());
 /// guard.release().await?;
 /// # Ok(()) }
-/// # #[cfg(not(feature = "memory"))]
-/// # fn main() {}
 /// ```
 #[derive(Clone)]
 pub struct LockManager {

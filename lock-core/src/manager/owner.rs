@@ -30,7 +30,7 @@ use crate::Holder;
 ///
 /// # Examples
 /// ```
-/// #/// # #[tokio::main(flavor = "current_thread")]
+/// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), lock_core::Error> {
 /// use lock_core::{LockManager, Owner};
 ///
@@ -47,11 +47,11 @@ use crate::Holder;
 ///     Ok(())
 /// }
 ///
-/// let locks = LockManager::connect("memory:").await?;
+/// # use std::sync::Arc;
+/// # use lock_core::memory::MemoryBackend;
+/// let locks = LockManager::builder().build(Arc::new(MemoryBackend::default()))?;
 /// transfer(&locks, &Owner::new()).await?;
 /// # Ok(()) }
-/// # #[cfg(not(feature = "memory"))]
-/// # fn main() {}
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Owner {

@@ -16,18 +16,18 @@ impl Acquire<'_> {
     ///
     /// # Examples
     /// ```
-    /// #    /// # #[tokio::main(flavor = "current_thread")]
+    /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), lock_core::Error> {
     /// use lock_core::{Error, LockManager, Ttl};
     /// use std::time::Duration;
     ///
-    /// let locks = LockManager::connect("memory:").await?;
+    /// # use std::sync::Arc;
+    /// # use lock_core::memory::MemoryBackend;
+    /// let locks = LockManager::builder().build(Arc::new(MemoryBackend::default()))?;
     /// let nightly = locks.acquire("nightly").ttl(Ttl::secs(30)).wait(Duration::from_secs(60));
     /// let token = nightly.run(async |guard| Ok::<_, Error>(guard.token())).await?;
     /// println!("ran under {token}");
     /// # Ok(()) }
-    /// # #[cfg(not(feature = "memory"))]
-    /// # fn main() {}
     /// ```
     ///
     /// [`ErrorKind::Lost`]: crate::ErrorKind::Lost

@@ -49,18 +49,18 @@ impl LockManager {
     ///
     /// # Examples
     /// ```
-    /// #    /// # #[tokio::main(flavor = "current_thread")]
+    /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), lock_core::Error> {
     /// use lock_core::LockManager;
     ///
-    /// let locks = LockManager::connect("memory:").await?;
+    /// # use std::sync::Arc;
+    /// # use lock_core::memory::MemoryBackend;
+    /// let locks = LockManager::builder().build(Arc::new(MemoryBackend::default()))?;
     /// let guards = locks.acquire_together(["{order:7}:stock", "{order:7}:invoice"]).await?;
     /// if let Some(stock) = guards.get("{order:7}:stock") {
     ///     println!("the token of the stock is {}", stock.token());
     /// }
     /// # Ok(()) }
-    /// # #[cfg(not(feature = "memory"))]
-    /// # fn main() {}
     /// ```
     pub fn acquire_together<I>(&self, resources: I) -> AcquireTogether<'_>
     where

@@ -17,8 +17,8 @@ use self::table::{Answer, Place, Refusal, Table};
 use crate::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
     ErrorKind, Extension, Fairness, Fencing, FencingToken, Forced, Grant, InitialToken, Inspection,
-    Listed, LockBackend, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Wait,
-    Waking, support::lock,
+    Listed, LockBackend, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer,
+    SystemClock, Wait, Waking, support::lock,
 };
 
 /// The kind that errors name and the default issuer.
@@ -33,6 +33,13 @@ pub struct MemoryBackend {
     /// Never held across an await; every step under it is short.
     table: Arc<Mutex<Table>>,
     clock: Arc<dyn Clock>,
+}
+
+/// On the system's clock, with tokens that begin at its time.
+impl Default for MemoryBackend {
+    fn default() -> Self {
+        Self::new(Arc::new(SystemClock), InitialToken::default())
+    }
 }
 
 impl MemoryBackend {

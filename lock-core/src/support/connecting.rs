@@ -40,7 +40,7 @@ pub struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     /// Nothing, if that is no URL.
-    #[must_use] 
+    #[must_use]
     pub fn of(text: &'a str, kind: &'static str) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());

@@ -58,7 +58,7 @@ impl TlsFiles {
 }
 
 /// The error if a library cannot use them.
-#[must_use] 
+#[must_use]
 pub fn no_pem(kind: &'static str) -> Error {
     invalid(
         kind,

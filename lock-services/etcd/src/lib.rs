@@ -9,7 +9,7 @@
 //! forgets it.
 //!
 //! # What it lacks
-//! Reserved tokens (and so a [`Cohort`](palisade_cohort::Cohort)) and several resources in one step:
+//! Reserved tokens (and so a `Cohort`) and several resources in one step:
 //! [`ErrorKind::Unsupported`].
 //!
 //! # Keys

@@ -15,7 +15,7 @@
 //! - There is NO TLS: if others can listen to the network, use a tunnel.
 //!
 //! # What it lacks
-//! Reserved tokens (and so a [`Cohort`](palisade_cohort::Cohort)), several holds of an
+//! Reserved tokens (and so a `Cohort`), several holds of an
 //! [`Owner`](lock_core::Owner), and several resources in one step:
 //! [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported).
 //!

@@ -32,7 +32,9 @@ use lock_core::{Sequencer, support::lock};
 /// use lock_core::LockManager;
 /// use lock_testing::{FencedCell, Refused};
 ///
-/// let locks = LockManager::connect("memory:").await?;
+/// # use std::sync::Arc;
+/// # use lock_core::memory::MemoryBackend;
+/// let locks = LockManager::builder().build(Arc::new(MemoryBackend::default()))?;
 /// let account = FencedCell::new(100);
 ///
 /// let first = locks.acquire("account").await?;

@@ -1,6 +1,6 @@
 //! Running a model: it either finds no fault, or shows a story that leads to one.
 //!
-//! A model is searched breadth first, up to [`STATES_AT_MOST`]. With `PALISADE_MODELS=whole`, as in
+//! A model is searched breadth first, up to 300 000 states. With `PALISADE_MODELS=whole`, as in
 //! `scripts/test --deep`, every state is looked at, and the story of a fault is the shortest.
 
 use std::{collections::BTreeSet, env, fmt::Debug, hash::Hash, time::Instant};

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use e2e::project::{SourceFile, tracked_files};
 
 const CONTRACT: &str = "lock-core/src/backend.rs";
-const CONFORMANCE: &str = "lock-core/src/conformance";
-const CASE_LIST: &str = "lock-core/src/conformance/mod.rs";
+const CONFORMANCE: &str = "lock-testing/src/conformance";
+const CASE_LIST: &str = "lock-testing/src/conformance/mod.rs";
 
 /// The numbered clauses of the contract, each with the cases that it names in parentheses:
 /// ``/// 8. **Waiting** (`waits_until_release`, `wait_deadline`). ..``

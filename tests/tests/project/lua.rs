@@ -130,8 +130,8 @@ impl Script {
 
 fn scripts() -> Vec<Script> {
     let folders = [
-        "lock-core/src/backends/redis/lua",
-        "lock-core/src/backends/redlock/lua",
+        "lock-services/redis/src/lua",
+        "lock-services/redis/src/redlock/lua",
         "docs/examples",
     ];
     let files = folders.map(|folder| files_in(folder, "lua"));

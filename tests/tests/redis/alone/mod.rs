@@ -3,6 +3,7 @@
 
 mod churn;
 mod held;
+mod redlock_stress;
 mod storm;
 mod waiters;
 

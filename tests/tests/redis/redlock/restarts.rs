@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use e2e::servers::{RedlockServers, until};
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, FencingToken, Grant, Holder, Issuer, LockBackend, Outcome, Released, RenewRequest, Renewed, ResourceName, Sequencer, SystemClock,
-    Ttl,
+    AcquireRequest, Attempt, AttemptRef, FencingToken, Grant, Holder, Issuer, LockBackend, Outcome,
+    Released, RenewRequest, Renewed, ResourceName, Sequencer, SystemClock, Ttl,
 };
 use palisade::redlock::{NodeState, RedlockBackend, RedlockOptions};
 

@@ -17,9 +17,12 @@ use e2e::{
 use futures_util::future::join_all;
 use redis::{Client, aio::MultiplexedConnection};
 
-use crate::redlock::{
-    naive,
-    world::{Load, provisioned},
+use crate::{
+    alone::alone,
+    redlock::{
+        naive,
+        world::{Load, provisioned},
+    },
 };
 
 const CLIENTS: usize = 8;
@@ -111,10 +114,12 @@ async fn stress(count: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tokens_of_three_nodes_rise_and_never_repeat_where_the_greatest_count_does() {
+    let _alone = alone().await;
     stress(3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tokens_of_five_nodes_rise_and_never_repeat_where_the_greatest_count_does() {
+    let _alone = alone().await;
     stress(5).await;
 }
