@@ -2,7 +2,7 @@ mod answer;
 mod attempt_id;
 mod request;
 
-use std::{fmt, pin::Pin};
+use std::fmt;
 
 pub use self::{
     answer::{Attempt, Forced, HolderView, Inspection, Listed, Released, Renewed},
@@ -10,11 +10,9 @@ pub use self::{
     request::{AcquireRequest, AttemptRef, RenewRequest, Upkeep, Wait},
 };
 use crate::{
-    Capabilities, Error, ErrorKind, FencingToken, Grant, Operation, ResourceName, Sequencer,
+    BoxFuture, Capabilities, Error, ErrorKind, FencingToken, Grant, Operation, ResourceName,
+    Sequencer,
 };
-
-/// A boxed future. Boxing allows a backend to be chosen by URL at run time.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A lock service: grants leases with fencing tokens.
 ///

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod boxed;
 mod capabilities;
 mod clock;
 mod error;
@@ -23,9 +24,10 @@ mod unpoisoned;
 
 pub use self::{
     backend::{
-        AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Forced, HolderView, Inspection,
+        AcquireRequest, Attempt, AttemptId, AttemptRef, Forced, HolderView, Inspection,
         InvalidAttemptId, Listed, LockBackend, Released, RenewRequest, Renewed, Upkeep, Wait,
     },
+    boxed::BoxFuture,
     capabilities::{Capabilities, Extension, Fairness, Fencing, Waking},
     clock::{Clock, Moment, SystemClock},
     error::{Error, ErrorKind, Operation, Outcome},

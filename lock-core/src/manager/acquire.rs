@@ -4,12 +4,12 @@ use tracing::Instrument;
 
 use super::{
     LockManager,
-    asking::Granted,
     cleanup::Sharing,
+    granted::Granted,
     guard::LeaseGuard,
     observed::{self, Observed},
     owner::Owner,
-    settings::Settings,
+    settings::{Identity, Settings},
 };
 use crate::{
     Attempt, BoxFuture, Error, ErrorKind, Extension, FencingToken, Holder, InvalidMetadata,
@@ -49,17 +49,6 @@ pub struct Acquire<'a> {
     pub(super) settings: Settings,
     retry: Option<RetryPolicy>,
     pub(super) floor: Option<FencingToken>,
-}
-
-/// Who acquires.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Identity {
-    /// A new holder that nobody else knows.
-    Fresh,
-    /// A given holder, which others may know.
-    Known(Holder),
-    /// Likewise, and it may hold the resource several times over.
-    Owner(Holder),
 }
 
 impl<'a> Acquire<'a> {

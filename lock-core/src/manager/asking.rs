@@ -2,20 +2,14 @@ use std::sync::Arc;
 
 use super::{
     Acquire, LockManager,
-    acquire::Identity,
     cleanup::{CleanUp, OnDrop},
+    granted::Granted,
+    settings::Identity,
 };
 use crate::{
     AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, Operation, Outcome,
     ResourceName, Upkeep, Wait, support::LATE_GRANTS_MAX,
 };
-
-/// A grant, and the guard that cancels it unless it is disarmed.
-pub(super) struct Granted {
-    pub(super) pending: OnDrop,
-    pub(super) attempt: AttemptRef,
-    pub(super) grant: Grant,
-}
 
 impl Acquire<'_> {
     /// Asks the lock service until it gets an answer that is still true on arrival.

@@ -1,6 +1,6 @@
 use std::{slice, time::Duration};
 
-use super::{Acquire, LockManager, asking::Granted};
+use super::{Acquire, LeaseGuard, LockManager, granted::Granted};
 use crate::{Attempt, Error, Released, RenewRequest, Renewed, Sequencer, Ttl};
 
 /// A lease without guard and watchdog: renew and release it yourself, by its sequencer.
@@ -49,6 +49,30 @@ impl Acquire<'_> {
                 remaining: grant.lease.deadline().since(locks.inner.clock.now()),
             }
         }))
+    }
+}
+
+impl LeaseGuard {
+    /// Gives up the guard and keeps the lease: renew and release it yourself, by its sequencer.
+    ///
+    /// The watchdog stops renewing. A later release of an [`Owner`](crate::Owner)'s lease ends it
+    /// for all of the owner's handles at once. A lease that was waited for and has only just been
+    /// granted may have no more than a second left, because its first renewal is still due: renew
+    /// it at once, or acquire with [`renew(false)`](crate::Acquire::renew), which gives it its full
+    /// length.
+    ///
+    /// **Under a cohort only this manager and its clones can renew and release
+    /// it**, if it was acquired with renewal: the lock service knows the process's own lease and
+    /// not this sequencer. For a lease that another process is to go on with, acquire with
+    /// `renew(false)` or [`detached`](crate::Acquire::detached), which go straight to the service.
+    #[must_use = "nothing renews or releases the lease any more"]
+    pub fn detach(mut self) -> DetachedLease {
+        self.on_drop.disarm();
+        DetachedLease {
+            sequencer: self.sequencer().clone(),
+            ttl: self.status.ttl(),
+            remaining: self.remaining().unwrap_or_default(),
+        }
     }
 }
 

@@ -3,15 +3,14 @@ use std::{fmt, sync::Arc, time::Duration};
 use tracing::debug;
 
 use super::{
-    DetachedLease, Inner,
+    Inner,
     cleanup::{HeldLease, OnDrop, Sharing},
     lost::Lost,
+    settings::Terms,
     status::LeaseStatus,
     watchdog::Watched,
 };
-use crate::{
-    AttemptRef, Error, FencingToken, Grant, Moment, Released, ResourceName, Sequencer, Ttl,
-};
+use crate::{AttemptRef, Error, FencingToken, Grant, Moment, Released, ResourceName, Sequencer};
 
 /// A held lease, which the watchdog renews while this guard lives.
 ///
@@ -32,21 +31,10 @@ use crate::{
 #[must_use = "dropping the guard releases the lease"]
 #[clippy::has_significant_drop]
 pub struct LeaseGuard {
-    status: Arc<LeaseStatus>,
+    pub(super) status: Arc<LeaseStatus>,
     _watched: Option<Watched>,
     held: HeldLease,
-    on_drop: OnDrop,
-}
-
-/// The terms on which a lease is held.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
-    pub(super) ttl: Ttl,
-    /// Whether the watchdog keeps it up.
-    pub(super) renew: bool,
-    pub(super) sharing: Sharing,
-    /// How long the watchdog keeps it up.
-    pub(super) max_hold: Option<Duration>,
+    pub(super) on_drop: OnDrop,
 }
 
 impl LeaseGuard {
@@ -132,28 +120,6 @@ impl LeaseGuard {
     /// Cancel safe.
     pub async fn lost(&self) -> Lost {
         self.status.lost().await
-    }
-
-    /// Gives up the guard and keeps the lease: renew and release it yourself, by its sequencer.
-    ///
-    /// The watchdog stops renewing. A later release of an [`Owner`](crate::Owner)'s lease ends it
-    /// for all of the owner's handles at once. A lease that was waited for and has only just been
-    /// granted may have no more than a second left, because its first renewal is still due: renew
-    /// it at once, or acquire with [`renew(false)`](crate::Acquire::renew), which gives it its full
-    /// length.
-    ///
-    /// **Under a cohort only this manager and its clones can renew and release
-    /// it**, if it was acquired with renewal: the lock service knows the process's own lease and
-    /// not this sequencer. For a lease that another process is to go on with, acquire with
-    /// `renew(false)` or [`detached`](crate::Acquire::detached), which go straight to the service.
-    #[must_use = "nothing renews or releases the lease any more"]
-    pub fn detach(mut self) -> DetachedLease {
-        self.on_drop.disarm();
-        DetachedLease {
-            sequencer: self.sequencer().clone(),
-            ttl: self.status.ttl(),
-            remaining: self.remaining().unwrap_or_default(),
-        }
     }
 
     /// Releases the lease. If an [`Owner`](crate::Owner) holds it several times over, this gives

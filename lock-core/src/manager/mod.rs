@@ -7,6 +7,7 @@ mod builder;
 mod cleanup;
 mod detached;
 mod force;
+mod granted;
 mod guard;
 mod guards;
 mod lost;

@@ -3,7 +3,7 @@ use tracing::{
     field::{Empty, debug as debug_value},
 };
 
-use super::{Inner, LeaseGuard, asking::Granted};
+use super::{Inner, LeaseGuard, granted::Granted};
 use crate::{Attempt, Error, ErrorKind, Moment, ResourceName};
 
 /// An acquisition under way, for counting and tracing.

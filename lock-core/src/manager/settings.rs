@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use super::{LockManager, cleanup::Sharing, guard::Terms};
+use super::{LockManager, cleanup::Sharing};
 use crate::{
-    AcquireRequest, AttemptRef, Clock, Error, ErrorKind, Extension, InvalidMetadata, Metadata,
-    Operation, Ttl, Wait, error::OURSELVES,
+    AcquireRequest, AttemptRef, Clock, Error, ErrorKind, Extension, Holder, InvalidMetadata,
+    Metadata, Operation, Ttl, Wait, error::OURSELVES,
 };
 
 /// The manager's defaults for acquisitions.
@@ -23,6 +23,28 @@ pub(super) struct Settings {
     pub(super) max_hold: Option<Duration>,
     pub(super) metadata: Option<Result<Metadata, InvalidMetadata>>,
     pub(super) max_waiters: Option<u32>,
+}
+
+/// Who acquires.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Identity {
+    /// A new holder that nobody else knows.
+    Fresh,
+    /// A given holder, which others may know.
+    Known(Holder),
+    /// Likewise, and it may hold the resource several times over.
+    Owner(Holder),
+}
+
+/// The terms on which a lease is held.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    pub(super) ttl: Ttl,
+    /// Whether the watchdog keeps it up.
+    pub(super) renew: bool,
+    pub(super) sharing: Sharing,
+    /// How long the watchdog keeps it up.
+    pub(super) max_hold: Option<Duration>,
 }
 
 impl Settings {

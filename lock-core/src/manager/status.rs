@@ -9,9 +9,9 @@ use tracing::warn;
 
 use super::{
     Inner,
-    guard::Terms,
     lost::{Lost, LostReason},
     meter::Meter,
+    settings::Terms,
 };
 use crate::{Clock, Lease, Moment, Sequencer, Ttl, support::lock};
 

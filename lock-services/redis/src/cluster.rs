@@ -10,11 +10,11 @@ use redis::{Client, RedisResult, Value};
 use super::{
     KIND,
     address::{Access, Address},
-    connection::{Connection, Moves, Peer, dial},
+    connection::{Connection, Moves, Peer},
     error::translate,
     fitness::field,
     layout::Layout,
-    link::Link,
+    link::{Link, dial},
     service_url::ServiceUrl,
     slots::{Slot, Slots},
     turns::Turns,

@@ -1,23 +1,25 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use redis::{AsyncConnectionConfig, Client, RedisResult, aio::MultiplexedConnection};
+use redis::Client;
 use tokio::sync::watch;
 
 use super::{
-    error::translate, fitness, layout::Layout, link::Link, sentinel::Sentinels,
-    service_url::Topology, turns::Turns,
+    error::translate,
+    fitness,
+    layout::Layout,
+    link::{Current, Link, dial},
+    sentinel::Sentinels,
+    service_url::Topology,
+    turns::Turns,
 };
-use lock_core::{
-    Error, Operation,
-    support::{Joint, lock},
-};
+use lock_core::{Error, Operation, support::Joint};
 
 /// Whom to connect to. Asked anew for every connection.
 pub(super) enum Peer {
@@ -57,10 +59,6 @@ struct Dialer {
 /// Tells that a shard may be on another server than before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moves(watch::Sender<()>);
-
-/// The connection that there is.
-#[derive(Debug, Default)]
-pub(super) struct Current(Mutex<Option<Link>>);
 
 impl Connection {
     /// Connects when somebody asks for a link. So much may be sent in turn at once.
@@ -170,34 +168,6 @@ impl Moves {
     pub(super) fn notify(&self) {
         self.0.send_replace(());
     }
-}
-
-impl Current {
-    /// Gives a connection up, unless it was replaced already.
-    pub(super) fn discard(&self, number: u64) {
-        let mut current = self.lock();
-        if current.as_ref().is_some_and(|link| link.number() == number) {
-            *current = None;
-        }
-    }
-
-    fn link(&self) -> Option<Link> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Link>> {
-        lock(&self.0)
-    }
-}
-
-/// Makes a connection that gives up on connecting, and on each answer, after `timeout`.
-pub(super) async fn dial(client: &Client, timeout: Duration) -> RedisResult<MultiplexedConnection> {
-    let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(timeout))
-        .set_response_timeout(Some(timeout));
-    client
-        .get_multiplexed_async_connection_with_config(&config)
-        .await
 }
 
 impl fmt::Debug for Connection {

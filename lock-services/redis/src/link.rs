@@ -1,20 +1,19 @@
 use std::{
     fmt,
     sync::{
-        Arc, Weak,
+        Arc, Mutex, MutexGuard, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use redis::{
-    Cmd, ErrorKind as RedisKind, Pipeline, RedisError, RedisFuture, RedisResult, ServerErrorKind,
-    Value,
+    AsyncConnectionConfig, Client, Cmd, ErrorKind as RedisKind, Pipeline, RedisError, RedisFuture,
+    RedisResult, ServerErrorKind, Value,
     aio::{ConnectionLike, MultiplexedConnection},
 };
 
-use super::connection::Current;
-use lock_core::Moment;
+use lock_core::{Moment, support::lock};
 
 /// So long after a counter was lifted to the clock, it counts on by itself. A connection may
 /// outlive that its server is demoted and comes back with an older counter, as in a cluster. That
@@ -35,6 +34,38 @@ pub(super) struct Link {
     home: Weak<Current>,
     /// Every command is announced as one for a slot that is still coming in.
     asking: bool,
+}
+
+/// The connection that there is.
+#[derive(Debug, Default)]
+pub(super) struct Current(Mutex<Option<Link>>);
+
+impl Current {
+    /// Gives a connection up, unless it was replaced already.
+    pub(super) fn discard(&self, number: u64) {
+        let mut current = self.lock();
+        if current.as_ref().is_some_and(|link| link.number() == number) {
+            *current = None;
+        }
+    }
+
+    pub(super) fn link(&self) -> Option<Link> {
+        self.lock().clone()
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Option<Link>> {
+        lock(&self.0)
+    }
+}
+
+/// Makes a connection that gives up on connecting, and on each answer, after `timeout`.
+pub(super) async fn dial(client: &Client, timeout: Duration) -> RedisResult<MultiplexedConnection> {
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(timeout))
+        .set_response_timeout(Some(timeout));
+    client
+        .get_multiplexed_async_connection_with_config(&config)
+        .await
 }
 
 /// What can be sent: a script or a command.

@@ -1,6 +1,6 @@
 use std::{ops::RangeInclusive, time::Duration};
 
-use super::{KIND, replicas::Replicas};
+use super::KIND;
 use lock_core::{
     Error, InitialToken,
     support::{
@@ -22,6 +22,13 @@ pub struct RedisOptions {
     pub(super) initial_token: InitialToken,
     pub(super) response_timeout: Duration,
     pub(super) replicas: Option<Replicas>,
+}
+
+/// So many replicas have to have a grant, within so much time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Replicas {
+    pub(super) number: u32,
+    pub(super) within: Duration,
 }
 
 impl RedisOptions {

@@ -5,17 +5,17 @@ use std::time::Duration;
 use redis::{Cmd, FromRedisValue};
 
 use super::{
-    KIND, RedisOptions, call::Call, error::translate, layout::Layout, link::Link, nodes::Nodes,
-    scripts::REWRITE, service::Service,
+    KIND,
+    call::Call,
+    error::translate,
+    layout::Layout,
+    link::Link,
+    nodes::Nodes,
+    options::{RedisOptions, Replicas},
+    scripts::REWRITE,
+    service::Service,
 };
 use lock_core::{AcquireRequest, Error, ErrorKind, Grant, Operation};
-
-/// So many replicas have to have a grant, within so much time.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Replicas {
-    pub(super) number: u32,
-    pub(super) within: Duration,
-}
 
 /// Waits for replicas, on connections on which nothing else is sent: the answer is about what was
 /// written on the same connection before, and meanwhile nothing else is answered there.

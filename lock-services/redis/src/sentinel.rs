@@ -6,8 +6,8 @@ use redis::{Client, RedisResult};
 use super::{
     KIND,
     address::{Access, Address},
-    connection::dial,
     error::translate,
+    link::dial,
     service_url::ServiceUrl,
 };
 use lock_core::{Error, ErrorKind, Operation};

@@ -8,7 +8,8 @@ use super::{
     call::Call,
     marker::{Marker, MarkerState},
     node::Node,
-    nodes::{Nodes, invalid},
+    nodes::Nodes,
+    options::invalid,
     trouble::Trouble,
 };
 use lock_core::{Error, Operation};

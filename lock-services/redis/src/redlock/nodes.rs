@@ -14,10 +14,11 @@ use super::{
     call::Call,
     keys::Keys,
     node::{Node, Runs},
+    options::invalid,
     trouble::Trouble,
 };
 use crate::service_url::{ServiceUrl, Topology};
-use lock_core::{Clock, Error, ErrorKind, Operation, Ttl, support::connecting};
+use lock_core::{Clock, Error, ErrorKind, Operation, Ttl};
 
 /// How many nodes there may be.
 const NODES: std::ops::RangeInclusive<usize> = 3..=15;
@@ -257,8 +258,4 @@ fn answered(pending: &mut Vec<Pending>, cx: &mut Context<'_>) -> Option<(usize, 
     })?;
     let (index, _) = pending.remove(at);
     Some((index, answer))
-}
-
-pub(super) fn invalid(why: &str) -> Error {
-    connecting::invalid(KIND, why)
 }

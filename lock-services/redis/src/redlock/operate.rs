@@ -6,7 +6,8 @@ use super::{
     look::Look,
     marker::{Marker, MarkerState},
     node::Node,
-    nodes::{Nodes, invalid},
+    nodes::Nodes,
+    options::invalid,
     trouble::Trouble,
 };
 use lock_core::{Clock, Error, ErrorKind, FencingToken, InitialToken, Operation, Ttl};

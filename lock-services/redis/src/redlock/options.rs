@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use super::nodes::invalid;
+use super::KIND;
 use crate::RedisOptions;
-use lock_core::{Error, InitialToken};
+use lock_core::{Error, InitialToken, support::connecting};
 
 /// Settings of a Redlock lock service.
 #[derive(Clone, Debug)]
@@ -60,4 +60,8 @@ impl Default for RedlockOptions {
             response_timeout: Duration::from_millis(250),
         }
     }
+}
+
+pub(super) fn invalid(why: &str) -> Error {
+    connecting::invalid(KIND, why)
 }
