@@ -38,3 +38,9 @@ pub mod warden;
 #[doc = include_str!("../../README.md")]
 #[derive(Debug)]
 pub struct Readme;
+
+/// The examples of the page about HTTP services, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/http.md")]
+#[derive(Debug)]
+pub struct Http;
