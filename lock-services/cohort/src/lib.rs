@@ -42,8 +42,8 @@ use lock_core::{
 ///
 /// # Which acquisitions join
 /// Acquisitions that a watchdog of this process keeps up for at least their ttl
-/// ([`Upkeep::Watchdog`](lock_core::Upkeep::Watchdog)). All others go straight to the service, as they
-/// do without a cohort: those that another process may know of, such as detached leases and
+/// ([`Upkeep::Watchdog`](lock_core::Upkeep::Watchdog)). All others go straight to the service, as
+/// they do without a cohort: those that another process may know of, such as detached leases and
 /// acquisitions with a given holder; those with a floor or a reserve; and looks
 /// ([`Wait::Never`](lock_core::Wait::Never)) at a resource that this process waits for or holds. A
 /// guard that joined and is [detached](lock_core::LeaseGuard::detach) later remains this process's:

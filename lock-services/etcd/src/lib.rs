@@ -3,7 +3,8 @@
 //!
 //! # Use it
 //! The URL is `etcd://[user:password@]HOST[:PORT],..`, with one node, or some nodes of a cluster;
-//! `etcds` is the same over TLS, with the feature `etcd-tls`. The default port is 2379.
+//! `etcds` is the same over TLS, with the feature `tls` (of `palisade`: `etcd-tls`). The default
+//! port is 2379.
 //! [`EtcdOptions`] has the other settings. Names and passwords in the URL are those of etcd's own
 //! users, who need read and write rights on `palisade/`; a login is repeated when the server
 //! forgets it.
@@ -39,8 +40,8 @@
 //! lifts tokens to the clock. So they rise across a cluster that lost its data or was restored from
 //! a snapshot, below 50 000 changes a second and as long as clocks differ by less than the outage.
 //! The order is NOT guaranteed for a client that stays connected meanwhile: the store refuses such
-//! tokens, and [`at_least`](lock_core::Acquire::at_least) raises the floor. The holder of the resource
-//! raises it and then goes to the end of the line, so that tokens stay in order.
+//! tokens, and [`at_least`](lock_core::Acquire::at_least) raises the floor. The holder of the
+//! resource raises it and then goes to the end of the line, so that tokens stay in order.
 //!
 //! All resources share the floor. A place also says which token is the least that is good enough,
 //! because an acquisition may ask for a floor while its place is behind another one.

@@ -1,4 +1,4 @@
-//! TLS between client and server, which the feature `etcd-tls` brings.
+//! TLS between client and server, which the feature `tls` brings.
 
 use tonic::transport::Endpoint;
 
@@ -39,6 +39,6 @@ pub(super) fn secure(endpoint: Endpoint, files: &TlsFiles) -> Result<Endpoint, E
 pub(super) fn secure(_endpoint: Endpoint, _files: &TlsFiles) -> Result<Endpoint, Error> {
     Err(
         Error::not_applied(ErrorKind::Unsupported, Operation::Connect, KIND)
-            .because("etcds: needs the feature `etcd-tls` of lock-core, which is not compiled in"),
+            .because("etcds: needs the feature `etcd-tls` of palisade, which is not compiled in"),
     )
 }

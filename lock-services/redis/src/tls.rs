@@ -1,4 +1,4 @@
-//! TLS between client and server, which the feature `redis-tls` brings.
+//! TLS between client and server, which the feature `tls` brings.
 
 use redis::{ConnectionAddr, RedisError};
 
@@ -44,7 +44,7 @@ pub(super) fn transport(files: &TlsFiles) -> Result<ConnectionAddr, Error> {
 pub(super) fn transport(_files: &TlsFiles) -> Result<ConnectionAddr, Error> {
     Err(
         Error::not_applied(ErrorKind::Unsupported, Operation::Connect, KIND).because(
-            "rediss: needs the feature `redis-tls` of lock-core, which is not compiled in",
+            "rediss: needs the feature `redis-tls` of palisade, which is not compiled in",
         ),
     )
 }

@@ -21,9 +21,9 @@
 //!
 //! A lease belongs to the session, and so to the process, that acquired it. Anybody may release it,
 //! but another process can neither renew it nor cancel its attempt, held or in line
-//! ([`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported)), nor replay its acquisition: to that
-//! process the resource is held. A cancel does NOT see an attempt of another process that is not in
-//! line yet. Several gateways behind one balancer therefore need another lock service, or a
+//! ([`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported)), nor replay its acquisition: to
+//! that process the resource is held. A cancel does NOT see an attempt of another process that is
+//! not in line yet. Several gateways behind one balancer therefore need another lock service, or a
 //! balancer that keeps each client with its gateway.
 //!
 //! # How it works

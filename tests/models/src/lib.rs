@@ -1,4 +1,4 @@
-//! Models of the protocols that the backends of `lock-core` speak, small enough to check every
+//! Models of the protocols that the lock services and the store speak, small enough to check every
 //! reachable state. `docs/models.md` says what they leave out, and what they have found.
 //!
 //! A model is the intended protocol plus a list of flaws: the same protocol with one rule left out.

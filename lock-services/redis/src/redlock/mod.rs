@@ -13,7 +13,8 @@
 //!
 //! # Use it
 //! The URL is `redlock+redis://[user:password@]HOST[:PORT],HOST[:PORT],HOST[:PORT][/DB]`, with all
-//! nodes; with `redlock+rediss` it is the same over TLS, with the feature `redis-tls`.
+//! nodes; with `redlock+rediss` it is the same over TLS, with the feature `tls` (of `palisade`:
+//! `redis-tls`).
 //! [`RedlockOptions`] has the settings. The nodes need persistence, and they have to be brought
 //! into service once:
 //!
@@ -26,9 +27,9 @@
 //!
 //! # What it lacks
 //! An order of service and waking: waiters poll, every 250 ms at most. Limits of a queue, reserved
-//! tokens (and so cohorts), several holds of an owner, several resources in one step, and to retire
-//! the service as a whole: [`Capabilities`](lock_core::Capabilities) says so, and asking for one of
-//! these is [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported).
+//! tokens (and so cohorts), several holds of an owner, several resources in one step:
+//! [`Capabilities`](lock_core::Capabilities) says so, and asking for one of these is
+//! [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported).
 //!
 //! # How it works
 //! ## How a lease is acquired
