@@ -35,7 +35,7 @@ use crate::{
 /// with other settings, [`ErrorKind::Refused`] when it answers with an error of its own, such as a
 /// missing permission, [`ErrorKind::FloorImplausible`], [`ErrorKind::CounterBroken`] or
 /// [`ErrorKind::TokensExhausted`] if it cannot draw a token, and [`ErrorKind::ShutDown`] when the
-/// manager's watchdog has ended. Which of these are worth another try, [`Error::is_retryable`] says.
+/// manager's watchdog has ended. [`Error::is_retryable`] says which of these are worth another try.
 ///
 /// # Cancel safety
 /// Dropping the future at any await leaves nothing behind: you lose your place in line, and the

@@ -38,8 +38,8 @@ impl TlsFiles {
     /// Reads them all. They are three small ones, read when a client is made: not worth a thread.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a file that cannot be read, and
-    /// for a certificate without its key.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a file that cannot be read,
+    /// and for a certificate without its key.
     pub fn read(&self, kind: &'static str) -> Result<Pems, Error> {
         let read = |path: &PathBuf| {
             std::fs::read(path).map_err(|error| {

@@ -21,9 +21,9 @@ impl EtcdBackend {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput),
-    /// [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported) without the feature of the scheme,
-    /// [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable) if no node answers within 10 s,
-    /// [`ErrorKind::Refused`](lock_core::ErrorKind::Refused), or
+    /// [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported) without the feature of the
+    /// scheme, [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable) if no node answers
+    /// within 10 s, [`ErrorKind::Refused`](lock_core::ErrorKind::Refused), or
     /// [`ErrorKind::CounterBroken`](lock_core::ErrorKind::CounterBroken) if the floor is no number.
     ///
     /// # Panics

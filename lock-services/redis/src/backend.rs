@@ -33,8 +33,8 @@ impl RedisBackend {
     /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput),
     /// [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable),
     /// [`ErrorKind::Refused`](lock_core::ErrorKind::Refused), or
-    /// [`ErrorKind::ConfigMismatch`](lock_core::ErrorKind::ConfigMismatch) if others use this prefix
-    /// with another layout.
+    /// [`ErrorKind::ConfigMismatch`](lock_core::ErrorKind::ConfigMismatch) if others use this
+    /// prefix with another layout.
     ///
     /// # Panics
     /// Outside a Tokio runtime.

@@ -25,9 +25,9 @@ impl ZooKeeperBackend {
     /// one server has to answer.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput) for a URL or setting that cannot
-    /// be right, [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable) if no server answers,
-    /// [`ErrorKind::Refused`](lock_core::ErrorKind::Refused) for a login that is wrong.
+    /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput) for a URL or setting that
+    /// cannot be right, [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable) if no server
+    /// answers, [`ErrorKind::Refused`](lock_core::ErrorKind::Refused) for a login that is wrong.
     ///
     /// # Panics
     /// Outside a Tokio runtime.

@@ -17,11 +17,11 @@ impl RedlockBackend {
     /// Connects to the nodes. A minority of them may be out of reach.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput) for a URL or setting that cannot
-    /// be right, an even number of nodes, or two that are the same server;
+    /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput) for a URL or setting that
+    /// cannot be right, an even number of nodes, or two that are the same server;
     /// [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable) if too few nodes answer, and
-    /// [`ErrorKind::Refused`](lock_core::ErrorKind::Refused) if too few serve and an operator has to
-    /// do something about it: see [`RedlockNodes`](super::RedlockNodes).
+    /// [`ErrorKind::Refused`](lock_core::ErrorKind::Refused) if too few serve and an operator has
+    /// to do something about it: see [`RedlockNodes`](super::RedlockNodes).
     ///
     /// # Panics
     /// Outside a Tokio runtime.

@@ -11,8 +11,8 @@ use crate::topologies::{
     world::{Namespace, Servers},
 };
 
-/// How long a slot stays half moved, if the machine is quick. Clients wait for it for as long as for
-/// an answer: here so long that it is moved by then on a slow machine, too.
+/// How long a slot stays half moved, if the machine is quick. Clients wait for it for as long as
+/// for an answer: here so long that it is moved by then on a slow machine, too.
 const HALF_MOVED: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(30);
 
