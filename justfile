@@ -17,9 +17,9 @@ fix:
     cargo clippy --fix --allow-dirty --allow-staged --workspace --all-targets --all-features
     cargo fmt --all
 
-# The integration tests, on real servers.
-e2e:
-    scripts/test setup build e2e
+# All tests, on real servers.
+test:
+    scripts/test setup build test
 
 # The figures against floors and peers: `just bench redis`, the lock service; `just bench store`;
 # `just bench http`, the edge; `just bench consensus`, services that ask a majority.
@@ -28,7 +28,7 @@ bench *options:
 
 # Whether contract and conformance cases, and scripts and their headers, say the same.
 contract:
-    cargo test --workspace --all-features --test project_contract --test project_lua
+    cargo test --workspace --all-features --test project -- contract lua
 
 # Whether the oldest supported compiler still takes it. The version is in Cargo.toml.
 msrv:
@@ -45,4 +45,4 @@ typos:
 
 # Before a release: cargo-semver-checks.
 semver:
-    cargo semver-checks --package lock-core --package fenced-store
+    cargo semver-checks --package palisade --package lock-core --package fenced-store

@@ -93,7 +93,7 @@ async fn an_unfenced_section_fails_and_the_message_names_the_awaits() {
     assert_eq!(broken.awaits(), [4, 5]);
     let message = broken.to_string();
     let expected = "the invariant is broken by a pause at await 4 of 8 \
-                    (the reply to read is under way, lock-core/tests/pause.rs:";
+                    (the reply to read is under way, lock-testing/tests/pause.rs:";
     assert!(message.starts_with(expected), "{message}");
     let expected = "or at await 5 of 8 (the request to write is under way, lock-core/tests/";
     assert!(message.contains(expected), "{message}");
@@ -141,7 +141,7 @@ async fn a_point_of_ones_own_is_an_await_with_a_line() {
     let broken = test.try_check(|calls| calls.get() == 2).await.unwrap_err();
     let message = broken.to_string();
     assert!(
-        message.contains("await 1 of 1 (pause::point, lock-core/tests/pause.rs:"),
+        message.contains("await 1 of 1 (pause::point, lock-testing/tests/pause.rs:"),
         "{message}"
     );
 }

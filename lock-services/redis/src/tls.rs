@@ -43,9 +43,8 @@ pub(super) fn transport(files: &TlsFiles) -> Result<ConnectionAddr, Error> {
 #[cfg(not(feature = "tls"))]
 pub(super) fn transport(_files: &TlsFiles) -> Result<ConnectionAddr, Error> {
     Err(
-        Error::not_applied(ErrorKind::Unsupported, Operation::Connect, KIND).because(
-            "rediss: needs the feature `redis-tls` of palisade, which is not compiled in",
-        ),
+        Error::not_applied(ErrorKind::Unsupported, Operation::Connect, KIND)
+            .because("rediss: needs the feature `redis-tls` of palisade, which is not compiled in"),
     )
 }
 

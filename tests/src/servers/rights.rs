@@ -7,7 +7,7 @@ use crate::project::files_in;
 /// If they are not there.
 #[must_use]
 pub fn documented_rights() -> Vec<String> {
-    let pages = files_in("lock-core/src/backends/redis", "md");
+    let pages = files_in("lock-services/redis/src", "md");
     let page = pages.iter().find(|page| page.path.ends_with("servers.md"));
     let words = page.and_then(|page| {
         let (_, rest) = page.text.split_once("ACL SETUSER locks")?;

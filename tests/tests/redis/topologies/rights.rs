@@ -28,7 +28,7 @@ const SENT: [&str; 11] = [
 #[test]
 fn the_documented_rights_are_those_that_are_used() {
     let mut used: BTreeSet<String> = SENT.iter().map(|&command| command.to_owned()).collect();
-    for script in files_in("lock-core/src/backends/redis/lua", "lua") {
+    for script in files_in("lock-services/redis/src/lua", "lua") {
         for call in ["redis.call(\"", "redis.pcall(\""] {
             let calls = script.text.split(call).skip(1);
             let commands = calls.filter_map(|rest| rest.split('"').next());
