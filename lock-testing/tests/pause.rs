@@ -95,7 +95,7 @@ async fn an_unfenced_section_fails_and_the_message_names_the_awaits() {
     let expected = "the invariant is broken by a pause at await 4 of 8 \
                     (the reply to read is under way, lock-testing/tests/pause.rs:";
     assert!(message.starts_with(expected), "{message}");
-    let expected = "or at await 5 of 8 (the request to write is under way, lock-core/tests/";
+    let expected = "or at await 5 of 8 (the request to write is under way, lock-testing/tests/";
     assert!(message.contains(expected), "{message}");
     assert!(!message.contains('\n'));
 }
