@@ -2,7 +2,7 @@
 
 use std::{error::Error as _, time::Duration};
 
-use fenced_store::http::{
+use fenced_http::{
     FENCING_TOKEN, Malformed,
     client::{Credential, Refusal, Sender, WriteError},
 };

@@ -9,9 +9,10 @@ mod store;
 mod trouble;
 
 use fenced_store::{
-    MySqlFencedStore, PgFencedStore, Plausibility, SqliteFencedStore,
+    MySqlFencedStore, PgFencedStore, SqliteFencedStore,
     admin::{AdminError, Reset},
 };
+use lock_core::Plausibility;
 use serde_json::json;
 
 use self::store::{Operated, on_any, open};

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use fenced_store::http::signed::{Audience, InvalidKey, KeyRing, Secret, SigningKey};
+use fenced_http::signed::{Audience, InvalidKey, KeyRing, Secret, SigningKey};
 use tokio::sync::watch;
 
 use crate::{cli::SigningArgs, console::Console, failure::Failure, private_file};

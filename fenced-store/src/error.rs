@@ -83,7 +83,7 @@ pub enum FenceError {
         current: Issuer,
     },
     /// The token is too great to have been issued by the lock service. Claiming it would shut out
-    /// every later, real holder. See [`Plausibility`](crate::Plausibility). Fenced.
+    /// every later, real holder. See [`Plausibility`](lock_core::Plausibility). Fenced.
     #[error(
         "fencing token {presented} for \"{resource}\" is too great to have been issued: \
          look at the clock of the lock service, or tell the store how it counts"

@@ -1,7 +1,7 @@
 #![cfg_attr(feature = "postgres", doc = include_str!("../README.md"))]
 #![cfg_attr(
     not(feature = "postgres"),
-    doc = "Database transactions and HTTP handlers that refuse stale fencing tokens."
+    doc = "Database transactions that refuse stale fencing tokens."
 )]
 #![forbid(unsafe_code)]
 
@@ -13,8 +13,8 @@ mod dialect;
 mod entry;
 mod error;
 mod high_water;
-#[cfg(feature = "tower")]
-pub mod http;
+#[cfg(feature = "http")]
+mod http;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod literal;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
@@ -23,7 +23,6 @@ mod marks;
 mod migrations;
 #[cfg(feature = "mysql")]
 mod mysql;
-mod plausibility;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod protected;
@@ -53,7 +52,6 @@ pub use self::{
     dialect::Dialect,
     error::FenceError,
     high_water::HighWater,
-    plausibility::Plausibility,
     protected::{
         AcquireAllProtected, AcquireProtected, Protected, ProtectedError, ProtectedGuard,
         ProtectedGuards,

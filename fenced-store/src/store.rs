@@ -1,9 +1,9 @@
-use lock_core::{FencingToken, ResourceName, Sequencer};
+use lock_core::{FencingToken, Plausibility, ResourceName, Sequencer};
 use sqlx::Pool;
 
 use crate::{
-    Begin, Dialect, FenceError, HighWater, Plausibility, Presented, Rights, counted,
-    dialect::sealed::Operations, readiness, uninterrupted::uninterrupted,
+    Begin, Dialect, FenceError, HighWater, Presented, Rights, counted, dialect::sealed::Operations,
+    readiness, uninterrupted::uninterrupted,
 };
 
 /// A database that accepts a write only from the grant that its high-water mark shows.
@@ -142,7 +142,10 @@ impl<DB: Dialect> FencedStore<DB> {
     /// # Cancel safety
     /// The claim is finished in the background; claim again to know.
     pub async fn claim(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
-        self.plausibility.check(sequencer)?;
+        if !self.plausibility.admits(sequencer.token()) {
+            let resource = sequencer.resource().clone();
+            return Err(FenceError::implausible(resource, sequencer.token()));
+        }
         let (store, sequencer) = (self.clone(), sequencer.clone());
         let claim = async move { DB::claim(&store.pool, &store.tx_options, &sequencer).await };
         counted::refusal(uninterrupted(claim).await)

@@ -14,6 +14,7 @@ mod manager;
 pub mod memory;
 mod metadata;
 pub mod metric;
+mod plausibility;
 mod resource;
 mod retry_policy;
 mod sequencer;
@@ -40,6 +41,7 @@ pub use self::{
         LeaseGuards, LockManager, LockManagerBuilder, Losses, Lost, LostReason, Owner, Stats,
     },
     metadata::{InvalidMetadata, Metadata},
+    plausibility::Plausibility,
     resource::{InvalidName, ResourceName},
     retry_policy::{Jitter, Pauses, RetryPolicy},
     sequencer::Sequencer,

@@ -3,6 +3,8 @@
 
 mod connect;
 
+#[cfg(feature = "http")]
+pub use fenced_http as http;
 #[cfg(feature = "store")]
 pub use fenced_store as store;
 pub use lock_core::*;

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use axum::{Router, body::Body, routing::put};
-use fenced_store::http::{FENCING_TOKEN, Fenced, FencingHeader, FencingLayer, Scope, Unsigned};
+use fenced_http::{FENCING_TOKEN, Fenced, FencingHeader, FencingLayer, Scope, Unsigned};
 use futures_util::FutureExt;
 use http::{HeaderValue, Request, StatusCode};
 use tower_service::Service;

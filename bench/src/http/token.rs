@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use fenced_store::http::{
+use fenced_http::{
     FencingHeader, TokenVerifier,
     signed::{Audience, KeyRing, Secret, SigningKey},
 };

@@ -4,7 +4,7 @@ use clap::{
     ArgAction, Args,
     builder::{BoolishValueParser, RangedU64ValueParser},
 };
-use fenced_store::http::signed::Audience;
+use fenced_http::signed::Audience;
 
 use super::{IssuerName, Lock, Store, duration, within};
 use crate::{

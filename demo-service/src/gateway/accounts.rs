@@ -1,10 +1,8 @@
 //! `/v1/accounts/{id}` and its unfenced twin: the same account, with and without the fence.
 
 use axum::{Json, extract::State};
-use fenced_store::{
-    FenceError, Receipt,
-    http::{Fenced, Problem},
-};
+use fenced_http::{Fenced, Problem};
+use fenced_store::{FenceError, Receipt};
 use lock_core::ResourceName;
 
 use super::{

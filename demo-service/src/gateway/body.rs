@@ -7,7 +7,7 @@ use axum::{
     extract::{FromRequest, FromRequestParts, Path, Request, rejection::JsonRejection},
     http::request::Parts,
 };
-use fenced_store::http::Problem;
+use fenced_http::Problem;
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},

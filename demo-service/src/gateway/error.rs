@@ -1,8 +1,6 @@
 use axum::response::{IntoResponse, Response};
-use fenced_store::{
-    FenceError, ProtectedError,
-    http::{Problem, ProblemType},
-};
+use fenced_http::{Problem, ProblemType};
+use fenced_store::{FenceError, ProtectedError};
 use lock_core::{ErrorKind, InvalidName, InvalidTtl};
 
 use super::problems;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use axum::http::{HeaderMap, HeaderName, header};
-use fenced_store::http::{Problem, ProblemType, signed::Secret};
+use fenced_http::{Problem, ProblemType, signed::Secret};
 use hmac::{Hmac, KeyInit, Mac};
 use lock_core::{Holder, ResourceName};
 use serde::Serialize;

@@ -11,10 +11,8 @@ use axum::{
     extract::State,
     http::{HeaderMap, StatusCode},
 };
-use fenced_store::{
-    AcquireProtected, ProtectedError,
-    http::{Fenced, Problem, ProblemType},
-};
+use fenced_http::{Fenced, Problem, ProblemType};
+use fenced_store::{AcquireProtected, ProtectedError};
 use lock_core::{
     DetachedLease, ErrorKind, Extension as Ability, Inspection, Owner, Released, Renewed,
     ResourceName, Sequencer, Ttl,

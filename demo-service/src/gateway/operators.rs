@@ -8,7 +8,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use fenced_store::http::Problem;
+use fenced_http::Problem;
 use lock_core::{ForceReleased, ResourceName};
 use subtle::ConstantTimeEq;
 

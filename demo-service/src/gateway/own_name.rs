@@ -13,7 +13,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use fenced_store::http::Problem;
+use fenced_http::Problem;
 
 use super::problems;
 

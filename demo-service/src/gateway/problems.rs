@@ -2,7 +2,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::Response,
 };
-use fenced_store::http::{Problem, ProblemType};
+use fenced_http::{Problem, ProblemType};
 
 /// 400: the request is not of the right form.
 pub(super) const MALFORMED: ProblemType = ProblemType::new(

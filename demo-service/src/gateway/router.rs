@@ -7,7 +7,7 @@ use axum::{
     middleware::{self, from_fn_with_state},
     routing::{MethodRouter, delete, get, post, put},
 };
-use fenced_store::http::{FencingLayer, ProblemType, Scope};
+use fenced_http::{FencingLayer, ProblemType, Scope};
 use tower_http::{
     classify::ServerErrorsFailureClass,
     limit::RequestBodyLimitLayer,

@@ -4,7 +4,7 @@ use axum::{
     extract::Request,
     http::{HeaderName, header::AUTHORIZATION},
 };
-use fenced_store::http::FENCING_TOKEN;
+use fenced_http::FENCING_TOKEN;
 
 use super::idempotency::IDEMPOTENCY_KEY;
 

@@ -1,4 +1,4 @@
-use fenced_store::http::signed::{KeyRing, Secret};
+use fenced_http::signed::{KeyRing, Secret};
 use lock_core::{InitialToken, Issuer};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::watch;

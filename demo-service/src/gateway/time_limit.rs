@@ -7,7 +7,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use fenced_store::http::{Problem, ProblemType};
+use fenced_http::{Problem, ProblemType};
 use tokio::time::timeout;
 use tracing::Instrument;
 

@@ -1,5 +1,5 @@
 use axum::http::{HeaderValue, header::InvalidHeaderValue};
-use fenced_store::http::{FencingHeader, Rejection, TokenVerifier, Unsigned, signed::KeyRing};
+use fenced_http::{FencingHeader, Rejection, TokenVerifier, Unsigned, signed::KeyRing};
 use lock_core::{Issuer, Sequencer};
 
 /// How a gateway writes the tokens that it hands out, and checks those that it gets.

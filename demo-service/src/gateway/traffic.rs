@@ -9,7 +9,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use fenced_store::http::ProblemType;
+use fenced_http::ProblemType;
 use serde::Serialize;
 
 use super::problems;
@@ -106,7 +106,7 @@ pub(super) async fn count(
 #[cfg(test)]
 mod tests {
     use axum::{http::StatusCode, response::IntoResponse};
-    use fenced_store::http::Problem;
+    use fenced_http::Problem;
 
     use super::*;
 

@@ -13,7 +13,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use fenced_store::http::{FENCING_HIGH_WATER, Problem};
+use fenced_http::{FENCING_HIGH_WATER, Problem};
 use lock_core::{FencingToken, ResourceName};
 use serde_json::Value;
 use tokio::time::timeout;

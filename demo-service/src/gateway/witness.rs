@@ -4,7 +4,7 @@ use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, request::Parts},
 };
-use fenced_store::http::{FENCING_TOKEN, FencingHeader};
+use fenced_http::{FENCING_TOKEN, FencingHeader};
 use lock_core::{FencingToken, ResourceName};
 
 use super::{app::App, wire::CLIENT_HEADER};

@@ -11,7 +11,7 @@ use axum::{
     },
     routing::{get, post},
 };
-use fenced_store::http::Problem;
+use fenced_http::Problem;
 use futures_util::{Stream, stream};
 use lock_core::LockManager;
 use serde::Deserialize;

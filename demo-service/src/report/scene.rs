@@ -1,4 +1,4 @@
-use fenced_store::http::ProblemType;
+use fenced_http::ProblemType;
 use lock_core::FencingToken;
 
 use crate::events::{Act, ClientName, Event, ExchangeId, What};

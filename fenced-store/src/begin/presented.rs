@@ -6,7 +6,7 @@ use lock_core::Sequencer;
 use crate::{Dialect, FenceError, ProtectedGuard, protected::Held};
 
 /// A grant that is presented to the store: a [`Sequencer`]; a [`ProtectedGuard`], which knows more
-/// about it; or, with feature `tower`, an `http::Fenced`, the grant of a request.
+/// about it; or, with feature `http`, a `fenced_http::Fenced`, the grant of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Presented<'a> {
     sequencer: &'a Sequencer,

@@ -1,96 +1,9 @@
-use http::{HeaderMap, HeaderValue};
-use lock_core::{FencingToken, ResourceName, Sequencer};
+use fenced_http::Fenced;
 
-use super::{FENCING_TOKEN, FencingHeader, Rejection, TokenVerifier};
 use crate::Presented;
-
-/// A token that has passed the layer: the form was right, the verifier accepted it, and it is for
-/// the resource that the request is about.
-///
-/// It may be stale all the same. Hand it to the store, which decides in the transaction of the
-/// write: `store.begin(&fenced)`.
-///
-/// The layer puts it into the request's extensions. With feature `axum` it is an extractor, and
-/// so is `Option<Fenced>` behind [`FencingLayer::optional`](super::FencingLayer::optional).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fenced {
-    sequencer: Sequencer,
-}
-
-impl Fenced {
-    /// What the layer does with the headers of a request, for those who cannot put one around
-    /// their handler: parses the token and has it checked. `None` if there is no token.
-    ///
-    /// The layer does more. Here it is for the caller to ask for a token, to see that it is for
-    /// the resource that the request is about ([`must_be_about`](Self::must_be_about)), and to keep
-    /// the header out of the logs.
-    ///
-    /// # Errors
-    /// The [`Rejection`] of several headers, a malformed one, or one that the verifier refuses.
-    pub fn from_headers<V>(headers: &HeaderMap, verifier: &V) -> Result<Option<Self>, Rejection>
-    where
-        V: TokenVerifier + ?Sized,
-    {
-        let Some(value) = only_value(headers)? else {
-            return Ok(None);
-        };
-        let header = FencingHeader::parse(value.as_bytes())?;
-        let sequencer = header.to_sequencer()?;
-        verifier.verify(&header)?;
-        Ok(Some(Self { sequencer }))
-    }
-
-    /// Refuses a token that was issued for another resource. The client is told both names.
-    ///
-    /// # Errors
-    /// [`Rejection::WrongResource`].
-    pub fn must_be_about(&self, resource: &ResourceName) -> Result<(), Rejection> {
-        if self.resource() == resource {
-            Ok(())
-        } else {
-            Err(Rejection::WrongResource {
-                token_resource: self.resource().clone(),
-                request_resource: Some(resource.clone()),
-            })
-        }
-    }
-
-    /// The grant that was presented.
-    #[must_use]
-    pub const fn sequencer(&self) -> &Sequencer {
-        &self.sequencer
-    }
-
-    /// The resource that it was issued for.
-    #[must_use]
-    pub const fn resource(&self) -> &ResourceName {
-        self.sequencer.resource()
-    }
-
-    /// The fencing token.
-    #[must_use]
-    pub const fn token(&self) -> FencingToken {
-        self.sequencer.token()
-    }
-}
-
-/// `HeaderMap::get` would see the first value only, and let a second one pass unread.
-fn only_value(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Rejection> {
-    let mut values = headers.get_all(&FENCING_TOKEN).iter();
-    match (values.next(), values.next()) {
-        (value, None) => Ok(value),
-        (_, Some(_)) => Err(Rejection::Repeated),
-    }
-}
 
 impl<'a> From<&'a Fenced> for Presented<'a> {
     fn from(fenced: &'a Fenced) -> Self {
-        Self::from(&fenced.sequencer)
+        Self::from(fenced.sequencer())
     }
 }
-
-/// The layer has looked and there was no token, which it was told to allow.
-///
-/// Without it, "no token" and "no layer" would look the same to a handler.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct NoToken;

@@ -1,8 +1,9 @@
 //! What a service answers whose own lease was at fault, and not its client's token.
 
+use fenced_http::{Problem, ProblemType};
 use lock_core::{ErrorKind, Operation};
 
-use super::{Problem, ProblemType, outage::is_outage};
+use super::{outage::is_outage, store_problem::unavailable};
 use crate::{FenceError, ProtectedError};
 
 /// For handlers that acquire the lease themselves. Their client has neither a lock nor a token, so
@@ -24,14 +25,14 @@ fn of_the_lock(error: &lock_core::Error) -> Problem {
     }
     let problem = match error.kind() {
         ErrorKind::WaitTimeout | ErrorKind::QueueFull => {
-            Problem::unavailable("others were before you: send the request again")
+            unavailable("others were before you: send the request again")
         }
         ErrorKind::Unavailable
         | ErrorKind::TooFewReplicas
         | ErrorKind::Released
         | ErrorKind::Lost
         | ErrorKind::ShutDown => {
-            Problem::unavailable("the service did not get its lease: send the request again")
+            unavailable("the service did not get its lease: send the request again")
         }
         _ => {
             return Problem::new(ProblemType::SERVICE_FAULT).detail(
@@ -50,7 +51,7 @@ fn of_the_store(error: &FenceError) -> Problem {
         FenceError::Stale { .. }
         | FenceError::DuplicateToken { .. }
         | FenceError::NotClaimed { .. }
-        | FenceError::MarkLost { .. } => Problem::unavailable(
+        | FenceError::MarkLost { .. } => unavailable(
             "the service lost the lease that it held for this request: send the request again",
         ),
         // Also said by whoever gave up a section in the middle of its commit.
@@ -60,13 +61,13 @@ fn of_the_store(error: &FenceError) -> Problem {
         )
         .detail("the store follows another lock service: the operator finds the reason in the log"),
         FenceError::Busy { .. } | FenceError::Serialization { .. } => {
-            Problem::unavailable("others were faster, or the store is down: send the request again")
+            unavailable("others were faster, or the store is down: send the request again")
         }
         FenceError::Terminated { .. } => {
-            Problem::unavailable("the transaction was ended from outside: send the request again")
+            unavailable("the transaction was ended from outside: send the request again")
         }
         FenceError::Db { source } if is_outage(source) => {
-            Problem::unavailable("the store failed: send the request again")
+            unavailable("the store failed: send the request again")
         }
         other => Problem::from(other),
     }

@@ -1,25 +1,13 @@
-//! Refusals as responses, and receipts as a part of one.
+//! Errors as responses of axum, and receipts as a part of one.
 
 use std::{convert::Infallible, error::Error};
 
 use axum_core::response::{IntoResponse, IntoResponseParts, Response, ResponseParts};
+use fenced_http::Problem;
 
-use super::{Problem, Rejection, accepted::Accepted};
 use crate::{FenceError, ProtectedError, Receipt};
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        self.to_response()
-    }
-}
-
-impl IntoResponse for Rejection {
-    fn into_response(self) -> Response {
-        self.to_response()
-    }
-}
-
-/// A problem document; see the table in [`http`](crate::http).
+/// A problem document; see the table in [`fenced_http`].
 ///
 /// What the database said goes to the log, not to the client.
 impl IntoResponse for FenceError {
@@ -52,7 +40,7 @@ impl IntoResponseParts for Receipt {
     type Error = Infallible;
 
     fn into_response_parts(self, mut response: ResponseParts) -> Result<ResponseParts, Infallible> {
-        let accepted = Accepted(self.token());
+        let accepted = self.accepted();
         accepted.set(response.headers_mut());
         response.extensions_mut().insert(accepted);
         Ok(response)

@@ -1,7 +1,7 @@
 //! Who may claim, and whom a claim disturbs.
 
-use fenced_store::{FenceError, Plausibility};
-use lock_core::{FencingToken, Issuer, Sequencer};
+use fenced_store::FenceError;
+use lock_core::{FencingToken, Issuer, Plausibility, Sequencer};
 use tokio::task::JoinSet;
 
 use super::{Harness, balance, fenced_add, fresh, grant, grant_by, high_water, token, trusting};

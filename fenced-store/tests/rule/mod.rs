@@ -19,8 +19,8 @@ mod several;
 mod single;
 mod with;
 
-use fenced_store::{Dialect, Executed, FenceError, FencedStore, FencedTx, Plausibility};
-use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+use fenced_store::{Dialect, Executed, FenceError, FencedStore, FencedTx};
+use lock_core::{FencingToken, Holder, Issuer, Plausibility, ResourceName, Sequencer};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
 pub(crate) use self::{

@@ -9,8 +9,8 @@ use e2e::{
     servers::{mariadb_database, redis},
     warden::workspace_binary,
 };
-use fenced_store::{Dialect, FencedStore, Plausibility, SqliteFencedStore};
-use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+use fenced_store::{Dialect, FencedStore, SqliteFencedStore};
+use lock_core::{FencingToken, Holder, Issuer, Plausibility, ResourceName, Sequencer};
 use sqlx::{MySqlPool, Sqlite, SqlitePool, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 

@@ -4,8 +4,8 @@
 use std::any::Any;
 
 use e2e::servers::{RedisCluster, RedisWithSentinels, RedlockServers, etcd, redis, zookeeper};
-use fenced_store::{Plausibility, SqliteFencedStore};
-use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer, Ttl};
+use fenced_store::SqliteFencedStore;
+use lock_core::{FencingToken, Holder, Issuer, Plausibility, ResourceName, Sequencer, Ttl};
 use palisade::redlock::RedlockOptions;
 use reqwest::Method;
 use serde_json::json;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use e2e::history::{Event, History};
-use fenced_store::http::FencingHeader;
+use fenced_http::FencingHeader;
 use lock_core::{Clock, Sequencer, SystemClock};
 use reqwest::{Method, RequestBuilder, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use e2e::warden::workspace_binary;
-use fenced_store::http::{
+use fenced_http::{
     FencingHeader, Rejection, TokenVerifier,
     signed::{KeyRing, VerifyingKey},
 };

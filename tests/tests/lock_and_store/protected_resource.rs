@@ -3,8 +3,10 @@
 use std::future::IntoFuture;
 
 use e2e::servers::{PostgresDatabase, Redis, postgres_database, redis};
-use fenced_store::{FenceError, PgFencedStore, Plausibility, Protected, ProtectedError};
-use lock_core::{ErrorKind, FencingToken, Holder, InitialToken, ResourceName, Sequencer, Ttl};
+use fenced_store::{FenceError, PgFencedStore, Protected, ProtectedError};
+use lock_core::{
+    ErrorKind, FencingToken, Holder, InitialToken, Plausibility, ResourceName, Sequencer, Ttl,
+};
 use sqlx::{PgPool, Postgres};
 
 struct World {

@@ -123,12 +123,16 @@ fn fenced_store_pulls_in_no_client_of_a_lock_service() {
 }
 
 #[test]
-fn the_tower_layer_comes_without_axum() {
+fn who_only_sends_or_checks_a_header_compiles_no_sql() {
+    let all = features("fenced-http", &[]);
     assert!(
-        tree("fenced-store", "axum").contains("axum-core"),
+        tree("fenced-http", &all).contains("axum-core"),
         "the tree does not show features"
     );
-    assert_without("fenced-store", "tower", &["axum"]);
+    assert_without("fenced-http", &all, &["sqlx", "redis", "tonic"]);
+    assert_without("fenced-http", "ed25519,reqwest", &["axum"]);
+    assert_without("fenced-http", "axum", &["reqwest", "hyper"]);
+    assert_without("palisade", "axum,ed25519,reqwest", &["sqlx"]);
 }
 
 #[test]
@@ -154,9 +158,13 @@ fn packages_depend_in_one_direction() {
     let is_service = |name: &str| services.iter().any(|service| service == name);
     let allowed = |package: &str, on: &str| match package {
         "clock-shim" | "lock-core" | "models" => false,
-        "lock-testing" | "fenced-store" => on == "lock-core",
-        "palisade" => is_service(on) || matches!(on, "lock-core" | "fenced-store"),
-        "palisade-cli" => matches!(on, "palisade" | "lock-core" | "fenced-store"),
+        "lock-testing" | "fenced-http" => on == "lock-core",
+        "fenced-store" => matches!(on, "lock-core" | "fenced-http"),
+        "palisade" => is_service(on) || matches!(on, "lock-core" | "fenced-http" | "fenced-store"),
+        "palisade-cli" => matches!(
+            on,
+            "palisade" | "lock-core" | "fenced-http" | "fenced-store"
+        ),
         "e2e" | "bench" => !matches!(on, "e2e" | "bench"),
         service if is_service(service) => on == "lock-core",
         _ => panic!("say here what {package} may depend on"),

@@ -75,3 +75,18 @@ fn no_file_tells_how_it_was_made() {
         }
     }
 }
+
+/// `Fencing-Accepted` says that a store has compared the token. The edge cannot know that, and
+/// takes the word of one place in the crate that can.
+#[test]
+fn only_a_receipt_says_that_a_write_was_accepted() {
+    let makes = ["Accepted::by", "_receipt("].concat();
+    let callers: Vec<_> = tracked_files(Some("rs"))
+        .into_iter()
+        .flat_map(|file| vec![file.path.clone(); file.text.matches(&makes).count()])
+        .collect();
+    assert_eq!(
+        callers,
+        [std::path::Path::new("fenced-store/src/http/receipt.rs")]
+    );
+}

@@ -1,4 +1,4 @@
-use fenced_store::http::ProblemType;
+use fenced_http::ProblemType;
 use utoipa::openapi::{
     HttpMethod, PathItem, Required, ResponseBuilder,
     path::{Operation, Parameter, PathItemBuilder},

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fenced_store::http::ProblemType;
+use fenced_http::ProblemType;
 use lock_core::ResourceName;
 use utoipa::{
     ToSchema,
@@ -189,7 +189,7 @@ pub(super) fn fencing_token(required: Required) -> Parameter {
 
 fn token_schema(description: &str) -> ObjectBuilder {
     text(description)
-        .max_length(Some(fenced_store::http::FencingHeader::MAX_LEN))
+        .max_length(Some(fenced_http::FencingHeader::MAX_LEN))
         .pattern(Some(FENCING_TOKEN))
 }
 

@@ -1,6 +1,6 @@
 //! Problem documents: a schema for each kind, with the members that it may have.
 
-use fenced_store::http::ProblemType;
+use fenced_http::ProblemType;
 use serde_json::json;
 use utoipa::openapi::{
     Content, Header, Ref, RefOr, Response, ResponseBuilder, Schema,

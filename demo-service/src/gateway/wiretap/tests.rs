@@ -4,7 +4,7 @@ use axum::{
     middleware::from_fn_with_state,
     routing::put,
 };
-use fenced_store::http::ProblemType;
+use fenced_http::ProblemType;
 use tower_service::Service;
 
 use super::*;

@@ -1,0 +1,63 @@
+//! [`Fenced`] as an extractor.
+
+use axum_core::{
+    extract::{FromRequestParts, OptionalFromRequestParts},
+    response::{IntoResponse, Response},
+};
+use http::request::Parts;
+
+use crate::{Fenced, Problem, ProblemType, Rejection, fenced::NoToken};
+
+/// The token of the request. Behind an optional layer a request without one is refused here.
+impl<S: Send + Sync> FromRequestParts<S> for Fenced {
+    type Rejection = FencedRejection;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, FencedRejection> {
+        fenced(parts)?.ok_or_else(|| Rejection::Missing.into())
+    }
+}
+
+/// The token of the request if it has one. The layer must be there to say that it has none.
+impl<S: Send + Sync> OptionalFromRequestParts<S> for Fenced {
+    type Rejection = FencedRejection;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, FencedRejection> {
+        fenced(parts)
+    }
+}
+
+/// What the layer has left for the handler.
+fn fenced(parts: &Parts) -> Result<Option<Fenced>, FencedRejection> {
+    let fenced = parts.extensions.get::<Fenced>();
+    if fenced.is_none() && parts.extensions.get::<NoToken>().is_none() {
+        return Err(FencedRejection::LayerMissing);
+    }
+    Ok(fenced.cloned())
+}
+
+/// Why a handler that asks for a [`Fenced`] is not called.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FencedRejection {
+    /// No [`FencingLayer`](crate::FencingLayer) on this route looks at this method, so nobody has
+    /// checked a token: a fault of the service, 500.
+    #[error("no FencingLayer on this route looks at this method")]
+    LayerMissing,
+    /// The handler needs a token and the request, which passed an optional layer, has none.
+    #[error(transparent)]
+    Refused(#[from] Rejection),
+}
+
+impl IntoResponse for FencedRejection {
+    fn into_response(self) -> Response {
+        match self {
+            Self::LayerMissing => {
+                tracing::error!("{self}");
+                Problem::new(ProblemType::SERVICE_FAULT)
+                    .detail(self.to_string())
+                    .into_response()
+            }
+            Self::Refused(rejection) => rejection.into_response(),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+use std::sync::Arc;
+
+use http::Method;
+use tower_layer::Layer;
+
+use crate::{Fencing, Scope, methods::Methods, policy::Policy};
+
+/// Asks every request that may change something for a fencing token.
+///
+/// See the [module](super) for the whole picture and an example.
+#[derive(Debug)]
+pub struct FencingLayer<V> {
+    policy: Arc<Policy<V>>,
+}
+
+impl<V> FencingLayer<V> {
+    /// A request without a token is refused with 428.
+    #[must_use]
+    pub fn required(verifier: V) -> Self {
+        Self::new(verifier, true)
+    }
+
+    /// A request without a token passes, and [`Fenced`](crate::Fenced) is not there.
+    ///
+    /// A token that *is* there must be right all the same.
+    #[must_use]
+    pub fn optional(verifier: V) -> Self {
+        Self::new(verifier, false)
+    }
+
+    fn new(verifier: V, required: bool) -> Self {
+        let policy = Policy {
+            verifier: Arc::new(verifier),
+            required,
+            methods: Methods::default(),
+            scope: Scope::anything(),
+        };
+        let policy = Arc::new(policy);
+        Self { policy }
+    }
+
+    /// Shared with the services that have been made already, which keep what they have.
+    fn policy(&mut self) -> &mut Policy<V> {
+        Arc::make_mut(&mut self.policy)
+    }
+
+    /// Refuses a token for another resource than the request is about, with 403.
+    ///
+    /// Defaults to [`Scope::anything`]. Then the handler must take the resource that it writes to
+    /// from the token, or compare the two itself.
+    #[must_use]
+    pub fn resource(mut self, scope: Scope) -> Self {
+        self.policy().scope = scope;
+        self
+    }
+
+    /// The methods that the layer looks at. With others, request and response pass as if it was
+    /// not there; only the token is kept out of the logs further in.
+    ///
+    /// GET stands for HEAD too, because routers answer HEAD with the handler of GET. Defaults to
+    /// all but GET, HEAD, OPTIONS and TRACE: a method that nobody knows is looked at.
+    #[must_use]
+    pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
+        self.policy().methods = Methods::Only(methods.into_iter().collect());
+        self
+    }
+}
+
+/// Not derived, which would ask for `V: Clone`.
+impl<V> Clone for FencingLayer<V> {
+    fn clone(&self) -> Self {
+        Self {
+            policy: Arc::clone(&self.policy),
+        }
+    }
+}
+
+impl<S, V> Layer<S> for FencingLayer<V> {
+    type Service = Fencing<S, V>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Fencing::new(inner, Arc::clone(&self.policy))
+    }
+}

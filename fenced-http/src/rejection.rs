@@ -1,0 +1,96 @@
+use bytes::Bytes;
+use http::Response;
+use lock_core::{InvalidName, ResourceName};
+
+use crate::{Malformed, Problem, ProblemType};
+
+/// Why a request did not get past the layer. The handler and the store have not seen it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// There is no token: 428.
+    #[error("this request needs a Fencing-Token header: acquire the lock and send its token")]
+    Missing,
+    /// There are several headers, and no way to say which one counts: 400.
+    #[error("the Fencing-Token header is given more than once")]
+    Repeated,
+    /// The value is not of the form of a token: 400.
+    #[error("malformed Fencing-Token header: {0}")]
+    Malformed(#[from] Malformed),
+    /// The token is not authentic: 403. What is wrong with it is deliberately not said.
+    #[error("the fencing token is not accepted")]
+    NotAccepted,
+    /// The token is signed and this service checks no signatures: 403.
+    #[error("this service takes unsigned fencing tokens only, this one is signed")]
+    SignatureNotChecked,
+    /// The token comes from another lock service: 403.
+    #[error("the fencing token comes from a lock service that this service does not follow")]
+    WrongIssuer,
+    /// The token was issued for another resource than the request is about: 403.
+    #[error("{}", wrong_resource(token_resource, request_resource.as_ref()))]
+    WrongResource {
+        /// The resource that the token was issued for.
+        token_resource: ResourceName,
+        /// The resource that the request is about, if it names one itself: in its path or in a
+        /// header. What a function of the service made of the request may be more than the client
+        /// knows, so it is not told.
+        request_resource: Option<ResourceName>,
+    },
+    /// The token is so great that no lock service can have issued it: 403.
+    #[error("the fencing token is too far ahead to have been issued")]
+    Implausible,
+}
+
+impl Rejection {
+    /// What kind of problem the client is told.
+    #[must_use]
+    pub const fn problem_type(&self) -> ProblemType {
+        match self {
+            Self::Missing => ProblemType::TOKEN_REQUIRED,
+            Self::Repeated | Self::Malformed(_) => ProblemType::TOKEN_MALFORMED,
+            Self::NotAccepted | Self::SignatureNotChecked => ProblemType::TOKEN_NOT_ACCEPTED,
+            Self::WrongIssuer => ProblemType::WRONG_ISSUER,
+            Self::WrongResource { .. } => ProblemType::WRONG_RESOURCE,
+            Self::Implausible => ProblemType::TOKEN_IMPLAUSIBLE,
+        }
+    }
+
+    /// The response to it.
+    #[must_use]
+    pub fn to_response<B: From<Bytes>>(&self) -> Response<B> {
+        Problem::from(self).to_response()
+    }
+}
+
+/// For callers that add members of their own.
+impl From<&Rejection> for Problem {
+    fn from(rejection: &Rejection) -> Self {
+        let problem = Self::new(rejection.problem_type()).detail(rejection.to_string());
+        let Rejection::WrongResource {
+            token_resource,
+            request_resource,
+        } = rejection
+        else {
+            return problem;
+        };
+        let problem = problem.with("token_resource", token_resource.as_str());
+        match request_resource {
+            Some(resource) => problem.with("request_resource", resource.as_str()),
+            None => problem,
+        }
+    }
+}
+
+impl From<InvalidName> for Rejection {
+    fn from(error: InvalidName) -> Self {
+        Self::Malformed(error.into())
+    }
+}
+
+fn wrong_resource(token: &ResourceName, request: Option<&ResourceName>) -> String {
+    let request = request.map_or("another resource", ResourceName::as_str);
+    format!(
+        "the fencing token is for {token}, and the request is about {request}: acquire the lock of \
+         that and send its token"
+    )
+}

@@ -1,0 +1,137 @@
+use std::fmt;
+
+use super::{Audience, InvalidKey, Secret, VerifyingKey, mac::BegunMac, message};
+#[cfg(feature = "ed25519")]
+use super::{PublicKey, public::KeyPair};
+use crate::{FencingHeader, Signature, header::SignatureBytes};
+
+/// Signs tokens of one audience, and checks them.
+///
+/// Over [what is signed](super#what-is-signed), the signature is
+/// - by a key that is [`new`](Self::new) or [`derived`](Self::derived): the first half of the
+///   HMAC-SHA256, 128 bits, all of which a forger has to guess at once. Whoever checks can sign.
+/// - by a key pair ([`ed25519`](Self::ed25519)): Ed25519. Whoever checks cannot sign, and takes a
+///   hundred times as long.
+#[derive(Clone)]
+pub struct SigningKey {
+    verifying: VerifyingKey,
+    signer: Signer,
+}
+
+/// How it signs. Each has been given the beginning of what is signed.
+#[derive(Clone)]
+enum Signer {
+    Mac(BegunMac),
+    #[cfg(feature = "ed25519")]
+    Pair(KeyPair),
+}
+
+impl SigningKey {
+    /// A key made of a secret that belongs to this audience alone.
+    ///
+    /// # Errors
+    /// [`InvalidKey::Id`] if `id` is not a letter and up to 31 letters, digits, `-`, `_` or `.`.
+    pub fn new(
+        id: impl Into<Box<str>>,
+        secret: &Secret,
+        audience: Audience,
+    ) -> Result<Self, InvalidKey> {
+        let id = id.into();
+        let mac = BegunMac::new(secret, &message::beginning(&audience, &id));
+        Ok(Self {
+            verifying: VerifyingKey::of_mac(id, mac.clone(), audience)?,
+            signer: Signer::Mac(mac),
+        })
+    }
+
+    /// A key made of the secret that is derived for this audience from one that all audiences
+    /// share.
+    ///
+    /// It is for services that sign. A service that only checks is given
+    /// `secret.derive(&audience)`, and makes a key of that with [`new`](Self::new).
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn derived(
+        id: impl Into<Box<str>>,
+        secret: &Secret,
+        audience: Audience,
+    ) -> Result<Self, InvalidKey> {
+        Self::new(id, &secret.derive(&audience), audience)
+    }
+
+    /// A pair of keys. To draw a new pair, draw its secret.
+    ///
+    /// It is for services that sign. A service that only checks is given the
+    /// [`public_key`](Self::public_key). That is the same for all audiences, and nobody can sign
+    /// with it. Do not use one secret for keys of both kinds.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    #[cfg(feature = "ed25519")]
+    pub fn ed25519(
+        id: impl Into<Box<str>>,
+        secret: &Secret,
+        audience: Audience,
+    ) -> Result<Self, InvalidKey> {
+        let id = id.into();
+        let pair = KeyPair::new(secret, message::beginning(&audience, &id));
+        Ok(Self {
+            verifying: VerifyingKey::new(id, pair.public_key(), audience)?,
+            signer: Signer::Pair(pair),
+        })
+    }
+
+    /// The half that checks, if this is a pair.
+    #[cfg(feature = "ed25519")]
+    #[must_use]
+    pub fn public_key(&self) -> Option<PublicKey> {
+        match &self.signer {
+            Signer::Pair(pair) => Some(pair.public_key()),
+            Signer::Mac(_) => None,
+        }
+    }
+
+    /// Its id, which is sent along.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.verifying.id()
+    }
+
+    /// The service that its tokens are meant for.
+    #[must_use]
+    pub const fn audience(&self) -> &Audience {
+        self.verifying.audience()
+    }
+
+    /// Signs a token.
+    #[must_use]
+    pub fn sign<'a>(&'a self, header: FencingHeader<'a>) -> FencingHeader<'a> {
+        let bytes = message::with_rest(&header, |rest| match &self.signer {
+            Signer::Mac(mac) => SignatureBytes::Mac(mac.tag(rest)),
+            #[cfg(feature = "ed25519")]
+            Signer::Pair(pair) => SignatureBytes::Ed25519(pair.sign(rest)),
+        });
+        header.signed(Signature::of_key(self.id(), bytes))
+    }
+
+    pub(super) fn into_verifying(self) -> VerifyingKey {
+        self.verifying
+    }
+}
+
+impl AsRef<VerifyingKey> for SigningKey {
+    fn as_ref(&self) -> &VerifyingKey {
+        &self.verifying
+    }
+}
+
+/// Without the secret.
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningKey")
+            .field("id", &self.id())
+            .field("audience", &self.audience())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,91 @@
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::{InvalidKey, SigningKey, VerifyingKey, message};
+use crate::{FencingHeader, Rejection, TokenVerifier};
+
+/// The keys of a service, of which the first one signs and all of them check.
+///
+/// To change keys without a moment in which good tokens are refused: add the new key behind the
+/// old one everywhere, then put it in front where tokens are signed, and take the old one out when
+/// the last lease that it signed has ended. Clones share the ring, and [`replace`](Self::replace)
+/// is seen by the next request.
+///
+/// A ring of [`VerifyingKey`]s signs nothing. The id in a token selects the key, and the key says
+/// how its signatures are made: a token cannot choose.
+#[derive(Debug)]
+pub struct KeyRing<K = SigningKey>(Arc<ArcSwap<Vec<Arc<K>>>>);
+
+impl<K: AsRef<VerifyingKey>> KeyRing<K> {
+    /// A ring of these keys, the one that signs first.
+    ///
+    /// # Errors
+    /// [`InvalidKey::NoKey`] if there is none, [`InvalidKey::Repeated`] if two have one id.
+    pub fn new(keys: impl IntoIterator<Item = K>) -> Result<Self, InvalidKey> {
+        Ok(Self(Arc::new(ArcSwap::from_pointee(checked(keys)?))))
+    }
+
+    /// Takes these keys instead.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); then the ring stays as it is.
+    pub fn replace(&self, keys: impl IntoIterator<Item = K>) -> Result<(), InvalidKey> {
+        self.0.store(Arc::new(checked(keys)?));
+        Ok(())
+    }
+}
+
+impl KeyRing {
+    /// The key that signs at present.
+    #[must_use]
+    pub fn signing_key(&self) -> Arc<SigningKey> {
+        Arc::clone(&self.0.load()[0])
+    }
+}
+
+/// Accepts what a key of the ring has signed, and refuses everything else in one and the same way.
+///
+/// Whether the lease has ended by `exp` is not looked at: clocks differ, and the store knows better
+/// who may write.
+impl<K: AsRef<VerifyingKey>> TokenVerifier for KeyRing<K> {
+    fn verify(&self, header: &FencingHeader<'_>) -> Result<(), Rejection> {
+        let is_signed = header.signature().is_some_and(|signature| {
+            // Written before the keys are fetched, it has arrived in the cache when it is hashed.
+            message::with_rest(header, |rest| {
+                let keys = self.0.load();
+                let mut keys = keys.iter().map(|key| K::as_ref(key));
+                let key = keys.find(|key| key.id() == signature.key_id());
+                key.is_some_and(|key| key.has_signed(rest, signature))
+            })
+        });
+        is_signed.then_some(()).ok_or(Rejection::NotAccepted)
+    }
+}
+
+/// Not derived, which would ask for `K: Clone`.
+impl<K> Clone for KeyRing<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+fn checked<K: AsRef<VerifyingKey>>(
+    keys: impl IntoIterator<Item = K>,
+) -> Result<Vec<Arc<K>>, InvalidKey> {
+    let keys: Vec<_> = keys.into_iter().map(Arc::new).collect();
+    if keys.is_empty() {
+        return Err(InvalidKey::NoKey);
+    }
+    for (index, key) in keys.iter().enumerate() {
+        let id = K::as_ref(key).id();
+        if keys[..index]
+            .iter()
+            .any(|other| K::as_ref(other).id() == id)
+        {
+            let id = id.to_owned();
+            return Err(InvalidKey::Repeated { id });
+        }
+    }
+    Ok(keys)
+}

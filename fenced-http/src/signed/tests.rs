@@ -1,0 +1,186 @@
+use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+use proptest::prelude::*;
+
+use super::*;
+use crate::{FencingHeader, Rejection, TokenVerifier};
+
+pub(super) fn sequencer() -> Sequencer {
+    let holder = "9b6c5f0e2d4a4c1f8e7d6c5b4a392817";
+    Sequencer::new(
+        Issuer::new("redis").unwrap(),
+        ResourceName::new("account:42").unwrap(),
+        FencingToken::new(34).unwrap(),
+        holder.parse::<Holder>().unwrap(),
+    )
+}
+
+pub(super) fn secret() -> Secret {
+    "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+        .parse()
+        .unwrap()
+}
+
+pub(super) fn accounts() -> Audience {
+    Audience::new("accounts").unwrap()
+}
+
+pub(super) fn key(id: &str) -> SigningKey {
+    SigningKey::new(id, &secret(), accounts()).unwrap()
+}
+
+pub(super) fn signed(key: &SigningKey) -> String {
+    let sequencer = sequencer();
+    let header = FencingHeader::new(&sequencer).expires_at(1_900_000_000);
+    let value = http::HeaderValue::try_from(key.sign(header.unwrap())).unwrap();
+    value.to_str().unwrap().to_owned()
+}
+
+fn verify(ring: &KeyRing, text: &str) -> Result<(), Rejection> {
+    ring.verify(&FencingHeader::parse(text.as_bytes()).unwrap())
+}
+
+fn ring(keys: &[SigningKey]) -> KeyRing {
+    KeyRing::new(keys.to_vec()).unwrap()
+}
+
+/// Computed with another implementation, from what the documentation says.
+#[test]
+fn it_signs_what_is_documented() {
+    let expected = "34;res=\"account:42\";iss=\"redis\";hld=\"9b6c5f0e2d4a4c1f8e7d6c5b4a392817\";\
+                    exp=1900000000;kid=k2;sig=:iyEmV/IjZ/evKE1h5HnLNQ==:";
+    assert_eq!(signed(&key("k2")), expected);
+    assert_eq!(
+        *secret().derive(&accounts()).expose(),
+        "+067WURHdXwtQm32sENOVBhI3IT08a4EZNyH6ybrlzs="
+    );
+}
+
+/// The room for what is signed is made for most names, and for the longest that can be read.
+#[test]
+fn names_of_every_length_are_signed_and_looked_at() {
+    let (key, holder) = (key("k2"), Holder::random());
+    let ring = ring(std::slice::from_ref(&key));
+    for len in 1..=ResourceName::MAX_LEN {
+        let resource = |last: char| {
+            let name = format!("{}{last}", "r".repeat(len - 1));
+            ResourceName::new(name).unwrap()
+        };
+        for issuer_len in [1, Issuer::MAX_LEN] {
+            let issuer = Issuer::new("i".repeat(issuer_len)).unwrap();
+            let token = FencingToken::new(34).unwrap();
+            let sequencer = |last| Sequencer::new(issuer.clone(), resource(last), token, holder);
+            let (good, other) = (sequencer('a'), sequencer('b'));
+            let signed = key.sign(FencingHeader::new(&good));
+            assert_eq!(ring.verify(&signed), Ok(()), "{len}");
+            let other = FencingHeader::new(&other).signed(*signed.signature().unwrap());
+            assert_eq!(ring.verify(&other), Err(Rejection::NotAccepted), "{len}");
+        }
+    }
+}
+
+#[test]
+fn what_another_key_or_service_signed_is_not_authentic() {
+    let ours = ring(&[key("k2")]);
+    assert_eq!(verify(&ours, &signed(&key("k2"))), Ok(()));
+    let other_service = SigningKey::new("k2", &secret(), Audience::new("orders").unwrap());
+    let other_secret = SigningKey::new("k2", &Secret::random(), accounts());
+    for forger in [key("k1"), other_service.unwrap(), other_secret.unwrap()] {
+        assert_eq!(verify(&ours, &signed(&forger)), Err(Rejection::NotAccepted));
+    }
+    let unsigned = signed(&key("k2"));
+    let unsigned = unsigned.split_once(";kid").unwrap().0;
+    assert_eq!(verify(&ours, unsigned), Err(Rejection::NotAccepted));
+    let relabelled = signed(&key("k2")).replace("kid=k2", "kid=k1");
+    let both = ring(&[key("k1"), key("k2")]);
+    assert_eq!(verify(&both, &relabelled), Err(Rejection::NotAccepted));
+}
+
+#[test]
+fn keys_are_changed_without_a_gap() {
+    let (old, new) = (key("k1"), key("k2"));
+    let service = ring(std::slice::from_ref(&old));
+    let gateway = service.clone();
+    let before = signed(&gateway.signing_key());
+    service.replace([old.clone(), new.clone()]).unwrap();
+    assert_eq!(gateway.signing_key().id(), "k1");
+    service.replace([new.clone(), old]).unwrap();
+    assert_eq!(gateway.signing_key().id(), "k2");
+    let after = signed(&gateway.signing_key());
+    assert_eq!(verify(&service, &before), Ok(()));
+    assert_eq!(verify(&service, &after), Ok(()));
+    service.replace([new]).unwrap();
+    assert_eq!(verify(&service, &before), Err(Rejection::NotAccepted));
+}
+
+#[test]
+fn a_ring_that_cannot_work_is_refused_and_changes_nothing() {
+    assert_eq!(
+        KeyRing::<SigningKey>::new([]).unwrap_err(),
+        InvalidKey::NoKey
+    );
+    let ring = ring(&[key("k1")]);
+    let id = "k2".to_owned();
+    assert_eq!(
+        ring.replace([key("k2"), key("k2")]),
+        Err(InvalidKey::Repeated { id })
+    );
+    assert_eq!(ring.signing_key().id(), "k1");
+    for id in ["", "2k", "k 2", &"k".repeat(33)] {
+        let key = SigningKey::new(id, &secret(), accounts());
+        assert_eq!(key.unwrap_err(), InvalidKey::Id);
+    }
+    for audience in ["", "a b", &"a".repeat(65), "\u{e4}"] {
+        assert_eq!(Audience::new(audience), Err(InvalidKey::Audience));
+    }
+}
+
+#[test]
+fn nothing_shows_a_secret() {
+    let (secret, text) = (secret(), secret().expose());
+    let shown = format!("{secret:?} {:?} {:?}", key("k2"), ring(&[key("k2")]));
+    assert!(
+        !shown.contains(text.as_str()) && !shown.contains("[0, 1, 2"),
+        "{shown}"
+    );
+    let typo = format!("{}!", &text[..43]);
+    let error = typo.parse::<Secret>().unwrap_err();
+    assert!(!format!("{error} {error:?}").contains(&typo[..8]));
+    for bad in ["", "AAEC", &text[..43], &format!("{}AAAA", *text)] {
+        assert_eq!(bad.parse::<Secret>().unwrap_err(), InvalidKey::Secret);
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_changed_is_noticed(at in 0_usize..200, bit in 0_u8..8) {
+        let ring = ring(&[key("k2")]);
+        let mut bytes = signed(&key("k2")).into_bytes();
+        let at = at % bytes.len();
+        bytes[at] ^= 1 << bit;
+        if let Ok(header) = FencingHeader::parse(&bytes) {
+            prop_assert_eq!(ring.verify(&header), Err(Rejection::NotAccepted));
+        }
+    }
+
+    #[test]
+    fn whatever_is_signed_is_accepted(
+        token in 1_u64..=999_999_999_999_999,
+        resource in "[!#-\\[\\]-~]{1,256}",
+        issuer in "[A-Za-z0-9._:-]{1,64}",
+        expiry in proptest::option::of(1_u64..=999_999_999_999_999),
+    ) {
+        let sequencer = Sequencer::new(
+            Issuer::new(issuer).unwrap(),
+            ResourceName::new(resource).unwrap(),
+            FencingToken::new(token).unwrap(),
+            Holder::random(),
+        );
+        let mut header = FencingHeader::new(&sequencer);
+        if let Some(expiry) = expiry {
+            header = header.expires_at(expiry).unwrap();
+        }
+        let ring = ring(&[key("k2")]);
+        let key = ring.signing_key();
+        prop_assert_eq!(ring.verify(&key.sign(header)), Ok(()));
+    }
+}

@@ -1,0 +1,118 @@
+use std::fmt;
+
+use super::{Audience, InvalidKey, SigningKey, mac::BegunMac};
+#[cfg(feature = "ed25519")]
+use super::{PublicKey, message};
+use crate::{
+    Signature,
+    header::{SignatureBytes, is_key_id},
+};
+
+/// Checks tokens of one audience, and signs none.
+///
+/// One that is made of a public key has no secret in it. One that is made of a [`SigningKey`] with
+/// a shared secret has all that is needed to forge tokens: then only its type keeps it from
+/// signing.
+#[derive(Clone)]
+pub struct VerifyingKey {
+    id: Box<str>,
+    audience: Audience,
+    check: Check,
+}
+
+/// How a signature is checked. It is the key's and never the header's to say.
+#[derive(Clone)]
+enum Check {
+    /// It has been given the secret, and the beginning of what is signed.
+    Mac(BegunMac),
+    #[cfg(feature = "ed25519")]
+    Public {
+        key: PublicKey,
+        beginning: Box<[u8]>,
+    },
+}
+
+impl VerifyingKey {
+    /// A key that checks what the other half of a pair has signed.
+    ///
+    /// # Errors
+    /// [`InvalidKey::Id`] if `id` is not a letter and up to 31 letters, digits, `-`, `_` or `.`.
+    #[cfg(feature = "ed25519")]
+    pub fn new(
+        id: impl Into<Box<str>>,
+        key: PublicKey,
+        audience: Audience,
+    ) -> Result<Self, InvalidKey> {
+        let id = id.into();
+        let beginning = message::beginning(&audience, &id).into();
+        Self::of(id, Check::Public { key, beginning }, audience)
+    }
+
+    /// A key that checks by computing the signature again.
+    pub(super) fn of_mac(
+        id: Box<str>,
+        mac: BegunMac,
+        audience: Audience,
+    ) -> Result<Self, InvalidKey> {
+        Self::of(id, Check::Mac(mac), audience)
+    }
+
+    fn of(id: Box<str>, check: Check, audience: Audience) -> Result<Self, InvalidKey> {
+        if !is_key_id(&id) {
+            return Err(InvalidKey::Id);
+        }
+        Ok(Self {
+            id,
+            audience,
+            check,
+        })
+    }
+
+    /// Its id, which is sent along.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The service that its tokens are meant for.
+    #[must_use]
+    pub const fn audience(&self) -> &Audience {
+        &self.audience
+    }
+
+    /// Whether this key has made the signature of a token that adds this rest to the beginning. It
+    /// takes as long for a wrong one as for the right one.
+    pub(super) fn has_signed(&self, rest: &[u8], signature: &Signature<'_>) -> bool {
+        match (&self.check, signature.bytes()) {
+            (Check::Mac(mac), SignatureBytes::Mac(bytes)) => mac.has_tag(rest, bytes),
+            #[cfg(feature = "ed25519")]
+            (Check::Public { key, beginning }, SignatureBytes::Ed25519(bytes)) => {
+                key.has_signed(&[beginning, rest].concat(), bytes)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl AsRef<Self> for VerifyingKey {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+/// For a ring that accepts what both kinds of keys sign, while one takes the place of the other.
+impl From<SigningKey> for VerifyingKey {
+    fn from(key: SigningKey) -> Self {
+        key.into_verifying()
+    }
+}
+
+/// Without the secret, if there is one.
+impl fmt::Debug for VerifyingKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VerifyingKey")
+            .field("id", &self.id)
+            .field("audience", &self.audience)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,118 @@
+use lock_core::{Issuer, Plausibility};
+
+use crate::{FencingHeader, Rejection, TokenVerifier};
+
+/// Accepts tokens of one issuer without a signature.
+///
+/// Anybody who can send a request can then make up a token. That is a choice for a network where
+/// all clients are trusted to be no worse than slow. What remains to be kept out is the *absurd*
+/// token: one claim of 999 999 999 999 999 and no lock service can ever issue a greater one. So a
+/// token above a bound is refused as [implausible](Self::plausibility).
+///
+/// A signed token is refused too: whoever sends it expects that somebody checks the signature.
+#[derive(Clone, Debug)]
+pub struct Unsigned {
+    issuer: Issuer,
+    plausibility: Plausibility,
+}
+
+impl Unsigned {
+    /// Accepts the tokens of this issuer, up to [`Plausibility::by_the_clock`].
+    #[must_use]
+    pub fn new(issuer: Issuer) -> Self {
+        Self {
+            issuer,
+            plausibility: Plausibility::default(),
+        }
+    }
+
+    /// Which tokens are refused because they must be a mistake. Defaults to
+    /// [`Plausibility::by_the_clock`]; give it what the store has.
+    #[must_use]
+    pub fn plausibility(mut self, plausibility: Plausibility) -> Self {
+        self.plausibility = plausibility;
+        self
+    }
+}
+
+impl TokenVerifier for Unsigned {
+    fn verify(&self, header: &FencingHeader<'_>) -> Result<(), Rejection> {
+        if header.signature().is_some() {
+            Err(Rejection::SignatureNotChecked)
+        } else if header.issuer() != self.issuer.as_str() {
+            Err(Rejection::WrongIssuer)
+        } else if !self.plausibility.admits(header.token()) {
+            Err(Rejection::Implausible)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use lock_core::{Clock, FencingToken, Holder, InitialToken, ResourceName, Sequencer};
+    use lock_testing::ManualClock;
+
+    use super::*;
+    use crate::Signature;
+
+    fn sequencer(issuer: &str, token: u64) -> Sequencer {
+        let resource = ResourceName::new("account:42").unwrap();
+        let token = FencingToken::new(token).unwrap();
+        Sequencer::new(
+            Issuer::new(issuer).unwrap(),
+            resource,
+            token,
+            Holder::random(),
+        )
+    }
+
+    fn redis() -> Issuer {
+        Issuer::new("redis").unwrap()
+    }
+
+    #[test]
+    fn a_token_may_be_a_day_ahead_of_the_clock_and_no_more() {
+        let clock = ManualClock::new();
+        let by_the_clock = Plausibility::by(Arc::new(clock.clone()));
+        let unsigned = Unsigned::new(redis()).plausibility(by_the_clock);
+        let verify = |token| unsigned.verify(&FencingHeader::new(&sequencer("redis", token)));
+        let day = Duration::from_secs(86_400);
+        let tomorrow = InitialToken::clock_token(clock.unix_time() + day);
+        assert_eq!(verify(1), Ok(()));
+        assert_eq!(verify(tomorrow), Ok(()));
+        assert_eq!(verify(tomorrow + 1), Err(Rejection::Implausible));
+        assert_eq!(verify(FencingToken::MAX.get()), Err(Rejection::Implausible));
+        clock.advance(Duration::from_micros(10));
+        assert_eq!(verify(tomorrow + 1), Ok(()));
+    }
+
+    #[test]
+    fn a_service_that_counts_from_one_has_its_own_bound() {
+        let thousand = Plausibility::up_to(FencingToken::new(1000).unwrap());
+        let unsigned = Unsigned::new(redis()).plausibility(thousand);
+        let verify = |token| unsigned.verify(&FencingHeader::new(&sequencer("redis", token)));
+        assert_eq!(verify(1000), Ok(()));
+        assert_eq!(verify(1001), Err(Rejection::Implausible));
+    }
+
+    #[test]
+    fn other_issuers_and_signed_tokens_are_refused() {
+        let unsigned = Unsigned::new(redis());
+        let (ours, other) = (sequencer("redis", 1), sequencer("redis2", 1));
+        assert_eq!(
+            unsigned.verify(&FencingHeader::new(&other)),
+            Err(Rejection::WrongIssuer)
+        );
+        let signed = FencingHeader::new(&ours).signed(Signature::new("k2", &[0; 16]).unwrap());
+        assert_eq!(
+            unsigned.verify(&signed),
+            Err(Rejection::SignatureNotChecked)
+        );
+        let dynamic: Arc<dyn TokenVerifier> = Arc::new(unsigned);
+        assert_eq!(dynamic.verify(&FencingHeader::new(&ours)), Ok(()));
+    }
+}
