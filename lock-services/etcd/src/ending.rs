@@ -61,7 +61,7 @@ impl Service {
                 Err(failure) => return Err(failed(failure, refused)),
             };
             if answer.succeeded {
-                self.tell_next(&names, asked, answer);
+                self.successors.tell_next(&names.line, asked, answer);
                 self.revoker.revoke(number);
                 return Ok(Released::Released);
             }

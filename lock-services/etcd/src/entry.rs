@@ -1,10 +1,11 @@
 use prost::Message;
 
 use super::{
-    acquire::{Acquisition, Ahead, InLine, Life, with_place},
-    floor::Floor,
-    record::{Mark, Place, State},
-    service::{Found, Granted},
+    acquisition::{Acquisition, with_place},
+    grant::Granted,
+    in_line::{Ahead, InLine, Life},
+    record::{Floor, Mark, Place, State},
+    service::Found,
     wire::{Compare, KeyValue, Op, RangeRequest, TxnRequest, TxnResponse},
 };
 use lock_core::{Error, ErrorKind, Wait};
@@ -81,11 +82,6 @@ impl Acquisition<'_> {
         let memory = self.service.memory(ttl).await;
         self.memory = memory.map_err(|failure| self.failed(failure))?;
         Ok(())
-    }
-
-    /// The least token that is good enough.
-    fn least(&self) -> u64 {
-        self.request.floor.map_or(0, u64::from)
     }
 
     /// The request that makes a place in line, in one step, if nobody has cancelled it, it has none
@@ -206,19 +202,5 @@ impl Acquisition<'_> {
             .map_or(1, |most| i64::from(most) + 1);
         let ahead = self.look(&place, number).await.map_err(with_place)?;
         Ok(ahead.map_or(Entered::Again, |ahead| Entered::InLine(place, ahead)))
-    }
-
-    /// Asks how long its lease lives, without keeping it alive, so that nobody gains time by asking
-    /// again. False if it has ended.
-    pub(super) async fn time_left(&mut self) -> Result<bool, Error> {
-        let since = self.service.now();
-        let left = self.service.left(self.names.lease(self.round)).await;
-        let left = left.map_err(|failure| self.failed(failure))?;
-        self.kept = left.map(|(ttl, term)| Life {
-            since,
-            ttl,
-            said_in: Some(term),
-        });
-        Ok(self.kept.is_some())
     }
 }

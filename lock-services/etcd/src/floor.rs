@@ -1,45 +1,12 @@
 use super::{
     failure::Failure,
-    record,
+    record::{self, Floor},
     service::{Service, TRIES},
     wire::{Compare, KeyValue, Op, RangeRequest, TxnRequest},
 };
 use lock_core::{Error, ErrorKind, InitialToken, Operation};
 
-/// What is added to a revision to get a token, and the revision by which it last changed.
-///
-/// It only rises. A place in line is made on the condition that the floor is still the one that is
-/// written into the place, so that the order of places is the order of tokens. It is never read
-/// again for an existing place: a client that slept while it rose would outrank the present holder.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Floor {
-    pub(super) value: u64,
-    pub(super) changed: i64,
-}
-
-impl Floor {
-    /// Reads it. `None` if it is no number, and so no floor of ours.
-    pub(super) fn read(entry: &KeyValue) -> Option<Self> {
-        let text = std::str::from_utf8(&entry.value).ok()?;
-        Some(Self {
-            value: text.parse().ok()?,
-            changed: entry.mod_revision,
-        })
-    }
-
-    /// What stands in its key.
-    pub(super) fn text(self) -> Vec<u8> {
-        self.value.to_string().into_bytes()
-    }
-
-    /// A floor with which a place made at `created` or later has at least that token.
-    pub(super) fn for_token(token: u64, created: i64) -> u64 {
-        let above = u64::try_from(created).unwrap_or(0);
-        let above = above.saturating_mul(record::TOKENS_PER_REVISION);
-        token.saturating_sub(above)
-    }
-}
-
+/// The floor of tokens: read, lifted, and remembered.
 impl Service {
     /// Makes sure that there is a floor, and that tokens are not below the clock. So a cluster that
     /// came back without its data, or with a backup's, goes on above everything it has issued.
@@ -129,36 +96,4 @@ fn connecting_to_crowd() -> Error {
 pub(super) fn broken() -> Error {
     Error::not_applied(ErrorKind::CounterBroken, Operation::Acquire, super::KIND)
         .because("the floor of tokens is no number")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use lock_core::FencingToken;
-
-    #[test]
-    fn a_raised_floor_is_enough_and_no_more() {
-        let least = FencingToken::new(1000).unwrap();
-        let floor = Floor::for_token(least.get(), 7);
-        assert_eq!(record::token(floor, 7), Some(least));
-        assert_eq!(Floor::for_token(1, 7), 0);
-    }
-
-    #[test]
-    fn only_a_number_is_a_floor() {
-        let entry = |value: &str| KeyValue {
-            value: value.into(),
-            mod_revision: 3,
-            ..KeyValue::default()
-        };
-        let floor = Floor {
-            value: 12,
-            changed: 3,
-        };
-        assert_eq!(Floor::read(&entry("12")), Some(floor));
-        assert_eq!(floor.text(), b"12");
-        for other in ["a dozen", "12 2", ""] {
-            assert_eq!(Floor::read(&entry(other)), None, "{other:?}");
-        }
-    }
 }

@@ -1,9 +1,9 @@
 use prost::Message;
 
 use super::{
-    acquire::{Acquisition, Ahead, InLine},
-    floor::Floor,
-    record::State,
+    acquisition::Acquisition,
+    in_line::{Ahead, InLine},
+    record::{Floor, State},
     service::{TRIES, crowded},
     wire::{Compare, Op, RangeRequest, TxnRequest},
 };

@@ -96,18 +96,23 @@
 #![forbid(unsafe_code)]
 
 mod acquire;
+mod acquisition;
 mod backend;
 mod client;
 mod ending;
 mod entry;
 mod failure;
 mod floor;
+mod grant;
+mod in_line;
 mod inspect;
 mod keys;
 mod leaving;
+mod mark_leases;
 mod memories;
 mod options;
 mod record;
+mod rememberer;
 mod remembering;
 mod renew;
 mod revoker;

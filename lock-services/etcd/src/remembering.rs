@@ -2,82 +2,39 @@
 //! another.
 
 use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, Weak},
+    sync::{Arc, MutexGuard, Weak},
     time::Duration,
 };
 
-use futures_util::{
-    FutureExt, StreamExt,
-    future::{BoxFuture, Shared, WeakShared},
-    stream,
-};
+use futures_util::{StreamExt, stream};
 use prost::Message;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::debug;
 
 use super::{
     ENDED_TTL,
     client::Client,
     failure::Failure,
-    keys::Names,
+    keys::{Keys, Names},
+    mark_leases::MarkLeases,
     memories::Memories,
     record::State,
-    service::{Granted, Service, grant},
+    rememberer::{Due, Rememberer},
+    service::Service,
     task,
     wire::{Op, TxnRequest},
 };
-use lock_core::{Moment, support::lock};
+use lock_core::{InitialToken, support::lock};
 
 /// How many marks are moved to another lease at the same time.
 const AT_ONCE: usize = 8;
 
-/// Moves marks that would be forgotten too early to another lease, without anybody waiting for it.
-///
-/// Each mark takes a look and a change, and many may be due at once. If the answer to a renewal
-/// came only after those, leases that were renewed in time would be lost.
-#[derive(Debug)]
-pub(super) struct Rememberer {
-    due: UnboundedSender<Due>,
-    /// The acquisitions that are being worked on or wait for it, so that none is there twice.
-    under_way: Mutex<HashSet<i64>>,
-}
-
-/// An acquisition whose mark would be forgotten too early.
-#[derive(Debug)]
-struct Due {
-    names: Names,
-    ttl: Duration,
-}
-
-/// The leases that marks are attached to, and those that are being asked for.
-#[derive(Debug, Default)]
-pub(super) struct MarkLeases {
-    known: Memories,
-    /// The requests, by the length. One goes away when all who wait for it were dropped.
-    asked_for: HashMap<Duration, WeakShared<Asking>>,
-}
-
-/// Brings a lease and its end.
-type Asking = BoxFuture<'static, Result<(i64, Moment), Failure>>;
-
-impl Rememberer {
-    pub(super) fn start(service: Weak<Service>) -> Self {
-        Self {
-            due: task::start(|queue| work(service, queue)),
-            under_way: Mutex::default(),
-        }
-    }
-
-    fn take(&self, names: Names, ttl: Duration) {
-        if self.under_way().insert(names.lease(0)) && self.due.send(Due { names, ttl }).is_err() {
-            debug!("etcd: what is remembered of a lease may be forgotten early");
-        }
-    }
-
-    fn under_way(&self) -> MutexGuard<'_, HashSet<i64>> {
-        lock(&self.under_way)
-    }
+/// A service, and the task that remembers for it.
+pub(super) fn start(client: Client, keys: Keys, initial: InitialToken) -> Arc<Service> {
+    Arc::new_cyclic(|service| {
+        let due = task::start(|queue| work(Weak::clone(service), queue));
+        Service::new(client, keys, initial, Rememberer::new(due))
+    })
 }
 
 async fn work(service: Weak<Service>, mut queue: UnboundedReceiver<Due>) {
@@ -125,7 +82,7 @@ impl Service {
                 "etcd: what is remembered of a lease may be forgotten early"
             );
         }
-        self.rememberer.under_way().remove(&due.names.lease(0));
+        self.rememberer.is_done(&due.names);
     }
 
     /// Moves the mark of an acquisition to a lease that lasts, unless somebody changes its place or
@@ -173,35 +130,5 @@ impl Service {
 
     fn mark_leases(&self) -> MutexGuard<'_, MarkLeases> {
         lock(&self.mark_leases)
-    }
-}
-
-impl MarkLeases {
-    /// The lease of that length that is already being asked for, if it will last until then;
-    /// otherwise another one.
-    fn ask(&mut self, length: Duration, until: Moment, client: &Arc<Client>) -> Shared<Asking> {
-        let present = self.asked_for.get(&length).and_then(WeakShared::upgrade);
-        let is_good = |asking: &Shared<Asking>| match asking.peek() {
-            None => true,
-            Some(Ok((_, end))) => *end >= until,
-            Some(Err(_)) => false,
-        };
-        if let Some(asking) = present.filter(is_good) {
-            return asking;
-        }
-        let asking = ask(Arc::clone(client), length).boxed().shared();
-        if let Some(present) = asking.downgrade() {
-            self.asked_for.insert(length, present);
-        }
-        asking
-    }
-}
-
-async fn ask(client: Arc<Client>, length: Duration) -> Result<(i64, Moment), Failure> {
-    loop {
-        let id = std::cmp::max(rand::random::<i64>() & i64::MAX, 1);
-        if let Granted::New { asked, ttl } = grant(&client, id, length).await? {
-            return Ok((id, asked + ttl));
-        }
     }
 }

@@ -1,5 +1,5 @@
 use std::{
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -7,23 +7,22 @@ use super::{
     KIND,
     client::Client,
     failure::Failure,
-    floor::Floor,
+    grant::{Granted, PATIENCE, grant, seconds_of},
     keys::{Keys, Names},
-    record::{Kept, Mark, Place},
-    remembering::{MarkLeases, Rememberer},
+    mark_leases::MarkLeases,
+    record::{Floor, Kept, Mark, Place},
+    rememberer::Rememberer,
     revoker::Revoker,
     successors::Successors,
     wire::{
-        Compare, GrantRequest, GrantResponse, KeepAliveResponse, KeyValue, LeaseId, Op,
-        RangeRequest, RangeResponse, TimeToLiveResponse, TxnRequest, TxnResponse, method,
+        Compare, KeepAliveResponse, KeyValue, LeaseId, Op, RangeRequest, RangeResponse,
+        TimeToLiveResponse, TxnRequest, TxnResponse, method,
     },
 };
 use lock_core::{
     Clock, Error, ErrorKind, Holder, InitialToken, Moment, Operation, ResourceName, support::lock,
 };
 
-/// For how long, in all, the cluster is asked for a change.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// The same for requests that change nothing or are repeated anyway.
 pub(super) const SHORT_PATIENCE: Duration = Duration::from_secs(4);
 /// How often a change is tried if others get in the way.
@@ -46,15 +45,6 @@ pub(super) struct Service {
     pub(super) successors: Successors,
 }
 
-/// What came of asking for a lease.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Granted {
-    /// It is new, and lives for that long, counted from before it was asked for.
-    New { asked: Moment, ttl: Duration },
-    /// It was there already: an earlier request was carried out.
-    Existing,
-}
-
 /// What etcd has of an acquisition.
 #[derive(Debug)]
 pub(super) struct Found {
@@ -66,18 +56,23 @@ pub(super) struct Found {
 }
 
 impl Service {
-    pub(super) fn new(client: Client, keys: Keys, initial: InitialToken) -> Arc<Self> {
+    pub(super) fn new(
+        client: Client,
+        keys: Keys,
+        initial: InitialToken,
+        rememberer: Rememberer,
+    ) -> Self {
         let client = Arc::new(client);
-        Arc::new_cyclic(|service| Self {
+        Self {
             revoker: Revoker::start(Arc::clone(&client)),
-            rememberer: Rememberer::start(Weak::clone(service)),
+            rememberer,
             client,
             keys,
             initial,
             floor: Mutex::default(),
             mark_leases: Mutex::default(),
             successors: Successors::default(),
-        })
+        }
     }
 
     pub(super) fn now(&self) -> Moment {
@@ -247,25 +242,6 @@ impl Found {
     }
 }
 
-/// Has a lease granted, at least as long as asked for.
-pub(super) async fn grant(client: &Client, id: i64, ttl: Duration) -> Result<Granted, Failure> {
-    let seconds = ttl.as_millis().div_ceil(1000);
-    let request = GrantRequest {
-        id,
-        ttl: i64::try_from(seconds).unwrap_or(i64::MAX),
-    };
-    let asked = client.clock.now();
-    let granted = client.call(method::GRANT, &request, asked + PATIENCE).await;
-    match granted {
-        Ok(GrantResponse { ttl, .. }) => Ok(Granted::New {
-            asked,
-            ttl: seconds_of(ttl),
-        }),
-        Err(failure) if failure.lease_exists() => Ok(Granted::Existing),
-        Err(failure) => Err(failure),
-    }
-}
-
 /// Makes a change, however often others get in its way: then `attempt` says `None`.
 ///
 /// A change that was refused may have been made all the same: if its answer is lost, it is sent
@@ -294,8 +270,4 @@ pub(super) fn crowded(operation: Operation, resource: &ResourceName) -> Error {
     Error::not_applied(ErrorKind::Unavailable, operation, KIND)
         .on(resource)
         .because("others have changed it each time we looked")
-}
-
-fn seconds_of(seconds: i64) -> Duration {
-    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }

@@ -6,10 +6,8 @@ use std::{
 use tokio::sync::oneshot;
 
 use super::{
-    acquire::{Ahead, InLine},
-    keys::Names,
+    in_line::{Ahead, InLine},
     record::{Kept, Place},
-    service::Service,
     wire::{KeyValue, TxnResponse},
 };
 use lock_core::{Moment, support::lock};
@@ -91,6 +89,23 @@ impl Successors {
         lines.get(line).is_some_and(|line| line.releases > 0)
     }
 
+    /// Tells the next one in line, if it is one of this process. `answer` is that to a release,
+    /// which was sent after `asked` and has looked for the oldest place that is left.
+    pub(super) fn tell_next(&self, line: &[u8], asked: Moment, answer: TxnResponse) {
+        let (revision, term) = (answer.revision(), answer.term());
+        if let Some(first) = answer.ranges().flat_map(|range| range.kvs).next() {
+            let seen = Ahead {
+                number: 0,
+                last: None,
+                least: Kept::<Place>::read(&first).value.least,
+                asked,
+                revision,
+                term,
+            };
+            self.tell(line, &first, &seen);
+        }
+    }
+
     /// Tells those whose place this is; several attempts may rely on one.
     fn tell(&self, line: &[u8], first: &KeyValue, seen: &Ahead) {
         let mut lines = self.lines();
@@ -142,25 +157,6 @@ impl Drop for Herald<'_> {
 impl Drop for Release<'_> {
     fn drop(&mut self) {
         self.successors.change(self.line, |line| line.releases -= 1);
-    }
-}
-
-impl Service {
-    /// Tells the next one in line, if it is one of this process. `answer` is that to a release,
-    /// which was sent after `asked` and has looked for the oldest place that is left.
-    pub(super) fn tell_next(&self, names: &Names, asked: Moment, answer: TxnResponse) {
-        let (revision, term) = (answer.revision(), answer.term());
-        if let Some(first) = answer.ranges().flat_map(|range| range.kvs).next() {
-            let seen = Ahead {
-                number: 0,
-                last: None,
-                least: Kept::<Place>::read(&first).value.least,
-                asked,
-                revision,
-                term,
-            };
-            self.successors.tell(&names.line, &first, &seen);
-        }
     }
 }
 

@@ -4,7 +4,8 @@ use tonic::Streaming;
 use tracing::debug;
 
 use super::{
-    acquire::{Acquisition, Ahead, InLine, Life},
+    acquisition::Acquisition,
+    in_line::{Ahead, InLine, Life},
     record::{Kept, Place},
     successors::Herald,
     wire::{Compare, Op, RangeRequest, TxnRequest, WatchRequest, WatchResponse, method},
@@ -214,11 +215,6 @@ impl Acquisition<'_> {
     fn next_keep_alive(&self) -> Moment {
         let due = |life: Life| life.since + life.ttl / 3;
         self.kept.map_or_else(|| self.service.now(), due)
-    }
-
-    /// How long its lease is, as far as we know.
-    pub(super) fn length(&self) -> Duration {
-        self.kept.map_or(self.request.ttl.get(), |life| life.ttl)
     }
 }
 

@@ -5,46 +5,21 @@ use std::sync::Arc;
 use futures_util::future::OptionFuture;
 
 use super::{
-    KIND, PATIENCE,
+    acquiring::{Acquiring, released},
     error::Failure,
     floors::Floor,
     line::{self, Line},
     note::Note,
     place::{Place, Stop, View},
-    service::Service,
     session::Session,
-    table::{Begun, Hold},
+    table::Begun,
 };
-use lock_core::{
-    AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Operation, Ttl, Wait,
-};
+use lock_core::{Attempt, Error, Grant, Operation, Wait};
 
 /// How often a directory that somebody deletes is made again.
 const DIRECTORY_ATTEMPTS: u32 = 3;
 
-/// One acquire under way.
-#[derive(Debug)]
-pub(super) struct Acquiring<'a> {
-    pub(super) service: &'a Service,
-    pub(super) request: &'a AcquireRequest,
-    /// When it began. Unless it waited, no deadline is counted from a later moment.
-    asked: Moment,
-    pub(super) waited: bool,
-    /// Since when no server has answered.
-    silent_since: Option<Moment>,
-}
-
-impl<'a> Acquiring<'a> {
-    pub(super) fn new(service: &'a Service, request: &'a AcquireRequest) -> Self {
-        Self {
-            service,
-            request,
-            asked: service.clock.now(),
-            waited: false,
-            silent_since: None,
-        }
-    }
-
+impl Acquiring<'_> {
     pub(super) async fn run(mut self) -> Result<Attempt<Grant>, Error> {
         let answer = self.in_sessions().await;
         answer.map_err(|error| error.on(&self.request.attempt.resource))
@@ -90,15 +65,6 @@ impl<'a> Acquiring<'a> {
         let session = self.service.session(Operation::Acquire, until).await?;
         session.check(self.request.ttl, Operation::Acquire)?;
         Ok(session)
-    }
-
-    fn may_go_on(&self) -> bool {
-        let now = self.service.clock.now();
-        match self.request.wait {
-            Wait::Never => now < self.asked + PATIENCE,
-            Wait::Until(moment) => now < moment,
-            Wait::Forever => true,
-        }
     }
 
     async fn in_session(&mut self, session: &Arc<Session>) -> Result<Attempt<Grant>, Stop> {
@@ -192,7 +158,7 @@ impl<'a> Acquiring<'a> {
             let (synced, nodes) = tokio::join!(synced, nodes);
             match synced.and(nodes) {
                 Ok(nodes) => {
-                    self.silent_since = None;
+                    self.heard();
                     return Ok(place.find(&nodes));
                 }
                 Err(Failure::NoNode) => return Ok(None),
@@ -200,82 +166,4 @@ impl<'a> Acquiring<'a> {
             }
         }
     }
-
-    /// Goes on after a failure that may pass, unless it has lasted for too long.
-    pub(super) fn bear(&mut self, failure: Failure) -> Result<(), Stop> {
-        // A request that ran out of time may still be sent later, so it is not sent again.
-        let Failure::NoAnswer(Some(_)) = failure else {
-            return Err(failure.into());
-        };
-        let now = self.service.clock.now();
-        let since = *self.silent_since.get_or_insert(now);
-        if now < since + PATIENCE && self.may_go_on() {
-            return Ok(());
-        }
-        Err(failure.into())
-    }
-
-    pub(super) const fn heard(&mut self) {
-        self.silent_since = None;
-    }
-
-    /// Answers an acquisition that was granted before: with its lease, if that is still there, and
-    /// the time that is left.
-    ///
-    /// If it is gone, the next look at the table tells why: it was lost, or the attempt that had it
-    /// was cancelled meanwhile. Only in the first case has the acquisition ended.
-    pub(super) async fn replay(&self, hold: &Hold) -> Result<Attempt<Grant>, Stop> {
-        let (service, attempt) = (self.service, &self.request.attempt);
-        let is_ours = match hold.session.stat(&hold.path).await {
-            Ok(stat) => stat.is_some_and(|stat| stat.ephemeral_owner == hold.session.id()),
-            Err(Failure::SessionOver(_)) => false,
-            Err(failure) => return Err(failure.into()),
-        };
-        if !is_ours {
-            let now = service.clock.now();
-            service.table().lost(attempt, hold.token, now);
-        }
-        if !is_ours || !service.table().join(attempt, hold.token) {
-            return Err(Stop::Gone);
-        }
-        let lease = Lease::counted_from(self.asked, hold.deadline.since(self.asked));
-        let grant = Grant::new(hold.token, lease);
-        Ok(Attempt::Granted(if self.waited {
-            grant.after_waiting()
-        } else {
-            grant
-        }))
-    }
-
-    /// The answer when somebody else is the first in line.
-    pub(super) async fn held(
-        &self,
-        session: &Session,
-        directory: &str,
-        first: &str,
-    ) -> Attempt<Grant> {
-        let path = format!("{directory}/{first}");
-        let now = self.service.clock.now();
-        let ours = self
-            .service
-            .table()
-            .at(&path, now)
-            .map(|hold| hold.deadline);
-        let retry_after = match ours {
-            Some(deadline) => deadline.since(now),
-            None => match session.data(&path).await {
-                Ok((data, _)) => Note::decode(&data)
-                    .map_or_else(|| session.longest_lease(), |note| note.ttl.get()),
-                Err(_) => Ttl::MIN.get(),
-            },
-        };
-        Attempt::Held {
-            retry_after: std::cmp::max(retry_after, Ttl::MIN.get()),
-        }
-    }
-}
-
-/// The error for an acquire whose acquisition has ended.
-pub(super) fn released() -> Error {
-    Error::not_applied(ErrorKind::Released, Operation::Acquire, KIND)
 }

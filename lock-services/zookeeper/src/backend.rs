@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc};
 use tokio::task::JoinSet;
 
 use super::{
-    KIND, ZooKeeperOptions, acquire::Acquiring, keeper, service::Service, service_url::ServiceUrl,
+    KIND, ZooKeeperOptions, acquiring::Acquiring, keeper, service::Service, service_url::ServiceUrl,
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Error, Extension,

@@ -91,9 +91,11 @@
 #![forbid(unsafe_code)]
 
 mod acquire;
+mod acquiring;
 mod backend;
 mod error;
 mod floors;
+mod granting;
 mod inspect;
 mod keeper;
 mod line;

@@ -6,7 +6,7 @@ use futures_util::{FutureExt, future::OptionFuture};
 use zookeeper_client::{EventType, OneshotWatcher};
 
 use super::{
-    acquire::Acquiring,
+    acquiring::Acquiring,
     error::Failure,
     line::{Ahead, Line},
     note::Note,

@@ -1,0 +1,83 @@
+//! A place in line while an acquisition stands there, and what a look from it shows.
+
+use std::time::Duration;
+
+use lock_core::Moment;
+
+/// A place in line.
+#[derive(Debug)]
+pub(super) struct InLine {
+    pub(super) key: Vec<u8>,
+    pub(super) created: i64,
+    pub(super) floor: u64,
+}
+
+/// Who is before a place, and what became of the place.
+#[derive(Clone, Debug)]
+pub(super) struct Ahead {
+    /// How many are before it, up to as many as were asked for, and the last of them.
+    pub(super) number: i64,
+    pub(super) last: Option<Vec<u8>>,
+    /// [`Place::least`](super::record::Place).
+    pub(super) least: u64,
+    /// When the look began, what the cluster's revision was, and its term.
+    pub(super) asked: Moment,
+    pub(super) revision: i64,
+    pub(super) term: u64,
+}
+
+/// How long a lease lives at least.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Life {
+    pub(super) since: Moment,
+    pub(super) ttl: Duration,
+    /// The term in which a leader said so on its own. `None` for what a majority has agreed on,
+    /// such as the grant of a lease.
+    pub(super) said_in: Option<u64>,
+}
+
+impl Life {
+    /// What that look at the place proves of it. `None` if the leader that said so may have been
+    /// deposed by the time of the look.
+    pub(super) fn proven_by(self, seen: &Ahead) -> Option<Self> {
+        let led = self.said_in.is_none_or(|term| term == seen.term);
+        led.then(|| Self {
+            since: std::cmp::min(self.since, seen.asked),
+            ..self
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(seconds: u64) -> Moment {
+        Moment::from_origin(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn what_a_leader_says_by_himself_counts_if_he_led_at_the_time_of_the_look() {
+        let seen = Ahead {
+            number: 0,
+            last: None,
+            least: 0,
+            asked: at(5),
+            revision: 1,
+            term: 3,
+        };
+        let life = |since, said_in| Life {
+            since: at(since),
+            ttl: Duration::from_secs(9),
+            said_in,
+        };
+        let since = |life: Life| life.proven_by(&seen).map(|life| life.since);
+        assert_eq!(since(life(4, Some(3))), Some(at(4)));
+        // Kept alive after the look: the leader's successor may have begun right after it.
+        assert_eq!(since(life(6, Some(3))), Some(at(5)));
+        assert_eq!(since(life(4, Some(2))), None);
+        assert_eq!(since(life(4, Some(4))), None);
+        // A majority has granted it.
+        assert_eq!(since(life(4, None)), Some(at(4)));
+    }
+}
