@@ -3,6 +3,7 @@
 mod act;
 mod client_process;
 mod hand;
+mod play;
 mod progress;
 mod stage;
 mod story;

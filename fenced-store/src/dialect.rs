@@ -10,14 +10,14 @@ pub trait Dialect: sealed::Operations {}
 impl<DB: sealed::Operations> Dialect for DB {}
 
 pub(crate) mod sealed {
-    use std::{fmt, ops::DerefMut, time::Duration};
+    use std::{fmt, future, ops::DerefMut, time::Duration};
 
     use lock_core::{ResourceName, Sequencer};
     use sqlx::{Pool, SqlStr};
 
     use crate::{
-        Begin, FenceError, HighWater, Protection, Receipt, Rights, admin::dialect::Administer,
-        begin::Entering, entry::Entry, single::Statement,
+        FenceError, HighWater, Protection, Rights, admin::dialect::Administer, entering::Entering,
+        entry::Entry, statement::Statement,
     };
 
     /// The operations that differ between databases.
@@ -106,11 +106,16 @@ pub(crate) mod sealed {
             statement: Statement<Self>,
         ) -> impl Future<Output = Result<u64, sqlx::Error>> + Send;
 
-        /// Enters, executes a statement of the user and commits, in as few steps as possible.
-        fn single(
-            begin: Begin<'_, Self>,
-            statement: Statement<Self>,
-        ) -> impl Future<Output = Result<(u64, Receipt), FenceError>> + Send;
+        /// Enters, executes a statement of the user and commits, in one message; returns how many
+        /// rows it affected. `None` where that takes several steps: then nothing was done.
+        fn at_once(
+            _: &Pool<Self>,
+            _: &Self::TxOptions,
+            _: &Entering,
+            _: &Statement<Self>,
+        ) -> impl Future<Output = Option<Result<u64, FenceError>>> + Send {
+            future::ready(None)
+        }
 
         /// Creates the triggers of a protected table, if they do not exist yet.
         fn protect(

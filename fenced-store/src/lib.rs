@@ -10,6 +10,11 @@ mod begin;
 mod classify;
 mod counted;
 mod dialect;
+#[cfg_attr(
+    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
+    expect(dead_code, reason = "for databases, of which there is none")
+)]
+mod entering;
 mod entry;
 mod error;
 mod high_water;
@@ -23,8 +28,10 @@ mod marks;
 mod migrations;
 #[cfg(feature = "mysql")]
 mod mysql;
+mod not_ready;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod protect;
 mod protected;
 mod protection;
 mod readiness;
@@ -32,9 +39,9 @@ mod receipt;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod rule;
 mod savepoint;
-mod single;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod statement;
 mod store;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod strays;
@@ -48,19 +55,18 @@ pub use self::postgres::{PgFencedStore, PgIsolation, PgProtected, PgTxOptions};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::{SqliteFencedStore, SqliteProtected};
 pub use self::{
-    begin::{Begin, Presented},
+    begin::{Begin, Executed, Presented},
     dialect::Dialect,
     error::FenceError,
     high_water::HighWater,
+    not_ready::{NotReady, Rights},
     protected::{
         AcquireAllProtected, AcquireProtected, Protected, ProtectedError, ProtectedGuard,
         ProtectedGuards,
     },
     protection::Protection,
-    readiness::{NotReady, Rights},
     receipt::Receipt,
     savepoint::FencedSavepoint,
-    single::Executed,
     store::FencedStore,
     tx::FencedTx,
 };

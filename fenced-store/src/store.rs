@@ -2,8 +2,8 @@ use lock_core::{FencingToken, Plausibility, ResourceName, Sequencer};
 use sqlx::Pool;
 
 use crate::{
-    Begin, Dialect, FenceError, HighWater, Presented, Rights, counted, dialect::sealed::Operations,
-    readiness, uninterrupted::uninterrupted,
+    Dialect, FenceError, HighWater, Rights, counted, dialect::sealed::Operations, readiness,
+    uninterrupted::uninterrupted,
 };
 
 /// A database that accepts a write only from the grant that its high-water mark shows.
@@ -175,16 +175,6 @@ impl<DB: Dialect> FencedStore<DB> {
         let settle = async move { DB::settle(&store.pool, &store.tx_options, &sequencer).await };
         let settled = counted::refusal(uninterrupted(settle).await);
         settled.map_err(FenceError::of_claimed)
-    }
-
-    /// Prepares a transaction that begins if the mark shows this grant. It never claims.
-    ///
-    /// For several resources use [`and`](Begin::and): `store.begin(&one).and(&other).await?`.
-    ///
-    /// # Errors
-    /// Awaiting it fails as [`Begin`] does.
-    pub fn begin<'a>(&'a self, grant: impl Into<Presented<'a>>) -> Begin<'a, DB> {
-        Begin::new(self, grant.into())
     }
 
     /// Reads the high-water mark of a resource; `None` if it was never claimed.

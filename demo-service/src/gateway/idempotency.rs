@@ -9,13 +9,14 @@ use std::{
 
 use axum::http::{HeaderMap, HeaderName, header};
 use fenced_http::{Problem, ProblemType, signed::Secret};
+use fenced_store::Protected;
 use hmac::{Hmac, KeyInit, Mac};
 use lock_core::{Holder, ResourceName};
 use serde::Serialize;
 use sha2::Sha256;
 use tokio::sync::watch;
 
-use super::{app::App, error::ApiError, problems};
+use super::{error::ApiError, problems};
 use crate::ledger::Ledger;
 
 /// The request header that makes a repeated acquire find its lease again.
@@ -121,10 +122,14 @@ impl Keyed {
     ///
     /// # Errors
     /// 422 if it was used for something else before.
-    pub(super) async fn check<DB: Ledger>(&self, app: &App<DB>) -> Result<(), ApiError> {
-        let now = seconds(app.locks().clock().unix_time());
-        let mut connection = app.store().pool().acquire().await?;
-        if app.idempotency.forgets(now) {
+    pub(super) async fn check<DB: Ledger>(
+        &self,
+        idempotency: &Idempotency,
+        protected: &Protected<DB>,
+    ) -> Result<(), ApiError> {
+        let now = seconds(protected.locks().clock().unix_time());
+        let mut connection = protected.store().pool().acquire().await?;
+        if idempotency.forgets(now) {
             DB::forget_requests(&mut connection, now - seconds(KNOWN_FOR)).await?;
         }
         let first = DB::first_request(&mut connection, &self.id, &self.request, now).await?;

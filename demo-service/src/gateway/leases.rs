@@ -62,7 +62,7 @@ pub(super) async fn acquire<DB: Ledger>(
     let terms = Terms::new(ttl_ms, wait_ms, metadata)?;
     let _place = place(&app, terms.wait)?;
     if let Some(keyed) = &keyed {
-        keyed.check(&app).await?;
+        keyed.check(&app.idempotency, &app.protected).await?;
     }
     witness.note(&resource, What::AcquireRequested { wait_ms });
     let acquire = prepared(&app, keyed.as_ref(), &resource, &terms).renew(false);

@@ -4,6 +4,7 @@
 //! compare every answer that they get with the document.
 
 mod accounts;
+mod endpoint;
 mod leases;
 mod parts;
 mod problem;

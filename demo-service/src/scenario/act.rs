@@ -2,18 +2,16 @@ use std::time::{Duration, Instant};
 
 use lock_core::ResourceName;
 
-use super::{Hand, Story, client_process::ClientProcess};
+use super::client_process::ClientProcess;
 use crate::{
     cli::WorkerArgs,
     client::{ClientError, GatewayClient},
     duration::millis,
     events::{Act, ClientName, Recorder, What},
     failure::Failure,
-    gateway::account_resource,
     worker::{Part, Step},
 };
 
-const OPENING_BALANCE: i64 = 100;
 pub(super) const DEPOSIT_OF_CLIENT_1: i64 = 10;
 pub(super) const DEPOSIT_OF_CLIENT_2: i64 = 50;
 
@@ -34,69 +32,15 @@ pub(crate) struct Director {
 /// One act of one run. Both acts take the same steps; only the endpoint differs.
 #[derive(Debug)]
 pub(super) struct Scene<'a> {
-    director: &'a Director,
+    pub(super) director: &'a Director,
     pub(super) act: Act,
-    account: String,
-    resource: ResourceName,
+    pub(super) account: String,
+    pub(super) resource: ResourceName,
     /// The opening balance and every deposit that was acknowledged.
     pub(super) acknowledged: i64,
 }
 
-impl Director {
-    /// Plays one act and takes down its verdict.
-    ///
-    /// # Errors
-    /// If it cannot be played to its end. A different outcome than expected is not an error here.
-    pub(crate) async fn play(
-        &self,
-        run: u32,
-        act: Act,
-        story: Story,
-        hand: Hand,
-    ) -> Result<(), Failure> {
-        let account = format!("{:016x}-{run}-{act}", self.nonce);
-        let resource = account_resource(&account)
-            .try_into()
-            .map_err(|error| Failure::NotAsTold(format!("{error}")))?;
-        let opened = self
-            .client
-            .write(Act::Unfenced, &account, OPENING_BALANCE, None)
-            .await;
-        opened.map_err(|error| lost("cannot open an account", &error))?;
-        self.recorder
-            .stage(ResourceName::clone(&resource), run, act);
-
-        let acknowledged = OPENING_BALANCE;
-        Scene {
-            director: self,
-            act,
-            account,
-            resource,
-            acknowledged,
-        }
-        .play(story, hand)
-        .await
-    }
-}
-
 impl Scene<'_> {
-    async fn play(mut self, story: Story, hand: Hand) -> Result<(), Failure> {
-        let course = story.play(&mut self, hand).await?;
-        let (found, expected) = (self.balance().await?, self.acknowledged);
-        let lost_update = found != expected;
-        let as_told = course.as_told(self.act, lost_update);
-        self.note(
-            None,
-            What::Verdict {
-                expected,
-                found,
-                lost_update,
-                as_told,
-            },
-        );
-        Ok(())
-    }
-
     pub(super) fn start(&self, client: ClientName, part: Part) -> Result<ClientProcess, Failure> {
         let &Director {
             ref gateway, ttl, ..
@@ -168,7 +112,7 @@ impl Scene<'_> {
     }
 }
 
-fn lost(doing: &str, error: &ClientError) -> Failure {
+pub(super) fn lost(doing: &str, error: &ClientError) -> Failure {
     let text = format!("{doing}: {error}");
     match error.server_lost() {
         true => Failure::ServerLost(text),

@@ -1,10 +1,6 @@
 //! Preparing a transaction, with the grants that are to fence it, and beginning it.
 
-#[cfg_attr(
-    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
-    expect(dead_code, reason = "for databases, of which there is none")
-)]
-mod entering;
+mod execute;
 mod presented;
 mod with;
 
@@ -12,11 +8,9 @@ use std::{fmt, future::IntoFuture, iter};
 
 use lock_core::BoxFuture;
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) use self::entering::Entrant;
-pub use self::presented::Presented;
-pub(crate) use self::{entering::Entering, with::RETRIES};
-use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted};
+pub(crate) use self::with::RETRIES;
+pub use self::{execute::Executed, presented::Presented};
+use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted, entering::Entering};
 
 /// A fenced transaction that is being prepared: `.await` it for a [`FencedTx`].
 ///
@@ -67,8 +61,20 @@ pub struct Begin<'a, DB: Dialect> {
     others: Vec<Presented<'a>>,
 }
 
+impl<DB: Dialect> FencedStore<DB> {
+    /// Prepares a transaction that begins if the mark shows this grant. It never claims.
+    ///
+    /// For several resources use [`and`](Begin::and): `store.begin(&one).and(&other).await?`.
+    ///
+    /// # Errors
+    /// Awaiting it fails as [`Begin`] does.
+    pub fn begin<'a>(&'a self, grant: impl Into<Presented<'a>>) -> Begin<'a, DB> {
+        Begin::new(self, grant.into())
+    }
+}
+
 impl<'a, DB: Dialect> Begin<'a, DB> {
-    pub(crate) const fn new(store: &'a FencedStore<DB>, first: Presented<'a>) -> Self {
+    const fn new(store: &'a FencedStore<DB>, first: Presented<'a>) -> Self {
         let others = Vec::new();
         Self {
             store,
@@ -96,15 +102,15 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
     }
 
     /// The request to the store, unless there is no point in asking.
-    pub(crate) fn entering(&self) -> Result<Entering, FenceError> {
+    fn entering(&self) -> Result<Entering, FenceError> {
         for presented in self.presented() {
             presented.check()?;
         }
-        Entering::of(self.presented())
+        Entering::of(self.presented().map(Presented::entrant).collect())
     }
 
     /// Interprets the store's answer.
-    pub(crate) fn answered<T>(&self, answer: Result<T, FenceError>) -> Result<T, FenceError> {
+    fn answered<T>(&self, answer: Result<T, FenceError>) -> Result<T, FenceError> {
         counted::refusal(answer).map_err(|error| self.refused(error))
     }
 
@@ -118,13 +124,8 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
         }
     }
 
-    #[cfg(feature = "postgres")]
-    pub(crate) const fn store(&self) -> &'a FencedStore<DB> {
-        self.store
-    }
-
     /// The receipt of a commit. Must only be handed out after a commit that happened.
-    pub(crate) fn receipt(&self) -> Receipt {
+    fn receipt(&self) -> Receipt {
         let others: Vec<_> = self
             .others
             .iter()

@@ -1,12 +1,10 @@
-#[cfg(feature = "postgres")]
-use std::time::Duration;
-
 use lock_core::Sequencer;
 
-use crate::{Dialect, FenceError, ProtectedGuard, protected::Held};
+use crate::{FenceError, entering::Entrant, protected::Held};
 
-/// A grant that is presented to the store: a [`Sequencer`]; a [`ProtectedGuard`], which knows more
-/// about it; or, with feature `http`, a `fenced_http::Fenced`, the grant of a request.
+/// A grant that is presented to the store: a [`Sequencer`]; a
+/// [`ProtectedGuard`](crate::ProtectedGuard), which knows more about it; or, with feature `http`,
+/// a `fenced_http::Fenced`, the grant of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Presented<'a> {
     sequencer: &'a Sequencer,
@@ -14,6 +12,11 @@ pub struct Presented<'a> {
 }
 
 impl<'a> Presented<'a> {
+    pub(crate) const fn of_held(sequencer: &'a Sequencer, held: &'a Held) -> Self {
+        let held = Some(held);
+        Self { sequencer, held }
+    }
+
     pub(crate) const fn sequencer(&self) -> &'a Sequencer {
         self.sequencer
     }
@@ -23,10 +26,13 @@ impl<'a> Presented<'a> {
         self.held.map_or(Ok(()), Held::check)
     }
 
-    /// How long the grant may be held at most; `None` if unknown.
-    #[cfg(feature = "postgres")]
-    pub(super) fn bound(&self) -> Option<Duration> {
-        self.held.and_then(Held::bound)
+    /// What the store checks of it.
+    pub(super) fn entrant(&self) -> Entrant {
+        Entrant {
+            sequencer: self.sequencer.clone(),
+            #[cfg(feature = "postgres")]
+            bound: self.held.and_then(Held::bound),
+        }
     }
 
     /// Interprets the store's refusal of this grant.
@@ -43,15 +49,6 @@ impl<'a> From<&'a Sequencer> for Presented<'a> {
         Self {
             sequencer,
             held: None,
-        }
-    }
-}
-
-impl<'a, DB: Dialect> From<&'a ProtectedGuard<DB>> for Presented<'a> {
-    fn from(guard: &'a ProtectedGuard<DB>) -> Self {
-        Self {
-            sequencer: guard.sequencer(),
-            held: Some(guard.held()),
         }
     }
 }

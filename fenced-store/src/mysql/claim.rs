@@ -2,14 +2,18 @@
 
 use futures_util::TryStreamExt;
 use lock_core::Sequencer;
-use sqlx::{AssertSqlSafe, Executor, MySql, MySqlConnection, MySqlPool};
+use sqlx::{AssertSqlSafe, Executor, MySqlConnection, MySqlPool};
 
-use super::{error::of_our_call, older::terminate_older, options::MySqlTxOptions};
+use super::{
+    error::of_our_call,
+    mark::{committed_mark, may_claim},
+    older::terminate_older,
+    options::MySqlTxOptions,
+};
 use crate::{
     FenceError,
     literal::literal,
-    marks::{self, ISSUER, MARK},
-    rule::{self, Claim, Mark},
+    rule::{self, Claim},
     strays::not_a_stray,
 };
 
@@ -113,26 +117,6 @@ pub(super) async fn settle(
         .map_err(of_our_call)?;
     let mark = committed_mark(&mut connection, sequencer).await?;
     rule::enter(mark.as_ref(), sequencer)
-}
-
-/// Whether this grant may claim, according to the present tables.
-pub(super) async fn may_claim(
-    connection: &mut MySqlConnection,
-    sequencer: &Sequencer,
-) -> Result<Claim, FenceError> {
-    let mark = committed_mark(connection, sequencer).await?;
-    let claim = rule::claim(mark.as_ref(), sequencer)?;
-    if let Some(issuer) = marks::issuer::<MySql>(connection, ISSUER, of_our_call).await? {
-        rule::issuer(&issuer, sequencer)?;
-    }
-    Ok(claim)
-}
-
-async fn committed_mark(
-    connection: &mut MySqlConnection,
-    sequencer: &Sequencer,
-) -> Result<Option<Mark>, FenceError> {
-    marks::mark::<MySql>(connection, MARK, sequencer.resource(), of_our_call).await
 }
 
 /// Raises the mark if the token is above it, and waits for its row in any case.

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, MySql, MySqlConnection, MySqlPool, SqlSafeStr};
 use super::{error::of_our_call, options::MySqlTxOptions, tx::MySqlTx};
 use crate::{
     FenceError,
-    begin::{Entering, Entrant},
+    entering::{Entering, Entrant},
     entry::Entry,
     literal::literal,
     marks, rule,

@@ -9,6 +9,7 @@ mod administer;
 mod claim;
 mod enter;
 mod error;
+mod mark;
 mod migrate;
 mod older;
 mod options;
@@ -29,15 +30,15 @@ use self::{
     tx::MySqlTx,
 };
 use crate::{
-    Begin, FenceError, FencedStore, HighWater, Protected, Protection, Receipt, Rights,
+    FenceError, FencedStore, HighWater, Protected, Protection, Rights,
     admin::by_statements::ByStatements,
-    begin::Entering,
     dialect::sealed::Operations,
+    entering::Entering,
     entry::Entry,
     marks::{self, MARK},
     readiness::of_database,
     rule::Mark,
-    single::{Statement, in_three_steps},
+    statement::Statement,
     strays::not_a_stray,
     uninterrupted::uninterrupted,
 };
@@ -152,13 +153,6 @@ impl Operations for MySql {
     ) -> Result<u64, sqlx::Error> {
         let executed = statement.into_query().execute(connection).await?;
         Ok(executed.rows_affected())
-    }
-
-    async fn single(
-        begin: Begin<'_, Self>,
-        statement: Statement<Self>,
-    ) -> Result<(u64, Receipt), FenceError> {
-        in_three_steps(begin, statement).await
     }
 
     async fn protect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {

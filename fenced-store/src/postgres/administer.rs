@@ -12,7 +12,7 @@ use sqlx::{
 
 use super::{
     error::{detail_of, of_commit, of_our_call},
-    statement::{REFUSE_STRAY, milliseconds},
+    message::{REFUSE_STRAY, milliseconds},
 };
 use crate::{
     FenceError,

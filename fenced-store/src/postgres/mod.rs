@@ -3,12 +3,12 @@
 mod administer;
 mod claim;
 mod error;
+mod message;
 mod migrate;
 mod options;
 mod protect;
 mod rights;
 mod single;
-mod statement;
 
 use std::{
     pin::pin,
@@ -23,13 +23,13 @@ use tracing::debug;
 pub(crate) use self::error::classify;
 pub use self::options::{PgIsolation, PgTxOptions};
 use crate::{
-    Begin, FenceError, FencedStore, HighWater, Protected, Protection, Receipt, Rights,
-    begin::Entering,
+    FenceError, FencedStore, HighWater, Protected, Protection, Rights,
     dialect::sealed::Operations,
+    entering::Entering,
     entry::Entry,
     postgres::error::{of_commit, of_our_call},
     readiness::of_database,
-    single::{Statement, in_three_steps},
+    statement::Statement,
     strays::{not_a_stray, past_strays},
     uninterrupted::uninterrupted,
 };
@@ -100,7 +100,7 @@ impl Operations for Postgres {
         options: PgTxOptions,
         entering: Entering,
     ) -> Result<(Transaction<'static, Self>, Entry), FenceError> {
-        let begin = statement::begin(&entering, &options);
+        let begin = message::begin(&entering, &options);
         let begin = async move { past_strays(&pool, || pool.begin_with(begin.clone())).await };
         let tx = uninterrupted(async move { begin.await.map_err(of_our_call) }).await?;
         Ok((tx, entering.entry()))
@@ -109,7 +109,7 @@ impl Operations for Postgres {
     /// `AND CHAIN` begins an empty transaction, which the drop of `tx` rolls back: sqlx counts one
     /// as open, and the rollback happens off the caller's path.
     async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
-        let commit = sqlx::raw_sql(statement::commit(entry));
+        let commit = sqlx::raw_sql(message::commit(entry));
         tx.execute(commit).await.map_err(of_commit)?;
         Ok(())
     }
@@ -127,18 +127,16 @@ impl Operations for Postgres {
     }
 
     /// In one message, unless the options have an isolation level, which cannot be set in it.
-    async fn single(
-        begin: Begin<'_, Self>,
-        statement: Statement<Self>,
-    ) -> Result<(u64, Receipt), FenceError> {
-        let store = begin.store();
-        let (pool, options) = (store.pool(), store.tx_options());
-        let entering = begin.entering()?;
+    async fn at_once(
+        pool: &PgPool,
+        options: &PgTxOptions,
+        entering: &Entering,
+        statement: &Statement<Self>,
+    ) -> Option<Result<u64, FenceError>> {
         if options.isolation.is_some() {
-            return in_three_steps(begin, statement).await;
+            return None;
         }
-        let executed = single::execute(pool, options.lock_timeout, &entering, &statement).await;
-        Ok((begin.answered(executed)?, begin.receipt()))
+        Some(single::execute(pool, options.lock_timeout, entering, statement).await)
     }
 
     async fn protect(pool: &PgPool, protection: &Protection) -> Result<(), FenceError> {
@@ -179,7 +177,7 @@ impl Operations for Postgres {
 
     async fn refuse_stray(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         connection
-            .execute(sqlx::raw_sql(statement::REFUSE_STRAY))
+            .execute(sqlx::raw_sql(message::REFUSE_STRAY))
             .await?;
         Ok(())
     }
@@ -188,7 +186,7 @@ impl Operations for Postgres {
         pool: &PgPool,
         resource: &ResourceName,
     ) -> Result<Option<HighWater>, FenceError> {
-        let mark = sqlx::raw_sql(statement::high_water(resource));
+        let mark = sqlx::raw_sql(message::high_water(resource));
         let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
         let mark = mark.fetch_optional(&mut *connection).await;
         let Some(row) = mark.map_err(of_our_call)? else {

@@ -14,9 +14,9 @@ use sqlx::{
 
 use super::{
     error::{is_statement_gone, nothing_is_stored, of_commit, of_fused},
-    statement::milliseconds,
+    message::milliseconds,
 };
-use crate::{FenceError, begin::Entering, single::Statement, strays::past_strays};
+use crate::{FenceError, entering::Entering, statement::Statement, strays::past_strays};
 
 /// Returns how many rows the statement affected. The message is a transaction of its own.
 pub(super) async fn execute(

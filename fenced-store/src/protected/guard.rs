@@ -3,7 +3,7 @@ use std::time::Duration;
 use lock_core::{DetachedLease, FencingToken, LeaseGuard, Lost, Released, ResourceName, Sequencer};
 
 use super::Held;
-use crate::{Begin, Dialect, FencedStore};
+use crate::{Begin, Dialect, FencedStore, Presented};
 
 /// A lease whose token is claimed in the store: all earlier holders of the resource are shut out.
 ///
@@ -38,10 +38,6 @@ impl<DB: Dialect> ProtectedGuard<DB> {
     /// [`FenceError::MarkLost`]: crate::FenceError::MarkLost
     pub fn begin(&self) -> Begin<'_, DB> {
         self.store.begin(self)
-    }
-
-    pub(crate) const fn held(&self) -> &Held {
-        &self.held
     }
 
     /// The fencing token of this acquisition.
@@ -94,5 +90,11 @@ impl<DB: Dialect> ProtectedGuard<DB> {
     /// As [`LeaseGuard::release`]: the watchdog finishes it.
     pub async fn release(self) -> Result<Released, lock_core::Error> {
         self.held.lease.release().await
+    }
+}
+
+impl<'a, DB: Dialect> From<&'a ProtectedGuard<DB>> for Presented<'a> {
+    fn from(guard: &'a ProtectedGuard<DB>) -> Self {
+        Self::of_held(guard.sequencer(), &guard.held)
     }
 }

@@ -3,16 +3,16 @@
 use lock_core::Sequencer;
 use sqlx::{Executor, SqliteConnection, SqlitePool};
 
-use super::{error::of_our_call, tx::SqliteTx};
+use super::{
+    error::of_our_call,
+    tx::{MarkRow, SqliteTx},
+};
 use crate::{
     FenceError,
-    begin::{Entering, Entrant},
+    entering::{Entering, Entrant},
     rule::{self, Mark},
     strays::past_strays,
 };
-
-/// The columns of a mark, and whether any table is protected.
-pub(super) type MarkRow = (i64, String, String, bool);
 
 /// Deletes the notes of transactions that are over.
 pub(super) const LEAVE: &str = include_str!("sql/leave.sql");

@@ -25,15 +25,9 @@ use self::{
     tx::SqliteTx,
 };
 use crate::{
-    Begin, FenceError, FencedStore, HighWater, Protected, Protection, Receipt, Rights,
-    admin::by_statements::ByStatements,
-    begin::Entering,
-    dialect::sealed::Operations,
-    entry::Entry,
-    marks,
-    rule::Mark,
-    single::{Statement, in_three_steps},
-    strays::not_a_stray,
+    FenceError, FencedStore, HighWater, Protected, Protection, Rights,
+    admin::by_statements::ByStatements, dialect::sealed::Operations, entering::Entering,
+    entry::Entry, marks, rule::Mark, statement::Statement, strays::not_a_stray,
 };
 
 /// A fenced store in an SQLite file.
@@ -130,13 +124,6 @@ impl Operations for Sqlite {
     ) -> Result<u64, sqlx::Error> {
         let executed = statement.into_query().execute(connection).await?;
         Ok(executed.rows_affected())
-    }
-
-    async fn single(
-        begin: Begin<'_, Self>,
-        statement: Statement<Self>,
-    ) -> Result<(u64, Receipt), FenceError> {
-        in_three_steps(begin, statement).await
     }
 
     async fn protect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {

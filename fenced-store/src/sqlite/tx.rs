@@ -10,7 +10,7 @@ use sqlx::{Connection, Executor, Sqlite, SqliteConnection, SqlitePool, pool::Poo
 use tokio::runtime::Handle;
 use tracing::{Instrument, debug};
 
-use super::{enter::MarkRow, error::is_stray};
+use super::error::is_stray;
 
 /// A transaction that sqlx does not count.
 ///
@@ -46,6 +46,9 @@ const LEAVE_AND_COMMIT: &str = concat!(
     include_str!("sql/leave.sql"),
     "; COMMIT"
 );
+
+/// The columns of a mark, and whether any table is protected.
+pub(super) type MarkRow = (i64, String, String, bool);
 
 impl SqliteTx {
     /// Becomes the only writer of the file, and reads a mark.

@@ -4,9 +4,11 @@ use utoipa::openapi::{
     path::{Operation, PathItemBuilder},
 };
 
-use super::parts::{
-    Endpoint, REFUSED_AT_THE_EDGE, REFUSED_BY_THE_STORE, accepted, account, fencing_token, json,
-    no_store,
+use super::{
+    endpoint::Endpoint,
+    parts::{
+        REFUSED_AT_THE_EDGE, REFUSED_BY_THE_STORE, accepted, account, fencing_token, json, no_store,
+    },
 };
 use crate::gateway::{
     problems,

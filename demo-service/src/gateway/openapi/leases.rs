@@ -4,8 +4,9 @@ use utoipa::openapi::{
     path::{Operation, Parameter, PathItemBuilder},
 };
 
-use super::parts::{
-    Endpoint, REFUSED_AT_THE_EDGE, fencing_token, header, json, resource, text, with_lease,
+use super::{
+    endpoint::Endpoint,
+    parts::{REFUSED_AT_THE_EDGE, fencing_token, header, json, resource, text, with_lease},
 };
 use crate::gateway::{
     idempotency, problems,

@@ -1,7 +1,5 @@
 //! What the descriptions of the endpoints are put together from.
 
-use std::collections::BTreeMap;
-
 use fenced_http::ProblemType;
 use lock_core::ResourceName;
 use utoipa::{
@@ -9,14 +7,12 @@ use utoipa::{
     openapi::{
         Content, Header, HeaderBuilder, Ref, Required, ResponseBuilder,
         link::{Link, LinkBuilder},
-        path::{Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn},
-        request_body::RequestBodyBuilder,
+        path::{Parameter, ParameterBuilder, ParameterIn},
         schema::{ObjectBuilder, Type},
     },
 };
 
-use super::problem;
-use crate::gateway::{accounts, problems, request_id};
+use crate::gateway::{accounts, request_id};
 
 /// The value of a `Fencing-Token`, as strictly as it is read.
 const FENCING_TOKEN: &str = concat!(
@@ -24,88 +20,6 @@ const FENCING_TOKEN: &str = concat!(
     r#""[!#-\[\]-~]+""#,
     r"|[1-9][0-9]{0,14}|[A-Za-z][-A-Za-z0-9_.]*|:[A-Za-z0-9+/=]+:))+$",
 );
-
-/// An endpoint that is being described.
-pub(super) struct Endpoint {
-    operation: OperationBuilder,
-    problems: Vec<ProblemType>,
-}
-
-impl Endpoint {
-    pub(super) fn new(id: &str, tag: &str, summary: &str) -> Self {
-        let operation = OperationBuilder::new()
-            .operation_id(Some(id))
-            .tag(tag)
-            .summary(Some(summary))
-            .parameter(request_id_parameter());
-        // A body that nobody asked for can still be too large, and any name can be wrong.
-        let problems = vec![problems::TOO_LARGE, problems::MISDIRECTED];
-        Self {
-            operation,
-            problems,
-        }
-    }
-
-    pub(super) fn describe(mut self, text: &str) -> Self {
-        self.operation = self.operation.description(Some(text));
-        self
-    }
-
-    pub(super) fn parameter(mut self, parameter: Parameter) -> Self {
-        self.operation = self.operation.parameter(parameter);
-        self
-    }
-
-    /// With a JSON body, and all that can be wrong with one.
-    pub(super) fn body<T: ToSchema>(mut self) -> Self {
-        let content = Content::new(Some(Ref::from_schema_name(T::name())));
-        let body = RequestBodyBuilder::new()
-            .content("application/json", content)
-            .required(Some(Required::True));
-        self.operation = self.operation.request_body(Some(body.build()));
-        self.problems([
-            problems::MALFORMED,
-            problems::UNPROCESSABLE,
-            problems::REQUEST_TIMEOUT,
-            problems::MEDIA_TYPE,
-        ])
-    }
-
-    pub(super) fn problems(mut self, kinds: impl IntoIterator<Item = ProblemType>) -> Self {
-        self.problems.extend(kinds);
-        self
-    }
-
-    pub(super) fn answers(mut self, status: &str, response: ResponseBuilder) -> Self {
-        let response = response.header("X-Request-Id", request_id());
-        self.operation = self.operation.response(status, response.build());
-        self
-    }
-
-    /// For operators only.
-    pub(super) fn secured(mut self) -> Self {
-        let bearer = utoipa::openapi::SecurityRequirement::new("operator", Vec::<String>::new());
-        self.operation = self.operation.security(bearer);
-        self.problems([problems::NOT_AUTHENTICATED])
-    }
-
-    /// With one response per status.
-    pub(super) fn build(self) -> Operation {
-        let mut by_status: BTreeMap<u16, Vec<ProblemType>> = BTreeMap::new();
-        for kind in self.problems {
-            let kinds = by_status.entry(kind.status().as_u16()).or_default();
-            if !kinds.contains(&kind) {
-                kinds.push(kind);
-            }
-        }
-        let responses = by_status.into_iter();
-        responses
-            .fold(self.operation, |operation, (status, kinds)| {
-                operation.response(status.to_string(), problem::response(&kinds))
-            })
-            .build()
-    }
-}
 
 /// What the layer in front of a fenced route refuses with.
 pub(super) const REFUSED_AT_THE_EDGE: [ProblemType; 5] = [
@@ -211,7 +125,7 @@ fn path_parameter(name: &str, schema: ObjectBuilder) -> Parameter {
         .build()
 }
 
-fn request_id_parameter() -> Parameter {
+pub(super) fn request_id_parameter() -> Parameter {
     let schema = text("A name for this request in the log, which the answer repeats.")
         .max_length(Some(request_id::LEN_MAX));
     header("X-Request-Id", Required::False, schema)

@@ -1,6 +1,9 @@
 use utoipa::openapi::{HttpMethod, PathItem};
 
-use super::parts::{Endpoint, json, plain};
+use super::{
+    endpoint::Endpoint,
+    parts::{json, plain},
+};
 use crate::gateway::wire::ReadyBody;
 
 const TAG: &str = "service";

@@ -19,7 +19,7 @@ use crate::{
     dialect::sealed::Operations,
     high_water::columns::undecodable,
     marks::{ISSUER, issuer},
-    single::Statement,
+    statement::Statement,
     strays::{not_a_stray, past_strays},
 };
 

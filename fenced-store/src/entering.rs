@@ -3,7 +3,6 @@ use std::time::Duration;
 
 use lock_core::{ResourceName, Sequencer};
 
-use super::Presented;
 use crate::{FenceError, entry::Entry};
 
 /// The checks that a transaction has to pass when it begins.
@@ -17,19 +16,16 @@ pub struct Entering {
 /// One resource of the transaction.
 #[derive(Debug)]
 pub(crate) struct Entrant {
-    sequencer: Sequencer,
+    pub(crate) sequencer: Sequencer,
     #[cfg(feature = "postgres")]
-    bound: Option<Duration>,
+    pub(crate) bound: Option<Duration>,
 }
 
 impl Entering {
     /// All transactions enter in the order of the names. Otherwise a transaction in `a` that waits
     /// for `b`, behind a claim, and one in `b` that waits for `a`, behind another claim, would make
     /// four that wait for ever.
-    pub(crate) fn of<'a>(
-        presented: impl Iterator<Item = &'a Presented<'a>>,
-    ) -> Result<Self, FenceError> {
-        let mut entrants: Vec<Entrant> = presented.map(Entrant::of).collect();
+    pub(crate) fn of(mut entrants: Vec<Entrant>) -> Result<Self, FenceError> {
         entrants.sort_by(|one, other| one.resource().cmp(other.resource()));
         let mut neighbours = entrants.iter().zip(entrants.iter().skip(1));
         if let Some((twice, _)) = neighbours.find(|(one, next)| one.resource() == next.resource()) {
@@ -52,14 +48,6 @@ impl Entering {
 }
 
 impl Entrant {
-    fn of(presented: &Presented<'_>) -> Self {
-        Self {
-            sequencer: presented.sequencer().clone(),
-            #[cfg(feature = "postgres")]
-            bound: presented.bound(),
-        }
-    }
-
     fn resource(&self) -> &ResourceName {
         self.sequencer.resource()
     }

@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use super::options::{PgIsolation, PgTxOptions};
 use crate::{
-    begin::{Entering, Entrant},
+    entering::{Entering, Entrant},
     entry::Entry,
     literal::literal,
 };
@@ -171,7 +171,11 @@ mod tests {
         let holder = Holder::random();
         let sequencer = sequencer("account:42", holder);
         let options = PgTxOptions::default();
-        let entering = Entering::of([&(&sequencer).into()].into_iter()).unwrap();
+        let entering = Entering::of(vec![Entrant {
+            sequencer: sequencer.clone(),
+            bound: None,
+        }])
+        .unwrap();
         for sql in [claim(&sequencer, &options), begin(&entering, &options)] {
             assert!(!sql.as_str().contains(&holder.expose()), "{sql:?}");
         }

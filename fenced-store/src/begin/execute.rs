@@ -1,33 +1,14 @@
 //! Writes of one statement.
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-mod steps;
+use sqlx::Execute;
 
-use std::fmt;
-
-use sqlx::{Execute, SqlStr};
-
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) use self::steps::in_three_steps;
-use crate::{Begin, Dialect, FenceError, Receipt};
+use crate::{Begin, Dialect, FenceError, Receipt, statement::Statement};
 
 /// The effect of a fenced statement, and the proof that it is committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Executed {
     rows_affected: u64,
     receipt: Receipt,
-}
-
-/// A statement of the user, with its arguments.
-#[cfg_attr(
-    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
-    expect(dead_code, reason = "for databases, of which there is none")
-)]
-#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
-pub struct Statement<DB: Dialect> {
-    pub(crate) sql: SqlStr,
-    pub(crate) arguments: DB::Arguments,
-    pub(crate) persistent: bool,
 }
 
 impl<DB: Dialect> Begin<'_, DB> {
@@ -80,7 +61,21 @@ impl<DB: Dialect> Begin<'_, DB> {
             arguments: arguments.unwrap_or_default(),
             persistent,
         };
-        let (rows_affected, receipt) = DB::single(self, statement).await?;
+        let (pool, options) = (self.store.pool(), self.store.tx_options());
+        let entering = self.entering()?;
+        match DB::at_once(pool, options, &entering, &statement).await {
+            Some(executed) => Ok(Executed {
+                rows_affected: self.answered(executed)?,
+                receipt: self.receipt(),
+            }),
+            None => self.in_steps(statement).await,
+        }
+    }
+
+    async fn in_steps(self, statement: Statement<DB>) -> Result<Executed, FenceError> {
+        let mut tx = self.await?;
+        let rows_affected = DB::run(&mut tx, statement).await?;
+        let receipt = tx.commit().await?;
         Ok(Executed {
             rows_affected,
             receipt,
@@ -106,12 +101,5 @@ impl Executed {
     #[must_use]
     pub fn into_receipt(self) -> Receipt {
         self.receipt
-    }
-}
-
-/// Omits the arguments, which may be confidential.
-impl<DB: Dialect> fmt::Debug for Statement<DB> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Statement").field(&self.sql).finish()
     }
 }

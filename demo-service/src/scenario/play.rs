@@ -1,0 +1,69 @@
+use lock_core::ResourceName;
+
+use super::{
+    Hand, Story,
+    act::{Director, Scene, lost},
+};
+use crate::{
+    events::{Act, What},
+    failure::Failure,
+    gateway::account_resource,
+};
+
+const OPENING_BALANCE: i64 = 100;
+
+impl Director {
+    /// Plays one act and takes down its verdict.
+    ///
+    /// # Errors
+    /// If it cannot be played to its end. A different outcome than expected is not an error here.
+    pub(crate) async fn play(
+        &self,
+        run: u32,
+        act: Act,
+        story: Story,
+        hand: Hand,
+    ) -> Result<(), Failure> {
+        let account = format!("{:016x}-{run}-{act}", self.nonce);
+        let resource = account_resource(&account)
+            .try_into()
+            .map_err(|error| Failure::NotAsTold(format!("{error}")))?;
+        let opened = self
+            .client
+            .write(Act::Unfenced, &account, OPENING_BALANCE, None)
+            .await;
+        opened.map_err(|error| lost("cannot open an account", &error))?;
+        self.recorder
+            .stage(ResourceName::clone(&resource), run, act);
+
+        let acknowledged = OPENING_BALANCE;
+        Scene {
+            director: self,
+            act,
+            account,
+            resource,
+            acknowledged,
+        }
+        .play(story, hand)
+        .await
+    }
+}
+
+impl Scene<'_> {
+    async fn play(mut self, story: Story, hand: Hand) -> Result<(), Failure> {
+        let course = story.play(&mut self, hand).await?;
+        let (found, expected) = (self.balance().await?, self.acknowledged);
+        let lost_update = found != expected;
+        let as_told = course.as_told(self.act, lost_update);
+        self.note(
+            None,
+            What::Verdict {
+                expected,
+                found,
+                lost_update,
+                as_told,
+            },
+        );
+        Ok(())
+    }
+}
