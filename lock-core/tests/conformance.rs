@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, InitialToken, LockBackend, memory::MemoryBackend};
+use lock_core::{Clock, Extension, InitialToken, LockBackend, memory::MemoryBackend};
 use lock_testing::{
     ManualClock,
-    conformance::{self, Harness},
+    conformance::{self, Harness, RealTime},
 };
 
 struct Memory {
@@ -45,6 +45,17 @@ impl Harness for Memory {
 }
 
 lock_testing::conformance_tests!(memory, Memory::fresh());
+lock_testing::conformance_tests!(
+    memory_in_real_time,
+    RealTime::new(Arc::new(MemoryBackend::default()))
+);
+
+/// A case is left out where its extension is not claimed.
+#[test]
+fn memory_claims_every_extension() {
+    let claimed = MemoryBackend::default().capabilities().extensions;
+    assert_eq!(claimed, Extension::ALL);
+}
 
 /// A machine that stalls, once, for longer than a short lease and its delay.
 struct Stalling {

@@ -1,32 +1,17 @@
 //! The tests that every backend has to pass, ours or yours: one named case per clause of
 //! [`LockBackend`]'s contract.
 //!
-//! Write a [`Harness`] and let [`conformance_tests!`](crate::conformance_tests) name the tests:
+//! Make a [`RealTime`] of it, or write a [`Harness`] if time can be moved, and let
+//! [`conformance_tests!`](crate::conformance_tests) name the tests:
 //!
 //! ```
-//! use std::{sync::Arc, time::Duration};
+//! use std::sync::Arc;
 //!
-//! use lock_core::{Clock, LockBackend, SystemClock};
-//! use lock_testing::conformance::Harness;
-//!
-//! struct Mine(Arc<dyn LockBackend>);
-//!
-//! impl Harness for Mine {
-//!     fn backend(&self) -> Arc<dyn LockBackend> {
-//!         Arc::clone(&self.0)
-//!     }
-//!
-//!     fn clock(&self) -> Arc<dyn Clock> {
-//!         Arc::new(SystemClock)
-//!     }
-//!
-//!     async fn pass(&self, time: Duration) {
-//!         tokio::time::sleep(time).await;
-//!     }
-//! }
+//! use lock_core::LockBackend;
+//! use lock_testing::conformance::RealTime;
 //!
 //! # async fn connect_mine() -> Arc<dyn LockBackend> { std::future::pending().await }
-//! lock_testing::conformance_tests!(mine, Mine(connect_mine().await));
+//! lock_testing::conformance_tests!(mine, RealTime::new(connect_mine().await));
 //! # fn main() {}
 //! ```
 //!
@@ -41,6 +26,7 @@ mod holding;
 mod holds;
 mod operating;
 mod options;
+mod real_time;
 mod together;
 mod waiting;
 
@@ -66,6 +52,7 @@ pub use self::{
         what_is_not_claimed_is_unsupported,
     },
     options::{metadata_is_shown, queue_limit, reserved_tokens_are_nobody_elses},
+    real_time::RealTime,
     together::{
         together_compares_places, together_is_all_or_none, together_is_cancelled_one_by_one,
         together_is_replayed, together_names_each_once,
@@ -105,7 +92,9 @@ pub trait Harness: Sync {
     }
 }
 
-/// Names one test per case: `conformance_tests!(module, harness expression)`.
+/// Names one test per case: `conformance_tests!(module, harness expression)`, or
+/// `conformance_tests!(module, harness expression, only case case)` for a service that is tested
+/// already and differs in nothing else.
 ///
 /// The expression may await; it is evaluated once per test. The crate needs `tokio` with
 /// `macros` and `rt-multi-thread`.
@@ -127,6 +116,9 @@ macro_rules! conformance_tests {
             list_shows_what_is_held together_is_all_or_none together_is_replayed
             together_compares_places together_names_each_once
             together_is_cancelled_one_by_one);
+    };
+    ($module:ident, $harness:expr, only $($case:ident)+) => {
+        $crate::conformance_tests!(@cases $module, $harness, $($case)+);
     };
     (@cases $module:ident, $harness:expr, $($case:ident)+) => {
         mod $module {

@@ -1,0 +1,370 @@
+//! The cohort as a lock service among others, without a manager that cleans up behind its callers.
+
+use std::{
+    future::poll_fn,
+    num::NonZeroU32,
+    sync::{Arc, Mutex},
+    task::Poll,
+    time::Duration,
+};
+
+use lock_core::{
+    AcquireRequest, Attempt, AttemptRef, BoxFuture, Clock, Error, ErrorKind, Fairness,
+    FencingToken, Forced, Grant, Holder, InitialToken, Issuer, LockBackend, Moment, Operation,
+    Outcome, Released, ResourceName, Sequencer, Ttl, Upkeep, Wait, memory::MemoryBackend,
+};
+use lock_testing::{Chaos, Fault, Gate, ManualClock, Until};
+use palisade_cohort::Cohort;
+
+use crate::bare::Bare;
+
+const TTL: Ttl = Ttl::secs(10);
+
+struct World {
+    service: Arc<MemoryBackend>,
+    wire: Chaos,
+    cohort: Cohort,
+}
+
+type Answer = Result<Attempt<Grant>, Error>;
+
+fn world() -> World {
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+    let service = MemoryBackend::new(Arc::clone(&clock), InitialToken::Clock);
+    let service = Arc::new(service);
+    let wire = Chaos::new(Arc::<MemoryBackend>::clone(&service), Arc::clone(&clock));
+    World {
+        cohort: Cohort::new(Arc::new(wire.clone()), clock, Cohort::PASSES),
+        service,
+        wire,
+    }
+}
+
+/// A request that stands in line if it has to.
+fn request() -> AcquireRequest {
+    let resource = ResourceName::new("r").unwrap();
+    let attempt = AttemptRef::new(resource, Holder::random());
+    let mut request = AcquireRequest::new(attempt, TTL);
+    (request.wait, request.upkeep) = (Wait::Forever, Upkeep::Watchdog);
+    request
+}
+
+fn lease(request: &AcquireRequest, token: FencingToken) -> Sequencer {
+    let AttemptRef {
+        resource, holder, ..
+    } = &request.attempt;
+    Sequencer::new(
+        Issuer::new("test").unwrap(),
+        resource.clone(),
+        token,
+        *holder,
+    )
+}
+
+impl World {
+    async fn granted(&self, request: &AcquireRequest) -> FencingToken {
+        let answer = self.cohort.acquire(request).await;
+        answer.unwrap().granted().unwrap().token
+    }
+
+    /// Whom the service takes for the holder.
+    async fn holder_at_service(&self, request: &AcquireRequest) -> Option<String> {
+        let seen = self.service.inspect(&request.attempt.resource).await;
+        seen.unwrap().holder.map(|holder| holder.fingerprint)
+    }
+}
+
+async fn is_pending<T>(calling: &mut BoxFuture<'_, T>) -> bool {
+    poll_fn(|cx| Poll::Ready(calling.as_mut().poll(cx).is_pending())).await
+}
+
+#[tokio::test]
+async fn only_what_asks_for_nothing_special_stands_in_line() {
+    let with = |change: fn(&mut AcquireRequest)| {
+        let mut request = request();
+        change(&mut request);
+        request
+    };
+    let straight = [
+        with(|request| request.upkeep = Upkeep::None),
+        with(|request| request.floor = Some(FencingToken::MIN)),
+        with(|request| request.reserve = NonZeroU32::new(2).unwrap()),
+    ];
+    let joins = [with(|_| {}), with(|request| request.wait = Wait::Never)];
+    let straight = straight.into_iter().map(|request| (request, true));
+    for (request, straight) in straight.chain(joins.map(|request| (request, false))) {
+        let world = world();
+        let token = world.granted(&request).await;
+        let shown = world.holder_at_service(&request).await.unwrap();
+        let own = request.attempt.holder.fingerprint();
+        assert_eq!(shown == own, straight, "{request:?}");
+        world.cohort.release(&lease(&request, token)).await.unwrap();
+        assert_eq!(world.holder_at_service(&request).await, None);
+    }
+}
+
+/// Its caller may never say so: whoever is behind it must not wait for that.
+#[tokio::test]
+async fn a_waiter_that_is_dropped_has_left() {
+    let world = world();
+    let first = request();
+    let token = world.granted(&first).await;
+    let (head, next) = (request(), request());
+    let mut dropped = world.cohort.acquire(&head);
+    let mut waiting = world.cohort.acquire(&next);
+    assert!(is_pending(&mut dropped).await && is_pending(&mut waiting).await);
+    drop(dropped);
+    world.cohort.release(&lease(&first, token)).await.unwrap();
+    assert!(waiting.await.unwrap().granted().unwrap().token > token);
+}
+
+/// A cancel is for good, also if its attempt is still waiting, and goes away afterwards.
+#[tokio::test]
+async fn an_attempt_that_is_cancelled_while_it_waits_gains_nothing_later() {
+    let world = world();
+    let first = request();
+    let token = world.granted(&first).await;
+    let cancelled = request();
+    let mut waiting = world.cohort.acquire(&cancelled);
+    assert!(is_pending(&mut waiting).await);
+    world.cohort.cancel(&cancelled.attempt).await.unwrap();
+    assert_eq!(waiting.await.unwrap_err().kind(), ErrorKind::Released);
+    world.cohort.release(&lease(&first, token)).await.unwrap();
+    let late = world.cohort.acquire(&cancelled).await;
+    assert_eq!(late.unwrap_err().kind(), ErrorKind::Released);
+    assert_eq!(world.holder_at_service(&first).await, None);
+    assert_eq!(world.wire.counts(Operation::Cancel).requests, 0);
+}
+
+/// The first cancel may not have arrived: it is not enough that the cohort has seen it.
+#[tokio::test]
+async fn a_repeated_cancel_of_what_went_straight_reaches_the_service() {
+    for fault in [Fault::DropRequest, Fault::DropReply] {
+        let world = world();
+        let mut straight = request();
+        straight.upkeep = Upkeep::None;
+        world.granted(&straight).await;
+        world.wire.next(Operation::Cancel, fault);
+        world.cohort.cancel(&straight.attempt).await.unwrap_err();
+        world.cohort.cancel(&straight.attempt).await.unwrap();
+        assert_eq!(world.holder_at_service(&straight).await, None);
+        assert_eq!(world.wire.counts(Operation::Cancel).requests, 2);
+        // It is over for those in line, too.
+        straight.upkeep = Upkeep::Watchdog;
+        let late = world.cohort.acquire(&straight).await;
+        assert_eq!(late.unwrap_err().kind(), ErrorKind::Released);
+    }
+}
+
+/// One acquisition has one token, however often it is asked for.
+#[tokio::test]
+async fn attempts_of_one_acquisition_get_one_token() {
+    let world = world();
+    let first = request();
+    let token = world.granted(&first).await;
+    let one = request();
+    let mut two = one.clone();
+    two.attempt = AttemptRef::new(one.attempt.resource.clone(), one.attempt.holder);
+    let mut line = [world.cohort.acquire(&one), world.cohort.acquire(&two)];
+    for waiter in &mut line {
+        assert!(is_pending(waiter).await);
+    }
+    let mut look = two.clone();
+    look.attempt = AttemptRef::new(one.attempt.resource.clone(), one.attempt.holder);
+    look.wait = Wait::Never;
+    let seen = world.cohort.acquire(&look).await.unwrap();
+    assert_eq!(seen, Attempt::held(TTL.get()));
+    world.cohort.release(&lease(&first, token)).await.unwrap();
+    let mut tokens = Vec::new();
+    for waiter in line {
+        tokens.push(waiter.await.unwrap().granted().unwrap().token);
+    }
+    tokens.push(world.granted(&look).await);
+    assert!(tokens[0] > token && tokens.iter().all(|other| *other == tokens[0]));
+    // It is given up when all attempts have given it up.
+    for attempt in [&one, &two, &look] {
+        assert!(world.holder_at_service(&one).await.is_some());
+        world.cohort.cancel(&attempt.attempt).await.unwrap();
+    }
+    assert_eq!(world.holder_at_service(&one).await, None);
+}
+
+/// The service knows the tenure by its first token only, and this process shows the present one.
+#[tokio::test]
+async fn the_token_that_a_process_shows_ends_the_tenure_by_force() {
+    let world = world();
+    let resource = ResourceName::new("r").unwrap();
+    let first = request();
+    let token = world.granted(&first).await;
+    let (one, two) = (request(), request());
+    let mut line = [world.cohort.acquire(&one), world.cohort.acquire(&two)];
+    for waiter in &mut line {
+        assert!(is_pending(waiter).await);
+    }
+    world.cohort.release(&lease(&first, token)).await.unwrap();
+    let [head, next] = line;
+    let token = head.await.unwrap().granted().unwrap().token;
+    world.cohort.release(&lease(&one, token)).await.unwrap();
+    let second = next.await.unwrap().granted().unwrap().token;
+
+    let seen = world.cohort.inspect(&resource).await.unwrap();
+    assert_eq!(seen.holder.unwrap().token, second);
+    let beyond = second.next().unwrap();
+    let forced = world.cohort.force_release(&resource, beyond).await.unwrap();
+    assert_eq!(forced, Forced::NotHeld);
+    let forced = world.cohort.force_release(&resource, second).await.unwrap();
+    assert!(matches!(forced, Forced::Ended { revocation } if revocation > second));
+    assert_eq!(world.holder_at_service(&two).await, None);
+    let late = world.cohort.release(&lease(&two, second)).await.unwrap();
+    assert_eq!(late, Released::NotHolder);
+}
+
+impl World {
+    /// Two in line for one tenure, the first of whom has the lock: its token, and the other's call.
+    async fn two_in_line<'a>(
+        &'a self,
+        one: &'a AcquireRequest,
+        two: &'a AcquireRequest,
+    ) -> (FencingToken, BoxFuture<'a, Answer>) {
+        let first = request();
+        let token = self.granted(&first).await;
+        let (mut head, mut next) = (self.cohort.acquire(one), self.cohort.acquire(two));
+        assert!(is_pending(&mut head).await && is_pending(&mut next).await);
+        let released = self.cohort.release(&lease(&first, token)).await.unwrap();
+        assert_eq!(released, Released::Released);
+        (head.await.unwrap().granted().unwrap().token, next)
+    }
+}
+
+/// The tenure goes by the token of its first holder, whoever has the lock by now.
+#[tokio::test]
+async fn a_token_that_was_passed_on_ends_nobodys_lease_by_force() {
+    let world = world();
+    let (one, two) = (request(), request());
+    let (token, next) = world.two_in_line(&one, &two).await;
+    world.cohort.release(&lease(&one, token)).await.unwrap();
+    let second = next.await.unwrap().granted().unwrap().token;
+    assert_eq!(Some(second), token.next(), "it is the same tenure");
+    let resource = &one.attempt.resource;
+    let forced = world.cohort.force_release(resource, token).await.unwrap();
+    assert_eq!(forced, Forced::NotHeld);
+    assert_eq!(world.wire.counts(Operation::ForceRelease).requests, 0);
+    let released = world.cohort.release(&lease(&two, second)).await.unwrap();
+    assert_eq!(released, Released::Released);
+}
+
+/// The tenure may end at any moment, so nobody else is given a part of it.
+#[tokio::test]
+async fn who_comes_while_a_release_by_force_is_under_way_keeps_its_lease() {
+    let world = world();
+    let (one, two) = (request(), request());
+    let (token, next) = world.two_in_line(&one, &two).await;
+    let gate = Gate::closed();
+    let late = Fault::DelayRequest(Until::Opened(gate.clone()));
+    world.wire.next(Operation::ForceRelease, late);
+    let mut forcing = world.cohort.force_release(&one.attempt.resource, token);
+    assert!(is_pending(&mut forcing).await);
+    world.cohort.release(&lease(&one, token)).await.unwrap();
+    let second = next.await.unwrap().granted().unwrap().token;
+    gate.open();
+    assert_eq!(forcing.await.unwrap(), Forced::NotHeld);
+    let released = world.cohort.release(&lease(&two, second)).await.unwrap();
+    assert_eq!(released, Released::Released);
+}
+
+/// The call that failed may never be repeated: the next one makes up for it.
+#[tokio::test]
+async fn what_a_call_could_not_end_the_next_request_ends_first() {
+    for fault in [Fault::DropRequest, Fault::DropReply] {
+        let world = world();
+        let first = request();
+        let token = world.granted(&first).await;
+        world.wire.next(Operation::Release, fault);
+        let error = world
+            .cohort
+            .release(&lease(&first, token))
+            .await
+            .unwrap_err();
+        assert_eq!(error.outcome(), Outcome::Unknown);
+        let next = request();
+        let mut waiting = world.cohort.acquire(&next);
+        assert!(
+            !is_pending(&mut waiting).await,
+            "it waits for its own process"
+        );
+        assert_eq!(world.wire.counts(Operation::Release).requests, 2);
+    }
+}
+
+#[tokio::test]
+async fn without_a_reserve_everything_goes_straight() {
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+    let memory = MemoryBackend::new(Arc::clone(&clock), InitialToken::Clock);
+    let service = Arc::new(Bare(memory));
+    let cohort = Cohort::new(Arc::<Bare>::clone(&service), clock, Cohort::PASSES);
+    assert_eq!(cohort.capabilities().fairness, Fairness::Fifo);
+    let request = request();
+    cohort.acquire(&request).await.unwrap().granted().unwrap();
+    let seen = service.inspect(&request.attempt.resource).await.unwrap();
+    let own = request.attempt.holder.fingerprint();
+    assert_eq!(seen.holder.unwrap().fingerprint, own);
+}
+
+/// A clock by which something happens in the very moment in which a sleep ends.
+#[derive(Clone, Debug, Default)]
+struct Eventful {
+    clock: ManualClock,
+    event: Arc<Mutex<Option<Sequencer>>>,
+    cohort: Arc<Mutex<Option<Arc<Cohort>>>>,
+}
+
+impl Clock for Eventful {
+    fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    fn unix_time(&self) -> Duration {
+        self.clock.unix_time()
+    }
+
+    fn sleep_until(&self, moment: Moment) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.clock.sleep_until(moment).await;
+            let event = self.event.lock().unwrap().take();
+            let cohort = self.cohort.lock().unwrap().clone();
+            if let (Some(lease), Some(cohort)) = (event, cohort) {
+                let released = cohort.release(&lease).await.unwrap();
+                assert_eq!(released, Released::Released);
+            }
+        })
+    }
+}
+
+/// As when another thread passes the lock on while this one finds that its time is over.
+#[tokio::test]
+async fn who_is_passed_the_lock_at_its_deadline_has_it() {
+    let clock = Eventful::default();
+    let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+    let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
+    let cohort = Cohort::new(Arc::new(service), timer, Cohort::PASSES);
+    let cohort = Arc::new(cohort);
+    *clock.cohort.lock().unwrap() = Some(Arc::clone(&cohort));
+
+    let (first, head, mut last) = (request(), request(), request());
+    last.wait = Wait::Until(clock.now() + Duration::from_secs(1));
+    let granted = cohort.acquire(&first).await.unwrap().granted().unwrap();
+    let (mut heading, mut waiting) = (cohort.acquire(&head), cohort.acquire(&last));
+    assert!(is_pending(&mut heading).await && is_pending(&mut waiting).await);
+    cohort.release(&lease(&first, granted.token)).await.unwrap();
+    let before = heading.await.unwrap().granted().unwrap().token;
+    assert!(is_pending(&mut waiting).await);
+
+    *clock.event.lock().unwrap() = Some(lease(&head, before));
+    clock.clock.advance(Duration::from_secs(1));
+    let answer = waiting.await.unwrap();
+    let token = answer.granted().expect("it was passed the lock").token;
+    assert_eq!(Some(token), before.next());
+    let released = cohort.release(&lease(&last, token)).await.unwrap();
+    assert_eq!(released, Released::Released);
+    *clock.cohort.lock().unwrap() = None;
+}

@@ -1,0 +1,276 @@
+//! What is sent again, and what another attempt of the same holder asks for, finds what there is.
+
+use e2e::{
+    proxy::{Fault, Proxy},
+    servers::{Etcd, etcd, until},
+};
+use lock_core::{
+    AcquireRequest, Attempt, AttemptRef, ErrorKind, FencingToken, Grant, Holder, Issuer,
+    LockBackend, Released, RenewRequest, Renewed, Sequencer, Ttl, Wait,
+};
+use palisade_etcd::EtcdBackend;
+use tokio::time::timeout;
+
+use crate::world::{PATIENCE, backend, keys, named, prefix};
+
+const TTL: Ttl = Ttl::secs(600);
+
+fn request() -> AcquireRequest {
+    AcquireRequest::new(AttemptRef::new(named("r"), Holder::random()), TTL)
+}
+
+/// Another attempt of the same acquisition.
+fn another(request: &AcquireRequest) -> AcquireRequest {
+    let mut another = request.clone();
+    another.attempt = AttemptRef::new(named("r"), request.attempt.holder);
+    another
+}
+
+fn sequencer(request: &AcquireRequest, token: FencingToken) -> Sequencer {
+    let issuer = Issuer::new("test").unwrap();
+    Sequencer::new(issuer, named("r"), token, request.attempt.holder)
+}
+
+async fn granted(backend: &EtcdBackend, request: &AcquireRequest) -> Grant {
+    let answer = timeout(PATIENCE, backend.acquire(request)).await;
+    let answer = answer.expect("its turn").unwrap();
+    answer.granted().expect("it is free")
+}
+
+async fn release(backend: &EtcdBackend, request: &AcquireRequest, token: FencingToken) {
+    let released = backend.release(&sequencer(request, token)).await;
+    assert_eq!(released.unwrap(), Released::Released);
+}
+
+/// A resource that somebody holds, and two clients of it.
+struct Contended {
+    server: &'static Etcd,
+    line: String,
+    one: EtcdBackend,
+    other: EtcdBackend,
+    holder: AcquireRequest,
+    token: FencingToken,
+}
+
+impl Contended {
+    async fn new() -> Self {
+        let (server, prefix) = (etcd().await, prefix());
+        let (one, other) = (
+            backend(&server.url(), &prefix).await,
+            backend(&server.url(), &prefix).await,
+        );
+        let holder = request();
+        let token = granted(&one, &holder).await.token;
+        Self {
+            server,
+            line: format!("{prefix}/lock/"),
+            one,
+            other,
+            holder,
+            token,
+        }
+    }
+
+    /// A floor above all that was granted.
+    fn floor(&self) -> Option<FencingToken> {
+        FencingToken::new(self.token.get() + 1_000_000).ok()
+    }
+
+    async fn until_in_line(&self, number: usize) {
+        until("in line", || async {
+            keys(self.server, &self.line).await.len() == number
+        })
+        .await;
+    }
+
+    /// Takes a place in line behind the holder, and is never heard of again.
+    async fn in_line_and_dropped(&self, request: &AcquireRequest) {
+        tokio::select! {
+            answer = self.one.acquire(request) => panic!("it is held: {answer:?}"),
+            () = self.until_in_line(2) => {}
+        }
+    }
+
+    /// Ends the holder's lease as soon as both attempts rely on the place behind it.
+    async fn release_when_both_wait(&self, attempts: [&AcquireRequest; 2]) {
+        until("both rely on it", || async {
+            let values = ["get", "--prefix", "--print-value-only", &self.line];
+            let places = self.server.ctl(&values).await;
+            let named = attempts.map(|one| places.contains(&one.attempt.id.to_string()));
+            named == [true; 2]
+        })
+        .await;
+        self.release().await;
+    }
+
+    async fn release(&self) {
+        release(&self.one, &self.holder, self.token).await;
+    }
+}
+
+fn waiter() -> AcquireRequest {
+    let mut waiter = request();
+    waiter.wait = Wait::Forever;
+    waiter
+}
+
+/// After its last hold an owner has another lease, and other names for what it has.
+#[tokio::test]
+async fn an_owner_that_came_back_is_told_of_its_lease_again() {
+    let (server, prefix) = (etcd().await, prefix());
+    let backend = backend(&server.url(), &prefix).await;
+    let first = request();
+    for round in 1..=3 {
+        let early = another(&first);
+        let token = granted(&backend, &early).await.token;
+        let late = another(&first);
+        for same in [&early, &late, &late, &early] {
+            assert_eq!(granted(&backend, same).await.token, token, "round {round}");
+        }
+        let lease = sequencer(&first, token);
+        for hold in [&early, &late] {
+            let given_back = backend.release_hold(&lease, hold.attempt.id).await;
+            assert_eq!(given_back.unwrap(), Released::Released, "round {round}");
+        }
+        assert_eq!(
+            keys(server, &format!("{prefix}/lock/")).await,
+            Vec::<String>::new()
+        );
+    }
+}
+
+/// The first request has a place in line, and nobody was told of it.
+#[tokio::test]
+async fn a_request_with_a_floor_that_is_sent_again_gets_no_token_below_it() {
+    let contended = Contended::new().await;
+    let mut raised = waiter();
+    raised.floor = contended.floor();
+    contended.in_line_and_dropped(&raised).await;
+    contended.release().await;
+    let token = granted(&contended.other, &raised).await.token;
+    assert!(Some(token) >= raised.floor, "{token}");
+    let again = granted(&contended.one, &raised).await.token;
+    assert_eq!(again, token, "that is its token");
+    release(&contended.one, &raised, token).await;
+}
+
+/// One of two attempts has a floor: the token that they have in common is not below it, and
+/// neither of them is told that they have ended when the other one has changed places.
+#[tokio::test]
+async fn attempts_that_wait_together_get_one_token_above_the_floor_of_the_first() {
+    let contended = Contended::new().await;
+    let mut raised = waiter();
+    let plain = another(&raised);
+    raised.floor = contended.floor();
+    contended.in_line_and_dropped(&raised).await;
+    let (first, second, ()) = tokio::join!(
+        granted(&contended.one, &raised),
+        granted(&contended.other, &plain),
+        contended.release_when_both_wait([&raised, &plain]),
+    );
+    assert_eq!(first.token, second.token);
+    assert!(Some(first.token) >= raised.floor, "{}", first.token);
+    release(&contended.one, &raised, first.token).await;
+}
+
+/// The same where the attempt with the floor comes second, to a place that was made without: what
+/// nobody was told of yet is not good enough for both.
+#[tokio::test]
+async fn an_attempt_with_a_floor_that_joins_a_waiting_one_gets_no_token_below_it() {
+    let contended = Contended::new().await;
+    let plain = waiter();
+    let mut raised = another(&plain);
+    raised.floor = contended.floor();
+    let second = async {
+        contended.until_in_line(2).await;
+        granted(&contended.other, &raised).await
+    };
+    let (first, second, ()) = tokio::join!(
+        granted(&contended.one, &plain),
+        second,
+        contended.release_when_both_wait([&raised, &plain]),
+    );
+    assert_eq!(first.token, second.token);
+    assert!(Some(second.token) >= raised.floor, "{}", second.token);
+    release(&contended.one, &raised, second.token).await;
+}
+
+/// What is held is held by all of its holder's attempts, with one token.
+#[tokio::test]
+async fn an_attempt_with_a_floor_that_joins_a_holder_is_told_its_token() {
+    let (server, prefix) = (etcd().await, prefix());
+    let backend = backend(&server.url(), &prefix).await;
+    let plain = request();
+    let token = granted(&backend, &plain).await.token;
+    let mut raised = another(&plain);
+    raised.floor = FencingToken::new(token.get() + 1_000_000).ok();
+    assert_eq!(granted(&backend, &raised).await.token, token);
+    release(&backend, &plain, token).await;
+}
+
+/// Both attempts ask for a lease of the same number: that of the first, which found the resource
+/// held, must not be ended behind the second one's back.
+#[tokio::test]
+async fn an_attempt_that_found_it_held_leaves_its_lease_to_the_next_attempt() {
+    let (server, prefix) = (etcd().await, prefix());
+    let (backend, line) = (
+        backend(&server.url(), &prefix).await,
+        format!("{prefix}/lock/"),
+    );
+    for _ in 0..5 {
+        let (rival, early) = (request(), request());
+        let before = granted(&backend, &rival).await.token;
+        let place = keys(server, &line).await.remove(0);
+        let lease = place.rsplit('/').next().unwrap();
+        let look = backend.acquire(&early).await.unwrap();
+        assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
+        release(&backend, &rival, before).await;
+        let late = another(&early);
+        let token = granted(&backend, &late).await.token;
+        assert!(token > before);
+        // What was to be ended before that has ended by then.
+        until("the lease of the rival is given back", || async {
+            let left = server.ctl(&["lease", "timetolive", lease]).await;
+            left.contains("already expired")
+        })
+        .await;
+        let renewal = RenewRequest::new(sequencer(&late, token), TTL);
+        let renewed = backend.renew(&[renewal]).await.remove(0);
+        assert!(matches!(renewed, Ok(Renewed::Renewed(_))), "{renewed:?}");
+        release(&backend, &late, token).await;
+    }
+}
+
+/// A node lets it into the line, and is not heard of any more; another one is asked, which finds it
+/// there. That is no reason to wait behind more than it has allowed.
+#[tokio::test]
+async fn one_too_many_is_told_so_when_the_answer_to_its_entry_was_lost() {
+    let contended = Contended::new().await;
+    let (server, line) = (contended.server, &contended.line);
+    let (early, mut late) = (waiter(), waiter());
+    contended.in_line_and_dropped(&early).await;
+    let proxy = Proxy::start(&server.url()).await;
+    let both = format!("{},{}", proxy.url("etcd"), server.addresses()[0]);
+    let other = backend(&both, line.strip_suffix("/lock/").unwrap()).await;
+    late.max_waiters = Some(1);
+    let lost = proxy.at_request(line, Fault::DropReplies);
+    let answer = timeout(PATIENCE, other.acquire(&late)).await;
+    assert!(lost.has_sprung());
+    let error = answer.expect("it does not wait").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::QueueFull, "{error}");
+    assert_eq!(keys(server, line).await.len(), 2);
+
+    // As many as it allows are before this one. It goes on, and so does an attempt that does not
+    // wait, whatever it allows.
+    let mut look = another(&early);
+    (look.wait, look.max_waiters) = (Wait::Never, Some(0));
+    let found = contended.one.acquire(&look).await.unwrap();
+    assert!(matches!(found, Attempt::Held { .. }), "{found:?}");
+    let mut again = another(&early);
+    again.max_waiters = Some(1);
+    let (grant, ()) = tokio::join!(
+        granted(&contended.one, &again),
+        contended.release_when_both_wait([&early, &again]),
+    );
+    release(&contended.one, &early, grant.token).await;
+}

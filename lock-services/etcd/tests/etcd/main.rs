@@ -1,0 +1,24 @@
+//! The lock service on etcd: real nodes, real clients of others, and what happens to them.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tasks end with the runtime of their test"
+)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod access;
+mod again;
+mod conformance;
+mod dropped;
+mod etcdctl;
+mod floors;
+mod forced;
+mod half_done;
+mod leak;
+mod lengths;
+mod many;
+mod outages;
+mod paused;
+mod remembered;
+mod told;
+mod world;

@@ -1,0 +1,258 @@
+//! What is remembered of leases costs no lease, and nobody who renews or waits waits for it.
+
+use std::time::Duration;
+
+use e2e::{
+    proxy::{Fault, Proxy},
+    servers::{Etcd, etcd, until},
+};
+use futures_util::future::join_all;
+use lock_core::{
+    AcquireRequest, AttemptRef, Clock, ErrorKind, Holder, Issuer, LockBackend, Released,
+    RenewRequest, Renewed, Sequencer, SystemClock, Ttl, Wait,
+};
+use palisade_etcd::EtcdBackend;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::{
+    leak::Leak,
+    world::{PATIENCE, backend, keys, named, prefix},
+};
+
+const TTL: Ttl = Ttl::secs(20);
+/// Less than half of a minute and a ttl: before that, a mark that was just moved is not due again.
+const SOON: Duration = Duration::from_secs(25);
+/// As many as are renewed together.
+const MANY: usize = 100;
+
+/// Leases of as many resources, acquired at the same time.
+async fn acquired(backend: &EtcdBackend) -> Vec<RenewRequest> {
+    let issuer = Issuer::new("test").unwrap();
+    let acquired = (0..MANY).map(async |number| {
+        let resource = named(&format!("r{number}"));
+        let attempt = AttemptRef::new(resource.clone(), Holder::random());
+        let holder = attempt.holder;
+        let answer = backend.acquire(&AcquireRequest::new(attempt, TTL)).await;
+        let token = answer.unwrap().granted().unwrap().token;
+        let lease = Sequencer::new(issuer.clone(), resource, token, holder);
+        RenewRequest::new(lease, TTL)
+    });
+    join_all(acquired).await
+}
+
+/// How many marks were moved.
+async fn moved(server: &Etcd, prefix: &str) -> usize {
+    let marks = format!("{prefix}/mark/");
+    let marks = ["get", "--prefix", &marks, "--write-out=json"];
+    let marks = server.ctl(&marks).await;
+    marks.matches(r#""version":2"#).count()
+}
+
+/// A client that takes leases over does not know what their marks are attached to, and moves all of
+/// them. Every request takes a while, and all leases are renewed before the last mark is moved.
+#[tokio::test]
+async fn leases_whose_marks_are_due_at_the_same_time_are_renewed_first() {
+    // A machine that stands still for seconds costs a renewal, too.
+    for _ in 0..3 {
+        if are_renewed_first().await {
+            return;
+        }
+    }
+    panic!("renewals had no answer in time, each time");
+}
+
+/// One try. False if the answer to a renewal came too late.
+async fn are_renewed_first() -> bool {
+    let (server, prefix) = (etcd().await, prefix());
+    let proxy = Proxy::start(&server.url()).await;
+    let (one, other) = (
+        backend(&server.url(), &prefix).await,
+        backend(&proxy.url("etcd"), &prefix).await,
+    );
+    let leases = acquired(&one).await;
+    proxy.inflict(Fault::Delay(Duration::from_millis(160)));
+    let renewed = other.renew(&leases).await;
+    let moved_before = moved(server, &prefix).await;
+    let now = SystemClock.now();
+    for renewed in renewed {
+        match renewed {
+            Ok(Renewed::Renewed(lease)) => assert!(lease.deadline() > now, "lost"),
+            Err(error) if error.kind() == ErrorKind::Unavailable => return false,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(moved_before < MANY, "renewals have waited for the marks");
+    proxy.let_go();
+    until("every mark was moved", || async {
+        moved(server, &prefix).await == MANY
+    })
+    .await;
+    true
+}
+
+/// Each of them asks for it before there is an answer to the first.
+#[tokio::test]
+async fn acquisitions_at_the_same_time_are_remembered_on_one_lease() {
+    let (server, prefix) = (Etcd::start().await, prefix());
+    let backend = backend(&server.url(), &prefix).await;
+    assert_eq!(acquired(&backend).await.len(), MANY);
+    let leases = server.ctl(&["lease", "list"]).await;
+    let expected = format!("found {} leases", MANY + 1);
+    assert!(leases.starts_with(&expected), "{leases}");
+}
+
+/// How long the mark of each acquisition stays, in seconds, as it was granted; the shortest first.
+async fn marks_stay(server: &Etcd, prefix: &str) -> Vec<u64> {
+    let mut lengths = Vec::new();
+    for mark in keys(server, &format!("{prefix}/mark/")).await {
+        let mark = server.ctl(&["get", "--write-out=json", &mark]).await;
+        let mark: Value = serde_json::from_str(&mark).unwrap();
+        let lease = format!("{:x}", mark["kvs"][0]["lease"].as_i64().unwrap());
+        let lease = ["lease", "timetolive", "--write-out=json", &lease];
+        let lease: Value = serde_json::from_str(&server.ctl(&lease).await).unwrap();
+        lengths.push(lease["granted-ttl"].as_u64().unwrap());
+    }
+    lengths.sort_unstable();
+    lengths
+}
+
+/// Acquired with that ttl and released.
+async fn used(backend: &EtcdBackend, name: &str, ttl: Ttl) {
+    let attempt = AttemptRef::new(named(name), Holder::random());
+    let request = AcquireRequest::new(attempt, ttl);
+    let grant = backend.acquire(&request).await.unwrap();
+    let token = grant.granted().unwrap().token;
+    let issuer = Issuer::new("test").unwrap();
+    let lease = Sequencer::new(issuer, named(name), token, request.attempt.holder);
+    assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+}
+
+/// The lease for the mark of the long one lasts long enough for all that come later.
+#[tokio::test]
+async fn what_is_remembered_of_a_short_lease_is_gone_minutes_later_though_another_is_long() {
+    let (server, prefix) = (etcd().await, prefix());
+    let backend = backend(&server.url(), &prefix).await;
+    for (name, ttl) in [("long", Ttl::secs(24 * 60 * 60)), ("short", Ttl::secs(1))] {
+        let attempt = AttemptRef::new(named(name), Holder::random());
+        let answer = backend.acquire(&AcquireRequest::new(attempt, ttl)).await;
+        answer.unwrap().granted().unwrap();
+    }
+    used(&backend, "released", Ttl::secs(1)).await;
+    used(&backend, "long-released", Ttl::secs(12 * 60 * 60)).await;
+    let stay = marks_stay(server, &prefix).await;
+    let long = stay.last().copied().unwrap();
+    assert!(stay.len() == 4 && long > 24 * 60 * 60, "{stay:?}");
+    assert!(stay[..3].iter().all(|stays| *stays < 5 * 60), "{stay:?}");
+}
+
+/// A waiter behind a holder. Its client does not know what its mark is attached to, and its
+/// requests to move it get lost.
+struct Due {
+    server: &'static Etcd,
+    line: String,
+    /// The client that has made the place.
+    early: EtcdBackend,
+    late: EtcdBackend,
+    leak: Leak,
+    waiter: AcquireRequest,
+    mark: String,
+    holder: Sequencer,
+}
+
+impl Due {
+    async fn new(ttl: Ttl) -> Self {
+        let (server, prefix) = (etcd().await, prefix());
+        let leak = Leak::start(server.addresses()[0]).await;
+        let (early, late) = (
+            backend(&server.url(), &prefix).await,
+            backend(&leak.url(), &prefix).await,
+        );
+        let (line, marks) = (format!("{prefix}/lock/"), format!("{prefix}/mark/"));
+        let [holder, mut waiter] = [Ttl::secs(600), ttl].map(|ttl| {
+            let attempt = AttemptRef::new(named("r"), Holder::random());
+            AcquireRequest::new(attempt, ttl)
+        });
+        waiter.wait = Wait::Forever;
+        let grant = early.acquire(&holder).await.unwrap().granted().unwrap();
+        let others = keys(server, &marks).await;
+        tokio::select! {
+            answer = early.acquire(&waiter) => panic!("it is held: {answer:?}"),
+            () = until("in line", || async { keys(server, &line).await.len() == 2 }) => {}
+        }
+        let mut marks = keys(server, &marks).await;
+        marks.retain(|mark| !others.contains(mark));
+        let mark = marks.remove(0);
+        // The key of the mark, and a value behind it. Whoever enters writes it, too, but also asks
+        // for the line.
+        let (writes, enters) = (format!("{mark}\u{12}"), format!("{line}r/\u{12}"));
+        leak.lose(move |request| request.contains(&writes) && !request.contains(&enters));
+        let issuer = Issuer::new("test").unwrap();
+        Self {
+            server,
+            line,
+            early,
+            late,
+            leak,
+            mark,
+            holder: Sequencer::new(issuer, named("r"), grant.token, holder.attempt.holder),
+            waiter,
+        }
+    }
+
+    async fn until_lost(&self, number: usize) {
+        until("lost", || async { self.leak.lost() >= number }).await;
+    }
+
+    async fn end_holder(&self) {
+        let released = self.early.release(&self.holder).await.unwrap();
+        assert_eq!(released, Released::Released);
+    }
+
+    async fn granted(&self) {
+        let answer = timeout(PATIENCE, self.late.acquire(&self.waiter)).await;
+        let answer = answer.expect("its turn").unwrap();
+        answer.granted().expect("it waits for ever");
+    }
+}
+
+/// It is tried three times, for two seconds each. Meanwhile the waiter is kept alive.
+#[tokio::test]
+async fn a_waiter_keeps_its_place_while_its_mark_cannot_be_moved() {
+    let due = Due::new(Ttl::secs(3)).await;
+    let places = keys(due.server, &due.line).await;
+    let end = async {
+        due.until_lost(3).await;
+        assert_eq!(keys(due.server, &due.line).await, places);
+        due.end_holder().await;
+    };
+    tokio::join!(due.granted(), end);
+}
+
+/// The first request to move it is lost. Before the second, another attempt joins the place, so
+/// nothing comes of that either.
+#[tokio::test]
+async fn a_mark_that_was_not_moved_is_moved_later() {
+    let due = Due::new(Ttl::secs(6)).await;
+    let mut another = due.waiter.clone();
+    another.attempt = AttemptRef::new(named("r"), due.waiter.attempt.holder);
+    let end = async {
+        due.until_lost(1).await;
+        let id = another.attempt.id.to_string();
+        let joined = until("joined", || async {
+            let places = ["get", "--prefix", "--print-value-only", &due.line];
+            due.server.ctl(&places).await.contains(&id)
+        });
+        tokio::select! {
+            answer = due.early.acquire(&another) => panic!("it is held: {answer:?}"),
+            () = joined => due.leak.let_go(),
+        }
+        let moved = until("it was moved", || async {
+            let mark = ["get", &due.mark, "--write-out=json"];
+            due.server.ctl(&mark).await.contains(r#""version":2"#)
+        });
+        timeout(SOON, moved).await.expect("it is where it was");
+        due.end_holder().await;
+    };
+    tokio::join!(due.granted(), end);
+}

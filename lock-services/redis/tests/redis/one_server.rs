@@ -1,0 +1,586 @@
+//! The Redis lock service against a real server, and against what happens to servers.
+
+use std::{collections::BTreeMap, future::IntoFuture, sync::Arc, time::Duration};
+
+use e2e::{
+    process::Process,
+    servers::{Redis, redis},
+};
+use futures_util::future::join_all;
+use lock_core::{
+    AcquireRequest, Attempt, AttemptRef, Clock, ErrorKind, FencingToken, Holder, Issuer,
+    LockBackend, LockManager, Outcome, ResourceName, Sequencer, SystemClock, Ttl,
+};
+use lock_testing::DropAt;
+use palisade_redis::{RedisBackend, RedisOptions};
+use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
+
+/// Longer than anybody waits here: what is gone by then was given back.
+const LONG: Ttl = Ttl::secs(600);
+
+/// A manager on the shared server that sees nothing of the other tests.
+struct World {
+    locks: LockManager,
+    prefix: String,
+    commands: MultiplexedConnection,
+}
+
+async fn world() -> World {
+    world_on(redis().await.url()).await
+}
+
+async fn world_on(url: &str) -> World {
+    let prefix = format!("t{:016x}", rand::random::<u64>());
+    let locks = palisade::connect(url).prefix(&prefix).await.unwrap();
+    World {
+        locks,
+        prefix,
+        commands: commands(url).await,
+    }
+}
+
+async fn commands(url: &str) -> MultiplexedConnection {
+    Client::open(url)
+        .unwrap()
+        .get_multiplexed_async_connection()
+        .await
+        .unwrap()
+}
+
+impl World {
+    async fn keys(&self, pattern: &str) -> Vec<String> {
+        let pattern = format!("{}:{pattern}", self.prefix);
+        self.commands.clone().keys(pattern).await.unwrap()
+    }
+
+    async fn is_free(&self, resource: &str) -> bool {
+        let resource = ResourceName::new(resource).unwrap();
+        self.locks
+            .inspect(&resource)
+            .await
+            .unwrap()
+            .holder
+            .is_none()
+    }
+
+    /// Until somebody stands in line.
+    async fn until_waited_for(&self, resource: &str) {
+        let resource = ResourceName::new(resource).unwrap();
+        until("waited for", async || {
+            let inspection = self.locks.inspect(&resource).await.unwrap();
+            inspection.waiters > Some(0)
+        })
+        .await;
+    }
+
+    /// Until nobody holds it or stands in line.
+    async fn until_left(&self, resource: &str) {
+        let resource = ResourceName::new(resource).unwrap();
+        until("left", async || {
+            let inspection = self.locks.inspect(&resource).await.unwrap();
+            inspection.holder.is_none() && inspection.waiters == Some(0)
+        })
+        .await;
+    }
+
+    async fn until_free(&self, resource: &str) {
+        until("free", async || self.is_free(resource).await).await;
+    }
+}
+
+async fn until(what: &str, condition: impl AsyncFn() -> bool) {
+    let deadline = SystemClock.now() + Duration::from_secs(20);
+    while !condition().await {
+        assert!(SystemClock.now() < deadline, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn tokens_rise_however_a_lease_ends() {
+    let server = Redis::start().await;
+    let mut world = world_on(server.url()).await;
+    let mut tokens = Vec::new();
+
+    let released = world.locks.acquire("r").await.unwrap();
+    tokens.push(released.token());
+    released.release().await.unwrap();
+
+    let dropped = world.locks.acquire("r").await.unwrap();
+    tokens.push(dropped.token());
+    drop(dropped);
+
+    let expiring = world
+        .locks
+        .acquire("r")
+        .ttl(Ttl::millis(50))
+        .renew(false)
+        .await
+        .unwrap();
+    tokens.push(expiring.token());
+    expiring.lost().await;
+
+    let next = world.locks.acquire("r").await.unwrap();
+    tokens.push(next.token());
+    for code in ["SCRIPT", "FUNCTION"] {
+        let mut flush = redis::cmd(code);
+        let flush = flush.arg("FLUSH");
+        let flushed: String = flush.query_async(&mut world.commands).await.unwrap();
+        assert_eq!(flushed, "OK");
+    }
+    next.release().await.unwrap();
+    tokens.push(world.locks.acquire("r").await.unwrap().token());
+    assert!(
+        tokens.is_sorted_by(|earlier, later| earlier < later),
+        "{tokens:?}"
+    );
+}
+
+#[tokio::test]
+async fn tokens_rise_over_the_killed_process_of_a_holder() {
+    let world = world().await;
+    let before = world.locks.acquire("r").await.unwrap();
+    let first = before.token();
+    before.release().await.unwrap();
+
+    let arguments = [
+        "hold",
+        "--lock",
+        redis().await.url(),
+        "--prefix",
+        &world.prefix,
+    ];
+    let mut worker = Process::spawn(
+        "e2e-worker",
+        arguments
+            .into_iter()
+            .chain(["--resource", "r", "--ttl-ms", "300"]),
+    );
+    let held: serde_json::Value = worker.event().await;
+    let its_token = FencingToken::new(held["acquired"].as_u64().unwrap()).unwrap();
+    assert!(!world.is_free("r").await);
+    worker.kill().await;
+
+    let after = world.locks.acquire("r").await.unwrap();
+    assert!(first < its_token && its_token < after.token());
+}
+
+#[tokio::test]
+async fn a_server_is_told_the_scripts_once_and_again_after_it_lost_them() {
+    let server = Redis::start().await;
+    let (world, other) = (world_on(server.url()).await, world_on(server.url()).await);
+    let (first, second) = (world.locks, other.locks);
+    first.acquire("r").await.unwrap().release().await.unwrap();
+    let once = scripts_loaded(&server).await;
+    assert!(once > 0, "they were not counted");
+    for locks in [&first, &second] {
+        locks.acquire("r").await.unwrap().release().await.unwrap();
+    }
+    assert_eq!(scripts_loaded(&server).await, once);
+
+    let held = first.acquire("held").await.unwrap();
+    let () = server.command(&["SCRIPT", "FLUSH"]).await;
+    held.release().await.unwrap();
+    first.acquire("r").await.unwrap().release().await.unwrap();
+    assert_eq!(scripts_loaded(&server).await, 2 * once);
+}
+
+/// How often a client has sent the text of a script.
+async fn scripts_loaded(server: &Redis) -> u64 {
+    let info: String = server.command(&["INFO", "commandstats"]).await;
+    let counted = info
+        .lines()
+        .find_map(|line| line.strip_prefix("cmdstat_script|load:calls="));
+    let calls = counted.and_then(|counted| counted.split(',').next());
+    calls.map_or(0, |calls| calls.parse().unwrap())
+}
+
+#[tokio::test]
+async fn a_server_that_came_back_empty_goes_on_above_what_it_has_issued() {
+    let server = Redis::start().await;
+    let world = world_on(server.url()).await;
+    let mut last = None;
+    for _ in 0..3 {
+        for _ in 0..50 {
+            let guard = world.locks.acquire("r").await.unwrap();
+            assert!(Some(guard.token()) > last);
+            last = Some(guard.token());
+            guard.release().await.unwrap();
+        }
+        server.restart_empty().await;
+    }
+    // A process that was not there before the loss.
+    let newcomer = palisade::connect(server.url()).prefix(&world.prefix).await;
+    assert!(Some(newcomer.unwrap().acquire("r").await.unwrap().token()) > last);
+}
+
+#[tokio::test]
+async fn an_old_counter_that_comes_back_is_lifted_by_the_first_acquire_of_a_connection() {
+    let server = Redis::start().await;
+    let world = world_on(server.url()).await;
+    let guard = world.locks.acquire("r").await.unwrap();
+    let last = guard.token();
+    guard.release().await.unwrap();
+    // What a failover to a replica with an old state looks like.
+    let counter = world.keys("*:counter").await.remove(0);
+    server.restart_empty().await;
+    let () = commands(server.url()).await.set(&counter, 7).await.unwrap();
+    let next = world.locks.acquire("r").await.unwrap();
+    assert!(next.token() > last, "{} after {last}", next.token());
+}
+
+#[tokio::test]
+async fn a_waiter_sits_out_the_restart_of_the_server() {
+    let server = Redis::start().await;
+    let world = world_on(server.url()).await;
+    let _held = world.locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
+    let locks = world.locks.clone();
+    let waiter = tokio::spawn(async move { locks.acquire("r").await });
+    world.until_waited_for("r").await;
+    server.restart_empty().await;
+    drop(waiter.await.unwrap().unwrap());
+}
+
+/// The release goes out from within the drop: a task that had to be woken for it would be late.
+#[tokio::test]
+async fn a_dropped_guard_is_released_before_its_task_asks_again() {
+    let world = world().await;
+    // The server knows the script from here on; to load it, the answer has to be waited for.
+    let guard = world.locks.acquire("r").await.unwrap();
+    guard.release().await.unwrap();
+    for _ in 0..100 {
+        drop(world.locks.acquire("r").await.unwrap());
+        let again = world.locks.try_acquire("r").await.unwrap();
+        assert!(again.granted().is_some());
+    }
+}
+
+#[tokio::test]
+async fn waiters_are_woken_by_push() {
+    const HANDOFFS: u32 = 20;
+    let world = world().await;
+    let started = SystemClock.now();
+    let mut guard = world.locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
+    for _ in 0..HANDOFFS {
+        let locks = world.locks.clone();
+        let waiter = tokio::spawn(async move { locks.acquire("r").ttl(Ttl::secs(60)).await });
+        world.until_waited_for("r").await;
+        guard.release().await.unwrap();
+        guard = waiter.await.unwrap().unwrap();
+    }
+    // Polling alone would look after 300 ms.
+    let took = SystemClock.now().since(started);
+    assert!(
+        took < Duration::from_millis(300) * HANDOFFS / 2,
+        "{took:?} for {HANDOFFS} hand-offs"
+    );
+}
+
+/// A pushed lease begins short until its first renewal: here that would never be sent.
+#[tokio::test]
+async fn a_lease_that_is_kept_up_for_less_than_its_ttl_has_all_of_it_at_once() {
+    let world = world().await;
+    let first = world.locks.acquire("r").ttl(LONG).await.unwrap();
+    let locks = world.locks.clone();
+    let waiter = tokio::spawn(async move {
+        let acquire = locks.acquire("r").ttl(LONG);
+        acquire.max_hold(Duration::ZERO).await
+    });
+    world.until_waited_for("r").await;
+    first.release().await.unwrap();
+    let guard = waiter.await.unwrap().unwrap();
+    let least = LONG.get() / 2;
+    assert!(guard.remaining().unwrap() > least, "{guard:?}");
+    let seen = world.locks.inspect(guard.resource()).await.unwrap();
+    assert!(seen.holder.as_ref().unwrap().remaining > least, "{seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_waiters_hold_one_at_a_time_and_all_get_their_turn() {
+    let world = world().await;
+    let inside = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let turns = (0..40).map(|_| {
+        let (locks, inside) = (world.locks.clone(), Arc::clone(&inside));
+        tokio::spawn(async move {
+            let guard = locks.acquire("r").await.unwrap();
+            assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
+            tokio::task::yield_now().await;
+            assert_eq!(inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst), 1);
+            let token = guard.token();
+            guard.release().await.unwrap();
+            token
+        })
+    });
+    let mut tokens: Vec<_> = join_all(turns)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    tokens.sort_unstable();
+    tokens.dedup();
+    assert_eq!(tokens.len(), 40);
+}
+
+#[tokio::test]
+async fn a_lost_reply_is_unknown_and_what_it_did_is_undone() {
+    let server = Redis::start().await;
+    // One each, because a connection that did not answer is given up.
+    let (acquiring, releasing) = (impatient(&server).await, impatient(&server).await);
+    let guard = releasing.acquire("held").ttl(Ttl::secs(60)).await.unwrap();
+    // The first acquire of a connection asks something else before.
+    let first = acquiring.acquire("first").await.unwrap();
+    first.release().await.unwrap();
+    let commands = commands(server.url()).await;
+    let counters = async || -> BTreeMap<String, u64> {
+        let mut commands = commands.clone();
+        let keys: Vec<String> = commands.keys("*:counter").await.unwrap();
+        let counts: Vec<u64> = commands.mget(&keys).await.unwrap();
+        keys.into_iter().zip(counts).collect()
+    };
+    let before = counters().await;
+
+    server.pause().await;
+    let acquire = acquiring
+        .acquire("r")
+        .ttl(Ttl::secs(60))
+        .try_now()
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (acquire.kind(), acquire.outcome()),
+        (ErrorKind::Unavailable, Outcome::Unknown)
+    );
+    let release = guard.release().await.unwrap_err();
+    assert_eq!(
+        (release.kind(), release.outcome()),
+        (ErrorKind::Unavailable, Outcome::Unknown)
+    );
+    server.resume().await;
+
+    // The server now runs what it had received: the acquire grants, and the watchdog undoes it.
+    until("granted", async || counters().await != before).await;
+    for resource in ["r", "held"] {
+        let resource = ResourceName::new(resource).unwrap();
+        until("undone", async || {
+            acquiring
+                .inspect(&resource)
+                .await
+                .is_ok_and(|seen| seen.holder.is_none())
+        })
+        .await;
+    }
+}
+
+/// A manager that soon gives up on an answer.
+async fn impatient(server: &Redis) -> LockManager {
+    let url = server.url();
+    let options = RedisOptions::default().response_timeout(Duration::from_millis(300));
+    let backend = RedisBackend::connect(url, options, Arc::new(SystemClock))
+        .await
+        .unwrap();
+    LockManager::builder().build(Arc::new(backend)).unwrap()
+}
+
+#[tokio::test]
+async fn a_counter_that_is_none_is_a_typed_error_and_leaves_no_lease() {
+    let world = world().await;
+    let guard = world.locks.acquire("r").await.unwrap();
+    guard.release().await.unwrap();
+    let counter = world.keys("*:counter").await.remove(0);
+    let mut commands = world.commands.clone();
+    let broken = [
+        redis::cmd("SET").arg(&counter).arg("many").to_owned(),
+        redis::cmd("SET").arg(&counter).arg("-5").to_owned(),
+        redis::cmd("SET")
+            .arg(&counter)
+            .arg("1234567890123456")
+            .to_owned(),
+        redis::cmd("SET")
+            .arg(&counter)
+            .arg(7)
+            .arg("EX")
+            .arg(1000)
+            .to_owned(),
+        redis::pipe()
+            .del(&counter)
+            .rpush(&counter, 7)
+            .cmd_iter()
+            .last()
+            .unwrap()
+            .to_owned(),
+    ];
+    for command in broken {
+        let () = commands.del(&counter).await.unwrap();
+        let () = command.exec_async(&mut commands).await.unwrap();
+        let error = world.locks.acquire("r").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CounterBroken, "{error}");
+        assert_eq!(error.outcome(), Outcome::NotApplied);
+        assert!(
+            world.keys("*:lease:*").await.is_empty(),
+            "a lease was left behind"
+        );
+    }
+    let () = commands
+        .set(&counter, FencingToken::MAX.get())
+        .await
+        .unwrap();
+    let error = world.locks.acquire("r").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TokensExhausted);
+    assert!(world.keys("*:lease:*").await.is_empty());
+}
+
+#[tokio::test]
+async fn of_an_idle_resource_nothing_stays() {
+    let world = world().await;
+    for number in 0..20 {
+        let guard = world.locks.acquire(format!("r{number}")).await.unwrap();
+        if number % 2 == 0 {
+            guard.release().await.unwrap();
+        }
+    }
+    for number in 0..20 {
+        world.until_free(&format!("r{number}")).await;
+    }
+    assert!(world.keys("*:lease:*").await.is_empty());
+    for key in world.keys("*").await {
+        let ttl: i64 = world.commands.clone().pttl(&key).await.unwrap();
+        let permanent = key.ends_with(":counter") || key.ends_with(":config");
+        assert_eq!(permanent, ttl == -1, "{key} lives for {ttl} ms");
+    }
+}
+
+#[tokio::test]
+async fn an_acquire_dropped_at_any_await_leaves_nothing() {
+    let world = world().await;
+    // What is dropped at once has not even been sent.
+    for (contended, executed) in [(false, false), (false, true), (true, true)] {
+        for polls in 1.. {
+            let held = if contended {
+                Some(world.locks.acquire("r").ttl(LONG).await.unwrap())
+            } else {
+                None
+            };
+            // It is dropped when the server has executed it.
+            let mut acquire = world.locks.acquire("r").ttl(LONG).into_future();
+            let dropped = DropAt::waiting(polls).poll(&mut acquire);
+            let meanwhile = async {
+                if let Some(held) = held {
+                    held.release().await.unwrap();
+                } else if executed {
+                    // On the same connection: it comes behind the acquire.
+                    world.is_free("r").await;
+                }
+            };
+            let (answer, ()) = tokio::join!(dropped, meanwhile);
+            let completed = answer.is_some();
+            drop((answer, acquire));
+            world.until_left("r").await;
+            if completed {
+                break;
+            }
+        }
+    }
+    assert!(world.keys("*:lease:*").await.is_empty());
+}
+
+#[tokio::test]
+async fn another_layout_under_the_same_prefix_is_refused() {
+    let world = world().await;
+    let url = redis().await.url();
+    let options = RedisOptions::default().prefix(&world.prefix).shards(32);
+    let error = RedisBackend::connect(url, options, Arc::new(SystemClock))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConfigMismatch);
+    assert!(
+        error.to_string().contains("5:64 there and 5:32 here"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn after_a_flush_the_layout_is_compared_before_a_counter_starts() {
+    let server = Redis::start().await;
+    let world = world_on(server.url()).await;
+    world
+        .locks
+        .acquire("r")
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    let mut commands = commands(server.url()).await;
+    let () = redis::cmd("FLUSHALL")
+        .query_async(&mut commands)
+        .await
+        .unwrap();
+    let () = commands
+        .set(format!("{}:config", world.prefix), "5:32")
+        .await
+        .unwrap();
+    let error = world.locks.acquire("r").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConfigMismatch, "{error}");
+    let keys: Vec<String> = commands.keys("*").await.unwrap();
+    assert_eq!(keys.len(), 1, "{keys:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_unavailable_and_passwords_stay_secret() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let url = format!("redis://user:hunter2@127.0.0.1:{port}");
+    let error = palisade::connect(&url).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (ErrorKind::Unavailable, Outcome::NotApplied)
+    );
+    assert!(
+        !format!("{error} {error:?}").contains("hunter2"),
+        "{error:?}"
+    );
+
+    let (host, wrong) = redis().await.url().split_once("//").unwrap();
+    let url = format!("{host}//user:hunter2@{wrong}");
+    let error = palisade::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(
+        !format!("{error} {error:?}").contains("hunter2"),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn one_wrong_key_does_not_keep_the_others_from_being_renewed() {
+    let world = world().await;
+    let url = redis().await.url();
+    let options = RedisOptions::default().prefix(&world.prefix);
+    let backend = RedisBackend::connect(url, options, Arc::new(SystemClock))
+        .await
+        .unwrap();
+    let mut renewals = Vec::new();
+    for name in ["a", "b"] {
+        let attempt = AttemptRef::new(ResourceName::new(name).unwrap(), Holder::random());
+        let request = AcquireRequest::new(attempt, Ttl::secs(60));
+        let Attempt::Granted(grant) = LockBackend::acquire(&backend, &request).await.unwrap()
+        else {
+            panic!("nobody holds it")
+        };
+        let AttemptRef {
+            resource, holder, ..
+        } = request.attempt;
+        let issuer = Issuer::new("redis").unwrap();
+        let sequencer = Sequencer::new(issuer, resource, grant.token, holder);
+        renewals.push(lock_core::RenewRequest::new(sequencer, Ttl::secs(60)));
+    }
+    let wrong = world.keys("*:lease:a").await.remove(0);
+    let mut commands = world.commands.clone();
+    let () = commands.del(&wrong).await.unwrap();
+    let () = commands.rpush(&wrong, "not a lease").await.unwrap();
+    let answers = LockBackend::renew(&backend, &renewals).await;
+    assert_eq!(answers[0].as_ref().unwrap_err().kind(), ErrorKind::Refused);
+    assert!(matches!(answers[1], Ok(lock_core::Renewed::Renewed(_))));
+}

@@ -1,0 +1,239 @@
+//! Waiters whose requests, answers or connections are lost on the way.
+
+use std::{sync::Arc, time::Duration};
+
+use e2e::{
+    observer::until,
+    proxy::{Fault, Proxy},
+    servers::{Redis, redis},
+};
+use futures_util::{FutureExt, future::join_all};
+use lock_core::{Attempt, Clock, LockBackend, LockManager, SystemClock, Ttl, Upkeep, Wait};
+use palisade_redis::{RedisBackend, RedisOptions};
+
+use crate::queue::world::{SOON, World, again, granted, request, waiting};
+
+#[tokio::test]
+async fn one_look_stays_one_look_although_what_it_found_is_gone() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let proxy = Proxy::start(redis().await.url()).await;
+    let gateway = world.client_at(&proxy.url("redis")).await;
+    let (held, first) = holder.holds("r").await;
+    let request = waiting("r");
+    let waiter = client.waits(&request);
+    holder.until_waiting("r", 1).await;
+    holder.release(&held, first).await;
+    granted(waiter).await;
+
+    // It finds the lease that was pushed to the other attempt, and confirms it too late.
+    let mut look = again(&request);
+    (look.wait, look.upkeep) = (Wait::Never, Upkeep::None);
+    let found = proxy.at_reply_to(&look.attempt.id.to_string(), Fault::HoldRequests);
+    let answer = gateway.waits(&look);
+    until("found", async || found.has_sprung()).await;
+    let next = granted(holder.waits(&waiting("r"))).await;
+    assert!(next.token > first.token);
+    proxy.let_go();
+    let answer = tokio::time::timeout(SOON, answer).await;
+    let answer = answer.expect("it does not wait").unwrap().unwrap();
+    assert!(matches!(answer, Attempt::Held { .. }), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_wait_is_over_in_time_although_grants_cannot_be_listened_to() {
+    let world = World::new().await;
+    let holder = world.client().await;
+    let proxy = Proxy::start(redis().await.url()).await;
+    let client = world.client_at(&proxy.url("redis")).await;
+    proxy.inflict_on_new(Fault::BlackHole);
+    holder.holds("r").await;
+    let mut request = request("r");
+    let asked = SystemClock.now();
+    request.wait = Wait::Until(asked + Duration::from_millis(50));
+    let answer = client.0.acquire(&request).await.unwrap();
+    assert!(matches!(answer, Attempt::Held { .. }), "{answer:?}");
+    let took = SystemClock.now().since(asked);
+    assert!(took < Duration::from_millis(800), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_lease_that_ran_out_before_its_answer_came_is_asked_for_again() {
+    let server = Redis::start().await;
+    let proxy = Proxy::start(server.url()).await;
+    let options = RedisOptions::default().response_timeout(Duration::from_millis(300));
+    let backend = RedisBackend::connect(&proxy.url("redis"), options, Arc::new(SystemClock))
+        .await
+        .unwrap();
+    let locks = LockManager::builder().build(Arc::new(backend)).unwrap();
+    locks.acquire("r").await.unwrap().release().await.unwrap();
+    let lost = proxy.at_reply_to(":r", Fault::DropReplies);
+    let guard = locks.acquire("r").ttl(Ttl::millis(150)).await.unwrap();
+    assert!(lost.has_sprung());
+    assert!(guard.remaining().is_ok());
+}
+
+#[tokio::test]
+async fn the_counter_is_lifted_although_the_first_grant_of_a_connection_is_an_old_one() {
+    let world = World::new().await;
+    let before = world.client().await;
+    let (old, grant) = before.holds("held").await;
+    let url = redis().await.url();
+    let mut commands = redis::Client::open(url)
+        .unwrap()
+        .get_multiplexed_async_connection()
+        .await
+        .unwrap();
+    // As after a failover that lost the tail of the writes.
+    let mut lost = redis::cmd("SET");
+    let lost = lost.arg(world.key("counter")).arg(5);
+    let () = lost.query_async(&mut commands).await.unwrap();
+
+    let client = world.client().await;
+    let replay = client.0.acquire(&again(&old)).await.unwrap().granted();
+    assert_eq!(replay.unwrap().token, grant.token);
+    let (_, next) = client.holds("next").await;
+    assert!(
+        next.token > grant.token,
+        "{:?} after {:?}",
+        next.token,
+        grant.token
+    );
+}
+
+/// Two connections, which nothing orders: the push of a grant may stay on its way while polls are
+/// answered, and after its lease has run out.
+#[tokio::test]
+async fn a_push_that_is_older_than_an_answer_is_nobodys_grant() {
+    let world = World::counting().await;
+    let (holder, client) = (world.client().await, world.client().await);
+    let (held, first) = holder.holds("r").await;
+    let request = waiting("r");
+    let waiter = client.waits(&request);
+    holder.until_waiting("r", 1).await;
+    let asked = world.asked_at(&request).await;
+    until("answered at least once", async || {
+        world.asked_at(&request).await > asked
+    })
+    .await;
+    world.push(&request, 77, asked - 3000).await;
+    holder.release(&held, first).await;
+    let grant = granted(waiter).await;
+    assert_eq!(grant.token, first.token.next().unwrap());
+    client.release(&request, grant).await;
+}
+
+#[tokio::test]
+async fn the_counter_is_lifted_again_on_a_connection_that_has_been_idle() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let (_, first) = client.holds("first").await;
+    // Time enough for a failover to another server and back, which has lost the last writes. In a
+    // cluster the connection stays.
+    let back = redis::cmd("SET")
+        .arg(world.key("counter"))
+        .arg(5)
+        .to_owned();
+    let () = world.run(&back).await;
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let (_, next) = client.holds("next").await;
+    assert!(
+        next.token > first.token,
+        "{:?} after {:?}",
+        next.token,
+        first.token
+    );
+}
+
+#[tokio::test]
+async fn several_together_that_turn_out_to_be_held_leave_none_of_them() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let proxy = Proxy::start(redis().await.url()).await;
+    let gateway = world.client_at(&proxy.url("redis")).await;
+    let (held, first) = holder.holds("r").await;
+    let pushed = waiting("r");
+    let waiter = client.waits(&pushed);
+    holder.until_waiting("r", 1).await;
+    holder.release(&held, first).await;
+    granted(waiter).await;
+
+    // It finds the lease that was pushed to the other attempt, and confirms it too late.
+    let both = [again(&pushed), request("s")];
+    let found = proxy.at_reply_to(&both[1].attempt.id.to_string(), Fault::HoldRequests);
+    let asking = gateway.clone();
+    let asked = both.clone();
+    let answer = tokio::spawn(async move { asking.0.acquire_together(&asked).await });
+    until("found", async || found.has_sprung()).await;
+    granted(holder.waits(&waiting("r"))).await;
+    proxy.let_go();
+    let answer = tokio::time::timeout(SOON, answer).await;
+    let answer = answer.expect("it does not wait").unwrap().unwrap();
+    assert!(matches!(answer, Attempt::Held { .. }), "{answer:?}");
+    let left = holder.0.inspect(&both[1].attempt.resource).await.unwrap();
+    assert!(left.holder.is_none(), "{left:?}");
+}
+
+/// Somebody may be connecting, and not be polled: the others do not have to wait for it.
+#[tokio::test]
+async fn who_connects_and_is_not_polled_holds_up_nobody() {
+    let world = World::new().await;
+    let proxy = Proxy::start(redis().await.url()).await;
+    let client = world.client_at(&proxy.url("redis")).await;
+    proxy.inflict_on_new(Fault::BlackHole);
+    proxy.inflict(Fault::Cut);
+    let (made, request) = (proxy.connections(), waiting("r"));
+    let mut connecting = client.0.acquire(&request);
+    tokio::select! {
+        answer = &mut connecting => panic!("{answer:?}"),
+        () = until("connecting", async || proxy.connections() > made) => {}
+    }
+    proxy.let_go();
+    let resource = &request.attempt.resource;
+    let seen = tokio::time::timeout(SOON, client.0.inspect(resource)).await;
+    seen.expect("it does not wait for the other one").unwrap();
+    connecting.await.unwrap().granted().unwrap();
+}
+
+/// More acquires than are under way at a server at once were polled, and are not any more, although
+/// they were answered: the others wait no longer than an answer may take.
+#[tokio::test]
+async fn acquires_that_are_kept_and_not_polled_keep_nobody_from_asking() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let requests: Vec<_> = (0..300)
+        .map(|number| waiting(&format!("r{number}")))
+        .collect();
+    let mut kept: Vec<_> = requests
+        .iter()
+        .map(|request| client.0.acquire(request))
+        .collect();
+    for acquire in &mut kept {
+        assert!(acquire.now_or_never().is_none());
+    }
+    let next = waiting("next");
+    let answer = tokio::time::timeout(SOON, client.0.acquire(&next)).await;
+    let answer = answer.expect("it does not wait for the others");
+    answer.unwrap().granted().unwrap();
+    for answer in join_all(kept).await {
+        answer.unwrap().granted().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn several_together_are_asked_for_again_after_a_broken_connection() {
+    let world = World::new().await;
+    let proxy = Proxy::start(redis().await.url()).await;
+    let client = world.client_at(&proxy.url("redis")).await;
+    for both in [Fault::Cut, Fault::Reset] {
+        let requests = [request("r"), request("s")];
+        let broken = proxy.at_reply_to(&requests[0].attempt.id.to_string(), both);
+        let answer = client.0.acquire_together(&requests).await.unwrap();
+        assert!(broken.has_sprung());
+        // The first request was executed.
+        let grants = answer.granted().expect("they are ours");
+        for (request, grant) in requests.iter().zip(grants) {
+            client.release(request, grant).await;
+        }
+    }
+}

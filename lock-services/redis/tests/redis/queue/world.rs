@@ -1,0 +1,250 @@
+use std::{sync::Arc, time::Duration};
+
+use e2e::{
+    observer::{Observer, until},
+    servers::redis,
+};
+use lock_core::{
+    AcquireRequest, Attempt, AttemptRef, Error, FencingToken, Grant, Holder, InitialToken, Issuer,
+    LockBackend, Released, ResourceName, Sequencer, SystemClock, Ttl, Upkeep, Wait,
+};
+use palisade_redis::{RedisBackend, RedisOptions};
+use tokio::task::JoinHandle;
+
+/// A ttl that outlasts a test.
+pub(crate) const LONG: Ttl = Ttl::secs(60);
+
+/// How long something may take that has to come. Far longer than it does.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+/// Where the details of a waiter have the time at which it asked.
+const ASKED: usize = 5;
+
+/// Keys of its own on the shared server, all in one shard.
+pub(crate) struct World {
+    prefix: String,
+    initial: InitialToken,
+    pub(crate) observer: Observer,
+}
+
+/// One process, as far as the server can tell.
+#[derive(Clone)]
+pub(crate) struct Client(pub(crate) Arc<RedisBackend>);
+
+/// A waiter in a task of its own.
+pub(crate) type Waiter = JoinHandle<Result<Attempt<Grant>, Error>>;
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(InitialToken::Clock).await
+    }
+
+    /// One in which no token is left out.
+    pub(crate) async fn counting() -> Self {
+        Self::with(InitialToken::At(FencingToken::MIN)).await
+    }
+
+    async fn with(initial: InitialToken) -> Self {
+        Self {
+            initial,
+            prefix: format!("t{:016x}", rand::random::<u64>()),
+            observer: Observer::of(redis().await.url()).await,
+        }
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        self.client_at(redis().await.url()).await
+    }
+
+    pub(crate) async fn client_at(&self, url: &str) -> Client {
+        let options = RedisOptions::default()
+            .prefix(self.prefix.clone())
+            .shards(1)
+            .initial_token(self.initial);
+        let backend = RedisBackend::connect(url, options, Arc::new(SystemClock)).await;
+        Client(Arc::new(backend.unwrap()))
+    }
+
+    /// One that pushes reach already.
+    pub(crate) async fn listening_client(&self) -> Client {
+        let (client, rival) = (self.client().await, self.client().await);
+        client.listen(&rival).await;
+        client
+    }
+
+    /// How many clients of this world listen. The server has those of other tests, too.
+    pub(crate) async fn channels(&self) -> usize {
+        let channels = self.observer.channels().await;
+        let ours = |channel: &&String| channel.starts_with(&self.prefix);
+        channels.iter().filter(ours).count()
+    }
+
+    /// Until an attempt stands in the details of a waiter.
+    pub(crate) async fn until_in_details(&self, request: &AcquireRequest) {
+        let (key, attempt) = (self.key("waiters:*"), request.attempt.id.to_string());
+        until("in line with others of its acquisition", async || {
+            let mut found = false;
+            for key in self.observer.keys(&key).await {
+                found |= self
+                    .observer
+                    .values(&key)
+                    .await
+                    .iter()
+                    .any(|value| value.contains(&attempt));
+            }
+            found
+        })
+        .await;
+    }
+
+    /// Makes a waiter look as if it had asked for the last time long ago.
+    pub(crate) async fn age_details_of(&self, request: &AcquireRequest) {
+        let client = redis::Client::open(redis().await.url()).unwrap();
+        let mut commands = client.get_multiplexed_async_connection().await.unwrap();
+        let AttemptRef {
+            resource, holder, ..
+        } = &request.attempt;
+        let key = self.key(&format!("waiters:{resource}"));
+        let mut look = redis::cmd("HGET");
+        let look = look.arg(&key).arg(holder.digest());
+        let details: String = look.query_async(&mut commands).await.unwrap();
+        let mut fields: Vec<_> = details.split(':').collect();
+        fields[ASKED] = "1";
+        let mut write = redis::cmd("HSET");
+        let write = write.arg(&key).arg(holder.digest()).arg(fields.join(":"));
+        let () = write.query_async(&mut commands).await.unwrap();
+    }
+
+    /// When a waiter asked last, by the server's clock in ms.
+    pub(crate) async fn asked_at(&self, request: &AcquireRequest) -> u64 {
+        let key = self.key(&format!("waiters:{}", request.attempt.resource));
+        let details: String = self
+            .run(
+                redis::cmd("HGET")
+                    .arg(key)
+                    .arg(request.attempt.holder.digest()),
+            )
+            .await;
+        let asked = details.split(':').nth(ASKED).unwrap();
+        asked.parse().unwrap()
+    }
+
+    /// Has the server publish a push as if it had granted the resource to this waiter.
+    pub(crate) async fn push(&self, to: &AcquireRequest, token: u64, granted_at: u64) {
+        let channels = self.key("grants:*");
+        let channels: Vec<String> = self
+            .run(redis::cmd("PUBSUB").arg("SHARDCHANNELS").arg(channels))
+            .await;
+        let AttemptRef {
+            resource,
+            holder,
+            id,
+            ..
+        } = &to.attempt;
+        let (digest, lease) = (holder.digest(), self.key(&format!("lease:{resource}")));
+        let message = format!("{id}:{digest}:{token}:1:1000:{granted_at}:{lease}");
+        assert_eq!(channels.len(), 1);
+        let mut publish = redis::cmd("SPUBLISH");
+        let publish = publish.arg(&channels[0]).arg(message);
+        let received: u32 = self.run(publish).await;
+        assert_eq!(received, 1);
+    }
+
+    /// Runs a command on the server, past all clients.
+    pub(crate) async fn run<T: redis::FromRedisValue>(&self, command: &redis::Cmd) -> T {
+        let client = redis::Client::open(redis().await.url()).unwrap();
+        let mut commands = client.get_multiplexed_async_connection().await.unwrap();
+        command.query_async(&mut commands).await.unwrap()
+    }
+
+    /// As an operator does who deletes what he does not know.
+    pub(crate) async fn lose_counter(&self) {
+        let deleted: u32 = self.run(redis::cmd("DEL").arg(self.key("counter"))).await;
+        assert_eq!(deleted, 1);
+    }
+
+    pub(crate) fn key(&self, rest: &str) -> String {
+        format!("{}:{{0}}:{rest}", self.prefix)
+    }
+}
+
+impl Client {
+    /// Takes a resource that is free.
+    pub(crate) async fn holds(&self, resource: &str) -> (AcquireRequest, Grant) {
+        let request = request(resource);
+        let grant = self.0.acquire(&request).await.unwrap().granted().unwrap();
+        (request, grant)
+    }
+
+    /// Begins to wait.
+    pub(crate) fn waits(&self, request: &AcquireRequest) -> Waiter {
+        let (client, request) = (self.clone(), request.clone());
+        tokio::spawn(async move { client.0.acquire(&request).await })
+    }
+
+    /// Has pushes reach it from here on: it waits once, for what the rival gives back.
+    pub(crate) async fn listen(&self, rival: &Self) {
+        let resource = format!("to:listen:{:016x}", rand::random::<u64>());
+        let (held, grant) = rival.holds(&resource).await;
+        let mut request = request(&resource);
+        request.wait = Wait::Forever;
+        let waiter = self.waits(&request);
+        self.until_waiting(&resource, 1).await;
+        rival.release(&held, grant).await;
+        let grant = granted(waiter).await;
+        self.release(&request, grant).await;
+    }
+
+    pub(crate) async fn release(&self, request: &AcquireRequest, grant: Grant) {
+        let released = self.0.release(&sequencer(request, grant)).await.unwrap();
+        assert_eq!(released, Released::Released);
+    }
+
+    pub(crate) async fn until_waiting(&self, resource: &str, many: u64) {
+        let resource = ResourceName::new(resource).unwrap();
+        until("in line", async || {
+            let inspection = self.0.inspect(&resource).await.unwrap();
+            inspection.waiters == Some(many)
+        })
+        .await;
+    }
+}
+
+/// A request that does not wait.
+pub(crate) fn request(resource: &str) -> AcquireRequest {
+    let resource = ResourceName::new(resource).unwrap();
+    AcquireRequest::new(AttemptRef::new(resource, Holder::random()), LONG)
+}
+
+/// A request that waits for ever, and whose grant somebody will confirm.
+pub(crate) fn waiting(resource: &str) -> AcquireRequest {
+    let mut request = request(resource);
+    request.wait = Wait::Forever;
+    request.upkeep = Upkeep::Watchdog;
+    request
+}
+
+/// Another attempt of the same acquisition.
+pub(crate) fn again(request: &AcquireRequest) -> AcquireRequest {
+    let mut again = request.clone();
+    let AttemptRef {
+        resource, holder, ..
+    } = &request.attempt;
+    again.attempt = AttemptRef::new(resource.clone(), *holder);
+    again
+}
+
+pub(crate) fn sequencer(request: &AcquireRequest, grant: Grant) -> Sequencer {
+    let AttemptRef {
+        resource, holder, ..
+    } = &request.attempt;
+    let issuer = Issuer::new("queue").unwrap();
+    Sequencer::new(issuer, resource.clone(), grant.token, *holder)
+}
+
+/// What a waiter gets in the end.
+pub(crate) async fn granted(waiter: Waiter) -> Grant {
+    let answer = tokio::time::timeout(SOON, waiter).await;
+    let answer = answer.expect("nobody else is to have it").unwrap();
+    answer.unwrap().granted().expect("it waits for ever")
+}

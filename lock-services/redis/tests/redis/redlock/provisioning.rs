@@ -1,0 +1,148 @@
+//! Nodes come into service when somebody says so, all of them, once.
+
+use e2e::servers::RedlockServers;
+use lock_core::{ErrorKind, FencingToken, InitialToken, Renewed, Ttl};
+use palisade_redis::redlock::{NodeState, RedlockOptions};
+
+use crate::redlock::world::{SHORT, connect, cycle, in_service, provisioned, states};
+
+async fn refused(url: &str) -> lock_core::Error {
+    palisade::connect(url).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn nodes_that_nobody_provisioned_grant_nothing() {
+    let servers = RedlockServers::start(3).await;
+    let error = refused(&servers.url()).await;
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("provision"), "{error}");
+    assert_eq!(states(&servers).await, vec![NodeState::Uninitialised; 3]);
+    let servers = in_service(servers, Ttl::secs(60)).await;
+    assert_eq!(states(&servers).await, vec![NodeState::Serving; 3]);
+    cycle(&connect(&servers).await, "r").await;
+}
+
+#[tokio::test]
+async fn an_even_number_of_nodes_and_one_named_twice_are_refused() {
+    let servers = provisioned(3).await;
+    let addresses: Vec<_> = servers.nodes().iter().map(|node| node.address()).collect();
+    let url = |addresses: &[&str]| format!("redlock+redis://{}", addresses.join(","));
+    let other_name = addresses[0].replace("127.0.0.1", "localhost");
+    for (wrong, says) in [
+        (url(&addresses[..2]), "odd"),
+        (url(&addresses[..1]), "3 to 15"),
+        (
+            url(&[addresses[0], addresses[1], addresses[0]]),
+            "named twice",
+        ),
+        (
+            url(&[addresses[0], addresses[1], &other_name]),
+            "the same server as",
+        ),
+    ] {
+        let error = refused(&wrong).await;
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{wrong}: {error}");
+        assert!(error.to_string().contains(says), "{wrong}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn provisioning_again_changes_nothing_and_stops_at_what_serves() {
+    const MARKER: [&str; 2] = ["GET", "palisade:redlock:node"];
+    let servers = provisioned(3).await;
+    let nodes = servers.operated(RedlockOptions::default());
+    let before: String = servers.nodes()[0].command(&MARKER).await;
+    nodes.provision(Ttl::secs(60), None).await.unwrap();
+    assert_eq!(servers.nodes()[0].command::<String>(&MARKER).await, before);
+
+    servers.nodes()[2].restart_empty().await;
+    let error = nodes.provision(SHORT, None).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    let text = error.to_string();
+    assert!(text.contains(servers.nodes()[0].address()), "{text}");
+    assert!(text.contains("serving"), "{text}");
+    assert!(
+        !states(&servers).await[2].serves(),
+        "it may have had part in a token"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_who_provision_at_once_do_it_once() {
+    let servers = RedlockServers::start(3).await;
+    let longest = Ttl::secs(60);
+    let all = (0..4).map(|_| servers.provision(RedlockOptions::default(), longest));
+    // Who comes when others are half done stops.
+    let done = futures_util::future::join_all(all).await;
+    assert!(done.iter().any(Result::is_ok), "{done:?}");
+    assert_eq!(states(&servers).await, vec![NodeState::Serving; 3]);
+    cycle(&connect(&servers).await, "r").await;
+}
+
+/// They serve, and somebody who asks for more is told what they are instead of that it is done.
+#[tokio::test]
+async fn nodes_that_serve_are_told_of_if_they_are_not_what_is_asked_for() {
+    let servers = RedlockServers::start(3).await;
+    let first = FencingToken::new(7).unwrap();
+    let options = RedlockOptions::default().initial_token(InitialToken::At(first));
+    let nodes = servers.operated(options);
+    let longest = Ttl::secs(60);
+    let above = |number| FencingToken::new(number).ok();
+    nodes.provision(longest, above(41)).await.unwrap();
+    for (longest, above) in [(longest, None), (longest, above(40)), (longest, above(41))] {
+        nodes.provision(longest, above).await.unwrap();
+    }
+    for (longest, above) in [
+        (longest, above(42)),
+        (Ttl::secs(61), None),
+        (SHORT, above(1)),
+    ] {
+        let error = nodes.provision(longest, above).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        let says = "for leases of at most 60000 ms and with tokens above 41";
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn tokens_begin_where_they_are_told_to() {
+    for (initial, above, first) in [(1, None, 1), (7, None, 7), (1, Some(41), 42)] {
+        let servers = RedlockServers::start(3).await;
+        let token = |number| FencingToken::new(number).unwrap();
+        let options = RedlockOptions::default().initial_token(InitialToken::At(token(initial)));
+        let nodes = servers.operated(options);
+        nodes.provision(SHORT, above.map(token)).await.unwrap();
+        let guard = connect(&servers)
+            .await
+            .acquire("r")
+            .ttl(SHORT)
+            .await
+            .unwrap();
+        assert_eq!(guard.token(), token(first));
+    }
+}
+
+#[tokio::test]
+async fn leases_that_are_longer_than_agreed_are_refused() {
+    let servers = provisioned(3).await;
+    let locks = connect(&servers).await;
+    let error = locks.acquire("r").ttl(Ttl::secs(61)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    assert!(error.to_string().contains("60000 ms"), "{error}");
+
+    let lease = locks.acquire("r").ttl(SHORT).await.unwrap().detach();
+    let renewed = locks.renew(&lease.sequencer, Ttl::secs(61)).await;
+    let error = renewed.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    let renewed = locks.renew(&lease.sequencer, Ttl::secs(60)).await.unwrap();
+    assert!(matches!(renewed, Renewed::Renewed(_)), "{renewed:?}");
+}
+
+#[tokio::test]
+async fn what_redlock_lacks_is_named_by_the_error() {
+    let servers = provisioned(3).await;
+    let locks = connect(&servers).await;
+    let error = locks.acquire("r").max_waiters(3).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert_eq!(locks.capabilities().fairness, lock_core::Fairness::None);
+}

@@ -1,0 +1,105 @@
+//! Grants that count only when replicas have them.
+
+use std::{sync::Arc, time::Duration};
+
+use e2e::servers::{Redis, until};
+use lock_core::{Error, ErrorKind, LockManager, Outcome, ResourceName, SystemClock, Ttl};
+use palisade_redis::{RedisBackend, RedisOptions};
+
+const WITHIN: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn a_grant_that_replicas_did_not_get_is_given_back() {
+    let (primary, replica) = pair().await;
+    let careful = careful(primary.url()).await.unwrap();
+    let careless = palisade::connect(primary.url()).await.unwrap();
+    let hour = Ttl::secs(3600);
+    let _kept = careful.acquire("kept").ttl(hour).await.unwrap();
+    replica.pause().await;
+    let _cut: u32 = primary
+        .command(&["CLIENT", "KILL", "TYPE", "replica"])
+        .await;
+
+    let error = careful.acquire("refused").ttl(hour).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooFewReplicas, "{error:?}");
+    assert_eq!(error.outcome(), Outcome::NotApplied, "{error}");
+    assert!(
+        !is_held(&careless, "refused").await,
+        "it was not given back"
+    );
+
+    // The control: a grant that nobody waited for, and a failover.
+    let _lost = careless.acquire("lost").ttl(hour).await.unwrap();
+    primary.kill().await;
+    replica.resume().await;
+    let () = replica.command(&["REPLICAOF", "NO", "ONE"]).await;
+    let successor = palisade::connect(replica.url()).await.unwrap();
+    assert!(is_held(&successor, "kept").await);
+    assert!(!is_held(&successor, "lost").await, "nothing was lost");
+}
+
+#[tokio::test]
+async fn a_pushed_grant_is_returned_when_replicas_have_it() {
+    let (primary, replica) = pair().await;
+    let mut holder = careful(primary.url()).await.unwrap();
+    let mut waiter = careful(primary.url()).await.unwrap();
+    let mut held = holder.acquire("r").await.unwrap();
+    for _ in 0..20 {
+        let waiting = waiter.clone();
+        let waiting = tokio::spawn(async move { waiting.acquire("r").await.unwrap() });
+        let resource = ResourceName::new("r").unwrap();
+        until("in line", || async {
+            holder.inspect(&resource).await.unwrap().waiters == Some(1)
+        })
+        .await;
+        held.release().await.unwrap();
+        held = waiting.await.unwrap();
+        std::mem::swap(&mut holder, &mut waiter);
+        let keys: Vec<String> = replica.command(&["KEYS", "*:lease:r"]).await;
+        let lease: String = replica.command(&["GET", &keys[0]]).await;
+        let token = held.token();
+        assert!(
+            lease.starts_with(&format!("{token}:")),
+            "{lease} for {token}"
+        );
+        assert!(lease.contains(":f:"), "{lease} is provisional");
+    }
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_wait_for_replicas_is_told_when_connecting() {
+    let server = Redis::start().await;
+    let url = server.allow_documented("").await;
+    let error = careful(&url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error:?}");
+    assert!(error.to_string().contains("WAIT"), "{error}");
+    let url = server.allow_documented("+wait").await;
+    let error = careful(&url).await.unwrap().acquire("r").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooFewReplicas, "{error:?}");
+}
+
+/// A primary, and a replica that is in step.
+async fn pair() -> (Redis, Redis) {
+    let primary = Redis::start_with(&["--repl-diskless-sync-delay", "0"]).await;
+    let replica = Redis::start().await;
+    let () = replica
+        .command(&["REPLICAOF", "127.0.0.1", primary.port()])
+        .await;
+    until("the replica is in step", || async {
+        let info: String = replica.command(&["INFO", "replication"]).await;
+        info.contains("master_link_status:up")
+    })
+    .await;
+    (primary, replica)
+}
+
+async fn careful(url: &str) -> Result<LockManager, Error> {
+    let options = RedisOptions::default().replicas(1, WITHIN);
+    let backend = RedisBackend::connect(url, options, Arc::new(SystemClock)).await?;
+    LockManager::builder().build(Arc::new(backend))
+}
+
+async fn is_held(locks: &LockManager, resource: &str) -> bool {
+    let resource = ResourceName::new(resource).unwrap();
+    locks.inspect(&resource).await.unwrap().holder.is_some()
+}

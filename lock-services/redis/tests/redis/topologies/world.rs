@@ -1,0 +1,106 @@
+use std::{sync::Arc, time::Duration};
+
+use e2e::servers::{Redis, RedisCluster, RedisWithSentinels, Replicated};
+use lock_core::{FencingToken, InitialToken, LockManager, SystemClock};
+use palisade_redis::{RedisBackend, RedisOptions};
+
+/// The resource of all tests, whose shard is the same whatever the prefix.
+pub(crate) const RESOURCE: &str = "account:1";
+
+/// Servers that take each other's place.
+pub(crate) enum Servers {
+    Sentinel(RedisWithSentinels),
+    Cluster(RedisCluster),
+}
+
+/// Clients that share their keys.
+pub(crate) struct Namespace {
+    url: String,
+    options: RedisOptions,
+    prefix: String,
+}
+
+impl Servers {
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::Sentinel(servers) => servers.url(),
+            Self::Cluster(servers) => servers.url(),
+        }
+    }
+
+    /// The server that has the shard of [`RESOURCE`], and its replicas.
+    pub(crate) async fn of_resource(&self, namespace: &Namespace) -> Replicated<'_> {
+        match self {
+            Self::Sentinel(servers) => servers.servers(),
+            Self::Cluster(servers) => {
+                let counter = namespace.counter(servers.primaries()).await;
+                servers.owner(&counter).await.1
+            }
+        }
+    }
+
+    /// Tokens that count from one, and so tell of every grant that was lost.
+    pub(crate) fn counting(&self) -> Namespace {
+        self.namespace(InitialToken::At(FencingToken::MIN))
+    }
+
+    /// Tokens as they are by default.
+    pub(crate) fn by_the_clock(&self) -> Namespace {
+        self.namespace(InitialToken::Clock)
+    }
+
+    fn namespace(&self, initial: InitialToken) -> Namespace {
+        let prefix = format!("t{:016x}", rand::random::<u64>());
+        Namespace {
+            url: self.url(),
+            options: RedisOptions::default()
+                .prefix(&prefix)
+                .initial_token(initial),
+            prefix,
+        }
+    }
+}
+
+impl Namespace {
+    /// Whose clients wait so long for an answer, and for a slot that is being moved.
+    pub(crate) fn patient(mut self, patience: Duration) -> Self {
+        self.options = self.options.response_timeout(patience);
+        self
+    }
+
+    /// The key of the one counter that there is.
+    pub(crate) async fn counter<'a>(
+        &self,
+        primaries: impl IntoIterator<Item = &'a Redis>,
+    ) -> String {
+        let pattern = format!("{}:*:counter", self.prefix);
+        let mut counters = Vec::new();
+        for node in primaries {
+            let here: Vec<String> = node.command(&["KEYS", &pattern]).await;
+            counters.extend(here);
+        }
+        assert_eq!(counters.len(), 1, "{counters:?}");
+        counters.remove(0)
+    }
+
+    /// A client of its own, as another process would have.
+    pub(crate) async fn connect(&self) -> LockManager {
+        self.connect_to(&self.url).await
+    }
+
+    /// The same, by another way to the servers.
+    pub(crate) async fn connect_to(&self, url: &str) -> LockManager {
+        let options = self.options.clone();
+        let backend = RedisBackend::connect(url, options, Arc::new(SystemClock)).await;
+        let builder = LockManager::builder();
+        builder.build(Arc::new(backend.unwrap())).unwrap()
+    }
+}
+
+/// Acquires and releases [`RESOURCE`] once.
+pub(crate) async fn turn(locks: &LockManager) -> FencingToken {
+    let guard = locks.acquire(RESOURCE).await.unwrap();
+    let token = guard.token();
+    guard.release().await.unwrap();
+    token
+}

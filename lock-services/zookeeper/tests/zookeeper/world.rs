@@ -1,0 +1,105 @@
+use std::sync::Arc;
+
+use e2e::servers::ZooKeeper;
+use lock_core::{
+    AcquireRequest, Attempt, AttemptRef, FencingToken, Holder, Issuer, LockBackend, LockManager,
+    ResourceName, Sequencer, SystemClock, Ttl, Wait,
+};
+use palisade_zookeeper::{ZooKeeperBackend, ZooKeeperOptions};
+use zookeeper_client::Client;
+
+/// Far longer than a test: what ends earlier was ended.
+const LONG: Ttl = Ttl::secs(300);
+
+/// A directory of its own on a server.
+pub(crate) struct Namespace<'a> {
+    server: &'a ZooKeeper,
+    pub(crate) prefix: String,
+}
+
+impl<'a> Namespace<'a> {
+    pub(crate) fn fresh(server: &'a ZooKeeper) -> Self {
+        Self {
+            server,
+            prefix: format!("t{:016x}", rand::random::<u64>()),
+        }
+    }
+
+    /// The URL with a session of that length.
+    pub(crate) fn url(&self, session_ms: u32) -> String {
+        format!("{}?session_ms={session_ms}", self.server.url())
+    }
+
+    /// A client of its own, as another process would have.
+    pub(crate) async fn connect(&self) -> LockManager {
+        palisade::connect(self.url(30_000))
+            .prefix(&self.prefix)
+            .await
+            .unwrap()
+    }
+
+    /// The same below the manager. Its leases may be as long as a test never takes.
+    pub(crate) async fn backend(&self) -> ZooKeeperBackend {
+        let options = ZooKeeperOptions::default().prefix(&self.prefix);
+        let url = self.url(1_000_000);
+        let backend = ZooKeeperBackend::connect(&url, options, Arc::new(SystemClock)).await;
+        backend.unwrap()
+    }
+
+    /// The lock directory of a resource.
+    pub(crate) fn directory(&self, resource: &str) -> String {
+        format!("/{}/locks/{resource}", self.prefix)
+    }
+
+    /// Hosts and ports of the servers.
+    pub(crate) fn servers(&self) -> String {
+        self.server.servers()
+    }
+
+    /// A look past the locks.
+    pub(crate) async fn observer(&self) -> Client {
+        Client::connect(&self.servers()).await.unwrap()
+    }
+}
+
+/// The names of the nodes in a line.
+pub(crate) async fn nodes(observer: &Client, directory: &str) -> Vec<String> {
+    // What others have written is seen from here on.
+    observer.sync("/").await.unwrap();
+    match observer.list_children(directory).await {
+        Err(zookeeper_client::Error::NoNode) => Vec::new(),
+        nodes => nodes.unwrap(),
+    }
+}
+
+pub(crate) async fn until_waiting(locks: &LockManager, resource: &str, waiters: u64) {
+    let resource = ResourceName::new(resource).unwrap();
+    e2e::servers::until("they wait in line", || async {
+        let seen = locks.inspect(&resource).await.unwrap();
+        seen.waiters == Some(waiters)
+    })
+    .await;
+}
+
+/// Of a holder of its own.
+pub(crate) fn request(resource: &str, wait: Wait) -> AcquireRequest {
+    let resource = ResourceName::new(resource).unwrap();
+    let mut request = AcquireRequest::new(AttemptRef::new(resource, Holder::random()), LONG);
+    request.wait = wait;
+    request
+}
+
+pub(crate) fn sequencer(request: &AcquireRequest, token: FencingToken) -> Sequencer {
+    let issuer = Issuer::new("zookeeper").unwrap();
+    let AttemptRef {
+        resource, holder, ..
+    } = &request.attempt;
+    Sequencer::new(issuer, resource.clone(), token, *holder)
+}
+
+pub(crate) async fn granted(backend: &ZooKeeperBackend, request: &AcquireRequest) -> Sequencer {
+    match backend.acquire(request).await {
+        Ok(Attempt::Granted(grant)) => sequencer(request, grant.token),
+        answer => panic!("nobody holds it, and yet: {answer:?}"),
+    }
+}

@@ -1,0 +1,56 @@
+use std::{sync::Arc, time::Duration};
+
+use lock_core::{Clock, LockBackend, SystemClock, Ttl};
+
+use super::Harness;
+
+/// A backend in real time: whatever has to pass is waited for.
+///
+/// The backend has been made with [`SystemClock`], as all are that connect to a server.
+#[derive(Clone, Debug)]
+pub struct RealTime {
+    backend: Arc<dyn LockBackend>,
+    short: Ttl,
+    late: Duration,
+}
+
+impl RealTime {
+    /// For a service whose leases may be as short as 300 ms and end on time.
+    #[must_use]
+    pub fn new(backend: Arc<dyn LockBackend>) -> Self {
+        Self {
+            backend,
+            short: Ttl::millis(300),
+            late: Duration::from_millis(20),
+        }
+    }
+
+    /// The shortest ttl that the service keeps, and by how much it ends a lease too late.
+    #[must_use]
+    pub fn short(mut self, ttl: Ttl, late: Duration) -> Self {
+        (self.short, self.late) = (ttl, late);
+        self
+    }
+}
+
+impl Harness for RealTime {
+    fn backend(&self) -> Arc<dyn LockBackend> {
+        Arc::clone(&self.backend)
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(SystemClock)
+    }
+
+    async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    fn short(&self) -> Ttl {
+        self.short
+    }
+
+    fn past_short(&self) -> Duration {
+        self.short.get() + self.late
+    }
+}
