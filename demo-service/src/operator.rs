@@ -6,7 +6,7 @@ mod migrate;
 mod progress;
 mod redlock;
 mod store;
-mod trouble;
+mod store_error;
 
 use fenced_store::{
     MySqlFencedStore, PgFencedStore, SqliteFencedStore,
@@ -94,7 +94,7 @@ fn refused(error: AdminError) -> Failure {
         AdminError::Implausible { .. } => Failure::Usage(format!(
             "{error}; whoever means it says --even-if-implausible"
         )),
-        AdminError::Store(error) => trouble::of_store(&error),
+        AdminError::Store(error) => store_error::of_store(&error),
         _ => Failure::NotAsTold(error.to_string()),
     }
 }

@@ -10,7 +10,7 @@
 //! parent.
 
 mod forger;
-mod keeper;
+mod knowledge;
 mod part;
 mod section;
 mod step;

@@ -112,6 +112,7 @@ pub mod client;
 #[cfg(feature = "axum")]
 mod extract;
 mod fenced;
+mod fencing;
 mod future;
 mod header;
 mod layer;
@@ -123,7 +124,6 @@ mod rejection;
 #[cfg(feature = "axum")]
 mod respond;
 mod scope;
-mod service;
 #[cfg(feature = "signed")]
 pub mod signed;
 mod unsigned;
@@ -135,6 +135,7 @@ pub use self::accepted::Accepted;
 pub use self::extract::FencedRejection;
 pub use self::{
     fenced::Fenced,
+    fencing::Fencing,
     future::ResponseFuture,
     header::{
         FENCING_ACCEPTED, FENCING_HIGH_WATER, FENCING_TOKEN, FencingHeader, Malformed, Signature,
@@ -144,7 +145,6 @@ pub use self::{
     problem_type::ProblemType,
     rejection::Rejection,
     scope::Scope,
-    service::Fencing,
     unsigned::Unsigned,
     verify::TokenVerifier,
 };

@@ -17,10 +17,10 @@ mod chaos;
 pub mod conformance;
 mod dropped;
 mod fenced_cell;
-mod link;
 mod manual_clock;
 pub mod pause;
 mod process;
+mod round_trip;
 
 pub use self::{
     chaos::{Chaos, Counts, Fault, Gate, Until},

@@ -2,7 +2,7 @@ use std::{pin::pin, sync::Arc};
 
 use tokio::sync::watch;
 
-use super::{ManualClock, link::Link};
+use super::{ManualClock, round_trip::Link};
 use lock_core::{LockBackend, LockManager};
 
 /// A simulated client process: a lock manager of its own, which can be stopped with all its tasks.

@@ -5,10 +5,10 @@
 
 mod accounts;
 mod endpoint;
+mod health;
 mod leases;
 mod parts;
 mod problem;
-mod service;
 mod viewer;
 
 use utoipa::{

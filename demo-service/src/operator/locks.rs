@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{
     consent,
     store::{Operated, on_any, open},
-    trouble,
+    store_error,
 };
 use crate::{
     address::Address,
@@ -119,7 +119,7 @@ async fn shut_out<DB: Dialect>(
             ))
         }
         ProtectedError::Lock(error) => lost(&error),
-        ProtectedError::Store(error) => trouble::half_way(
+        ProtectedError::Store(error) => store_error::half_way(
             "the lease has ended, but the holder is NOT yet shut out of the store; look with \
              `inspect`, then run it again",
             &error,
@@ -135,7 +135,7 @@ async fn check_store<DB: Dialect>(
     resource: &ResourceName,
 ) -> Result<(), Failure> {
     let mark = store.high_water(resource).await;
-    let mark = mark.map_err(|error| trouble::of_store(&error))?;
+    let mark = mark.map_err(|error| store_error::of_store(&error))?;
     match mark.filter(|mark| mark.issuer() != locks.issuer()) {
         None => Ok(()),
         Some(mark) => Err(Failure::Usage(format!(

@@ -12,7 +12,7 @@ use super::{
     locks::connect,
     progress::Progress,
     store::{Operated, on_any, open},
-    trouble::{self, with_sources},
+    store_error::{self, with_sources},
 };
 use crate::{cli::MigrateArgs, console::Console, failure::Failure, interrupt::Interrupts};
 
@@ -139,7 +139,7 @@ fn failed(error: HandoverError) -> Failure {
         HandoverError::Store {
             source: AdminError::Store(store),
             ..
-        } => trouble::half_way(&done, &store),
+        } => store_error::half_way(&done, &store),
         _ => Failure::NotAsTold(told),
     }
 }

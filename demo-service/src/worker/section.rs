@@ -3,7 +3,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    keeper::{Knowledge, keep},
+    knowledge::{Knowledge, keep},
     step::{Step, tell},
 };
 use crate::{

@@ -11,8 +11,8 @@ use sqlx::{
 };
 
 use super::{
+    calls::{REFUSE_STRAY, milliseconds},
     error::{detail_of, of_commit, of_our_call},
-    message::{REFUSE_STRAY, milliseconds},
 };
 use crate::{
     FenceError,

@@ -5,8 +5,8 @@ use sqlx::{PgPool, Row, SqlStr};
 use tracing::warn;
 
 use super::{
+    calls,
     error::{has_waited_for_entrants, of_our_call},
-    message,
     options::PgTxOptions,
 };
 use crate::{FenceError, counted, strays::past_strays};
@@ -23,7 +23,7 @@ pub(super) async fn claim(
     options: &PgTxOptions,
     sequencer: &Sequencer,
 ) -> Result<(), FenceError> {
-    let claim = message::claim(sequencer, options);
+    let claim = calls::claim(sequencer, options);
     for _ in 1..ATTEMPTS {
         match execute(pool, &claim).await {
             Err(error)
@@ -44,7 +44,7 @@ pub(super) async fn settle(
     options: &PgTxOptions,
     sequencer: &Sequencer,
 ) -> Result<(), FenceError> {
-    let settle = message::settle(sequencer, options);
+    let settle = calls::settle(sequencer, options);
     execute(pool, &settle).await.map_err(of_our_call)
 }
 
@@ -56,7 +56,7 @@ async fn execute(pool: &PgPool, statement: &SqlStr) -> Result<(), sqlx::Error> {
 
 /// The database checks the mark again first: a claim that has become stale ends nobody's session.
 async fn terminate_older(pool: &PgPool, sequencer: &Sequencer) -> Result<(), FenceError> {
-    let terminate = message::terminate_older(sequencer);
+    let terminate = calls::terminate_older(sequencer);
     let row = past_strays(pool, || sqlx::raw_sql(terminate.clone()).fetch_one(pool))
         .await
         .map_err(of_our_call)?;

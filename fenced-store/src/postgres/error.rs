@@ -2,7 +2,7 @@ use lock_core::{FencingToken, Issuer, ResourceName};
 use serde::{Deserialize, de::DeserializeOwned};
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
-use super::message::IN_A_TRANSACTION;
+use super::calls::IN_A_TRANSACTION;
 use crate::{FenceError, entry::Entry};
 
 /// Classifies an error of Postgres; returns any other unchanged.

@@ -1,9 +1,9 @@
 //! PostgreSQL 12 or newer. The rule itself is in SQL: `migrations/postgres`.
 
 mod administer;
+mod calls;
 mod claim;
 mod error;
-mod message;
 mod migrate;
 mod options;
 mod protect;
@@ -100,7 +100,7 @@ impl Operations for Postgres {
         options: PgTxOptions,
         entering: Entering,
     ) -> Result<(Transaction<'static, Self>, Entry), FenceError> {
-        let begin = message::begin(&entering, &options);
+        let begin = calls::begin(&entering, &options);
         let begin = async move { past_strays(&pool, || pool.begin_with(begin.clone())).await };
         let tx = uninterrupted(async move { begin.await.map_err(of_our_call) }).await?;
         Ok((tx, entering.entry()))
@@ -109,7 +109,7 @@ impl Operations for Postgres {
     /// `AND CHAIN` begins an empty transaction, which the drop of `tx` rolls back: sqlx counts one
     /// as open, and the rollback happens off the caller's path.
     async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
-        let commit = sqlx::raw_sql(message::commit(entry));
+        let commit = sqlx::raw_sql(calls::commit(entry));
         tx.execute(commit).await.map_err(of_commit)?;
         Ok(())
     }
@@ -177,7 +177,7 @@ impl Operations for Postgres {
 
     async fn refuse_stray(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         connection
-            .execute(sqlx::raw_sql(message::REFUSE_STRAY))
+            .execute(sqlx::raw_sql(calls::REFUSE_STRAY))
             .await?;
         Ok(())
     }
@@ -186,7 +186,7 @@ impl Operations for Postgres {
         pool: &PgPool,
         resource: &ResourceName,
     ) -> Result<Option<HighWater>, FenceError> {
-        let mark = sqlx::raw_sql(message::high_water(resource));
+        let mark = sqlx::raw_sql(calls::high_water(resource));
         let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
         let mark = mark.fetch_optional(&mut *connection).await;
         let Some(row) = mark.map_err(of_our_call)? else {

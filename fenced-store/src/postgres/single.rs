@@ -13,8 +13,8 @@ use sqlx::{
 };
 
 use super::{
+    calls::milliseconds,
     error::{is_statement_gone, nothing_is_stored, of_commit, of_fused},
-    message::milliseconds,
 };
 use crate::{FenceError, entering::Entering, statement::Statement, strays::past_strays};
 

@@ -1,7 +1,6 @@
 //! A [`Cohort`] wraps a lock service: it passes a lock on among the waiters of this process.
 #![forbid(unsafe_code)]
 
-mod asking;
 mod backend;
 mod debt;
 mod ended;
@@ -10,6 +9,7 @@ mod lines;
 mod payment;
 mod renewing;
 mod tenure;
+mod tenure_request;
 mod waiters;
 mod waiting;
 
@@ -21,9 +21,9 @@ use std::{
 };
 
 use self::{
-    asking::Request,
     lines::{Lines, Ticket},
     payment::Payment,
+    tenure_request::Request,
 };
 use lock_core::{
     AttemptRef, Clock, Error, ErrorKind, Extension, LockBackend, Moment, Operation, ResourceName,

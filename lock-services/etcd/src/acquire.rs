@@ -1,8 +1,8 @@
 use super::{
     KIND,
     acquisition::{Acquisition, with_place},
-    entry::Entered,
     in_line::{Ahead, InLine, Life},
+    lining_up::Entered,
     record::token,
     service::{Service, TRIES, crowded},
     waiting::Turn,

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::debug;
 
 use super::{
-    ENDED_TTL,
+    ENDED_TTL, background,
     client::Client,
     failure::Failure,
     keys::{Keys, Names},
@@ -21,7 +21,6 @@ use super::{
     record::State,
     rememberer::{Due, Rememberer},
     service::Service,
-    task,
     wire::{Op, TxnRequest},
 };
 use lock_core::{InitialToken, support::lock};
@@ -32,7 +31,7 @@ const AT_ONCE: usize = 8;
 /// A service, and the task that remembers for it.
 pub(super) fn start(client: Client, keys: Keys, initial: InitialToken) -> Arc<Service> {
     Arc::new_cyclic(|service| {
-        let due = task::start(|queue| work(Weak::clone(service), queue));
+        let due = background::start(|queue| work(Weak::clone(service), queue));
         Service::new(client, keys, initial, Rememberer::new(due))
     })
 }

@@ -5,8 +5,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tracing::debug;
 
 use super::{
+    background,
     client::Client,
-    task,
     wire::{Done, LeaseId, method},
 };
 
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 impl Revoker {
     pub(super) fn start(client: Arc<Client>) -> Self {
         Self {
-            leases: task::start(|queue| work(client, queue)),
+            leases: background::start(|queue| work(client, queue)),
         }
     }
 

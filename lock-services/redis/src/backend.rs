@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use super::{
     KIND, RedisOptions,
+    key_layout::Layout,
     keys::Keys,
-    layout::Layout,
     nodes::Nodes,
     pushes::Pushes,
     replicas::Replication,

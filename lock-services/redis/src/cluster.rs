@@ -13,7 +13,7 @@ use super::{
     connection::{Connection, Moves, Peer},
     error::translate,
     fitness::field,
-    layout::Layout,
+    key_layout::Layout,
     link::{Link, dial},
     service_url::ServiceUrl,
     slots::{Slot, Slots},

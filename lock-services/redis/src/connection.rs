@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::{
     error::translate,
     fitness,
-    layout::Layout,
+    key_layout::Layout,
     link::{Current, Link, dial},
     sentinel::Sentinels,
     service_url::Topology,

@@ -14,7 +14,7 @@ use super::{
     cluster::Cluster,
     connection::{Connection, Moves, Peer},
     error::translate,
-    layout::Layout,
+    key_layout::Layout,
     link::{Link, Request, breaks_connection},
     sentinel::Sentinels,
     service_url::{ServiceUrl, Topology},

@@ -8,7 +8,7 @@ use super::{
     KIND,
     call::Call,
     error::translate,
-    layout::Layout,
+    key_layout::Layout,
     link::Link,
     nodes::Nodes,
     options::{RedisOptions, Replicas},

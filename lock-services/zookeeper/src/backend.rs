@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc};
 use tokio::task::JoinSet;
 
 use super::{
-    KIND, ZooKeeperOptions, acquiring::Acquiring, keeper, service::Service, service_url::ServiceUrl,
+    KIND, ZooKeeperOptions, acquiring::Acquiring, reaper, service::Service, service_url::ServiceUrl,
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Error, Extension,
@@ -17,7 +17,7 @@ use lock_core::{
 pub struct ZooKeeperBackend {
     service: Arc<Service>,
     /// Aborted when this is dropped.
-    _keeper: JoinSet<()>,
+    _reaper: JoinSet<()>,
 }
 
 impl ZooKeeperBackend {
@@ -48,11 +48,11 @@ impl ZooKeeperBackend {
         let service = Arc::new(Service::new(url, &options, clock));
         let once = service.clock.now();
         service.sessions.get(Operation::Connect, once).await?;
-        let mut keeper = JoinSet::new();
-        keeper.spawn(keeper::keep(Arc::clone(&service)));
+        let mut reaper = JoinSet::new();
+        reaper.spawn(reaper::run(Arc::clone(&service)));
         Ok(Self {
             service,
-            _keeper: keeper,
+            _reaper: reaper,
         })
     }
 }

@@ -186,7 +186,7 @@ impl Acquiring<'_> {
             return Err(released().into());
         }
         place.is_kept = true;
-        service.keeper.notify_one();
+        service.reaper.notify_one();
         if others_wait {
             service.granted.notify_waiters();
         }

@@ -47,7 +47,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// A node in line. If this is dropped, the keeper deletes it.
+/// A node in line. If this is dropped, the reaper deletes it.
 #[derive(Debug)]
 pub(super) struct Place<'a> {
     service: &'a Service,
@@ -187,7 +187,7 @@ impl Drop for Place<'_> {
             self.service
                 .table()
                 .abandon(self.attempt, session, identity);
-            self.service.keeper.notify_one();
+            self.service.reaper.notify_one();
         }
     }
 }

@@ -25,8 +25,8 @@ pub(super) struct Service {
     pub(super) clock: Arc<dyn Clock>,
     /// Never held across an await; every step under it is short.
     table: Mutex<Table>,
-    /// Notified when there is something new for the keeper.
-    pub(super) keeper: Notify,
+    /// Notified when there is something new for the reaper.
+    pub(super) reaper: Notify,
     /// Notified when an acquisition was granted for which another attempt waits.
     pub(super) granted: Notify,
 }
@@ -39,7 +39,7 @@ impl Service {
             floors: Floors::new(options.initial_token),
             clock,
             table: Mutex::new(Table::new()),
-            keeper: Notify::new(),
+            reaper: Notify::new(),
             granted: Notify::new(),
         }
     }
@@ -60,7 +60,7 @@ impl Service {
     }
 
     /// Deletes what was left behind at a resource, before anybody looks at it. What cannot be
-    /// deleted now is left to the keeper.
+    /// deleted now is left to the reaper.
     pub(super) async fn clear(&self, resource: &ResourceName) {
         let leftovers = self.table().leftovers_of(resource, self.clock.now());
         for leftover in leftovers {

@@ -27,7 +27,7 @@ pub(super) struct Table {
     /// How many of them belong to one acquisition.
     places_of: HashMap<Key, u32>,
     leftovers: BTreeMap<u64, Leftover>,
-    /// The last one that the keeper has taken.
+    /// The last one that the reaper has taken.
     taken: u64,
     ended: Ended,
     /// Cancelled attempts that this process has never had. One that comes late is refused. If it is

@@ -162,7 +162,7 @@ impl Service {
 
     pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
         let leftovers = self.table().cancel(attempt, self.clock.now());
-        self.keeper.notify_one();
+        self.reaper.notify_one();
         let cancelled = match leftovers {
             Some(leftovers) => self.remove_all(&leftovers).await,
             None => self.cancel_elsewhere(attempt).await,

@@ -1,6 +1,6 @@
 mod fault;
+mod planned_faults;
 mod request;
-mod script;
 
 use std::{
     fmt,
@@ -11,11 +11,11 @@ use futures_util::future::join_all;
 
 pub use self::{
     fault::{Fault, Gate, Until},
-    script::Counts,
+    planned_faults::Counts,
 };
 use self::{
+    planned_faults::Script,
     request::{Request, no_answer},
-    script::Script,
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,

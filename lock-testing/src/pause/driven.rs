@@ -9,7 +9,7 @@ use std::{
 use futures_util::future::LocalBoxFuture;
 use thiserror::Error;
 
-use super::place::Place;
+use super::await_point::Place;
 use crate::ManualClock;
 use lock_core::Clock;
 

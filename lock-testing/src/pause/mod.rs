@@ -104,8 +104,8 @@
 
 #![expect(clippy::future_not_send, reason = "all of it runs on one thread")]
 
+mod await_point;
 mod driven;
-mod place;
 mod simulation;
 mod verdict;
 
@@ -113,10 +113,10 @@ use std::{fmt, rc::Rc, sync::Arc, time::Duration};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-pub(super) use self::place::there_and_back;
+pub(super) use self::await_point::there_and_back;
 use self::simulation::{Run, Section, Simulation};
 pub use self::{
-    place::point,
+    await_point::point,
     verdict::{Broken, Passed},
 };
 use super::{ManualClock, Process};

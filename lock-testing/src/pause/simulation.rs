@@ -3,8 +3,8 @@ use std::{fmt, marker::PhantomData, rc::Rc, sync::Arc, time::Duration};
 use futures_util::future::LocalBoxFuture;
 
 use super::{
+    await_point::Place,
     driven::{Driven, Step, Stuck},
-    place::Place,
 };
 use crate::{ManualClock, Process};
 use lock_core::LockBackend;

@@ -7,9 +7,9 @@
 //! attempt was told of the grant after all, by the answer to a poll that overtook the push: by then
 //! either the lease is confirmed, which the server sees, or it is one that [`Waiting`] remembers.
 
+mod awaited;
 mod listener;
-mod message;
-mod waiting;
+mod pushed_grant;
 
 use std::{
     sync::{
@@ -24,7 +24,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use self::{message::Message, waiting::Waiting};
+use self::{awaited::Waiting, pushed_grant::Message};
 use super::{
     nodes::Nodes,
     service::{Service, Unwanted},

@@ -11,11 +11,11 @@ use super::{service::Service, table::Leftover};
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Runs until it is aborted.
-pub(super) async fn keep(service: Arc<Service>) {
+pub(super) async fn run(service: Arc<Service>) {
     let mut removals = FuturesUnordered::new();
     loop {
         // It is enabled before the table is read, so that nothing new is missed.
-        let mut news = pin!(service.keeper.notified());
+        let mut news = pin!(service.reaper.notified());
         news.as_mut().enable();
         let (fresh, next) = service.table().take_leftovers(service.clock.now());
         removals.extend(fresh.into_iter().map(|leftover| remove(&service, leftover)));
