@@ -13,7 +13,7 @@ pub(crate) const MARK: &str =
 /// The only lock service whose tokens are accepted.
 pub(crate) const ISSUER: &str = "SELECT name FROM fenced_lock_service";
 
-/// Reads a mark by `query`, which is [`MARK`] or has its columns and its one parameter.
+/// Reads a mark by `query`, which is `MARK` or has its columns and its one parameter.
 pub(crate) async fn mark<DB: Database>(
     connection: &mut DB::Connection,
     query: &'static str,

@@ -10,7 +10,7 @@ use crate::{FencingHeader, Signature, header::SignatureBytes};
 /// Over [what is signed](super#what-is-signed), the signature is
 /// - by a key that is [`new`](Self::new) or [`derived`](Self::derived): the first half of the
 ///   HMAC-SHA256, 128 bits, all of which a forger has to guess at once. Whoever checks can sign.
-/// - by a key pair ([`ed25519`](Self::ed25519)): Ed25519. Whoever checks cannot sign, and takes a
+/// - by a key pair (`SigningKey::ed25519`): Ed25519. Whoever checks cannot sign, and takes a
 ///   hundred times as long.
 #[derive(Clone)]
 pub struct SigningKey {
