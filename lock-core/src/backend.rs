@@ -52,8 +52,10 @@ use crate::{
 ///     raises nothing.
 /// 11. **Errors** (`refused_input_leaves_nothing`). [`Error::not_applied`] means that nothing
 ///     changed. When that is not certain, such as after a timeout, it is [`Error::unknown`].
-/// 12. **Own deadline** (`deadline_counts_from_request`). A lease's deadline is counted from a
-///     moment before the request was sent, never later than what the service granted.
+/// 12. **Own deadline** (`deadline_counts_from_request`,
+///     `a_lease_that_was_waited_for_is_not_short`). A lease's deadline is counted from a moment
+///     before the request was sent, never later than what the service granted. Whoever waited gets
+///     at least half of the ttl.
 ///
 /// ## Extensions
 /// A backend keeps the following clauses if it claims them in [`Capabilities::extensions`]. It is
@@ -134,8 +136,8 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
 
     /// Ends the lease with this token, whoever holds it, and hands the resource on.
     ///
-    /// Sent again, it says [`Forced::NotHeld`]: a caller that loses the answer does not learn the
-    /// revocation token.
+    /// If there is no answer it asks again itself, because only it can tell what it ended. Called
+    /// again it ends nothing more, and says [`Forced::NotHeld`], or the same revocation token.
     fn force_release<'a>(
         &'a self,
         resource: &'a ResourceName,

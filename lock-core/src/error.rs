@@ -106,7 +106,7 @@ impl Error {
     }
 
     /// The operation failed, and may have happened nevertheless: it may have been sent, and no
-    /// answer says what became of it.
+    /// answer says what became of it. An operation that changes nothing never happened.
     #[must_use]
     pub fn unknown(kind: ErrorKind, operation: Operation, backend: &'static str) -> Self {
         Self::with_outcome(Outcome::Unknown, kind, operation, backend)
@@ -118,6 +118,7 @@ impl Error {
         operation: Operation,
         backend: &'static str,
     ) -> Self {
+        let outcome = operation.outcome(outcome);
         Self(Box::new(Inner {
             kind,
             operation,
@@ -149,7 +150,7 @@ impl Error {
     /// went before that part could not be undone.
     #[must_use]
     pub fn outcome_unknown(mut self) -> Self {
-        self.0.outcome = Outcome::Unknown;
+        self.0.outcome = self.0.operation.outcome(Outcome::Unknown);
         self
     }
 
@@ -166,6 +167,7 @@ impl Error {
     #[must_use]
     pub fn during(mut self, operation: Operation) -> Self {
         self.0.operation = operation;
+        self.0.outcome = operation.outcome(self.0.outcome);
         self
     }
 
@@ -280,6 +282,16 @@ impl Operation {
             Self::Inspect => "inspect",
             Self::List => "list",
             Self::ForceRelease => "force-release",
+        }
+    }
+}
+
+impl Operation {
+    /// What changes nothing has not happened, whatever became of the request.
+    const fn outcome(self, outcome: Outcome) -> Outcome {
+        match self {
+            Self::Connect | Self::Inspect | Self::List => Outcome::NotApplied,
+            _ => outcome,
         }
     }
 }

@@ -25,16 +25,6 @@ impl Lease {
         }
     }
 
-    /// The same lease, but its first renewal is due already after one `part`-th of the time left:
-    /// the service that granted it waits for that renewal as a sign of life.
-    #[must_use]
-    pub fn to_be_confirmed(self, now: Moment, part: u32) -> Self {
-        Self {
-            renew_by: now + self.deadline.since(now) / part,
-            ..self
-        }
-    }
-
     /// The moment from which the lease must not be relied on.
     #[must_use]
     pub const fn deadline(self) -> Moment {
@@ -92,23 +82,5 @@ impl Grant {
     pub const fn reserving(mut self, tokens: u32) -> Self {
         self.reserved = tokens;
         self
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const fn at(seconds: u64) -> Moment {
-        Moment::from_origin(Duration::from_secs(seconds))
-    }
-
-    #[test]
-    fn a_sign_of_life_is_due_after_a_part_of_what_is_left() {
-        let lease = Lease::counted_from(at(100), Duration::from_secs(9));
-        let confirmed = lease.to_be_confirmed(at(101), 4);
-        assert_eq!((lease.renew_by(), confirmed.renew_by()), (at(103), at(103)));
-        let sooner = lease.to_be_confirmed(at(101), 8);
-        assert_eq!((sooner.renew_by(), sooner.deadline()), (at(102), at(109)));
     }
 }

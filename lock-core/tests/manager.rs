@@ -266,8 +266,7 @@ async fn a_dropped_guard_of_a_repeated_acquisition_ends_its_own_attempt_only() {
     assert_eq!(first.token(), second.token());
     drop(first);
     assert!(!world.is_free().await, "the other one was told of it");
-    let renewed = world.locks.renew(second.sequencer(), TTL).await.unwrap();
-    assert!(matches!(renewed, Renewed::Renewed(_)));
+    second.renew(TTL).await.unwrap();
     let token = second.token();
     drop(second);
     assert!(world.is_free().await, "nobody else was told of it");
@@ -470,4 +469,45 @@ async fn a_ttl_of_the_manager_is_overruled_by_the_acquisition() {
     assert_eq!(together.remaining().unwrap(), TTL.get());
     let asked = locks.acquire("e").ttl(Ttl::secs(3)).await.unwrap();
     assert_eq!(asked.remaining().unwrap(), Duration::from_secs(3));
+}
+
+/// The guard would go by its old deadline.
+#[tokio::test]
+async fn a_lease_of_a_guard_is_renewed_by_its_guard_alone() {
+    let world = world();
+    let guard = world
+        .locks
+        .acquire("r")
+        .ttl(TTL)
+        .renew(false)
+        .await
+        .unwrap();
+    let error = world.locks.renew(guard.sequencer(), TTL).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    world.clock.advance(TTL.get() / 2);
+    guard.renew(TTL).await.unwrap();
+    assert_eq!(guard.remaining().unwrap(), TTL.get());
+    assert!(guard.is_held());
+
+    let lease = guard.detach();
+    let renewed = world.locks.renew(&lease.sequencer, TTL).await.unwrap();
+    assert!(matches!(renewed, Renewed::Renewed(_)));
+    world.locks.release(&lease.sequencer).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_guard_whose_renewal_comes_too_late_is_lost() {
+    let world = world();
+    let guard = world
+        .locks
+        .acquire("r")
+        .ttl(TTL)
+        .renew(false)
+        .await
+        .unwrap();
+    world.locks.force_release("r").await.unwrap();
+    assert!(guard.is_held(), "it has not asked");
+    let error = guard.renew(TTL).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+    assert!(!guard.is_held());
 }

@@ -21,6 +21,7 @@ pub mod counted;
 pub mod database_client;
 pub mod documented;
 pub mod history;
+pub mod idle;
 pub mod ledger;
 pub mod observer;
 pub mod port;

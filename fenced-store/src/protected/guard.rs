@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use lock_core::{DetachedLease, FencingToken, LeaseGuard, Lost, Released, ResourceName, Sequencer};
+use lock_core::{
+    DetachedLease, FencingToken, LeaseGuard, Lost, Released, ResourceName, Sequencer, Ttl,
+};
 
 use super::Held;
 use crate::{Begin, Dialect, FencedStore, Presented};
@@ -64,6 +66,23 @@ impl<DB: Dialect> ProtectedGuard<DB> {
     /// [`Lost`] from the deadline on, for good, without asking any server.
     pub fn remaining(&self) -> Result<Duration, Lost> {
         self.held.lease.remaining()
+    }
+
+    /// Whether the deadline of the present lease has not passed, as [`LeaseGuard::is_held`].
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.held.lease.is_held()
+    }
+
+    /// Renews the lease now, as [`LeaseGuard::renew`] does.
+    ///
+    /// # Errors
+    /// As [`LeaseGuard::renew`].
+    ///
+    /// # Cancel safety
+    /// As [`LeaseGuard::renew`].
+    pub async fn renew(&self, ttl: Ttl) -> Result<(), lock_core::Error> {
+        self.held.lease.renew(ttl).await
     }
 
     /// Completes when the lease is lost, at the latest at its deadline.

@@ -129,9 +129,6 @@ impl Wait {
 }
 
 /// Whether a lease is going to be renewed, and by whom.
-///
-/// A backend may grant only a short lease to a waiter that it cannot see, so that a waiter that is
-/// gone does not hold up the queue for long. The first renewal extends it to its full length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_enums,
@@ -140,7 +137,8 @@ impl Wait {
 pub enum Upkeep {
     /// A watchdog of this process renews it, the first time by
     /// [`Lease::renew_by`](crate::Lease::renew_by). No other process asks for the same acquisition,
-    /// and it is not held several times over. The lease may begin short.
+    /// and it is not held several times over. The lease may begin with what is left of it after a
+    /// wait.
     Watchdog,
     /// Nobody renews it, or a client that cannot be relied on does, or another process may be told
     /// of the same lease. It must have its full length at once.

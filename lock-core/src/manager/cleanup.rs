@@ -180,7 +180,8 @@ impl OnDrop {
     /// Cleans up now, and waits for it. After an error, dropping this goes on with it.
     pub(super) async fn carry_out(&mut self) -> Result<(), Error> {
         while let Some(clean_up) = &self.clean_up {
-            self.clean_up = clean_up.attempt(&*self.locks.backend).await?;
+            let attempt = || clean_up.attempt(&*self.locks.backend);
+            self.clean_up = self.locks.answered(attempt).await?;
         }
         Ok(())
     }

@@ -1,7 +1,10 @@
 use std::{slice, time::Duration};
 
-use super::{Acquire, LeaseGuard, LockManager, granted::Granted};
-use crate::{Attempt, Error, Released, RenewRequest, Renewed, Sequencer, Ttl};
+use super::{Acquire, Inner, LeaseGuard, LockManager, granted::Granted};
+use crate::{
+    Attempt, Error, ErrorKind, Operation, Released, RenewRequest, Renewed, Sequencer, Ttl,
+    error::OURSELVES,
+};
 
 /// A lease without guard and watchdog: renew and release it yourself, by its sequencer.
 ///
@@ -56,10 +59,7 @@ impl LeaseGuard {
     /// Gives up the guard and keeps the lease: renew and release it yourself, by its sequencer.
     ///
     /// The watchdog stops renewing. A later release of an [`Owner`](crate::Owner)'s lease ends it
-    /// for all of the owner's handles at once. A lease that was waited for and has only just been
-    /// granted may have no more than a second left, because its first renewal is still due: renew
-    /// it at once, or acquire with [`renew(false)`](crate::Acquire::renew), which gives it its full
-    /// length.
+    /// for all of the owner's handles at once.
     ///
     /// **Under a cohort only this manager and its clones can renew and release
     /// it**, if it was acquired with renewal: the lock service knows the process's own lease and
@@ -80,21 +80,21 @@ impl LockManager {
     /// Renews a detached lease to a full `ttl` from now.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with the outcome unknown if no
-    /// answer came: it may be renewed.
+    /// [`ErrorKind::InvalidInput`] if a guard of this manager holds it, which would not learn of
+    /// the new deadline: use [`LeaseGuard::renew`].
+    /// [`ErrorKind::Unavailable`] with the outcome unknown if no answer came: it may be renewed.
     ///
     /// # Cancel safety
     /// It may or may not have been renewed. Renewing again is harmless.
     pub async fn renew(&self, lease: &Sequencer, ttl: Ttl) -> Result<Renewed, Error> {
+        if self.inner.guarded.has(lease) {
+            let guarded = Error::not_applied(ErrorKind::InvalidInput, Operation::Renew, OURSELVES);
+            return Err(guarded
+                .on(lease.resource())
+                .because("a guard of this manager holds the lease: call its `renew`"));
+        }
         let request = RenewRequest::new(lease.clone(), ttl);
-        let answer = self
-            .inner
-            .backend
-            .renew(slice::from_ref(&request))
-            .await
-            .pop();
-        let unanswered = || Error::unanswered(self.backend_kind(), lease.resource());
-        answer.unwrap_or_else(|| Err(unanswered()))
+        self.inner.renew(&request).await
     }
 
     /// Releases a detached lease.
@@ -106,6 +106,19 @@ impl LockManager {
     /// # Cancel safety
     /// It may or may not have been released. Releasing again is harmless.
     pub async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
-        self.inner.backend.release(lease).await
+        let Inner { backend, .. } = &*self.inner;
+        self.inner.answered(|| backend.release(lease)).await
+    }
+}
+
+impl Inner {
+    /// Renews one lease, whoever holds it.
+    pub(super) async fn renew(&self, request: &RenewRequest) -> Result<Renewed, Error> {
+        let renew = || async {
+            let answer = self.backend.renew(slice::from_ref(request)).await.pop();
+            let resource = request.sequencer.resource();
+            answer.unwrap_or_else(|| Err(Error::unanswered(self.backend.kind(), resource)))
+        };
+        self.answered(renew).await
     }
 }

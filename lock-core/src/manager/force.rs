@@ -1,4 +1,4 @@
-use super::{LockManager, named};
+use super::{Inner, LockManager, named};
 use crate::{
     Error, FencingToken, Forced, HolderView, InvalidName, Listed, Operation, ResourceName,
 };
@@ -73,11 +73,13 @@ impl LockManager {
         N::Error: Into<InvalidName>,
     {
         let resource = &named(resource, Operation::ForceRelease)?;
-        let backend = &self.inner.backend;
-        let Some(holder) = backend.inspect(resource).await?.holder else {
+        let Inner { backend, .. } = &*self.inner;
+        let inspection = self.inner.answered(|| backend.inspect(resource)).await?;
+        let Some(holder) = inspection.holder else {
             return Ok(ForceReleased::NotHeld);
         };
-        match backend.force_release(resource, holder.token).await? {
+        let force = || backend.force_release(resource, holder.token);
+        match self.inner.answered_once(force).await? {
             Forced::Ended { revocation } => {
                 tracing::warn!(
                     resource = resource.as_str(),
@@ -103,7 +105,8 @@ impl LockManager {
     /// # Cancel safety
     /// Cancel safe: nothing changes.
     pub async fn list(&self) -> Result<Vec<Listed>, Error> {
-        let mut listed = self.inner.backend.list().await?;
+        let Inner { backend, .. } = &*self.inner;
+        let mut listed = self.inner.answered(|| backend.list()).await?;
         listed.sort_by(|one, other| one.resource.cmp(&other.resource));
         Ok(listed)
     }

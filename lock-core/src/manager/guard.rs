@@ -5,12 +5,16 @@ use tracing::debug;
 use super::{
     Inner,
     cleanup::{HeldLease, OnDrop, Sharing},
-    lost::Lost,
+    guarded::Guarding,
+    lost::{Lost, LostReason},
     settings::Terms,
     status::LeaseStatus,
     watchdog::Watched,
 };
-use crate::{AttemptRef, Error, FencingToken, Grant, Moment, Released, ResourceName, Sequencer};
+use crate::{
+    AttemptRef, Error, FencingToken, Grant, Moment, Released, RenewRequest, Renewed, ResourceName,
+    Sequencer, Ttl,
+};
 
 /// A held lease, which the watchdog renews while this guard lives.
 ///
@@ -33,6 +37,7 @@ use crate::{AttemptRef, Error, FencingToken, Grant, Moment, Released, ResourceNa
 pub struct LeaseGuard {
     pub(super) status: Arc<LeaseStatus>,
     _watched: Option<Watched>,
+    _guarding: Guarding,
     held: HeldLease,
     pub(super) on_drop: OnDrop,
 }
@@ -57,10 +62,12 @@ impl LeaseGuard {
             sharing,
             ttl,
         };
+        let guarding = locks.guarded.enter(&held.sequencer);
         let on_drop = OnDrop::new(locks, held.abandon());
         Self {
             status,
             _watched: watched,
+            _guarding: guarding,
             held,
             on_drop,
         }
@@ -95,6 +102,38 @@ impl LeaseGuard {
     pub fn remaining(&self) -> Result<Duration, Lost> {
         let deadline = self.status.deadline()?;
         Ok(deadline.since(self.on_drop.locks.clock.now()))
+    }
+
+    /// Whether the deadline of the present lease has not passed, by the local clock. Once it has,
+    /// this is false for good.
+    ///
+    /// Use it to save work, not to decide whether a write is allowed.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.remaining().is_ok()
+    }
+
+    /// Renews the lease now, to a full `ttl` from now, in addition to what the watchdog does.
+    ///
+    /// It makes a lease longer and never shorter. The watchdog goes on with the ttl with which it
+    /// was acquired.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if it is not held any more: the guard is lost.
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with the outcome unknown if no
+    /// answer came.
+    ///
+    /// # Cancel safety
+    /// It may or may not have been renewed. Renewing again is harmless.
+    pub async fn renew(&self, ttl: Ttl) -> Result<(), Error> {
+        self.status.deadline()?;
+        let request = RenewRequest::new(self.sequencer().clone(), ttl);
+        match self.on_drop.locks.renew(&request).await? {
+            Renewed::Renewed(lease) => self.status.renewed(lease),
+            Renewed::NotHolder => self.status.lose(LostReason::NotHolder),
+        }
+        self.status.deadline()?;
+        Ok(())
     }
 
     /// The time after which the lease will have ended, however often it is renewed; `None` if it
@@ -139,9 +178,10 @@ impl LeaseGuard {
             let finish = self.held.finish_release();
             self.on_drop.turn_into(finish);
         }
-        let backend = Arc::clone(&self.on_drop.locks.backend);
+        let locks = Arc::clone(&self.on_drop.locks);
         // Until the answer has arrived, dropping `self` hands the release to the watchdog.
-        let released = self.held.release(&*backend).await?;
+        let release = || self.held.release(&*locks.backend);
+        let released = locks.answered(release).await?;
         debug!(
             resource = self.resource().as_str(),
             token = self.token().get(),

@@ -1,6 +1,7 @@
 //! The user's side: acquire, hold, lose, release.
 
 mod acquire;
+mod again;
 mod all;
 mod asking;
 mod builder;
@@ -9,6 +10,7 @@ mod detached;
 mod force;
 mod granted;
 mod guard;
+mod guarded;
 mod guards;
 mod lost;
 mod meter;
@@ -38,7 +40,7 @@ pub use self::{
     stats::{Losses, Stats},
     together::AcquireTogether,
 };
-use self::{meter::Meter, settings::Defaults, watchdog::Handle};
+use self::{guarded::Guarded, meter::Meter, settings::Defaults, watchdog::Handle};
 use crate::{
     Attempt, Capabilities, Clock, Error, Inspection, InvalidName, Issuer, LockBackend, Operation,
     ResourceName,
@@ -85,6 +87,7 @@ pub(crate) struct Inner {
     defaults: Defaults,
     meter: Arc<Meter>,
     watchdog: Handle,
+    guarded: Arc<Guarded>,
 }
 
 impl LockManager {
@@ -110,6 +113,7 @@ impl LockManager {
                 defaults,
                 meter,
                 watchdog,
+                guarded: Arc::default(),
             }),
         }
     }
@@ -161,7 +165,8 @@ impl LockManager {
         N::Error: Into<InvalidName>,
     {
         let resource = named(resource, Operation::Inspect)?;
-        self.inner.backend.inspect(&resource).await
+        let Inner { backend, .. } = &*self.inner;
+        self.inner.answered(|| backend.inspect(&resource)).await
     }
 
     /// Sends what is still queued, such as releases of dropped guards, and ends the watchdog.

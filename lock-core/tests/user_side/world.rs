@@ -8,7 +8,8 @@ use std::{
 };
 
 use lock_core::{
-    FencingToken, HolderView, InitialToken, LockManager, ResourceName, Ttl, memory::MemoryBackend,
+    Clock, FencingToken, HolderView, InitialToken, LockManager, ResourceName, Ttl,
+    memory::MemoryBackend,
 };
 use lock_testing::{Chaos, ManualClock, Process};
 
@@ -44,6 +45,20 @@ impl World {
         let resource = ResourceName::new(resource).unwrap();
         let inspection = self.theirs.locks().inspect(&resource).await.unwrap();
         inspection.holder
+    }
+
+    /// Does what waits for something that never comes, and lets the time pass for it.
+    pub(crate) async fn in_vain<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = yield_to_others() => {}
+            }
+            let wake = self.clock.next_wake().expect("it waits for a moment");
+            self.clock.advance(wake.since(self.clock.now()));
+        }
     }
 
     /// Lets the other tasks run until nobody holds it.

@@ -10,7 +10,7 @@ use super::{
     look::{Answer, Looking, Offer},
     pushes::{Place, Pushed, Reach},
 };
-use lock_core::{AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Upkeep, Wait};
+use lock_core::{AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Wait};
 
 /// The first in line look again after this time although nobody told them to. Those behind them
 /// take longer for each place, up to [`POLL_MAX`]: only the first have to notice what goes wrong.
@@ -25,9 +25,6 @@ const STAGGER: Duration = Duration::from_millis(5);
 
 /// How long a waiter goes without a place in line for the sake of being reachable.
 const SUBSCRIBE_PATIENCE: Duration = Duration::from_secs(1);
-
-/// A provisional lease is confirmed when this part of it has passed.
-const CONFIRM_PART: u32 = 4;
 
 impl RedisBackend {
     /// Acquires, and gives no answer that a request which is still under way could belie.
@@ -159,7 +156,8 @@ impl Waiter<'_> {
         }
     }
 
-    /// What is offered becomes ours; `None` if it was gone by then, and we have to ask again.
+    /// What is offered becomes ours; `None` if it was gone by then, and we have to ask again. What
+    /// was pushed is short until it is confirmed: nobody is told of it before.
     async fn take(&mut self, offer: Offer) -> Result<Option<Grant>, Error> {
         let Offer {
             token,
@@ -174,16 +172,11 @@ impl Waiter<'_> {
         if lease.deadline() <= now {
             return Ok(None);
         }
-        // Replicas are waited for only when it is ours.
-        if self.request.upkeep == Upkeep::Watchdog && self.backend.replication.is_none() {
-            let lease = lease.to_be_confirmed(now, CONFIRM_PART);
-            return Ok(Some(Grant::new(token, lease).reserving(reserved)));
-        }
         let AcquireRequest { attempt, ttl, .. } = self.request;
         let service = &self.backend.service;
         let confirmed = service
             .confirm(
-                &service.nodes,
+                &self.backend.renewals,
                 &attempt.resource,
                 self.looking.digest(),
                 token,

@@ -65,8 +65,6 @@ pub(super) enum Together {
 pub(super) enum RenewedWord {
     Renewed,
     NotHolder,
-    /// Not renewed: it has to be confirmed.
-    Provisional,
     Broken,
 }
 
@@ -184,7 +182,6 @@ impl RenewedWord {
             .map(|letter| match letter {
                 b'r' => Ok(Self::Renewed),
                 b'n' => Ok(Self::NotHolder),
-                b'p' => Ok(Self::Provisional),
                 b'b' => Ok(Self::Broken),
                 _ => Err(unexpected()),
             })

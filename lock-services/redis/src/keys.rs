@@ -129,6 +129,11 @@ impl<'a> ResourceKeys<'a> {
         Key([self.base, "released:", digest, ":", self.resource])
     }
 
+    /// Which lease was ended by force, and by which token it was revoked.
+    pub(super) const fn forced(&self) -> Key<'a> {
+        Key([self.base, "forced:", self.resource, "", ""])
+    }
+
     /// The tombstone of an attempt that was cancelled.
     pub(super) const fn tombstone_of_attempt(&self, digest: &'a str, attempt: &'a str) -> Key<'a> {
         Key([self.base, "ended:", digest, ":", attempt])

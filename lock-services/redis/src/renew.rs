@@ -97,28 +97,10 @@ impl RedisBackend {
         } else {
             nodes.run(shard, Operation::Renew, &call, parse).await?
         };
-        let answers = leases
-            .iter()
-            .zip(words)
-            .map(|((_, request), word)| async move {
-                match word {
-                    RenewedWord::Provisional => self.confirm(request).await,
-                    word => renewed(request, word, asked),
-                }
-            });
-        Ok(join_all(answers).await)
-    }
-
-    /// The first renewal of a lease that was pushed.
-    async fn confirm(&self, request: &RenewRequest) -> Result<Renewed, Error> {
-        let RenewRequest { sequencer, ttl } = request;
-        let (resource, digest) = (sequencer.resource(), sequencer.holder().digest());
-        let asked = self.service.clock.now();
-        let word = self
-            .service
-            .confirm(&self.renewals, resource, &digest, sequencer.token(), *ttl)
-            .await?;
-        renewed(request, word, asked)
+        let answers = leases.iter().zip(words);
+        Ok(answers
+            .map(|((_, request), word)| renewed(request, word, asked))
+            .collect())
     }
 }
 
@@ -128,7 +110,7 @@ fn renewed(request: &RenewRequest, word: RenewedWord, asked: Moment) -> Result<R
             asked,
             request.ttl.get(),
         ))),
-        RenewedWord::NotHolder | RenewedWord::Provisional => Ok(Renewed::NotHolder),
+        RenewedWord::NotHolder => Ok(Renewed::NotHolder),
         RenewedWord::Broken => {
             let error = refused(Refusal::BrokenLease, Operation::Renew);
             Err(error.on(request.sequencer.resource()))

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use redis::Script;
 
@@ -9,11 +9,12 @@ use super::{
     keys::{Key, Keys, ResourceKeys},
     link::Link,
     nodes::Nodes,
+    repetitions::Repetitions,
     scripts::{CANCEL, CONFIRM, FORCE_RELEASE, INSPECT, RELEASE},
 };
 use lock_core::{
     AttemptId, AttemptRef, Clock, Error, ErrorKind, FencingToken, Forced, HolderView, InitialToken,
-    Inspection, Metadata, Operation, Released, ResourceName, Sequencer, Ttl,
+    Inspection, Metadata, Operation, Outcome, Released, ResourceName, Sequencer, Ttl,
 };
 
 /// The scripts as calls: what a lock service does for one resource, in one step each.
@@ -30,6 +31,9 @@ pub(super) struct Service {
 /// server that is busy for a moment all of them would be late, give the connection up, and ask
 /// again. And a release would stand behind them all.
 pub(super) const ASKING_MAX: usize = 64;
+
+/// For how long a release by force without an answer is sent again.
+const FORCE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// An attempt that was granted something although it does not wait any more.
 #[derive(Debug)]
@@ -168,6 +172,8 @@ impl Service {
         }
     }
 
+    /// Ends a lease by force, and asks again if there is no answer: who called could not, without
+    /// learning by which token the lease was revoked.
     pub(super) async fn force_release(
         &self,
         resource: &ResourceName,
@@ -176,15 +182,30 @@ impl Service {
         let operation = Operation::ForceRelease;
         let keys = self.keys.of(resource);
         let fill_in = |link: &Link| {
-            let mut call = self.call(&FORCE_RELEASE, &keys, &[], link);
+            let mut call = self.call(&FORCE_RELEASE, &keys, &[keys.forced()], link);
             call.arg(token.get());
             call
         };
-        let answer = self
-            .nodes
-            .run_with(keys.shard, operation, fill_in, ForcedWord::parse)
-            .await;
-        match answer.map_err(|error| error.on(resource))?.1 {
+        let mut repetitions = Repetitions::until(self.clock.now() + FORCE_PATIENCE);
+        let mut was_sent = false;
+        let answer = loop {
+            let sent = self
+                .nodes
+                .run_with(keys.shard, operation, fill_in, ForcedWord::parse);
+            let error = match sent.await {
+                Ok((_, answer)) => break answer,
+                Err(error) => error.on(resource),
+            };
+            was_sent |= error.outcome() == Outcome::Unknown;
+            if !repetitions.another(&*self.clock, &error).await {
+                return Err(if was_sent {
+                    error.outcome_unknown()
+                } else {
+                    error
+                });
+            }
+        };
+        match answer {
             ForcedWord::Ended { revocation } => Ok(Forced::Ended { revocation }),
             ForcedWord::NotHeld => Ok(Forced::NotHeld),
             ForcedWord::Refused(refusal) => Err(refused(refusal, operation).on(resource)),

@@ -105,10 +105,10 @@ impl Service {
     /// it.
     async fn force(&self, resource: &ResourceName, token: FencingToken) -> Result<Forced, Error> {
         let operation = Operation::ForceRelease;
-        let failed = |failure: Failure| failure.into_error(operation);
+        let not_read = |failure: Failure| failure.into_error(operation).outcome_not_applied();
         let session = self.session(operation, self.clock.now()).await?;
         for _ in 0..FORCE_ATTEMPTS {
-            let first = self.first(&session, resource).await.map_err(failed)?;
+            let first = self.first(&session, resource).await.map_err(not_read)?;
             let Some((first, note)) = first.and_then(|mut first| {
                 let note = first.note.take()?;
                 Some((first, note))
@@ -119,7 +119,7 @@ impl Service {
                 return Ok(Forced::NotHeld);
             }
             let floor = self.floors.read(&session, &self.paths, resource).await;
-            let floor = floor.map_err(failed)?;
+            let floor = floor.map_err(not_read)?;
             let lifted = floor.value.saturating_add(1);
             let revocation = floors::token(lifted, first.created, operation)?;
             let (path, lifted) = (self.paths.floor(resource), floors::encode(lifted));
@@ -137,7 +137,7 @@ impl Service {
                     return Ok(Forced::Ended { revocation });
                 }
                 Err(Failure::BadVersion | Failure::NoNode) => {}
-                Err(failure) => return Err(failed(failure)),
+                Err(failure) => return Err(failure.into_error(operation)),
             }
         }
         let why = "its holder is changing it all the time";

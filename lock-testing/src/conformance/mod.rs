@@ -58,8 +58,8 @@ pub use self::{
         together_is_replayed, together_names_each_once,
     },
     waiting::{
-        fairness_as_claimed, wait_deadline, waits_by_the_present_lease, waits_until_expiry,
-        waits_until_release,
+        a_lease_that_was_waited_for_is_not_short, fairness_as_claimed, wait_deadline,
+        waits_by_the_present_lease, waits_until_expiry, waits_until_release,
     },
 };
 use lock_core::{
@@ -106,7 +106,7 @@ macro_rules! conformance_tests {
             a_holder_may_acquire_other_resources expiry
             deadline_counts_from_request renew_never_creates a_renewal_shortens_nothing
             release_only_own inspection_shows_no_secret waits_until_release waits_until_expiry
-            waits_by_the_present_lease wait_deadline
+            waits_by_the_present_lease wait_deadline a_lease_that_was_waited_for_is_not_short
             fairness_as_claimed cancel_leaves_nothing cancel_is_per_attempt
             cancelled_at_every_await floor implausible_floor refused_input_leaves_nothing
             what_is_not_claimed_is_unsupported metadata_is_shown queue_limit

@@ -6,7 +6,8 @@ use super::{
     Harness, LONG, grant, is_held, release, request, resource, served, settle, soon, waiting,
 };
 use lock_core::{
-    AcquireRequest, Attempt, Fairness, FencingToken, LockBackend, ResourceName, Wait, Waking,
+    AcquireRequest, Attempt, Fairness, FencingToken, LockBackend, ResourceName, Upkeep, Wait,
+    Waking,
 };
 
 /// A push takes less; polling once a second takes longer, counted from when the waiter settled.
@@ -36,6 +37,26 @@ pub async fn waits_until_release(harness: &impl Harness) {
     }
     if backend.capabilities().waking == Waking::Pushed {
         assert!(fastest < PUSHED, "{fastest:?}: that was no push");
+    }
+}
+
+/// Clause 12: whoever has waited gets a lease that is as long as any other, whoever renews it.
+pub async fn a_lease_that_was_waited_for_is_not_short(harness: &impl Harness) {
+    let (backend, clock) = (harness.backend(), harness.clock());
+    for upkeep in [Upkeep::Watchdog, Upkeep::None] {
+        let resource = resource("wait-length");
+        let first = request(&resource, LONG);
+        let lease = grant(&*backend, &first).await;
+        let mut second = waiting(&resource, Wait::Forever);
+        second.upkeep = upkeep;
+        let release_soon = async {
+            settle(harness).await;
+            release(&*backend, &first, lease).await;
+        };
+        let (next, ()) = tokio::join!(served(&*backend, &second), release_soon);
+        let left = next.lease.deadline().since(clock.now());
+        assert!(left > LONG.get() / 2, "{upkeep:?}: {left:?}");
+        release(&*backend, &second, next).await;
     }
 }
 

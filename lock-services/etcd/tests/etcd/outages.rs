@@ -8,7 +8,11 @@ use std::{
     time::Duration,
 };
 
-use e2e::servers::{Etcd, etcd, until};
+use e2e::{
+    idle::nothing_is_noticed,
+    proxy::{self, Proxy},
+    servers::{Etcd, etcd, until},
+};
 use futures_util::future::join_all;
 use lock_core::{Clock, ErrorKind, SystemClock, Ttl};
 use palisade_etcd::{EtcdBackend, EtcdOptions};
@@ -135,4 +139,14 @@ async fn a_silent_node_is_left_after_the_response_timeout() {
         .unwrap();
     let took = SystemClock.now().since(asked);
     assert!(took < Duration::from_millis(1500), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_while_idle_is_not_noticed() {
+    let server = etcd().await;
+    let proxy = Proxy::start(&server.url()).await;
+    let locks = manager(&proxy.url("etcd"), &prefix()).await;
+    nothing_is_noticed(&locks, async || proxy.inflict(proxy::Fault::Cut))
+        .await
+        .unwrap();
 }

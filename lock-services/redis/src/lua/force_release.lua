@@ -9,23 +9,30 @@
 -- KEYS[3] line of waiters
 -- KEYS[4] what is aside
 -- KEYS[5] details of the waiters
+-- KEYS[6] what was ended by force, "token:revocation"
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
 -- ARGV[2] token
 --
 -- Returns {"ended", revocation} | {"not_held"} | {"missing"} | {"exhausted"}
 --       | {"broken_counter", why} | {"implausible", greatest} | {"broken_lease"}
 --
--- Sent again it ends nothing more, because the token is compared. If more than MOVES of the line
--- are out of reach, the next that asks goes on with it.
+-- Idempotent: while KEYS[6] stays, it says again by which token the lease was revoked. If more
+-- than MOVES of the line are out of reach, the next that asks goes on with it.
 
 local function force_release()
   look()
   if foreign then return {"broken_lease"} end
-  if not lease or lease.token ~= ARGV[2] or lease.left <= 0 then return {"not_held"} end
+  if not lease or lease.token ~= ARGV[2] or lease.left <= 0 then
+    local forced = redis.call("GET", KEYS[6]) or ""
+    local revocation = forced:match("^" .. ARGV[2] .. ":(%d+)$")
+    if revocation then return {"ended", revocation} end
+    return {"not_held"}
+  end
 
   local counter, wrong = counter_before("", 1, false)
   if not counter then return wrong end
   local revocation = draw(counter, 1)
+  redis.call("SET", KEYS[6], lease.token .. ":" .. revocation, "PX", ENDED_TEXT)
   mark_ended(KEYS[4], KEYS[5], lease.holder)
   if lease.state == "p" then leave(lease.holder) end
   redis.call("DEL", KEYS[2])

@@ -9,10 +9,11 @@
 -- ARGV[2] what the first lease begins with, "token:holder:", and one more for every further
 --
 -- Returns one text with a letter per lease, in order: "r" renewed | "n" it is not the holder
---       | "p" not renewed, it is provisional | "b" the key holds something else
+--       | "b" the key holds something else
 --
--- Idempotent, and inert for a lease that has ended, and for a provisional one, which has to be
--- confirmed. Atomic per lease; a key of a wrong type does not keep the others from being renewed.
+-- Idempotent, and inert for a lease that has ended, and for a provisional one, of which nobody has
+-- been told before it is confirmed. Atomic per lease; a key of a wrong type does not keep the others
+-- from being renewed.
 
 -- What a plain lease goes on with, and how long its key stays.
 local rest, stay
@@ -36,7 +37,7 @@ local function renew_one(key, ours)
   if not lease or lease.token .. ":" .. lease.holder .. ":" ~= ours or lease.left <= 0 then
     return "n"
   end
-  if lease.state == "p" then return "p" end
+  if lease.state == "p" then return "n" end
   extend(key, lease, ARGV[1])
   return "r"
 end

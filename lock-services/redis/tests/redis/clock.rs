@@ -170,7 +170,7 @@ async fn after_a_jump_back_a_renewal_mends_the_lease_and_a_release_is_passed_on(
     server.set_clock(BEHIND);
     let far = holder(&locks).await.unwrap().remaining;
     assert!(far > HOUR, "the clock has not jumped: {far:?}");
-    renew(&locks, guard.sequencer(), ttl).await;
+    guard.renew(ttl).await.unwrap();
     let mended = holder(&locks).await.unwrap().remaining;
     assert!(mended <= ttl.get(), "{mended:?}");
     server.set_clock(ClockOffset::Behind(2 * HOUR));

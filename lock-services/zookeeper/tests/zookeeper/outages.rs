@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use e2e::servers::ZooKeeper;
+use e2e::{
+    idle::nothing_is_noticed,
+    proxy::{Fault, Proxy},
+    servers::{ZooKeeper, zookeeper},
+};
 use futures_util::future::join_all;
 use lock_core::{Clock, ErrorKind, LostReason, Operation, SystemClock, Ttl};
 use tokio::time::timeout;
@@ -89,4 +93,16 @@ async fn a_ttl_that_is_too_long_for_the_session_is_refused() {
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains("session_ms"), "{error}");
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_while_idle_is_not_noticed() {
+    let server = zookeeper().await;
+    let proxy = Proxy::start(&server.url()).await;
+    let url = format!("{}?session_ms=30000", proxy.url("zookeeper"));
+    let prefix = Namespace::fresh(server).prefix;
+    let locks = palisade::connect(url).prefix(prefix).await.unwrap();
+    nothing_is_noticed(&locks, async || proxy.inflict(Fault::Cut))
+        .await
+        .unwrap();
 }

@@ -3,12 +3,15 @@
 use std::{future::IntoFuture, time::Duration};
 
 use e2e::{
+    idle::nothing_is_noticed,
     observer::{Observer, until},
     proxy::{Fault, Proxy},
     servers::Redis,
 };
 use futures_util::future::join_all;
-use lock_core::{Attempt, Clock, ErrorKind, Outcome, ResourceName, SystemClock, Ttl};
+use lock_core::{
+    Attempt, Clock, ErrorKind, ForceReleased, Outcome, ResourceName, SystemClock, Ttl,
+};
 use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
 
 use crate::faults::world::{RESPONSE_TIMEOUT, World, impatient, is_free};
@@ -267,4 +270,48 @@ async fn a_server_that_could_lose_its_counters_is_refused() {
         calm.arg("SET").arg("maxmemory-policy").arg("noeviction");
         let () = calm.query_async(&mut commands).await.unwrap();
     }
+}
+
+/// A balancer closes what is idle, Redis does so after its `timeout`, and so does `CLIENT KILL`.
+#[tokio::test]
+async fn a_connection_that_was_closed_while_idle_is_not_noticed() {
+    let server = Redis::start().await;
+    let locks = palisade::connect(server.url()).await.unwrap();
+    let killer = commands(&server).await;
+    nothing_is_noticed(&locks, async || {
+        for kind in ["normal", "pubsub"] {
+            let mut kill = redis::cmd("CLIENT");
+            kill.arg(&["KILL", "TYPE", kind]);
+            kill.exec_async(&mut killer.clone()).await.unwrap();
+        }
+    })
+    .await
+    .unwrap();
+}
+
+/// The answer to a release by force is lost: sent again, it is the same.
+#[tokio::test]
+async fn a_release_by_force_that_is_sent_again_names_the_same_revocation() {
+    let server = Redis::start().await;
+    let proxy = Proxy::start(server.url()).await;
+    let locks = impatient(&proxy.url("redis")).await;
+    let rival = palisade::connect(server.url()).await.unwrap();
+    let guard = rival.acquire("r").await.unwrap();
+    // Whoever is next must not be taken for the one that was ended.
+    let mut next = rival.acquire("r").into_future();
+    tokio::select! {
+        _ = &mut next => panic!("it is held"),
+        () = until("somebody waits", async || {
+            locks.inspect("r").await.unwrap().waiters == Some(1)
+        }) => {}
+    }
+    let trap = proxy.at_reply_to("forced:r", Fault::Cut);
+    let forced = locks.force_release("r").await.unwrap();
+    assert!(trap.has_sprung(), "no answer was lost");
+    let ForceReleased::Ended { holder, revocation } = forced else {
+        panic!("it was held")
+    };
+    assert_eq!(holder.token, guard.token());
+    let next = next.await.unwrap();
+    assert!(guard.token() < revocation && revocation < next.token());
 }

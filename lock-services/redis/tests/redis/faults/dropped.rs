@@ -147,8 +147,7 @@ async fn a_renewal_dropped_at_any_await_leaves_the_lease_to_its_holder() {
         let world = &round.world;
         let guard = held(&world.locks).await;
         let rival = Rival::behind(round).await;
-        let renewal = world.locks.renew(guard.sequencer(), TTL);
-        let answer = round.drop_later(renewal).await;
+        let answer = round.drop_later(guard.renew(TTL)).await;
         assert!(!is_free(&world.rival, "r").await);
         assert_eq!(guard.release().await.unwrap(), Released::Released);
         rival.has_its_turn(&world.rival).await;

@@ -54,28 +54,6 @@ async fn a_grant_that_nobody_waits_for_is_sent_back() {
 }
 
 #[tokio::test]
-async fn another_attempt_does_not_make_a_pushed_lease_longer() {
-    let world = World::new().await;
-    let (holder, client) = (world.client().await, world.listening_client().await);
-    let (held, first) = holder.holds("r").await;
-    let request = waiting("r");
-    let waiter = client.waits(&request);
-    holder.until_waiting("r", 1).await;
-    holder.release(&held, first).await;
-    let pushed = granted(waiter).await;
-
-    let mut look = again(&request);
-    look.wait = lock_core::Wait::Never;
-    let replay = holder.0.acquire(&look).await.unwrap().granted().unwrap();
-    assert_eq!(replay.token, pushed.token);
-    until("the pushed lease ends", async || {
-        let view = holder.0.inspect(&request.attempt.resource).await.unwrap();
-        view.holder.is_none()
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn who_cannot_rely_on_a_watchdog_gets_its_full_lease_at_once() {
     let world = World::new().await;
     let (holder, client) = (world.client().await, world.listening_client().await);

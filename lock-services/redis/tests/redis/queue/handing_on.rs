@@ -5,7 +5,7 @@ use e2e::{
     proxy::{Fault, Proxy},
     servers::{Redis, redis},
 };
-use lock_core::{AttemptRef, LockBackend, RenewRequest, Renewed, ResourceName, Ttl, Upkeep};
+use lock_core::{AttemptRef, LockBackend, RenewRequest, Renewed, ResourceName, Ttl};
 
 use crate::queue::world::{Client, LONG, Waiter, World, granted, request, sequencer, waiting};
 
@@ -13,9 +13,10 @@ use crate::queue::world::{Client, LONG, Waiter, World, granted, request, sequenc
 const MOVES: u64 = 64;
 
 /// A waiter whom pushes reach, but who cannot ask any more.
+/// A client that hears its grant and confirms it, and cannot ask.
 struct Mute {
     waiter: Waiter,
-    _proxy: Proxy,
+    proxy: Proxy,
 }
 
 impl Mute {
@@ -28,10 +29,7 @@ impl Mute {
         watching.until_waiting("r", waiters).await;
         proxy.inflict_on_new(Fault::HoldRequests);
         proxy.inflict_on(COMMANDS, Fault::HoldRequests);
-        Self {
-            waiter,
-            _proxy: proxy,
-        }
+        Self { waiter, proxy }
     }
 }
 
@@ -72,9 +70,10 @@ async fn several_at_once_put_aside_who_did_not_confirm() {
     let holder = world.client().await;
     let (held, first) = holder.holds("r").await;
     let silent = Mute::in_line(&world, url, &holder, 1).await;
+    silent.proxy.inflict(Fault::HoldRequests);
     let next = Mute::in_line(&world, url, &holder, 2).await;
     holder.release(&held, first).await;
-    let unconfirmed = granted(silent.waiter).await;
+    let unconfirmed = holder.until_handed_on(&held.attempt.resource, first).await;
     until_ended(&holder).await;
 
     let (one, mut other) = (request("r"), request("other"));
@@ -83,7 +82,7 @@ async fn several_at_once_put_aside_who_did_not_confirm() {
     let both = [one.clone(), other];
     let grants = holder.0.acquire_together(&both).await.unwrap();
     let grants = grants.granted().expect("both are free");
-    assert!(grants[0].token > unconfirmed.token);
+    assert!(grants[0].token > unconfirmed);
     holder.release(&one, grants[0]).await;
     let after_both = grants[1].token.next();
     assert_eq!(Some(granted(next.waiter).await.token), after_both);
@@ -179,22 +178,18 @@ async fn a_confirm_that_comes_too_late_confirms_nothing() {
     let slow = world.client_at(&proxy.url("redis")).await;
     slow.listen(&holder).await;
     let (held, first) = holder.holds("r").await;
-    let mut late = waiting("r");
-    // Nobody would renew it, so that it is confirmed before it is returned.
-    late.upkeep = Upkeep::None;
+    let late = waiting("r");
     let waiter = slow.waits(&late);
     holder.until_waiting("r", 1).await;
     let next = waiting("r");
     let rival = holder.waits(&next);
     holder.until_waiting("r", 2).await;
     proxy.inflict_on_new(Fault::HoldRequests);
-    proxy.inflict_on(COMMANDS, Fault::HoldRequests);
+    proxy.inflict(Fault::HoldRequests);
     holder.release(&held, first).await;
 
     let rival = granted(rival).await;
     proxy.let_go();
-    // On the same connection: it is answered after the confirm.
-    slow.0.inspect(&late.attempt.resource).await.unwrap();
     holder.release(&next, rival).await;
     let late = granted(waiter).await;
     assert!(late.token > rival.token, "it was another's by then");

@@ -55,7 +55,8 @@ async fn a_client_that_confirms_nothing_costs_the_line_one_provisional_lease() {
     let next = waiting("r");
     let waiter = rival.waits(&next);
     holder.until_waiting("r", 11).await;
-    proxy.inflict_on(0, Fault::HoldRequests);
+    proxy.inflict_on_new(Fault::HoldRequests);
+    proxy.inflict(Fault::HoldRequests);
     holder.release(&held, grant).await;
     let pushed = granted(waiter).await;
     // One token for the paused client, and the next one for who comes after it.
@@ -65,7 +66,10 @@ async fn a_client_that_confirms_nothing_costs_the_line_one_provisional_lease() {
 #[tokio::test]
 async fn who_asks_brings_back_the_other_waiters_of_its_process() {
     let world = World::counting().await;
-    let (holder, client) = (world.client().await, world.listening_client().await);
+    let holder = world.client().await;
+    let proxy = Proxy::start(redis().await.url()).await;
+    let client = world.client_at(&proxy.url("redis")).await;
+    client.listen(&holder).await;
     let (held, grant) = holder.holds("r").await;
     let slow = client.waits(&waiting("r"));
     holder.until_waiting("r", 1).await;
@@ -73,13 +77,18 @@ async fn who_asks_brings_back_the_other_waiters_of_its_process() {
     let silent = client.waits(&waiting("r"));
     holder.until_waiting("r", 2).await;
     silent.abort();
+    // What it is granted it cannot confirm.
+    proxy.inflict_on_new(Fault::HoldRequests);
+    proxy.inflict(Fault::HoldRequests);
     holder.release(&held, grant).await;
-    let slow = granted(slow).await;
-    assert_eq!(slow.token.get(), grant.token.get() + 1);
+    let unconfirmed = holder.until_handed_on(&held.attempt.resource, grant).await;
+    assert_eq!(unconfirmed.get(), grant.token.get() + 1);
     tokio::time::sleep(PAST_PROVISIONAL).await;
+    slow.abort();
+    proxy.let_go();
 
     let last = granted(client.waits(&waiting("r"))).await;
-    assert_eq!(last.token.get(), slow.token.get() + 2, "it passed another");
+    assert_eq!(last.token.get(), unconfirmed.get() + 2, "it passed another");
 }
 
 #[tokio::test]

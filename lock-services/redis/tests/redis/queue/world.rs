@@ -200,6 +200,22 @@ impl Client {
         assert_eq!(released, Released::Released);
     }
 
+    /// Until somebody has the resource who had it not before: whoever it was pushed to.
+    pub(crate) async fn until_handed_on(
+        &self,
+        resource: &ResourceName,
+        from: Grant,
+    ) -> FencingToken {
+        let handed_on = async || {
+            let holder = self.0.inspect(resource).await.unwrap().holder;
+            holder
+                .map(|holder| holder.token)
+                .filter(|token| *token > from.token)
+        };
+        until("handed on", async || handed_on().await.is_some()).await;
+        handed_on().await.expect("it is held for a while")
+    }
+
     pub(crate) async fn until_waiting(&self, resource: &str, many: u64) {
         let resource = ResourceName::new(resource).unwrap();
         until("in line", async || {

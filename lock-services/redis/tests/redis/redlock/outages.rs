@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use e2e::idle::nothing_is_noticed;
 use lock_core::{Clock, ErrorKind, Outcome, SystemClock, Ttl};
 use tokio::time::timeout;
 
@@ -89,4 +90,17 @@ async fn a_majority_that_came_back_empty_grants_nothing_and_says_so() {
     let error = refused.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert!(error.to_string().contains("uninitialised"), "{error}");
+}
+
+#[tokio::test]
+async fn connections_that_were_closed_while_idle_are_not_noticed() {
+    let servers = provisioned(3).await;
+    let locks = connect(&servers).await;
+    nothing_is_noticed(&locks, async || {
+        for node in servers.nodes() {
+            let _killed: u64 = node.command(&["CLIENT", "KILL", "TYPE", "normal"]).await;
+        }
+    })
+    .await
+    .unwrap();
 }

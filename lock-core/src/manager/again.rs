@@ -1,0 +1,67 @@
+use std::time::Duration;
+
+use super::Inner;
+use crate::{Error, ErrorKind, Outcome, RetryPolicy};
+
+/// For how long a request without an answer is sent again: as long as it takes to make a new
+/// connection, or a server to start again.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// With jitter, so that all who lost the server do not come back to it at once.
+const PAUSES: RetryPolicy =
+    RetryPolicy::exponential(Duration::from_millis(20)).longest(Duration::from_millis(250));
+
+impl Inner {
+    /// Sends a request, and again while there is no answer, for a moment: a connection that was
+    /// closed while nobody used it shows only when something is sent.
+    ///
+    /// For requests that may be sent twice. What certainly did not happen may be in any case.
+    pub(super) async fn answered<T, F>(&self, send: impl Fn() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        self.sent_again(send, |_| true).await
+    }
+
+    /// The same for a request that must not be sent again once it may have happened.
+    pub(super) async fn answered_once<T, F>(&self, send: impl Fn() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let did_not_happen = |error: &Error| error.outcome() == Outcome::NotApplied;
+        self.sent_again(send, did_not_happen).await
+    }
+
+    async fn sent_again<T, F>(
+        &self,
+        send: impl Fn() -> F,
+        may_be: impl Fn(&Error) -> bool,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let until = self.clock.now() + PATIENCE;
+        let mut pauses = PAUSES.pauses();
+        // At once: usually only the connection is gone.
+        let mut pause = Some(Duration::ZERO);
+        let mut was_sent = false;
+        loop {
+            let error = match send().await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            was_sent |= error.outcome() == Outcome::Unknown;
+            let again = pause.map(|pause| self.clock.now() + pause);
+            let again = again.filter(|again| *again < until);
+            match again {
+                Some(again) if error.kind() == ErrorKind::Unavailable && may_be(&error) => {
+                    self.clock.sleep_until(again).await;
+                }
+                // One of them may have happened, whatever became of the last.
+                _ if was_sent => return Err(error.outcome_unknown()),
+                _ => return Err(error),
+            }
+            pause = pauses.next();
+        }
+    }
+}
