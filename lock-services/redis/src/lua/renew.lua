@@ -12,8 +12,8 @@
 --       | "b" the key holds something else
 --
 -- Idempotent, and inert for a lease that has ended, and for a provisional one, of which nobody has
--- been told before it is confirmed. Atomic per lease; a key of a wrong type does not keep the others
--- from being renewed.
+-- been told before it is confirmed. Atomic per lease; a key of a wrong type does not keep the
+-- others from being renewed.
 
 -- What a plain lease goes on with, and how long its key stays.
 local rest, stay
