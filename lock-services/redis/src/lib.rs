@@ -47,7 +47,8 @@
 //! First come, first served, across all clients. The script that ends a lease also grants to the
 //! head of the line and pushes the grant to that client's channel: the waiter holds the lock when
 //! the push arrives. Such a grant is *provisional*: its lease is [`PROVISIONAL`] long, or the ttl
-//! if that is shorter, until its waiter confirms it, before anybody is told of it. So a client that is paused or gone costs the line one provisional lease, not one ttl
+//! if that is shorter, until its waiter confirms it, before anybody is told of it. So a client
+//! that is paused or gone costs the line one provisional lease, not one ttl
 //! for each of its waiters: its waiters are put aside, keep their tickets, and are back in line
 //! when they ask again. The same goes for a client whose channel has no subscriber. A waiter that
 //! does not ask for [`QUEUE_TTL`] is forgotten.
