@@ -30,13 +30,46 @@ impl Fenced {
     where
         V: TokenVerifier + ?Sized,
     {
-        let Some(value) = only_value(headers)? else {
-            return Ok(None);
-        };
-        let header = FencingHeader::parse(value.as_bytes())?;
+        let value = only_value(headers)?;
+        let fenced = value.map(|value| Self::of(value.as_bytes(), verifier));
+        fenced.transpose()
+    }
+
+    /// The same for a token that came with a message of a queue or over another transport: the text
+    /// of [`Credential::expose`](crate::client::Credential::expose).
+    ///
+    /// # Errors
+    /// The [`Rejection`] of a text that is malformed, or that the verifier refuses.
+    ///
+    /// # Examples
+    /// ```
+    /// # use fenced_http::{Fenced, Unsigned, client::Credential};
+    /// # use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let (issuer, resource) = (Issuer::new("redis")?, ResourceName::new("account:42")?);
+    /// # let token = FencingToken::new(34)?;
+    /// # let sequencer = Sequencer::new(issuer.clone(), resource, token, Holder::random());
+    /// let sent = Credential::new(&sequencer)?.expose().to_owned();
+    ///
+    /// let fenced = Fenced::from_text(&sent, &Unsigned::new(issuer))?; // store.begin(&fenced)
+    /// assert_eq!(fenced.sequencer(), &sequencer);
+    /// # Ok(()) }
+    /// ```
+    pub fn from_text<V>(text: &str, verifier: &V) -> Result<Self, Rejection>
+    where
+        V: TokenVerifier + ?Sized,
+    {
+        Self::of(text.as_bytes(), verifier)
+    }
+
+    fn of<V>(value: &[u8], verifier: &V) -> Result<Self, Rejection>
+    where
+        V: TokenVerifier + ?Sized,
+    {
+        let header = FencingHeader::parse(value)?;
         let sequencer = header.to_sequencer()?;
         verifier.verify(&header)?;
-        Ok(Some(Self { sequencer }))
+        Ok(Self { sequencer })
     }
 
     /// Refuses a token that was issued for another resource. The client is told both names.

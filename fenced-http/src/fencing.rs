@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use tower_service::Service;
 
-use crate::{ResponseFuture, TokenVerifier, policy::Policy};
+use crate::{ResponseFuture, TokenVerifier, counted, policy::Policy};
 
 /// The service that [`FencingLayer`](crate::FencingLayer) makes of another.
 ///
@@ -75,6 +75,7 @@ where
                 ResponseFuture::inner(self.inner.call(request), is_checked)
             }
             Err(rejection) => {
+                counted::refusal(rejection.problem_type());
                 tracing::debug!(%rejection, method = %parts.method, "request not let through");
                 ResponseFuture::refused(rejection)
             }

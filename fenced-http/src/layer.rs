@@ -3,7 +3,7 @@ use std::sync::Arc;
 use http::Method;
 use tower_layer::Layer;
 
-use crate::{Fencing, Scope, methods::Methods, policy::Policy};
+use crate::{Fencing, Scope, counted, methods::Methods, policy::Policy};
 
 /// Asks every request that may change something for a fencing token.
 ///
@@ -29,6 +29,7 @@ impl<V> FencingLayer<V> {
     }
 
     fn new(verifier: V, required: bool) -> Self {
+        counted::begin();
         let policy = Policy {
             verifier: Arc::new(verifier),
             required,

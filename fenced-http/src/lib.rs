@@ -109,6 +109,7 @@
 mod accepted;
 mod caches;
 pub mod client;
+mod counted;
 #[cfg(feature = "axum")]
 mod extract;
 mod fenced;

@@ -1,6 +1,6 @@
 //! Events that are worth an alert: they are counted as metrics and written to the log.
 
-use lock_core::metric::{DUPLICATE_TOKENS, FLOOR_REPAIRS, Metric, TERMINATIONS};
+use lock_core::metric::{FLOOR_REPAIRS, Metric, STORE_REFUSALS, TERMINATIONS};
 use tracing::warn;
 
 use crate::FenceError;
@@ -8,7 +8,9 @@ use crate::FenceError;
 /// Makes the figures begin at zero. If a figure appeared only with its first event, no alert would
 /// see the increase.
 pub(crate) fn begin() {
-    count(DUPLICATE_TOKENS, &[], 0);
+    for reason in REASONS {
+        count(STORE_REFUSALS, &[("reason", reason)], 0);
+    }
     count(TERMINATIONS, &[], 0);
 }
 
@@ -28,13 +30,40 @@ pub(crate) fn termination() {
     count(TERMINATIONS, &[], 1);
 }
 
-/// Counts a refusal that should never happen.
+/// Counts a refusal. One of a token with two holders should never happen.
 pub(crate) fn refusal<T>(answer: Result<T, FenceError>) -> Result<T, FenceError> {
-    if let Err(error @ FenceError::DuplicateToken { .. }) = &answer {
-        warn!(%error, "a token has two holders");
-        count(DUPLICATE_TOKENS, &[], 1);
+    if let Err(error) = &answer
+        && let Some(reason) = reason(error)
+    {
+        count(STORE_REFUSALS, &[("reason", reason)], 1);
+        if matches!(error, FenceError::DuplicateToken { .. }) {
+            warn!(%error, "a token has two holders");
+        }
     }
     answer
+}
+
+/// Why a store refuses a grant.
+const REASONS: [&str; 6] = [
+    "stale",
+    "duplicate",
+    "not_claimed",
+    "mark_lost",
+    "wrong_issuer",
+    "implausible",
+];
+
+const fn reason(error: &FenceError) -> Option<&'static str> {
+    let at = match error {
+        FenceError::Stale { .. } => 0,
+        FenceError::DuplicateToken { .. } => 1,
+        FenceError::NotClaimed { .. } => 2,
+        FenceError::MarkLost { .. } => 3,
+        FenceError::WrongIssuer { .. } => 4,
+        FenceError::Implausible { .. } => 5,
+        _ => return None,
+    };
+    Some(REASONS[at])
 }
 
 #[cfg(feature = "metrics")]

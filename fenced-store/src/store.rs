@@ -144,7 +144,8 @@ impl<DB: Dialect> FencedStore<DB> {
     pub async fn claim(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
         if !self.plausibility.admits(sequencer.token()) {
             let resource = sequencer.resource().clone();
-            return Err(FenceError::implausible(resource, sequencer.token()));
+            let implausible = FenceError::implausible(resource, sequencer.token());
+            return counted::refusal(Err(implausible));
         }
         let (store, sequencer) = (self.clone(), sequencer.clone());
         let claim = async move { DB::claim(&store.pool, &store.tx_options, &sequencer).await };

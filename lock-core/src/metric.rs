@@ -1,4 +1,4 @@
-//! The names of all metrics that this crate and `fenced-store` export.
+//! The names of all metrics that this crate, `fenced-store` and `fenced-http` export.
 //!
 //! With the feature `metrics` a manager exports through the [`metrics`](https://docs.rs/metrics)
 //! facade. Install the recorder *before* connecting: a manager looks for it once. Without the
@@ -19,8 +19,9 @@
 //! | [`LOSSES`] | `palisade_losses_total` | counter | `backend`, `reason` |
 //! | [`ABANDONED`] | `palisade_abandoned_total` | counter | `backend` |
 //! | [`FLOOR_REPAIRS`] | `palisade_floor_repairs_total` | counter | `backend` |
-//! | [`DUPLICATE_TOKENS`] | `palisade_duplicate_tokens_total` | counter | |
+//! | [`STORE_REFUSALS`] | `palisade_store_refusals_total` | counter | `reason` |
 //! | [`TERMINATIONS`] | `palisade_terminations_total` | counter | |
+//! | [`EDGE_REFUSALS`] | `palisade_edge_refusals_total` | counter | `status`, `problem` |
 //!
 //! No label names a resource: there may be millions. Use `LockManager::inspect` for a single one.
 
@@ -123,11 +124,14 @@ pub const FLOOR_REPAIRS: Metric = counter(
     "Acquisitions that had to be lifted above the store's mark.",
 );
 
-/// Claims and transactions with a token that another holder had claimed. Exported by
-/// `fenced-store`.
-pub const DUPLICATE_TOKENS: Metric = counter(
-    "palisade_duplicate_tokens_total",
-    "Refusals of a store because another holder had claimed the same token.",
+/// Claims, transactions and statements that a store has refused. Exported by `fenced-store`.
+///
+/// The label `reason` is `stale`, `duplicate` (another holder had claimed the same token),
+/// `not_claimed`, `mark_lost`, `wrong_issuer` or `implausible`. A stale one now and then is the
+/// fence at work.
+pub const STORE_REFUSALS: Metric = counter(
+    "palisade_store_refusals_total",
+    "Claims, transactions and statements that a store has refused, by reason.",
 );
 
 /// Database sessions that were ended because they kept a claim waiting inside a transaction of an
@@ -135,6 +139,15 @@ pub const DUPLICATE_TOKENS: Metric = counter(
 pub const TERMINATIONS: Metric = counter(
     "palisade_terminations_total",
     "Database sessions of older holders that were ended because they kept a claim waiting.",
+);
+
+/// Requests that a `FencingLayer` has not let through. Exported by `fenced-http`.
+///
+/// The label `problem` is the last part of the `type` of the problem document, such as
+/// `fencing-token-required`, and `status` its status.
+pub const EDGE_REFUSALS: Metric = counter(
+    "palisade_edge_refusals_total",
+    "Requests that a fencing layer has not let through, by status and problem.",
 );
 
 /// What a [`LockManager`](crate::LockManager) exports.
@@ -154,7 +167,10 @@ pub const OF_LOCKS: &[Metric] = &[
 ];
 
 /// What `fenced-store` exports.
-pub const OF_STORES: &[Metric] = &[FLOOR_REPAIRS, DUPLICATE_TOKENS, TERMINATIONS];
+pub const OF_STORES: &[Metric] = &[FLOOR_REPAIRS, STORE_REFUSALS, TERMINATIONS];
+
+/// What `fenced-http` exports.
+pub const OF_EDGES: &[Metric] = &[EDGE_REFUSALS];
 
 const fn counter(name: &'static str, help: &'static str) -> Metric {
     Metric {

@@ -2,10 +2,10 @@ use std::{fmt, future::IntoFuture, num::NonZeroU32, sync::Arc, time::Duration};
 
 use lock_core::{
     BoxFuture, Clock, Error, ErrorKind, InitialToken, Issuer, LockBackend, LockManager,
-    LockManagerBuilder, Operation, SystemClock, Ttl,
-    memory::MemoryBackend,
-    support::{OURSELVES, PREFIX},
+    LockManagerBuilder, Operation, SystemClock, Ttl, memory::MemoryBackend, support::OURSELVES,
 };
+
+use crate::settings::Settings;
 
 /// Connects to the lock service that the URL names.
 ///
@@ -34,6 +34,10 @@ use lock_core::{
 /// `SERVERS` of ZooKeeper is `[user:password@]host[:port],..`; its only parameter is
 /// `session_ms`, the time after which the servers give up a client that died (default 30000).
 /// The longest lease is two thirds of the time that the servers agree to.
+///
+/// Each of them may also have `prefix` and `response_timeout_ms`, as in
+/// `redis://host?prefix=jobs&response_timeout_ms=500`; a setting that the program gives itself
+/// ([`Connect::prefix`], [`Connect::response_timeout`]) counts more.
 ///
 /// Reserved characters in user, password or name must be percent-encoded, e.g. `%40` for `@`.
 ///
@@ -69,7 +73,8 @@ use lock_core::{
 pub fn connect(url: impl Into<String>) -> Connect {
     Connect {
         url: url.into(),
-        prefix: PREFIX.to_owned(),
+        prefix: None,
+        response_timeout: None,
         initial_token: InitialToken::default(),
         clock: Arc::new(SystemClock),
         passes: None,
@@ -82,7 +87,8 @@ pub fn connect(url: impl Into<String>) -> Connect {
 #[must_use = "nothing is connected until this is awaited"]
 pub struct Connect {
     url: String,
-    prefix: String,
+    prefix: Option<String>,
+    response_timeout: Option<Duration>,
     initial_token: InitialToken,
     clock: Arc<dyn Clock>,
     passes: Option<NonZeroU32>,
@@ -96,7 +102,17 @@ impl Connect {
     /// Managers with different prefixes do not see each other's locks. At most 64 letters, digits
     /// and `-._:`; anything else is an error when connecting.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
+        self.prefix = Some(prefix.into());
+        self
+    }
+
+    /// How long to wait for a server to connect and to answer. Defaults to 2 s, for ZooKeeper to
+    /// 5 s, and for a node of Redlock to 250 ms.
+    ///
+    /// The options of each lock service say which times it takes, and what a long one costs.
+    /// `memory:` answers at once.
+    pub const fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.response_timeout = Some(timeout);
         self
     }
 
@@ -174,20 +190,26 @@ impl Connect {
     }
 
     async fn backend(&self) -> Result<Arc<dyn LockBackend>, Error> {
-        let url = self.url.as_str();
+        let settings = Settings::of(&self.url)?;
+        let url = settings.url.as_str();
         let (scheme, _) = url.split_once(':').ok_or_else(|| {
             connect_error(
                 ErrorKind::InvalidInput,
                 "not a URL, such as redis://127.0.0.1:6379",
             )
         })?;
-        // One with options of its own, of which these two are ours to give.
+        // One with options of its own, of which these three are ours to give.
         #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
         macro_rules! connected {
             ($backend:ty, $options:ty) => {{
+                let prefix = self.prefix.clone().or(settings.prefix);
                 let options = <$options>::default()
-                    .prefix(&self.prefix)
+                    .prefix(prefix.unwrap_or_else(|| lock_core::support::PREFIX.to_owned()))
                     .initial_token(self.initial_token);
+                let options = match self.response_timeout.or(settings.response_timeout) {
+                    Some(timeout) => options.response_timeout(timeout),
+                    None => options,
+                };
                 let clock = Arc::clone(&self.clock);
                 Ok(Arc::new(<$backend>::connect(url, options, clock).await?))
             }};
@@ -236,6 +258,7 @@ impl fmt::Debug for Connect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connect")
             .field("prefix", &self.prefix)
+            .field("response_timeout", &self.response_timeout)
             .field("initial_token", &self.initial_token)
             .field("manager", &self.manager)
             .finish_non_exhaustive()

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod connect;
+mod settings;
 
 #[cfg(feature = "http")]
 pub use fenced_http as http;

@@ -31,6 +31,7 @@ pub mod proxy;
 pub mod python;
 pub mod servers;
 pub mod signal;
+pub mod waits;
 pub mod wall_clock;
 pub mod warden;
 

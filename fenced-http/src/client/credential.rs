@@ -45,6 +45,15 @@ impl Credential {
         &self.value
     }
 
+    /// The value as text, to be sent with a message of a queue or over another transport; whoever
+    /// receives it calls [`Fenced::from_text`](crate::Fenced::from_text). It is a **secret**:
+    /// whoever knows it can pose as the holder.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        // The grammar has no other bytes.
+        self.value.to_str().unwrap_or_default()
+    }
+
     /// The fencing token.
     #[must_use]
     pub const fn token(&self) -> FencingToken {

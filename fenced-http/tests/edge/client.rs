@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{Router, routing::any};
 use bytes::Bytes;
 use fenced_http::{
-    FENCING_ACCEPTED, FENCING_TOKEN, Problem, ProblemType,
+    FENCING_ACCEPTED, FENCING_TOKEN, Fenced, Problem, ProblemType, Unsigned,
     client::{Advice, Credential, Refusal, Sender, WriteError},
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header::LOCATION};
@@ -238,4 +238,27 @@ async fn a_refusal_whose_body_never_ends_is_not_read_to_the_end() {
     assert_eq!(refusal.status(), StatusCode::PRECONDITION_FAILED);
     // What was read, and what the two sockets hold.
     assert!(sent < ENOUGH / 4, "{sent} bytes");
+}
+
+#[test]
+fn a_token_travels_as_text_and_is_checked_on_arrival() {
+    let credential = credential();
+    let text = credential.expose();
+    assert_eq!(
+        text.parse::<Credential>().unwrap().token(),
+        credential.token()
+    );
+    let by = |issuer: &str| Unsigned::new(Issuer::new(issuer).unwrap());
+    let fenced = Fenced::from_text(text, &by("redis")).unwrap();
+    assert_eq!(fenced.token(), credential.token());
+    let refused = [
+        Fenced::from_text(text, &by("etcd")).unwrap_err(),
+        Fenced::from_text("34", &by("redis")).unwrap_err(),
+    ];
+    let kinds = refused.map(|rejection| rejection.problem_type());
+    assert_eq!(
+        kinds,
+        [ProblemType::WRONG_ISSUER, ProblemType::TOKEN_MALFORMED]
+    );
+    assert!(!format!("{credential:?}").contains(HOLDER));
 }

@@ -3,6 +3,8 @@
 
 #[cfg(feature = "reqwest")]
 mod client;
+#[cfg(feature = "metrics")]
+mod counted;
 #[cfg(feature = "axum")]
 mod extract;
 mod grant;

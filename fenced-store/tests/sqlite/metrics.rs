@@ -11,16 +11,38 @@ use crate::{
     rule::{Harness, fresh, grant_by},
 };
 
+/// By name, and by reason if there is one.
 fn counters(exported: &Snapshotter) -> BTreeMap<String, u64> {
     let snapshot = exported.snapshot().into_vec().into_iter();
     let counters = snapshot.filter_map(|(key, _, description, value)| match value {
         DebugValue::Counter(count) if metric_of_store(key.key().name()) => {
             assert!(description.is_some(), "{key:?} is not described");
-            Some((key.key().name().to_owned(), count))
+            let key = key.key();
+            let reason = key.labels().find(|label| label.key() == "reason");
+            let name = reason.map_or(key.name(), metrics::Label::value);
+            Some((name.to_owned(), count))
         }
         _ => None,
     });
     counters.collect()
+}
+
+/// What the store exports, where these have happened so often and the others not at all.
+fn with(happened: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    let reasons = [
+        "stale",
+        "duplicate",
+        "not_claimed",
+        "mark_lost",
+        "wrong_issuer",
+        "implausible",
+    ];
+    let others = [metric::FLOOR_REPAIRS, metric::TERMINATIONS].map(|metric| metric.name);
+    let all = reasons.into_iter().chain(others).map(|name| (name, 0));
+    let counted = all.chain(happened.iter().copied());
+    counted
+        .map(|(name, count)| (name.to_owned(), count))
+        .collect()
 }
 
 fn metric_of_store(name: &str) -> bool {
@@ -38,19 +60,27 @@ async fn what_is_worth_an_alert_begins_at_nothing_and_is_counted() {
         .unwrap();
     let world: SqliteFile = fresh().await;
     let accounts = Protected::new(locks, world.store().clone());
-    let nothing = metric::OF_STORES
-        .iter()
-        .map(|metric| (metric.name.to_owned(), 0));
-    assert_eq!(counters(&exported), nothing.collect());
+    assert_eq!(counters(&exported), with(&[]));
 
     // The lock service is about to issue this token a second time.
     let first = grant_by("memory", "account:42", 1);
     world.store().claim(&first).await.unwrap();
     drop(accounts.acquire("account:42").await.unwrap());
-    // SQLite has no sessions that could be ended.
-    let times = |metric| u64::from(metric != metric::TERMINATIONS);
-    let once = metric::OF_STORES
-        .iter()
-        .map(|metric| (metric.name.to_owned(), times(*metric)));
-    assert_eq!(counters(&exported), once.collect());
+    let repaired = (metric::FLOOR_REPAIRS.name, 1);
+    assert_eq!(counters(&exported), with(&[("duplicate", 1), repaired]));
+
+    // The acquisition above has claimed a greater token. A snapshot begins to count anew.
+    for (issuer, token) in [
+        ("memory", 1),
+        ("other", 9),
+        ("memory", FencingToken::MAX.get()),
+    ] {
+        let refused = grant_by(issuer, "account:42", token);
+        world.store().claim(&refused).await.unwrap_err();
+    }
+    let never = grant_by("memory", "account:7", 1);
+    world.store().begin(&never).await.unwrap_err();
+    let refused = ["stale", "wrong_issuer", "implausible", "not_claimed"];
+    let refused = refused.map(|reason| (reason, 1));
+    assert_eq!(counters(&exported), with(&refused));
 }

@@ -1,15 +1,19 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{
-    Acquire, LockManager,
+    Acquire, Inner, LockManager,
     cleanup::{CleanUp, OnDrop},
     granted::Granted,
     settings::Identity,
 };
 use crate::{
-    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, Operation, Outcome,
-    ResourceName, Upkeep, Wait, support::LATE_GRANTS_MAX,
+    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, Moment, Operation,
+    Outcome, ResourceName, Upkeep, Wait, support::LATE_GRANTS_MAX,
 };
+
+/// How much longer than its wait an acquire stays for the answer that it holds nothing: longer than
+/// it takes around the world and back.
+const GRACE: Duration = Duration::from_millis(600);
 
 impl Acquire<'_> {
     /// Asks the lock service until it gets an answer that is still true on arrival.
@@ -87,11 +91,22 @@ impl LockManager {
         &self,
         request: &AcquireRequest,
     ) -> Result<Attempt<Grant>, Error> {
-        let backend = &self.inner.backend;
+        let Inner { backend, clock, .. } = &*self.inner;
+        let give_up = match request.wait {
+            Wait::Until(moment) => moment + GRACE,
+            // The lock service says for how long it asks a server that does not answer.
+            Wait::Never | Wait::Forever => Moment::NEVER,
+        };
         tokio::select! {
             biased;
             () = self.inner.watchdog.closed() => {}
             answer = backend.acquire(request) => return answer,
+            () = clock.sleep_until(give_up) => {
+                let (kind, operation) = (ErrorKind::Unavailable, Operation::Acquire);
+                return Err(Error::unknown(kind, operation, backend.kind())
+                    .on(&request.attempt.resource)
+                    .because("no answer before the wait was over"));
+            }
         }
         let cancelled = backend.cancel(&request.attempt).await;
         let shut_down = match cancelled {

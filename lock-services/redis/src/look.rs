@@ -25,8 +25,8 @@ const OUTAGE_PATIENCE: Duration = Duration::from_secs(10);
 /// The same for one that does not wait: long enough for a new connection.
 pub(super) const OUTAGE_PATIENCE_WITHOUT_WAIT: Duration = Duration::from_millis(500);
 
-/// How much longer than its wait an acquire stays for an answer that is under way: longer than it
-/// takes around the world and back. Without one it could not say that it holds nothing.
+/// How long a look has for its answer, even if the wait is over before: longer than it takes around
+/// the world and back. Without an answer it could not say that it holds nothing.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// How long one that does not wait stays for its turn at the server: as long as an answer may take
@@ -109,8 +109,9 @@ impl<'a> Looking<'a> {
             Wait::Forever => now + OUTAGE_PATIENCE,
         };
         let mut repetitions = Repetitions::until(patience);
+        let mut grace = GRACE;
         loop {
-            let error = match self.look_in_time(line).await {
+            let error = match self.look_in_time(line, grace).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
@@ -118,18 +119,22 @@ impl<'a> Looking<'a> {
             if !repetitions.another(&*self.service.clock, &error).await {
                 return Err(error.on(&self.request.attempt.resource));
             }
+            // Nothing tells that the server answers at all.
+            grace = Duration::ZERO;
         }
     }
 
-    async fn look_in_time(&mut self, line: Option<&str>) -> Result<Answer, Error> {
+    /// One look, which gets so much time for its answer even if the wait is over before.
+    async fn look_in_time(&mut self, line: Option<&str>, grace: Duration) -> Result<Answer, Error> {
         let service = self.service;
         let Wait::Until(deadline) = self.request.wait else {
             return self.look(line).await;
         };
+        let until = std::cmp::max(deadline, service.clock.now() + grace);
         tokio::select! {
             biased;
             answer = self.look(line) => answer,
-            () = service.clock.sleep_until(deadline + GRACE) => {
+            () = service.clock.sleep_until(until) => {
                 // It may have waited for its turn all the time.
                 let error = match self.first_sent {
                     Some(_) => Error::unknown,

@@ -8,6 +8,9 @@ use lock_core::{Clock, Error, ErrorKind, Moment, Pauses, RetryPolicy};
 const PAUSES: RetryPolicy =
     RetryPolicy::exponential(Duration::from_millis(20)).longest(Duration::from_millis(500));
 
+/// So long before the end the last one is sent.
+const LAST: Duration = Duration::from_millis(20);
+
 /// The repetitions of a request that names its acquisition, with growing pauses.
 pub(super) struct Repetitions {
     pauses: Pauses,
@@ -22,16 +25,24 @@ impl Repetitions {
         }
     }
 
-    /// Waits before the next one. False if there is none: the error is the answer.
+    /// Waits before the next one. False if there is none: the error is the answer, at the very end
+    /// of the time, and not before a last one right before that.
     pub(super) async fn another(&mut self, clock: &dyn Clock, error: &Error) -> bool {
         if error.kind() != ErrorKind::Unavailable {
             return false;
         }
-        let again = self.pauses.next().map(|pause| clock.now() + pause);
-        let Some(again) = again.filter(|again| *again < self.until) else {
-            return false;
-        };
-        clock.sleep_until(again).await;
-        true
+        let now = clock.now();
+        let left = self.until.since(now);
+        let (last, pause) = (now + left.saturating_sub(LAST), self.pauses.next());
+        match pause.map(|pause| std::cmp::min(now + pause, last)) {
+            Some(again) if now < last => {
+                clock.sleep_until(again).await;
+                true
+            }
+            _ => {
+                clock.sleep_until(self.until).await;
+                false
+            }
+        }
     }
 }

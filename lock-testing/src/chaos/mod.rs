@@ -29,13 +29,13 @@ use lock_core::{
 /// did, so that a test can show that its fault happened: if it did not, nothing was tested.
 ///
 /// # Examples
-/// A release whose reply is lost: the lease has ended, but the client does not know.
+/// A release whose reply is lost is sent again: the client learns that the lease has ended.
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), lock_core::Error> {
 /// use std::sync::Arc;
 ///
-/// use lock_core::{InitialToken, LockManager, Operation, Outcome, memory::MemoryBackend};
+/// use lock_core::{InitialToken, LockManager, Operation, Released, memory::MemoryBackend};
 /// use lock_testing::{Chaos, Fault, ManualClock};
 ///
 /// let clock = Arc::new(ManualClock::new());
@@ -45,8 +45,7 @@ use lock_core::{
 ///
 /// let guard = locks.acquire("account").await?;
 /// chaos.next(Operation::Release, Fault::DropReply);
-/// let error = guard.release().await.unwrap_err();
-/// assert_eq!(error.outcome(), Outcome::Unknown);
+/// assert_eq!(guard.release().await?, Released::Released);
 /// assert!(locks.try_acquire("account").await?.granted().is_some());
 /// assert_eq!(chaos.counts(Operation::Release).replies_dropped, 1);
 /// # Ok(()) }

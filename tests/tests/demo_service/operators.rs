@@ -109,7 +109,7 @@ async fn what_the_crates_count_is_exported() {
         "palisade_grants_total{backend=\"memory\"} 1",
         "palisade_acquire_timeouts_total{backend=\"memory\"} 1",
         "palisade_acquire_wait_seconds_bucket{backend=\"memory\",le=\"+Inf\"} 1",
-        "palisade_duplicate_tokens_total 0",
+        "palisade_store_refusals_total{reason=\"duplicate\"} 0",
     ] {
         assert!(
             text.lines().any(|it| it == line),

@@ -37,6 +37,7 @@ fn the_table_of_metrics_is_what_is_exported() {
     let exported = metric::OF_LOCKS
         .iter()
         .chain(metric::OF_STORES)
+        .chain(metric::OF_EDGES)
         .map(|metric| {
             let kind = match metric.kind {
                 MetricKind::Counter => "counter",
@@ -55,6 +56,7 @@ fn every_alarm_is_about_something_exported_and_has_a_section() {
     let exported: BTreeSet<_> = metric::OF_LOCKS
         .iter()
         .chain(metric::OF_STORES)
+        .chain(metric::OF_EDGES)
         .map(|metric| metric.name)
         .collect();
     for name in named_in(&document) {
@@ -91,6 +93,9 @@ fn the_documentation_of_the_names_lists_them_all() {
         .filter(|line| line.starts_with("//! |"))
         .flat_map(named_in)
         .collect();
-    let exported = metric::OF_LOCKS.iter().chain(metric::OF_STORES);
+    let exported = metric::OF_LOCKS
+        .iter()
+        .chain(metric::OF_STORES)
+        .chain(metric::OF_EDGES);
     assert_eq!(listed, exported.map(|metric| metric.name).collect());
 }

@@ -12,6 +12,7 @@ use e2e::{
     idle::nothing_is_noticed,
     proxy::{self, Proxy},
     servers::{Etcd, etcd, until},
+    waits::ends_when_it_says,
 };
 use futures_util::future::join_all;
 use lock_core::{Clock, ErrorKind, SystemClock, Ttl};
@@ -149,4 +150,15 @@ async fn a_connection_that_was_closed_while_idle_is_not_noticed() {
     nothing_is_noticed(&locks, async || proxy.inflict(proxy::Fault::Cut))
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn a_wait_ends_when_it_says_although_the_node_is_silent_or_down() {
+    let server = Etcd::start().await;
+    let locks = manager(&server.url(), &prefix()).await;
+    server.pause(0).await;
+    ends_when_it_says(&locks).await;
+    server.resume(0).await;
+    server.kill(0).await;
+    ends_when_it_says(&locks).await;
 }

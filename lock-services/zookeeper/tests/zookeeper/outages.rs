@@ -6,6 +6,7 @@ use e2e::{
     idle::nothing_is_noticed,
     proxy::{Fault, Proxy},
     servers::{ZooKeeper, zookeeper},
+    waits::ends_when_it_says,
 };
 use futures_util::future::join_all;
 use lock_core::{Clock, ErrorKind, LostReason, Operation, SystemClock, Ttl};
@@ -105,4 +106,15 @@ async fn a_connection_that_was_closed_while_idle_is_not_noticed() {
     nothing_is_noticed(&locks, async || proxy.inflict(Fault::Cut))
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn a_wait_ends_when_it_says_although_the_server_is_silent_or_down() {
+    let server = ZooKeeper::start().await;
+    let locks = Namespace::fresh(&server).connect().await;
+    server.pause(0).await;
+    ends_when_it_says(&locks).await;
+    server.resume(0).await;
+    server.kill(0).await;
+    ends_when_it_says(&locks).await;
 }

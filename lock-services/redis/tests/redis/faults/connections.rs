@@ -7,6 +7,7 @@ use e2e::{
     observer::{Observer, until},
     proxy::{Fault, Proxy},
     servers::Redis,
+    waits::ends_when_it_says,
 };
 use futures_util::future::join_all;
 use lock_core::{
@@ -314,4 +315,32 @@ async fn a_release_by_force_that_is_sent_again_names_the_same_revocation() {
     assert_eq!(holder.token, guard.token());
     let next = next.await.unwrap();
     assert!(guard.token() < revocation && revocation < next.token());
+}
+
+#[tokio::test]
+async fn a_wait_ends_when_it_says_although_the_server_is_silent_or_down() {
+    let server = Redis::start().await;
+    let locks = palisade::connect(server.url()).await.unwrap();
+    let connected = palisade::connect(server.url());
+    let cohort = connected.cohort(palisade::Cohort::PASSES).await.unwrap();
+    server.pause().await;
+    tokio::join!(ends_when_it_says(&locks), ends_when_it_says(&cohort));
+    server.resume().await;
+    server.kill().await;
+    tokio::join!(ends_when_it_says(&locks), ends_when_it_says(&cohort));
+}
+
+#[tokio::test]
+async fn a_server_that_is_back_before_the_wait_is_over_is_found() {
+    let server = Redis::start().await;
+    let locks = palisade::connect(server.url()).await.unwrap();
+    server.kill().await;
+    let (acquired, ()) = tokio::join!(
+        locks
+            .acquire("r")
+            .wait(Duration::from_secs(20))
+            .into_future(),
+        server.restart()
+    );
+    acquired.unwrap().release().await.unwrap();
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use e2e::idle::nothing_is_noticed;
+use e2e::{idle::nothing_is_noticed, waits::ends_when_it_says};
 use lock_core::{Clock, ErrorKind, Outcome, SystemClock, Ttl};
 use tokio::time::timeout;
 
@@ -103,4 +103,19 @@ async fn connections_that_were_closed_while_idle_are_not_noticed() {
     })
     .await
     .unwrap();
+}
+
+#[tokio::test]
+async fn a_wait_ends_when_it_says_although_nodes_are_silent_or_down() {
+    let servers = provisioned(3).await;
+    let locks = connect(&servers).await;
+    for node in servers.nodes() {
+        node.pause().await;
+    }
+    ends_when_it_says(&locks).await;
+    for node in servers.nodes() {
+        node.resume().await;
+        node.kill().await;
+    }
+    ends_when_it_says(&locks).await;
 }
