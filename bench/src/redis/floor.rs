@@ -56,6 +56,18 @@ impl Hop {
         })
     }
 
+    /// Microseconds for one round trip on the same connection.
+    pub(super) async fn time_of_an_answer(&mut self) -> Result<f64, BoxError> {
+        let sent = Instant::now();
+        let _: i64 = NOTHING
+            .key("k")
+            .arg(1)
+            .arg(2)
+            .invoke_async(&mut self.connection)
+            .await?;
+        Ok(sent.elapsed().as_secs_f64() * 1e6)
+    }
+
     /// One hop: microseconds from sending the script until its receiver gets the push.
     pub(super) async fn time(&mut self) -> Result<f64, BoxError> {
         let started = Instant::now();

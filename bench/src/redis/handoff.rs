@@ -103,6 +103,30 @@ pub(super) async fn p50_vs_push(setting: Setting) -> Result<Measured, BoxError> 
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
+/// What a waiter has to do at least: hear of its turn, and say that it is there.
+pub(super) async fn returned_vs_push(setting: Setting) -> Result<Measured, BoxError> {
+    let server = Server::start(setting.pinning).await?;
+    let ours = contest(Strategy::Direct, 1, 64);
+    let mut hop = Hop::connect(&server).await?;
+    let medians = take_turns(
+        contests(setting),
+        async |samples| {
+            samples.push(ours.run(&server).await?.returned_us);
+            Ok(())
+        },
+        async |samples| {
+            let mut hops = Samples::default();
+            for _ in 0..HOPS_PER_TURN {
+                hops.push(hop.time().await? + hop.time_of_an_answer().await?);
+            }
+            samples.push(hops.median());
+            Ok(())
+        },
+    )
+    .await?;
+    Ok(medians.ours_by_other(Unit::Micros))
+}
+
 pub(super) async fn vs_retry(setting: Setting) -> Result<Measured, BoxError> {
     let both = (
         contest(Strategy::Direct, 4, 16),

@@ -73,12 +73,21 @@ pub(crate) const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "handoff_p50_vs_push",
-        what: "hand-off among 64 waiters of one process / one EVALSHA that publishes, until its \
-               push has come in",
+        what: "hand-off among 64 waiters of one process, until its push has come in / one EVALSHA \
+               that publishes, until its push has come in",
         target: AtMost(1.15),
         pinning: CrossCore,
         both_pinnings: true,
         measure: |setting| Box::pin(handoff::p50_vs_push(setting)),
+    },
+    Figure {
+        name: "handoff_return_vs_push",
+        what: "the same until acquire has returned, which confirms the lease / such a push, and \
+               one EVALSHA of `return 1` more",
+        target: AtMost(1.25),
+        pinning: CrossCore,
+        both_pinnings: true,
+        measure: |setting| Box::pin(handoff::returned_vs_push(setting)),
     },
     Figure {
         name: "handoff_vs_retry",

@@ -1,15 +1,11 @@
 use std::time::Duration;
 
 use super::Inner;
-use crate::{Error, ErrorKind, Outcome, RetryPolicy};
+use crate::{Error, ErrorKind, Outcome, support::Repetitions};
 
 /// For how long a request without an answer is sent again: as long as it takes to make a new
 /// connection, or a server to start again.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// With jitter, so that all who lost the server do not come back to it at once.
-const PAUSES: RetryPolicy =
-    RetryPolicy::exponential(Duration::from_millis(20)).longest(Duration::from_millis(250));
 
 impl Inner {
     /// Sends a request, and again while there is no answer, for a moment: a connection that was
@@ -40,28 +36,26 @@ impl Inner {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let until = self.clock.now() + PATIENCE;
-        let mut pauses = PAUSES.pauses();
-        // At once: usually only the connection is gone.
-        let mut pause = Some(Duration::ZERO);
-        let mut was_sent = false;
+        let mut repetitions = Repetitions::until(self.clock.now() + PATIENCE);
+        let (mut is_first, mut was_sent) = (true, false);
         loop {
             let error = match send().await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
             was_sent |= error.outcome() == Outcome::Unknown;
-            let again = pause.map(|pause| self.clock.now() + pause);
-            let again = again.filter(|again| *again < until);
-            match again {
-                Some(again) if error.kind() == ErrorKind::Unavailable && may_be(&error) => {
-                    self.clock.sleep_until(again).await;
-                }
-                // One of them may have happened, whatever became of the last.
-                _ if was_sent => return Err(error.outcome_unknown()),
-                _ => return Err(error),
+            let again = error.kind() == ErrorKind::Unavailable && may_be(&error);
+            // At once: usually only the connection is gone.
+            let at_once = again && std::mem::take(&mut is_first);
+            if at_once || (again && repetitions.another(&*self.clock, &error).await) {
+                continue;
             }
-            pause = pauses.next();
+            // One of them may have happened, whatever became of the last.
+            return Err(if was_sent {
+                error.outcome_unknown()
+            } else {
+                error
+            });
         }
     }
 }

@@ -8,12 +8,16 @@ use super::{
 };
 use crate::{
     AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, Moment, Operation,
-    Outcome, ResourceName, Upkeep, Wait, support::LATE_GRANTS_MAX,
+    Outcome, ResourceName, Upkeep, Wait,
+    support::{LATE_GRANTS_MAX, Repetitions},
 };
 
 /// How much longer than its wait an acquire stays for the answer that it holds nothing: longer than
 /// it takes around the world and back.
 const GRACE: Duration = Duration::from_millis(600);
+
+/// For how long a lock service that does not answer is asked.
+const OUTAGE_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Acquire<'_> {
     /// Asks the lock service until it gets an answer that is still true on arrival.
@@ -31,7 +35,7 @@ impl Acquire<'_> {
                 patience: self.sharing().patience(self.settings.ttl),
             };
             let mut pending = OnDrop::new(Arc::clone(inner), clean_up);
-            match self.locks.acquire_unless_shut_down(&request).await {
+            match self.locks.acquire_in_time(&request).await {
                 Ok(Attempt::Granted(grant)) if grant.lease.deadline() > inner.clock.now() => {
                     return Ok(Attempt::Granted(Granted {
                         pending,
@@ -85,6 +89,32 @@ impl Acquire<'_> {
 }
 
 impl LockManager {
+    /// Asks again while there is no answer, until the wait is over: a lock service may know at once
+    /// that it cannot be reached, and be back a moment later.
+    async fn acquire_in_time(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
+        let Wait::Until(end) = request.wait else {
+            return self.acquire_unless_shut_down(request).await;
+        };
+        let clock = &*self.inner.clock;
+        let give_up = std::cmp::min(end, clock.now() + OUTAGE_PATIENCE);
+        let mut repetitions = Repetitions::until(give_up);
+        let mut was_sent = false;
+        loop {
+            let error = match self.acquire_unless_shut_down(request).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            was_sent |= error.outcome() == Outcome::Unknown;
+            if !repetitions.another(clock, &error).await {
+                return Err(if was_sent {
+                    error.outcome_unknown()
+                } else {
+                    error
+                });
+            }
+        }
+    }
+
     /// Acquires, or gives up when the manager is shut down, because nobody would clean up
     /// afterwards.
     async fn acquire_unless_shut_down(

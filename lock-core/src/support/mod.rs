@@ -3,18 +3,21 @@
 //! - [`connecting`] and [`tls_files`]: URLs with several hosts, prefixes, files in PEM format.
 //! - [`Joint`]: work that is done once for all who wait for it.
 //! - [`Ended`] and [`Endings`]: memories of ended acquisitions, for lock services that have none.
+//! - [`Repetitions`]: requests that are sent again because there was no answer.
 //! - [`lock`]: locks a mutex whatever has panicked before.
 
 pub mod connecting;
 mod ended;
 mod endings;
 mod joint;
+mod repetitions;
 pub mod tls_files;
 
 pub use self::{
     ended::{End, Ended},
     endings::Endings,
     joint::Joint,
+    repetitions::Repetitions,
 };
 pub use crate::{error::OURSELVES, unpoisoned::lock};
 

@@ -1,18 +1,9 @@
 //! The request for a tenure: it outlives the waiter that sends it.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use super::{Cohort, debt::Debt, tenure::Asking, waiters::Answer};
-use lock_core::{
-    AttemptRef, BoxFuture, Clock, Error, ErrorKind, LockBackend, Moment, Operation, Released,
-    RetryPolicy,
-};
-
-/// For how long a service that does not answer is asked to end an older tenure.
-const OUTAGE_PATIENCE: Duration = Duration::from_secs(10);
-
-const PAUSES: RetryPolicy =
-    RetryPolicy::exponential(Duration::from_millis(20)).longest(Duration::from_millis(500));
+use lock_core::{AttemptRef, BoxFuture, Error, LockBackend, Operation, Released};
 
 /// A request for a tenure that is under way.
 pub(super) type Request = BoxFuture<'static, Reply>;
@@ -61,13 +52,11 @@ impl Cohort {
     }
 
     fn request(&self, asking: Asking, debts: Vec<Debt>) -> Request {
-        let (service, clock) = (Arc::clone(&self.service), Arc::clone(&self.clock));
+        let service = Arc::clone(&self.service);
         Box::pin(async move {
-            let outage = clock.now() + OUTAGE_PATIENCE;
-            let give_up = std::cmp::min(asking.request.wait.limit(), outage);
             let mut paid = Vec::new();
             for debt in debts {
-                match pay(&debt, &*service, &*clock, give_up).await {
+                match debt.pay(&*service).await {
                     Ok(answer) => paid.push((debt, answer)),
                     Err(error) => {
                         let answer = Err(not_sent(&asking, &*service, error));
@@ -97,28 +86,6 @@ impl Drop for Driven<'_> {
         if let Some(request) = self.request.take() {
             self.cohort.park(self.tenure, request);
         }
-    }
-}
-
-/// Ends an older tenure, however often that takes until then.
-async fn pay(
-    debt: &Debt,
-    service: &dyn LockBackend,
-    clock: &dyn Clock,
-    give_up: Moment,
-) -> Result<Released, Error> {
-    let mut pauses = PAUSES.pauses();
-    loop {
-        let error = match debt.pay(service).await {
-            Err(error) if error.kind() == ErrorKind::Unavailable => error,
-            answer => return answer,
-        };
-        let again = pauses.next().map(|pause| clock.now() + pause);
-        let Some(again) = again.filter(|again| *again < give_up) else {
-            clock.sleep_until(give_up).await;
-            return Err(error);
-        };
-        clock.sleep_until(again).await;
     }
 }
 

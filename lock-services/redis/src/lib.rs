@@ -103,7 +103,6 @@ mod pushes;
 #[cfg(feature = "redlock")]
 pub mod redlock;
 mod renew;
-mod repetitions;
 mod replicas;
 mod scripts;
 mod sentinel;

@@ -9,14 +9,13 @@ use super::{
     keys::ResourceKeys,
     link::Link,
     pushes::Pushed,
-    repetitions::Repetitions,
     scripts::ACQUIRE,
     service::{Service, refused},
     turns::Turn,
 };
 use lock_core::{
     AcquireRequest, Error, ErrorKind, FencingToken, Lease, Metadata, Moment, Operation, Outcome,
-    Wait,
+    Wait, support::Repetitions,
 };
 
 /// How long an acquire that waits goes on asking a server that does not answer.

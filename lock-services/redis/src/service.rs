@@ -9,12 +9,12 @@ use super::{
     keys::{Key, Keys, ResourceKeys},
     link::Link,
     nodes::Nodes,
-    repetitions::Repetitions,
     scripts::{CANCEL, CONFIRM, FORCE_RELEASE, INSPECT, RELEASE},
 };
 use lock_core::{
     AttemptId, AttemptRef, Clock, Error, ErrorKind, FencingToken, Forced, HolderView, InitialToken,
     Inspection, Metadata, Operation, Outcome, Released, ResourceName, Sequencer, Ttl,
+    support::Repetitions,
 };
 
 /// The scripts as calls: what a lock service does for one resource, in one step each.

@@ -9,13 +9,12 @@ use super::{
     keys::{Key, Keys},
     link::Link,
     look::OUTAGE_PATIENCE_WITHOUT_WAIT,
-    repetitions::Repetitions,
     scripts::TOGETHER,
     service::refused,
 };
 use lock_core::{
     AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, Lease, Metadata, Moment,
-    Operation, Outcome,
+    Operation, Outcome, support::Repetitions,
 };
 
 /// So many resources one script looks at, which keeps everybody else waiting meanwhile.

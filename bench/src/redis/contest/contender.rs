@@ -1,5 +1,7 @@
 //! The interface of a strategy.
 
+use std::time::Duration;
+
 use crate::figure::BoxError;
 
 /// A way to compete for one resource, shared by all waiters of a process.
@@ -12,6 +14,12 @@ pub(super) trait Contender: Sized + Send + Sync + 'static {
 
     /// The number that orders this hold among all others; 0 if there is none.
     fn token(lease: &Self::Lease) -> u64;
+
+    /// How long ago the waiter was told that the resource is its own, if acquire went on after
+    /// that.
+    fn told_ago(_lease: &Self::Lease) -> Duration {
+        Duration::ZERO
+    }
 
     /// Gives the resource back.
     fn release(

@@ -1,10 +1,15 @@
 //! Our lock.
 
-use lock_core::{LeaseGuard, LockManager, ResourceName};
+use std::time::Duration;
+
+use lock_core::{LeaseGuard, LockManager, ResourceName, Ttl};
 use palisade::Cohort;
 
 use super::{Job, Strategy, contender::Contender};
 use crate::figure::BoxError;
+
+/// Far longer than a turn.
+const TTL: Ttl = Ttl::secs(30);
 
 pub(super) struct Ours {
     locks: LockManager,
@@ -28,11 +33,17 @@ impl Contender for Ours {
     type Lease = LeaseGuard;
 
     async fn acquire(&self, _waiter: u32) -> Result<LeaseGuard, BoxError> {
-        Ok(self.locks.acquire(&self.resource).await?)
+        Ok(self.locks.acquire(&self.resource).ttl(TTL).await?)
     }
 
     fn token(lease: &LeaseGuard) -> u64 {
         lease.token().get()
+    }
+
+    /// A lease that was pushed is confirmed, and counts from the moment before that.
+    fn told_ago(lease: &LeaseGuard) -> Duration {
+        let left = lease.remaining().unwrap_or_default();
+        TTL.get().saturating_sub(left)
     }
 
     async fn release(&self, _waiter: u32, lease: LeaseGuard) -> Result<(), BoxError> {

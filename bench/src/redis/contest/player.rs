@@ -89,7 +89,8 @@ async fn take_turns<C: Contender>(
     let mut holds = Vec::new();
     while !over.load(Ordering::Relaxed) {
         let lease = contender.acquire(waiter).await?;
-        let acquired_ns = now_ns();
+        let (acquired_ns, told_ago) = (now_ns(), C::told_ago(&lease));
+        let told_ago = u64::try_from(told_ago.as_nanos()).unwrap_or(u64::MAX);
         if !job.hold.is_zero() {
             tokio::time::sleep(job.hold).await;
         }
@@ -98,6 +99,7 @@ async fn take_turns<C: Contender>(
         holds.push(Hold {
             token,
             acquired_ns,
+            told_ns: acquired_ns.saturating_sub(told_ago),
             released_ns,
             waiter: job.process * job.waiters + waiter,
         });

@@ -13,6 +13,8 @@ pub(super) struct Hold {
     pub(super) token: u64,
     /// When acquire had returned.
     pub(super) acquired_ns: u64,
+    /// When the waiter was told that the resource is its own, which may be before that.
+    pub(super) told_ns: u64,
     /// When release was called.
     pub(super) released_ns: u64,
     pub(super) waiter: u32,
@@ -21,9 +23,11 @@ pub(super) struct Hold {
 /// The results of a contest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Verdict {
-    /// The median time from one waiter's call of release to the next waiter's return from acquire.
-    /// A waiter that follows itself is not a hand-off.
+    /// The median time from one waiter's call of release until the next waiter is told. A waiter
+    /// that follows itself is not a hand-off.
     pub(crate) handoff_us: f64,
+    /// The same until the next waiter's return from acquire.
+    pub(crate) returned_us: f64,
     /// The same for any next holder: the time for which nobody has the resource.
     pub(crate) gap_us: f64,
     pub(crate) handoffs_per_second: f64,
@@ -43,7 +47,8 @@ pub(super) fn judge(
     commands: u64,
 ) -> Result<Verdict, BoxError> {
     holds.sort_unstable();
-    let (mut handoffs, mut gaps) = (Samples::default(), Samples::default());
+    let (mut handoffs, mut returns) = (Samples::default(), Samples::default());
+    let mut gaps = Samples::default();
     let mut handed_off = 0_u32;
     let mut turns: HashMap<u32, u32> = HashMap::new();
     for pair in holds.windows(2) {
@@ -61,7 +66,9 @@ pub(super) fn judge(
         gaps.push(gap_us);
         *turns.entry(after.waiter).or_default() += 1;
         if after.waiter != before.waiter {
-            handoffs.push(gap_us);
+            let told_us = after.told_ns.saturating_sub(before.released_ns) as f64 / 1e3;
+            handoffs.push(told_us);
+            returns.push(gap_us);
             handed_off += 1;
         }
     }
@@ -71,6 +78,7 @@ pub(super) fn judge(
     let seconds = (window.end - window.start) as f64 / 1e9;
     Ok(Verdict {
         handoff_us: handoffs.median(),
+        returned_us: returns.median(),
         gap_us: gaps.median(),
         handoffs_per_second: f64::from(handed_off) / seconds,
         jain: jain(turns.values().copied(), waiters),
@@ -96,6 +104,7 @@ mod tests {
         Hold {
             token,
             acquired_ns,
+            told_ns: acquired_ns - acquired_ns % 10_000,
             released_ns,
             waiter,
         }
@@ -110,7 +119,7 @@ mod tests {
             hold(3, 2, 29_000, 30_000),
         ];
         let verdict = judge(holds, 12_000..40_000, 2, 8).unwrap();
-        assert_eq!(verdict.handoff_us, 2.0);
+        assert_eq!((verdict.handoff_us, verdict.returned_us), (0.0, 2.0));
         assert_eq!(verdict.gap_us, 9.0);
         assert_eq!(verdict.commands_per_hold, 2.0);
         assert_eq!(verdict.jain, 0.5, "only one of two had a turn");

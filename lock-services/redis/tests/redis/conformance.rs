@@ -101,7 +101,7 @@ async fn redis_claims_the_extensions_that_its_cases_check() {
     assert_eq!(extensions(&redlock_of_five().await), claimed);
 }
 
-lock_testing::conformance_tests!(redis_standalone, standalone(InitialToken::Clock).await);
+lock_testing::conformance_tests!(redis_one_server, standalone(InitialToken::Clock).await);
 lock_testing::conformance_tests!(
     redis_counting_from_one,
     standalone(InitialToken::At(FencingToken::MIN)).await,

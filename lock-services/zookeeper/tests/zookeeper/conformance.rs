@@ -49,7 +49,7 @@ async fn zookeeper_claims_the_extensions_that_its_cases_check() {
     );
 }
 
-lock_testing::conformance_tests!(zookeeper_standalone, server(InitialToken::Clock).await);
+lock_testing::conformance_tests!(zookeeper_one_server, server(InitialToken::Clock).await);
 lock_testing::conformance_tests!(
     zookeeper_counting_from_one,
     server(InitialToken::At(FencingToken::MIN)).await,

@@ -1,8 +1,6 @@
-//! Requests that are sent again because there was no answer.
-
 use std::time::Duration;
 
-use lock_core::{Clock, Error, ErrorKind, Moment, Pauses, RetryPolicy};
+use crate::{Clock, Error, ErrorKind, Moment, Pauses, RetryPolicy};
 
 /// With jitter, so that all who lost the server do not come back to it at once.
 const PAUSES: RetryPolicy =
@@ -11,14 +9,19 @@ const PAUSES: RetryPolicy =
 /// So long before the end the last one is sent.
 const LAST: Duration = Duration::from_millis(20);
 
-/// The repetitions of a request that names its acquisition, with growing pauses.
-pub(super) struct Repetitions {
+/// The repetitions of a request that has got no answer, with growing pauses.
+///
+/// For requests that may be sent again.
+#[derive(Debug)]
+pub struct Repetitions {
     pauses: Pauses,
     until: Moment,
 }
 
 impl Repetitions {
-    pub(super) const fn until(until: Moment) -> Self {
+    /// Until that moment.
+    #[must_use]
+    pub const fn until(until: Moment) -> Self {
         Self {
             pauses: PAUSES.pauses(),
             until,
@@ -27,7 +30,7 @@ impl Repetitions {
 
     /// Waits before the next one. False if there is none: the error is the answer, at the very end
     /// of the time, and not before a last one right before that.
-    pub(super) async fn another(&mut self, clock: &dyn Clock, error: &Error) -> bool {
+    pub async fn another(&mut self, clock: &dyn Clock, error: &Error) -> bool {
         if error.kind() != ErrorKind::Unavailable {
             return false;
         }
