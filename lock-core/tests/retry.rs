@@ -145,14 +145,15 @@ async fn without_wait_and_limit_zero_it_looks_once() {
 }
 
 #[tokio::test]
-async fn a_failure_is_not_tried_again() {
-    let world = world();
+async fn a_lock_service_that_does_not_answer_is_looked_for_again_for_ten_seconds() {
+    let (world, start) = (world(), Moment::default());
     world.chaos.always(Operation::Acquire, Fault::DropRequest);
     let error = world
         .run(world.acquire().retry(EVERY_PAUSE))
         .await
         .unwrap_err();
-    assert_eq!((error.kind(), world.looks()), (ErrorKind::Unavailable, 1));
+    assert_eq!((error.kind(), world.looks()), (ErrorKind::Unavailable, 21));
+    assert_eq!(world.clock.now(), start + Duration::from_secs(10));
     assert_eq!(world.locks.stats().failures, 1);
 }
 

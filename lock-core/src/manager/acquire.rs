@@ -71,10 +71,12 @@ impl<'a> Acquire<'a> {
         self
     }
 
-    /// How long to wait for a resource that is held. Defaults to no bound.
+    /// How long to wait for a resource that is held, or for a lock service that does not answer.
+    /// Defaults to no bound.
     ///
-    /// This is the wait for other holders only. How long to wait for a lock service that does not
-    /// answer is a matter of that service: see its documentation.
+    /// After 10 s without an answer it ends sooner, with
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable). It ends at most 0.6 s later, where
+    /// the last answer is under way.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.settings.wait = Some(wait);
         self
@@ -88,7 +90,8 @@ impl<'a> Acquire<'a> {
     /// [`wait`](Acquire::wait) is over, whichever is sooner. A pause that would end later is cut
     /// short for a last look. Pauses follow the policy only, not the expiry of the present lease:
     /// most leases are renewed before they expire, and all callers that went by it would come back
-    /// at the same time. Other errors are not retried.
+    /// at the same time. A lock service that does not answer is looked for again, for up to 10 s;
+    /// other errors are not retried.
     pub const fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = Some(policy);
         self

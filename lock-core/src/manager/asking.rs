@@ -17,7 +17,7 @@ use crate::{
 const GRACE: Duration = Duration::from_millis(600);
 
 /// For how long a lock service that does not answer is asked.
-const OUTAGE_PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const OUTAGE_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Acquire<'_> {
     /// Asks the lock service until it gets an answer that is still true on arrival.

@@ -1,10 +1,11 @@
 use std::cmp::min;
 
-use super::Inner;
-use crate::{Attempt, Error, RetryPolicy, Wait};
+use super::{Inner, asking::OUTAGE_PATIENCE};
+use crate::{Attempt, Error, ErrorKind, RetryPolicy, Wait};
 
 impl Inner {
-    /// Looks again and again, as the policy says, until it is granted or the wait is over.
+    /// Looks again and again, as the policy says, until it is granted or the wait is over. A look
+    /// without an answer is one that found it held, unless there is none for too long.
     pub(super) async fn polled<T, F>(
         &self,
         policy: RetryPolicy,
@@ -17,14 +18,23 @@ impl Inner {
         let clock = &*self.clock;
         let deadline = wait.end(clock.now());
         let mut pauses = policy.pauses();
+        let mut answered = clock.now();
         loop {
-            let attempt = look().await?;
+            let attempt = look().await;
             let now = clock.now();
-            if matches!(attempt, Attempt::Granted(_)) || now >= deadline {
-                return Ok(attempt);
-            }
-            let Some(pause) = pauses.next() else {
-                return Ok(attempt);
+            let goes_on = match &attempt {
+                Ok(Attempt::Granted(_)) => false,
+                Ok(Attempt::Held { .. }) => {
+                    answered = now;
+                    true
+                }
+                Err(error) => {
+                    error.kind() == ErrorKind::Unavailable && now < answered + OUTAGE_PATIENCE
+                }
+            };
+            let pause = pauses.next().filter(|_| goes_on && now < deadline);
+            let Some(pause) = pause else {
+                return attempt;
             };
             tokio::select! {
                 // The next look reports it.

@@ -70,7 +70,8 @@ impl Acquiring<'_> {
     async fn in_session(&mut self, session: &Arc<Session>) -> Result<Attempt<Grant>, Stop> {
         let (service, request) = (self.service, self.request);
         let (paths, resource) = (&service.paths, &request.attempt.resource);
-        let floor = service.floors.remembered(session, paths, resource).await?;
+        let remembered = || service.floors.remembered(session, paths, resource);
+        let floor = self.read(remembered).await?;
         if let Some(wanted) = request.floor {
             floor.check(wanted, service.floors.initial(), service.clock.unix_time())?;
         }
@@ -88,12 +89,12 @@ impl Acquiring<'_> {
     }
 
     /// One look, for an acquire that does not wait: it costs the servers less than a place in line.
-    async fn look(&self, session: &Session) -> Result<Option<Attempt<Grant>>, Stop> {
+    async fn look(&mut self, session: &Session) -> Result<Option<Attempt<Grant>>, Stop> {
         let directory = self.service.paths.line(&self.request.attempt.resource);
-        let line = match session.children(&directory).await {
+        let line = match self.read(|| session.children(&directory)).await {
             Ok(nodes) => Line::new(nodes),
-            Err(Failure::NoNode) => return Ok(None),
-            Err(failure) => return Err(failure.into()),
+            Err(Stop::Failed(Failure::NoNode)) => return Ok(None),
+            Err(stop) => return Err(stop),
         };
         match line.first() {
             Some(first) => Ok(Some(self.held(session, &directory, first).await)),

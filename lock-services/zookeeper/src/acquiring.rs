@@ -54,6 +54,23 @@ impl<'a> Acquiring<'a> {
         Err(failure.into())
     }
 
+    /// Reads, and again if the connection broke meanwhile: it may have been closed while nobody
+    /// used it.
+    pub(super) async fn read<T, F>(&mut self, read: impl Fn() -> F) -> Result<T, Stop>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        loop {
+            match read().await {
+                Err(failure @ Failure::NoAnswer(Some(_))) => self.bear(failure)?,
+                answer => {
+                    self.heard();
+                    return Ok(answer?);
+                }
+            }
+        }
+    }
+
     pub(super) const fn heard(&mut self) {
         self.silent_since = None;
     }
