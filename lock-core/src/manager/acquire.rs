@@ -74,9 +74,9 @@ impl<'a> Acquire<'a> {
     /// How long to wait for a resource that is held, or for a lock service that does not answer.
     /// Defaults to no bound.
     ///
-    /// After 10 s without an answer it ends sooner, with
-    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable). It ends at most 0.6 s later, where
-    /// the last answer is under way.
+    /// After 10 s without an answer it ends sooner, as
+    /// [`Unavailable`](crate::ErrorKind::Unavailable). It ends at most 0.6 s later, where the last
+    /// answer is under way.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.settings.wait = Some(wait);
         self
