@@ -1,7 +1,7 @@
 use std::cmp::min;
 
 use super::{Inner, asking::OUTAGE_PATIENCE};
-use crate::{Attempt, Error, ErrorKind, RetryPolicy, Wait};
+use crate::{Attempt, Error, ErrorKind, Outcome, RetryPolicy, Wait};
 
 impl Inner {
     /// Looks again and again, as the policy says, until it is granted or the wait is over. A look
@@ -18,7 +18,7 @@ impl Inner {
         let clock = &*self.clock;
         let deadline = wait.end(clock.now());
         let mut pauses = policy.pauses();
-        let mut answered = clock.now();
+        let (mut answered, mut was_sent) = (clock.now(), false);
         loop {
             let attempt = look().await;
             let now = clock.now();
@@ -29,12 +29,17 @@ impl Inner {
                     true
                 }
                 Err(error) => {
+                    was_sent |= error.outcome() == Outcome::Unknown;
                     error.kind() == ErrorKind::Unavailable && now < answered + OUTAGE_PATIENCE
                 }
             };
             let pause = pauses.next().filter(|_| goes_on && now < deadline);
             let Some(pause) = pause else {
-                return attempt;
+                // What an earlier look may have left is still being given back.
+                return attempt.map_err(|error| match was_sent {
+                    true => error.outcome_unknown(),
+                    false => error,
+                });
             };
             tokio::select! {
                 // The next look reports it.

@@ -4,6 +4,7 @@ use redis::RedisResult;
 use tokio::time::sleep;
 
 use super::{Redis, Replicated, until};
+use crate::port;
 
 /// All slots, in three parts.
 const SLOTS: [RangeInclusive<u16>; 3] = [0..=5460, 5461..=10922, 10923..=16383];
@@ -42,16 +43,20 @@ impl RedisCluster {
             ["--repl-diskless-sync-delay", "0"],
         ];
         let arguments = [&cluster.concat(), arguments].concat();
-        let mut nodes = Vec::new();
+        let (mut nodes, mut buses) = (Vec::new(), Vec::new());
         for _ in 0..SLOTS.len() + replicas {
+            // By default it is 10 000 above the other one, where outgoing connections have theirs.
+            let bus = port::free().expect("a free port").to_string();
+            let arguments = [&arguments[..], &["--cluster-port", &bus]].concat();
             nodes.push(Redis::start_with(&arguments).await);
+            buses.push(bus);
         }
         let replicas = nodes.split_off(SLOTS.len());
         let cluster = Self {
             primaries: nodes,
             replicas,
         };
-        cluster.introduce().await;
+        cluster.introduce(&buses).await;
         cluster.replicate().await;
         cluster
     }
@@ -152,15 +157,15 @@ impl RedisCluster {
     }
 
     /// Distributes the slots and introduces every node to every other.
-    async fn introduce(&self) {
+    async fn introduce(&self, buses: &[String]) {
         for (epoch, node) in self.nodes().enumerate() {
             let epoch = (epoch + 1).to_string();
             let () = node.command(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]).await;
         }
         for node in self.nodes() {
-            for other in self.nodes() {
+            for (other, bus) in self.nodes().zip(buses) {
                 let () = node
-                    .command(&["CLUSTER", "MEET", "127.0.0.1", other.port()])
+                    .command(&["CLUSTER", "MEET", "127.0.0.1", other.port(), bus])
                     .await;
             }
         }
