@@ -6,13 +6,6 @@ use lock_core::{Error, ErrorKind, Operation, support::OURSELVES};
 
 /// A URL without these settings, which the lock services do not know, and the settings.
 #[derive(Debug, Default, PartialEq, Eq)]
-#[cfg_attr(
-    not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
-    expect(
-        dead_code,
-        reason = "for lock services with servers, of which there is none"
-    )
-)]
 pub(super) struct Settings {
     pub(super) url: String,
     pub(super) prefix: Option<String>,
