@@ -81,43 +81,37 @@ pub(super) async fn idle_gap_vs_rslock(setting: Setting) -> Result<Measured, Box
 }
 
 pub(super) async fn p50_vs_push(setting: Setting) -> Result<Measured, BoxError> {
-    let server = Server::start(setting.pinning).await?;
-    let ours = contest(Strategy::Direct, 1, 64);
-    let mut hop = Hop::connect(&server).await?;
-    let medians = take_turns(
-        contests(setting),
-        async |samples| {
-            samples.push(ours.run(&server).await?.handoff_us);
-            Ok(())
-        },
-        async |samples| {
-            let mut hops = Samples::default();
-            for _ in 0..HOPS_PER_TURN {
-                hops.push(hop.time().await?);
-            }
-            samples.push(hops.median());
-            Ok(())
-        },
-    )
-    .await?;
-    Ok(medians.ours_by_other(Unit::Micros))
+    vs_push(setting, |verdict| verdict.handoff_us, 0).await
 }
 
 /// What a waiter has to do at least: hear of its turn, and say that it is there.
 pub(super) async fn returned_vs_push(setting: Setting) -> Result<Measured, BoxError> {
+    vs_push(setting, |verdict| verdict.returned_us, 1).await
+}
+
+/// A number of contests among 64 waiters of one process, and a push and so many answers more.
+async fn vs_push(
+    setting: Setting,
+    number: fn(Verdict) -> f64,
+    answers: u32,
+) -> Result<Measured, BoxError> {
     let server = Server::start(setting.pinning).await?;
     let ours = contest(Strategy::Direct, 1, 64);
     let mut hop = Hop::connect(&server).await?;
     let medians = take_turns(
         contests(setting),
         async |samples| {
-            samples.push(ours.run(&server).await?.returned_us);
+            samples.push(number(ours.run(&server).await?));
             Ok(())
         },
         async |samples| {
             let mut hops = Samples::default();
             for _ in 0..HOPS_PER_TURN {
-                hops.push(hop.time().await? + hop.time_of_an_answer().await?);
+                let mut took = hop.time().await?;
+                for _ in 0..answers {
+                    took += hop.time_of_an_answer().await?;
+                }
+                hops.push(took);
             }
             samples.push(hops.median());
             Ok(())

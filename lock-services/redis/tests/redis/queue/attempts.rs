@@ -2,14 +2,10 @@
 
 use std::time::Duration;
 
-use e2e::{
-    observer::until,
-    proxy::{Fault, Proxy},
-    servers::redis,
-};
+use e2e::observer::until;
 use lock_core::{Attempt, Clock, LockBackend, Released, SystemClock, Upkeep};
 
-use crate::queue::world::{LONG, World, again, granted, request, sequencer, waiting};
+use crate::queue::world::{LONG, Unconfirmed, World, again, granted, request, sequencer, waiting};
 
 #[tokio::test]
 async fn what_one_gateway_gives_up_the_other_one_is_granted() {
@@ -131,30 +127,18 @@ async fn a_lease_does_not_grow_for_ever_and_ends_for_nobody_who_relies_on_it() {
 async fn a_pushed_lease_that_is_acquired_together_with_others_is_confirmed() {
     let world = World::new().await;
     let holder = world.client().await;
-    let muted = Proxy::start(redis().await.url()).await;
-    let client = world.client_at(&muted.url("redis")).await;
-    client.listen(&holder).await;
-    let (held, first) = holder.holds("r").await;
-    let request = waiting("r");
-    let waiter = client.waits(&request);
-    holder.until_waiting("r", 1).await;
-    // It is granted what it cannot confirm.
-    muted.inflict_on_new(Fault::HoldRequests);
-    muted.inflict(Fault::HoldRequests);
-    holder.release(&held, first).await;
-    let pushed = holder
-        .until_handed_on(&request.attempt.resource, first)
-        .await;
+    let unconfirmed = Unconfirmed::after(&holder, &world).await;
+    let request = &unconfirmed.request;
 
     let asked = SystemClock.now();
-    let together = holder.0.acquire_together(&[again(&request)]).await;
+    let together = holder.0.acquire_together(&[again(request)]).await;
     let grant = together.unwrap().granted().unwrap()[0];
-    assert_eq!(grant.token, pushed);
-    waiter.abort();
+    assert_eq!(grant.token, unconfirmed.token);
+    unconfirmed.waiter.abort();
     assert!(grant.lease.deadline() >= asked + LONG.get(), "as asked for");
     let seen = holder.0.inspect(&request.attempt.resource).await.unwrap();
     let left = seen.holder.unwrap().remaining;
     assert!(left > LONG.get() / 2, "{left:?} left");
     assert_eq!(world.observer.keys(&world.key("waiters:r")).await, [""; 0]);
-    holder.release(&request, grant).await;
+    holder.release(request, grant).await;
 }

@@ -11,39 +11,26 @@ use futures_util::{FutureExt, future::join_all};
 use lock_core::{Attempt, Clock, LockBackend, LockManager, SystemClock, Ttl, Upkeep, Wait};
 use palisade_redis::{RedisBackend, RedisOptions};
 
-use crate::queue::world::{SOON, World, again, granted, request, waiting};
+use crate::queue::world::{SOON, Unconfirmed, World, again, granted, request, waiting};
 
 #[tokio::test]
 async fn one_look_stays_one_look_although_what_it_found_is_gone() {
     let world = World::new().await;
     let holder = world.client().await;
-    let muted = Proxy::start(redis().await.url()).await;
-    let client = world.client_at(&muted.url("redis")).await;
-    client.listen(&holder).await;
+    let unconfirmed = Unconfirmed::after(&holder, &world).await;
     let proxy = Proxy::start(redis().await.url()).await;
     let gateway = world.client_at(&proxy.url("redis")).await;
-    let (held, first) = holder.holds("r").await;
-    let request = waiting("r");
-    let waiter = client.waits(&request);
-    holder.until_waiting("r", 1).await;
-    // It is granted what it cannot confirm.
-    muted.inflict_on_new(Fault::HoldRequests);
-    muted.inflict(Fault::HoldRequests);
-    holder.release(&held, first).await;
-    holder
-        .until_handed_on(&request.attempt.resource, first)
-        .await;
 
     // It finds the lease that was pushed to the other attempt, and confirms it too late.
-    let mut look = again(&request);
+    let mut look = again(&unconfirmed.request);
     (look.wait, look.upkeep) = (Wait::Never, Upkeep::None);
     let found = proxy.at_reply_to(&look.attempt.id.to_string(), Fault::HoldRequests);
     proxy.inflict_on_new(Fault::HoldRequests);
     let answer = gateway.waits(&look);
     until("found", async || found.has_sprung()).await;
     let next = granted(holder.waits(&waiting("r"))).await;
-    assert!(next.token > first.token);
-    waiter.abort();
+    assert!(next.token > unconfirmed.token);
+    unconfirmed.waiter.abort();
     proxy.let_go();
     let answer = tokio::time::timeout(SOON, answer).await;
     let answer = answer.expect("it does not wait").unwrap().unwrap();
@@ -159,32 +146,19 @@ async fn the_counter_is_lifted_again_on_a_connection_that_has_been_idle() {
 async fn several_together_that_turn_out_to_be_held_leave_none_of_them() {
     let world = World::new().await;
     let holder = world.client().await;
-    let muted = Proxy::start(redis().await.url()).await;
-    let client = world.client_at(&muted.url("redis")).await;
-    client.listen(&holder).await;
+    let unconfirmed = Unconfirmed::after(&holder, &world).await;
     let proxy = Proxy::start(redis().await.url()).await;
     let gateway = world.client_at(&proxy.url("redis")).await;
-    let (held, first) = holder.holds("r").await;
-    let pushed = waiting("r");
-    let waiter = client.waits(&pushed);
-    holder.until_waiting("r", 1).await;
-    // It is granted what it cannot confirm.
-    muted.inflict_on_new(Fault::HoldRequests);
-    muted.inflict(Fault::HoldRequests);
-    holder.release(&held, first).await;
-    holder
-        .until_handed_on(&pushed.attempt.resource, first)
-        .await;
 
     // It finds the lease that was pushed to the other attempt, and confirms it too late.
-    let both = [again(&pushed), request("s")];
+    let both = [again(&unconfirmed.request), request("s")];
     let found = proxy.at_reply_to(&both[1].attempt.id.to_string(), Fault::HoldRequests);
     let asking = gateway.clone();
     let asked = both.clone();
     let answer = tokio::spawn(async move { asking.0.acquire_together(&asked).await });
     until("found", async || found.has_sprung()).await;
     granted(holder.waits(&waiting("r"))).await;
-    waiter.abort();
+    unconfirmed.waiter.abort();
     proxy.let_go();
     let answer = tokio::time::timeout(SOON, answer).await;
     let answer = answer.expect("it does not wait").unwrap().unwrap();

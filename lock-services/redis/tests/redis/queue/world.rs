@@ -2,6 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use e2e::{
     observer::{Observer, until},
+    proxy::{Fault, Proxy},
     servers::redis,
 };
 use lock_core::{
@@ -165,6 +166,39 @@ impl World {
 
     pub(crate) fn key(&self, rest: &str) -> String {
         format!("{}:{{0}}:{rest}", self.prefix)
+    }
+}
+
+/// A lease that was pushed to a client which hears of it, and cannot confirm it.
+pub(crate) struct Unconfirmed {
+    pub(crate) request: AcquireRequest,
+    pub(crate) token: FencingToken,
+    pub(crate) waiter: Waiter,
+    _muted: Proxy,
+}
+
+impl Unconfirmed {
+    /// Of the resource `r`, which the holder had before.
+    pub(crate) async fn after(holder: &Client, world: &World) -> Self {
+        let muted = Proxy::start(redis().await.url()).await;
+        let client = world.client_at(&muted.url("redis")).await;
+        client.listen(holder).await;
+        let (held, first) = holder.holds("r").await;
+        let request = waiting("r");
+        let waiter = client.waits(&request);
+        holder.until_waiting("r", 1).await;
+        muted.inflict_on_new(Fault::HoldRequests);
+        muted.inflict(Fault::HoldRequests);
+        holder.release(&held, first).await;
+        let token = holder
+            .until_handed_on(&request.attempt.resource, first)
+            .await;
+        Self {
+            request,
+            token,
+            waiter,
+            _muted: muted,
+        }
     }
 }
 
