@@ -100,7 +100,7 @@ impl LockManager {
     /// Releases a detached lease.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with the outcome unknown if no
+    /// [`ErrorKind::Unavailable`] with the outcome unknown if no
     /// answer came: it may be released.
     ///
     /// # Cancel safety
