@@ -4,6 +4,7 @@
 //! - [`Joint`]: work that is done once for all who wait for it.
 //! - [`Ended`] and [`Endings`]: memories of ended acquisitions, for lock services that have none.
 //! - [`Repetitions`]: requests that are sent again because there was no answer.
+//! - [`Tasks`]: where requests run, whether or not their callers are polled.
 //! - [`lock`]: locks a mutex whatever has panicked before.
 
 pub mod connecting;
@@ -11,6 +12,7 @@ mod ended;
 mod endings;
 mod joint;
 mod repetitions;
+mod tasks;
 pub mod tls_files;
 
 pub use self::{
@@ -18,6 +20,7 @@ pub use self::{
     endings::Endings,
     joint::Joint,
     repetitions::Repetitions,
+    tasks::{RuntimeEnded, Tasks},
 };
 pub use crate::{error::OURSELVES, unpoisoned::lock};
 
