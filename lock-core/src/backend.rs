@@ -1,23 +1,28 @@
 mod answer;
 mod attempt_id;
 mod request;
+mod service;
 
-use std::fmt;
+use std::{
+    fmt,
+    future::{Ready, ready},
+};
 
 pub use self::{
     answer::{Attempt, Forced, HolderView, Inspection, Listed, Released, Renewed},
     attempt_id::{AttemptId, InvalidAttemptId},
     request::{AcquireRequest, AttemptRef, RenewRequest, Upkeep, Wait},
+    service::LockService,
 };
 use crate::{
-    BoxFuture, Capabilities, Error, ErrorKind, FencingToken, Grant, Operation, ResourceName,
-    Sequencer,
+    Capabilities, Error, ErrorKind, FencingToken, Grant, Operation, ResourceName, Sequencer,
 };
 
 /// A lock service: grants leases with fencing tokens.
 ///
-/// This is the contract with *implementors*; users have
-/// [`LockManager`](crate::LockManager). Each clause names the conformance case that checks it.
+/// This is the contract with *implementors*; users have [`LockManager`](crate::LockManager). Each
+/// clause names the conformance case that checks it. Methods are written as `async fn`; behind a
+/// pointer it is a [`LockService`], which names the resource in errors.
 ///
 /// # Contract
 /// 1. **Order** (`order`). A grant has a greater token than every grant of that resource that was
@@ -97,60 +102,60 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     fn capabilities(&self) -> Capabilities;
 
     /// Acquires a lease, waiting as long as the request says.
-    fn acquire<'a>(
-        &'a self,
-        request: &'a AcquireRequest,
-    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>>;
+    fn acquire(
+        &self,
+        request: &AcquireRequest,
+    ) -> impl Future<Output = Result<Attempt<Grant>, Error>> + Send;
 
     /// Renews leases, each to its full ttl; one answer per lease, in the same order.
-    fn renew<'a>(
-        &'a self,
-        leases: &'a [RenewRequest],
-    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>>;
+    fn renew(
+        &self,
+        leases: &[RenewRequest],
+    ) -> impl Future<Output = Vec<Result<Renewed, Error>>> + Send;
 
     /// Ends a lease.
-    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>>;
+    fn release(&self, lease: &Sequencer) -> impl Future<Output = Result<Released, Error>> + Send;
 
     /// Ends an attempt to acquire, whatever has become of it.
-    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>>;
+    fn cancel(&self, attempt: &AttemptRef) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Looks at a resource without changing anything.
-    fn inspect<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> BoxFuture<'a, Result<Inspection, Error>>;
+    fn inspect(
+        &self,
+        resource: &ResourceName,
+    ) -> impl Future<Output = Result<Inspection, Error>> + Send;
 
     /// Gives back the hold of one attempt. The lease ends when no other attempt of the same holder
     /// has a hold on it: an acquisition may be held several times over.
     ///
     /// Sent again, it gives the same answer. Unlike [`release`](LockBackend::release) it does not
     /// end the acquisition: the holder may acquire again, and gets another token.
-    fn release_hold<'a>(
-        &'a self,
-        lease: &'a Sequencer,
+    fn release_hold(
+        &self,
+        lease: &Sequencer,
         attempt: AttemptId,
-    ) -> BoxFuture<'a, Result<Released, Error>> {
-        let _ = attempt;
-        unsupported(self.kind(), Operation::Release, Some(lease.resource()))
+    ) -> impl Future<Output = Result<Released, Error>> + Send {
+        let _ = (lease, attempt);
+        unsupported(self.kind(), Operation::Release)
     }
 
     /// Ends the lease with this token, whoever holds it, and hands the resource on.
     ///
     /// If there is no answer it asks again itself, because only it can tell what it ended. Called
     /// again it ends nothing more, and says [`Forced::NotHeld`], or the same revocation token.
-    fn force_release<'a>(
-        &'a self,
-        resource: &'a ResourceName,
+    fn force_release(
+        &self,
+        resource: &ResourceName,
         token: FencingToken,
-    ) -> BoxFuture<'a, Result<Forced, Error>> {
-        let _ = token;
-        unsupported(self.kind(), Operation::ForceRelease, Some(resource))
+    ) -> impl Future<Output = Result<Forced, Error>> + Send {
+        let _ = (resource, token);
+        unsupported(self.kind(), Operation::ForceRelease)
     }
 
     /// Everything that is held or waited for, in no order. Resources that change meanwhile may be
     /// missing.
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
-        unsupported(self.kind(), Operation::List, None)
+    fn list(&self) -> impl Future<Output = Result<Vec<Listed>, Error>> + Send {
+        unsupported(self.kind(), Operation::List)
     }
 
     /// Acquires several resources at once, each with a token of its own, or none of them. Looks
@@ -162,12 +167,12 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] before anything is sent if the resources cannot be acquired at
     /// once, because the service keeps them in different places.
-    fn acquire_together<'a>(
-        &'a self,
-        requests: &'a [AcquireRequest],
-    ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
-        let resource = requests.first().map(|request| &request.attempt.resource);
-        unsupported(self.kind(), Operation::Acquire, resource)
+    fn acquire_together(
+        &self,
+        requests: &[AcquireRequest],
+    ) -> impl Future<Output = Result<Attempt<Vec<Grant>>, Error>> + Send {
+        let _ = requests;
+        unsupported(self.kind(), Operation::Acquire)
     }
 
     /// The number of the part of the service that keeps this resource.
@@ -179,16 +184,12 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-fn unsupported<'a, T: Send + 'a>(
-    kind: &'static str,
-    operation: Operation,
-    resource: Option<&ResourceName>,
-) -> BoxFuture<'a, Result<T, Error>> {
-    let error = Error::not_applied(ErrorKind::Unsupported, operation, kind)
-        .because("this lock service does not have it");
-    let error = match resource {
-        Some(resource) => error.on(resource),
-        None => error,
-    };
-    Box::pin(std::future::ready(Err(error)))
+/// The answer to what a backend does not claim.
+fn unsupported<T>(kind: &'static str, operation: Operation) -> Ready<Result<T, Error>> {
+    ready(Err(Error::not_applied(
+        ErrorKind::Unsupported,
+        operation,
+        kind,
+    )
+    .because("this lock service does not have it")))
 }

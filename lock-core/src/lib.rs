@@ -26,7 +26,8 @@ mod unpoisoned;
 pub use self::{
     backend::{
         AcquireRequest, Attempt, AttemptId, AttemptRef, Forced, HolderView, Inspection,
-        InvalidAttemptId, Listed, LockBackend, Released, RenewRequest, Renewed, Upkeep, Wait,
+        InvalidAttemptId, Listed, LockBackend, LockService, Released, RenewRequest, Renewed,
+        Upkeep, Wait,
     },
     boxed::BoxFuture,
     capabilities::{Capabilities, Extension, Fairness, Fencing, Waking},

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Extension, InitialToken, LockBackend, memory::MemoryBackend};
+use lock_core::{Clock, Extension, InitialToken, LockBackend, LockService, memory::MemoryBackend};
 use lock_testing::{
     ManualClock,
     conformance::{self, Harness, RealTime},
@@ -31,8 +31,8 @@ impl Memory {
 }
 
 impl Harness for Memory {
-    fn backend(&self) -> Arc<dyn LockBackend> {
-        Arc::<MemoryBackend>::clone(&self.backend)
+    fn backend(&self) -> LockService {
+        Arc::clone(&self.backend).into()
     }
 
     fn clock(&self) -> Arc<dyn Clock> {
@@ -73,7 +73,7 @@ impl Stalling {
 }
 
 impl Harness for Stalling {
-    fn backend(&self) -> Arc<dyn LockBackend> {
+    fn backend(&self) -> LockService {
         self.memory.backend()
     }
 

@@ -29,7 +29,7 @@ fn world() -> World {
     let backend = MemoryBackend::new(Arc::new(clock.clone()), InitialToken::At(FencingToken::MIN));
     let manager = || {
         let builder = LockManager::builder().clock(Arc::new(clock.clone()));
-        builder.build(Arc::new(backend.clone())).unwrap()
+        builder.build(backend.clone()).unwrap()
     };
     World {
         locks: manager(),
@@ -459,7 +459,7 @@ async fn a_ttl_of_the_manager_is_overruled_by_the_acquisition() {
     let timer: Arc<dyn Clock> = Arc::new(clock);
     let memory = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
     let builder = LockManager::builder().clock(timer).ttl(TTL);
-    let locks = builder.build(Arc::new(memory)).unwrap();
+    let locks = builder.build(memory).unwrap();
 
     let looked = locks.try_acquire("a").await.unwrap().granted().unwrap();
     assert_eq!(looked.remaining().unwrap(), TTL.get());

@@ -38,7 +38,7 @@ fn world() -> World {
     let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
     let chaos = Chaos::new(Arc::new(service), Arc::clone(&timer));
     let builder = LockManager::builder().clock(timer);
-    let build = || builder.build(Arc::new(chaos.clone())).unwrap();
+    let build = || builder.build(chaos.clone()).unwrap();
     World {
         locks: with_local_recorder(&recorder, build),
         exported: recorder.snapshotter(),

@@ -28,8 +28,8 @@ fn world() -> World {
     let chaos = Chaos::new(Arc::new(service.clone()), Arc::clone(&timer));
     let builder = || LockManager::builder().clock(Arc::clone(&timer));
     World {
-        locks: builder().build(Arc::new(chaos.clone())).unwrap(),
-        rival: builder().build(Arc::new(service)).unwrap(),
+        locks: builder().build(chaos.clone()).unwrap(),
+        rival: builder().build(service).unwrap(),
         clock,
         chaos,
     }

@@ -108,7 +108,7 @@ fn world() -> World {
     let chaos = Chaos::new(Arc::new(service), Arc::clone(&timer));
     let builder = LockManager::builder().clock(timer);
     World {
-        locks: builder.build(Arc::new(chaos.clone())).unwrap(),
+        locks: builder.build(chaos.clone()).unwrap(),
         clock,
         chaos,
         told,
@@ -194,7 +194,7 @@ fn a_manager_whose_runtime_has_ended_says_so() {
         let world = world();
         let guard = world.acquire().await;
         let service = MemoryBackend::new(Arc::new(SystemClock), InitialToken::Clock);
-        let shut_down = LockManager::builder().build(Arc::new(service)).unwrap();
+        let shut_down = LockManager::builder().build(service).unwrap();
         shut_down.shutdown().await;
         (world, guard)
     });

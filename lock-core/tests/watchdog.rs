@@ -9,9 +9,9 @@ use std::{
 
 use futures_util::future::join_all;
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Error, ErrorKind,
-    FencingToken, Grant, InitialToken, Inspection, LeaseGuard, LockBackend, LockManager,
-    LostReason, Moment, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl,
+    AcquireRequest, Attempt, AttemptRef, Capabilities, Clock, Error, ErrorKind, FencingToken,
+    Grant, InitialToken, Inspection, LeaseGuard, LockBackend, LockManager, LostReason, Moment,
+    Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl,
     memory::MemoryBackend,
 };
 use lock_testing::ManualClock;
@@ -85,18 +85,12 @@ impl LockBackend for Service {
         self.memory.capabilities()
     }
 
-    fn acquire<'a>(
-        &'a self,
-        request: &'a AcquireRequest,
-    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
+    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
         self.wrote(Asked::Acquire(request.attempt.resource.to_string()));
-        self.memory.acquire(request)
+        self.memory.acquire(request).await
     }
 
-    fn renew<'a>(
-        &'a self,
-        leases: &'a [RenewRequest],
-    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
+    async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         let names = leases
             .iter()
             .map(|lease| lease.sequencer.resource().to_string());
@@ -111,33 +105,30 @@ impl LockBackend for Service {
             .find(|(part, _)| *part == here)
             .copied();
         match ails {
-            None => self.memory.renew(leases),
-            Some((_, Ailment::AsksForLeave)) => Box::pin(async move {
+            None => self.memory.renew(leases).await,
+            Some((_, Ailment::AsksForLeave)) => {
                 self.leave.acquire().await.unwrap().forget();
                 self.memory.renew(leases).await
-            }),
-            Some((_, Ailment::NeverAnswers)) => Box::pin(std::future::pending()),
+            }
+            Some((_, Ailment::NeverAnswers)) => std::future::pending().await,
             Some((_, Ailment::Fails)) => {
                 let failed = Error::not_applied(ErrorKind::Unavailable, Operation::Renew, "memory");
-                Box::pin(async move { leases.iter().map(|_| Err(failed.clone())).collect() })
+                leases.iter().map(|_| Err(failed.clone())).collect()
             }
         }
     }
 
-    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
+    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
         self.wrote(Asked::Release(lease.resource().to_string()));
-        self.memory.release(lease)
+        self.memory.release(lease).await
     }
 
-    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
-        self.memory.cancel(attempt)
+    async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        self.memory.cancel(attempt).await
     }
 
-    fn inspect<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> BoxFuture<'a, Result<Inspection, Error>> {
-        self.memory.inspect(resource)
+    async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        self.memory.inspect(resource).await
     }
 
     fn part_of(&self, resource: &ResourceName) -> u16 {
@@ -162,7 +153,7 @@ fn world() -> World {
     };
     let builder = LockManager::builder().clock(timer);
     World {
-        locks: builder.build(Arc::new(service.clone())).unwrap(),
+        locks: builder.build(service.clone()).unwrap(),
         clock,
         service,
     }
@@ -513,7 +504,7 @@ async fn a_max_hold_of_the_manager_is_overruled_by_the_acquisition() {
     let timer: Arc<dyn Clock> = Arc::new(clock.clone());
     let memory = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
     let builder = LockManager::builder().clock(timer).max_hold(Duration::ZERO);
-    let locks = builder.build(Arc::new(memory)).unwrap();
+    let locks = builder.build(memory).unwrap();
     let short = locks.acquire("short").ttl(TTL).await.unwrap();
     let long = locks
         .acquire("long")

@@ -20,7 +20,7 @@ use std::{
 ///
 /// # use std::sync::Arc;
 /// # use lock_core::memory::MemoryBackend;
-/// let locks = LockManager::builder().build(Arc::new(MemoryBackend::default())).unwrap();
+/// let locks = LockManager::builder().build(MemoryBackend::default()).unwrap();
 /// let section = async || {
 ///     let guard = locks.acquire("account").await.unwrap();
 ///     tokio::task::yield_now().await;

@@ -3,7 +3,7 @@ use std::{pin::pin, sync::Arc};
 use tokio::sync::watch;
 
 use super::{ManualClock, round_trip::Link};
-use lock_core::{LockBackend, LockManager};
+use lock_core::{LockManager, LockService};
 
 /// A simulated client process: a lock manager of its own, which can be stopped with all its tasks.
 ///
@@ -50,9 +50,9 @@ impl Process {
     /// Outside a Tokio runtime, which the watchdog needs, and if the kind of the lock service is
     /// not an [issuer](lock_core::Issuer) name.
     #[must_use]
-    pub fn start(service: Arc<dyn LockBackend>, clock: &ManualClock) -> Self {
+    pub fn start(service: impl Into<LockService>, clock: &ManualClock) -> Self {
         let builder = LockManager::builder().clock(Arc::new(clock.clone()));
-        let locks = match builder.build(Arc::new(Link::new(service))) {
+        let locks = match builder.build(Link::new(service.into())) {
             Ok(locks) => locks,
             Err(error) => panic!("{error}"),
         };

@@ -1,10 +1,10 @@
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use super::pause::there_and_back;
 use lock_core::{
-    AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Error, FencingToken,
-    Forced, Grant, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed, ResourceName,
-    Sequencer,
+    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Error, FencingToken, Forced,
+    Grant, Inspection, Listed, LockBackend, LockService, Released, RenewRequest, Renewed,
+    ResourceName, Sequencer,
 };
 
 /// The link between a process and the lock service: an await on the way there and one back.
@@ -12,11 +12,11 @@ use lock_core::{
 /// Without it a lock service in memory answers at once, and no pause could land between its effect
 /// and the client's knowledge of it.
 pub(super) struct Link {
-    service: Arc<dyn LockBackend>,
+    service: LockService,
 }
 
 impl Link {
-    pub(super) const fn new(service: Arc<dyn LockBackend>) -> Self {
+    pub(super) const fn new(service: LockService) -> Self {
         Self { service }
     }
 }
@@ -31,74 +31,56 @@ impl LockBackend for Link {
         self.service.capabilities()
     }
 
-    fn acquire<'a>(
-        &'a self,
-        request: &'a AcquireRequest,
-    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
-        Box::pin(there_and_back("acquire", None, || {
-            self.service.acquire(request)
-        }))
+    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
+        there_and_back("acquire", None, || self.service.acquire(request)).await
     }
 
-    fn renew<'a>(
-        &'a self,
-        leases: &'a [RenewRequest],
-    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
-        Box::pin(there_and_back("renew", None, || self.service.renew(leases)))
+    async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        there_and_back("renew", None, || self.service.renew(leases)).await
     }
 
-    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
-        Box::pin(there_and_back("release", None, || {
-            self.service.release(lease)
-        }))
+    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+        there_and_back("release", None, || self.service.release(lease)).await
     }
 
-    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(there_and_back("cancel", None, || {
-            self.service.cancel(attempt)
-        }))
+    async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        there_and_back("cancel", None, || self.service.cancel(attempt)).await
     }
 
-    fn inspect<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> BoxFuture<'a, Result<Inspection, Error>> {
-        Box::pin(there_and_back("inspect", None, || {
-            self.service.inspect(resource)
-        }))
+    async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        there_and_back("inspect", None, || self.service.inspect(resource)).await
     }
 
-    fn release_hold<'a>(
-        &'a self,
-        lease: &'a Sequencer,
-        attempt: AttemptId,
-    ) -> BoxFuture<'a, Result<Released, Error>> {
-        Box::pin(there_and_back("release_hold", None, move || {
+    async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
+        there_and_back("release_hold", None, move || {
             self.service.release_hold(lease, attempt)
-        }))
+        })
+        .await
     }
 
-    fn force_release<'a>(
-        &'a self,
-        resource: &'a ResourceName,
+    async fn force_release(
+        &self,
+        resource: &ResourceName,
         token: FencingToken,
-    ) -> BoxFuture<'a, Result<Forced, Error>> {
-        Box::pin(there_and_back("force_release", None, move || {
+    ) -> Result<Forced, Error> {
+        there_and_back("force_release", None, move || {
             self.service.force_release(resource, token)
-        }))
+        })
+        .await
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
-        Box::pin(there_and_back("list", None, || self.service.list()))
+    async fn list(&self) -> Result<Vec<Listed>, Error> {
+        there_and_back("list", None, || self.service.list()).await
     }
 
-    fn acquire_together<'a>(
-        &'a self,
-        requests: &'a [AcquireRequest],
-    ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
-        Box::pin(there_and_back("acquire_together", None, || {
+    async fn acquire_together(
+        &self,
+        requests: &[AcquireRequest],
+    ) -> Result<Attempt<Vec<Grant>>, Error> {
+        there_and_back("acquire_together", None, || {
             self.service.acquire_together(requests)
-        }))
+        })
+        .await
     }
 
     fn part_of(&self, resource: &ResourceName) -> u16 {

@@ -28,7 +28,7 @@ fn world() -> World {
     let chaos = Chaos::new(Arc::new(service.clone()), Arc::clone(&timer));
     let builder = LockManager::builder().clock(timer);
     World {
-        locks: builder.build(Arc::new(chaos.clone())).unwrap(),
+        locks: builder.build(chaos.clone()).unwrap(),
         clock,
         service,
         chaos,

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Clock, InitialToken, LockBackend, memory::MemoryBackend};
+use lock_core::{Clock, InitialToken, LockService, memory::MemoryBackend};
 use lock_testing::{Chaos, ManualClock, conformance::Harness};
 
 struct Calm {
@@ -23,8 +23,8 @@ impl Calm {
 }
 
 impl Harness for Calm {
-    fn backend(&self) -> Arc<dyn LockBackend> {
-        Arc::new(self.chaos.clone())
+    fn backend(&self) -> LockService {
+        self.chaos.clone().into()
     }
 
     fn clock(&self) -> Arc<dyn Clock> {

@@ -1,8 +1,8 @@
 use std::{fmt, future::IntoFuture, num::NonZeroU32, sync::Arc, time::Duration};
 
 use lock_core::{
-    BoxFuture, Clock, Error, ErrorKind, InitialToken, Issuer, LockBackend, LockManager,
-    LockManagerBuilder, Operation, SystemClock, Ttl, memory::MemoryBackend, support::OURSELVES,
+    BoxFuture, Clock, Error, ErrorKind, InitialToken, Issuer, LockManager, LockManagerBuilder,
+    LockService, Operation, SystemClock, Ttl, memory::MemoryBackend, support::OURSELVES,
 };
 
 use crate::settings::Settings;
@@ -174,22 +174,22 @@ impl Connect {
 
     /// The lock service, whose waiters of this process are in one line if that was asked for.
     #[cfg(feature = "cohort")]
-    fn in_line(&self, backend: Arc<dyn LockBackend>) -> Result<Arc<dyn LockBackend>, Error> {
+    fn in_line(&self, backend: LockService) -> Result<LockService, Error> {
         let Some(passes) = self.passes else {
             return Ok(backend);
         };
         let cohort = crate::Cohort::reserving(backend, Arc::clone(&self.clock), passes)?;
-        Ok(Arc::new(cohort))
+        Ok(cohort.into())
     }
 
     #[cfg(not(feature = "cohort"))]
     #[expect(clippy::unnecessary_wraps, reason = "with the feature it may fail")]
-    fn in_line(&self, backend: Arc<dyn LockBackend>) -> Result<Arc<dyn LockBackend>, Error> {
+    fn in_line(&self, backend: LockService) -> Result<LockService, Error> {
         debug_assert!(self.passes.is_none(), "nothing sets it");
         Ok(backend)
     }
 
-    async fn backend(&self) -> Result<Arc<dyn LockBackend>, Error> {
+    async fn backend(&self) -> Result<LockService, Error> {
         let settings = Settings::of(&self.url)?;
         let url = settings.url.as_str();
         let (scheme, _) = url.split_once(':').ok_or_else(|| {
@@ -211,15 +211,15 @@ impl Connect {
                     None => options,
                 };
                 let clock = Arc::clone(&self.clock);
-                Ok(Arc::new(<$backend>::connect(url, options, clock).await?))
+                Ok(<$backend>::connect(url, options, clock).await?.into())
             }};
         }
 
         match scheme {
-            "memory" => Ok(Arc::new(MemoryBackend::new(
-                Arc::clone(&self.clock),
-                self.initial_token,
-            ))),
+            "memory" => {
+                let clock = Arc::clone(&self.clock);
+                Ok(MemoryBackend::new(clock, self.initial_token).into())
+            }
             #[cfg(feature = "redis")]
             "redis" | "redis+sentinel" | "redis+cluster" | "rediss" | "rediss+sentinel"
             | "rediss+cluster" => {

@@ -82,7 +82,7 @@ async fn nor_is_one_that_claims_before_the_revocation_does() {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let service = MemoryBackend::new(Arc::clone(&clock), InitialToken::Clock);
     let chaos = Chaos::new(Arc::new(service), clock);
-    let locks = LockManager::builder().build(Arc::new(chaos.clone()));
+    let locks = LockManager::builder().build(chaos.clone());
     let accounts = Protected::new(locks.unwrap(), world.store().clone());
 
     let hung = accounts.acquire(NAME).await.unwrap();

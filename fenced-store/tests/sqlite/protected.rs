@@ -61,7 +61,7 @@ async fn a_holder_that_was_refused_is_lifted_though_its_lease_takes_long_to_end(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let service = MemoryBackend::new(Arc::clone(&clock), InitialToken::At(FencingToken::MIN));
     let chaos = Chaos::new(Arc::new(service), clock);
-    let locks = LockManager::builder().build(Arc::new(chaos.clone()));
+    let locks = LockManager::builder().build(chaos.clone());
     let (world, accounts) = protected_by::<SqliteFile>(locks.unwrap()).await;
     let before = memory_grant("account:42", 1000);
     world.store().claim(&before).await.unwrap();

@@ -45,7 +45,7 @@ impl LockManager {
     ///
     /// # use std::sync::Arc;
     /// # use lock_core::memory::MemoryBackend;
-    /// let locks = LockManager::builder().build(Arc::new(MemoryBackend::default()))?;
+    /// let locks = LockManager::builder().build(MemoryBackend::default())?;
     /// let wait = Duration::from_secs(5);
     /// let guards = locks.acquire_all(["account:42", "account:7"], wait).await?;
     /// println!("{} and {}", guards[0].token(), guards[1].token());

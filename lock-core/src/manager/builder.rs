@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{LockManager, settings::Defaults};
-use crate::{Clock, Error, Issuer, LockBackend, Operation, SystemClock, Ttl};
+use crate::{Clock, Error, Issuer, LockService, Operation, SystemClock, Ttl};
 
 /// Settings of a [`LockManager`].
 #[derive(Clone, Debug)]
@@ -67,16 +67,14 @@ impl LockManagerBuilder {
     /// ```
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use std::sync::Arc;
+    /// use lock_core::{LockManager, Ttl, memory::MemoryBackend};
     ///
-    /// use lock_core::{InitialToken, LockManager, SystemClock, Ttl, memory::MemoryBackend};
-    ///
-    /// let service = MemoryBackend::new(Arc::new(SystemClock), InitialToken::Clock);
-    /// let locks = LockManager::builder().ttl(Ttl::secs(5)).build(Arc::new(service))?;
+    /// let locks = LockManager::builder().ttl(Ttl::secs(5)).build(MemoryBackend::default())?;
     /// # drop(locks);
     /// # Ok(()) }
     /// ```
-    pub fn build(self, backend: Arc<dyn LockBackend>) -> Result<LockManager, Error> {
+    pub fn build(self, service: impl Into<LockService>) -> Result<LockManager, Error> {
+        let backend = service.into();
         let issuer = match self.issuer {
             Some(issuer) => issuer,
             None => Issuer::new(backend.kind())

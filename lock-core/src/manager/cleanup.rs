@@ -4,7 +4,7 @@ use tracing::debug;
 
 use super::{Inner, meter::Meter};
 use crate::{
-    AttemptId, AttemptRef, Clock, Error, Jitter, LockBackend, Released, RetryPolicy, Sequencer, Ttl,
+    AttemptId, AttemptRef, Clock, Error, Jitter, LockService, Released, RetryPolicy, Sequencer, Ttl,
 };
 
 /// Something to undo on the lock service although its caller is gone.
@@ -35,7 +35,7 @@ const RETRY_MAX: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::f
 
 impl CleanUp {
     /// Tries until it succeeds or its time is over.
-    async fn finish(mut self, backend: &dyn LockBackend, clock: &dyn Clock, meter: &Meter) {
+    async fn finish(mut self, backend: &LockService, clock: &dyn Clock, meter: &Meter) {
         let until = clock.now() + self.patience();
         let longest = (self.patience() / RETRY_PART).clamp(*RETRY_MAX.start(), *RETRY_MAX.end());
         let policy = RetryPolicy::exponential(RETRY_FIRST).longest(longest);
@@ -61,7 +61,7 @@ impl CleanUp {
     }
 
     /// Tries once, and returns what is left to do.
-    async fn attempt(&self, backend: &dyn LockBackend) -> Result<Option<Self>, Error> {
+    async fn attempt(&self, backend: &LockService) -> Result<Option<Self>, Error> {
         match self {
             Self::Release { lease, .. } => Ok(match lease.release(backend).await? {
                 Released::Released => None,
@@ -114,7 +114,7 @@ impl Sharing {
 }
 
 impl HeldLease {
-    pub(super) async fn release(&self, backend: &dyn LockBackend) -> Result<Released, Error> {
+    pub(super) async fn release(&self, backend: &LockService) -> Result<Released, Error> {
         match self.sharing {
             Sharing::Holds => backend.release_hold(&self.sequencer, self.attempt).await,
             Sharing::Alone | Sharing::Repeated => backend.release(&self.sequencer).await,
@@ -180,7 +180,7 @@ impl OnDrop {
     /// Cleans up now, and waits for it. After an error, dropping this goes on with it.
     pub(super) async fn carry_out(&mut self) -> Result<(), Error> {
         while let Some(clean_up) = &self.clean_up {
-            let attempt = || clean_up.attempt(&*self.locks.backend);
+            let attempt = || clean_up.attempt(&self.locks.backend);
             self.clean_up = self.locks.answered(attempt).await?;
         }
         Ok(())
@@ -203,8 +203,8 @@ impl Drop for OnDrop {
             meter,
             ..
         } = &*self.locks;
-        let (backend, clock, meter) = (Arc::clone(backend), Arc::clone(clock), Arc::clone(meter));
-        let finished = Box::pin(async move { clean_up.finish(&*backend, &*clock, &meter).await });
+        let (backend, clock, meter) = (backend.clone(), Arc::clone(clock), Arc::clone(meter));
+        let finished = Box::pin(async move { clean_up.finish(&backend, &*clock, &meter).await });
         if !self.locks.watchdog.finish(finished) {
             debug!("the watchdog has ended: the lease runs out by its ttl");
             self.locks.meter.abandoned.add(1);

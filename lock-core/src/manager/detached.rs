@@ -115,9 +115,9 @@ impl Inner {
     /// Renews one lease, whoever holds it.
     pub(super) async fn renew(&self, request: &RenewRequest) -> Result<Renewed, Error> {
         let renew = || async {
-            let answer = self.backend.renew(slice::from_ref(request)).await.pop();
-            let resource = request.sequencer.resource();
-            answer.unwrap_or_else(|| Err(Error::unanswered(self.backend.kind(), resource)))
+            let mut answers = self.backend.renew(slice::from_ref(request)).await;
+            // There is one for each lease.
+            answers.remove(0)
         };
         self.answered(renew).await
     }

@@ -43,7 +43,7 @@ impl LockManager {
     ///
     /// # use std::sync::Arc;
     /// # use lock_core::memory::MemoryBackend;
-    /// let locks = LockManager::builder().build(Arc::new(MemoryBackend::default()))?;
+    /// let locks = LockManager::builder().build(MemoryBackend::default())?;
     /// let hung = locks.acquire("nightly").metadata("node 7").await?;
     /// match locks.force_release(hung.resource()).await? {
     ///     ForceReleased::Ended { holder, revocation } => {

@@ -180,7 +180,7 @@ impl LeaseGuard {
         }
         let locks = Arc::clone(&self.on_drop.locks);
         // Until the answer has arrived, dropping `self` hands the release to the watchdog.
-        let release = || self.held.release(&*locks.backend);
+        let release = || self.held.release(&locks.backend);
         let released = locks.answered(release).await?;
         debug!(
             resource = self.resource().as_str(),

@@ -42,7 +42,7 @@ pub use self::{
 };
 use self::{guarded::Guarded, meter::Meter, settings::Defaults, watchdog::Handle};
 use crate::{
-    Attempt, Capabilities, Clock, Error, Inspection, InvalidName, Issuer, LockBackend, Operation,
+    Attempt, Capabilities, Clock, Error, Inspection, InvalidName, Issuer, LockService, Operation,
     ResourceName,
 };
 
@@ -67,9 +67,8 @@ use crate::{
 /// use lock_core::{LockManager, Ttl};
 /// use std::time::Duration;
 ///
-/// # use std::sync::Arc;
 /// # use lock_core::memory::MemoryBackend;
-/// let locks = LockManager::builder().build(Arc::new(MemoryBackend::default()))?;
+/// let locks = LockManager::builder().build(MemoryBackend::default())?;
 /// let guard = locks.acquire("account:42").ttl(Ttl::secs(10)).wait(Duration::from_secs(5)).await?;
 /// println!("fencing token {}", guard.token());
 /// guard.release().await?;
@@ -81,7 +80,7 @@ pub struct LockManager {
 }
 
 pub(crate) struct Inner {
-    backend: Arc<dyn LockBackend>,
+    backend: LockService,
     clock: Arc<dyn Clock>,
     issuer: Issuer,
     defaults: Defaults,
@@ -97,14 +96,13 @@ impl LockManager {
     }
 
     fn start(
-        backend: Arc<dyn LockBackend>,
+        backend: LockService,
         clock: Arc<dyn Clock>,
         issuer: Issuer,
         defaults: Defaults,
     ) -> Self {
         let meter = Arc::new(Meter::new(backend.kind()));
-        let watchdog =
-            watchdog::start(Arc::clone(&backend), Arc::clone(&clock), Arc::clone(&meter));
+        let watchdog = watchdog::start(backend.clone(), Arc::clone(&clock), Arc::clone(&meter));
         Self {
             inner: Arc::new(Inner {
                 backend,

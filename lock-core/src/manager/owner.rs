@@ -49,7 +49,7 @@ use crate::Holder;
 ///
 /// # use std::sync::Arc;
 /// # use lock_core::memory::MemoryBackend;
-/// let locks = LockManager::builder().build(Arc::new(MemoryBackend::default()))?;
+/// let locks = LockManager::builder().build(MemoryBackend::default())?;
 /// transfer(&locks, &Owner::new()).await?;
 /// # Ok(()) }
 /// ```

@@ -23,7 +23,7 @@ impl Acquire<'_> {
     ///
     /// # use std::sync::Arc;
     /// # use lock_core::memory::MemoryBackend;
-    /// let locks = LockManager::builder().build(Arc::new(MemoryBackend::default()))?;
+    /// let locks = LockManager::builder().build(MemoryBackend::default())?;
     /// let nightly = locks.acquire("nightly").ttl(Ttl::secs(30)).wait(Duration::from_secs(60));
     /// let token = nightly.run(async |guard| Ok::<_, Error>(guard.token())).await?;
     /// println!("ran under {token}");

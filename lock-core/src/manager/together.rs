@@ -55,7 +55,7 @@ impl LockManager {
     ///
     /// # use std::sync::Arc;
     /// # use lock_core::memory::MemoryBackend;
-    /// let locks = LockManager::builder().build(Arc::new(MemoryBackend::default()))?;
+    /// let locks = LockManager::builder().build(MemoryBackend::default())?;
     /// let guards = locks.acquire_together(["{order:7}:stock", "{order:7}:invoice"]).await?;
     /// if let Some(stock) = guards.get("{order:7}:stock") {
     ///     println!("the token of the stock is {}", stock.token());

@@ -15,10 +15,10 @@ use std::{
 
 use self::table::{Answer, Place, Refusal, Table};
 use crate::{
-    AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
-    ErrorKind, Extension, Fairness, Fencing, FencingToken, Forced, Grant, InitialToken, Inspection,
-    Listed, LockBackend, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer,
-    SystemClock, Wait, Waking, support::lock,
+    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, ErrorKind,
+    Extension, Fairness, Fencing, FencingToken, Forced, Grant, InitialToken, Inspection, Listed,
+    LockBackend, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, SystemClock,
+    Wait, Waking, support::lock,
 };
 
 /// The kind that errors name and the default issuer.
@@ -72,10 +72,10 @@ impl MemoryBackend {
             tokio::select! {
                 biased;
                 granted = &mut grant => {
-                    let grant = granted.map_err(|_| cancelled(attempt))?;
+                    let grant = granted.map_err(|_| cancelled())?;
                     return grant
                         .map(|grant| Attempt::Granted(grant.after_waiting()))
-                        .map_err(|refusal| refusal.error(Operation::Acquire).on(&attempt.resource));
+                        .map_err(|refusal| refusal.error(Operation::Acquire));
                 }
                 () = change => continue,
                 () = self.clock.sleep_until(std::cmp::min(next_change, until)) => {}
@@ -101,94 +101,67 @@ impl LockBackend for MemoryBackend {
             .extended(Extension::ALL)
     }
 
-    fn acquire<'a>(
-        &'a self,
-        request: &'a AcquireRequest,
-    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
-        Box::pin(async move {
-            let attempt = &request.attempt;
-            let answer = self
-                .table()
-                .acquire(request, self.clock.now(), self.clock.unix_time());
-            match answer
-                .map_err(|refusal| refusal.error(Operation::Acquire).on(&attempt.resource))?
-            {
-                Answer::Granted(grant) => Ok(Attempt::Granted(grant)),
-                Answer::Held(retry_after) => Ok(Attempt::Held { retry_after }),
-                Answer::Queued(place) => self.wait(attempt, request.wait, place).await,
-            }
-        })
+    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
+        let attempt = &request.attempt;
+        let answer = self
+            .table()
+            .acquire(request, self.clock.now(), self.clock.unix_time());
+        match answer.map_err(|refusal| refusal.error(Operation::Acquire))? {
+            Answer::Granted(grant) => Ok(Attempt::Granted(grant)),
+            Answer::Held(retry_after) => Ok(Attempt::Held { retry_after }),
+            Answer::Queued(place) => self.wait(attempt, request.wait, place).await,
+        }
     }
 
-    fn renew<'a>(
-        &'a self,
-        leases: &'a [RenewRequest],
-    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
-        Box::pin(async move {
-            let now = self.clock.now();
-            let mut table = self.table();
-            leases
-                .iter()
-                .map(|lease| Ok(table.renew(lease, now)))
-                .collect()
-        })
+    async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        let now = self.clock.now();
+        let mut table = self.table();
+        leases
+            .iter()
+            .map(|lease| Ok(table.renew(lease, now)))
+            .collect()
     }
 
-    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
-        Box::pin(async move { Ok(self.table().release(lease, self.clock.now())) })
+    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+        Ok(self.table().release(lease, self.clock.now()))
     }
 
-    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(async move {
-            self.table().cancel(attempt, self.clock.now());
-            Ok(())
-        })
+    async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        self.table().cancel(attempt, self.clock.now());
+        Ok(())
     }
 
-    fn inspect<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> BoxFuture<'a, Result<Inspection, Error>> {
-        Box::pin(async move { Ok(self.table().inspect(resource, self.clock.now())) })
+    async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        Ok(self.table().inspect(resource, self.clock.now()))
     }
 
-    fn release_hold<'a>(
-        &'a self,
-        lease: &'a Sequencer,
-        attempt: AttemptId,
-    ) -> BoxFuture<'a, Result<Released, Error>> {
-        Box::pin(async move {
-            let now = self.clock.now();
-            Ok(self.table().release_hold(lease, attempt, now))
-        })
+    async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
+        let now = self.clock.now();
+        Ok(self.table().release_hold(lease, attempt, now))
     }
 
-    fn force_release<'a>(
-        &'a self,
-        resource: &'a ResourceName,
+    async fn force_release(
+        &self,
+        resource: &ResourceName,
         token: FencingToken,
-    ) -> BoxFuture<'a, Result<Forced, Error>> {
-        Box::pin(async move {
-            let now = self.clock.now();
-            let forced = self.table().force_release(resource, token, now);
-            forced.map_err(|refusal| refusal.error(Operation::ForceRelease).on(resource))
-        })
+    ) -> Result<Forced, Error> {
+        let now = self.clock.now();
+        let forced = self.table().force_release(resource, token, now);
+        forced.map_err(|refusal| refusal.error(Operation::ForceRelease))
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
-        Box::pin(async move { Ok(self.table().list(self.clock.now())) })
+    async fn list(&self) -> Result<Vec<Listed>, Error> {
+        Ok(self.table().list(self.clock.now()))
     }
 
-    fn acquire_together<'a>(
-        &'a self,
-        requests: &'a [AcquireRequest],
-    ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
-        Box::pin(async move {
-            AcquireRequest::each_resource_once(requests, KIND)?;
-            let (now, unix_time) = (self.clock.now(), self.clock.unix_time());
-            let answer = self.table().acquire_together(requests, now, unix_time);
-            answer.map_err(|refusal| refusal.error(Operation::Acquire))
-        })
+    async fn acquire_together(
+        &self,
+        requests: &[AcquireRequest],
+    ) -> Result<Attempt<Vec<Grant>>, Error> {
+        AcquireRequest::each_resource_once(requests, KIND)?;
+        let (now, unix_time) = (self.clock.now(), self.clock.unix_time());
+        let answer = self.table().acquire_together(requests, now, unix_time);
+        answer.map_err(|refusal| refusal.error(Operation::Acquire))
     }
 }
 
@@ -217,8 +190,7 @@ impl Refusal {
     }
 }
 
-fn cancelled(attempt: &AttemptRef) -> Error {
+fn cancelled() -> Error {
     Error::not_applied(ErrorKind::Released, Operation::Acquire, KIND)
-        .on(&attempt.resource)
         .because("the attempt was cancelled")
 }

@@ -56,7 +56,6 @@ impl Tasks {
     where
         T: Send + 'static,
     {
-        #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
         self.0.spawn(work)
     }
 }

@@ -1,8 +1,8 @@
 use std::num::NonZeroU32;
 
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Error, Grant, Inspection,
-    LockBackend, Released, RenewRequest, Renewed, ResourceName, Sequencer, memory::MemoryBackend,
+    AcquireRequest, Attempt, AttemptRef, Capabilities, Error, Grant, Inspection, LockBackend,
+    Released, RenewRequest, Renewed, ResourceName, Sequencer, memory::MemoryBackend,
 };
 
 /// A lock service that has no more than every one has to have.
@@ -18,33 +18,24 @@ impl LockBackend for Bare {
         self.0.capabilities().extended(&[])
     }
 
-    fn acquire<'a>(
-        &'a self,
-        request: &'a AcquireRequest,
-    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
+    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
         assert_eq!(request.reserve, NonZeroU32::MIN, "it does not claim that");
-        self.0.acquire(request)
+        self.0.acquire(request).await
     }
 
-    fn renew<'a>(
-        &'a self,
-        leases: &'a [RenewRequest],
-    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
-        self.0.renew(leases)
+    async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        self.0.renew(leases).await
     }
 
-    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
-        self.0.release(lease)
+    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+        self.0.release(lease).await
     }
 
-    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
-        self.0.cancel(attempt)
+    async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        self.0.cancel(attempt).await
     }
 
-    fn inspect<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> BoxFuture<'a, Result<Inspection, Error>> {
-        self.0.inspect(resource)
+    async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        self.0.inspect(resource).await
     }
 }

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Clock, InitialToken, LockBackend, memory::MemoryBackend};
+use lock_core::{Clock, InitialToken, LockService, memory::MemoryBackend};
 use lock_testing::{ManualClock, conformance::Harness};
 
 use crate::bare::Bare;
@@ -25,8 +25,8 @@ impl Poor {
 }
 
 impl Harness for Poor {
-    fn backend(&self) -> Arc<dyn LockBackend> {
-        Arc::<Bare>::clone(&self.backend)
+    fn backend(&self) -> LockService {
+        Arc::clone(&self.backend).into()
     }
 
     fn clock(&self) -> Arc<dyn Clock> {

@@ -51,7 +51,7 @@ async fn the_limit_of_the_manager_is_that_of_its_acquisitions() {
     let timer = Arc::new(clock.clone());
     let service = MemoryBackend::new(Arc::<ManualClock>::clone(&timer), InitialToken::Clock);
     let builder = LockManager::builder().clock(timer).max_waiters(1);
-    let locks = builder.build(Arc::new(service)).unwrap();
+    let locks = builder.build(service).unwrap();
     let guard = locks.acquire("r").await.unwrap();
     let mut first = std::pin::pin!(locks.acquire("r").into_future());
     assert!(!poll_times(first.as_mut(), 3).await);
@@ -87,7 +87,7 @@ async fn what_the_lock_service_lacks_is_refused_and_not_ignored() {
     let clock = ManualClock::new();
     let service = MemoryBackend::new(Arc::new(clock.clone()), InitialToken::Clock);
     let builder = LockManager::builder().clock(Arc::new(clock));
-    let locks = builder.build(Arc::new(Bare(service))).unwrap();
+    let locks = builder.build(Bare(service)).unwrap();
     let owner = Owner::new();
     let with = |option: fn(Acquire<'_>) -> Acquire<'_>| option(locks.acquire("r"));
     let refused = [

@@ -256,7 +256,7 @@ async fn a_lock_service_without_such_a_step_says_so() {
     let clock = ManualClock::new();
     let service = MemoryBackend::new(Arc::new(clock.clone()), InitialToken::Clock);
     let builder = LockManager::builder().clock(Arc::new(clock));
-    let locks = builder.build(Arc::new(Bare(service))).unwrap();
+    let locks = builder.build(Bare(service)).unwrap();
     let error = locks.acquire_together(["a", "b"]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     let guards = locks.acquire_all(["a", "b"], WAIT).await.unwrap();

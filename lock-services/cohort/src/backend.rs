@@ -5,9 +5,9 @@ use super::{
     waiting::Waiting,
 };
 use lock_core::{
-    AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Error, Fairness,
-    FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed,
-    ResourceName, Sequencer,
+    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Error, Fairness, FencingToken,
+    Forced, Grant, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed, ResourceName,
+    Sequencer,
 };
 
 #[deny(clippy::missing_trait_methods)]
@@ -25,115 +25,88 @@ impl LockBackend for Cohort {
         capabilities
     }
 
-    fn acquire<'a>(
-        &'a self,
-        request: &'a AcquireRequest,
-    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
-        Box::pin(async move {
-            if !self.reserves {
-                return self.service.acquire(request).await;
-            }
-            let entry = {
-                let (mut state, now) = self.state_now();
-                state.lines.enter(request, now)
-            };
-            match entry {
-                Entry::Straight => self.service.acquire(request).await,
-                Entry::Answered(answer) => answer,
-                Entry::InLine(place) => {
-                    Waiting::new(self, place).until_answered(request.wait).await
-                }
-            }
-        })
+    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
+        if !self.reserves {
+            return self.service.acquire(request).await;
+        }
+        let entry = {
+            let (mut state, now) = self.state_now();
+            state.lines.enter(request, now)
+        };
+        match entry {
+            Entry::Straight => self.service.acquire(request).await,
+            Entry::Answered(answer) => answer,
+            Entry::InLine(place) => Waiting::new(self, place).until_answered(request.wait).await,
+        }
     }
 
-    fn renew<'a>(
-        &'a self,
-        leases: &'a [RenewRequest],
-    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
-        Box::pin(self.renew_all(leases))
+    async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        self.renew_all(leases).await
     }
 
-    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
-        Box::pin(async move {
-            let release = {
-                let (mut state, now) = self.state_now();
-                state.lines.release(lease, now)
-            };
-            match release {
-                Release::Straight => self.service.release(lease).await,
-                Release::Answered(answer) => Ok(answer),
-                Release::Owed(debt) => Payment::new(self, debt).make().await,
-            }
-        })
+    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+        let release = {
+            let (mut state, now) = self.state_now();
+            state.lines.release(lease, now)
+        };
+        match release {
+            Release::Straight => self.service.release(lease).await,
+            Release::Answered(answer) => Ok(answer),
+            Release::Owed(debt) => Payment::new(self, debt).make().await,
+        }
     }
 
-    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(async move {
-            let (known, abandoned) = {
-                let (mut state, now) = self.state_now();
-                (state.lines.cancel(attempt, now), state.take_abandoned())
-            };
-            drop(abandoned);
-            if !known {
-                self.service.cancel(attempt).await?;
-            }
-            self.settle(&attempt.resource).await
-        })
+    async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        let (known, abandoned) = {
+            let (mut state, now) = self.state_now();
+            (state.lines.cancel(attempt, now), state.take_abandoned())
+        };
+        drop(abandoned);
+        if !known {
+            self.service.cancel(attempt).await?;
+        }
+        self.settle(&attempt.resource).await
     }
 
-    fn inspect<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> BoxFuture<'a, Result<Inspection, Error>> {
-        Box::pin(async move {
-            let inspection = self.service.inspect(resource).await?;
-            Ok(self.state().lines.shown(resource, inspection))
-        })
+    async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        let inspection = self.service.inspect(resource).await?;
+        Ok(self.state().lines.shown(resource, inspection))
     }
 
-    fn release_hold<'a>(
-        &'a self,
-        lease: &'a Sequencer,
-        attempt: AttemptId,
-    ) -> BoxFuture<'a, Result<Released, Error>> {
-        self.service.release_hold(lease, attempt)
+    async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
+        self.service.release_hold(lease, attempt).await
     }
 
-    fn force_release<'a>(
-        &'a self,
-        resource: &'a ResourceName,
+    async fn force_release(
+        &self,
+        resource: &ResourceName,
         token: FencingToken,
-    ) -> BoxFuture<'a, Result<Forced, Error>> {
-        Box::pin(async move {
-            let at_service = self.state().lines.forcing(resource, token);
-            let Some(token) = at_service else {
-                return Ok(Forced::NotHeld);
-            };
-            let forced = self.service.force_release(resource, token).await?;
-            if forced != Forced::NotHeld {
-                self.state().lines.forced(resource, token, self.clock.now());
-            }
-            Ok(forced)
-        })
+    ) -> Result<Forced, Error> {
+        let at_service = self.state().lines.forcing(resource, token);
+        let Some(token) = at_service else {
+            return Ok(Forced::NotHeld);
+        };
+        let forced = self.service.force_release(resource, token).await?;
+        if forced != Forced::NotHeld {
+            self.state().lines.forced(resource, token, self.clock.now());
+        }
+        Ok(forced)
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
-        Box::pin(async move {
-            let mut listed = self.service.list().await?;
-            let lines = &self.state().lines;
-            for entry in &mut listed {
-                entry.inspection = lines.shown(&entry.resource, entry.inspection.clone());
-            }
-            Ok(listed)
-        })
+    async fn list(&self) -> Result<Vec<Listed>, Error> {
+        let mut listed = self.service.list().await?;
+        let lines = &self.state().lines;
+        for entry in &mut listed {
+            entry.inspection = lines.shown(&entry.resource, entry.inspection.clone());
+        }
+        Ok(listed)
     }
 
-    fn acquire_together<'a>(
-        &'a self,
-        requests: &'a [AcquireRequest],
-    ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
-        self.service.acquire_together(requests)
+    async fn acquire_together(
+        &self,
+        requests: &[AcquireRequest],
+    ) -> Result<Attempt<Vec<Grant>>, Error> {
+        self.service.acquire_together(requests).await
     }
 
     fn part_of(&self, resource: &ResourceName) -> u16 {

@@ -1,4 +1,4 @@
-use lock_core::{AttemptRef, Error, LockBackend, Moment, Released, Sequencer};
+use lock_core::{AttemptRef, Error, LockService, Moment, Released, Sequencer};
 
 /// A tenure, or a request for one, that still has to be ended at the service.
 ///
@@ -42,7 +42,7 @@ impl Debt {
     ///
     /// # Cancel safety
     /// It may or may not have been ended. Paying again is harmless.
-    pub(super) async fn pay(&self, service: &dyn LockBackend) -> Result<Released, Error> {
+    pub(super) async fn pay(&self, service: &LockService) -> Result<Released, Error> {
         if let Some(release) = &self.release
             && service.release(&release.tenure).await? == Released::Released
         {

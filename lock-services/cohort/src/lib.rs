@@ -26,7 +26,7 @@ use self::{
     tenure_request::Request,
 };
 use lock_core::{
-    AttemptRef, Clock, Error, ErrorKind, Extension, LockBackend, Moment, Operation, ResourceName,
+    AttemptRef, Clock, Error, ErrorKind, Extension, LockService, Moment, Operation, ResourceName,
     support::lock,
 };
 
@@ -78,7 +78,7 @@ use lock_core::{
 /// The store refuses their tokens, like those of any holder that has lost its lease and does not
 /// know it yet.
 pub struct Cohort {
-    service: Arc<dyn LockBackend>,
+    service: LockService,
     clock: Arc<dyn Clock>,
     passes: NonZeroU32,
     /// Whether the service can reserve tokens. Without a reserve everybody goes straight to the
@@ -101,7 +101,8 @@ impl Cohort {
 
     /// Puts the waiters of this process into one line. The clock must be that of the service.
     #[must_use]
-    pub fn new(service: Arc<dyn LockBackend>, clock: Arc<dyn Clock>, passes: NonZeroU32) -> Self {
+    pub fn new(service: impl Into<LockService>, clock: Arc<dyn Clock>, passes: NonZeroU32) -> Self {
+        let service = service.into();
         let lines = Lines::new(service.kind(), passes);
         let reserves = service.capabilities().has(Extension::Reserve);
         Self {
@@ -122,10 +123,11 @@ impl Cohort {
     /// # Errors
     /// [`ErrorKind::Unsupported`] for a service that cannot.
     pub fn reserving(
-        service: Arc<dyn LockBackend>,
+        service: impl Into<LockService>,
         clock: Arc<dyn Clock>,
         passes: NonZeroU32,
     ) -> Result<Self, Error> {
+        let service = service.into();
         if service.capabilities().has(Extension::Reserve) {
             return Ok(Self::new(service, clock, passes));
         }

@@ -13,7 +13,7 @@ impl<'a> Payment<'a> {
     }
 
     pub(super) async fn make(self) -> Result<Released, Error> {
-        let answer = self.debt.pay(&*self.cohort.service).await?;
+        let answer = self.debt.pay(&self.cohort.service).await?;
         let now = self.cohort.clock.now();
         self.cohort.state().lines.paid(&self.debt, answer, now);
         Ok(answer)

@@ -1,9 +1,7 @@
 //! The request for a tenure: it outlives the waiter that sends it.
 
-use std::sync::Arc;
-
 use super::{Cohort, debt::Debt, tenure::Asking, waiters::Answer};
-use lock_core::{AttemptRef, BoxFuture, Error, LockBackend, Operation, Released};
+use lock_core::{AttemptRef, BoxFuture, Error, LockService, Operation, Released};
 
 /// A request for a tenure that is under way.
 pub(super) type Request = BoxFuture<'static, Reply>;
@@ -52,14 +50,14 @@ impl Cohort {
     }
 
     fn request(&self, asking: Asking, debts: Vec<Debt>) -> Request {
-        let service = Arc::clone(&self.service);
+        let service = self.service.clone();
         Box::pin(async move {
             let mut paid = Vec::new();
             for debt in debts {
-                match debt.pay(&*service).await {
+                match debt.pay(&service).await {
                     Ok(answer) => paid.push((debt, answer)),
                     Err(error) => {
-                        let answer = Err(not_sent(&asking, &*service, error));
+                        let answer = Err(not_sent(&asking, &service, error));
                         return Reply { paid, answer };
                     }
                 }
@@ -90,7 +88,7 @@ impl Drop for Driven<'_> {
 }
 
 /// The error if an older tenure is in the way and could not be ended.
-fn not_sent(asking: &Asking, service: &dyn LockBackend, error: Error) -> Error {
+fn not_sent(asking: &Asking, service: &LockService, error: Error) -> Error {
     Error::not_applied(error.kind(), Operation::Acquire, service.kind())
         .on(&asking.request.attempt.resource)
         .because("an earlier lease of this process could not be ended")

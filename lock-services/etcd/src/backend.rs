@@ -5,9 +5,9 @@ use super::{
     service_url::ServiceUrl,
 };
 use lock_core::{
-    AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
-    Extension, Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend,
-    Released, RenewRequest, Renewed, ResourceName, Sequencer, Waking,
+    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, Extension,
+    Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released,
+    RenewRequest, Renewed, ResourceName, Sequencer, Waking,
 };
 
 /// A lock service on etcd. Dropping it closes its connections as soon as the leases that it has
@@ -60,52 +60,39 @@ impl LockBackend for EtcdBackend {
         ])
     }
 
-    fn acquire<'a>(
-        &'a self,
-        request: &'a AcquireRequest,
-    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
-        Box::pin(self.service.acquire(request))
+    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
+        self.service.acquire(request).await
     }
 
-    fn renew<'a>(
-        &'a self,
-        leases: &'a [RenewRequest],
-    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
-        Box::pin(self.service.renew_all(leases))
+    async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        self.service.renew_all(leases).await
     }
 
-    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
-        Box::pin(self.service.release(lease))
+    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+        self.service.release(lease).await
     }
 
-    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(self.service.cancel(attempt))
+    async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        self.service.cancel(attempt).await
     }
 
-    fn inspect<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> BoxFuture<'a, Result<Inspection, Error>> {
-        Box::pin(self.service.inspect(resource))
+    async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        self.service.inspect(resource).await
     }
 
-    fn release_hold<'a>(
-        &'a self,
-        lease: &'a Sequencer,
-        attempt: AttemptId,
-    ) -> BoxFuture<'a, Result<Released, Error>> {
-        Box::pin(self.service.release_hold(lease, attempt))
+    async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
+        self.service.release_hold(lease, attempt).await
     }
 
-    fn force_release<'a>(
-        &'a self,
-        resource: &'a ResourceName,
+    async fn force_release(
+        &self,
+        resource: &ResourceName,
         token: FencingToken,
-    ) -> BoxFuture<'a, Result<Forced, Error>> {
-        Box::pin(self.service.force_release(resource, token))
+    ) -> Result<Forced, Error> {
+        self.service.force_release(resource, token).await
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
-        Box::pin(self.service.list())
+    async fn list(&self) -> Result<Vec<Listed>, Error> {
+        self.service.list().await
     }
 }

@@ -10,9 +10,9 @@ use super::{
     service::{ASKING_MAX, Service},
 };
 use lock_core::{
-    AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
-    Extension, Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend,
-    Released, RenewRequest, Renewed, ResourceName, Sequencer, Waking,
+    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, Extension,
+    Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released,
+    RenewRequest, Renewed, ResourceName, Sequencer, Waking,
 };
 
 /// A lock service on Redis. Dropping it closes its connections.
@@ -85,74 +85,56 @@ impl LockBackend for RedisBackend {
             .extended(Extension::ALL)
     }
 
-    fn acquire<'a>(
-        &'a self,
-        request: &'a AcquireRequest,
-    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
-        Box::pin(async move {
-            let attempt = self.acquire(request).await?;
-            if let (Some(replication), Attempt::Granted(grant)) = (&self.replication, &attempt) {
-                let (requests, grants) =
-                    (std::slice::from_ref(request), std::slice::from_ref(grant));
-                replication.secure(&self.service, requests, grants).await?;
-            }
-            Ok(attempt)
-        })
+    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
+        let attempt = self.acquire(request).await?;
+        if let (Some(replication), Attempt::Granted(grant)) = (&self.replication, &attempt) {
+            let (requests, grants) = (std::slice::from_ref(request), std::slice::from_ref(grant));
+            replication.secure(&self.service, requests, grants).await?;
+        }
+        Ok(attempt)
     }
 
-    fn renew<'a>(
-        &'a self,
-        leases: &'a [RenewRequest],
-    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
-        Box::pin(self.renew_all(leases))
+    async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        self.renew_all(leases).await
     }
 
-    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
-        Box::pin(self.service.release(lease, None))
+    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+        self.service.release(lease, None).await
     }
 
-    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(self.service.cancel(attempt))
+    async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        self.service.cancel(attempt).await
     }
 
-    fn inspect<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> BoxFuture<'a, Result<Inspection, Error>> {
-        Box::pin(self.service.inspect(resource))
+    async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        self.service.inspect(resource).await
     }
 
-    fn release_hold<'a>(
-        &'a self,
-        lease: &'a Sequencer,
-        attempt: AttemptId,
-    ) -> BoxFuture<'a, Result<Released, Error>> {
-        Box::pin(self.service.release(lease, Some(attempt)))
+    async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
+        self.service.release(lease, Some(attempt)).await
     }
 
-    fn force_release<'a>(
-        &'a self,
-        resource: &'a ResourceName,
+    async fn force_release(
+        &self,
+        resource: &ResourceName,
         token: FencingToken,
-    ) -> BoxFuture<'a, Result<Forced, Error>> {
-        Box::pin(self.service.force_release(resource, token))
+    ) -> Result<Forced, Error> {
+        self.service.force_release(resource, token).await
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
-        Box::pin(self.list_all())
+    async fn list(&self) -> Result<Vec<Listed>, Error> {
+        self.list_all().await
     }
 
-    fn acquire_together<'a>(
-        &'a self,
-        requests: &'a [AcquireRequest],
-    ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
-        Box::pin(async move {
-            let attempt = self.together(requests).await?;
-            if let (Some(replication), Attempt::Granted(grants)) = (&self.replication, &attempt) {
-                replication.secure(&self.service, requests, grants).await?;
-            }
-            Ok(attempt)
-        })
+    async fn acquire_together(
+        &self,
+        requests: &[AcquireRequest],
+    ) -> Result<Attempt<Vec<Grant>>, Error> {
+        let attempt = self.together(requests).await?;
+        if let (Some(replication), Attempt::Granted(grants)) = (&self.replication, &attempt) {
+            replication.secure(&self.service, requests, grants).await?;
+        }
+        Ok(attempt)
     }
 
     fn part_of(&self, resource: &ResourceName) -> u16 {

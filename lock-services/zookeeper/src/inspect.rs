@@ -24,14 +24,13 @@ const FORCE_ATTEMPTS: u32 = 20;
 impl Service {
     pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
         let operation = Operation::Inspect;
-        let session = self.session(operation, self.clock.now()).await;
-        let session = session.map_err(|error| error.on(resource))?;
+        let session = self.session(operation, self.clock.now()).await?;
         let first = self.first(&session, resource).await;
-        let first = first.map_err(|failure| failure.into_error(operation).on(resource))?;
-        first.map_or(Ok(Inspection::new(None).waiters(0)), |first| {
-            let seen = self.seen(&session, &first, operation);
-            seen.map_err(|error| error.on(resource))
-        })
+        let first = first.map_err(|failure| failure.into_error(operation))?;
+        match first {
+            Some(first) => self.seen(&session, &first, operation),
+            None => Ok(Inspection::new(None).waiters(0)),
+        }
     }
 
     pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
@@ -91,19 +90,14 @@ impl Service {
         Ok(Inspection::new(Some(holder)).waiters(waiters))
     }
 
+    /// Deletes the node, and lifts the floor by one in the same step. This makes room for a token
+    /// between that of the lease and the next one, whose node may have been created right behind
+    /// it.
     pub(super) async fn force_release(
         &self,
         resource: &ResourceName,
         token: FencingToken,
     ) -> Result<Forced, Error> {
-        let forced = self.force(resource, token).await;
-        forced.map_err(|error| error.on(resource))
-    }
-
-    /// Deletes the node, and lifts the floor by one in the same step. This makes room for a token
-    /// between that of the lease and the next one, whose node may have been created right behind
-    /// it.
-    async fn force(&self, resource: &ResourceName, token: FencingToken) -> Result<Forced, Error> {
         let operation = Operation::ForceRelease;
         let not_read = |failure: Failure| failure.into_error(operation).outcome_not_applied();
         let session = self.session(operation, self.clock.now()).await?;

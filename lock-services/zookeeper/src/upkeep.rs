@@ -163,11 +163,10 @@ impl Service {
     pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
         let leftovers = self.table().cancel(attempt, self.clock.now());
         self.reaper.notify_one();
-        let cancelled = match leftovers {
+        match leftovers {
             Some(leftovers) => self.remove_all(&leftovers).await,
             None => self.cancel_elsewhere(attempt).await,
-        };
-        cancelled.map_err(|error| error.on(&attempt.resource))
+        }
     }
 
     async fn remove_all(&self, leftovers: &[Leftover]) -> Result<(), Error> {

@@ -18,9 +18,9 @@ use self::{
     request::{Request, no_answer},
 };
 use lock_core::{
-    AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
-    FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Operation, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, support::lock,
+    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, FencingToken,
+    Forced, Grant, Inspection, Listed, LockBackend, LockService, Operation, Released, RenewRequest,
+    Renewed, ResourceName, Sequencer, support::lock,
 };
 
 /// A wrapper around a lock service that loses, delays and repeats messages as told.
@@ -41,7 +41,7 @@ use lock_core::{
 /// let clock = Arc::new(ManualClock::new());
 /// let service = Arc::new(MemoryBackend::new(clock.clone(), InitialToken::Clock));
 /// let chaos = Chaos::new(service, clock.clone());
-/// let locks = LockManager::builder().clock(clock).build(Arc::new(chaos.clone()))?;
+/// let locks = LockManager::builder().clock(clock).build(chaos.clone())?;
 ///
 /// let guard = locks.acquire("account").await?;
 /// chaos.next(Operation::Release, Fault::DropReply);
@@ -52,7 +52,7 @@ use lock_core::{
 /// ```
 #[derive(Clone)]
 pub struct Chaos {
-    service: Arc<dyn LockBackend>,
+    service: LockService,
     clock: Arc<dyn Clock>,
     script: Arc<Mutex<Script>>,
     late: Arc<Mutex<Vec<Request>>>,
@@ -61,9 +61,9 @@ pub struct Chaos {
 impl Chaos {
     /// Puts faults between clients and this service. The clock is used for delays.
     #[must_use]
-    pub fn new(service: Arc<dyn LockBackend>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(service: impl Into<LockService>, clock: Arc<dyn Clock>) -> Self {
         Self {
-            service,
+            service: service.into(),
             clock,
             script: Arc::default(),
             late: Arc::default(),
@@ -100,7 +100,7 @@ impl Chaos {
             let mut script = lock(&self.script);
             script.counts_mut(request.operation()).delivered_late += 1;
         }
-        join_all(late.into_iter().map(|request| request.send(&*self.service))).await;
+        join_all(late.into_iter().map(|request| request.send(&self.service))).await;
         sent
     }
 
@@ -118,12 +118,15 @@ impl Chaos {
 
     /// Sends a request, or applies the scripted fault to it. `lost` is the caller's result if no
     /// answer comes.
-    async fn send<'a, T>(
-        &'a self,
+    async fn send<T, F>(
+        &self,
         request: Request,
         lost: impl FnOnce(&str) -> T + Send,
-        call: impl FnOnce() -> BoxFuture<'a, T> + Send,
-    ) -> T {
+        call: impl FnOnce() -> F + Send,
+    ) -> T
+    where
+        F: Future<Output = T> + Send,
+    {
         let fault = lock(&self.script).take(request.operation());
         match fault {
             Fault::Pass => call().await,
@@ -163,23 +166,18 @@ impl LockBackend for Chaos {
         self.service.capabilities()
     }
 
-    fn acquire<'a>(
-        &'a self,
-        request: &'a AcquireRequest,
-    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
+    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
         let resource = &request.attempt.resource;
-        Box::pin(self.send(
+        self.send(
             Request::Acquire(request.clone()),
             move |why| Err(no_answer(Operation::Acquire, self.kind(), resource, why)),
             || self.service.acquire(request),
-        ))
+        )
+        .await
     }
 
-    fn renew<'a>(
-        &'a self,
-        leases: &'a [RenewRequest],
-    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
-        Box::pin(self.send(
+    async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        self.send(
             Request::Renew(leases.to_vec()),
             move |why| {
                 let resources = leases.iter().map(|lease| lease.sequencer.resource());
@@ -187,82 +185,83 @@ impl LockBackend for Chaos {
                 resources.map(lost).collect()
             },
             || self.service.renew(leases),
-        ))
+        )
+        .await
     }
 
-    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
+    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
         let resource = lease.resource();
-        Box::pin(self.send(
+        self.send(
             Request::Release(lease.clone()),
             move |why| Err(no_answer(Operation::Release, self.kind(), resource, why)),
             || self.service.release(lease),
-        ))
+        )
+        .await
     }
 
-    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
+    async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
         let resource = &attempt.resource;
-        Box::pin(self.send(
+        self.send(
             Request::Cancel(attempt.clone()),
             move |why| Err(no_answer(Operation::Cancel, self.kind(), resource, why)),
             || self.service.cancel(attempt),
-        ))
+        )
+        .await
     }
 
-    fn inspect<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> BoxFuture<'a, Result<Inspection, Error>> {
-        Box::pin(self.send(
+    async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        self.send(
             Request::Inspect(resource.clone()),
             move |why| Err(no_answer(Operation::Inspect, self.kind(), resource, why)),
             || self.service.inspect(resource),
-        ))
+        )
+        .await
     }
 
-    fn release_hold<'a>(
-        &'a self,
-        lease: &'a Sequencer,
-        attempt: AttemptId,
-    ) -> BoxFuture<'a, Result<Released, Error>> {
+    async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
         let resource = lease.resource();
-        Box::pin(self.send(
+        self.send(
             Request::ReleaseHold(lease.clone(), attempt),
             move |why| Err(no_answer(Operation::Release, self.kind(), resource, why)),
             move || self.service.release_hold(lease, attempt),
-        ))
+        )
+        .await
     }
 
-    fn force_release<'a>(
-        &'a self,
-        resource: &'a ResourceName,
+    async fn force_release(
+        &self,
+        resource: &ResourceName,
         token: FencingToken,
-    ) -> BoxFuture<'a, Result<Forced, Error>> {
+    ) -> Result<Forced, Error> {
         let operation = Operation::ForceRelease;
-        Box::pin(self.send(
+        self.send(
             Request::ForceRelease(resource.clone(), token),
             move |why| Err(no_answer(operation, self.kind(), resource, why)),
             move || self.service.force_release(resource, token),
-        ))
+        )
+        .await
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
-        Box::pin(self.send(
+    async fn list(&self) -> Result<Vec<Listed>, Error> {
+        self.send(
             Request::List,
             move |why| Err(no_answer(Operation::List, self.kind(), None, why)),
             || self.service.list(),
-        ))
+        )
+        .await
     }
 
-    fn acquire_together<'a>(
-        &'a self,
-        requests: &'a [AcquireRequest],
-    ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
+    async fn acquire_together(
+        &self,
+        requests: &[AcquireRequest],
+    ) -> Result<Attempt<Vec<Grant>>, Error> {
         let resource = requests.first().map(|request| &request.attempt.resource);
-        Box::pin(self.send(
+        self.send(
             Request::AcquireTogether(requests.to_vec()),
             move |why| Err(no_answer(Operation::Acquire, self.kind(), resource, why)),
             || self.service.acquire_together(requests),
-        ))
+        )
+        .await
     }
 
     fn part_of(&self, resource: &ResourceName) -> u16 {

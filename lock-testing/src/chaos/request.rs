@@ -1,5 +1,5 @@
 use lock_core::{
-    AcquireRequest, AttemptId, AttemptRef, Error, ErrorKind, FencingToken, LockBackend, Operation,
+    AcquireRequest, AttemptId, AttemptRef, Error, ErrorKind, FencingToken, LockService, Operation,
     RenewRequest, ResourceName, Sequencer,
 };
 
@@ -31,7 +31,7 @@ impl Request {
     }
 
     /// Sends it. Nobody waits for the reply, so it is thrown away.
-    pub(super) async fn send(self, service: &dyn LockBackend) {
+    pub(super) async fn send(self, service: &LockService) {
         match self {
             Self::Acquire(request) => drop(service.acquire(&request).await),
             Self::Renew(leases) => drop(service.renew(&leases).await),

@@ -18,16 +18,16 @@ pub async fn order(harness: &impl Harness) {
     let mut tokens = Vec::new();
     for _ in 0..3 {
         let released = request(&resource, LONG);
-        let lease = grant(&*backend, &released).await;
+        let lease = grant(&backend, &released).await;
         tokens.push(lease.token);
-        release(&*backend, &released, lease).await;
+        release(&backend, &released, lease).await;
 
         let expired = request(&resource, harness.short());
-        tokens.push(grant(&*backend, &expired).await.token);
+        tokens.push(grant(&backend, &expired).await.token);
         harness.pass(harness.past_short()).await;
 
         let cancelled = request(&resource, LONG);
-        tokens.push(grant(&*backend, &cancelled).await.token);
+        tokens.push(grant(&backend, &cancelled).await.token);
         backend
             .cancel(&cancelled.attempt)
             .await
@@ -43,7 +43,7 @@ pub async fn order(harness: &impl Harness) {
 pub async fn exclusion(harness: &impl Harness) {
     let (backend, held) = (harness.backend(), resource("held"));
     let first = request(&held, LONG);
-    let lease = grant(&*backend, &first).await;
+    let lease = grant(&backend, &first).await;
     for _ in 0..3 {
         let second = backend
             .acquire(&request(&held, LONG))
@@ -58,9 +58,9 @@ pub async fn exclusion(harness: &impl Harness) {
         );
     }
     let other = request(&resource("other"), LONG);
-    let other_lease = grant(&*backend, &other).await;
-    release(&*backend, &other, other_lease).await;
-    release(&*backend, &first, lease).await;
+    let other_lease = grant(&backend, &other).await;
+    release(&backend, &other, other_lease).await;
+    release(&backend, &first, lease).await;
 }
 
 /// Clause 3: the same acquisition sent again is the same grant, and gains no time.
@@ -79,7 +79,7 @@ async fn is_replayed(harness: &impl Harness) -> Option<()> {
     let resource = resource("replay");
     let first = request(&resource, harness.short());
     let asked = clock.now();
-    let lease = grant(&*backend, &first).await;
+    let lease = grant(&backend, &first).await;
     // The first deadline is counted from before its request, the lease from when it arrived.
     let took = clock.now().since(asked) + ROUNDING;
     let most = std::cmp::max(took, harness.short().get() / 4);
@@ -102,7 +102,7 @@ async fn is_replayed(harness: &impl Harness) -> Option<()> {
         .pass(harness.past_short() - harness.short().get() / 2)
         .await;
     assert!(
-        !is_held(&*backend, &resource).await,
+        !is_held(&backend, &resource).await,
         "a replay has extended the lease"
     );
     Some(())
@@ -112,10 +112,10 @@ async fn is_replayed(harness: &impl Harness) -> Option<()> {
 pub async fn ended_acquisition_stays_ended(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("ended"));
     let released = request(&resource, LONG);
-    let lease = grant(&*backend, &released).await;
-    release(&*backend, &released, lease).await;
+    let lease = grant(&backend, &released).await;
+    release(&backend, &released, lease).await;
     let expired = request(&resource, harness.short());
-    grant(&*backend, &expired).await;
+    grant(&backend, &expired).await;
     harness.pass(harness.past_short()).await;
     for ended in [released, expired] {
         let mut again = ended.clone();
@@ -125,7 +125,7 @@ pub async fn ended_acquisition_stays_ended(harness: &impl Harness) {
             assert_eq!(error.kind(), ErrorKind::Released);
         }
     }
-    assert!(!is_held(&*backend, &resource).await);
+    assert!(!is_held(&backend, &resource).await);
 }
 
 /// Clause 4: only the acquisition of one resource ends; its holder may acquire others.
@@ -140,14 +140,14 @@ pub async fn a_holder_may_acquire_other_resources(harness: &impl Harness) {
         request
     };
     let (kept, second) = (of_same(kept), of_same(second));
-    let kept_grant = grant(&*backend, &kept).await;
-    let lease = grant(&*backend, &released).await;
-    release(&*backend, &released, lease).await;
-    assert!(is_held(&*backend, &kept.attempt.resource).await);
-    assert_eq!(grant(&*backend, &kept).await.token, kept_grant.token);
-    let next = grant(&*backend, &second).await;
-    release(&*backend, &second, next).await;
-    release(&*backend, &kept, kept_grant).await;
+    let kept_grant = grant(&backend, &kept).await;
+    let lease = grant(&backend, &released).await;
+    release(&backend, &released, lease).await;
+    assert!(is_held(&backend, &kept.attempt.resource).await);
+    assert_eq!(grant(&backend, &kept).await.token, kept_grant.token);
+    let next = grant(&backend, &second).await;
+    release(&backend, &second, next).await;
+    release(&backend, &kept, kept_grant).await;
 }
 
 /// Clause 5: a lease that is not renewed ends; one that is renewed goes on.
@@ -165,7 +165,7 @@ async fn goes_on_and_ends(harness: &impl Harness) -> Option<()> {
     let (backend, clock) = (harness.backend(), harness.clock());
     let resource = resource("expiry");
     let first = request(&resource, harness.short());
-    let lease = grant(&*backend, &first).await;
+    let lease = grant(&backend, &first).await;
     harness.pass(harness.short().get() / 2).await;
     let renewal = RenewRequest::new(sequencer(&first, lease), harness.short());
     let renewed = backend
@@ -179,14 +179,14 @@ async fn goes_on_and_ends(harness: &impl Harness) -> Option<()> {
         panic!("it lives, and yet: {renewed:?}")
     };
     harness.pass(harness.short().get() / 2).await;
-    let held = is_held(&*backend, &resource).await;
+    let held = is_held(&backend, &resource).await;
     if clock.now() >= renewed.deadline() {
         return None;
     }
     assert!(held, "it was renewed");
     harness.pass(harness.past_short()).await;
     let second = request(&resource, LONG);
-    let next = grant(&*backend, &second).await;
+    let next = grant(&backend, &second).await;
     assert!(next.token > lease.token);
     Some(())
 }
@@ -197,8 +197,8 @@ pub async fn deadline_counts_from_request(harness: &impl Harness) {
     let resource = resource("deadline");
     // The set-up of a first acquire, such as creating a counter, must not be measured here.
     let warm_up = request(&resource, LONG);
-    let lease = grant(&*backend, &warm_up).await;
-    release(&*backend, &warm_up, lease).await;
+    let lease = grant(&backend, &warm_up).await;
+    release(&backend, &warm_up, lease).await;
     let first = request(&resource, LONG);
     let mut acquire = pin!(backend.acquire(&first));
     let answer = poll_fn(|cx| Poll::Ready(acquire.as_mut().poll(cx))).await;
@@ -227,7 +227,7 @@ pub async fn deadline_counts_from_request(harness: &impl Harness) {
     );
     assert!(lease.renew_by() < lease.deadline());
     harness.pass(LATE).await;
-    let again = grant(&*backend, &first).await;
+    let again = grant(&backend, &first).await;
     assert!(
         again.lease.deadline() <= granted_until,
         "a replay claims more than there is"

@@ -1,17 +1,17 @@
 use super::{Harness, LONG, grant, is_held, release, request, resource, waiting};
 use crate::dropped::DropAt;
-use lock_core::{AcquireRequest, Attempt, AttemptRef, LockBackend, ResourceName, Wait};
+use lock_core::{AcquireRequest, Attempt, AttemptRef, LockService, ResourceName, Wait};
 
 /// Clause 9: after a cancel the attempt holds nothing, and its late requests gain nothing.
 pub async fn cancel_leaves_nothing(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("cancel"));
     let granted = request(&resource, LONG);
-    grant(&*backend, &granted).await;
+    grant(&backend, &granted).await;
     backend
         .cancel(&granted.attempt)
         .await
         .expect("the service answers");
-    assert!(!is_held(&*backend, &resource).await);
+    assert!(!is_held(&backend, &resource).await);
 
     let never_sent = request(&resource, LONG);
     backend
@@ -24,7 +24,7 @@ pub async fn cancel_leaves_nothing(harness: &impl Harness) {
             "a late request was granted"
         );
         assert!(
-            !is_held(&*backend, &resource).await,
+            !is_held(&backend, &resource).await,
             "a late request made a ghost hold"
         );
     }
@@ -36,17 +36,17 @@ pub async fn cancel_is_per_attempt(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("cancel-attempt"));
     for first_goes_first in [true, false] {
         let first = request(&resource, LONG);
-        let lease = grant(&*backend, &first).await;
+        let lease = grant(&backend, &first).await;
         let mut second = first.clone();
         second.attempt = AttemptRef::new(resource.clone(), first.attempt.holder);
-        assert_eq!(grant(&*backend, &second).await.token, lease.token);
+        assert_eq!(grant(&backend, &second).await.token, lease.token);
         let stranger = request(&resource, LONG);
         backend
             .cancel(&stranger.attempt)
             .await
             .expect("the service answers");
         assert!(
-            is_held(&*backend, &resource).await,
+            is_held(&backend, &resource).await,
             "a stranger has cancelled the lease"
         );
 
@@ -60,7 +60,7 @@ pub async fn cancel_is_per_attempt(harness: &impl Harness) {
             .await
             .expect("the service answers");
         assert!(
-            is_held(&*backend, &resource).await,
+            is_held(&backend, &resource).await,
             "another attempt relies on the lease"
         );
         backend
@@ -68,12 +68,12 @@ pub async fn cancel_is_per_attempt(harness: &impl Harness) {
             .await
             .expect("the service answers");
         assert!(
-            !is_held(&*backend, &resource).await,
+            !is_held(&backend, &resource).await,
             "nobody relies on the lease"
         );
         let mut third = other.clone();
         third.attempt = AttemptRef::new(resource.clone(), other.attempt.holder);
-        let afresh = grant(&*backend, &third).await;
+        let afresh = grant(&backend, &third).await;
         assert!(afresh.token > lease.token, "the token of another grant");
         backend
             .cancel(&third.attempt)
@@ -88,7 +88,7 @@ pub async fn cancelled_at_every_await(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("every-await"));
     for contended in [false, true] {
         let mut awaits = 0;
-        while dropped_at(&*backend, &resource, awaits, contended).await {
+        while dropped_at(&backend, &resource, awaits, contended).await {
             awaits += 1;
             assert!(awaits < 1000, "it never completes");
         }
@@ -98,7 +98,7 @@ pub async fn cancelled_at_every_await(harness: &impl Harness) {
 
 /// Drops an acquire at an await, cancels it and looks for remains. False if it completed before.
 async fn dropped_at(
-    backend: &dyn LockBackend,
+    backend: &LockService,
     resource: &ResourceName,
     awaits: usize,
     contended: bool,
@@ -131,11 +131,7 @@ async fn dropped_at(
 }
 
 /// Polls an acquire up to an await, counted from 1, and drops it. True if it completed.
-async fn is_granted_before(
-    backend: &dyn LockBackend,
-    request: &AcquireRequest,
-    number: usize,
-) -> bool {
+async fn is_granted_before(backend: &LockService, request: &AcquireRequest, number: usize) -> bool {
     match DropAt::waiting(number).poll(backend.acquire(request)).await {
         None => false,
         Some(Ok(Attempt::Granted(_))) => true,

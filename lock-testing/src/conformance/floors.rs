@@ -5,41 +5,41 @@ use lock_core::{ErrorKind, FencingToken, Outcome};
 pub async fn floor(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("floor"));
     let first = request(&resource, LONG);
-    let before = grant(&*backend, &first).await;
-    release(&*backend, &first, before).await;
+    let before = grant(&backend, &first).await;
+    release(&backend, &first, before).await;
 
     let floor = FencingToken::new(before.token.get() + 1000).expect("in range");
     let mut lifted = request(&resource, LONG);
     lifted.floor = Some(floor);
-    let lease = grant(&*backend, &lifted).await;
+    let lease = grant(&backend, &lifted).await;
     assert!(
         lease.token >= floor,
         "{} is below the floor {floor}",
         lease.token
     );
     assert_eq!(
-        grant(&*backend, &lifted).await.token,
+        grant(&backend, &lifted).await.token,
         lease.token,
         "a replay is no second grant"
     );
-    release(&*backend, &lifted, lease).await;
+    release(&backend, &lifted, lease).await;
 
     let mut already_above = request(&resource, LONG);
     already_above.floor = Some(before.token);
-    let next = grant(&*backend, &already_above).await;
+    let next = grant(&backend, &already_above).await;
     assert!(
         next.token > lease.token,
         "a floor that is passed already lowers nothing"
     );
-    release(&*backend, &already_above, next).await;
+    release(&backend, &already_above, next).await;
 }
 
 /// Clause 10: an implausible floor is refused, and raises no resource's tokens.
 pub async fn implausible_floor(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("implausible"));
     let first = request(&resource, LONG);
-    let before = grant(&*backend, &first).await;
-    release(&*backend, &first, before).await;
+    let before = grant(&backend, &first).await;
+    release(&backend, &first, before).await;
     let mut poisoned = request(&resource, LONG);
     poisoned.floor = Some(FencingToken::MAX);
     let error = backend
@@ -51,21 +51,21 @@ pub async fn implausible_floor(harness: &impl Harness) {
         (ErrorKind::FloorImplausible, Outcome::NotApplied)
     );
     let next = request(&resource, LONG);
-    let after = grant(&*backend, &next).await;
+    let after = grant(&backend, &next).await;
     // Far below the poisoned floor: the clock's progress of a few seconds, not a leap to the cap.
     assert!(
         after.token.get() - before.token.get() < 100_000 * 60,
         "the counter was dragged along"
     );
-    release(&*backend, &next, after).await;
+    release(&backend, &next, after).await;
 }
 
 /// Clause 11: a refused request leaves nothing, whatever the reason.
 pub async fn refused_input_leaves_nothing(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("refused"));
     let released = request(&resource, LONG);
-    let lease = grant(&*backend, &released).await;
-    release(&*backend, &released, lease).await;
+    let lease = grant(&backend, &released).await;
+    release(&backend, &released, lease).await;
     let mut poisoned = request(&resource, LONG);
     poisoned.floor = Some(FencingToken::MAX);
     for refused in [released, poisoned] {
@@ -74,9 +74,9 @@ pub async fn refused_input_leaves_nothing(harness: &impl Harness) {
             .await
             .expect_err("it cannot be granted");
         assert_eq!(error.outcome(), Outcome::NotApplied);
-        assert!(!is_held(&*backend, &resource).await);
+        assert!(!is_held(&backend, &resource).await);
     }
     let next = request(&resource, LONG);
-    let lease = grant(&*backend, &next).await;
-    release(&*backend, &next, lease).await;
+    let lease = grant(&backend, &next).await;
+    release(&backend, &next, lease).await;
 }

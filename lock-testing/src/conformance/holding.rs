@@ -1,6 +1,6 @@
 use super::{Harness, LONG, grant, is_held, release, request, resource, sequencer};
 use lock_core::{
-    AcquireRequest, FencingToken, Grant, Holder, LockBackend, Moment, Released, RenewRequest,
+    AcquireRequest, FencingToken, Grant, Holder, LockService, Moment, Released, RenewRequest,
     Renewed, Sequencer, Ttl,
 };
 
@@ -25,7 +25,7 @@ fn impostors(lease: &Sequencer) -> [Sequencer; 2] {
 pub async fn renew_never_creates(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("renew"));
     let first = request(&resource, harness.short());
-    let lease = sequencer(&first, grant(&*backend, &first).await);
+    let lease = sequencer(&first, grant(&backend, &first).await);
     let renewals = |leases: &[Sequencer]| -> Vec<RenewRequest> {
         let renewal = |lease: &Sequencer| RenewRequest::new(lease.clone(), LONG);
         leases.iter().map(renewal).collect()
@@ -35,7 +35,7 @@ pub async fn renew_never_creates(harness: &impl Harness) {
     }
     harness.pass(harness.past_short()).await;
     assert!(
-        !is_held(&*backend, &resource).await,
+        !is_held(&backend, &resource).await,
         "an impostor has renewed the lease"
     );
     let late = backend
@@ -44,7 +44,7 @@ pub async fn renew_never_creates(harness: &impl Harness) {
         .remove(0);
     assert_eq!(late.expect("the service answers"), Renewed::NotHolder);
     assert!(
-        !is_held(&*backend, &resource).await,
+        !is_held(&backend, &resource).await,
         "a late renewal has made a lease"
     );
 }
@@ -53,18 +53,18 @@ pub async fn renew_never_creates(harness: &impl Harness) {
 /// has promised.
 pub async fn a_renewal_shortens_nothing(harness: &impl Harness) {
     let backend = harness.backend();
-    let of_grant = Promised::by(&*backend, LONG, &[harness.short()]).await;
+    let of_grant = Promised::by(&backend, LONG, &[harness.short()]).await;
     // A backend that keeps to the length of the grant tells so, and has not promised more.
     let lengths = [LONG, harness.short()];
-    let of_renewal = Promised::by(&*backend, harness.short(), &lengths).await;
+    let of_renewal = Promised::by(&backend, harness.short(), &lengths).await;
     harness.pass(harness.past_short()).await;
     let now = harness.clock().now();
     assert!(now < of_grant.until, "it was granted for long");
     for promised in [of_grant, of_renewal] {
         if now < promised.until {
             let resource = &promised.request.attempt.resource;
-            assert!(is_held(&*backend, resource).await, "{resource}: shortened");
-            release(&*backend, &promised.request, promised.grant).await;
+            assert!(is_held(&backend, resource).await, "{resource}: shortened");
+            release(&backend, &promised.request, promised.grant).await;
         }
     }
 }
@@ -78,7 +78,7 @@ struct Promised {
 
 impl Promised {
     /// A lease that was granted for this ttl, then renewed to others.
-    async fn by(backend: &dyn LockBackend, ttl: Ttl, renewals: &[Ttl]) -> Self {
+    async fn by(backend: &LockService, ttl: Ttl, renewals: &[Ttl]) -> Self {
         let request = request(&resource("promised"), ttl);
         let grant = grant(backend, &request).await;
         let mut until = grant.lease.deadline();
@@ -101,7 +101,7 @@ impl Promised {
 pub async fn release_only_own(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("release"));
     let first = request(&resource, LONG);
-    let lease = sequencer(&first, grant(&*backend, &first).await);
+    let lease = sequencer(&first, grant(&backend, &first).await);
     for impostor in impostors(&lease) {
         let answer = backend
             .release(&impostor)
@@ -110,7 +110,7 @@ pub async fn release_only_own(harness: &impl Harness) {
         assert_eq!(answer, Released::NotHolder);
     }
     assert!(
-        is_held(&*backend, &resource).await,
+        is_held(&backend, &resource).await,
         "an impostor has released the lease"
     );
     for _ in 0..2 {
@@ -118,13 +118,13 @@ pub async fn release_only_own(harness: &impl Harness) {
         assert_eq!(answer, Released::Released);
     }
     let second = request(&resource, LONG);
-    let next = grant(&*backend, &second).await;
+    let next = grant(&backend, &second).await;
     backend.release(&lease).await.expect("the service answers");
     assert!(
-        is_held(&*backend, &resource).await,
+        is_held(&backend, &resource).await,
         "a late release has ended another's lease"
     );
-    release(&*backend, &second, next).await;
+    release(&backend, &second, next).await;
 }
 
 /// An inspection shows token, time left and a fingerprint, and never the holder.
@@ -139,7 +139,7 @@ pub async fn inspection_shows_no_secret(harness: &impl Harness) {
         None
     );
     let first = request(&resource, LONG);
-    let lease = grant(&*backend, &first).await;
+    let lease = grant(&backend, &first).await;
     let inspection = backend
         .inspect(&resource)
         .await
@@ -149,5 +149,5 @@ pub async fn inspection_shows_no_secret(harness: &impl Harness) {
     assert_eq!(holder.fingerprint, first.attempt.holder.fingerprint());
     assert_eq!(holder.token, lease.token);
     assert!(holder.remaining <= LONG.get() && !holder.remaining.is_zero());
-    release(&*backend, &first, lease).await;
+    release(&backend, &first, lease).await;
 }

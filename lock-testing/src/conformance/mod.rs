@@ -7,10 +7,10 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use lock_core::LockBackend;
+//! use lock_core::LockService;
 //! use lock_testing::conformance::RealTime;
 //!
-//! # async fn connect_mine() -> Arc<dyn LockBackend> { std::future::pending().await }
+//! # async fn connect_mine() -> LockService { std::future::pending().await }
 //! lock_testing::conformance_tests!(mine, RealTime::new(connect_mine().await));
 //! # fn main() {}
 //! ```
@@ -63,7 +63,7 @@ pub use self::{
     },
 };
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Clock, Extension, Grant, Holder, Issuer, LockBackend,
+    AcquireRequest, Attempt, AttemptRef, Clock, Extension, Grant, Holder, Issuer, LockService,
     Moment, ResourceName, Sequencer, Ttl, Wait,
 };
 
@@ -72,7 +72,7 @@ use lock_core::{
 /// Anything that has to be shut down after the case, such as a server, belongs into its `Drop`.
 pub trait Harness: Sync {
     /// The backend under test.
-    fn backend(&self) -> Arc<dyn LockBackend>;
+    fn backend(&self) -> LockService;
 
     /// The clock that the backend was made with.
     fn clock(&self) -> Arc<dyn Clock>;
@@ -137,7 +137,7 @@ macro_rules! conformance_tests {
 
 /// Whether a case applies to this backend. Test the list of claims itself in a test of your own, so
 /// that no case is left out unnoticed.
-fn claims(backend: &dyn LockBackend, extension: Extension) -> bool {
+fn claims(backend: &LockService, extension: Extension) -> bool {
     let claimed = backend.capabilities().has(extension);
     if !claimed {
         let kind = backend.kind();
@@ -178,14 +178,14 @@ fn sequencer(request: &AcquireRequest, grant: Grant) -> Sequencer {
 }
 
 /// Acquires a resource that nobody holds.
-async fn grant(backend: &dyn LockBackend, request: &AcquireRequest) -> Grant {
+async fn grant(backend: &LockService, request: &AcquireRequest) -> Grant {
     match backend.acquire(request).await {
         Ok(Attempt::Granted(grant)) => grant,
         answer => panic!("nobody holds it, and yet: {answer:?}"),
     }
 }
 
-async fn is_held(backend: &dyn LockBackend, resource: &ResourceName) -> bool {
+async fn is_held(backend: &LockService, resource: &ResourceName) -> bool {
     let inspection = backend
         .inspect(resource)
         .await
@@ -193,7 +193,7 @@ async fn is_held(backend: &dyn LockBackend, resource: &ResourceName) -> bool {
     inspection.holder.is_some()
 }
 
-async fn release(backend: &dyn LockBackend, request: &AcquireRequest, grant: Grant) {
+async fn release(backend: &LockService, request: &AcquireRequest, grant: Grant) {
     let released = backend.release(&sequencer(request, grant)).await;
     assert_eq!(
         released.expect("the service answers"),
@@ -212,7 +212,7 @@ async fn settle(harness: &impl Harness) {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The answer to a waiter. A waiter that is never served would hang, so this has a time limit.
-async fn served(backend: &dyn LockBackend, request: &AcquireRequest) -> Grant {
+async fn served(backend: &LockService, request: &AcquireRequest) -> Grant {
     let answer = tokio::time::timeout(PATIENCE, backend.acquire(request)).await;
     let answer = answer
         .expect("a waiter that nobody serves")

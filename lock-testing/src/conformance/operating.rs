@@ -3,36 +3,36 @@ use super::{
     waiting,
 };
 use lock_core::{
-    AttemptRef, ErrorKind, Extension, Forced, Listed, LockBackend, Outcome, Released, RenewRequest,
+    AttemptRef, ErrorKind, Extension, Forced, Listed, LockService, Outcome, Released, RenewRequest,
     Renewed, ResourceName, Wait,
 };
 
 /// Clause 18: force ends a lease for good, and draws a token above it that nobody holds.
 pub async fn force_release_revokes(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("force"));
-    if !claims(&*backend, Extension::ForceRelease) {
+    if !claims(&backend, Extension::ForceRelease) {
         return;
     }
     assert_eq!(
-        force(&*backend, &resource, 1).await,
+        force(&backend, &resource, 1).await,
         Forced::NotHeld,
         "nobody has it"
     );
     let first = request(&resource, LONG);
-    let lease = grant(&*backend, &first).await;
-    let wrong = force(&*backend, &resource, lease.token.get() + 1).await;
+    let lease = grant(&backend, &first).await;
+    let wrong = force(&backend, &resource, lease.token.get() + 1).await;
     assert_eq!(wrong, Forced::NotHeld);
     assert!(
-        is_held(&*backend, &resource).await,
+        is_held(&backend, &resource).await,
         "the token was not compared"
     );
 
-    let revocation = match force(&*backend, &resource, lease.token.get()).await {
+    let revocation = match force(&backend, &resource, lease.token.get()).await {
         Forced::Ended { revocation } => revocation,
         Forced::NotHeld => panic!("it is held"),
     };
     assert!(revocation > lease.token);
-    assert!(!is_held(&*backend, &resource).await);
+    assert!(!is_held(&backend, &resource).await);
     let ended = sequencer(&first, lease);
     let renewal = RenewRequest::new(ended.clone(), LONG);
     let late = backend.renew(&[renewal]).await.remove(0);
@@ -47,56 +47,56 @@ pub async fn force_release_revokes(harness: &impl Harness) {
     }
 
     let next = request(&resource, LONG);
-    let granted = grant(&*backend, &next).await;
+    let granted = grant(&backend, &next).await;
     assert!(
         granted.token > revocation,
         "the revocation would shut out the next holder"
     );
-    let late = force(&*backend, &resource, lease.token.get()).await;
+    let late = force(&backend, &resource, lease.token.get()).await;
     assert!(
         [Forced::NotHeld, Forced::Ended { revocation }].contains(&late),
         "{late:?}"
     );
-    assert!(is_held(&*backend, &resource).await, "it was the next one's");
-    release(&*backend, &next, granted).await;
+    assert!(is_held(&backend, &resource).await, "it was the next one's");
+    release(&backend, &next, granted).await;
 }
 
 /// Clause 18: a waiter gets a resource whose lease was ended by force.
 pub async fn force_release_hands_on(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("force-hand-on"));
-    if !claims(&*backend, Extension::ForceRelease) {
+    if !claims(&backend, Extension::ForceRelease) {
         return;
     }
     let first = request(&resource, LONG);
-    let lease = grant(&*backend, &first).await;
+    let lease = grant(&backend, &first).await;
     let next = waiting(&resource, Wait::Forever);
     let end = async {
         settle(harness).await;
-        force(&*backend, &resource, lease.token.get()).await
+        force(&backend, &resource, lease.token.get()).await
     };
-    let (granted, forced) = tokio::join!(served(&*backend, &next), end);
+    let (granted, forced) = tokio::join!(served(&backend, &next), end);
     let Forced::Ended { revocation } = forced else {
         panic!("it was held")
     };
     assert!(lease.token < revocation && revocation < granted.token);
-    release(&*backend, &next, granted).await;
+    release(&backend, &next, granted).await;
 }
 
 /// Clause 19: a list shows held resources, each as an inspection would, and no secret.
 pub async fn list_shows_what_is_held(harness: &impl Harness) {
     let backend = harness.backend();
-    if !claims(&*backend, Extension::List) {
+    if !claims(&backend, Extension::List) {
         return;
     }
     let names = ["listed-1", "listed-2", "released"].map(resource);
     let mut held = Vec::new();
     for name in &names {
         let request = request(name, LONG);
-        let lease = grant(&*backend, &request).await;
+        let lease = grant(&backend, &request).await;
         held.push((request, lease));
     }
     let (released, lease) = held.pop().expect("three of them");
-    release(&*backend, &released, lease).await;
+    release(&backend, &released, lease).await;
 
     let listed = backend.list().await.expect("the service answers");
     for (request, lease) in &held {
@@ -111,7 +111,7 @@ pub async fn list_shows_what_is_held(harness: &impl Harness) {
     }
     assert_eq!(entry(&listed, &released.attempt.resource), None);
     for (request, lease) in held {
-        release(&*backend, &request, lease).await;
+        release(&backend, &request, lease).await;
     }
 }
 
@@ -119,7 +119,7 @@ pub async fn list_shows_what_is_held(harness: &impl Harness) {
 pub async fn what_is_not_claimed_is_unsupported(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("unclaimed"));
     let held = request(&resource, LONG);
-    let lease = grant(&*backend, &held).await;
+    let lease = grant(&backend, &held).await;
     let sequencer = sequencer(&held, lease);
     let several = [request(&self::resource("unclaimed-2"), LONG)];
     let answers = [
@@ -155,10 +155,10 @@ pub async fn what_is_not_claimed_is_unsupported(harness: &impl Harness) {
             assert_eq!(error.outcome(), Outcome::NotApplied, "{extension:?}");
         }
     }
-    release(&*backend, &held, lease).await;
+    release(&backend, &held, lease).await;
 }
 
-async fn force(backend: &dyn LockBackend, resource: &ResourceName, token: u64) -> Forced {
+async fn force(backend: &LockService, resource: &ResourceName, token: u64) -> Forced {
     let token = token.try_into().expect("a token");
     let answer = backend.force_release(resource, token).await;
     answer.expect("the service answers")

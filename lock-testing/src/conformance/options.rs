@@ -5,50 +5,50 @@ use super::{
     waiting,
 };
 use lock_core::{
-    AcquireRequest, Attempt, ErrorKind, Extension, LockBackend, Metadata, Outcome, ResourceName,
+    AcquireRequest, Attempt, ErrorKind, Extension, LockService, Metadata, Outcome, ResourceName,
     Wait,
 };
 
 /// Clause 13: an inspection shows the note of the present holder, however it was granted.
 pub async fn metadata_is_shown(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("metadata"));
-    if !claims(&*backend, Extension::Metadata) {
+    if !claims(&backend, Extension::Metadata) {
         return;
     }
     let mut first = request(&resource, LONG);
     first.metadata = note(r#"node 7 "über": 100 % | a:b,c"#);
-    let lease = grant(&*backend, &first).await;
-    assert_eq!(shown(&*backend, &resource).await, first.metadata);
+    let lease = grant(&backend, &first).await;
+    assert_eq!(shown(&backend, &resource).await, first.metadata);
 
     let mut next = waiting(&resource, Wait::Forever);
     next.metadata = note("in line");
     let hand_on = async {
         settle(harness).await;
         assert_eq!(
-            shown(&*backend, &resource).await,
+            shown(&backend, &resource).await,
             first.metadata,
             "that of a waiter"
         );
-        release(&*backend, &first, lease).await;
+        release(&backend, &first, lease).await;
     };
-    let (lease, ()) = tokio::join!(served(&*backend, &next), hand_on);
-    assert_eq!(shown(&*backend, &resource).await, next.metadata);
-    release(&*backend, &next, lease).await;
+    let (lease, ()) = tokio::join!(served(&backend, &next), hand_on);
+    assert_eq!(shown(&backend, &resource).await, next.metadata);
+    release(&backend, &next, lease).await;
 
     let silent = request(&resource, LONG);
-    let lease = grant(&*backend, &silent).await;
+    let lease = grant(&backend, &silent).await;
     assert_eq!(
-        shown(&*backend, &resource).await,
+        shown(&backend, &resource).await,
         None,
         "that of an earlier holder"
     );
-    release(&*backend, &silent, lease).await;
+    release(&backend, &silent, lease).await;
 }
 
 /// Clause 15: a full queue takes no more waiters, and a refused one leaves nothing.
 pub async fn queue_limit(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("queue-limit"));
-    if !claims(&*backend, Extension::QueueLimit) {
+    if !claims(&backend, Extension::QueueLimit) {
         return;
     }
     let limited = |wait, most| {
@@ -57,7 +57,7 @@ pub async fn queue_limit(harness: &impl Harness) {
         request
     };
     let first = request(&resource, LONG);
-    let lease = grant(&*backend, &first).await;
+    let lease = grant(&backend, &first).await;
     let second = limited(Wait::Forever, 1);
     let third = limited(Wait::Forever, 1);
     let meanwhile = async {
@@ -67,15 +67,15 @@ pub async fn queue_limit(harness: &impl Harness) {
             .await
             .expect("the service answers");
         assert_eq!(inspection.waiters, Some(1));
-        assert_full(&*backend, &third).await;
+        assert_full(&backend, &third).await;
         let look = backend.acquire(&limited(Wait::Never, 1)).await;
         assert!(matches!(look, Ok(Attempt::Held { .. })), "{look:?}");
-        release(&*backend, &first, lease).await;
+        release(&backend, &first, lease).await;
     };
-    let (lease, ()) = tokio::join!(served(&*backend, &second), meanwhile);
-    release(&*backend, &second, lease).await;
+    let (lease, ()) = tokio::join!(served(&backend, &second), meanwhile);
+    release(&backend, &second, lease).await;
     assert!(
-        !is_held(&*backend, &resource).await,
+        !is_held(&backend, &resource).await,
         "granted to one that was refused"
     );
 }
@@ -83,43 +83,43 @@ pub async fn queue_limit(harness: &impl Harness) {
 /// Clause 16: tokens that were reserved are never granted to others.
 pub async fn reserved_tokens_are_nobody_elses(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("reserve"));
-    if !claims(&*backend, Extension::Reserve) {
+    if !claims(&backend, Extension::Reserve) {
         return;
     }
     let single = request(&resource, LONG);
-    let lease = grant(&*backend, &single).await;
+    let lease = grant(&backend, &single).await;
     assert_eq!(lease.reserved, 1);
-    release(&*backend, &single, lease).await;
+    release(&backend, &single, lease).await;
 
     let mut several = request(&resource, LONG);
     several.reserve = NonZeroU32::new(5).expect("not zero");
-    let granted = grant(&*backend, &several).await;
+    let granted = grant(&backend, &several).await;
     assert!(granted.token > lease.token);
     assert_eq!(granted.reserved, 5);
-    let again = grant(&*backend, &several).await;
+    let again = grant(&backend, &several).await;
     assert_eq!((again.token, again.reserved), (granted.token, 5));
-    release(&*backend, &several, granted).await;
+    release(&backend, &several, granted).await;
 
     let next = request(&resource, LONG);
-    let lease = grant(&*backend, &next).await;
+    let lease = grant(&backend, &next).await;
     assert!(
         lease.token.get() >= granted.token.get() + 5,
         "a reserved token was granted"
     );
-    release(&*backend, &next, lease).await;
+    release(&backend, &next, lease).await;
 }
 
 fn note(text: &str) -> Option<Metadata> {
     Some(Metadata::new(text).expect("a fine note"))
 }
 
-async fn shown(backend: &dyn LockBackend, resource: &ResourceName) -> Option<Metadata> {
+async fn shown(backend: &LockService, resource: &ResourceName) -> Option<Metadata> {
     let inspection = backend.inspect(resource).await;
     let holder = inspection.expect("the service answers").holder;
     holder.expect("it is held").metadata
 }
 
-async fn assert_full(backend: &dyn LockBackend, request: &AcquireRequest) {
+async fn assert_full(backend: &LockService, request: &AcquireRequest) {
     let answer = tokio::time::timeout(PATIENCE, backend.acquire(request)).await;
     let error = answer.expect("it waits").expect_err("the line is full");
     assert_eq!(

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Clock, LockBackend, SystemClock, Ttl};
+use lock_core::{Clock, LockService, SystemClock, Ttl};
 
 use super::Harness;
 
@@ -9,7 +9,7 @@ use super::Harness;
 /// The backend has been made with [`SystemClock`], as all are that connect to a server.
 #[derive(Clone, Debug)]
 pub struct RealTime {
-    backend: Arc<dyn LockBackend>,
+    backend: LockService,
     short: Ttl,
     late: Duration,
 }
@@ -17,9 +17,9 @@ pub struct RealTime {
 impl RealTime {
     /// For a service whose leases may be as short as 300 ms and end on time.
     #[must_use]
-    pub fn new(backend: Arc<dyn LockBackend>) -> Self {
+    pub fn new(backend: impl Into<LockService>) -> Self {
         Self {
-            backend,
+            backend: backend.into(),
             short: Ttl::millis(300),
             late: Duration::from_millis(20),
         }
@@ -34,8 +34,8 @@ impl RealTime {
 }
 
 impl Harness for RealTime {
-    fn backend(&self) -> Arc<dyn LockBackend> {
-        Arc::clone(&self.backend)
+    fn backend(&self) -> LockService {
+        self.backend.clone()
     }
 
     fn clock(&self) -> Arc<dyn Clock> {

@@ -1,6 +1,6 @@
 use super::{Harness, LONG, claims, grant, is_held, release, request, resource};
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, ErrorKind, Extension, Grant, Holder, LockBackend, Outcome,
+    AcquireRequest, Attempt, AttemptRef, ErrorKind, Extension, Grant, Holder, LockService, Outcome,
     ResourceName,
 };
 
@@ -10,33 +10,33 @@ const NAMES_MAX: usize = 1000;
 /// Clause 14: while somebody holds one resource none is granted; afterwards all are.
 pub async fn together_is_all_or_none(harness: &impl Harness) {
     let backend = harness.backend();
-    if !claims(&*backend, Extension::Together) {
+    if !claims(&backend, Extension::Together) {
         return;
     }
     let requests = requests(&of_one_place());
     let mut rival = request(&requests[1].attempt.resource, LONG);
-    let earlier = grant(&*backend, &rival).await;
+    let earlier = grant(&backend, &rival).await;
     for _ in 0..2 {
         let answer = backend.acquire_together(&requests).await;
         let Ok(Attempt::Held { retry_after }) = answer else {
             panic!("one of them is held, and yet: {answer:?}")
         };
         assert!(!retry_after.is_zero());
-        assert_held(&*backend, &requests, [false, true, false]).await;
+        assert_held(&backend, &requests, [false, true, false]).await;
     }
-    release(&*backend, &rival, earlier).await;
+    release(&backend, &rival, earlier).await;
 
-    let grants = granted(&*backend, &requests).await;
-    assert_held(&*backend, &requests, [true; 3]).await;
+    let grants = granted(&backend, &requests).await;
+    assert_held(&backend, &requests, [true; 3]).await;
     assert!(grants[1].token > earlier.token);
     for (request, grant) in requests.iter().zip(grants) {
         rival = self::request(&request.attempt.resource, LONG);
         let look = backend.acquire(&rival).await;
         assert!(matches!(look, Ok(Attempt::Held { .. })), "{look:?}");
-        release(&*backend, request, grant).await;
-        let next = self::grant(&*backend, &rival).await;
+        release(&backend, request, grant).await;
+        let next = self::grant(&backend, &rival).await;
         assert!(next.token > grant.token);
-        release(&*backend, &rival, next).await;
+        release(&backend, &rival, next).await;
     }
 }
 
@@ -44,25 +44,25 @@ pub async fn together_is_all_or_none(harness: &impl Harness) {
 /// was released. Each release can be sent again.
 pub async fn together_is_replayed(harness: &impl Harness) {
     let backend = harness.backend();
-    if !claims(&*backend, Extension::Together) {
+    if !claims(&backend, Extension::Together) {
         return;
     }
     let requests = requests(&of_one_place());
-    let grants = granted(&*backend, &requests).await;
-    for (again, grant) in granted(&*backend, &requests).await.iter().zip(&grants) {
+    let grants = granted(&backend, &requests).await;
+    for (again, grant) in granted(&backend, &requests).await.iter().zip(&grants) {
         assert_eq!(again.token, grant.token);
     }
-    release(&*backend, &requests[2], grants[2]).await;
+    release(&backend, &requests[2], grants[2]).await;
     let late = backend.acquire_together(&requests).await;
     let error = late.expect_err("a part of it has ended");
     assert_eq!(
         (error.kind(), error.outcome()),
         (ErrorKind::Released, Outcome::NotApplied)
     );
-    assert_held(&*backend, &requests, [true, true, false]).await;
+    assert_held(&backend, &requests, [true, true, false]).await;
     for _ in 0..2 {
         for (request, grant) in requests.iter().zip(&grants) {
-            release(&*backend, request, *grant).await;
+            release(&backend, request, *grant).await;
         }
     }
 }
@@ -70,7 +70,7 @@ pub async fn together_is_replayed(harness: &impl Harness) {
 /// Clause 14: resources that one step cannot reach are refused before anything happens.
 pub async fn together_compares_places(harness: &impl Harness) {
     let backend = harness.backend();
-    if !claims(&*backend, Extension::Together) {
+    if !claims(&backend, Extension::Together) {
         return;
     }
     let one = resource("part");
@@ -82,9 +82,9 @@ pub async fn together_compares_places(harness: &impl Harness) {
     let requests = self::requests(&[one, other]);
     match backend.acquire_together(&requests).await {
         Ok(Attempt::Granted(grants)) => {
-            assert_held(&*backend, &requests, [true; 2]).await;
+            assert_held(&backend, &requests, [true; 2]).await;
             for (request, grant) in requests.iter().zip(grants) {
-                release(&*backend, request, grant).await;
+                release(&backend, request, grant).await;
             }
         }
         refused => {
@@ -93,7 +93,7 @@ pub async fn together_compares_places(harness: &impl Harness) {
                 (error.kind(), error.outcome()),
                 (ErrorKind::InvalidInput, Outcome::NotApplied)
             );
-            assert_held(&*backend, &requests, [false; 2]).await;
+            assert_held(&backend, &requests, [false; 2]).await;
         }
     }
 }
@@ -101,7 +101,7 @@ pub async fn together_compares_places(harness: &impl Harness) {
 /// Clause 14: a resource that is named twice is refused.
 pub async fn together_names_each_once(harness: &impl Harness) {
     let backend = harness.backend();
-    if !claims(&*backend, Extension::Together) {
+    if !claims(&backend, Extension::Together) {
         return;
     }
     let one = resource("twice");
@@ -112,29 +112,29 @@ pub async fn together_names_each_once(harness: &impl Harness) {
         (error.kind(), error.outcome()),
         (ErrorKind::InvalidInput, Outcome::NotApplied)
     );
-    assert!(!is_held(&*backend, &one).await);
+    assert!(!is_held(&backend, &one).await);
 }
 
 /// Clause 14: an abandoned caller's attempts are cancelled one by one, and its late request gains
 /// nothing.
 pub async fn together_is_cancelled_one_by_one(harness: &impl Harness) {
     let backend = harness.backend();
-    if !claims(&*backend, Extension::Together) {
+    if !claims(&backend, Extension::Together) {
         return;
     }
     for sent_before in [true, false] {
         let requests = requests(&of_one_place());
         if sent_before {
-            granted(&*backend, &requests).await;
+            granted(&backend, &requests).await;
         }
         for request in &requests {
             let cancelled = backend.cancel(&request.attempt).await;
             cancelled.expect("the service answers");
-            assert!(!is_held(&*backend, &request.attempt.resource).await);
+            assert!(!is_held(&backend, &request.attempt.resource).await);
         }
         let late = backend.acquire_together(&requests).await;
         assert!(late.is_err(), "a late request was granted");
-        assert_held(&*backend, &requests, [false; 3]).await;
+        assert_held(&backend, &requests, [false; 3]).await;
     }
 }
 
@@ -154,7 +154,7 @@ fn requests(resources: &[ResourceName]) -> Vec<AcquireRequest> {
     resources.iter().map(request).collect()
 }
 
-async fn granted(backend: &dyn LockBackend, requests: &[AcquireRequest]) -> Vec<Grant> {
+async fn granted(backend: &LockService, requests: &[AcquireRequest]) -> Vec<Grant> {
     let answer = backend.acquire_together(requests).await;
     let grants = answer.expect("the service answers").granted();
     let grants = grants.expect("nobody else holds them");
@@ -163,7 +163,7 @@ async fn granted(backend: &dyn LockBackend, requests: &[AcquireRequest]) -> Vec<
 }
 
 async fn assert_held<const N: usize>(
-    backend: &dyn LockBackend,
+    backend: &LockService,
     requests: &[AcquireRequest],
     held: [bool; N],
 ) {

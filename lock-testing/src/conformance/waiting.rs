@@ -6,7 +6,7 @@ use super::{
     Harness, LONG, grant, is_held, release, request, resource, served, settle, soon, waiting,
 };
 use lock_core::{
-    AcquireRequest, Attempt, Fairness, FencingToken, LockBackend, ResourceName, Upkeep, Wait,
+    AcquireRequest, Attempt, Fairness, FencingToken, LockService, ResourceName, Upkeep, Wait,
     Waking,
 };
 
@@ -21,19 +21,19 @@ pub async fn waits_until_release(harness: &impl Harness) {
     for _ in 0..3 {
         let resource = resource("wait");
         let first = request(&resource, LONG);
-        let lease = grant(&*backend, &first).await;
+        let lease = grant(&backend, &first).await;
         let second = waiting(&resource, Wait::Forever);
         let release_soon = async {
             settle(harness).await;
             let released = clock.now();
-            release(&*backend, &first, lease).await;
+            release(&backend, &first, lease).await;
             released
         };
-        let (next, released) = tokio::join!(served(&*backend, &second), release_soon);
+        let (next, released) = tokio::join!(served(&backend, &second), release_soon);
         fastest = std::cmp::min(fastest, clock.now().since(released));
         assert!(next.token > lease.token);
         assert_eq!((lease.waited, next.waited), (false, true));
-        release(&*backend, &second, next).await;
+        release(&backend, &second, next).await;
     }
     if backend.capabilities().waking == Waking::Pushed {
         assert!(fastest < PUSHED, "{fastest:?}: that was no push");
@@ -46,17 +46,17 @@ pub async fn a_lease_that_was_waited_for_is_not_short(harness: &impl Harness) {
     for upkeep in [Upkeep::Watchdog, Upkeep::None] {
         let resource = resource("wait-length");
         let first = request(&resource, LONG);
-        let lease = grant(&*backend, &first).await;
+        let lease = grant(&backend, &first).await;
         let mut second = waiting(&resource, Wait::Forever);
         second.upkeep = upkeep;
         let release_soon = async {
             settle(harness).await;
-            release(&*backend, &first, lease).await;
+            release(&backend, &first, lease).await;
         };
-        let (next, ()) = tokio::join!(served(&*backend, &second), release_soon);
+        let (next, ()) = tokio::join!(served(&backend, &second), release_soon);
         let left = next.lease.deadline().since(clock.now());
         assert!(left > LONG.get() / 2, "{upkeep:?}: {left:?}");
-        release(&*backend, &second, next).await;
+        release(&backend, &second, next).await;
     }
 }
 
@@ -64,29 +64,29 @@ pub async fn a_lease_that_was_waited_for_is_not_short(harness: &impl Harness) {
 pub async fn waits_by_the_present_lease(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("wait-present"));
     let first = request(&resource, LONG);
-    let lease = grant(&*backend, &first).await;
+    let lease = grant(&backend, &first).await;
     let mut short = waiting(&resource, Wait::Forever);
     short.ttl = harness.short();
     let last = waiting(&resource, Wait::Forever);
     // Whichever of the two is first; a backend may be unfair. The short lease is never released.
     let chain = async {
         settle(harness).await;
-        release(&*backend, &first, lease).await;
+        release(&backend, &first, lease).await;
         settle(harness).await;
         harness.pass(harness.past_short()).await;
     };
     let last_turn = async {
-        let lease = served(&*backend, &last).await;
-        release(&*backend, &last, lease).await;
+        let lease = served(&backend, &last).await;
+        release(&backend, &last, lease).await;
     };
-    tokio::join!(served(&*backend, &short), last_turn, chain);
+    tokio::join!(served(&backend, &short), last_turn, chain);
 }
 
 /// Clause 5: the expiry of a lease serves a waiter, too, with nobody's help.
 pub async fn waits_until_expiry(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("wait-expiry"));
     let first = request(&resource, harness.short());
-    let lease = grant(&*backend, &first).await;
+    let lease = grant(&backend, &first).await;
     let second = waiting(&resource, Wait::Forever);
     let (next, ()) = tokio::join!(backend.acquire(&second), harness.pass(harness.past_short()));
     let next = next
@@ -94,14 +94,14 @@ pub async fn waits_until_expiry(harness: &impl Harness) {
         .granted()
         .expect("it is free");
     assert!(next.token > lease.token);
-    release(&*backend, &second, next).await;
+    release(&backend, &second, next).await;
 }
 
 /// Clause 8: at the deadline the answer is `Held`, and the waiter is not in line any more.
 pub async fn wait_deadline(harness: &impl Harness) {
     let (backend, clock, resource) = (harness.backend(), harness.clock(), resource("timeout"));
     let first = request(&resource, LONG);
-    let lease = grant(&*backend, &first).await;
+    let lease = grant(&backend, &first).await;
     let deadline = soon(&*clock);
     let second = waiting(&resource, Wait::Until(deadline));
     let (answer, ()) = tokio::join!(
@@ -110,9 +110,9 @@ pub async fn wait_deadline(harness: &impl Harness) {
     );
     assert!(matches!(answer, Ok(Attempt::Held { .. })), "{answer:?}");
     assert!(clock.now() >= deadline, "gave up too early");
-    release(&*backend, &first, lease).await;
+    release(&backend, &first, lease).await;
     assert!(
-        !is_held(&*backend, &resource).await,
+        !is_held(&backend, &resource).await,
         "granted to one that has given up"
     );
 }
@@ -121,7 +121,7 @@ pub async fn wait_deadline(harness: &impl Harness) {
 /// serves all of them, each with a token of its own.
 pub async fn fairness_as_claimed(harness: &impl Harness) {
     let (service, resource) = (harness.backend(), resource("fair"));
-    let backend = &*service;
+    let backend = &service;
     let first = request(&resource, LONG);
     let lease = grant(backend, &first).await;
     let requests: Vec<_> = (0..8).map(|_| waiting(&resource, Wait::Forever)).collect();
@@ -153,7 +153,7 @@ pub async fn fairness_as_claimed(harness: &impl Harness) {
 /// Polls the waiters until all of them are in line, if the backend tells how many are. If it does
 /// not, one step has to be enough.
 async fn in_line<W: Future>(
-    backend: &dyn LockBackend,
+    backend: &LockService,
     resource: &ResourceName,
     waiters: &mut FuturesUnordered<W>,
 ) {
@@ -174,7 +174,7 @@ async fn in_line<W: Future>(
     }
 }
 
-async fn hold_once(backend: &dyn LockBackend, request: &AcquireRequest) -> FencingToken {
+async fn hold_once(backend: &LockService, request: &AcquireRequest) -> FencingToken {
     let lease = served(backend, request).await;
     release(backend, request, lease).await;
     lease.token

@@ -34,7 +34,7 @@ use lock_core::{Sequencer, support::lock};
 ///
 /// # use std::sync::Arc;
 /// # use lock_core::memory::MemoryBackend;
-/// let locks = LockManager::builder().build(Arc::new(MemoryBackend::default()))?;
+/// let locks = LockManager::builder().build(MemoryBackend::default())?;
 /// let account = FencedCell::new(100);
 ///
 /// let first = locks.acquire("account").await?;

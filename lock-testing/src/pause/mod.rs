@@ -120,7 +120,7 @@ pub use self::{
     verdict::{Broken, Passed},
 };
 use super::{ManualClock, Process};
-use lock_core::{FencingToken, InitialToken, LockBackend, memory::MemoryBackend};
+use lock_core::{FencingToken, InitialToken, LockService, memory::MemoryBackend};
 
 /// Longer than the longest lease, which is 24 h.
 const PAUSE: Duration = Duration::from_secs(25 * 60 * 60);
@@ -179,10 +179,7 @@ impl<'t, W: 't> AtEveryAwait<'t, W> {
 
     /// Makes a fresh lock service for each run. Defaults to the one in memory, whose tokens begin
     /// at 1.
-    pub fn lock_service(
-        mut self,
-        service: impl Fn(&ManualClock) -> Arc<dyn LockBackend> + 't,
-    ) -> Self {
+    pub fn lock_service(mut self, service: impl Fn(&ManualClock) -> LockService + 't) -> Self {
         self.simulation.lock_service = Box::new(service);
         self
     }
@@ -269,7 +266,7 @@ fn verdict(runs: &[Run]) -> Result<Passed, Broken> {
     }
 }
 
-fn in_memory(clock: &ManualClock) -> Arc<dyn LockBackend> {
+fn in_memory(clock: &ManualClock) -> LockService {
     let initial = InitialToken::At(FencingToken::MIN);
-    Arc::new(MemoryBackend::new(Arc::new(clock.clone()), initial))
+    MemoryBackend::new(Arc::new(clock.clone()), initial).into()
 }

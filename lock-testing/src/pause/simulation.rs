@@ -1,4 +1,4 @@
-use std::{fmt, marker::PhantomData, rc::Rc, sync::Arc, time::Duration};
+use std::{fmt, marker::PhantomData, rc::Rc, time::Duration};
 
 use futures_util::future::LocalBoxFuture;
 
@@ -7,19 +7,19 @@ use super::{
     driven::{Driven, Step, Stuck},
 };
 use crate::{ManualClock, Process};
-use lock_core::LockBackend;
+use lock_core::LockService;
 
 /// A test that is run again and again, each time from the beginning in a world of its own.
 pub(super) struct Simulation<'t, W> {
     pub(super) world: Box<dyn Fn() -> W + 't>,
     pub(super) section: Rc<dyn Body<W> + 't>,
     pub(super) rival: Rc<dyn Body<W> + 't>,
-    pub(super) lock_service: LockService<'t>,
+    pub(super) lock_service: MakeService<'t>,
     pub(super) pause: Duration,
 }
 
 /// Makes the lock service of one run.
-pub(super) type LockService<'t> = Box<dyn Fn(&ManualClock) -> Arc<dyn LockBackend> + 't>;
+pub(super) type MakeService<'t> = Box<dyn Fn(&ManualClock) -> LockService + 't>;
 
 /// A section of any type; its error as text.
 pub(super) trait Body<W> {
@@ -127,7 +127,7 @@ impl<'s, 't, W> Stage<'s, 't, W> {
         Self {
             simulation,
             world: (simulation.world)(),
-            me: Process::start(Arc::clone(&service), &clock),
+            me: Process::start(service.clone(), &clock),
             other: Process::start(service, &clock),
             clock,
         }

@@ -13,7 +13,7 @@ use super::{
     schedule::Key,
 };
 use crate::{
-    BoxFuture, Clock, Error, LockBackend, Moment, RenewRequest, Renewed,
+    BoxFuture, Clock, Error, LockService, Moment, RenewRequest, Renewed,
     manager::{
         lost::LostReason,
         meter::Meter,
@@ -31,7 +31,7 @@ const BATCHES_AT_ONCE: usize = 3;
 
 /// The task itself.
 pub(super) struct Task {
-    backend: Arc<dyn LockBackend>,
+    backend: LockService,
     clock: Arc<dyn Clock>,
     meter: Arc<Meter>,
     desk: Arc<Desk>,
@@ -47,7 +47,7 @@ type Answer = (Scheduled, Result<Renewed, Error>);
 
 impl Task {
     pub(super) fn new(
-        backend: Arc<dyn LockBackend>,
+        backend: LockService,
         clock: Arc<dyn Clock>,
         meter: Arc<Meter>,
         desk: Arc<Desk>,
@@ -120,9 +120,9 @@ impl Task {
         for (part, leases) in by_part {
             debug!(part, leases = leases.len(), "renewing");
             let batches: Vec<_> = leases.chunks(BATCH).map(<[_]>::to_vec).collect();
-            let backend = Arc::clone(&self.backend);
+            let backend = self.backend.clone();
             let answers = stream::iter(batches)
-                .map(move |batch| renew(Arc::clone(&backend), batch))
+                .map(move |batch| renew(backend.clone(), batch))
                 .buffer_unordered(BATCHES_AT_ONCE);
             self.renewals.push(answers.boxed());
         }
@@ -178,7 +178,7 @@ impl Drop for Task {
 }
 
 /// Sends one batch: the leases that still need renewing when its turn comes.
-async fn renew(backend: Arc<dyn LockBackend>, mut leases: Vec<Scheduled>) -> Vec<Answer> {
+async fn renew(backend: LockService, mut leases: Vec<Scheduled>) -> Vec<Answer> {
     leases.retain(|(_, lease)| matches!(lease.due(), Due::Renew { .. }));
     if leases.is_empty() {
         return Vec::new();
@@ -187,13 +187,6 @@ async fn renew(backend: Arc<dyn LockBackend>, mut leases: Vec<Scheduled>) -> Vec
         .iter()
         .map(|(_, lease)| RenewRequest::new(lease.sequencer().clone(), lease.ttl()))
         .collect();
-    let mut answers = backend.renew(&requests).await.into_iter();
-    let answered = leases.into_iter().map(|(key, lease)| {
-        let answer = answers.next().unwrap_or_else(|| {
-            let resource = lease.sequencer().resource();
-            Err(Error::unanswered(backend.kind(), resource))
-        });
-        ((key, lease), answer)
-    });
-    answered.collect()
+    let answers = backend.renew(&requests).await;
+    leases.into_iter().zip(answers).collect()
 }

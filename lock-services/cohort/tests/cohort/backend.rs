@@ -3,6 +3,7 @@
 use std::{
     future::poll_fn,
     num::NonZeroU32,
+    pin::Pin,
     sync::{Arc, Mutex},
     task::Poll,
     time::Duration,
@@ -74,7 +75,7 @@ impl World {
     }
 }
 
-async fn is_pending<T>(calling: &mut BoxFuture<'_, T>) -> bool {
+async fn is_pending<F: Future + ?Sized>(calling: &mut Pin<Box<F>>) -> bool {
     poll_fn(|cx| Poll::Ready(calling.as_mut().poll(cx).is_pending())).await
 }
 
@@ -110,8 +111,8 @@ async fn a_waiter_that_is_dropped_has_left() {
     let first = request();
     let token = world.granted(&first).await;
     let (head, next) = (request(), request());
-    let mut dropped = world.cohort.acquire(&head);
-    let mut waiting = world.cohort.acquire(&next);
+    let mut dropped = Box::pin(world.cohort.acquire(&head));
+    let mut waiting = Box::pin(world.cohort.acquire(&next));
     assert!(is_pending(&mut dropped).await && is_pending(&mut waiting).await);
     drop(dropped);
     world.cohort.release(&lease(&first, token)).await.unwrap();
@@ -125,7 +126,7 @@ async fn an_attempt_that_is_cancelled_while_it_waits_gains_nothing_later() {
     let first = request();
     let token = world.granted(&first).await;
     let cancelled = request();
-    let mut waiting = world.cohort.acquire(&cancelled);
+    let mut waiting = Box::pin(world.cohort.acquire(&cancelled));
     assert!(is_pending(&mut waiting).await);
     world.cohort.cancel(&cancelled.attempt).await.unwrap();
     assert_eq!(waiting.await.unwrap_err().kind(), ErrorKind::Released);
@@ -165,7 +166,7 @@ async fn attempts_of_one_acquisition_get_one_token() {
     let one = request();
     let mut two = one.clone();
     two.attempt = AttemptRef::new(one.attempt.resource.clone(), one.attempt.holder);
-    let mut line = [world.cohort.acquire(&one), world.cohort.acquire(&two)];
+    let mut line = [&one, &two].map(|request| Box::pin(world.cohort.acquire(request)));
     for waiter in &mut line {
         assert!(is_pending(waiter).await);
     }
@@ -197,7 +198,7 @@ async fn the_token_that_a_process_shows_ends_the_tenure_by_force() {
     let first = request();
     let token = world.granted(&first).await;
     let (one, two) = (request(), request());
-    let mut line = [world.cohort.acquire(&one), world.cohort.acquire(&two)];
+    let mut line = [&one, &two].map(|request| Box::pin(world.cohort.acquire(request)));
     for waiter in &mut line {
         assert!(is_pending(waiter).await);
     }
@@ -228,7 +229,7 @@ impl World {
     ) -> (FencingToken, BoxFuture<'a, Answer>) {
         let first = request();
         let token = self.granted(&first).await;
-        let (mut head, mut next) = (self.cohort.acquire(one), self.cohort.acquire(two));
+        let [mut head, mut next] = [one, two].map(|request| Box::pin(self.cohort.acquire(request)));
         assert!(is_pending(&mut head).await && is_pending(&mut next).await);
         let released = self.cohort.release(&lease(&first, token)).await.unwrap();
         assert_eq!(released, Released::Released);
@@ -262,7 +263,7 @@ async fn who_comes_while_a_release_by_force_is_under_way_keeps_its_lease() {
     let gate = Gate::closed();
     let late = Fault::DelayRequest(Until::Opened(gate.clone()));
     world.wire.next(Operation::ForceRelease, late);
-    let mut forcing = world.cohort.force_release(&one.attempt.resource, token);
+    let mut forcing = Box::pin(world.cohort.force_release(&one.attempt.resource, token));
     assert!(is_pending(&mut forcing).await);
     world.cohort.release(&lease(&one, token)).await.unwrap();
     let second = next.await.unwrap().granted().unwrap().token;
@@ -287,7 +288,7 @@ async fn what_a_call_could_not_end_the_next_request_ends_first() {
             .unwrap_err();
         assert_eq!(error.outcome(), Outcome::Unknown);
         let next = request();
-        let mut waiting = world.cohort.acquire(&next);
+        let mut waiting = Box::pin(world.cohort.acquire(&next));
         assert!(
             !is_pending(&mut waiting).await,
             "it waits for its own process"
@@ -353,7 +354,8 @@ async fn who_is_passed_the_lock_at_its_deadline_has_it() {
     let (first, head, mut last) = (request(), request(), request());
     last.wait = Wait::Until(clock.now() + Duration::from_secs(1));
     let granted = cohort.acquire(&first).await.unwrap().granted().unwrap();
-    let (mut heading, mut waiting) = (cohort.acquire(&head), cohort.acquire(&last));
+    let [mut heading, mut waiting] =
+        [&head, &last].map(|request| Box::pin(cohort.acquire(request)));
     assert!(is_pending(&mut heading).await && is_pending(&mut waiting).await);
     cohort.release(&lease(&first, granted.token)).await.unwrap();
     let before = heading.await.unwrap().granted().unwrap().token;

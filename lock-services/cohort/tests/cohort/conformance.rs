@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Clock, InitialToken, LockBackend, memory::MemoryBackend};
+use lock_core::{Clock, InitialToken, LockService, memory::MemoryBackend};
 use lock_testing::{ManualClock, conformance::Harness};
 use palisade_cohort::Cohort;
 
@@ -14,15 +14,15 @@ const TURNS: usize = 100;
 
 struct InProcess {
     clock: ManualClock,
-    backend: Arc<dyn LockBackend>,
+    backend: LockService,
 }
 
 impl InProcess {
-    fn fresh(front: impl FnOnce(Cohort) -> Arc<dyn LockBackend>) -> Self {
+    fn fresh(front: impl FnOnce(Cohort) -> LockService) -> Self {
         let clock = ManualClock::new();
         let timer: Arc<dyn Clock> = Arc::new(clock.clone());
         let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
-        let cohort = Cohort::new(Arc::new(service), timer, Cohort::PASSES);
+        let cohort = Cohort::new(service, timer, Cohort::PASSES);
         Self {
             clock,
             backend: front(cohort),
@@ -30,17 +30,17 @@ impl InProcess {
     }
 
     fn straight() -> Self {
-        Self::fresh(|cohort| Arc::new(cohort))
+        Self::fresh(LockService::from)
     }
 
     fn joined() -> Self {
-        Self::fresh(|cohort| Arc::new(Joining(cohort)))
+        Self::fresh(|cohort| Joining(cohort).into())
     }
 }
 
 impl Harness for InProcess {
-    fn backend(&self) -> Arc<dyn LockBackend> {
-        Arc::clone(&self.backend)
+    fn backend(&self) -> LockService {
+        self.backend.clone()
     }
 
     fn clock(&self) -> Arc<dyn Clock> {

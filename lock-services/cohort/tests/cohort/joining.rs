@@ -1,6 +1,6 @@
 use lock_core::{
-    AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Error, ErrorKind,
-    Extension, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Operation, Released,
+    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Error, ErrorKind, Extension,
+    FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Operation, Released,
     RenewRequest, Renewed, ResourceName, Sequencer, Upkeep,
 };
 
@@ -27,65 +27,52 @@ impl<B: LockBackend> LockBackend for Joining<B> {
         ])
     }
 
-    fn acquire<'a>(
-        &'a self,
-        request: &'a AcquireRequest,
-    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
+    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
         let mut request = request.clone();
         request.upkeep = Upkeep::Watchdog;
-        Box::pin(async move { self.0.acquire(&request).await })
+        self.0.acquire(&request).await
     }
 
-    fn renew<'a>(
-        &'a self,
-        leases: &'a [RenewRequest],
-    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
-        self.0.renew(leases)
+    async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        self.0.renew(leases).await
     }
 
-    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
-        self.0.release(lease)
+    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+        self.0.release(lease).await
     }
 
-    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
-        self.0.cancel(attempt)
+    async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        self.0.cancel(attempt).await
     }
 
-    fn inspect<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> BoxFuture<'a, Result<Inspection, Error>> {
-        self.0.inspect(resource)
+    async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        self.0.inspect(resource).await
     }
 
-    fn release_hold<'a>(
-        &'a self,
-        lease: &'a Sequencer,
-        attempt: AttemptId,
-    ) -> BoxFuture<'a, Result<Released, Error>> {
+    async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
         let _ = attempt;
         let error = Error::not_applied(ErrorKind::Unsupported, Operation::Release, self.kind());
         let error = error.on(lease.resource());
-        Box::pin(std::future::ready(Err(error)))
+        std::future::ready(Err(error)).await
     }
 
-    fn force_release<'a>(
-        &'a self,
-        resource: &'a ResourceName,
+    async fn force_release(
+        &self,
+        resource: &ResourceName,
         token: FencingToken,
-    ) -> BoxFuture<'a, Result<Forced, Error>> {
-        self.0.force_release(resource, token)
+    ) -> Result<Forced, Error> {
+        self.0.force_release(resource, token).await
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
-        self.0.list()
+    async fn list(&self) -> Result<Vec<Listed>, Error> {
+        self.0.list().await
     }
 
-    fn acquire_together<'a>(
-        &'a self,
-        requests: &'a [AcquireRequest],
-    ) -> BoxFuture<'a, Result<Attempt<Vec<Grant>>, Error>> {
-        self.0.acquire_together(requests)
+    async fn acquire_together(
+        &self,
+        requests: &[AcquireRequest],
+    ) -> Result<Attempt<Vec<Grant>>, Error> {
+        self.0.acquire_together(requests).await
     }
 
     fn part_of(&self, resource: &ResourceName) -> u16 {

@@ -13,8 +13,8 @@ use std::{
 use e2e::servers::{redis, until};
 use futures_util::future::join_all;
 use lock_core::{
-    BoxFuture, Error, FencingToken, Forced, LeaseGuard, LockBackend, LockManager, Operation,
-    Released, ResourceName, SystemClock, Ttl,
+    BoxFuture, Error, FencingToken, Forced, LeaseGuard, LockBackend, LockManager, LockService,
+    Operation, Released, ResourceName, SystemClock, Ttl,
 };
 use lock_testing::{Chaos, conformance::RealTime};
 use palisade_cohort::Cohort;
@@ -25,11 +25,11 @@ use crate::joining::Joining;
 const TTL: Ttl = Ttl::secs(10);
 
 /// The service as one client process sees it. Those with the same prefix see each other.
-async fn service(prefix: &str) -> Arc<dyn LockBackend> {
+async fn service(prefix: &str) -> LockService {
     let options = RedisOptions::default().prefix(prefix);
     let url = redis().await.url();
     let service = RedisBackend::connect(url, options, Arc::new(SystemClock)).await;
-    Arc::new(service.unwrap())
+    service.unwrap().into()
 }
 
 fn prefix() -> String {
@@ -47,7 +47,7 @@ impl Process {
         let wire = Chaos::new(service(prefix).await, Arc::new(SystemClock));
         let service = Arc::new(wire.clone());
         let cohort = Cohort::new(service, Arc::new(SystemClock), Cohort::PASSES);
-        let locks = LockManager::builder().build(Arc::new(cohort)).unwrap();
+        let locks = LockManager::builder().build(cohort).unwrap();
         Self { locks, wire }
     }
 

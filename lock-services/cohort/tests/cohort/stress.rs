@@ -70,7 +70,7 @@ async fn many_tasks_of_several_processes_are_served_one_at_a_time_in_the_order_o
         .map(|_| {
             let service = Arc::<MemoryBackend>::clone(&service);
             let cohort = Cohort::new(service, Arc::new(SystemClock), Cohort::PASSES);
-            LockManager::builder().build(Arc::new(cohort)).unwrap()
+            LockManager::builder().build(cohort).unwrap()
         })
         .collect();
     let mut tasks = JoinSet::new();

@@ -46,7 +46,7 @@ fn world() -> World {
         let wire = Chaos::new(Arc::<MemoryBackend>::clone(&service), Arc::clone(&timer));
         let cohort = Cohort::new(Arc::new(wire.clone()), Arc::clone(&timer), PASSES);
         let builder = LockManager::builder().clock(Arc::clone(&timer));
-        let locks = builder.build(Arc::new(cohort));
+        let locks = builder.build(cohort);
         Process {
             locks: locks.unwrap(),
             wire,

@@ -3,19 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::servers::{Etcd, etcd};
-use lock_core::{Extension, FencingToken, InitialToken, LockBackend, SystemClock, Ttl};
+use lock_core::{Extension, FencingToken, InitialToken, LockService, SystemClock, Ttl};
 use lock_testing::conformance::RealTime;
 use palisade_etcd::{EtcdBackend, EtcdOptions};
 use tokio::sync::OnceCell;
 
 use crate::world::prefix;
 
-async fn connect(url: &str, initial: InitialToken) -> Arc<dyn LockBackend> {
+async fn connect(url: &str, initial: InitialToken) -> LockService {
     let options = EtcdOptions::default()
         .prefix(prefix())
         .initial_token(initial);
     let backend = EtcdBackend::connect(url, options, Arc::new(SystemClock)).await;
-    Arc::new(backend.unwrap())
+    backend.unwrap().into()
 }
 
 /// etcd counts whole seconds, and looks twice a second which leases have ended.
@@ -29,7 +29,7 @@ async fn cluster() -> RealTime {
     seconds(connect(&servers.url(), InitialToken::Clock).await, 2)
 }
 
-fn seconds(backend: Arc<dyn LockBackend>, short: u32) -> RealTime {
+fn seconds(backend: LockService, short: u32) -> RealTime {
     RealTime::new(backend).short(Ttl::secs(short), Duration::from_millis(1500))
 }
 

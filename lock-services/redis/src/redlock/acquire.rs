@@ -79,7 +79,7 @@ impl Service {
         if floor.get() <= greatest {
             return Ok(());
         }
-        Err(implausible(&greatest.to_string()).on(&request.attempt.resource))
+        Err(implausible(&greatest.to_string()))
     }
 }
 

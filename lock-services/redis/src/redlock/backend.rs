@@ -2,9 +2,9 @@ use std::sync::Arc;
 
 use super::{KIND, RedlockOptions, keys::Keys, nodes::Nodes, service::Service};
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, BoxFuture, Capabilities, Clock, Error, Extension,
-    Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, Waking,
+    AcquireRequest, Attempt, AttemptRef, Capabilities, Clock, Error, Extension, Fairness, Fencing,
+    FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed,
+    ResourceName, Sequencer, Waking,
 };
 
 /// A lock service on several independent Redis servers. Dropping it closes its connections.
@@ -58,47 +58,35 @@ impl LockBackend for RedlockBackend {
         ])
     }
 
-    fn acquire<'a>(
-        &'a self,
-        request: &'a AcquireRequest,
-    ) -> BoxFuture<'a, Result<Attempt<Grant>, Error>> {
-        Box::pin(async move {
-            let attempt = self.service.acquire(request).await;
-            attempt.map_err(|error| error.on(&request.attempt.resource))
-        })
+    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
+        self.service.acquire(request).await
     }
 
-    fn renew<'a>(
-        &'a self,
-        leases: &'a [RenewRequest],
-    ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>> {
-        Box::pin(self.service.renew(leases))
+    async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        self.service.renew(leases).await
     }
 
-    fn release<'a>(&'a self, lease: &'a Sequencer) -> BoxFuture<'a, Result<Released, Error>> {
-        Box::pin(self.service.release(lease))
+    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+        self.service.release(lease).await
     }
 
-    fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(self.service.cancel(attempt))
+    async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        self.service.cancel(attempt).await
     }
 
-    fn inspect<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> BoxFuture<'a, Result<Inspection, Error>> {
-        Box::pin(self.service.inspect(resource))
+    async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        self.service.inspect(resource).await
     }
 
-    fn force_release<'a>(
-        &'a self,
-        resource: &'a ResourceName,
+    async fn force_release(
+        &self,
+        resource: &ResourceName,
         token: FencingToken,
-    ) -> BoxFuture<'a, Result<Forced, Error>> {
-        Box::pin(self.service.force_release(resource, token))
+    ) -> Result<Forced, Error> {
+        self.service.force_release(resource, token).await
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
-        Box::pin(self.service.list())
+    async fn list(&self) -> Result<Vec<Listed>, Error> {
+        self.service.list().await
     }
 }

@@ -37,7 +37,7 @@ impl Service {
         match sight.has(token) {
             Some(true) => {}
             Some(false) => return Ok(Forced::NotHeld),
-            None => return Err(self.out_of_reach(&sight.troubles, resource)),
+            None => return Err(self.out_of_reach(&sight.troubles)),
         }
         let attempt = AttemptRef::new(resource.clone(), Holder::random());
         let mut request = AcquireRequest::new(attempt, self.nodes.ttl_of_a_try());
@@ -45,7 +45,7 @@ impl Service {
         let tried = Try::by_force(&self.nodes, &self.keys, &request, token);
         let tried = tried.run(self.initial).await;
         let End::Granted(grant) = tried.end else {
-            return self.not_forced(&tried, resource);
+            return self.not_forced(&tried);
         };
         if let Err(error) = self.cancel(&request.attempt).await {
             tracing::debug!(%resource, %error, "its place stays for a while");
@@ -57,7 +57,7 @@ impl Service {
 
     /// If a node may have ended it, so may this call. That nothing of the try is left says nothing
     /// about that: taking a try back does not bring back the lease whose place it took.
-    fn not_forced(&self, tried: &Tried, resource: &ResourceName) -> Result<Forced, Error> {
+    fn not_forced(&self, tried: &Tried) -> Result<Forced, Error> {
         let ballot = &tried.ballot;
         let troubles = &ballot.troubles;
         let verdict = match &tried.end {
@@ -66,26 +66,26 @@ impl Service {
             End::NotGranted(verdict) if ballot.has_run_nowhere() => verdict,
             _ => {
                 let error = Error::unknown(ErrorKind::Unavailable, Operation::ForceRelease, KIND);
-                return Err(error.on(resource).because(format!(
+                return Err(error.because(format!(
                     "some nodes have ended the lease or may have ended it, and too few have \
                      confirmed it ({}): look who holds it",
                     self.nodes.in_words(troubles),
                 )));
             }
         };
-        let refused = |kind| Error::not_applied(kind, Operation::ForceRelease, KIND).on(resource);
+        let refused = |kind| Error::not_applied(kind, Operation::ForceRelease, KIND);
         match verdict {
             Verdict::Exhausted => Err(refused(ErrorKind::TokensExhausted)),
             Verdict::BrokenCounter => {
                 Err(refused(ErrorKind::CounterBroken).because("a counter holds something else"))
             }
-            _ => Err(self.out_of_reach(troubles, resource)),
+            _ => Err(self.out_of_reach(troubles)),
         }
     }
 
-    fn out_of_reach(&self, troubles: &[(usize, Trouble)], resource: &ResourceName) -> Error {
+    fn out_of_reach(&self, troubles: &[(usize, Trouble)]) -> Error {
         let error = Error::not_applied(ErrorKind::Unavailable, Operation::ForceRelease, KIND);
-        error.on(resource).because(format!(
+        error.because(format!(
             "too few of the nodes that have the lease have a part in it, and {} are needed ({}); \
              without them it cannot be renewed either",
             self.nodes.majority(),

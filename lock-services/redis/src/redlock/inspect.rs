@@ -62,7 +62,7 @@ impl Service {
             .await;
         if answered < majority {
             let error = self.nodes.too_few(&sight.troubles, operation);
-            return Err(error.on(resource));
+            return Err(error);
         }
         Ok(sight)
     }

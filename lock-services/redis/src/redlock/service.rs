@@ -118,7 +118,7 @@ impl Service {
             Some(false) => Ok(Released::NotHolder),
             None => {
                 let error = self.nodes.too_few(&troubles, Operation::Release);
-                Err(error.on(resource).outcome_unknown())
+                Err(error.outcome_unknown())
             }
         }
     }
@@ -153,7 +153,7 @@ impl Service {
             return Ok(());
         }
         let error = self.nodes.too_few(&troubles, Operation::Cancel);
-        Err(error.on(resource).outcome_unknown())
+        Err(error.outcome_unknown())
     }
 }
 

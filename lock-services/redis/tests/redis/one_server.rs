@@ -378,7 +378,7 @@ async fn impatient(server: &Redis) -> LockManager {
     let backend = RedisBackend::connect(url, options, Arc::new(SystemClock))
         .await
         .unwrap();
-    LockManager::builder().build(Arc::new(backend)).unwrap()
+    LockManager::builder().build(backend).unwrap()
 }
 
 #[tokio::test]

@@ -3,19 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::servers::{ZooKeeper, zookeeper};
-use lock_core::{Extension, FencingToken, InitialToken, LockBackend, SystemClock, Ttl};
+use lock_core::{Extension, FencingToken, InitialToken, LockService, SystemClock, Ttl};
 use lock_testing::conformance::RealTime;
 use palisade_zookeeper::{ZooKeeperBackend, ZooKeeperOptions};
 use tokio::sync::OnceCell;
 
-async fn connect(url: &str, initial: InitialToken) -> Arc<dyn LockBackend> {
+async fn connect(url: &str, initial: InitialToken) -> LockService {
     let options = ZooKeeperOptions::default()
         .prefix(format!("palisade:{:016x}", rand::random::<u64>()))
         // Leases of the cases are up to 60 s long.
         .session_timeout(Duration::from_secs(100))
         .initial_token(initial);
     let backend = ZooKeeperBackend::connect(url, options, Arc::new(SystemClock)).await;
-    Arc::new(backend.unwrap())
+    backend.unwrap().into()
 }
 
 async fn server(initial: InitialToken) -> RealTime {
@@ -30,7 +30,7 @@ async fn ensemble() -> RealTime {
 
 /// A case asks several times within a lease, and on a busy machine an ensemble takes its time to
 /// agree.
-fn seconds(backend: Arc<dyn LockBackend>) -> RealTime {
+fn seconds(backend: LockService) -> RealTime {
     RealTime::new(backend).short(Ttl::secs(1), Duration::from_millis(1500))
 }
 

@@ -17,7 +17,7 @@ use e2e::{
     proxy::{Fault, Proxy, Trap},
 };
 use futures_util::future::join_all;
-use lock_core::{Clock, LockBackend, LockManager, ResourceName, SystemClock, Ttl};
+use lock_core::{Clock, LockManager, LockService, ResourceName, SystemClock, Ttl};
 use palisade::Cohort;
 use rand::{RngExt, seq::IndexedRandom};
 use tokio::time::timeout;
@@ -113,17 +113,11 @@ async fn a_network_that_loses_and_delays_at_random_breaks_no_order_and_loses_no_
 async fn the_same_network_breaks_no_order_of_cohorts_and_loses_no_update() {
     let passes = NonZeroU32::new(8).unwrap();
     let clock = Arc::new(SystemClock);
-    under_faults(|service| {
-        Arc::new(Cohort::new(
-            service,
-            Arc::<SystemClock>::clone(&clock),
-            passes,
-        ))
-    })
-    .await;
+    under_faults(|service| Cohort::new(service, Arc::<SystemClock>::clone(&clock), passes).into())
+        .await;
 }
 
-async fn under_faults(wrapped: impl Fn(Arc<dyn LockBackend>) -> Arc<dyn LockBackend>) {
+async fn under_faults(wrapped: impl Fn(LockService) -> LockService) {
     let world = World::new().await;
     let load = Arc::new(Load::default());
     let mut managers = Vec::new();

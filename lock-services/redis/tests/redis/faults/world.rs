@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::{observer::Observer, proxy::Proxy, servers::Redis};
-use lock_core::{FencingToken, InitialToken, LockBackend, LockManager, ResourceName, SystemClock};
+use lock_core::{FencingToken, InitialToken, LockManager, LockService, ResourceName, SystemClock};
 use palisade_redis::{RedisBackend, RedisOptions};
 
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_millis(300);
@@ -42,9 +42,12 @@ pub(crate) async fn impatient(url: &str) -> LockManager {
 }
 
 /// Its lock service.
-pub(crate) async fn impatient_service(url: &str) -> Arc<dyn LockBackend> {
+pub(crate) async fn impatient_service(url: &str) -> LockService {
     let clock = Arc::new(SystemClock);
-    Arc::new(RedisBackend::connect(url, options(), clock).await.unwrap())
+    RedisBackend::connect(url, options(), clock)
+        .await
+        .unwrap()
+        .into()
 }
 
 pub(crate) fn options() -> RedisOptions {

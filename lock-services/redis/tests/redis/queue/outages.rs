@@ -1,6 +1,6 @@
 //! Waiters whose requests, answers or connections are lost on the way.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use e2e::{
     observer::until,
@@ -62,7 +62,7 @@ async fn a_lease_that_ran_out_before_its_answer_came_is_asked_for_again() {
     let backend = RedisBackend::connect(&proxy.url("redis"), options, Arc::new(SystemClock))
         .await
         .unwrap();
-    let locks = LockManager::builder().build(Arc::new(backend)).unwrap();
+    let locks = LockManager::builder().build(backend).unwrap();
     locks.acquire("r").await.unwrap().release().await.unwrap();
     let lost = proxy.at_reply_to(":r", Fault::DropReplies);
     let guard = locks.acquire("r").ttl(Ttl::millis(150)).await.unwrap();
@@ -176,7 +176,7 @@ async fn who_connects_and_is_not_polled_holds_up_nobody() {
     proxy.inflict_on_new(Fault::BlackHole);
     proxy.inflict(Fault::Cut);
     let (made, request) = (proxy.connections(), waiting("r"));
-    let mut connecting = client.0.acquire(&request);
+    let mut connecting = pin!(client.0.acquire(&request));
     tokio::select! {
         answer = &mut connecting => panic!("{answer:?}"),
         () = until("connecting", async || proxy.connections() > made) => {}
@@ -199,7 +199,7 @@ async fn acquires_that_are_kept_and_not_polled_keep_nobody_from_asking() {
         .collect();
     let mut kept: Vec<_> = requests
         .iter()
-        .map(|request| client.0.acquire(request))
+        .map(|request| Box::pin(client.0.acquire(request)))
         .collect();
     for acquire in &mut kept {
         assert!(acquire.now_or_never().is_none());

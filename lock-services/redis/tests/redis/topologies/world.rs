@@ -93,7 +93,7 @@ impl Namespace {
         let options = self.options.clone();
         let backend = RedisBackend::connect(url, options, Arc::new(SystemClock)).await;
         let builder = LockManager::builder();
-        builder.build(Arc::new(backend.unwrap())).unwrap()
+        builder.build(backend.unwrap()).unwrap()
     }
 }
 
