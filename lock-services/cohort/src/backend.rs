@@ -1,80 +1,92 @@
 use super::{
     Cohort,
-    lines::{Entry, Release},
-    payment::Payment,
+    queues::{Entry, Release},
     waiting::Waiting,
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Error, Fairness, FencingToken,
-    Forced, Grant, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed, ResourceName,
-    Sequencer,
+    Forced, Grant, Inspection, Listed, LockBackend, Operation, Released, RenewRequest, Renewed,
+    ResourceName, Sequencer,
 };
 
 #[deny(clippy::missing_trait_methods)]
 impl LockBackend for Cohort {
     fn kind(&self) -> &'static str {
-        self.service.kind()
+        self.shared.service.kind()
     }
 
     fn capabilities(&self) -> Capabilities {
-        let mut capabilities = self.service.capabilities();
-        if self.reserves && capabilities.fairness != Fairness::None {
-            let passes = self.passes.get();
+        let mut capabilities = self.shared.service.capabilities();
+        if self.shared.reserves && capabilities.fairness != Fairness::None {
+            let passes = self.shared.passes.get();
             capabilities.fairness = Fairness::BoundedBypass { passes };
         }
         capabilities
     }
 
     async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        if !self.reserves {
-            return self.service.acquire(request).await;
+        let shared = &self.shared;
+        if !shared.reserves {
+            return shared.service.acquire(request).await;
         }
         let entry = {
-            let (mut state, now) = self.state_now();
-            state.lines.enter(request, now)
+            let (mut queues, now) = shared.queues_now();
+            queues.enter(request, now)
         };
         match entry {
-            Entry::Straight => self.service.acquire(request).await,
+            Entry::Direct => shared.service.acquire(request).await,
             Entry::Answered(answer) => answer,
-            Entry::InLine(place) => Waiting::new(self, place).until_answered(request.wait).await,
+            Entry::Queued(mut place) => {
+                let undriven = place.undriven.take();
+                let waiting = Waiting::new(shared, place);
+                if let Some(wake) = undriven {
+                    shared.drive(&request.attempt.resource, wake);
+                }
+                waiting.until_answered(request.wait).await
+            }
         }
     }
 
     async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
-        self.renew_all(leases).await
+        self.shared.renew_all(leases).await
     }
 
     async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
         let release = {
-            let (mut state, now) = self.state_now();
-            state.lines.release(lease, now)
+            let (mut queues, now) = self.shared.queues_now();
+            queues.release(lease, now)
         };
-        match release {
-            Release::Straight => self.service.release(lease).await,
-            Release::Answered(answer) => Ok(answer),
-            Release::Owed(debt) => Payment::new(self, debt).make().await,
-        }
+        let answer = match release {
+            Release::Direct => return self.shared.service.release(lease).await,
+            Release::Answered(answer) => return Ok(answer),
+            Release::Begin(pending, answer) => {
+                self.shared.begin_to_end(pending).await;
+                answer
+            }
+            Release::Again(answer) => answer,
+        };
+        self.shared.answer(answer.await, Operation::Release)
     }
 
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
-        let (known, abandoned) = {
-            let (mut state, now) = self.state_now();
-            (state.lines.cancel(attempt, now), state.take_abandoned())
+        let is_known = {
+            let (mut queues, now) = self.shared.queues_now();
+            queues.cancel(attempt, now)
         };
-        drop(abandoned);
-        if !known {
-            self.service.cancel(attempt).await?;
+        if !is_known {
+            self.shared.service.cancel(attempt).await?;
         }
-        self.settle(&attempt.resource).await
+        let resource = &attempt.resource;
+        self.shared.settle(resource, Operation::Cancel).await
     }
 
     async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
-        let inspection = self.service.inspect(resource).await?;
-        Ok(self.state().lines.shown(resource, inspection))
+        let inspection = self.shared.service.inspect(resource).await?;
+        Ok(self.shared.queues().shown(resource, inspection))
     }
 
     async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
-        self.service.release_hold(lease, attempt).await
+        self.shared.service.release_hold(lease, attempt).await
     }
 
     async fn force_release(
@@ -82,22 +94,23 @@ impl LockBackend for Cohort {
         resource: &ResourceName,
         token: FencingToken,
     ) -> Result<Forced, Error> {
-        let at_service = self.state().lines.forcing(resource, token);
+        let at_service = self.shared.queues().forcing(resource, token);
         let Some(token) = at_service else {
             return Ok(Forced::NotHeld);
         };
-        let forced = self.service.force_release(resource, token).await?;
+        let forced = self.shared.service.force_release(resource, token).await?;
         if forced != Forced::NotHeld {
-            self.state().lines.forced(resource, token, self.clock.now());
+            let (mut queues, now) = self.shared.queues_now();
+            queues.forced(resource, token, now);
         }
         Ok(forced)
     }
 
     async fn list(&self) -> Result<Vec<Listed>, Error> {
-        let mut listed = self.service.list().await?;
-        let lines = &self.state().lines;
+        let mut listed = self.shared.service.list().await?;
+        let queues = self.shared.queues();
         for entry in &mut listed {
-            entry.inspection = lines.shown(&entry.resource, entry.inspection.clone());
+            entry.inspection = queues.shown(&entry.resource, entry.inspection.clone());
         }
         Ok(listed)
     }
@@ -106,10 +119,10 @@ impl LockBackend for Cohort {
         &self,
         requests: &[AcquireRequest],
     ) -> Result<Attempt<Vec<Grant>>, Error> {
-        self.service.acquire_together(requests).await
+        self.shared.service.acquire_together(requests).await
     }
 
     fn part_of(&self, resource: &ResourceName) -> u16 {
-        self.service.part_of(resource)
+        self.shared.service.part_of(resource)
     }
 }

@@ -1,41 +1,40 @@
 use std::iter::zip;
 
-use super::{Cohort, lines::Renewal};
+use super::{Shared, queues::Renewal};
 use lock_core::{Error, RenewRequest, Renewed};
 
-impl Cohort {
-    /// Renews, in one batch, tenures on behalf of their local holders and all leases that are not
+impl Shared {
+    /// Renews, in one batch, shared leases on behalf of their holders and all leases that are not
     /// ours.
     pub(super) async fn renew_all(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         let renewals: Vec<_> = {
-            let (mut state, now) = self.state_now();
-            let renewal = |lease| state.lines.renewal(lease, now);
+            let (mut queues, now) = self.queues_now();
+            let renewal = |lease| queues.renewal(lease, now);
             leases.iter().map(renewal).collect()
         };
         let requests: Vec<_> = zip(leases, &renewals)
             .filter_map(|(lease, renewal)| match renewal {
-                Renewal::Straight => Some(lease.clone()),
+                Renewal::Direct => Some(lease.clone()),
                 Renewal::NotHolder => None,
-                Renewal::Tenure(tenure) => Some(tenure.request.clone()),
+                Renewal::Shared(shared) => Some(shared.request.clone()),
             })
             .collect();
-        let mut answers = if requests.is_empty() {
-            Vec::new().into_iter()
-        } else {
-            self.service.renew(&requests).await.into_iter()
+        let mut answers = match requests.as_slice() {
+            [] => Vec::new(),
+            requests => self.service.renew(requests).await,
+        }
+        .into_iter();
+        let (mut queues, now) = self.queues_now();
+        let settle = |renewal: Renewal| {
+            let shared = match renewal {
+                Renewal::NotHolder => return Ok(Renewed::NotHolder),
+                Renewal::Direct => None,
+                Renewal::Shared(shared) => Some(shared),
+            };
+            // There is one for each that was sent.
+            let answer = answers.next().unwrap_or(Ok(Renewed::NotHolder))?;
+            Ok(shared.map_or(answer, |shared| queues.renewed(&shared, answer, now)))
         };
-        let (mut state, now) = self.state_now();
-        let settle = |(lease, renewal): (&RenewRequest, &Renewal)| {
-            if matches!(renewal, Renewal::NotHolder) {
-                return Ok(Renewed::NotHolder);
-            }
-            let unanswered = || Error::unanswered(self.service.kind(), lease.sequencer.resource());
-            let answer = answers.next().unwrap_or_else(|| Err(unanswered()))?;
-            Ok(match renewal {
-                Renewal::Tenure(tenure) => state.lines.renewed(tenure, answer, now),
-                Renewal::Straight | Renewal::NotHolder => answer,
-            })
-        };
-        zip(leases, &renewals).map(settle).collect()
+        renewals.into_iter().map(settle).collect()
     }
 }

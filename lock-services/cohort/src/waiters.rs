@@ -1,7 +1,7 @@
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
 use foldhash::HashMap;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 use lock_core::{AcquireRequest, Attempt, AttemptId, Error, Grant, Holder};
 
@@ -13,10 +13,10 @@ pub(super) type Answer = Result<Attempt<Grant>, Error>;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Arrival(pub(super) u64);
 
-/// The local line of one resource, in order of arrival.
+/// The waiters of this process for one resource, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
-    line: VecDeque<Waiter>,
+    queue: VecDeque<Waiter>,
     /// How many attempts of each acquisition wait. Hardly ever more than one.
     attempts: HashMap<Holder, usize>,
 }
@@ -30,22 +30,16 @@ pub(super) struct Waiter {
     pub(super) request: AcquireRequest,
     /// The answer goes here.
     pub(super) answer: oneshot::Sender<Answer>,
-    /// Rung when this waiter has come to the head, or when there is something to do there.
-    pub(super) bell: Arc<Notify>,
 }
 
 impl Waiters {
     pub(super) fn push(&mut self, waiter: Waiter) {
         *self.attempts.entry(waiter.holder()).or_default() += 1;
-        self.line.push_back(waiter);
+        self.queue.push_back(waiter);
     }
 
     pub(super) fn head(&self) -> Option<&Waiter> {
-        self.line.front()
-    }
-
-    pub(super) fn tail(&self) -> Option<&Waiter> {
-        self.line.back()
+        self.queue.front()
     }
 
     pub(super) fn pop(&mut self) -> Option<Waiter> {
@@ -53,19 +47,15 @@ impl Waiters {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.line.len()
+        self.queue.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.line.is_empty()
+        self.queue.is_empty()
     }
 
     pub(super) fn has(&self, holder: Holder) -> bool {
         self.attempts.contains_key(&holder)
-    }
-
-    pub(super) fn contains(&self, arrival: Arrival) -> bool {
-        self.place_of(arrival).is_some()
     }
 
     /// Removes the waiter with this arrival.
@@ -80,7 +70,7 @@ impl Waiters {
         }
         let is_it =
             |waiter: &Waiter| waiter.holder() == holder && waiter.request.attempt.id == attempt;
-        let place = self.line.iter().position(is_it)?;
+        let place = self.queue.iter().position(is_it)?;
         self.remove_at(place)
     }
 
@@ -89,8 +79,8 @@ impl Waiters {
         let attempts = self.attempts.remove(&holder).unwrap_or_default();
         let is_it = |waiter: &Waiter| waiter.holder() == holder;
         let removed = std::iter::repeat_with(|| {
-            let place = self.line.iter().position(is_it)?;
-            self.line.remove(place)
+            let place = self.queue.iter().position(is_it)?;
+            self.queue.remove(place)
         });
         removed.take(attempts).flatten().collect()
     }
@@ -106,13 +96,13 @@ impl Waiters {
 
     fn place_of(&self, arrival: Arrival) -> Option<usize> {
         let place = self
-            .line
+            .queue
             .binary_search_by_key(&arrival, |waiter| waiter.arrival);
         place.ok()
     }
 
     fn remove_at(&mut self, place: usize) -> Option<Waiter> {
-        let waiter = self.line.remove(place)?;
+        let waiter = self.queue.remove(place)?;
         if let Some(attempts) = self.attempts.get_mut(&waiter.holder()) {
             *attempts -= 1;
             if *attempts == 0 {

@@ -1,56 +1,42 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 use super::{
-    Cohort,
-    line::Duty,
-    lines::{Place, Ticket},
+    Shared,
+    queues::{Place, Ticket},
     waiters::Answer,
 };
-use lock_core::{Attempt, Error, ErrorKind, Operation, Wait};
+use lock_core::{Attempt, Error, ErrorKind, Operation, ResourceName, Wait};
 
-/// One acquire that is in line. Dropping it leaves the line.
+/// One acquire that is queued. Dropping it leaves the queue.
 pub(super) struct Waiting<'a> {
-    cohort: &'a Cohort,
+    cohort: &'a Shared,
     ticket: Ticket,
     answer: oneshot::Receiver<Answer>,
-    bell: Arc<Notify>,
     granted: bool,
 }
 
 impl<'a> Waiting<'a> {
-    pub(super) fn new(cohort: &'a Cohort, place: Place) -> Self {
-        let Place {
-            ticket,
-            answer,
-            bell,
-        } = place;
+    pub(super) fn new(cohort: &'a Shared, place: Place) -> Self {
+        let Place { ticket, answer, .. } = place;
         Self {
             cohort,
             ticket,
             answer,
-            bell,
             granted: false,
         }
     }
 
-    /// Waits for its turn, and meanwhile does the waiter's duties for the line.
+    /// Waits for its turn.
     pub(super) async fn until_answered(mut self, wait: Wait) -> Answer {
         let clock = &*self.cohort.clock;
-        loop {
-            let duty = {
-                let (mut state, now) = self.cohort.state_now();
-                state.lines.duty(&self.ticket, now)
-            };
-            tokio::select! {
-                biased;
-                answer = &mut self.answer => {
-                    return self.answered(answer.unwrap_or_else(|_| Err(self.cancelled())));
-                }
-                () = self.cohort.perform(duty, &self.bell) => {}
-                () = clock.sleep_until(wait.limit()) => return self.give_up().await,
+        tokio::select! {
+            biased;
+            answer = &mut self.answer => {
+                self.answered(answer.unwrap_or_else(|_| Err(self.cancelled())))
             }
+            () = clock.sleep_until(wait.limit()) => self.give_up().await,
         }
     }
 
@@ -61,7 +47,7 @@ impl<'a> Waiting<'a> {
             return self.answered(answer);
         }
         let resource = &self.ticket.attempt.resource;
-        let settled = self.cohort.settle(resource).await;
+        let settled = self.cohort.settle(resource, Operation::Acquire).await;
         settled.map_err(Error::outcome_unknown)?;
         let left = self.cohort.time_left(resource).await;
         Ok(Attempt::Held { retry_after: left })
@@ -75,7 +61,6 @@ impl<'a> Waiting<'a> {
     fn cancelled(&self) -> Error {
         let kind = self.cohort.service.kind();
         Error::not_applied(ErrorKind::Released, Operation::Acquire, kind)
-            .on(&self.ticket.attempt.resource)
             .because("the attempt was cancelled")
     }
 }
@@ -88,23 +73,11 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl Cohort {
-    /// Does one duty of a waiter. Returns when the waiter should look again.
-    async fn perform(&self, duty: Duty, bell: &Notify) {
-        match duty {
-            Duty::None => bell.notified().await,
-            Duty::Watch(until) => tokio::select! {
-                () = bell.notified() => {}
-                () = self.clock.sleep_until(until) => {}
-            },
-            Duty::Ask(asking, debts) => self.ask(&asking, debts).await,
-        }
-    }
-
+impl Shared {
     /// The time after which the present lease ends unless it is renewed. It is only a hint, and
     /// zero if nobody knows.
-    async fn time_left(&self, resource: &lock_core::ResourceName) -> Duration {
-        let left = self.state().lines.time_left(resource, self.clock.now());
+    async fn time_left(&self, resource: &ResourceName) -> Duration {
+        let left = self.queues().time_left(resource, self.clock.now());
         if let Some(left) = left {
             return left;
         }

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::FutureExt;
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Clock, Error, ErrorKind, Fairness,
     FencingToken, Forced, Grant, Holder, InitialToken, Issuer, LockBackend, Moment, Operation,
@@ -16,12 +17,17 @@ use lock_core::{
 };
 use lock_testing::{Chaos, Fault, Gate, ManualClock, Until};
 use palisade_cohort::Cohort;
+use tokio::runtime::Builder;
 
 use crate::bare::Bare;
 
 const TTL: Ttl = Ttl::secs(10);
 
+/// More than a driver needs for a request.
+const TURNS: usize = 10;
+
 struct World {
+    clock: ManualClock,
     service: Arc<MemoryBackend>,
     wire: Chaos,
     cohort: Cohort,
@@ -30,18 +36,20 @@ struct World {
 type Answer = Result<Attempt<Grant>, Error>;
 
 fn world() -> World {
-    let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+    let manual = ManualClock::new();
+    let clock: Arc<dyn Clock> = Arc::new(manual.clone());
     let service = MemoryBackend::new(Arc::clone(&clock), InitialToken::Clock);
     let service = Arc::new(service);
     let wire = Chaos::new(Arc::<MemoryBackend>::clone(&service), Arc::clone(&clock));
     World {
-        cohort: Cohort::new(Arc::new(wire.clone()), clock, Cohort::PASSES),
+        cohort: Cohort::new(wire.clone(), clock, Cohort::PASSES),
+        clock: manual,
         service,
         wire,
     }
 }
 
-/// A request that stands in line if it has to.
+/// A request that waits if it has to.
 fn request() -> AcquireRequest {
     let resource = ResourceName::new("r").unwrap();
     let attempt = AttemptRef::new(resource, Holder::random());
@@ -75,30 +83,37 @@ impl World {
     }
 }
 
+/// Polls once, gives the drivers their turns, and polls again.
 async fn is_pending<F: Future + ?Sized>(calling: &mut Pin<Box<F>>) -> bool {
-    poll_fn(|cx| Poll::Ready(calling.as_mut().poll(cx).is_pending())).await
+    for _ in 0..TURNS {
+        if poll_fn(|cx| Poll::Ready(calling.as_mut().poll(cx).is_ready())).await {
+            return false;
+        }
+        tokio::task::yield_now().await;
+    }
+    true
 }
 
 #[tokio::test]
-async fn only_what_asks_for_nothing_special_stands_in_line() {
+async fn only_what_asks_for_nothing_special_joins() {
     let with = |change: fn(&mut AcquireRequest)| {
         let mut request = request();
         change(&mut request);
         request
     };
-    let straight = [
+    let direct = [
         with(|request| request.upkeep = Upkeep::None),
         with(|request| request.floor = Some(FencingToken::MIN)),
         with(|request| request.reserve = NonZeroU32::new(2).unwrap()),
     ];
     let joins = [with(|_| {}), with(|request| request.wait = Wait::Never)];
-    let straight = straight.into_iter().map(|request| (request, true));
-    for (request, straight) in straight.chain(joins.map(|request| (request, false))) {
+    let direct = direct.into_iter().map(|request| (request, true));
+    for (request, direct) in direct.chain(joins.map(|request| (request, false))) {
         let world = world();
         let token = world.granted(&request).await;
         let shown = world.holder_at_service(&request).await.unwrap();
         let own = request.attempt.holder.fingerprint();
-        assert_eq!(shown == own, straight, "{request:?}");
+        assert_eq!(shown == own, direct, "{request:?}");
         world.cohort.release(&lease(&request, token)).await.unwrap();
         assert_eq!(world.holder_at_service(&request).await, None);
     }
@@ -117,6 +132,56 @@ async fn a_waiter_that_is_dropped_has_left() {
     drop(dropped);
     world.cohort.release(&lease(&first, token)).await.unwrap();
     assert!(waiting.await.unwrap().granted().unwrap().token > token);
+}
+
+/// It is granted the lock all the same, and has it until its lease ends: the driver notices that.
+#[tokio::test]
+async fn a_waiter_that_is_kept_and_not_polled_costs_the_others_no_more_than_its_ttl() {
+    let world = world();
+    let first = request();
+    let token = world.granted(&first).await;
+    let (head, next) = (request(), request());
+    let [mut kept, mut waiting] =
+        [&head, &next].map(|request| Box::pin(world.cohort.acquire(request)));
+    assert!(is_pending(&mut kept).await && is_pending(&mut waiting).await);
+    world.cohort.release(&lease(&first, token)).await.unwrap();
+    assert!(is_pending(&mut waiting).await);
+    world.clock.advance(TTL.get());
+    assert!(!is_pending(&mut waiting).await);
+    assert!(world.holder_at_service(&next).await.is_some());
+    drop(kept);
+}
+
+/// A guard that is dropped polls its release once.
+#[tokio::test]
+async fn a_release_is_sent_when_it_is_first_polled_and_completed_although_it_is_dropped() {
+    let world = world();
+    let first = request();
+    let token = world.granted(&first).await;
+    let gate = Gate::closed();
+    let late = Fault::DelayRequest(Until::Opened(gate.clone()));
+    world.wire.next(Operation::Release, late);
+    let given_back = lease(&first, token);
+    let mut releasing = Box::pin(world.cohort.release(&given_back));
+    assert!(releasing.as_mut().now_or_never().is_none());
+    assert_eq!(world.wire.counts(Operation::Release).requests, 1);
+    drop(releasing);
+    gate.open();
+    // This one is behind it.
+    let next = request();
+    world.granted(&next).await;
+    assert_eq!(world.wire.counts(Operation::Release).requests, 1);
+}
+
+#[test]
+fn a_cohort_whose_runtime_has_ended_says_so() {
+    let runtime = || Builder::new_current_thread().enable_all().build().unwrap();
+    let first = runtime();
+    let world = first.block_on(async { world() });
+    drop(first);
+    let request = request();
+    let answer = runtime().block_on(world.cohort.acquire(&request));
+    assert_eq!(answer.unwrap_err().kind(), ErrorKind::ShutDown);
 }
 
 /// A cancel is for good, also if its attempt is still waiting, and goes away afterwards.
@@ -139,20 +204,20 @@ async fn an_attempt_that_is_cancelled_while_it_waits_gains_nothing_later() {
 
 /// The first cancel may not have arrived: it is not enough that the cohort has seen it.
 #[tokio::test]
-async fn a_repeated_cancel_of_what_went_straight_reaches_the_service() {
+async fn a_repeated_cancel_of_what_went_directly_reaches_the_service() {
     for fault in [Fault::DropRequest, Fault::DropReply] {
         let world = world();
-        let mut straight = request();
-        straight.upkeep = Upkeep::None;
-        world.granted(&straight).await;
+        let mut direct = request();
+        direct.upkeep = Upkeep::None;
+        world.granted(&direct).await;
         world.wire.next(Operation::Cancel, fault);
-        world.cohort.cancel(&straight.attempt).await.unwrap_err();
-        world.cohort.cancel(&straight.attempt).await.unwrap();
-        assert_eq!(world.holder_at_service(&straight).await, None);
+        world.cohort.cancel(&direct.attempt).await.unwrap_err();
+        world.cohort.cancel(&direct.attempt).await.unwrap();
+        assert_eq!(world.holder_at_service(&direct).await, None);
         assert_eq!(world.wire.counts(Operation::Cancel).requests, 2);
         // It is over for those in line, too.
-        straight.upkeep = Upkeep::Watchdog;
-        let late = world.cohort.acquire(&straight).await;
+        direct.upkeep = Upkeep::Watchdog;
+        let late = world.cohort.acquire(&direct).await;
         assert_eq!(late.unwrap_err().kind(), ErrorKind::Released);
     }
 }
@@ -166,8 +231,8 @@ async fn attempts_of_one_acquisition_get_one_token() {
     let one = request();
     let mut two = one.clone();
     two.attempt = AttemptRef::new(one.attempt.resource.clone(), one.attempt.holder);
-    let mut line = [&one, &two].map(|request| Box::pin(world.cohort.acquire(request)));
-    for waiter in &mut line {
+    let mut queue = [&one, &two].map(|request| Box::pin(world.cohort.acquire(request)));
+    for waiter in &mut queue {
         assert!(is_pending(waiter).await);
     }
     let mut look = two.clone();
@@ -177,7 +242,7 @@ async fn attempts_of_one_acquisition_get_one_token() {
     assert_eq!(seen, Attempt::held(TTL.get()));
     world.cohort.release(&lease(&first, token)).await.unwrap();
     let mut tokens = Vec::new();
-    for waiter in line {
+    for waiter in queue {
         tokens.push(waiter.await.unwrap().granted().unwrap().token);
     }
     tokens.push(world.granted(&look).await);
@@ -190,20 +255,20 @@ async fn attempts_of_one_acquisition_get_one_token() {
     assert_eq!(world.holder_at_service(&one).await, None);
 }
 
-/// The service knows the tenure by its first token only, and this process shows the present one.
+/// The service knows the shared lease by its first token; this process shows the present one.
 #[tokio::test]
-async fn the_token_that_a_process_shows_ends_the_tenure_by_force() {
+async fn the_token_that_a_process_shows_ends_its_lease_by_force() {
     let world = world();
     let resource = ResourceName::new("r").unwrap();
     let first = request();
     let token = world.granted(&first).await;
     let (one, two) = (request(), request());
-    let mut line = [&one, &two].map(|request| Box::pin(world.cohort.acquire(request)));
-    for waiter in &mut line {
+    let mut queue = [&one, &two].map(|request| Box::pin(world.cohort.acquire(request)));
+    for waiter in &mut queue {
         assert!(is_pending(waiter).await);
     }
     world.cohort.release(&lease(&first, token)).await.unwrap();
-    let [head, next] = line;
+    let [head, next] = queue;
     let token = head.await.unwrap().granted().unwrap().token;
     world.cohort.release(&lease(&one, token)).await.unwrap();
     let second = next.await.unwrap().granted().unwrap().token;
@@ -221,7 +286,8 @@ async fn the_token_that_a_process_shows_ends_the_tenure_by_force() {
 }
 
 impl World {
-    /// Two in line for one tenure, the first of whom has the lock: its token, and the other's call.
+    /// Two in the queue for one shared lease, the first of whom has the lock: its token, and the
+    /// other's call.
     async fn two_in_line<'a>(
         &'a self,
         one: &'a AcquireRequest,
@@ -237,7 +303,7 @@ impl World {
     }
 }
 
-/// The tenure goes by the token of its first holder, whoever has the lock by now.
+/// The shared lease goes by the token of its first holder, whoever has the lock by now.
 #[tokio::test]
 async fn a_token_that_was_passed_on_ends_nobodys_lease_by_force() {
     let world = world();
@@ -245,7 +311,7 @@ async fn a_token_that_was_passed_on_ends_nobodys_lease_by_force() {
     let (token, next) = world.two_in_line(&one, &two).await;
     world.cohort.release(&lease(&one, token)).await.unwrap();
     let second = next.await.unwrap().granted().unwrap().token;
-    assert_eq!(Some(second), token.next(), "it is the same tenure");
+    assert_eq!(Some(second), token.next(), "it is the same lease");
     let resource = &one.attempt.resource;
     let forced = world.cohort.force_release(resource, token).await.unwrap();
     assert_eq!(forced, Forced::NotHeld);
@@ -254,7 +320,7 @@ async fn a_token_that_was_passed_on_ends_nobodys_lease_by_force() {
     assert_eq!(released, Released::Released);
 }
 
-/// The tenure may end at any moment, so nobody else is given a part of it.
+/// The shared lease may end at any moment, so nobody else is given a part of it.
 #[tokio::test]
 async fn who_comes_while_a_release_by_force_is_under_way_keeps_its_lease() {
     let world = world();
@@ -298,7 +364,7 @@ async fn what_a_call_could_not_end_the_next_request_ends_first() {
 }
 
 #[tokio::test]
-async fn without_a_reserve_everything_goes_straight() {
+async fn without_a_reserve_everything_goes_directly() {
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
     let memory = MemoryBackend::new(Arc::clone(&clock), InitialToken::Clock);
     let service = Arc::new(Bare(memory));

@@ -189,7 +189,7 @@ async fn after_a_release_by_force_tokens_still_rise() {
 /// A lease that is pushed begins short. The first holder that has it long enough confirms it, for
 /// itself and for whoever comes after it.
 #[tokio::test]
-async fn a_pushed_tenure_is_confirmed_by_its_local_holder() {
+async fn a_pushed_shared_lease_is_confirmed_for_its_holder() {
     let prefix = prefix();
     let (ours, theirs) = tokio::join!(Process::start(&prefix), Process::start(&prefix));
     let rival = theirs.acquire().await.unwrap();

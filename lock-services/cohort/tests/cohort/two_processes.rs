@@ -20,6 +20,8 @@ use lock_testing::{Chaos, Fault, Gate, ManualClock, Until};
 use palisade_cohort::Cohort;
 
 const TTL: Ttl = Ttl::secs(10);
+/// More than a driver needs for a request.
+const TURNS: usize = 10;
 const PASSES: NonZeroU32 = NonZeroU32::new(4).unwrap();
 
 struct World {
@@ -123,8 +125,13 @@ impl World {
     }
 }
 
+/// Polls once, and gives the drivers their turns.
 async fn is_pending(acquiring: &mut Acquiring<'_>) -> bool {
-    poll_fn(|cx| Poll::Ready(acquiring.as_mut().poll(cx).is_pending())).await
+    let pending = poll_fn(|cx| Poll::Ready(acquiring.as_mut().poll(cx).is_pending())).await;
+    for _ in 0..TURNS {
+        tokio::task::yield_now().await;
+    }
+    pending
 }
 
 /// Takes its turn, and says which token it had.
@@ -202,7 +209,8 @@ async fn after_a_release_by_force_tokens_still_rise() {
         line.remove(0).await.unwrap()
     };
     let holder = granted.await;
-    // Two more tokens are reserved. The operator ends the tenure, and somebody else gets the lock.
+    // Two more tokens are reserved. The operator ends the shared lease, and another process gets
+    // the lock.
     let revocation = world.force_release().await;
     assert!(revocation.get() > holder.token().get() + 2);
     let rival = world.theirs.acquire().await;
@@ -230,8 +238,8 @@ async fn after_a_release_by_force_tokens_still_rise() {
         },
         rival.release(),
     );
-    // It was in line before the tenure was asked for: its token may be old, and the store refuses
-    // it.
+    // It was in the queue before the shared lease was asked for: its token may be old, and the
+    // store refuses it.
     assert!(second < revocation);
     assert!(
         late > rivals_token,
@@ -277,7 +285,7 @@ async fn what_is_shown_of_the_lock_is_what_ends_it() {
 }
 
 #[tokio::test]
-async fn the_watchdog_keeps_a_tenure_up() {
+async fn the_watchdog_keeps_a_shared_lease_up() {
     let world = world();
     let (first, mut line) = world.ours.line(2).await;
     first.release().await.unwrap();
@@ -288,7 +296,7 @@ async fn the_watchdog_keeps_a_tenure_up() {
         let renewed = async || holder.remaining().unwrap() >= before;
         world.until("renewed", renewed).await;
     }
-    // It was held for longer than a tenure is passed on.
+    // It was held for longer than a shared lease is passed on.
     holder.release().await.unwrap();
     assert_eq!(world.ours.requests(Operation::Release), 2);
     turn(line.remove(0)).await;
@@ -314,7 +322,7 @@ async fn a_lease_that_ran_out_takes_its_tokens_with_it() {
 }
 
 #[tokio::test]
-async fn what_others_may_know_goes_straight_to_the_service() {
+async fn what_others_may_know_goes_directly_to_the_service() {
     let world = world();
     let detached = world
         .ours
@@ -382,7 +390,7 @@ async fn a_wait_ends_at_its_deadline_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn the_line_keeps_its_place_in_the_queue_when_its_head_goes_away() {
+async fn the_process_keeps_its_place_when_the_head_of_its_queue_goes_away() {
     let world = world();
     let (first, mut line) = world.ours.line(2).await;
     let rival = world.theirs.in_line().await;
@@ -462,7 +470,7 @@ async fn after_a_shutdown_nothing_is_left() {
 
 /// Dropped at any await, whoever it is, an acquire takes nothing with it.
 #[tokio::test]
-async fn at_every_await_anybody_in_line_may_go_away() {
+async fn at_every_await_any_waiter_may_go_away() {
     for leaver in 0..3 {
         let mut polls = 0;
         while goes_away(leaver, polls).await {

@@ -3,7 +3,7 @@
 use super::{
     Cohort, Flaw, PROCESSES, Process, TASKS, Task, process_of,
     server::{Answer, Request},
-    state::{Phase, State, Tenure},
+    state::{Phase, SharedLease, State},
 };
 
 /// One step of a participant.
@@ -19,7 +19,7 @@ pub enum Action {
     Finish(Task),
     /// The server receives a release by a holder that has already passed the lock on.
     Stray(Task),
-    /// A process asks again for the tenure that it wants.
+    /// A process asks again for the shared lease that it wants.
     Ask(Process),
     /// A process renews its lease.
     Renew(Process),
@@ -47,8 +47,8 @@ impl Cohort {
                 actions.push(Action::Ask(process));
             }
             let young = state.in_line(process);
-            let is_young = |tenure: Tenure| !tenure.eligible.contains_all(young);
-            if side.tenure.is_some_and(is_young) && !state.is_under_way(process, false) {
+            let is_young = |shared: SharedLease| !shared.eligible.contains_all(young);
+            if side.shared.is_some_and(is_young) && !state.is_under_way(process, false) {
                 actions.push(Action::Renew(process));
             }
         }
@@ -92,8 +92,8 @@ impl Cohort {
             Action::Leave(task) => self.leave(state, task),
             Action::Finish(task) => self.finish(state, task),
             Action::Stray(task) => {
-                if let Phase::Served(tenure) = state.tasks[task] {
-                    let nonce = self.is(Flaw::NonceIsShared).then_some(tenure);
+                if let Phase::Served(shared) = state.tasks[task] {
+                    let nonce = self.is(Flaw::NonceIsShared).then_some(shared);
                     state.duplicates_left -= 1;
                     state.send(Request::Stray { nonce });
                 }
@@ -104,7 +104,7 @@ impl Cohort {
                 if let Some(lease) = state.server.lease {
                     state.forced_left -= 1;
                     state.send(Request::Force {
-                        tenure: lease.tenure,
+                        shared: lease.shared,
                     });
                 }
             }
@@ -123,7 +123,7 @@ impl Cohort {
             Action::Expire => {
                 state.expiries_left -= 1;
                 if let Some(lease) = state.server.lease {
-                    state.overdue.insert(lease.tenure);
+                    state.overdue.insert(lease.shared);
                 }
                 state.server.end();
             }

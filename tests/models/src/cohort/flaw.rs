@@ -12,9 +12,9 @@ pub enum Flaw {
     PassesAfterDeadline,
     /// The lock is still passed on when the reserved tokens are used up.
     PassesBeyondReserve,
-    /// An acquire that finds its own tenure is told as many tokens as it asks for now.
+    /// An acquire that finds its own shared lease is told as many tokens as it asks for now.
     ReplayTellsWish,
-    /// A local holder has the same nonce as the tenure.
+    /// A local holder has the same nonce as the shared lease.
     NonceIsShared,
     /// A release only compares the process.
     ReleaseComparesProcess,

@@ -20,8 +20,8 @@ pub use self::{actions::Action, flaw::Flaw, state::State};
 pub(crate) type Task = usize;
 /// A client process, by its number.
 pub(crate) type Process = usize;
-/// A tenure nonce: one lease of one process.
-pub(crate) type TenureId = usize;
+/// A shared lease nonce: one lease of one process.
+pub(crate) type LeaseId = usize;
 /// A fencing token.
 pub(crate) type Token = u8;
 

@@ -22,8 +22,8 @@ fn promises() -> Vec<Property<Cohort>> {
         // G1. A token is greater than every token that was returned before its task began.
         Property::always("order", |_, state| never(state, Fault::OutOfOrder)),
         Property::always("unique", |_, state| never(state, Fault::Duplicate)),
-        // Renew, release and forced release only touch the lease of the tenure they name.
-        Property::always("own tenure only", |_, state| {
+        // Renew, release and forced release only touch the lease of the shared lease they name.
+        Property::always("own shared only", |_, state| {
             never(state, Fault::StrangerTouched)
         }),
         // No token is returned after the lease ran out by the clock of its process. A lease that
@@ -32,7 +32,7 @@ fn promises() -> Vec<Property<Cohort>> {
         // A process that has waiters has a lease or asks for one.
         Property::always("no lost waiter", |_, state: &State| {
             let cared_for = |side: &super::state::Side| {
-                side.line.is_empty() || side.asking.is_some() || side.tenure.is_some()
+                side.line.is_empty() || side.asking.is_some() || side.shared.is_some()
             };
             state.processes.iter().all(cared_for)
         }),
@@ -45,14 +45,14 @@ fn sightings() -> Vec<Property<Cohort>> {
             state.watch.returned.iter().all(Option::is_some)
         }),
         Property::sometimes(
-            "three pass the lock on in one tenure",
+            "three pass the lock on in one shared",
             |_, state: &State| {
                 let served = |task: usize| match state.tasks[task] {
-                    Phase::Served(tenure) => Some(tenure),
+                    Phase::Served(shared) => Some(shared),
                     _ => None,
                 };
                 let all = [served(0), served(1), served(2)];
-                all[0].is_some() && all.iter().all(|tenure| *tenure == all[0])
+                all[0].is_some() && all.iter().all(|shared| *shared == all[0])
             },
         ),
         Property::sometimes("two believe that they hold", |_, state: &State| {
@@ -64,8 +64,8 @@ fn sightings() -> Vec<Property<Cohort>> {
             |_, state: &State| {
                 let side = &state.processes[0];
                 let eligible =
-                    |task: &usize| side.tenure.is_some_and(|t| t.eligible.contains(*task));
-                side.tenure.is_some_and(|t| t.next < t.end) && !side.line.iter().all(eligible)
+                    |task: &usize| side.shared.is_some_and(|t| t.eligible.contains(*task));
+                side.shared.is_some_and(|t| t.next < t.end) && !side.line.iter().all(eligible)
             },
         ),
     ]

@@ -1,7 +1,7 @@
 //! The server's state for one resource, and its scripts.
 
 use super::{
-    Cohort, Flaw, Process, TenureId, Token,
+    Cohort, Flaw, LeaseId, Process, Token,
     state::{Fault, State},
 };
 use crate::set::Set;
@@ -10,13 +10,13 @@ use crate::set::Set;
 pub(crate) struct Server {
     pub(crate) counter: Token,
     pub(crate) lease: Option<Lease>,
-    /// Tombstones: tenures that have ended.
+    /// Tombstones: leases that have ended.
     ended: Set,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Lease {
-    pub(crate) tenure: TenureId,
+    pub(crate) shared: LeaseId,
     process: Process,
     first: Token,
     reserved: u8,
@@ -28,27 +28,27 @@ pub(crate) struct Lease {
 pub(crate) enum Request {
     Acquire {
         process: Process,
-        tenure: TenureId,
+        shared: LeaseId,
         wish: u8,
         in_line: Set,
     },
     Renew {
         process: Process,
-        tenure: TenureId,
+        shared: LeaseId,
         in_line: Set,
     },
     Release {
         process: Process,
-        tenure: TenureId,
+        shared: LeaseId,
     },
-    /// An operator has looked, has seen this tenure, and wants it ended.
+    /// An operator has looked, has seen this shared lease, and wants it ended.
     Force {
-        tenure: TenureId,
+        shared: LeaseId,
     },
     /// A holder's own release arrives late and by another way, after the lock was passed on. It
     /// names the nonce of the holder.
     Stray {
-        nonce: Option<TenureId>,
+        nonce: Option<LeaseId>,
     },
 }
 
@@ -57,19 +57,19 @@ pub(crate) enum Request {
 pub(crate) enum Answer {
     Granted {
         process: Process,
-        tenure: TenureId,
+        shared: LeaseId,
         first: Token,
         reserved: u8,
         in_line: Set,
     },
     Renewed {
         process: Process,
-        tenure: TenureId,
+        shared: LeaseId,
         in_line: Set,
     },
     NotHolder {
         process: Process,
-        tenure: TenureId,
+        shared: LeaseId,
     },
 }
 
@@ -82,11 +82,11 @@ impl Answer {
         }
     }
 
-    pub(crate) const fn tenure(self) -> TenureId {
+    pub(crate) const fn shared(self) -> LeaseId {
         match self {
-            Self::Granted { tenure, .. }
-            | Self::Renewed { tenure, .. }
-            | Self::NotHolder { tenure, .. } => tenure,
+            Self::Granted { shared, .. }
+            | Self::Renewed { shared, .. }
+            | Self::NotHolder { shared, .. } => shared,
         }
     }
 }
@@ -95,24 +95,24 @@ impl Server {
     /// The lease ends: released, by force, or because its time is up.
     pub(crate) fn end(&mut self) {
         if let Some(lease) = self.lease.take() {
-            self.ended.insert(lease.tenure);
+            self.ended.insert(lease.shared);
         }
     }
 
-    fn acquire(&mut self, process: Process, tenure: TenureId, wish: u8) -> Option<Lease> {
-        if self.ended.contains(tenure) {
+    fn acquire(&mut self, process: Process, shared: LeaseId, wish: u8) -> Option<Lease> {
+        if self.ended.contains(shared) {
             return None;
         }
         if self.lease.is_none() {
             self.lease = Some(Lease {
-                tenure,
+                shared,
                 process,
                 first: self.counter + 1,
                 reserved: wish,
             });
             self.counter += wish;
         }
-        self.lease.filter(|lease| lease.tenure == tenure)
+        self.lease.filter(|lease| lease.shared == shared)
     }
 }
 
@@ -120,16 +120,16 @@ impl Cohort {
     /// Runs the script for a request.
     pub(crate) fn execute(&self, state: &mut State, request: Request) {
         let before = state.server.lease;
-        let its = |tenure| before.is_some_and(|lease| lease.tenure == tenure);
+        let its = |shared| before.is_some_and(|lease| lease.shared == shared);
         let the = |process| before.is_some_and(|lease| lease.process == process);
         let own = match request {
             Request::Acquire {
                 process,
-                tenure,
+                shared,
                 wish,
                 in_line,
             } => {
-                if let Some(lease) = state.server.acquire(process, tenure, wish) {
+                if let Some(lease) = state.server.acquire(process, shared, wish) {
                     let told = if self.is(Flaw::ReplayTellsWish) {
                         wish
                     } else {
@@ -137,7 +137,7 @@ impl Cohort {
                     };
                     state.answer(Answer::Granted {
                         process,
-                        tenure,
+                        shared,
                         first: lease.first,
                         reserved: told,
                         in_line,
@@ -147,36 +147,36 @@ impl Cohort {
             }
             Request::Renew {
                 process,
-                tenure,
+                shared,
                 in_line,
             } => {
                 let loose = self.is(Flaw::RenewComparesProcess) && the(process);
-                let renewed = its(tenure) || loose;
+                let renewed = its(shared) || loose;
                 state.answer(if renewed {
                     Answer::Renewed {
                         process,
-                        tenure,
+                        shared,
                         in_line,
                     }
                 } else {
-                    Answer::NotHolder { process, tenure }
+                    Answer::NotHolder { process, shared }
                 });
-                its(tenure) || !renewed
+                its(shared) || !renewed
             }
-            Request::Release { process, tenure } => {
+            Request::Release { process, shared } => {
                 let loose = self.is(Flaw::ReleaseComparesProcess) && the(process);
-                if its(tenure) || loose {
+                if its(shared) || loose {
                     state.server.end();
                 }
-                state.server.ended.insert(tenure);
-                its(tenure) || !loose
+                state.server.ended.insert(shared);
+                its(shared) || !loose
             }
-            Request::Force { tenure } => {
+            Request::Force { shared } => {
                 let loose = self.is(Flaw::ForceIsNotCompared) && before.is_some();
-                if its(tenure) || loose {
+                if its(shared) || loose {
                     state.server.end();
                 }
-                its(tenure) || !loose
+                its(shared) || !loose
             }
             Request::Stray { nonce } => {
                 let ends = nonce.is_some_and(its);

@@ -1,5 +1,5 @@
 use super::{
-    Cohort, PROCESSES, Process, TASKS, Task, TenureId, Token,
+    Cohort, LeaseId, PROCESSES, Process, TASKS, Task, Token,
     server::{Answer, Request, Server},
 };
 use crate::set::Set;
@@ -14,9 +14,9 @@ pub struct State {
     pub(crate) requests: Vec<Request>,
     /// Answers under way, in any order, or never.
     pub(crate) answers: Vec<Answer>,
-    /// Tenures whose lease has run out: their process knows it from its own clock.
+    /// SharedLeases whose lease has run out: their process knows it from its own clock.
     pub(crate) overdue: Set,
-    pub(crate) tenures: TenureId,
+    pub(crate) leases: LeaseId,
     pub(crate) expiries_left: u8,
     pub(crate) forced_left: u8,
     pub(crate) duplicates_left: u8,
@@ -29,21 +29,21 @@ pub struct State {
 pub(crate) struct Side {
     /// Local waiters in the order in which they came.
     pub(crate) line: Vec<Task>,
-    /// The tenure that it asks for.
-    pub(crate) asking: Option<TenureId>,
-    pub(crate) tenure: Option<Tenure>,
+    /// The shared lease that it asks for.
+    pub(crate) asking: Option<LeaseId>,
+    pub(crate) shared: Option<SharedLease>,
 }
 
 /// A lease that a process believes to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Tenure {
-    pub(crate) id: TenureId,
+pub(crate) struct SharedLease {
+    pub(crate) id: LeaseId,
     pub(crate) holder: Option<Task>,
     /// The token of the next holder.
     pub(crate) next: Token,
     /// The first token that is not reserved any more.
     pub(crate) end: Token,
-    /// The waiters that were in line before the last answered request of this tenure was sent.
+    /// The waiters that were in line before the last answered request of this lease was sent.
     pub(crate) eligible: Set,
 }
 
@@ -53,8 +53,8 @@ pub(crate) enum Phase {
     Idle,
     Waiting,
     Holding,
-    /// Was passed the lock in this tenure, and has finished.
-    Served(TenureId),
+    /// Was passed the lock in this shared lease, and has finished.
+    Served(LeaseId),
     /// Left the line.
     Gone,
 }
@@ -87,7 +87,7 @@ impl State {
             requests: Vec::new(),
             answers: Vec::new(),
             overdue: Set::EMPTY,
-            tenures: 0,
+            leases: 0,
             expiries_left: cohort.expiries,
             forced_left: cohort.forced,
             duplicates_left: cohort.duplicates,
@@ -132,11 +132,11 @@ impl State {
         let processes = &self.processes;
         self.answers.retain(|answer| {
             let side = &processes[answer.process()];
-            let asked = side.asking == Some(answer.tenure());
-            let present = side.tenure.filter(|tenure| tenure.id == answer.tenure());
-            let news = |tenure: Tenure| match answer {
+            let asked = side.asking == Some(answer.shared());
+            let present = side.shared.filter(|shared| shared.id == answer.shared());
+            let news = |shared: SharedLease| match answer {
                 Answer::Granted { in_line, .. } | Answer::Renewed { in_line, .. } => {
-                    !tenure.eligible.contains_all(*in_line)
+                    !shared.eligible.contains_all(*in_line)
                 }
                 Answer::NotHolder { .. } => true,
             };
@@ -150,11 +150,11 @@ impl State {
         self.watch.floors[task] = returned.max().copied().unwrap_or(0);
     }
 
-    /// A task is about to get a token, in this tenure.
-    pub(crate) fn watch_return(&mut self, task: Task, token: Token, tenure: TenureId) {
+    /// A task is about to get a token, in this shared lease.
+    pub(crate) fn watch_return(&mut self, task: Task, token: Token, shared: LeaseId) {
         let floor = std::mem::take(&mut self.watch.floors[task]);
         let twice = self.watch.returned.contains(&Some(token));
-        let late = self.overdue.contains(tenure);
+        let late = self.overdue.contains(shared);
         self.watch.blame(Fault::OutOfOrder, token <= floor);
         self.watch.blame(Fault::Duplicate, twice);
         self.watch.blame(Fault::PassedTooLate, late);

@@ -44,23 +44,23 @@ fn a_replay_tells_more_than_is_reserved() {
 #[test]
 fn the_nonce_is_shared() {
     let cohort = Cohort::revoked().with(Flaw::NonceIsShared);
-    assert_breaks("the nonce is shared", "own tenure only", cohort);
+    assert_breaks("the nonce is shared", "own shared only", cohort);
 }
 
 #[test]
 fn release_compares_the_process() {
     let cohort = Cohort::revoked().with(Flaw::ReleaseComparesProcess);
-    assert_breaks("release compares the process", "own tenure only", cohort);
+    assert_breaks("release compares the process", "own shared only", cohort);
 }
 
 #[test]
 fn renew_compares_the_process() {
     let cohort = Cohort::revoked().with(Flaw::RenewComparesProcess);
-    assert_breaks("renew compares the process", "own tenure only", cohort);
+    assert_breaks("renew compares the process", "own shared only", cohort);
 }
 
 #[test]
 fn force_is_not_compared() {
     let cohort = Cohort::revoked().with(Flaw::ForceIsNotCompared);
-    assert_breaks("force is not compared", "own tenure only", cohort);
+    assert_breaks("force is not compared", "own shared only", cohort);
 }

@@ -107,13 +107,13 @@ impl World {
 
     /// It no longer has the lock, so it must not affect what others have.
     fn come_late(&mut self, task: usize) {
-        let before = self.local_holder();
+        let before = self.current_holder();
         self.finish(task);
         assert!(!self.renew(task), "renewed by one that has finished");
         self.cancel(task);
         if before.is_some() {
             assert_eq!(
-                self.local_holder(),
+                self.current_holder(),
                 before,
                 "touched by one that has finished"
             );
@@ -155,7 +155,7 @@ impl World {
             self.cancel(task);
         }
         self.deliver_all();
-        let left = &self.lines.lines;
+        let left = &self.queues.queues;
         assert!(left.is_empty(), "{left:?}");
     }
 }

@@ -2,8 +2,12 @@ use std::{collections::HashSet, num::NonZeroU32, time::Duration};
 
 use futures_util::FutureExt;
 
-use super::super::{Debt, Duty, Entry, Lines, Place, Release, Renewal, TenureRenewal};
-use crate::{tenure::Asking, waiters::Answer};
+use super::super::{Entry, Place, Queues, Release, Renewal, SharedRenewal, Step};
+use crate::{
+    pending_release::{Ending, PendingRelease},
+    shared_lease::Asking,
+    waiters::Answer,
+};
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, FencingToken, Grant, Holder, Issuer,
     Lease, Moment, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl,
@@ -12,10 +16,11 @@ use lock_core::{
 
 pub(super) const TTL: Ttl = Ttl::millis(400);
 
-/// A process with its lines, a service with one resource, and the messages between them. Nothing
-/// happens by itself, except that a waiter does its duty when its bell rings.
+/// A process with its queues, a service with one resource, and the messages between them. Nothing
+/// happens by itself, except that the driver takes the next step when it is woken.
 pub(super) struct World {
-    pub(super) lines: Lines,
+    pub(super) queues: Queues,
+    driver: Driver,
     pub(super) now: Moment,
     pub(super) tasks: Vec<Task>,
     pub(super) service: Service,
@@ -27,6 +32,15 @@ pub(super) struct World {
     returned: HashSet<u64>,
 }
 
+/// What the driver of the resource is doing.
+enum Driver {
+    /// It is not there, or about to take the next step.
+    Ready,
+    Asking(Asking),
+    Ending(PendingRelease),
+    Watching(Moment),
+}
+
 /// A task of the process.
 pub(super) struct Task {
     place: Option<Place>,
@@ -34,7 +48,6 @@ pub(super) struct Task {
     ttl: Ttl,
     /// Every token returned before it began was at most this.
     floor: u64,
-    watch: Option<Moment>,
     pub(super) got: Option<Grant>,
     pub(super) finished: bool,
 }
@@ -42,14 +55,14 @@ pub(super) struct Task {
 #[derive(Clone)]
 pub(super) enum Request {
     Acquire(Asking, Moment),
-    Renew(usize, TenureRenewal, Moment),
-    End(Debt),
+    Renew(usize, SharedRenewal, Moment),
+    End(PendingRelease),
 }
 
 pub(super) enum Reply {
     Acquired(Asking, Answer),
-    Renewed(usize, TenureRenewal, Renewed),
-    Ended(Debt, Released),
+    Renewed(usize, SharedRenewal, Renewed),
+    Ended(PendingRelease, Released),
 }
 
 #[derive(Default)]
@@ -74,7 +87,8 @@ pub(super) struct Held {
 impl World {
     pub(super) fn new(passes: u32) -> Self {
         Self {
-            lines: Lines::new("test", NonZeroU32::new(passes).unwrap()),
+            queues: Queues::new("test", NonZeroU32::new(passes).unwrap()),
+            driver: Driver::Ready,
             now: Moment::default(),
             tasks: Vec::new(),
             service: Service::default(),
@@ -86,7 +100,7 @@ impl World {
         }
     }
 
-    /// A task enters the line.
+    /// A task enters the queue.
     pub(super) fn begin(&mut self) -> usize {
         self.begin_with(TTL)
     }
@@ -97,58 +111,60 @@ impl World {
         task
     }
 
-    /// A task enters the line, and does nothing yet.
+    /// A task enters the queue, and does nothing yet.
     pub(super) fn enter(&mut self, ttl: Ttl, wait: Wait) -> usize {
         let attempt = AttemptRef::new(resource(), Holder::random());
         let mut request = AcquireRequest::new(attempt.clone(), ttl);
         (request.wait, request.upkeep) = (wait, Upkeep::Watchdog);
-        let Entry::InLine(place) = self.lines.enter(&request, self.now) else {
+        let Entry::Queued(place) = self.queues.enter(&request, self.now) else {
             panic!("it joins, and it is new");
         };
-        // A task that enters first checks what there is to do.
-        place.bell.notify_one();
         self.tasks.push(Task {
             place: Some(place),
             attempt,
             ttl,
             floor: self.greatest,
-            watch: None,
             got: None,
             finished: false,
         });
         self.tasks.len() - 1
     }
 
-    /// A task goes away while it waits; what it owes is paid by its cancel.
+    /// A task goes away while it waits; what is pending is settled by its cancel.
     pub(super) fn leave(&mut self, task: usize) {
         let Some(place) = self.tasks[task].place.take() else {
             return;
         };
-        self.lines.leave(&place.ticket, self.now);
+        self.queues.leave(&place.ticket, self.now);
         drop(place);
         self.cancel(task);
     }
 
     pub(super) fn cancel(&mut self, task: usize) {
-        self.lines.cancel(&self.tasks[task].attempt, self.now);
+        self.queues.cancel(&self.tasks[task].attempt, self.now);
         self.tasks[task].finished = true;
-        let debts = self.lines.take_up_debts(&resource());
-        self.requests.extend(debts.into_iter().map(Request::End));
+        // It goes away before it is told.
+        drop(self.queues.wait_for_pending(&resource()));
         self.settle();
     }
 
-    /// The local holder has finished, or a former one releases once more.
+    /// The holder has finished, or a former one releases once more.
     pub(super) fn finish(&mut self, task: usize) -> Option<Released> {
         let lease = self.sequencer(task)?;
         self.tasks[task].finished = true;
-        let answer = match self.lines.release(&lease, self.now) {
-            Release::Owed(debt) => {
-                self.requests.push(Request::End(debt));
+        let answer = match self.queues.release(&lease, self.now) {
+            Release::Begin(pending, _) => {
+                self.requests.push(Request::End(pending.clone()));
+                self.queues.complete(Ending {
+                    pending,
+                    answer: Box::pin(std::future::pending()),
+                });
                 None
             }
+            Release::Again(_) => None,
             Release::Answered(answer) => Some(answer),
             // It was released so long ago that this is not remembered.
-            Release::Straight => Some(Released::NotHolder),
+            Release::Direct => Some(Released::NotHolder),
         };
         self.settle();
         answer
@@ -161,15 +177,15 @@ impl World {
         };
         let ttl = self.tasks[task].ttl;
         let renewal = self
-            .lines
+            .queues
             .renewal(&RenewRequest::new(sequencer, ttl), self.now);
         self.settle();
         match renewal {
-            Renewal::Tenure(renewal) => {
+            Renewal::Shared(renewal) => {
                 self.requests.push(Request::Renew(task, renewal, self.now));
                 true
             }
-            Renewal::NotHolder | Renewal::Straight => false,
+            Renewal::NotHolder | Renewal::Direct => false,
         }
     }
 
@@ -197,9 +213,9 @@ impl World {
                 };
                 Some(Reply::Renewed(task, renewal, answer))
             }
-            Request::End(debt) => {
-                let answer = self.service.end(&debt);
-                Some(Reply::Ended(debt, answer))
+            Request::End(pending) => {
+                let answer = self.service.end(&pending);
+                Some(Reply::Ended(pending, answer))
             }
         };
         self.replies.extend(reply);
@@ -209,29 +225,38 @@ impl World {
     pub(super) fn hear(&mut self, reply: Reply) {
         match reply {
             Reply::Acquired(asking, answer) => {
-                self.lines.answered(&asking, answer, self.now);
+                self.queues.answered(&asking, answer, self.now);
             }
             Reply::Renewed(task, renewal, answer) => {
-                let told = self.lines.renewed(&renewal, answer, self.now);
+                let told = self.queues.renewed(&renewal, answer, self.now);
                 if let (Renewed::Renewed(lease), Some(grant)) = (told, &mut self.tasks[task].got) {
                     grant.lease = lease;
                 }
             }
-            Reply::Ended(debt, answer) => self.lines.paid(&debt, answer, self.now),
+            Reply::Ended(pending, answer) => self.ended(&pending, &Ok(answer)),
         }
         self.settle();
     }
 
     /// The reply does not arrive.
     pub(super) fn lose(&mut self, reply: Reply) {
-        if let Reply::Ended(debt, _) = reply {
-            self.lines.stop_paying(&debt);
+        if let Reply::Ended(pending, _) = reply {
+            let lost = Error::unknown(ErrorKind::Unavailable, Operation::Release, "test");
+            self.ended(&pending, &Err(lost));
+            self.settle();
+        }
+    }
+
+    fn ended(&mut self, pending: &PendingRelease, answer: &Result<Released, Error>) {
+        self.queues.ended(pending, answer, self.now);
+        if matches!(&self.driver, Driver::Ending(other) if other.attempt == pending.attempt) {
+            self.driver = Driver::Ready;
         }
     }
 
     /// Repeats the requests that were not answered.
     pub(super) fn ask_again(&mut self) {
-        let open = |asking: &&Asking| self.lines.is_asking_for(&asking.request.attempt);
+        let open = |asking: &&Asking| self.queues.is_asking_for(&asking.request.attempt);
         let open = self.asked.iter().filter(open).cloned();
         let again = open.map(|asking| Request::Acquire(asking, self.now));
         self.requests.extend(again);
@@ -271,11 +296,11 @@ impl World {
     }
 
     /// The holder of the lock, according to the process.
-    pub(super) fn local_holder(&mut self) -> Option<Holder> {
-        self.lines.expire(&resource(), self.now);
-        let line = self.lines.lines.get(&resource())?;
-        let (_, local) = line.held()?;
-        Some(local.holder)
+    pub(super) fn current_holder(&mut self) -> Option<Holder> {
+        self.queues.expire(&resource(), self.now);
+        let queue = self.queues.queues.get(&resource())?;
+        let (_, current) = queue.held()?;
+        Some(current.holder)
     }
 
     fn sequencer(&self, task: usize) -> Option<Sequencer> {
@@ -287,9 +312,9 @@ impl World {
         Some(Sequencer::new(issuer, resource(), token, holder))
     }
 
-    /// Lets everybody whose bell has rung, or whose moment has come, act until nobody does.
+    /// Lets everybody act until nobody does.
     fn settle(&mut self) {
-        while (0..self.tasks.len()).any(|task| self.listens(task) | self.acts(task)) {}
+        while (0..self.tasks.len()).any(|task| self.listens(task)) | self.drives() {}
     }
 
     fn listens(&mut self, number: usize) -> bool {
@@ -312,26 +337,39 @@ impl World {
         true
     }
 
-    fn acts(&mut self, number: usize) -> bool {
-        let task = &mut self.tasks[number];
-        let Some(place) = &task.place else {
+    /// The driver takes its next step, if it has been woken or its moment has come.
+    fn drives(&mut self) -> bool {
+        let Some(queue) = self.queues.queues.get(&resource()) else {
+            self.driver = Driver::Ready;
             return false;
         };
-        let rung = place.bell.notified().now_or_never().is_some();
-        if !rung && task.watch.is_none_or(|moment| moment > self.now) {
+        let is_busy = match &self.driver {
+            Driver::Ready => false,
+            Driver::Ending(_) => true,
+            Driver::Asking(asking) => queue.is_asking_for(asking.holder()),
+            Driver::Watching(until) => {
+                *until > self.now && queue.wake().notified().now_or_never().is_none()
+            }
+        };
+        if is_busy {
             return false;
         }
-        task.watch = None;
-        match self.lines.duty(&place.ticket, self.now) {
-            Duty::None => {}
-            Duty::Watch(moment) => task.watch = Some(moment),
-            Duty::Ask(asking, debts) => {
-                self.requests.extend(debts.into_iter().map(Request::End));
+        self.driver = match self.queues.next_step(&resource(), self.now) {
+            Step::Done => Driver::Ready,
+            Step::Watch(until) => Driver::Watching(until),
+            Step::Complete(Ending { pending, .. }) => Driver::Ending(pending),
+            Step::End(pending) => {
+                self.requests.push(Request::End(pending.clone()));
+                Driver::Ending(pending)
+            }
+            Step::Ask(asking, pending) => {
+                self.requests.extend(pending.into_iter().map(Request::End));
                 self.requests
                     .push(Request::Acquire(asking.clone(), self.now));
-                self.asked.push(asking);
+                self.asked.push(asking.clone());
+                Driver::Asking(asking)
             }
-        }
+        };
         true
     }
 
@@ -390,15 +428,15 @@ impl Service {
         true
     }
 
-    fn end(&mut self, debt: &Debt) -> Released {
-        self.ended.insert(debt.tenure.holder);
-        let released = debt.release.as_ref().is_some_and(|release| {
-            let held = self.lease.filter(|lease| lease.is(&release.tenure));
+    fn end(&mut self, pending: &PendingRelease) -> Released {
+        self.ended.insert(pending.attempt.holder);
+        let released = pending.release.as_ref().is_some_and(|release| {
+            let held = self.lease.filter(|lease| lease.is(&release.shared));
             held.is_some()
         });
         if self
             .lease
-            .is_some_and(|lease| lease.holder == debt.tenure.holder)
+            .is_some_and(|lease| lease.holder == pending.attempt.holder)
         {
             self.finish();
         }

@@ -4,7 +4,7 @@
 use super::world::{Reply, Request, TTL, World};
 use lock_core::{Error, ErrorKind, Operation, Released, Ttl, Wait, support::LATE_GRANTS_MAX};
 
-/// A world in which this many tasks wait, and the request for their tenure is under way.
+/// A world in which this many tasks wait, and the request for their shared lease is under way.
 ///
 /// The first to come asks at once, for itself alone. Its lease is given back, so that the next
 /// request is for all the others.
@@ -33,12 +33,8 @@ impl World {
     /// Has the oldest request refused.
     fn refuse(&mut self, kind: ErrorKind) {
         let Request::Acquire(asking, _) = self.requests.remove(0) else {
-            panic!("a tenure is asked for");
+            panic!("a shared lease is asked for");
         };
-        // Whoever has come to the head drives the same request on.
-        self.requests.retain(|request| {
-            !matches!(request, Request::Acquire(other, _) if other.tenure() == asking.tenure())
-        });
         let error = Error::not_applied(kind, Operation::Acquire, "test");
         self.hear(Reply::Acquired(asking, Err(error)));
     }
@@ -49,7 +45,7 @@ impl World {
 }
 
 #[test]
-fn a_line_is_served_in_its_order_with_tokens_in_a_row_and_one_request() {
+fn a_queue_is_served_in_its_order_with_tokens_in_a_row_and_one_request() {
     let (mut world, tasks) = in_line(3);
     assert_eq!(world.requests.len(), 1);
     world.exchange();
@@ -82,7 +78,7 @@ fn who_began_after_the_request_was_sent_is_not_passed_the_lock() {
 
 /// The same for the first holder of a grant.
 #[test]
-fn the_first_holder_of_a_grant_was_in_line_before_its_request_was_sent() {
+fn the_first_holder_of_a_grant_was_in_the_queue_before_its_request_was_sent() {
     let (mut world, tasks) = in_line(1);
     let request = world.requests.remove(0);
     world.run(request);
@@ -142,7 +138,7 @@ fn nobody_is_passed_the_lock_after_its_lease_ran_out() {
     let lease = TTL.get() / 8;
     world.service.lease_max = Some(lease);
     world.exchange();
-    // The watcher of the deadline has not looked yet.
+    // The driver has not looked yet.
     world.now = world.now + lease;
     world.finish(tasks[0]);
     assert!(world.is_waiting(tasks[1]), "a later pass");
@@ -174,12 +170,12 @@ fn a_process_reserves_no_more_than_it_may_pass() {
     assert!(world.token(tasks[1]).is_some());
     world.finish(tasks[1]);
     assert!(world.is_waiting(tasks[2]));
-    // The tenure ends before another one is asked for: others may be in the queue.
+    // The shared lease ends before another one is asked for: others may be in the queue.
     assert!(matches!(world.requests[0], Request::End(_)));
 }
 
 #[test]
-fn a_tenure_is_passed_on_in_the_first_quarter_of_its_ttl() {
+fn a_shared_lease_is_passed_on_in_the_first_quarter_of_its_ttl() {
     let (mut world, tasks) = in_line(2);
     world.exchange();
     world.pass(TTL.get() / 4);
@@ -196,15 +192,15 @@ fn a_holder_that_has_passed_the_lock_on_touches_it_no_more() {
     assert!(!world.renew(tasks[0]));
     world.cancel(tasks[0]);
     assert_eq!(
-        world.local_holder(),
+        world.current_holder(),
         Some(world.tasks[tasks[1]].attempt.holder)
     );
     assert!(world.requests.is_empty());
 }
 
-/// So do a release and a renewal of an earlier tenure, and the answers to them.
+/// So do a release and a renewal of an earlier shared lease, and the answers to them.
 #[test]
-fn what_comes_late_of_an_earlier_tenure_does_not_touch_the_present_one() {
+fn what_comes_late_of_an_earlier_lease_does_not_touch_the_present_one() {
     let (mut world, tasks) = in_line(1);
     world.exchange();
     assert!(world.renew(tasks[0]));
@@ -220,7 +216,10 @@ fn what_comes_late_of_an_earlier_tenure_does_not_touch_the_present_one() {
     world.hear(answer);
     assert_eq!(world.finish(tasks[0]), Some(Released::Released));
     assert!(!world.renew(tasks[0]));
-    assert_eq!(world.local_holder(), Some(world.tasks[next].attempt.holder));
+    assert_eq!(
+        world.current_holder(),
+        Some(world.tasks[next].attempt.holder)
+    );
 }
 
 #[test]
@@ -231,7 +230,7 @@ fn a_loss_voids_what_is_left() {
     world.rival().unwrap();
     assert!(world.renew(tasks[0]));
     world.exchange();
-    assert_eq!(world.local_holder(), None);
+    assert_eq!(world.current_holder(), None);
     assert_eq!(world.finish(tasks[0]), Some(Released::NotHolder));
     assert!(world.is_waiting(tasks[1]));
     world.force();
@@ -241,7 +240,7 @@ fn a_loss_voids_what_is_left() {
 }
 
 #[test]
-fn when_the_line_empties_while_asking_the_tenure_is_given_back() {
+fn when_the_queue_empties_while_asking_the_lease_is_given_back() {
     let (mut world, tasks) = in_line(1);
     let request = world.requests.remove(0);
     world.run(request);
@@ -251,12 +250,12 @@ fn when_the_line_empties_while_asking_the_tenure_is_given_back() {
     // The answer arrives after that.
     let reply = world.replies.pop().unwrap();
     world.hear(reply);
-    assert_eq!(world.local_holder(), None);
-    assert!(world.lines.lines.is_empty(), "nothing is remembered");
+    assert_eq!(world.current_holder(), None);
+    assert!(world.queues.queues.is_empty(), "nothing is remembered");
 }
 
 #[test]
-fn the_next_in_line_goes_on_when_the_head_leaves() {
+fn the_next_in_the_queue_goes_on_when_the_head_leaves() {
     let (mut world, tasks) = in_line(2);
     world.leave(tasks[0]);
     world.exchange();

@@ -6,19 +6,19 @@ use lock_core::{
     Sequencer, Ttl, Wait,
 };
 
-/// A request of the process for a tenure.
+/// A request of the process for a shared lease.
 #[derive(Clone, Debug)]
 pub(super) struct Asking {
     pub(super) request: AcquireRequest,
-    /// The waiter whose terms it has. It may have left the line since.
+    /// The waiter whose terms it has. It may have left the queue since.
     pub(super) asker: Arrival,
-    /// Every waiter before this arrival was in line before the request was sent.
-    pub(super) in_line_before: Arrival,
+    /// Every waiter before this arrival was in the queue before the request was sent.
+    pub(super) came_before: Arrival,
 }
 
 /// What the process has at the service: one lease, and tokens to hand out while it lives.
 #[derive(Debug)]
-pub(super) struct Tenure {
+pub(super) struct SharedLease {
     /// An acquisition by the process. Its holder is a nonce that no task is told.
     pub(super) attempt: AttemptRef,
     /// The longest that the service was ever asked to keep it for, with its acquire or a renewal.
@@ -29,16 +29,16 @@ pub(super) struct Tenure {
     waited: bool,
     /// The next token, and how many are left, itself included.
     rest: Option<(FencingToken, NonZeroU32)>,
-    /// Every waiter before this arrival was in line before the tenure's last answered request was
-    /// sent. So it began before anybody else can have got a greater token than those left here.
-    in_line_before: Arrival,
+    /// Every waiter before this arrival was in the queue before the lease's last answered request
+    /// was sent. So it began before anybody else can have got a greater token than those left here.
+    came_before: Arrival,
     /// When other processes have waited long enough: the lock is only passed on before this moment.
     pass_before: Moment,
 }
 
 /// The task that has the lock now.
 #[derive(Debug)]
-pub(super) struct Local {
+pub(super) struct CurrentHolder {
     pub(super) holder: Holder,
     pub(super) token: FencingToken,
     pub(super) metadata: Option<Metadata>,
@@ -46,33 +46,33 @@ pub(super) struct Local {
     pub(super) attempts: Vec<AttemptId>,
 }
 
-/// A tenure is passed on in this fraction of its ttl: the first quarter.
+/// A shared lease is passed on in this fraction of its ttl: the first quarter.
 const PASSING_SHARE: u32 = 4;
 
 impl Asking {
-    /// A request for a tenure, on the terms of the waiter at the head.
-    pub(super) fn for_head(head: &Waiter, reserve: NonZeroU32, in_line_before: Arrival) -> Self {
+    /// A request for a shared lease, on the terms of the waiter at the head.
+    pub(super) fn for_head(head: &Waiter, reserve: NonZeroU32, came_before: Arrival) -> Self {
         let mut request = head.request.clone();
         request.attempt = AttemptRef::new(request.attempt.resource, Holder::random());
         request.reserve = reserve;
         if request.wait != Wait::Never {
-            // The line waits for longer than its head does.
+            // The queue waits for longer than its head does.
             request.wait = Wait::Forever;
         }
         Self {
             request,
             asker: head.arrival,
-            in_line_before,
+            came_before,
         }
     }
 
-    /// The holder of the tenure that is asked for.
-    pub(super) const fn tenure(&self) -> Holder {
+    /// The holder of the shared lease that is asked for.
+    pub(super) const fn holder(&self) -> Holder {
         self.request.attempt.holder
     }
 }
 
-impl Tenure {
+impl SharedLease {
     pub(super) fn new(asking: &Asking, grant: Grant, now: Moment) -> Self {
         let ttl = asking.request.ttl;
         Self {
@@ -82,7 +82,7 @@ impl Tenure {
             lease: grant.lease,
             waited: grant.waited,
             rest: NonZeroU32::new(grant.reserved).map(|left| (grant.token, left)),
-            in_line_before: asking.in_line_before,
+            came_before: asking.came_before,
             pass_before: now + ttl.get() / PASSING_SHARE,
         }
     }
@@ -94,7 +94,7 @@ impl Tenure {
     /// Whether this waiter may have the lock next.
     pub(super) fn may_pass_to(&self, waiter: &Waiter, now: Moment) -> bool {
         self.rest.is_some()
-            && waiter.arrival < self.in_line_before
+            && waiter.arrival < self.came_before
             && now < self.pass_before
             && !self.is_over(now)
             // Without renewal, a lease must end within the ttl that its holder asked for.
@@ -123,22 +123,22 @@ impl Tenure {
         self.longest = std::cmp::max(self.longest, ttl);
     }
 
-    /// A renewal was answered. Waiters before `in_line_before` were in line when it was sent.
-    pub(super) fn renewed(&mut self, lease: Lease, in_line_before: Arrival) {
-        self.in_line_before = std::cmp::max(self.in_line_before, in_line_before);
+    /// A renewal was answered. Waiters before `came_before` were in the queue when it was sent.
+    pub(super) fn renewed(&mut self, lease: Lease, came_before: Arrival) {
+        self.came_before = std::cmp::max(self.came_before, came_before);
         if lease.deadline() > self.lease.deadline() {
             self.lease = lease;
         }
     }
 
-    /// The sequencer for renewing or releasing it at the service, with the issuer of its local
+    /// The sequencer for renewing or releasing it at the service, with the issuer of its present
     /// holder.
-    pub(super) fn sequencer(&self, local: &Sequencer) -> Sequencer {
+    pub(super) fn sequencer(&self, current: &Sequencer) -> Sequencer {
         let AttemptRef {
             resource, holder, ..
         } = &self.attempt;
         Sequencer::new(
-            local.issuer().clone(),
+            current.issuer().clone(),
             resource.clone(),
             self.first,
             *holder,
@@ -146,7 +146,7 @@ impl Tenure {
     }
 }
 
-impl Local {
+impl CurrentHolder {
     pub(super) fn is(&self, lease: &Sequencer) -> bool {
         self.holder == lease.holder() && self.token == lease.token()
     }

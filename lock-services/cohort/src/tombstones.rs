@@ -2,16 +2,15 @@ use std::time::Duration;
 
 use lock_core::{AttemptRef, FencingToken, Holder, Moment, ResourceName, support::Endings};
 
-/// How long the end of a local acquisition is remembered. Late requests for it come from this
-/// process.
-const ENDED_TTL: Duration = Duration::from_secs(10);
+/// How long a tombstone stays. Late requests come from this process.
+const TOMBSTONE_TTL: Duration = Duration::from_secs(10);
 
-/// How many ends are remembered. Hand-offs inside a process are fast.
-const ENDED_MAX: usize = 16_384;
+/// How many there are at most. Hand-offs inside a process are fast.
+const TOMBSTONES_MAX: usize = 16_384;
 
-/// Remembers what has ended in this process.
+/// Remembers the acquisitions and attempts that ended in this process.
 #[derive(Debug)]
-pub(super) struct Ended(Endings<End>);
+pub(super) struct Tombstones(Endings<End>);
 
 /// How something ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,11 +21,11 @@ pub(super) enum End {
     Over,
     /// It was cancelled, and had never been seen here: only the service can end it.
     CancelledUnseen,
-    /// It left the line, and may come again.
+    /// It left the queue, and may come again.
     Left,
 }
 
-impl Ended {
+impl Tombstones {
     pub(super) fn acquisition(
         &mut self,
         resource: &ResourceName,
@@ -65,8 +64,8 @@ impl Ended {
     }
 }
 
-impl Default for Ended {
+impl Default for Tombstones {
     fn default() -> Self {
-        Self(Endings::new(ENDED_TTL, ENDED_MAX))
+        Self(Endings::new(TOMBSTONE_TTL, TOMBSTONES_MAX))
     }
 }
