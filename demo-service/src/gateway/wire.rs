@@ -4,22 +4,18 @@ use std::fmt;
 
 use lock_core::FencingToken;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 /// The request header that tells the recording gateway which client of the scenario speaks.
 pub(crate) const CLIENT_HEADER: &str = "demo-client";
 
 /// Asks for a lease.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Acquire)]
 pub(crate) struct AcquireBody {
     /// Length of the lease.
-    #[schema(minimum = 100, maximum = 300_000)]
     pub(crate) ttl_ms: u64,
     /// How long to wait while somebody else holds it. Default: not at all.
     #[serde(default)]
-    #[schema(maximum = 60_000)]
     pub(crate) wait_ms: u64,
     /// A note that everybody can read while the lease is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,21 +23,17 @@ pub(crate) struct AcquireBody {
 }
 
 /// Asks for another period of the same lease.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Renew)]
 pub(crate) struct RenewBody {
     /// Length of the period, counted from now.
-    #[schema(minimum = 100, maximum = 300_000)]
     pub(crate) ttl_ms: u64,
 }
 
 /// A lease, for its holder's eyes only.
-#[derive(Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Lease)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct LeaseBody {
     pub(crate) resource: String,
-    #[schema(value_type = u64, minimum = 1, maximum = 999_999_999_999_999_u64)]
     pub(crate) token: FencingToken,
     pub(crate) issuer: String,
     /// A secret: who knows it can pass for the holder.
@@ -55,8 +47,7 @@ pub(crate) struct LeaseBody {
 }
 
 /// A lease that goes on.
-#[derive(Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Renewed)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct RenewedBody {
     /// As asked for. On etcd a lease keeps the length that it was acquired with.
     pub(crate) ttl_ms: u64,
@@ -68,12 +59,10 @@ pub(crate) struct RenewedBody {
 }
 
 /// A resource as anybody may see it.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Inspect)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct InspectBody {
     pub(crate) resource: String,
     /// The present holder, if there is one.
-    #[schema(required)]
     pub(crate) lease: Option<LeaseView>,
     /// How many wait for it, if the lock service knows.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -81,32 +70,27 @@ pub(crate) struct InspectBody {
 }
 
 /// All that is held or waited for.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Leases)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LeasesBody {
     pub(crate) leases: Vec<InspectBody>,
 }
 
 /// What a release by force has come to.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = ForceReleased)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct ForceReleasedBody {
     /// False if nobody held it; who held it before is shut out all the same.
     pub(crate) released: bool,
     /// The token of the lease that was ended.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(value_type = Option<u64>, minimum = 1, maximum = 999_999_999_999_999_u64)]
     pub(crate) token: Option<FencingToken>,
     /// The token that the store has been told of: this one and those before it are shut out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(value_type = Option<u64>, minimum = 1, maximum = 999_999_999_999_999_u64)]
     pub(crate) revocation: Option<FencingToken>,
 }
 
 /// A lease as anybody may see it.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LeaseView {
-    #[schema(value_type = u64, minimum = 1, maximum = 999_999_999_999_999_u64)]
     pub(crate) token: FencingToken,
     /// Tells holders apart and gives none away.
     pub(crate) holder_fingerprint: String,
@@ -117,26 +101,21 @@ pub(crate) struct LeaseView {
 }
 
 /// The new balance of an account.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Balance)]
 pub(crate) struct BalanceBody {
-    #[schema(minimum = 0, maximum = 999_999_999_999_999_u64)]
     pub(crate) balance: i64,
 }
 
 /// An account.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Account)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct AccountBody {
     pub(crate) id: String,
-    #[schema(minimum = 0, maximum = 999_999_999_999_999_u64)]
     pub(crate) balance: i64,
 }
 
 /// Whether requests would get anywhere.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Ready)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct ReadyBody {
     /// The lock service answers.
     pub(crate) lock_service: bool,

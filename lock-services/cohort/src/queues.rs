@@ -117,8 +117,8 @@ impl Queues {
                 return Entry::Answered(Ok(Attempt::Granted(grant)));
             }
             if request.wait == Wait::Never {
-                // The service may know of an end of the shared lease that we do not know of yet. But
-                // it must not be asked for an acquisition that waits here already.
+                // The service may know of an end of the shared lease that we do not know of yet.
+                // But it must not be asked for an acquisition that waits here already.
                 if !queue.waiters().has(*holder) {
                     return Entry::Direct;
                 }

@@ -111,11 +111,20 @@ impl Contract {
                 answer.status
             ));
         };
+        let response = self.resolved(response);
         self.check_headers(response, &answer.headers)?;
         if *method == Method::HEAD {
             return Ok(());
         }
         self.check_body(response, answer, text)
+    }
+
+    /// What a part of the document says, or the component that it refers to.
+    pub(crate) fn resolved<'a>(&'a self, part: &'a Value) -> &'a Value {
+        match part["$ref"].as_str() {
+            Some(reference) => self.document.pointer(&reference[1..]).unwrap(),
+            None => part,
+        }
     }
 
     fn item(&self, path: &str) -> Option<&Map<String, Value>> {
@@ -137,6 +146,7 @@ impl Contract {
             let Some((_, header)) = header else {
                 return Err(format!("the document does not have the header {name}"));
             };
+            let header = self.resolved(header);
             let text = value.to_str().unwrap();
             let value = match header["schema"]["type"].as_str() {
                 Some("integer") => text.parse::<i64>().map_or(json!(text), Value::from),

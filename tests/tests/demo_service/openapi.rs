@@ -74,8 +74,8 @@ async fn a_token_has_the_form_that_the_document_says() {
     assert!(token.contains(";kid=Key-2.B_c;"), "{token}");
     let put = &CONTRACT.document()["paths"]["/v1/accounts/{id}"]["put"];
     let parameters = put["parameters"].as_array().unwrap();
-    let named = |it: &&Value| it["name"] == "Fencing-Token";
-    let schema = &parameters.iter().find(named).unwrap()["schema"];
+    let mut parameters = parameters.iter().map(|it| CONTRACT.resolved(it));
+    let schema = &parameters.find(|it| it["name"] == "Fencing-Token").unwrap()["schema"];
     let form = jsonschema::draft202012::new(schema).unwrap();
     assert!(form.is_valid(&json!(token)), "{token}");
     let numbered = format!("{token};seq=7");
