@@ -78,7 +78,8 @@ fn block_on<T>(
     format: LogFormat,
     main: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    telemetry::log(filter, format)?;
+    // Until everything else is over.
+    let _log = telemetry::log(filter, format)?;
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

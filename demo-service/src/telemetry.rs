@@ -4,9 +4,10 @@ use std::{convert::Infallible, time::Duration};
 
 use clap::ValueEnum;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 
-use crate::failure::Failure;
+use crate::{console::Console, failure::Failure};
 
 /// What a line of the log looks like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -18,25 +19,58 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// How many lines may wait to be written, about 4 MB.
+const LINES_MAX: usize = 16 * 1024;
+
+/// The log, written by a thread of its own: a terminal or a pipe that nobody reads must not hold up
+/// requests. Lines that find no room are lost, and counted.
+///
+/// Dropping it writes what is left, unless nobody reads it for a second, and says how many lines
+/// were lost.
+#[must_use = "what is left is written when this is dropped"]
+pub(crate) struct Log {
+    writer: Option<WorkerGuard>,
+    lost: ErrorCounter,
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        drop(self.writer.take());
+        let lost = self.lost.dropped_lines();
+        if lost > 0 {
+            Console::Stderr.line(format!(
+                "palisade: {lost} lines of the log were lost, because stderr was not read in time"
+            ));
+        }
+    }
+}
+
 /// Begins to log to stderr.
 ///
 /// # Errors
 /// [`Failure::Usage`] for a filter that is none.
-pub(crate) fn log(filter: &str, format: LogFormat) -> Result<(), Failure> {
+pub(crate) fn log(filter: &str, format: LogFormat) -> Result<Log, Failure> {
     let filter = EnvFilter::try_new(filter).map_err(|error| {
         Failure::Usage(format!(
             "the filter of the log: {error}; try RUST_LOG=debug"
         ))
     })?;
     // anstream leaves the colours out where stderr is no terminal.
+    let (lines, writer) = NonBlockingBuilder::default()
+        .buffered_lines_limit(LINES_MAX)
+        .finish(anstream::stderr());
+    let lost = lines.error_counter().clone();
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(anstream::stderr);
+        .with_writer(lines);
     match format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().flatten_event(true).with_span_list(false).init(),
     }
-    Ok(())
+    Ok(Log {
+        writer: Some(writer),
+        lost,
+    })
 }
 
 /// Upper bounds of the buckets of all times, in seconds: from a grant that nobody contends for to

@@ -39,3 +39,4 @@ mod shutdown_under_load;
 mod signatures;
 mod slow_store;
 mod unread_answers;
+mod unread_log;
