@@ -22,7 +22,8 @@ impl Issuer {
     /// [`InvalidName`] if `name` is empty, longer than 64 bytes or has a byte that is not allowed.
     pub fn new(name: impl Into<Arc<str>>) -> Result<Self, InvalidName> {
         let name = name.into();
-        check(&name, "issuer name", Self::MAX_LEN, |byte| {
+        let alphabet = "use ASCII letters, digits and -._:";
+        check(&name, "issuer name", Self::MAX_LEN, alphabet, |byte| {
             byte.is_ascii_alphanumeric() || b"-._:".contains(&byte)
         })?;
         Ok(Self(name))

@@ -49,151 +49,101 @@ pub enum MetricKind {
     Histogram,
 }
 
-/// Acquisitions that got what they asked for.
-pub const GRANTS: Metric = counter(
-    "palisade_grants_total",
-    "Acquisitions that got what they asked for.",
-);
-
-/// The time from the call to the grant.
-pub const ACQUIRE_WAIT: Metric = histogram(
-    "palisade_acquire_wait_seconds",
-    "Time from the call of acquire to the grant.",
-);
-
-/// Acquisitions that found the resource held until their wait was over, or at their only look, or
-/// that found the queue full.
-pub const ACQUIRE_TIMEOUTS: Metric = counter(
-    "palisade_acquire_timeouts_total",
-    "Acquisitions that found the resource held until their wait was over.",
-);
-
-/// Acquisitions that ended with any other error.
-pub const ACQUIRE_FAILURES: Metric = counter(
-    "palisade_acquire_failures_total",
-    "Acquisitions that ended with an error other than a timeout.",
-);
-
-/// Grants that were waited for.
-pub const HANDOFFS: Metric = counter("palisade_handoffs_total", "Grants that were waited for.");
-
-/// Acquisitions of this process that wait now. Add up all processes for the total.
-///
-/// An acquisition that was asked for a moment ago and not yet answered counts, too.
-pub const QUEUE_LENGTH: Metric = gauge(
-    "palisade_queue_length",
-    "Acquisitions of this process that wait now.",
-);
-
-/// Leases that this process holds now.
-pub const HELD: Metric = gauge("palisade_held", "Leases that this process holds now.");
-
-/// The time from a grant to its release or loss.
-pub const HOLD: Metric = histogram(
-    "palisade_hold_seconds",
-    "Time from a grant to its release or loss.",
-);
-
-/// Renewals that succeeded.
-pub const RENEWALS: Metric = counter("palisade_renewals_total", "Renewals that succeeded.");
-
-/// Renewals that failed. Each is repeated while the lease lives, so a few do no harm.
-pub const RENEWAL_FAILURES: Metric = counter(
-    "palisade_renewal_failures_total",
-    "Renewals that failed; each is repeated while the lease lives.",
-);
-
-/// Leases that ended without being released by us.
-///
-/// The label `reason` is the [`LostReason`](crate::LostReason) in snake case: `expired`,
-/// `not_holder`, `max_hold`, `shut_down`.
-pub const LOSSES: Metric = counter(
-    "palisade_losses_total",
-    "Leases that ended without our release, by reason.",
-);
-
-/// Releases and cancellations that were given up: the lease ran out by itself.
-pub const ABANDONED: Metric = counter(
-    "palisade_abandoned_total",
-    "Releases and cancellations that were given up: the lease ran out by itself.",
-);
-
-/// Acquisitions whose token had to be raised above the store's mark. Exported by `fenced-store`.
-pub const FLOOR_REPAIRS: Metric = counter(
-    "palisade_floor_repairs_total",
-    "Acquisitions that had to be lifted above the store's mark.",
-);
-
-/// Claims, transactions and statements that a store has refused. Exported by `fenced-store`.
-///
-/// The label `reason` is `stale`, `duplicate` (another holder had claimed the same token),
-/// `not_claimed`, `mark_lost`, `wrong_issuer` or `implausible`. A stale one now and then is the
-/// fence at work.
-pub const STORE_REFUSALS: Metric = counter(
-    "palisade_store_refusals_total",
-    "Claims, transactions and statements that a store has refused, by reason.",
-);
-
-/// Database sessions that were ended because they kept a claim waiting inside a transaction of an
-/// older holder. Exported by `fenced-store`.
-pub const TERMINATIONS: Metric = counter(
-    "palisade_terminations_total",
-    "Database sessions of older holders that were ended because they kept a claim waiting.",
-);
-
-/// Requests that a `FencingLayer` has not let through. Exported by `fenced-http`.
-///
-/// The label `problem` is the last part of the `type` of the problem document, such as
-/// `fencing-token-required`, and `status` its status.
-pub const EDGE_REFUSALS: Metric = counter(
-    "palisade_edge_refusals_total",
-    "Requests that a fencing layer has not let through, by status and problem.",
-);
-
-/// What a [`LockManager`](crate::LockManager) exports.
-pub const OF_LOCKS: &[Metric] = &[
-    GRANTS,
-    ACQUIRE_WAIT,
-    ACQUIRE_TIMEOUTS,
-    ACQUIRE_FAILURES,
-    HANDOFFS,
-    QUEUE_LENGTH,
-    HELD,
-    HOLD,
-    RENEWALS,
-    RENEWAL_FAILURES,
-    LOSSES,
-    ABANDONED,
-];
-
-/// What `fenced-store` exports.
-pub const OF_STORES: &[Metric] = &[FLOOR_REPAIRS, STORE_REFUSALS, TERMINATIONS];
-
-/// What `fenced-http` exports.
-pub const OF_EDGES: &[Metric] = &[EDGE_REFUSALS];
-
-const fn counter(name: &'static str, help: &'static str) -> Metric {
-    Metric {
-        name,
-        kind: MetricKind::Counter,
-        help,
-    }
+/// One table: each metric with its kind, its name and what it counts, which is its documentation,
+/// too.
+macro_rules! table {
+    ($($(#[$of:meta])* [$list:ident] $($name:ident = $kind:ident($exported:literal, $help:literal)
+        $(#[$more:meta])*;)+)+) => {
+        $(
+            $(
+                #[doc = $help]
+                $(#[$more])*
+                pub const $name: Metric = Metric {
+                    name: $exported,
+                    kind: MetricKind::$kind,
+                    help: $help,
+                };
+            )+
+            $(#[$of])*
+            pub const $list: &[Metric] = &[$($name),+];
+        )+
+    };
 }
 
-const fn gauge(name: &'static str, help: &'static str) -> Metric {
-    Metric {
-        name,
-        kind: MetricKind::Gauge,
-        help,
-    }
-}
+table! {
+    /// What a [`LockManager`](crate::LockManager) exports.
+    [OF_LOCKS]
+    GRANTS = Counter("palisade_grants_total", "Acquisitions that got what they asked for.");
+    ACQUIRE_WAIT = Histogram(
+        "palisade_acquire_wait_seconds",
+        "Time from the call of acquire to the grant."
+    );
+    ACQUIRE_TIMEOUTS = Counter(
+        "palisade_acquire_timeouts_total",
+        "Acquisitions that found the resource held until their wait was over."
+    )
+    /// Or at their only look; or that found the queue full.
+    ;
+    ACQUIRE_FAILURES = Counter(
+        "palisade_acquire_failures_total",
+        "Acquisitions that ended with an error other than a timeout."
+    );
+    HANDOFFS = Counter("palisade_handoffs_total", "Grants that were waited for.");
+    QUEUE_LENGTH = Gauge("palisade_queue_length", "Acquisitions of this process that wait now.")
+    /// Add up all processes for the total.
+    ///
+    /// An acquisition that was asked for a moment ago and not yet answered counts, too.
+    ;
+    HELD = Gauge("palisade_held", "Leases that this process holds now.");
+    HOLD = Histogram("palisade_hold_seconds", "Time from a grant to its release or loss.");
+    RENEWALS = Counter("palisade_renewals_total", "Renewals that succeeded.");
+    RENEWAL_FAILURES = Counter(
+        "palisade_renewal_failures_total",
+        "Renewals that failed; each is repeated while the lease lives."
+    );
+    LOSSES = Counter(
+        "palisade_losses_total",
+        "Leases that ended without our release, by reason."
+    )
+    ///
+    /// The label `reason` is the [`LostReason`](crate::LostReason) in snake case: `expired`,
+    /// `not_holder`, `max_hold`, `shut_down`.
+    ;
+    ABANDONED = Counter(
+        "palisade_abandoned_total",
+        "Releases and cancellations that were given up: the lease ran out by itself."
+    );
 
-const fn histogram(name: &'static str, help: &'static str) -> Metric {
-    Metric {
-        name,
-        kind: MetricKind::Histogram,
-        help,
-    }
+    /// What `fenced-store` exports.
+    [OF_STORES]
+    FLOOR_REPAIRS = Counter(
+        "palisade_floor_repairs_total",
+        "Acquisitions that had to be lifted above the store's mark."
+    );
+    STORE_REFUSALS = Counter(
+        "palisade_store_refusals_total",
+        "Claims, transactions and statements that a store has refused, by reason."
+    )
+    ///
+    /// The label `reason` is `stale`, `duplicate` (another holder had claimed the same token),
+    /// `not_claimed`, `mark_lost`, `wrong_issuer` or `implausible`. A stale one now and then is the
+    /// fence at work.
+    ;
+    TERMINATIONS = Counter(
+        "palisade_terminations_total",
+        "Database sessions of older holders that were ended because they kept a claim waiting."
+    );
+
+    /// What `fenced-http` exports.
+    [OF_EDGES]
+    EDGE_REFUSALS = Counter(
+        "palisade_edge_refusals_total",
+        "Requests that a fencing layer has not let through, by status and problem."
+    )
+    ///
+    /// The label `problem` is the last part of the `type` of the problem document, such as
+    /// `fencing-token-required`, and `status` its status.
+    ;
 }
 
 #[cfg(feature = "metrics")]

@@ -20,7 +20,8 @@ impl ResourceName {
     /// [`InvalidName`] if `name` is empty, longer than 256 bytes or has a byte that is not allowed.
     pub fn new(name: impl Into<Arc<str>>) -> Result<Self, InvalidName> {
         let name = name.into();
-        check(&name, "resource name", Self::MAX_LEN, |byte| {
+        let alphabet = "use visible ASCII without \" and \\";
+        check(&name, "resource name", Self::MAX_LEN, alphabet, |byte| {
             byte.is_ascii_graphic() && byte != b'"' && byte != b'\\'
         })?;
         Ok(Self(name))
@@ -112,8 +113,12 @@ enum Why {
     Empty,
     #[error("{len} bytes is too long, at most {max} are allowed")]
     TooLong { len: usize, max: usize },
-    #[error("byte {at} (0x{byte:02x}) is not allowed")]
-    Byte { at: usize, byte: u8 },
+    #[error("byte 0x{byte:02x} after {at} others is not allowed: {alphabet}")]
+    Byte {
+        at: usize,
+        byte: u8,
+        alphabet: &'static str,
+    },
 }
 
 impl From<std::convert::Infallible> for InvalidName {
@@ -127,6 +132,7 @@ pub(crate) fn check(
     name: &str,
     what: &'static str,
     max: usize,
+    alphabet: &'static str,
     allowed: impl Fn(u8) -> bool,
 ) -> Result<(), InvalidName> {
     let why = if name.is_empty() {
@@ -137,7 +143,7 @@ pub(crate) fn check(
             max,
         }
     } else if let Some((at, byte)) = name.bytes().enumerate().find(|(_, byte)| !allowed(*byte)) {
-        Why::Byte { at, byte }
+        Why::Byte { at, byte, alphabet }
     } else {
         return Ok(());
     };
@@ -184,7 +190,8 @@ mod tests {
         assert_eq!(error(""), "invalid resource name: it is empty");
         assert_eq!(
             error("a b"),
-            "invalid resource name: byte 1 (0x20) is not allowed"
+            "invalid resource name: byte 0x20 after 1 others is not allowed: \
+             use visible ASCII without \" and \\"
         );
         assert!(error(&"x".repeat(300)).contains("300 bytes is too long, at most 256"));
     }

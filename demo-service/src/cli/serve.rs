@@ -42,7 +42,7 @@ pub(crate) struct ServeArgs {
     pub(crate) signing: SigningArgs,
     /// Address to listen on; loopback unless you say otherwise; port 0 picks a free port
     #[arg(long, value_name = "IP:PORT", env = "PALISADE_ADDR")]
-    #[arg(default_value = "127.0.0.1:8080")]
+    #[arg(default_value = "127.0.0.1:8080", value_parser = address_to_listen_on)]
     pub(crate) addr: SocketAddr,
     /// Names with commas between them under which the gateway may be asked, such as that of a proxy
     /// in front of it that passes `Host` on; it refuses all others but localhost, 127.0.0.1 and
@@ -115,6 +115,11 @@ pub(crate) struct SigningArgs {
     )]
     #[arg(value_parser = BoolishValueParser::new())]
     pub(crate) unsigned: bool,
+}
+
+fn address_to_listen_on(text: &str) -> Result<SocketAddr, String> {
+    let address = text.parse();
+    address.map_err(|_| "an IP address and a port, such as 127.0.0.1:8080 or [::1]:8080".to_owned())
 }
 
 fn request_timeout(text: &str) -> Result<Duration, String> {

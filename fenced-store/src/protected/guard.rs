@@ -1,13 +1,14 @@
-use std::time::Duration;
+use std::ops::Deref;
 
-use lock_core::{
-    DetachedLease, FencingToken, LeaseGuard, Lost, Released, ResourceName, Sequencer, Ttl,
-};
+use lock_core::{DetachedLease, LeaseGuard, Released};
 
 use super::Held;
 use crate::{Begin, Dialect, FencedStore, Presented};
 
 /// A lease whose token is claimed in the store: all earlier holders of the resource are shut out.
+///
+/// It is a [`LeaseGuard`], with its token, its deadline and its renewals, that can begin fenced
+/// transactions.
 ///
 /// # Dropping
 /// As [`LeaseGuard`]: the release follows shortly.
@@ -42,57 +43,6 @@ impl<DB: Dialect> ProtectedGuard<DB> {
         self.store.begin(self)
     }
 
-    /// The fencing token of this acquisition.
-    #[must_use]
-    pub fn token(&self) -> FencingToken {
-        self.held.lease.token()
-    }
-
-    /// Send this along with writes that others carry out.
-    #[must_use]
-    pub fn sequencer(&self) -> &Sequencer {
-        self.held.lease.sequencer()
-    }
-
-    /// The resource that is held.
-    #[must_use]
-    pub fn resource(&self) -> &ResourceName {
-        self.held.lease.resource()
-    }
-
-    /// The time until the deadline of the present lease, by the local clock.
-    ///
-    /// # Errors
-    /// [`Lost`] from the deadline on, for good, without asking any server.
-    pub fn remaining(&self) -> Result<Duration, Lost> {
-        self.held.lease.remaining()
-    }
-
-    /// Whether the deadline of the present lease has not passed, as [`LeaseGuard::is_held`].
-    #[must_use]
-    pub fn is_held(&self) -> bool {
-        self.held.lease.is_held()
-    }
-
-    /// Renews the lease now, as [`LeaseGuard::renew`] does.
-    ///
-    /// # Errors
-    /// As [`LeaseGuard::renew`].
-    ///
-    /// # Cancel safety
-    /// As [`LeaseGuard::renew`].
-    pub async fn renew(&self, ttl: Ttl) -> Result<(), lock_core::Error> {
-        self.held.lease.renew(ttl).await
-    }
-
-    /// Completes when the lease is lost, at the latest at its deadline.
-    ///
-    /// # Cancel safety
-    /// Cancel safe.
-    pub async fn lost(&self) -> Lost {
-        self.held.lease.lost().await
-    }
-
     /// Gives up the guard and keeps the lease, as [`LeaseGuard::detach`] does. Its token stays
     /// claimed.
     #[must_use = "nothing renews or releases the lease any more"]
@@ -109,6 +59,14 @@ impl<DB: Dialect> ProtectedGuard<DB> {
     /// As [`LeaseGuard::release`]: the watchdog finishes it.
     pub async fn release(self) -> Result<Released, lock_core::Error> {
         self.held.lease.release().await
+    }
+}
+
+impl<DB: Dialect> Deref for ProtectedGuard<DB> {
+    type Target = LeaseGuard;
+
+    fn deref(&self) -> &LeaseGuard {
+        &self.held.lease
     }
 }
 

@@ -83,7 +83,7 @@ impl<DB: Dialect> ProtectedGuards<DB> {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn lost(&self) -> Lost {
-        let mut losses: FuturesUnordered<_> = self.iter().map(ProtectedGuard::lost).collect();
+        let mut losses: FuturesUnordered<_> = self.iter().map(|guard| guard.lost()).collect();
         match losses.next().await {
             Some(lost) => lost,
             // There is nothing to lose.

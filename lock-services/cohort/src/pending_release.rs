@@ -39,6 +39,8 @@ pub(super) struct PendingReleases(Vec<Entry>);
 #[derive(Debug)]
 struct Entry {
     pending: PendingRelease,
+    /// Whether it was tried, and there was no answer.
+    failed: bool,
     /// Whoever waits for the end.
     callers: Vec<oneshot::Sender<Answer>>,
 }
@@ -76,6 +78,7 @@ impl PendingReleases {
     pub(super) fn add(&mut self, pending: PendingRelease) {
         self.0.push(Entry {
             pending,
+            failed: false,
             callers: Vec::new(),
         });
     }
@@ -84,10 +87,11 @@ impl PendingReleases {
         self.0.iter().map(|entry| entry.pending.clone()).collect()
     }
 
-    /// One that somebody waits for.
-    pub(super) fn wanted(&self) -> Option<PendingRelease> {
-        let wanted = self.0.iter().find(|entry| !entry.callers.is_empty());
-        wanted.map(|entry| entry.pending.clone())
+    /// One that is to be ended now: it was not tried yet, or somebody waits for it.
+    pub(super) fn due(&self) -> Option<PendingRelease> {
+        let is_due = |entry: &&Entry| !entry.failed || !entry.callers.is_empty();
+        let due = self.0.iter().find(is_due);
+        due.map(|entry| entry.pending.clone())
     }
 
     /// The answer to the end of each of them.
@@ -113,6 +117,7 @@ impl PendingReleases {
         let Some(place) = self.0.iter().position(is_it) else {
             return;
         };
+        self.0[place].failed = true;
         for caller in self.0[place].callers.drain(..) {
             // Nobody is told who has gone away.
             drop(caller.send(answer.clone()));

@@ -143,7 +143,7 @@ impl Queue {
             }
             Begun::No => {}
         }
-        if let Some(pending) = self.pending.wanted() {
+        if let Some(pending) = self.pending.due() {
             return Step::End(pending);
         }
         match (&self.phase, self.waiters.head()) {

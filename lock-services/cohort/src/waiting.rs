@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{future::pending, pin::pin, time::Duration};
 
 use tokio::sync::oneshot;
 
@@ -7,7 +7,10 @@ use super::{
     queues::{Place, Ticket},
     waiters::Answer,
 };
-use lock_core::{Attempt, Error, ErrorKind, Operation, ResourceName, Wait};
+use lock_core::{Attempt, Error, ErrorKind, Inspection, Moment, Operation, ResourceName, Wait};
+
+/// Longer than it takes around the world and back.
+const LOOK_BEFORE: Duration = Duration::from_millis(600);
 
 /// One acquire that is queued. Dropping it leaves the queue.
 pub(super) struct Waiting<'a> {
@@ -28,29 +31,41 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    /// Waits for its turn.
+    /// Waits for its turn, and ends with the wait.
     pub(super) async fn until_answered(mut self, wait: Wait) -> Answer {
-        let clock = &*self.cohort.clock;
-        tokio::select! {
-            biased;
-            answer = &mut self.answer => {
-                self.answered(answer.unwrap_or_else(|_| Err(self.cancelled())))
+        let cohort = self.cohort;
+        let resource = self.ticket.attempt.resource.clone();
+        let mut seen = None;
+        let mut look = pin!(cohort.look_before(wait.limit(), &resource));
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut self.answer => {
+                    return self.answered(answer.unwrap_or_else(|_| Err(self.cancelled())));
+                }
+                inspection = &mut look, if seen.is_none() => seen = Some(inspection),
+                () = cohort.clock.sleep_until(wait.limit()) => break,
             }
-            () = clock.sleep_until(wait.limit()) => self.give_up().await,
         }
-    }
-
-    /// The wait is over. When this returns, the attempt holds nothing and waits for nothing.
-    async fn give_up(mut self) -> Answer {
-        self.cohort.leave(&self.ticket);
+        // From here on the attempt holds nothing and waits for nothing. If nobody else waits, the
+        // driver takes back what it has asked for.
+        cohort.leave(&self.ticket);
         if let Ok(answer) = self.answer.try_recv() {
             return self.answered(answer);
         }
-        let resource = &self.ticket.attempt.resource;
-        let settled = self.cohort.settle(resource, Operation::Acquire).await;
-        settled.map_err(Error::outcome_unknown)?;
-        let left = self.cohort.time_left(resource).await;
-        Ok(Attempt::Held { retry_after: left })
+        if let Some(left) = cohort.time_left(&resource) {
+            return Ok(Attempt::held(left));
+        }
+        let inspection = match seen {
+            Some(inspection) => inspection,
+            None => look.await,
+        };
+        let unknown = |error: Error| error.during(Operation::Acquire).outcome_unknown();
+        let left = inspection
+            .map_err(unknown)?
+            .holder
+            .map(|holder| holder.remaining);
+        Ok(Attempt::held(left.unwrap_or_default()))
     }
 
     fn answered(&mut self, answer: Answer) -> Answer {
@@ -74,15 +89,32 @@ impl Drop for Waiting<'_> {
 }
 
 impl Shared {
-    /// The time after which the present lease ends unless it is renewed. It is only a hint, and
-    /// zero if nobody knows.
-    async fn time_left(&self, resource: &ResourceName) -> Duration {
-        let left = self.queues().time_left(resource, self.clock.now());
-        if let Some(left) = left {
-            return left;
+    /// Looks who has the resource, so long before the wait is over that the answer is there by
+    /// then: a service that does not answer this does not answer at all. Of a lease of its own the
+    /// process knows without asking.
+    async fn look_before(&self, end: Moment, resource: &ResourceName) -> Result<Inspection, Error> {
+        if end == Moment::NEVER {
+            return pending().await;
         }
-        let seen = self.service.inspect(resource).await.ok();
-        let holder = seen.and_then(|inspection| inspection.holder);
-        holder.map(|holder| holder.remaining).unwrap_or_default()
+        let time = end.since(self.clock.now()).saturating_sub(LOOK_BEFORE);
+        self.clock.sleep_until(self.clock.now() + time).await;
+        if self.time_left(resource).is_some() {
+            self.clock.sleep_until(end).await;
+        }
+        let unanswered = self.clock.now() + LOOK_BEFORE;
+        tokio::select! {
+            biased;
+            seen = self.service.inspect(resource) => seen,
+            () = self.clock.sleep_until(unanswered) => {
+                let kind = self.service.kind();
+                Err(Error::unknown(ErrorKind::Unavailable, Operation::Acquire, kind)
+                    .because("no answer before the wait was over"))
+            }
+        }
+    }
+
+    /// The time after which the shared lease ends unless it is renewed.
+    fn time_left(&self, resource: &ResourceName) -> Option<Duration> {
+        self.queues().time_left(resource, self.clock.now())
     }
 }
