@@ -14,7 +14,7 @@ use super::{
 use lock_core::{
     AttemptId, AttemptRef, Clock, Error, ErrorKind, FencingToken, Forced, HolderView, InitialToken,
     Inspection, Metadata, Operation, Outcome, Released, ResourceName, Sequencer, Ttl,
-    support::Repetitions,
+    support::{Repetitions, Tasks},
 };
 
 /// The scripts as calls: what a lock service does for one resource, in one step each.
@@ -24,6 +24,7 @@ pub(super) struct Service {
     pub(super) keys: Keys,
     pub(super) initial: InitialToken,
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) tasks: Tasks,
 }
 
 /// How many acquires are under way at each server at once. More would have to wait in the
