@@ -57,7 +57,7 @@ impl Service {
         link: &Link,
     ) -> Call {
         let tombstones = tombstones.iter().copied();
-        let mut call = Call::new(script, keys.of_the_line().into_iter().chain(tombstones));
+        let mut call = Call::new(script, keys.of_the_queue().into_iter().chain(tombstones));
         self.say_where_counters_start(&mut call, keys.shard, link);
         call
     }
