@@ -143,20 +143,20 @@ impl Queue {
             }
             Begun::No => {}
         }
+        if let (Phase::Idle, Some(head)) = (&self.phase, self.waiters.head()) {
+            let waiting = u32::try_from(self.waiters.len()).unwrap_or(u32::MAX);
+            let reserve = NonZeroU32::new(waiting).unwrap_or(NonZeroU32::MIN);
+            let asking = Asking::for_head(head, std::cmp::min(reserve, passes), next);
+            self.phase = Phase::Asking(asking.clone());
+            return Step::Ask(asking, self.pending.all());
+        }
         if let Some(pending) = self.pending.due() {
             return Step::End(pending);
         }
-        match (&self.phase, self.waiters.head()) {
-            (Phase::Held(lease, _), _) => Step::Watch(lease.lease.deadline()),
-            (Phase::Idle, None) if self.pending.is_empty() => Step::Done,
-            (_, None) => Step::Watch(forget),
-            (Phase::Idle | Phase::Asking(_), Some(head)) => {
-                let waiting = u32::try_from(self.waiters.len()).unwrap_or(u32::MAX);
-                let reserve = NonZeroU32::new(waiting).unwrap_or(NonZeroU32::MIN);
-                let asking = Asking::for_head(head, std::cmp::min(reserve, passes), next);
-                self.phase = Phase::Asking(asking.clone());
-                Step::Ask(asking, self.pending.all())
-            }
+        match &self.phase {
+            Phase::Held(lease, _) => Step::Watch(lease.lease.deadline()),
+            Phase::Idle if self.pending.is_empty() => Step::Done,
+            Phase::Idle | Phase::Asking(_) => Step::Watch(forget),
         }
     }
 

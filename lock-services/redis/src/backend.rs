@@ -12,7 +12,7 @@ use super::{
 use lock_core::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, Extension,
     Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, Waking,
+    RenewRequest, Renewed, ResourceName, Sequencer, Waking, support::Tasks,
 };
 
 /// A lock service on Redis. Dropping it closes its connections.
@@ -60,6 +60,7 @@ impl RedisBackend {
             keys,
             initial: options.initial_token,
             clock,
+            tasks: Tasks::here(),
         });
         let pushes = Pushes::start(
             Arc::clone(&service),

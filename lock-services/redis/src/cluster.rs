@@ -73,7 +73,7 @@ impl Cluster {
             timeout,
             moves,
             turns,
-            turns_anywhere: Arc::new(Turns::new(turns, timeout)),
+            turns_anywhere: Arc::new(Turns::new(turns)),
             known: Mutex::default(),
             drawing: Joint::default(),
         }

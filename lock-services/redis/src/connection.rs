@@ -79,7 +79,7 @@ impl Connection {
                 next: AtomicU64::new(0),
             }),
             connecting: Joint::default(),
-            turns: Arc::new(Turns::new(turns, timeout)),
+            turns: Arc::new(Turns::new(turns)),
         }
     }
 

@@ -88,12 +88,12 @@ impl Keys {
 
 impl<'a> ResourceKeys<'a> {
     /// The keys that every script has which may hand the resource on.
-    pub(super) const fn of_the_line(&self) -> [Key<'a>; 5] {
+    pub(super) const fn of_the_queue(&self) -> [Key<'a>; 5] {
         [
             self.counter(),
             self.lease(),
-            self.line(),
-            self.aside(),
+            self.queue(),
+            self.suspended(),
             self.waiters(),
         ]
     }
@@ -108,14 +108,14 @@ impl<'a> ResourceKeys<'a> {
         Key([self.base, "lease:", self.resource, "", ""])
     }
 
-    /// The line of waiters: a sorted set of holders by ticket.
-    pub(super) const fn line(&self) -> Key<'a> {
-        Key([self.base, "line:", self.resource, "", ""])
+    /// The queue of waiters: a sorted set of holders by ticket.
+    pub(super) const fn queue(&self) -> Key<'a> {
+        Key([self.base, "queue:", self.resource, "", ""])
     }
 
-    /// What is aside: a sorted set of who could not be reached, by since when.
-    pub(super) const fn aside(&self) -> Key<'a> {
-        Key([self.base, "aside:", self.resource, "", ""])
+    /// Who is suspended: a sorted set of who could not be reached, by since when.
+    pub(super) const fn suspended(&self) -> Key<'a> {
+        Key([self.base, "suspended:", self.resource, "", ""])
     }
 
     /// The details of the waiters, a hash.

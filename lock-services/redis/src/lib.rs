@@ -22,8 +22,8 @@
 //! | `palisade:config` | string | none | `version:shards`, written once; a mismatch is fatal |
 //! | `palisade:{n}:counter` | string | none | the last token of the shard; deleted by nothing |
 //! | `palisade:{n}:lease:NAME` | string | ttl + [`ENDED_TTL`] | who holds it till when |
-//! | `palisade:{n}:line:NAME` | sorted set | [`QUEUE_TTL`] | who waits, by ticket |
-//! | `palisade:{n}:aside:NAME` | sorted set | [`QUEUE_TTL`] | who is out of reach, since when |
+//! | `palisade:{n}:queue:NAME` | sorted set | [`QUEUE_TTL`] | who waits, by ticket |
+//! | `palisade:{n}:suspended:NAME` | sorted set | [`QUEUE_TTL`] | who is out of reach, since when |
 //! | `palisade:{n}:waiters:NAME` | hash | [`QUEUE_TTL`] | what each of them asked for |
 //! | `palisade:{n}:released:HOLDER:NAME` | string | [`ENDED_TTL`] | tombstone of releases: tokens |
 //! | `palisade:{n}:forced:NAME` | string | [`ENDED_TTL`] | release by force: token, revocation |
@@ -49,7 +49,7 @@
 //! the push arrives. Such a grant is *provisional*: its lease is [`PROVISIONAL`] long, or the ttl
 //! if that is shorter, until its waiter confirms it, before anybody is told of it. So a client
 //! that is paused or gone costs the line one provisional lease, not one ttl
-//! for each of its waiters: its waiters are put aside, keep their tickets, and are back in line
+//! for each of its waiters: its waiters are suspended, keep their tickets, and are back in line
 //! when they ask again. The same goes for a client whose channel has no subscriber. A waiter that
 //! does not ask for [`QUEUE_TTL`] is forgotten.
 //!
@@ -69,7 +69,7 @@
 //! ## Scripts
 //! Each begins with a header that says what it takes, answers and promises. They read the time from
 //! the server, write counters before leases because an error does not roll back, and can be sent
-//! again. A script that would have to put aside more than 64 waiters stops and asks to be run
+//! again. A script that would have to suspend more than 64 waiters stops and asks to be run
 //! again. Clients of two versions may share a prefix as long as `version` is the same: it changes
 //! with every change of a value's format, and then all clients have to be stopped first.
 //!
@@ -133,5 +133,5 @@ pub const QUEUE_TTL: Duration = Duration::from_secs(30);
 /// Longest lease of a pushed grant until it is confirmed: what a vanished waiter costs the queue.
 pub const PROVISIONAL: Duration = Duration::from_secs(1);
 
-/// How many waiters one script puts aside at most before it lets others run.
+/// How many waiters one script suspends at most before it lets others run.
 const MOVES: u32 = 64;

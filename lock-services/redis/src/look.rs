@@ -1,17 +1,19 @@
 //! One acquisition's requests, and what their answers mean.
 
-use std::time::Duration;
+use std::{
+    future::pending,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use super::{
     ENDED_TTL, KIND,
     answers::{Acquired, Refusal},
     call::Call,
-    keys::ResourceKeys,
     link::Link,
     pushes::Pushed,
     scripts::ACQUIRE,
     service::{Service, refused},
-    turns::Turn,
 };
 use lock_core::{
     AcquireRequest, Error, ErrorKind, FencingToken, Lease, Metadata, Moment, Operation, Outcome,
@@ -36,17 +38,24 @@ const TURN_PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Looking<'a> {
     service: &'a Service,
     request: &'a AcquireRequest,
-    keys: ResourceKeys<'a>,
-    digest: String,
-    attempt: String,
-    /// What follows the token in the lease, as `lua/shared.lua` describes it.
-    lease: String,
-    first_sent: Option<Moment>,
+    attempt: Arc<Attempted>,
     /// When we asked, and the server's clock in the answer: what the time of a push is set against.
     exchange: Option<(Moment, Duration)>,
     /// The server may have something of this attempt: a place in line, or what a request without an
     /// answer is going to do.
     pub(super) left_behind: bool,
+}
+
+/// What all requests of one attempt have in common. A request may run on a task.
+struct Attempted {
+    service: Arc<Service>,
+    request: AcquireRequest,
+    shard: u16,
+    digest: String,
+    id: String,
+    /// What follows the token in the lease, as `lua/shared.lua` describes it.
+    lease: String,
+    first_sent: OnceLock<Moment>,
 }
 
 /// What the server says.
@@ -69,30 +78,22 @@ pub(super) struct Offer {
 }
 
 impl<'a> Looking<'a> {
-    pub(super) fn new(service: &'a Service, request: &'a AcquireRequest) -> Self {
-        let digest = request.attempt.holder.digest();
-        let attempt = request.attempt.id.to_string();
-        let metadata = request.metadata.as_ref().map_or("", Metadata::as_str);
-        let (reserve, ttl) = (request.reserve, request.ttl.as_millis());
+    pub(super) fn new(service: &'a Arc<Service>, request: &'a AcquireRequest) -> Self {
         Self {
             service,
             request,
-            keys: service.keys.of(&request.attempt.resource),
-            lease: format!(":{digest}:f:{reserve}:{ttl}:{attempt}:{metadata}"),
-            digest,
-            attempt,
-            first_sent: None,
+            attempt: Arc::new(Attempted::new(service, request)),
             exchange: None,
             left_behind: false,
         }
     }
 
-    pub(super) const fn shard(&self) -> u16 {
-        self.keys.shard
+    pub(super) fn shard(&self) -> u16 {
+        self.attempt.shard
     }
 
     pub(super) fn digest(&self) -> &str {
-        &self.digest
+        &self.attempt.digest
     }
 
     /// Asks until there is an answer: a request may be repeated, it names its acquisition. With a
@@ -135,7 +136,7 @@ impl<'a> Looking<'a> {
             answer = self.look(line) => answer,
             () = service.clock.sleep_until(until) => {
                 // It may have waited for its turn all the time.
-                let error = match self.first_sent {
+                let error = match self.attempt.first_sent.get() {
                     Some(_) => Error::unknown,
                     None => Error::not_applied,
                 };
@@ -149,11 +150,8 @@ impl<'a> Looking<'a> {
     /// server that lost it may have been set up differently by somebody else meanwhile.
     async fn look(&mut self, line: Option<&str>) -> Result<Answer, Error> {
         let mut start = false;
-        let _turn = self.turn().await?;
         loop {
-            let asked = self.service.clock.now();
-            self.first_sent.get_or_insert(asked);
-            let answer = self.send(line, start).await?;
+            let (asked, answer) = self.send_in_turn(line, start).await?;
             self.left_behind |= leaves_something(&answer, line.is_some());
             match answer {
                 Acquired::More => {}
@@ -166,62 +164,18 @@ impl<'a> Looking<'a> {
         }
     }
 
-    /// Waits for a turn at the server. Who does not wait for others waits only so long for that.
-    async fn turn(&self) -> Result<Turn, Error> {
-        let turns = self.service.nodes.turns(self.keys.shard);
-        if self.request.wait != Wait::Never {
-            return Ok(turns.take().await);
-        }
-        let clock = &self.service.clock;
-        tokio::select! {
-            biased;
-            turn = turns.take() => Ok(turn),
-            () = clock.sleep_until(clock.now() + TURN_PATIENCE) => {
-                Err(Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, KIND)
-                    .because("too many acquires of this process wait for answers of the server"))
-            }
-        }
-    }
-
-    async fn send(&self, line: Option<&str>, start: bool) -> Result<Acquired, Error> {
-        let shard = self.keys.shard;
-        let fill_in = |link: &Link| self.fill_in(link, line, start);
-        let sent = self.service.clock.now();
-        let (link, answer) = self
-            .service
-            .nodes
-            .run_with(shard, Operation::Acquire, fill_in, Acquired::parse)
-            .await?;
-        // A replay draws no token, and lifts no counter.
-        if matches!(answer, Acquired::Granted { new: true, .. }) {
-            link.has_raised(shard, sent);
-        }
-        Ok(answer)
-    }
-
-    fn fill_in(&self, link: &Link, line: Option<&str>, start: bool) -> Call {
-        let AcquireRequest {
-            ttl,
-            floor,
-            reserve,
-            max_waiters,
-            ..
-        } = self.request;
-        let tombstones = [
-            self.keys.tombstone(&self.digest),
-            self.keys.tombstone_of_attempt(&self.digest, &self.attempt),
-        ];
-        let mut call = self.service.call(&ACQUIRE, &self.keys, &tombstones, link);
-        // The end of a lease is 1 ms later than anybody is told.
-        let stay = u128::from(ttl.as_millis()) + 1 + ENDED_TTL.as_millis();
-        call.arg(&self.lease).arg(stay).rare_args([
-            line.map(|client| format!("{client}/{}", self.attempt)),
-            (reserve.get() > 1).then(|| reserve.to_string()),
-            floor.map(|floor| floor.to_string()),
-            start.then(|| 1.to_string()),
-            max_waiters.map(|most| most.to_string()),
-        ]);
-        call
+    /// Sends when it is this one's turn at the server. Returns when that was, and the answer.
+    async fn send_in_turn(
+        &self,
+        line: Option<&str>,
+        start: bool,
+    ) -> Result<(Moment, Acquired), Error> {
+        let (attempt, service) = (Arc::clone(&self.attempt), self.service);
+        let asker = line.map(|client| format!("{client}/{}", attempt.id));
+        let too_long = attempt.waits_too_long();
+        let request = async move { attempt.send(asker.as_deref(), start).await };
+        let turns = service.nodes.turns(self.shard());
+        turns.run(&service.tasks, too_long, request).await
     }
 
     fn read(&mut self, answer: Acquired, asked: Moment) -> Result<Answer, Error> {
@@ -282,7 +236,7 @@ impl<'a> Looking<'a> {
         let (granted, length) = match self.exchange {
             Some((_, at)) if pushed.at < at => (pushed.received, Duration::ZERO),
             Some((asked, at)) => (asked + (pushed.at - at), length),
-            None => (self.first_sent.unwrap_or(pushed.received), length),
+            None => (self.attempt.first_sent().unwrap_or(pushed.received), length),
         };
         let counted_from = std::cmp::min(granted, pushed.received);
         Offer {
@@ -291,6 +245,85 @@ impl<'a> Looking<'a> {
             lease: Lease::counted_from(counted_from, length),
             provisional: true,
         }
+    }
+}
+
+impl Attempted {
+    fn new(service: &Arc<Service>, request: &AcquireRequest) -> Self {
+        let (digest, id) = (
+            request.attempt.holder.digest(),
+            request.attempt.id.to_string(),
+        );
+        let metadata = request.metadata.as_ref().map_or("", Metadata::as_str);
+        let (reserve, ttl) = (request.reserve, request.ttl.as_millis());
+        Self {
+            service: Arc::clone(service),
+            request: request.clone(),
+            shard: service.keys.of(&request.attempt.resource).shard,
+            lease: format!(":{digest}:f:{reserve}:{ttl}:{id}:{metadata}"),
+            digest,
+            id,
+            first_sent: OnceLock::new(),
+        }
+    }
+
+    fn first_sent(&self) -> Option<Moment> {
+        self.first_sent.get().copied()
+    }
+
+    /// One that does not wait for others waits only so long for its turn.
+    fn waits_too_long(&self) -> impl Future<Output = Error> + Send + use<> {
+        let never = self.request.wait == Wait::Never;
+        let clock = Arc::clone(&self.service.clock);
+        async move {
+            if !never {
+                return pending().await;
+            }
+            clock.sleep_until(clock.now() + TURN_PATIENCE).await;
+            Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, KIND)
+                .because("too many acquires of this process wait for answers of the server")
+        }
+    }
+
+    async fn send(&self, asker: Option<&str>, start: bool) -> Result<(Moment, Acquired), Error> {
+        let sent = self.service.clock.now();
+        self.first_sent.get_or_init(|| sent);
+        let fill_in = |link: &Link| self.fill_in(link, asker, start);
+        let nodes = &self.service.nodes;
+        let (link, answer) = nodes
+            .run_with(self.shard, Operation::Acquire, fill_in, Acquired::parse)
+            .await?;
+        // A replay draws no token, and lifts no counter.
+        if matches!(answer, Acquired::Granted { new: true, .. }) {
+            link.has_raised(self.shard, sent);
+        }
+        Ok((sent, answer))
+    }
+
+    fn fill_in(&self, link: &Link, asker: Option<&str>, start: bool) -> Call {
+        let AcquireRequest {
+            ttl,
+            floor,
+            reserve,
+            max_waiters,
+            ..
+        } = self.request;
+        let keys = self.service.keys.of(&self.request.attempt.resource);
+        let tombstones = [
+            keys.tombstone(&self.digest),
+            keys.tombstone_of_attempt(&self.digest, &self.id),
+        ];
+        let mut call = self.service.call(&ACQUIRE, &keys, &tombstones, link);
+        // The end of a lease is 1 ms later than anybody is told.
+        let stay = u128::from(ttl.as_millis()) + 1 + ENDED_TTL.as_millis();
+        call.arg(&self.lease).arg(stay).rare_args([
+            asker.map(str::to_owned),
+            (reserve.get() > 1).then(|| reserve.to_string()),
+            floor.map(|floor| floor.to_string()),
+            start.then(|| 1.to_string()),
+            max_waiters.map(|most| most.to_string()),
+        ]);
+        call
     }
 }
 

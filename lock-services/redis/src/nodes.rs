@@ -177,8 +177,8 @@ impl Nodes {
         self.link(slot_of(shard), None, operation).await
     }
 
-    /// Turns at the server that has the shard, as far as is known: who has none there waits, and
-    /// who asks another server does not.
+    /// Turns at the server that has the shard, as far as is known: who asks another server does not
+    /// wait for them.
     pub(super) fn turns(&self, shard: u16) -> Arc<Turns> {
         match &self.0.servers {
             Servers::One(server) => server.turns(),

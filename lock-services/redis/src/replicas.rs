@@ -1,6 +1,6 @@
 //! Grants that count only when replicas have them.
 
-use std::time::Duration;
+use std::{future::pending, sync::Arc, time::Duration};
 
 use redis::{Cmd, FromRedisValue};
 
@@ -15,7 +15,7 @@ use super::{
     scripts::REWRITE,
     service::Service,
 };
-use lock_core::{AcquireRequest, Error, ErrorKind, Grant, Operation};
+use lock_core::{AcquireRequest, AttemptRef, Error, ErrorKind, FencingToken, Grant, Operation};
 
 /// Waits for replicas, on connections on which nothing else is sent: the answer is about what was
 /// written on the same connection before, and meanwhile nothing else is answered there.
@@ -54,7 +54,7 @@ impl Replication {
     /// meanwhile, it is given back.
     pub(super) async fn secure(
         &self,
-        service: &Service,
+        service: &Arc<Service>,
         requests: &[AcquireRequest],
         grants: &[Grant],
     ) -> Result<(), Error> {
@@ -79,21 +79,38 @@ impl Replication {
 
     async fn replicate(
         &self,
-        service: &Service,
+        service: &Arc<Service>,
         request: &AcquireRequest,
         grant: &Grant,
     ) -> Result<(), Error> {
-        let keys = service.keys.of(&request.attempt.resource);
-        let _turn = self.nodes.turns(keys.shard).take().await;
+        let attempt = request.attempt.clone();
+        let shard = service.keys.of(&attempt.resource).shard;
+        let (nodes, replicas, token) = (self.nodes.clone(), self.replicas, grant.token);
+        let replicating = {
+            let service = Arc::clone(service);
+            async move { replicas.have(&nodes, &service, &attempt, token).await }
+        };
+        let turns = self.nodes.turns(shard);
+        turns.run(&service.tasks, pending(), replicating).await
+    }
+}
+
+impl Replicas {
+    /// Whether they have a grant in time.
+    async fn have(
+        self,
+        nodes: &Nodes,
+        service: &Service,
+        attempt: &AttemptRef,
+        token: FencingToken,
+    ) -> Result<(), Error> {
+        let keys = service.keys.of(&attempt.resource);
         // After everything that was written with the grant, and on the server that still has it:
         // one that has taken over meanwhile may not.
         let mut rewrite = Call::new(&REWRITE, [keys.lease()]);
-        rewrite
-            .arg(request.attempt.holder.digest())
-            .arg(grant.token.get());
+        rewrite.arg(attempt.holder.digest()).arg(token.get());
         let parse = |answer| Ok(Vec::<String>::from_redis_value(answer)?);
-        let (link, words) = self
-            .nodes
+        let (link, words) = nodes
             .run_with(keys.shard, Operation::Acquire, |_: &Link| &rewrite, parse)
             .await?;
         if words != ["written"] {
@@ -101,21 +118,19 @@ impl Replication {
                 "the server that has the shard now does not have it",
             ));
         }
-        let answer = link.send(&self.replicas.wait()).await;
+        let answer = link.send(&self.wait()).await;
         let have = answer
             .and_then(|answer| Ok(u32::from_redis_value(answer)?))
             .map_err(|error| translate(error, Operation::Acquire))?;
-        if have >= self.replicas.number {
+        if have >= self.number {
             return Ok(());
         }
-        let Replicas { number, within } = self.replicas;
+        let Self { number, within } = self;
         Err(too_few(&format!(
             "{have} of {number} had it within {within:?}"
         )))
     }
-}
 
-impl Replicas {
     fn wait(self) -> Cmd {
         let mut command = redis::cmd("WAIT");
         command

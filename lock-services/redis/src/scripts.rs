@@ -40,9 +40,9 @@ scripts! {
 /// The parts that scripts have in common or try first, in the order in which they build on each
 /// other.
 const PARTS: [(&str, &str); 7] = [
-    part!("uncontended_acquire"),
+    part!("fast_acquire"),
     part!("line_up"),
-    part!("uncontended_release"),
+    part!("fast_release"),
     part!("hand_over"),
     part!("shared"),
     part!("tokens"),

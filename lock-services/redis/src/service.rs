@@ -14,7 +14,7 @@ use super::{
 use lock_core::{
     AttemptId, AttemptRef, Clock, Error, ErrorKind, FencingToken, Forced, HolderView, InitialToken,
     Inspection, Metadata, Operation, Outcome, Released, ResourceName, Sequencer, Ttl,
-    support::Repetitions,
+    support::{Repetitions, Tasks},
 };
 
 /// The scripts as calls: what a lock service does for one resource, in one step each.
@@ -24,6 +24,7 @@ pub(super) struct Service {
     pub(super) keys: Keys,
     pub(super) initial: InitialToken,
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) tasks: Tasks,
 }
 
 /// How many acquires are under way at each server at once. More would have to wait in the
@@ -56,7 +57,7 @@ impl Service {
         link: &Link,
     ) -> Call {
         let tombstones = tombstones.iter().copied();
-        let mut call = Call::new(script, keys.of_the_line().into_iter().chain(tombstones));
+        let mut call = Call::new(script, keys.of_the_queue().into_iter().chain(tombstones));
         self.say_where_counters_start(&mut call, keys.shard, link);
         call
     }

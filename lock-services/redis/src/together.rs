@@ -201,8 +201,8 @@ impl<'a> Named<'a> {
         let keys = keys.of(&self.request.attempt.resource);
         [
             keys.lease(),
-            keys.line(),
-            keys.aside(),
+            keys.queue(),
+            keys.suspended(),
             keys.waiters(),
             keys.tombstone(&self.digest),
             keys.tombstone_of_attempt(&self.digest, &self.attempt),

@@ -1,12 +1,12 @@
 #!lua
--- Tries uncontended_acquire.lua, line_up.lua. Begins with shared.lua, tokens.lua, queue.lua.
+-- Tries fast_acquire.lua, line_up.lua. Begins with shared.lua, tokens.lua, queue.lua.
 --
 -- Grants a lease, or takes a place in line, or says who stands in the way.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
 -- KEYS[3] line of waiters
--- KEYS[4] what is aside
+-- KEYS[4] what is suspended
 -- KEYS[5] details of the waiters
 -- KEYS[6] tombstone of this holder: the acquisition was released
 -- KEYS[7] tombstone of this holder and attempt: the attempt was cancelled
@@ -34,7 +34,7 @@
 
 -- What is asked for.
 local holder, reserve, ttl, attempt, metadata, asker, floor, start, waits
--- Somebody or something is aside, or there is a tombstone.
+-- Somebody is suspended, or there is a tombstone.
 local marked
 
 local function look_at_what_is_asked_for()
@@ -129,7 +129,7 @@ local function acquire()
   end
 
   -- What ran out is settled before the caller takes its place: that clears the mark of its client,
-  -- and its other waiters must not be set aside by the very request that shows that it is there.
+  -- and its other waiters must not be suspended by the very request that shows that it is there.
   local alone = not marked and redis.call("EXISTS", KEYS[3], KEYS[5]) == 0
   marked = marked or lease ~= nil
   settle_what_is_over()

@@ -7,7 +7,7 @@
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
 -- KEYS[3] line of waiters
--- KEYS[4] what is aside
+-- KEYS[4] what is suspended
 -- KEYS[5] details of the waiters
 -- KEYS[6] tombstone of this holder and attempt
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token

@@ -1,5 +1,5 @@
--- The way of a release of a lease for which others wait, of whom the first can be reached and asks
--- for nothing special, and nobody is aside. For release.lua, behind uncontended_release.lua. It
+-- The fast path of a release of a lease for which others wait, of whom the first can be reached and
+-- asks for nothing special, and nobody is suspended. For release.lua, behind fast_release.lua. It
 -- answers nothing to whoever has to go another way.
 
 -- The first in line but the caller, and what is known of it.

@@ -1,6 +1,6 @@
--- The way of an acquire that meets a lease of somebody else, and perhaps a line, but nothing and
--- nobody aside: it is told so, or takes a place in line, or keeps it. For acquire.lua, behind
--- uncontended_acquire.lua. It answers nothing to whoever has to go another way.
+-- The fast path of an acquire that meets a lease of somebody else, and perhaps a line, but nobody
+-- suspended: it is told so, or takes a place in line, or keeps it. For acquire.lua, behind
+-- fast_acquire.lua. It answers nothing to whoever has to go another way.
 
 -- How long the lease stands in the way, or nothing if it is over or the caller's own.
 local function blocked_by_another(holder)

@@ -2,7 +2,7 @@
 --   KEYS[1]  is the token counter of the shard
 --   KEYS[2]  is the lease of the resource
 --   KEYS[3]  the line: holders by ticket
---   KEYS[4]  what is aside since when: holders that could not be reached, "!client", "=holder"
+--   KEYS[4]  what is suspended since when: holders that could not be reached, "!client", "=holder"
 --   KEYS[5]  a hash of the waiters' details; "#" is the last ticket
 -- "!client": a client that could not be reached, or did not confirm a grant in time. Its waiters
 -- keep their tickets, and come back into the line when they ask again.
@@ -122,7 +122,7 @@ local function hand_on(caller, start)
       redis.call("ZREM", KEYS[3], holder)
     elseif redis.call("ZSCORE", KEYS[4], "!" .. entry.client) then
       redis.call("ZREM", KEYS[3], holder)
-      put_aside(KEYS[4], holder)
+      suspend(KEYS[4], holder)
     else
       local counter, wrong = counter_before(entry.floor, entry.reserve, start)
       local kept = math.min(entry.ttl, PROVISIONAL_MS)
@@ -135,8 +135,8 @@ local function hand_on(caller, start)
       end
       if wrong and not asks_too_much(wrong) then return "stuck" end
       redis.call("ZREM", KEYS[3], holder)
-      put_aside(KEYS[4], holder)
-      if counter and entry.client ~= "" then put_aside(KEYS[4], "!" .. entry.client) end
+      suspend(KEYS[4], holder)
+      if counter and entry.client ~= "" then suspend(KEYS[4], "!" .. entry.client) end
     end
   end
   return "more"

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- Tries uncontended_release.lua, hand_over.lua. Begins with shared.lua, tokens.lua, queue.lua.
+-- Tries fast_release.lua, hand_over.lua. Begins with shared.lua, tokens.lua, queue.lua.
 --
 -- Ends a lease of this holder and token, or gives one of its holds back, and hands the resource on.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
 -- KEYS[3] line of waiters
--- KEYS[4] what is aside
+-- KEYS[4] what is suspended
 -- KEYS[5] details of the waiters
 -- KEYS[6] tombstone: of this holder, or of the attempt whose hold is given back
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token

@@ -75,27 +75,28 @@ local function without_attempt(attempts, attempt)
   if #others > 0 then return table.concat(others, ",") end
 end
 
--- Forgets a few of what has been aside for QUEUE_MS: marks of the ended, and who could not be
+-- Forgets a few of what has been suspended for QUEUE_MS: marks of the ended, and who could not be
 -- reached for so long, and has not asked either.
-local function forget_the_unreachable(aside, details)
+local function forget_the_unreachable(suspended, details)
   local over = text(now - QUEUE_MS)
-  for _, member in ipairs(redis.call("ZRANGE", aside, "-inf", over, "BYSCORE", "LIMIT", 0, 16)) do
-    redis.call("ZREM", aside, member)
+  local old = redis.call("ZRANGE", suspended, "-inf", over, "BYSCORE", "LIMIT", 0, 16)
+  for _, member in ipairs(old) do
+    redis.call("ZREM", suspended, member)
     redis.call("HDEL", details, member)
   end
 end
 
 -- An acquisition has ended without a release: it is never granted again. Some of what is older
 -- goes, so that a resource whose leases always run out does not collect it.
-local function mark_ended(aside, details, holder)
-  forget_the_unreachable(aside, details)
-  redis.call("ZADD", aside, now, "=" .. holder)
-  redis.call("PEXPIRE", aside, QUEUE_TEXT)
+local function mark_ended(suspended, details, holder)
+  forget_the_unreachable(suspended, details)
+  redis.call("ZADD", suspended, now, "=" .. holder)
+  redis.call("PEXPIRE", suspended, QUEUE_TEXT)
 end
 
-local function put_aside(aside, member)
-  redis.call("ZADD", aside, now, member)
-  redis.call("PEXPIRE", aside, QUEUE_TEXT)
+local function suspend(suspended, member)
+  redis.call("ZADD", suspended, now, member)
+  redis.call("PEXPIRE", suspended, QUEUE_TEXT)
 end
 
 -- Who asked last of a waiter's askers: its client and its attempt. An asker has 33 digits at most.
@@ -104,12 +105,12 @@ local function latest_of(askers) return askers:match("(%x*)/(%x+)$", -33) end
 -- A lease is over. A full one leaves a mark, so that its
 -- acquisition is never granted again. A provisional one was pushed to a client that is not there,
 -- or too slow: the line goes on without that client until it asks.
-local function settle(lease, line, aside, details)
-  if lease.state == "f" then return mark_ended(aside, details, lease.holder) end
+local function settle(lease, line, suspended, details)
+  if lease.state == "f" then return mark_ended(suspended, details, lease.holder) end
   local entry = redis.call("HGET", details, lease.holder)
   if not entry then return end
   redis.call("ZREM", line, lease.holder)
-  put_aside(aside, lease.holder)
+  suspend(suspended, lease.holder)
   local client = latest_of(entry:match("^[^:]+"))
-  if client ~= "" then put_aside(aside, "!" .. client) end
+  if client ~= "" then suspend(suspended, "!" .. client) end
 end

@@ -6,7 +6,7 @@
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the first resource
 -- KEYS[3] line of waiters for it
--- KEYS[4] what is aside of it
+-- KEYS[4] what is suspended of it
 -- KEYS[5] details of the waiters
 -- KEYS[6] tombstone of its holder
 -- KEYS[7] tombstone of its holder and attempt, and six keys more for every further resource
@@ -42,7 +42,7 @@ local function together()
       if lease then blocked = math.max(blocked, lease.left) end
       if (tonumber(ARGV[a + 3]) or 0) > (tonumber(floor) or 0) then floor = ARGV[a + 3] end
     end
-    resources[i] = {key = KEYS[k], line = KEYS[k + 1], aside = KEYS[k + 2],
+    resources[i] = {key = KEYS[k], line = KEYS[k + 1], suspended = KEYS[k + 2],
       details = KEYS[k + 3], lease = ours and lease, former = not ours and lease,
       holder = ARGV[a], attempt = ARGV[a + 1], ttl = ARGV[a + 2], metadata = ARGV[a + 4]}
   end
@@ -62,7 +62,7 @@ local function together()
       lease.attempts = with_attempt(lease.attempts, one.attempt)
       save(one.key, lease)
     else
-      if one.former then settle(one.former, one.line, one.aside, one.details) end
+      if one.former then settle(one.former, one.line, one.suspended, one.details) end
       lease = {token = text(token), holder = one.holder, attempts = one.attempt,
         state = "f", reserved = "1", metadata = one.metadata}
       extend(one.key, lease, one.ttl)

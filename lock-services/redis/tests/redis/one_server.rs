@@ -493,7 +493,7 @@ async fn another_layout_under_the_same_prefix_is_refused() {
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConfigMismatch);
     assert!(
-        error.to_string().contains("5:64 there and 5:32 here"),
+        error.to_string().contains("6:64 there and 6:32 here"),
         "{error}"
     );
 }

@@ -83,7 +83,7 @@ async fn a_pushed_lease_that_is_released_leaves_no_place_in_line() {
     holder.release(&held, first).await;
     let pushed = granted(waiter).await;
     client.release(&request, pushed).await;
-    for key in ["line:r", "waiters:r", "aside:r"] {
+    for key in ["queue:r", "waiters:r", "suspended:r"] {
         assert_eq!(world.observer.keys(&world.key(key)).await, [""; 0]);
     }
     let look = holder.0.acquire(&self::request("r")).await.unwrap();

@@ -56,7 +56,7 @@ async fn what_ran_out_long_ago_is_forgotten_although_leases_go_on_running_out() 
         .get_multiplexed_async_connection()
         .await
         .unwrap();
-    let aside = world.key("aside:r");
+    let suspended = world.key("suspended:r");
     let run_out = async || {
         let mut short = request("r");
         short.ttl = TTL;
@@ -71,7 +71,7 @@ async fn what_ran_out_long_ago_is_forgotten_although_leases_go_on_running_out() 
     }
     // As if it had been long ago.
     let marks: Vec<String> = redis::cmd("ZRANGE")
-        .arg(&aside)
+        .arg(&suspended)
         .arg(0)
         .arg(-1)
         .query_async(&mut commands)
@@ -80,12 +80,16 @@ async fn what_ran_out_long_ago_is_forgotten_although_leases_go_on_running_out() 
     assert_eq!(marks.len(), 2);
     for mark in &marks {
         let mut old = redis::cmd("ZADD");
-        let old = old.arg(&aside).arg("XX").arg(1).arg(mark);
+        let old = old.arg(&suspended).arg("XX").arg(1).arg(mark);
         let () = old.query_async(&mut commands).await.unwrap();
     }
     run_out().await;
     let mut left = redis::cmd("ZCARD");
-    let left: u32 = left.arg(&aside).query_async(&mut commands).await.unwrap();
+    let left: u32 = left
+        .arg(&suspended)
+        .query_async(&mut commands)
+        .await
+        .unwrap();
     assert_eq!(left, 1, "only the mark of the last one");
 }
 
@@ -93,13 +97,13 @@ async fn what_ran_out_long_ago_is_forgotten_although_leases_go_on_running_out() 
 async fn marks_are_forgotten_although_older_ones_of_another_kind_are_before_them() {
     let world = World::new().await;
     let client = world.client().await;
-    let (aside, waiters) = (world.key("aside:r"), world.key("waiters:r"));
+    let (suspended, waiters) = (world.key("suspended:r"), world.key("waiters:r"));
     // Waiters that nobody has heard of for long, and a mark behind them.
-    let mut put_aside = redis::cmd("ZADD");
-    put_aside.arg(&aside);
+    let mut suspend = redis::cmd("ZADD");
+    suspend.arg(&suspended);
     for number in 0..20 {
         let holder = format!("{number:032x}");
-        put_aside.arg(1).arg(&holder);
+        suspend.arg(1).arg(&holder);
         let details = format!("/0000000000000001:60000::1:{number}:1:");
         let details = redis::cmd("HSET")
             .arg(&waiters)
@@ -108,7 +112,7 @@ async fn marks_are_forgotten_although_older_ones_of_another_kind_are_before_them
             .to_owned();
         let () = world.run(&details).await;
     }
-    let () = world.run(put_aside.arg(2).arg("=old")).await;
+    let () = world.run(suspend.arg(2).arg("=old")).await;
     for _ in 0..4 {
         let mut short = request("r");
         short.ttl = TTL;
@@ -119,7 +123,7 @@ async fn marks_are_forgotten_although_older_ones_of_another_kind_are_before_them
         .await;
     }
     let left: Vec<String> = world
-        .run(redis::cmd("ZRANGE").arg(&aside).arg(0).arg(-1))
+        .run(redis::cmd("ZRANGE").arg(&suspended).arg(0).arg(-1))
         .await;
     assert_eq!(
         left.len(),

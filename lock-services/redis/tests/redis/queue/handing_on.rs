@@ -9,7 +9,7 @@ use lock_core::{AttemptRef, LockBackend, RenewRequest, Renewed, ResourceName, Tt
 
 use crate::queue::world::{Client, LONG, Waiter, World, granted, request, sequencer, waiting};
 
-/// So many waiters one script puts aside at most.
+/// So many waiters one script suspends at most.
 const MOVES: u64 = 64;
 
 /// A waiter whom pushes reach, but who cannot ask any more.
@@ -65,7 +65,7 @@ async fn the_first_renewal_of_a_pushed_lease_gives_its_place_up() {
 /// Several resources at once settle what ran out as one acquire does: the client that did not
 /// confirm its grant is not the first to get the next one.
 #[tokio::test]
-async fn several_at_once_put_aside_who_did_not_confirm() {
+async fn several_at_once_suspend_who_did_not_confirm() {
     let (world, url) = (World::counting().await, redis().await.url());
     let holder = world.client().await;
     let (held, first) = holder.holds("r").await;
@@ -111,7 +111,7 @@ async fn a_cancel_of_who_has_nothing_hands_on_what_ran_out() {
     assert!(granted(mute.waiter).await.token > first.token);
 }
 
-/// One script does not put a whole line aside: it says so, and is run again.
+/// One script does not suspend a whole line: it says so, and is run again.
 #[tokio::test]
 async fn a_release_goes_on_until_it_has_reached_somebody() {
     let (world, url) = (World::new().await, redis().await.url());

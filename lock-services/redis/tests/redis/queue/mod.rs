@@ -2,9 +2,10 @@
 
 mod attempts;
 mod ended;
+mod fast_paths;
 mod handing_on;
 mod limits;
 mod order;
 mod outages;
-mod short_ways;
+
 mod world;

@@ -8,6 +8,9 @@ use palisade_redis::{RedisBackend, RedisOptions};
 
 const WITHIN: Duration = Duration::from_secs(1);
 
+/// How long something may take that has to come.
+const SOON: Duration = Duration::from_secs(15);
+
 #[tokio::test]
 async fn a_grant_that_replicas_did_not_get_is_given_back() {
     let (primary, replica) = pair().await;
@@ -78,6 +81,29 @@ async fn a_user_who_may_not_wait_for_replicas_is_told_when_connecting() {
     assert_eq!(error.kind(), ErrorKind::TooFewReplicas, "{error:?}");
 }
 
+#[tokio::test]
+async fn an_acquire_that_is_kept_and_not_polled_while_replicas_are_waited_for_holds_up_nobody() {
+    let (primary, replica) = pair().await;
+    // Longer than the test has.
+    let careful = careful_for(primary.url(), 2 * SOON, 3 * SOON)
+        .await
+        .unwrap();
+    replica.pause().await;
+    let mut kept = Box::pin(careful.acquire("kept").ttl(Ttl::secs(3600)).into_future());
+    let replicas_are_waited_for = until("replicas are waited for", || async {
+        let info: String = primary.command(&["INFO", "clients"]).await;
+        info.contains("blocked_clients:1")
+    });
+    tokio::select! {
+        _ = &mut kept => panic!("no replica has it"),
+        () = replicas_are_waited_for => {}
+    }
+    replica.resume().await;
+    let other = tokio::time::timeout(SOON, careful.acquire("other")).await;
+    let _other = other.expect("nobody else is waited for").unwrap();
+    let _kept = kept.await.unwrap();
+}
+
 /// A primary, and a replica that is in step.
 async fn pair() -> (Redis, Redis) {
     let primary = Redis::start_with(&["--repl-diskless-sync-delay", "0"]).await;
@@ -94,7 +120,17 @@ async fn pair() -> (Redis, Redis) {
 }
 
 async fn careful(url: &str) -> Result<LockManager, Error> {
-    let options = RedisOptions::default().replicas(1, WITHIN);
+    careful_for(url, WITHIN, 2 * WITHIN).await
+}
+
+async fn careful_for(
+    url: &str,
+    within: Duration,
+    response_timeout: Duration,
+) -> Result<LockManager, Error> {
+    let options = RedisOptions::default()
+        .replicas(1, within)
+        .response_timeout(response_timeout);
     let backend = RedisBackend::connect(url, options, Arc::new(SystemClock)).await?;
     LockManager::builder().build(Arc::new(backend))
 }

@@ -1,11 +1,11 @@
--- The way of an acquire that meets nobody: no lease, no line, no tombstone, a sound counter, and
--- nothing special that is asked for. For acquire.lua, whose keys and arguments it reads. It answers
--- nothing to whoever has to go another way.
+-- The fast path of an acquire that meets nobody: no lease, no line, no tombstone, a sound counter,
+-- and nothing special that is asked for. For acquire.lua, whose keys and arguments it reads. It
+-- answers nothing to whoever has to go another way.
 
 -- How many keys there are of what may stand in the way; nothing if that was not looked at.
 local there
 
-local function uncontended_acquire()
+local function fast_acquire()
   there = nil
   if ARGV[6] then return nil end
   there = redis.call("EXISTS", KEYS[2], KEYS[3], KEYS[4], KEYS[6], KEYS[7])

@@ -57,3 +57,16 @@ async fn a_release_lifts_the_counter_if_its_connection_has_not_done_so_yet() {
     client.release(&request, pushed).await;
     assert!(granted(behind).await.token > pushed.token);
 }
+
+#[tokio::test]
+async fn a_counter_that_is_lost_starts_at_the_clock_though_nothing_else_is_in_the_way() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let (held, first) = client.holds("r").await;
+    client.release(&held, first).await;
+    world.lose_counter().await;
+    let (_, second) = client.holds("r").await;
+    assert!(second.token > first.token, "{second:?} after {first:?}");
+    let (_, third) = client.holds("s").await;
+    assert!(third.token > second.token, "{third:?} after {second:?}");
+}

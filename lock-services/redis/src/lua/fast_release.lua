@@ -1,11 +1,11 @@
--- The way of a release that nobody waits for, of a full lease. For release.lua, whose keys
+-- The fast path of a release that nobody waits for, of a full lease. For release.lua, whose keys
 -- and arguments it reads. It answers nothing to whoever has to go another way.
 
--- How many keys there are of the line, what is aside, and the tombstone; and the state of the
+-- How many keys there are of the line, what is suspended, and the tombstone; and the state of the
 -- caller's lease. Nothing if that was not looked at.
 local there, state
 
-local function uncontended_release()
+local function fast_release()
   there, state = nil, nil
   if ARGV[4] then return nil end
   there = redis.call("EXISTS", KEYS[3], KEYS[4], KEYS[6])
