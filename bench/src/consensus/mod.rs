@@ -6,7 +6,10 @@ mod redlock;
 mod zookeeper;
 
 use crate::{
-    figure::{Figure, Target::AtMost},
+    figure::{
+        Figure,
+        Target::{AtLeast, AtMost},
+    },
     pinning::Pinning::CrossCore,
 };
 
@@ -28,6 +31,22 @@ pub(crate) const FIGURES: &[Figure] = &[
         pinning: CrossCore,
         both_pinnings: true,
         measure: |setting| Box::pin(etcd::cycle_vs_floor(setting)),
+    },
+    Figure {
+        name: "etcd_cycle_vs_recipe",
+        what: "cycles/s, 1 task / etcd's own recipe in a session that is kept alive",
+        target: AtLeast(0.75),
+        pinning: CrossCore,
+        both_pinnings: false,
+        measure: |setting| Box::pin(etcd::cycle_vs_recipe(setting)),
+    },
+    Figure {
+        name: "etcd_throughput_vs_recipe",
+        what: "cycles/s, 64 tasks / the same with the recipe",
+        target: AtLeast(0.62),
+        pinning: CrossCore,
+        both_pinnings: false,
+        measure: |setting| Box::pin(etcd::throughput_vs_recipe(setting)),
     },
     Figure {
         name: "etcd_handoff_vs_watch",
