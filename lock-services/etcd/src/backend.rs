@@ -1,8 +1,7 @@
 use std::sync::Arc;
 
 use super::{
-    EtcdOptions, KIND, client::Client, keys::Keys, remembering, service::Service,
-    service_url::ServiceUrl,
+    EtcdOptions, KIND, client::Client, keys::Keys, service::Service, service_url::ServiceUrl,
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, BoxFuture, Capabilities, Clock, Error,
@@ -39,7 +38,7 @@ impl EtcdBackend {
     ) -> Result<Self, Error> {
         options.check()?;
         let client = Client::new(ServiceUrl::parse(url)?, options.response_timeout, clock)?;
-        let service = remembering::start(client, Keys::new(&options.prefix), options.initial_token);
+        let service = Service::start(client, Keys::new(&options.prefix), options.initial_token);
         service.lift_floor().await?;
         Ok(Self { service })
     }
