@@ -51,7 +51,7 @@ pub(crate) const FIGURES: &[Figure] = &[
     Figure {
         name: "etcd_handoff_vs_watch",
         what: "hand-off among 8 waiters of one process / a deletion and the news of it",
-        target: AtMost(2.0),
+        target: AtMost(2.5),
         pinning: CrossCore,
         both_pinnings: true,
         measure: |setting| Box::pin(etcd::handoff_vs_watch(setting)),

@@ -2,7 +2,7 @@ use super::{
     KIND,
     acquisition::{Acquisition, with_place},
     in_line::{Ahead, InLine},
-    leases::SLACK,
+    leases::told,
     lining_up::Entered,
     record::token,
     service::{Service, TRIES, crowded},
@@ -125,7 +125,7 @@ impl Acquisition<'_> {
             return Ok(Stood::Gone);
         };
         // Not of all of the slack, which the next one may use up.
-        let until = std::cmp::min(life.end(), seen.asked + (life.length - SLACK));
+        let until = std::cmp::min(life.end(), seen.asked + told(life.length));
         let lease = Lease::counted_from(seen.asked, until.since(seen.asked));
         let grant = Grant::new(token, lease);
         Ok(Stood::Answer(Attempt::Granted(if waited {

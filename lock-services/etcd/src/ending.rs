@@ -35,8 +35,6 @@ impl Service {
         for _ in 0..TRIES {
             let tombstones = self.tombstone_lease_of_ended().await;
             let tombstones = tombstones.map_err(|failure| failed(failure, refused))?;
-            let present =
-                [&names.place, &names.tombstone].map(|key| Op::range(RangeRequest::key(key)));
             let mut success = vec![
                 Op::delete(&names.place),
                 Op::put(&names.tombstone, tombstone.clone(), tombstones),
@@ -47,7 +45,7 @@ impl Service {
             let txn = TxnRequest {
                 compare: vec![Compare::created(&names.place, created)],
                 success,
-                failure: present.into(),
+                failure: Vec::new(),
             };
             let answer = match self.txn(&txn).await {
                 Ok(answer) => answer,
@@ -58,14 +56,15 @@ impl Service {
                 }
                 Err(failure) => return Err(failed(failure, refused)),
             };
-            let (succeeded, changed) = (answer.succeeded, answer.revision());
-            let found = Found::read(&mut answer.ranges());
-            if succeeded {
-                let lease = known.or(found.place.map(|place| place.lease));
-                self.leases
-                    .released(&names, lease.unwrap_or(0), changed, self.now());
+            if answer.succeeded {
+                let changed = answer.revision();
+                let place = answer.ranges().flat_map(|range| range.kvs).next();
+                let lease = known.or(place.map(|place| place.lease)).unwrap_or(0);
+                self.leases.released(&names, lease, changed, self.now());
                 return Ok(Released::Released);
             }
+            let found = self.find(&names).await;
+            let found = found.map_err(|failure| failed(failure, true))?;
             refused = true;
             match &found.place {
                 Some(place) if place.has_token(lease.token()) => created = place.created,

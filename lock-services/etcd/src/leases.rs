@@ -80,11 +80,20 @@ pub(super) struct Taken {
     pub(super) is_new: bool,
 }
 
-/// By how much a lease is longer than what its holder is told. It is used again without any request
-/// for as long.
-pub(super) const SLACK: Duration = Duration::from_secs(1);
 /// How long a lease is used again.
 const REUSE: Duration = Duration::from_secs(30);
+
+/// By how much a lease is longer than what its holder is told, in whole seconds. It is used again
+/// without any request for as long.
+pub(super) fn slack(ttl: Duration) -> Duration {
+    Duration::from_secs(std::cmp::max(ttl.as_secs() / 8, 1))
+}
+
+/// What the holder of a lease of that length is told: all but the slack.
+pub(super) fn told(length: Duration) -> Duration {
+    let slack = Duration::from_secs(std::cmp::max(length.as_secs() / 9, 1));
+    length.saturating_sub(slack)
+}
 
 impl Leases {
     pub(super) fn new(revoker: Revoker) -> Self {
@@ -153,9 +162,17 @@ impl Leases {
 
     /// A lease of an attempt must not be used again.
     pub(super) fn lose(&self, names: &Names, id: i64, now: Moment) {
-        let lease = self.state().remove(names, id);
+        let mut state = self.state();
+        let used = state.used.get(&names.id);
+        let used = used.filter(|used| used.holding == Some(id));
+        let tombstone = used.map(|used| Tombstone {
+            id: names.id,
+            changed: used.changed,
+        });
+        let lease = state.remove(names, id);
+        drop(state);
         if let Some(lease) = lease {
-            self.retire(Some(lease), None, now);
+            self.retire(Some(lease), tombstone, now);
         }
     }
 
@@ -347,6 +364,22 @@ impl Drop for Leases {
         let free = mem::take(&mut self.state().free);
         for lease in free.into_values().flatten() {
             self.revoker.revoke(lease.id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holder_is_told_no_less_than_it_has_asked_for() {
+        for ttl in (100..=200_000).step_by(50).map(Duration::from_millis) {
+            let length = (ttl + slack(ttl)).as_millis().div_ceil(1000);
+            let length = Duration::from_secs(u64::try_from(length).unwrap());
+            let more = told(length) - ttl;
+            assert!(more < Duration::from_secs(1), "{ttl:?}: {more:?} more");
+            assert!(length - told(length) >= slack(ttl), "{ttl:?}");
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{
     acquisition::{Acquisition, with_place},
     grant::Granted,
     in_line::{Ahead, InLine, Life},
-    leases::SLACK,
+    leases::slack,
     record::{Floor, Place, State, Tombstone},
     service::Found,
     wire::{Compare, KeyValue, Op, RangeRequest, TxnRequest, TxnResponse},
@@ -93,7 +93,7 @@ impl Acquisition<'_> {
             .take(&self.names, attempt, ttl, service.now());
         (self.lease, self.on, self.kept) = (Some(taken.id), taken.id, taken.life);
         if taken.is_new {
-            let granted = service.grant(taken.id, ttl + SLACK).await;
+            let granted = service.grant(taken.id, ttl + slack(ttl)).await;
             if let Granted::New { asked, ttl } = granted.map_err(|failure| self.failed(failure))? {
                 self.kept = Some(Life {
                     since: asked,
@@ -131,20 +131,37 @@ impl Acquisition<'_> {
             success: vec![
                 Op::put(key, place.encode_to_vec(), lease),
                 Op::put(&names.tombstone, tombstone.encode_to_vec(), tombstones),
-                Op::range(RangeRequest::youngest(&names.line, 2)),
+                Op::range(RangeRequest::youngest(&names.line, 2).without_values()),
             ],
-            failure: vec![
-                Op::range(RangeRequest::key(key)),
-                Op::range(RangeRequest::key(&names.tombstone)),
-                Op::range(RangeRequest::key(&floor_key)),
-                Op::range(RangeRequest::oldest(&names.line)),
-            ],
+            // Whoever waits is hardly ever refused, and asks then.
+            failure: match self.request.wait {
+                Wait::Never => self.present().map(Op::range).into(),
+                Wait::Until(_) | Wait::Forever => Vec::new(),
+            },
         }
+    }
+
+    /// What there may be in the way of a new place.
+    fn present(&self) -> [RangeRequest; 4] {
+        let names = &self.names;
+        [
+            RangeRequest::key(&names.place),
+            RangeRequest::key(&names.tombstone),
+            RangeRequest::key(&self.service.keys.floor()),
+            RangeRequest::oldest(&names.line),
+        ]
     }
 
     /// Finds out why there is no new place.
     async fn refused(&mut self, answer: TxnResponse, was_repeated: bool) -> Result<Entered, Error> {
         let attempt = &self.request.attempt;
+        let answer = match self.request.wait {
+            Wait::Never => answer,
+            Wait::Until(_) | Wait::Forever => {
+                let present = self.service.read(self.present()).await;
+                present.map_err(|failure| with_place(self.failed(failure)))?
+            }
+        };
         let mut ranges = answer.ranges();
         let found = Found::read(&mut ranges);
         let mut first = || ranges.next().and_then(|range| range.kvs.into_iter().next());

@@ -4,7 +4,7 @@ use super::{
     failure::Failure,
     in_line::Life,
     keys::Names,
-    leases::SLACK,
+    leases::told,
     service::{Found, Service, TRIES},
     wire::RangeRequest,
 };
@@ -65,7 +65,7 @@ impl Service {
                     renewed.push(Renewed::NotHolder);
                     continue;
                 };
-                let lease = Lease::counted_from(asked, life.length - SLACK);
+                let lease = Lease::counted_from(asked, told(life.length));
                 renewed.push(Renewed::Renewed(lease));
                 longest = std::cmp::max(longest, life.length);
                 living.push(found);

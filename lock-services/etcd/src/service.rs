@@ -12,10 +12,10 @@ use super::{
     grant::{Granted, PATIENCE, grant, seconds_of},
     in_line::Life,
     keys::{Keys, Names},
-    leases::{Leases, SLACK},
+    leases::{Leases, told},
     record::{Floor, Kept, Place, Tombstone},
     revoker::Revoker,
-    tombstones::{self, TombstoneLease},
+    tombstone_lease::TombstoneLease,
     wire::{
         Compare, KeepAliveResponse, KeyValue, LeaseId, Op, RangeRequest, RangeResponse,
         TimeToLiveResponse, TxnRequest, TxnResponse, method,
@@ -34,6 +34,9 @@ pub(super) const TRIES: u32 = 32;
 /// How many places are read at a time. With metadata, a few holds and a long name one has about
 /// 2 kB, and an answer may have 4 MiB.
 const PAGE: i64 = 500;
+
+/// How many requests of renewals and waiters take tombstones over at the same time.
+const TAKEOVERS: usize = 8;
 
 /// The cluster, and what we know of it.
 #[derive(Debug)]
@@ -57,21 +60,18 @@ pub(super) struct Found {
 }
 
 impl Service {
-    /// A service, and the tasks that work for it.
-    pub(super) fn start(client: Client, keys: Keys, initial: InitialToken) -> Arc<Self> {
+    pub(super) fn new(client: Client, keys: Keys, initial: InitialToken) -> Self {
         let (client, tasks) = (Arc::new(client), Tasks::here());
-        let service = Arc::new(Self {
+        Self {
             leases: Leases::new(Revoker::start(Arc::clone(&client), &tasks)),
             tombstones: Arc::new(TombstoneLease::new(Arc::clone(&client))),
-            takeovers: tombstones::takeovers(),
+            takeovers: Arc::new(Semaphore::new(TAKEOVERS)),
             client,
             keys,
             initial,
             floor: Mutex::default(),
-            tasks: tasks.clone(),
-        });
-        tombstones::start(&service, &tasks);
-        service
+            tasks,
+        }
     }
 
     pub(super) fn now(&self) -> Moment {
@@ -152,7 +152,7 @@ impl Service {
         grant(&self.client, id, ttl).await
     }
 
-    /// The time left of a lease without the [slack](SLACK), in whole seconds, rounded down: what
+    /// The time left of a lease without the slack, in whole seconds, rounded down: what
     /// its holder was told at least. `None` if it has ended.
     pub(super) async fn left(&self, lease: i64) -> Result<Option<Life>, Failure> {
         let request = LeaseId { id: lease };
@@ -160,15 +160,17 @@ impl Service {
         let until = since + SHORT_PATIENCE;
         let answer = self.client.call(method::TIME_TO_LIVE, &request, until);
         let answer: TimeToLiveResponse = answer.await?;
+        let length = seconds_of(answer.granted_ttl);
         Ok((answer.ttl >= 0).then(|| Life {
             since,
-            ttl: seconds_of(answer.ttl).saturating_sub(SLACK),
-            length: seconds_of(answer.granted_ttl),
+            ttl: seconds_of(answer.ttl).saturating_sub(length - told(length)),
+            length,
             said_in: Some(answer.header.map_or(0, |header| header.raft_term)),
         }))
     }
 
-    /// Keeps leases alive. Returns a moment, from which they count; `None` for a lease that has ended.
+    /// Keeps leases alive. Returns a moment, from which they count; `None` for a lease that has
+    /// ended.
     ///
     /// No majority is asked: a leader that was deposed and does not know it yet keeps leases alive
     /// that its successor lets end. So an answer counts only if its term is that of a

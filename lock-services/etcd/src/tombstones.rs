@@ -1,96 +1,39 @@
-//! Tombstones: the one lease that all of a client's are attached to, and how they go.
+//! Tombstones: how a client takes them over, and how they go.
 
 use std::{
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
 use prost::Message;
-use tokio::sync::{Mutex as Turns, Semaphore};
 use tracing::debug;
 
 use super::{
     ENDED_TTL,
     client::Client,
     failure::Failure,
-    grant::{Granted, grant},
-    keys::Names,
+    keys::{Keys, Names},
     leases::Tombstone,
     record::State,
     service::{Found, Service},
     wire::{Compare, Op, RangeRequest, TxnRequest},
 };
-use lock_core::{
-    Clock, Moment,
-    support::{Tasks, lock},
-};
-
-/// The lease that tombstones are attached to. It is kept alive for as long as the client lives, and
-/// outlasts everything that the client has asked for by [`ENDED_TTL`].
-#[derive(Debug)]
-pub(super) struct TombstoneLease {
-    client: Arc<Client>,
-    present: Mutex<Option<Present>>,
-    /// Whoever asks for another one.
-    turns: Turns<()>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Present {
-    id: i64,
-    length: Duration,
-    kept_alive: Moment,
-}
+use lock_core::{Clock, InitialToken};
 
 /// How often the client looks what is due.
 const EVERY: Duration = Duration::from_secs(5);
-/// How often the lease is kept alive, and how much longer it is because of that.
-const KEEP_ALIVE: Duration = Duration::from_secs(10);
-const RESERVE: Duration = Duration::from_secs(20);
 /// How many are deleted, or looked after, in one step: a transaction may have 128 parts.
 const AT_ONCE: usize = 50;
-/// How many requests of renewals and waiters take tombstones over at the same time.
-pub(super) const TAKEOVERS: usize = 8;
-
-impl TombstoneLease {
-    pub(super) fn new(client: Arc<Client>) -> Self {
-        Self {
-            client,
-            present: Mutex::default(),
-            turns: Turns::new(()),
-        }
-    }
-
-    /// The present one, if it outlasts leases of that length.
-    fn for_leases(&self, length: Duration) -> Option<i64> {
-        let present = *lock(&self.present);
-        let lasts = present.filter(|present| present.length >= length + ENDED_TTL + RESERVE);
-        lasts.map(|present| present.id)
-    }
-
-    /// Has one granted that outlasts leases of that length. Those who need one meanwhile wait for
-    /// it.
-    async fn ask(&self, length: Duration) -> Result<i64, Failure> {
-        let _turn = self.turns.lock().await;
-        loop {
-            if let Some(present) = self.for_leases(length) {
-                return Ok(present);
-            }
-            let id = std::cmp::max(rand::random::<i64>() & i64::MAX, 1);
-            let length = length + ENDED_TTL + RESERVE;
-            if let Granted::New { asked, ttl } = grant(&self.client, id, length).await? {
-                *lock(&self.present) = Some(Present {
-                    id,
-                    length: ttl,
-                    kept_alive: asked,
-                });
-            }
-        }
-    }
+/// A service, and the task that looks after what is due.
+pub(super) fn start(client: Client, keys: Keys, initial: InitialToken) -> Arc<Service> {
+    let service = Arc::new(Service::new(client, keys, initial));
+    let clock = Arc::clone(&service.client.clock);
+    service.tasks.spawn(tidy(Arc::downgrade(&service), clock));
+    service
 }
 
 /// Looks after what is due until the service is dropped.
-pub(super) async fn tidy(service: Weak<Service>, clock: Arc<dyn Clock>) {
+async fn tidy(service: Weak<Service>, clock: Arc<dyn Clock>) {
     loop {
         clock.sleep_until(clock.now() + EVERY).await;
         let Some(service) = service.upgrade() else {
@@ -121,7 +64,7 @@ impl Service {
 
     /// Asks for another one, because the one that we thought was there is not.
     pub(super) fn forget_tombstone_lease(&self) {
-        *lock(&self.tombstones.present) = None;
+        self.tombstones.forget();
     }
 
     /// Takes tombstones over that another client has written last, and that would go with that
@@ -180,7 +123,8 @@ impl Service {
         self.leases.retire_old(self.now());
         let done = async {
             self.keep_tombstone_lease_alive().await?;
-            self.look_after_used().await
+            while self.look_after_used().await? == AT_ONCE {}
+            Ok::<_, Failure>(())
         };
         if let Err(failure) = done.await {
             debug!(?failure, "etcd: what is due is done later");
@@ -198,28 +142,20 @@ impl Service {
     }
 
     async fn keep_tombstone_lease_alive(&self) -> Result<(), Failure> {
-        let present = *lock(&self.tombstones.present);
-        let due = |present: &Present| self.now() >= present.kept_alive + KEEP_ALIVE;
-        let Some(present) = present.filter(due) else {
+        let Some(present) = self.tombstones.due(self.now()) else {
             return Ok(());
         };
-        let (asked, kept) = self.keep_alive(&[present.id]).await?;
+        let (asked, kept) = self.keep_alive(&[present]).await?;
         let lives = kept.first().is_some_and(Option::is_some);
-        let mut now = lock(&self.tombstones.present);
-        if now.is_some_and(|now| now.id == present.id) {
-            *now = lives.then_some(Present {
-                kept_alive: asked,
-                ..present
-            });
-        }
+        self.tombstones.kept_alive(present, lives.then_some(asked));
         Ok(())
     }
 
-    /// Finds out which acquisitions have ended without a word.
-    async fn look_after_used(&self) -> Result<(), Failure> {
+    /// Finds out which acquisitions have ended without a word. Returns how many it has looked at.
+    async fn look_after_used(&self) -> Result<usize, Failure> {
         let due = self.leases.due(self.now(), AT_ONCE);
         if due.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let places = due
             .iter()
@@ -229,7 +165,7 @@ impl Service {
         for ((id, _), place) in due.iter().zip(answer.ranges()) {
             self.leases.looked(id, !place.kvs.is_empty(), now);
         }
-        Ok(())
+        Ok(due.len())
     }
 
     /// Deletes tombstones, but none that somebody has written since.
@@ -246,17 +182,4 @@ impl Service {
             .await
             .map(drop)
     }
-}
-
-/// How many take tombstones over at the same time.
-pub(super) fn takeovers() -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(TAKEOVERS))
-}
-
-/// Starts to look after what is due.
-pub(super) fn start(service: &Arc<Service>, tasks: &Tasks) {
-    tasks.spawn(tidy(
-        Arc::downgrade(service),
-        Arc::clone(&service.client.clock),
-    ));
 }

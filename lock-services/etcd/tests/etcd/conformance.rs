@@ -18,8 +18,8 @@ async fn connect(url: &str, initial: InitialToken) -> Arc<dyn LockBackend> {
     Arc::new(backend.unwrap())
 }
 
-/// etcd counts whole seconds, and looks twice a second which leases have ended. Each is a second
-/// longer than what its holder is told.
+/// etcd counts whole seconds, and looks twice a second which leases have ended. These
+/// are a second longer than what their holders are told.
 async fn node(initial: InitialToken) -> RealTime {
     seconds(connect(&etcd().await.url(), initial).await, 1)
 }
