@@ -6,7 +6,10 @@ mod redlock;
 mod zookeeper;
 
 use crate::{
-    figure::{Figure, Target::AtMost},
+    figure::{
+        Figure,
+        Target::{AtLeast, AtMost},
+    },
     pinning::Pinning::CrossCore,
 };
 
@@ -30,9 +33,25 @@ pub(crate) const FIGURES: &[Figure] = &[
         measure: |setting| Box::pin(etcd::cycle_vs_floor(setting)),
     },
     Figure {
+        name: "etcd_cycle_vs_recipe",
+        what: "cycles/s, 1 task / etcd's own recipe in a session that is kept alive",
+        target: AtLeast(0.75),
+        pinning: CrossCore,
+        both_pinnings: false,
+        measure: |setting| Box::pin(etcd::cycle_vs_recipe(setting)),
+    },
+    Figure {
+        name: "etcd_throughput_vs_recipe",
+        what: "cycles/s, 64 tasks / the same with the recipe",
+        target: AtLeast(0.62),
+        pinning: CrossCore,
+        both_pinnings: false,
+        measure: |setting| Box::pin(etcd::throughput_vs_recipe(setting)),
+    },
+    Figure {
         name: "etcd_handoff_vs_watch",
         what: "hand-off among 8 waiters of one process / a deletion and the news of it",
-        target: AtMost(2.0),
+        target: AtMost(2.5),
         pinning: CrossCore,
         both_pinnings: true,
         measure: |setting| Box::pin(etcd::handoff_vs_watch(setting)),

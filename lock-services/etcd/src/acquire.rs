@@ -1,15 +1,18 @@
 use super::{
     KIND,
     acquisition::{Acquisition, with_place},
-    in_line::{Ahead, InLine, Life},
+    in_line::{Ahead, InLine},
+    leases::told,
     lining_up::Entered,
     record::token,
     service::{Service, TRIES, crowded},
     waiting::Turn,
 };
+use std::sync::Arc;
+
 use lock_core::{
     AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, InitialToken, Lease, Operation,
-    Wait,
+    Outcome, Wait,
 };
 
 /// What became of a place.
@@ -20,7 +23,10 @@ pub(super) enum Stood {
 }
 
 impl Service {
-    pub(super) async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
+    pub(super) async fn acquire(
+        self: &Arc<Self>,
+        request: &AcquireRequest,
+    ) -> Result<Attempt<Grant>, Error> {
         let resource = &request.attempt.resource;
         if let Some(floor) = request.floor {
             let last = self.last_token().await?;
@@ -31,12 +37,18 @@ impl Service {
             service: self,
             request,
             names: self.keys.names(resource, request.attempt.holder),
-            mark: None,
-            round: 0,
+            tombstone: None,
+            lease: None,
+            on: 0,
             kept: None,
-            memory: 0,
         };
-        acquisition.run().await
+        let answer = acquisition.run().await;
+        if let Err(error) = &answer
+            && error.outcome() == Outcome::NotApplied
+        {
+            acquisition.lose_lease();
+        }
+        answer
     }
 
     /// The last token that can have been issued, if the plausibility of a floor depends on it.
@@ -77,7 +89,7 @@ impl Acquisition<'_> {
             };
             match self.stand(place, ahead).await {
                 Ok(Stood::Answer(answer)) => return Ok(answer),
-                Ok(Stood::Gone) => {}
+                Ok(Stood::Gone) => self.lose_lease(),
                 Err(error) => return Err(with_place(error)),
             }
         }
@@ -109,10 +121,13 @@ impl Acquisition<'_> {
             self.leave_for_more(&place, &seen).await?;
             return Ok(Stood::Gone);
         }
-        let Some(Life { since, ttl, .. }) = self.kept else {
+        let Some(life) = self.kept else {
             return Ok(Stood::Gone);
         };
-        let grant = Grant::new(token, Lease::counted_from(since, ttl));
+        // Not of all of the slack, which the next one may use up.
+        let until = std::cmp::min(life.end(), seen.asked + told(life.length));
+        let lease = Lease::counted_from(seen.asked, until.since(seen.asked));
+        let grant = Grant::new(token, lease);
         Ok(Stood::Answer(Attempt::Granted(if waited {
             grant.after_waiting()
         } else {

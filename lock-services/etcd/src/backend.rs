@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use super::{
-    EtcdOptions, KIND, client::Client, keys::Keys, remembering, service::Service,
-    service_url::ServiceUrl,
+    EtcdOptions, KIND, client::Client, keys::Keys, service::Service, service_url::ServiceUrl,
+    tombstones,
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, Extension,
@@ -11,7 +11,7 @@ use lock_core::{
 };
 
 /// A lock service on etcd. Dropping it closes its connections as soon as the leases that it has
-/// ended of late are given back, and what it remembers of others is stored, or that has failed.
+/// ended of late are given back, or that has failed.
 #[derive(Debug)]
 pub struct EtcdBackend {
     service: Arc<Service>,
@@ -39,7 +39,7 @@ impl EtcdBackend {
     ) -> Result<Self, Error> {
         options.check()?;
         let client = Client::new(ServiceUrl::parse(url)?, options.response_timeout, clock)?;
-        let service = remembering::start(client, Keys::new(&options.prefix), options.initial_token);
+        let service = tombstones::start(client, Keys::new(&options.prefix), options.initial_token);
         service.lift_floor().await?;
         Ok(Self { service })
     }

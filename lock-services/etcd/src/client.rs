@@ -98,6 +98,21 @@ impl Client {
         A: Message + Clone + 'static,
         B: Message + Default + 'static,
     {
+        let answer = self.call_told(method, request, until).await?;
+        Ok(answer.0)
+    }
+
+    /// The same. Also tells whether the request was sent more than once.
+    pub(super) async fn call_told<A, B>(
+        &self,
+        method: &'static str,
+        request: &A,
+        until: Moment,
+    ) -> Result<(B, bool), Failure>
+    where
+        A: Message + Clone + 'static,
+        B: Message + Default + 'static,
+    {
         self.ask(until, || self.unary(method, request.clone()))
             .await
     }
@@ -123,7 +138,7 @@ impl Client {
             }
             answers.into_iter().collect()
         };
-        self.ask(until, ask).await
+        Ok(self.ask(until, ask).await?.0)
     }
 
     /// Opens a stream that goes on: nothing is tried again.
@@ -142,7 +157,7 @@ impl Client {
         opened.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time")))
     }
 
-    async fn ask<T, F>(&self, until: Moment, once: impl Fn() -> F) -> Result<T, Failure>
+    async fn ask<T, F>(&self, until: Moment, once: impl Fn() -> F) -> Result<(T, bool), Failure>
     where
         F: Future<Output = Result<T, Status>>,
     {
@@ -150,7 +165,7 @@ impl Client {
         loop {
             let current = self.current.load(Ordering::Relaxed);
             let answer = match self.logged_in(once(), failed).await {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => return Ok((answer, sent)),
                 Err(status) => status,
             };
             debug!(status = %answer, "etcd");

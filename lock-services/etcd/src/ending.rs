@@ -1,9 +1,11 @@
 use prost::Message;
 
 use super::{
+    ENDED_TTL,
     failure::Failure,
     keys::Names,
-    record::{Kept, Mark, Place, State, TOKENS_PER_REVISION},
+    leases,
+    record::{Kept, Place, State, TOKENS_PER_REVISION, Tombstone},
     service::{Found, Service, TRIES, crowded, insist},
     wire::{Compare, Op, RangeRequest, TxnRequest},
 };
@@ -25,56 +27,54 @@ impl Service {
             }
         };
         let names = self.keys.names(lease.resource(), lease.holder());
-        let (mut round, mut refused) = (0, false);
+        let tombstone = Tombstone::released(lease.token()).encode_to_vec();
+        let known = self.leases.holding(&names);
+        let mut refused = false;
         // This is usually right, and then one request is enough.
         let mut created = self.creation_of(lease.token());
         for _ in 0..TRIES {
-            let number = names.lease(round);
-            let key = names.place(number);
-            let mark = Mark::released(round, lease.token());
-            let memory = self.memory_of_ended().await;
-            let memory = memory.map_err(|failure| failed(failure, refused))?;
+            let tombstones = self.tombstone_lease_of_ended().await;
+            let tombstones = tombstones.map_err(|failure| failed(failure, refused))?;
             let mut success = vec![
-                Op::delete(&key),
-                Op::put(&names.mark, mark.encode_to_vec(), memory),
+                Op::delete(&names.place),
+                Op::put(&names.tombstone, tombstone.clone(), tombstones),
             ];
-            let release = self.successors.release(&names.line);
-            if release.is_some() {
-                success.push(Op::range(RangeRequest::oldest(&names.line)));
+            if known.is_none() {
+                success.insert(0, Op::range(RangeRequest::key(&names.place)));
             }
             let txn = TxnRequest {
-                compare: vec![Compare::created(&key, created)],
+                compare: vec![Compare::created(&names.place, created)],
                 success,
-                failure: vec![
-                    Op::range(RangeRequest::key(&key)),
-                    Op::range(RangeRequest::key(&names.mark)),
-                ],
+                failure: Vec::new(),
             };
-            let asked = self.now();
             let answer = match self.txn(&txn).await {
                 Ok(answer) => answer,
                 Err(failure) if failure.no_lease() => {
-                    self.forget_memories();
+                    self.forget_tombstone_lease();
                     refused = true;
                     continue;
                 }
                 Err(failure) => return Err(failed(failure, refused)),
             };
             if answer.succeeded {
-                self.successors.tell_next(&names.line, asked, answer);
-                self.revoker.revoke(number);
+                let changed = answer.revision();
+                let place = answer.ranges().flat_map(|range| range.kvs).next();
+                let lease = known.or(place.map(|place| place.lease)).unwrap_or(0);
+                self.leases.released(&names, lease, changed, self.now());
                 return Ok(Released::Released);
             }
+            let found = self.find(&names).await;
+            let found = found.map_err(|failure| failed(failure, true))?;
             refused = true;
-            let mut found = Found::read(key, round, &mut answer.ranges());
-            if found.memory().round != round {
-                let present = self.find(&names).await;
-                found = present.map_err(|failure| failed(failure, refused))?;
-            }
-            round = found.round;
             match &found.place {
-                Some(place) if place.is(lease.holder(), lease.token()) => created = place.created,
-                _ => return Ok(released_earlier(&found.memory(), lease, None)),
+                Some(place) if place.has_token(lease.token()) => created = place.created,
+                _ => {
+                    // Somebody else has ended it, or a copy of this request has.
+                    if let Some(known) = known {
+                        self.leases.lose(&names, known, self.now());
+                    }
+                    return Ok(released_earlier(&found.remembered(), lease, None));
+                }
             }
         }
         Err(crowded(Operation::Release, lease.resource()).outcome_unknown())
@@ -106,10 +106,10 @@ impl Service {
             let held = found
                 .place
                 .as_ref()
-                .is_some_and(|place| place.is(lease.holder(), token) && place.value.has(attempt));
+                .is_some_and(|place| place.has_token(token) && place.value.has(attempt));
             if !held {
-                let memory = found.memory();
-                return Ok(Some(released_earlier(&memory, lease, Some(attempt))));
+                let remembered = found.remembered();
+                return Ok(Some(released_earlier(&remembered, lease, Some(attempt))));
             }
             let ended = self.end_attempt(&names, found, attempt, token.get()).await;
             Ok(ended.map_err(failed)?.then_some(Released::Released))
@@ -121,10 +121,7 @@ impl Service {
         let failed = |failure: Failure| failure.error_on(Operation::Cancel, &attempt.resource);
         let names = self.keys.names(&attempt.resource, attempt.holder);
         let end = || async {
-            let mut found = self.find(&names).await.map_err(failed)?;
-            if found.place_of(attempt.holder).is_none() {
-                found.place = None;
-            }
+            let found = self.find(&names).await.map_err(failed)?;
             let ended = self.end_attempt(&names, found, attempt.id, 0).await;
             Ok(ended.map_err(failed)?.then_some(()))
         };
@@ -140,56 +137,67 @@ impl Service {
         attempt: AttemptId,
         token: u64,
     ) -> Result<bool, Failure> {
-        let mut mark = found.memory().ending(attempt, token);
-        let compare = found.unchanged(names).into();
+        let mut tombstone = found.remembered().ending(attempt, token);
+        let tombstones = self.tombstone_lease_of_ended().await?;
         let rest = found
             .place
             .as_ref()
             .map(|place| place.value.clone().without(attempt));
-        let mut unused = None;
+        let goes_on = rest.as_ref().is_some_and(|rest| !rest.attempts.is_empty());
         let mut success = Vec::new();
-        let mut memory = None;
-        match rest {
-            Some(rest) if !rest.attempts.is_empty() => {
-                let lease = found.place.as_ref().map_or(0, |place| place.lease);
-                success.push(Op::put(&found.key, rest.encode_to_vec(), lease));
-                memory = found.mark.as_ref().map(|mark| mark.lease);
+        match (&rest, &found.place) {
+            (Some(rest), Some(place)) if goes_on => {
+                success.push(Op::put(&names.place, rest.encode_to_vec(), place.lease));
             }
-            gone => {
-                if gone.is_some() {
-                    success.push(Op::delete(&found.key));
-                    mark = mark.in_state(State::Idle);
-                }
-                // Its lease is given back, and the next attempt gets another one. So a late request
-                // for this one finds nothing.
-                if mark.state_is(State::Idle) {
-                    mark.round += 1;
-                    unused = Some(names.lease(found.round));
-                }
+            (Some(_), _) => {
+                success.push(Op::delete(&names.place));
+                tombstone = tombstone.in_state(State::Idle);
             }
+            (None, _) => {}
         }
-        let memory = match memory {
-            Some(memory) => memory,
-            None => self.memory_of_ended().await?,
-        };
-        success.push(Op::put(&names.mark, mark.encode_to_vec(), memory));
+        success.push(Op::put(
+            &names.tombstone,
+            tombstone.encode_to_vec(),
+            tombstones,
+        ));
         let txn = TxnRequest {
-            compare,
+            compare: found.unchanged(names).into(),
             success,
             failure: Vec::new(),
         };
-        let ended = match self.txn(&txn).await {
-            Ok(answer) => answer.succeeded,
+        let answer = match self.txn(&txn).await {
+            Ok(answer) if answer.succeeded => answer,
+            Ok(_) => return Ok(false),
             Err(failure) if failure.no_lease() => {
-                self.forget_memories();
-                false
+                self.forget_tombstone_lease();
+                return Ok(false);
             }
             Err(failure) => return Err(failure),
         };
-        if let Some(lease) = unused.filter(|_| ended) {
-            self.revoker.revoke(lease);
+        let (changed, now) = (answer.revision(), self.now());
+        let lease = found.place.map(|place| place.lease);
+        self.leases.lose_all(names, attempt, lease, now);
+        match lease {
+            Some(_) if goes_on => self.leases.wrote(names, changed, now + ENDED_TTL),
+            Some(lease) => self.place_ended(names, lease, changed),
+            None => self.leases.buried(
+                leases::Tombstone {
+                    id: names.id,
+                    changed,
+                },
+                now,
+            ),
         }
-        Ok(ended)
+        Ok(true)
+    }
+
+    /// A place was deleted, and its lease is revoked.
+    pub(super) fn place_ended(&self, names: &Names, lease: i64, changed: i64) {
+        let tombstone = leases::Tombstone {
+            id: names.id,
+            changed,
+        };
+        self.leases.ended(lease, tombstone, Some(names), self.now());
     }
 
     pub(super) async fn force_release(
@@ -216,50 +224,62 @@ impl Service {
             Error::not_applied(exhausted, Operation::ForceRelease, super::KIND).on(resource)
         })?;
         let ended = self.end_place(&holder.key, &place, token).await;
-        if !ended.map_err(failed)? {
+        let Some(tombstone) = ended.map_err(failed)? else {
             return Ok(Forced::NotHeld);
-        }
-        // Its mark still says that it is in line, which means that the acquisition has ended.
-        self.revoker.revoke(place.lease);
+        };
+        // Its own tombstone still says that it is in line, which means that it has ended.
+        self.leases.ended(place.lease, tombstone, None, self.now());
         Ok(Forced::Ended { revocation })
     }
 
-    /// Deletes a place by force. False if it was gone, unless this very request deleted it: the
-    /// client sends it again if there is no answer, and then finds the mark that it left.
+    /// Deletes a place by force. Nothing if it was gone, unless this very request deleted it: the
+    /// client sends it again if there is no answer, and then finds the tombstone that it left.
     async fn end_place(
         &self,
         key: &[u8],
         place: &Kept<Place>,
         token: FencingToken,
-    ) -> Result<bool, Failure> {
-        let own = self.keys.fresh_mark();
+    ) -> Result<Option<leases::Tombstone>, Failure> {
+        let id = rand::random();
+        let own = self.keys.tombstone(&id);
         let mut tries = 0;
         loop {
             tries += 1;
-            let mark = Mark::released(0, token).encode_to_vec();
+            let tombstone = Tombstone::released(token).encode_to_vec();
+            let tombstones = self.tombstone_lease_of_ended().await?;
             let txn = TxnRequest {
                 compare: vec![Compare::created(key, place.created)],
-                success: vec![
-                    Op::delete(key),
-                    Op::put(&own, mark, self.memory_of_ended().await?),
-                ],
+                success: vec![Op::delete(key), Op::put(&own, tombstone, tombstones)],
                 failure: vec![Op::range(RangeRequest::key(&own))],
             };
-            match self.txn(&txn).await {
-                Ok(answer) if answer.succeeded => return Ok(true),
-                Ok(answer) => return Ok(answer.ranges().any(|range| !range.kvs.is_empty())),
-                Err(failure) if failure.no_lease() && tries < TRIES => self.forget_memories(),
+            let answer = match self.txn(&txn).await {
+                Ok(answer) => answer,
+                Err(failure) if failure.no_lease() && tries < TRIES => {
+                    self.forget_tombstone_lease();
+                    continue;
+                }
                 Err(failure) if tries > 1 => return Err(failure.after_another()),
                 Err(failure) => return Err(failure),
-            }
+            };
+            let changed = if answer.succeeded {
+                Some(answer.revision())
+            } else {
+                let mut found = answer.ranges().flat_map(|range| range.kvs);
+                found.next().map(|own| own.mod_revision)
+            };
+            return Ok(changed.map(|changed| leases::Tombstone { id, changed }));
         }
     }
 }
 
-fn released_earlier(memory: &Mark, lease: &Sequencer, attempt: Option<AttemptId>) -> Released {
+fn released_earlier(
+    remembered: &Tombstone,
+    lease: &Sequencer,
+    attempt: Option<AttemptId>,
+) -> Released {
     let token = lease.token().get();
-    let released = memory.state_is(State::Released) && memory.token == token;
-    if released || attempt.and_then(|attempt| memory.end_of(attempt)) == Some(token) {
+    let released = remembered.state_is(State::Released) && remembered.token == token;
+    if released || attempt.and_then(|attempt| remembered.end_of(attempt)) == Some(token) {
         return Released::Released;
     }
     Released::NotHolder

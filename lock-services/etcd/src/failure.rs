@@ -3,7 +3,7 @@ use std::{error::Error as StdError, io};
 use tonic::{Code, Status};
 
 use super::KIND;
-use lock_core::{Error, ErrorKind, Operation, ResourceName};
+use lock_core::{Error, ErrorKind, Operation, ResourceName, support::RuntimeEnded};
 
 /// Why a call has failed, and whether it may have happened all the same.
 #[derive(Clone, Debug)]
@@ -11,6 +11,12 @@ pub(super) struct Failure {
     status: Status,
     /// This or an earlier attempt of the call may have been carried out.
     sent: bool,
+}
+
+impl From<RuntimeEnded> for Failure {
+    fn from(ended: RuntimeEnded) -> Self {
+        Self::new(Status::failed_precondition(ended.to_string()), true)
+    }
 }
 
 /// What to do about a failure.

@@ -7,7 +7,6 @@ use lock_core::Moment;
 /// A place in line.
 #[derive(Debug)]
 pub(super) struct InLine {
-    pub(super) key: Vec<u8>,
     pub(super) created: i64,
     pub(super) floor: u64,
 }
@@ -31,18 +30,25 @@ pub(super) struct Ahead {
 pub(super) struct Life {
     pub(super) since: Moment,
     pub(super) ttl: Duration,
+    /// What it has when it is kept alive.
+    pub(super) length: Duration,
     /// The term in which a leader said so on its own. `None` for what a majority has agreed on,
     /// such as the grant of a lease.
     pub(super) said_in: Option<u64>,
 }
 
 impl Life {
+    pub(super) fn end(self) -> Moment {
+        self.since + self.ttl
+    }
+
     /// What that look at the place proves of it. `None` if the leader that said so may have been
     /// deposed by the time of the look.
     pub(super) fn proven_by(self, seen: &Ahead) -> Option<Self> {
         let led = self.said_in.is_none_or(|term| term == seen.term);
         led.then(|| Self {
             since: std::cmp::min(self.since, seen.asked),
+            said_in: None,
             ..self
         })
     }
@@ -69,6 +75,7 @@ mod tests {
         let life = |since, said_in| Life {
             since: at(since),
             ttl: Duration::from_secs(9),
+            length: Duration::from_secs(9),
             said_in,
         };
         let since = |life: Life| life.proven_by(&seen).map(|life| life.since);

@@ -40,7 +40,7 @@ impl Service {
     /// What others may see of a holder; `None` if its lease has ended meanwhile.
     async fn view(&self, place: &Kept<Place>) -> Result<Option<HolderView>, Failure> {
         let left = self.left(place.lease).await?;
-        Ok(left.and_then(|(left, _)| place.view(std::cmp::max(left, LITTLE))))
+        Ok(left.and_then(|life| place.view(std::cmp::max(life.ttl, LITTLE))))
     }
 
     pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
@@ -81,6 +81,6 @@ impl Service {
             None => None,
         };
         // Rounded up, because whoever asks too early has to ask once more.
-        Ok(left.map_or(LITTLE, |(left, _)| left + Duration::from_secs(1)))
+        Ok(left.map_or(LITTLE, |life| life.ttl + Duration::from_secs(1)))
     }
 }

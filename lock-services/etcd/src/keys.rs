@@ -13,11 +13,16 @@ pub(super) struct Keys {
 pub(super) struct Names {
     /// `PREFIX/lock/RESOURCE/`: what the keys of all who want it begin with.
     pub(super) line: Vec<u8>,
-    /// `PREFIX/mark/..`: what is remembered of this acquisition.
-    pub(super) mark: Vec<u8>,
-    /// The numbers of its leases, one for each round, are derived from this.
-    seed: [u8; 32],
+    /// Its place in the queue.
+    pub(super) place: Vec<u8>,
+    /// `PREFIX/tombstone/..`: what is remembered of it.
+    pub(super) tombstone: Vec<u8>,
+    /// What both are called after.
+    pub(super) id: TombstoneId,
 }
+
+/// What a tombstone is called.
+pub(super) type TombstoneId = [u8; 16];
 
 impl Keys {
     pub(super) fn new(prefix: &str) -> Self {
@@ -59,47 +64,36 @@ impl Keys {
         ResourceName::new(name.replace("%2F", "/").replace("%25", "%")).ok()
     }
 
-    /// A mark for a single request, which belongs to no acquisition and which nobody else has.
-    pub(super) fn fresh_mark(&self) -> Vec<u8> {
-        format!("{}/mark/{:032x}", self.prefix, rand::random::<u128>()).into_bytes()
+    /// The key of a tombstone.
+    pub(super) fn tombstone(&self, id: &TombstoneId) -> Vec<u8> {
+        let prefix = format!("{}/tombstone/", self.prefix);
+        named(prefix.into_bytes(), id)
     }
 
     /// What an acquisition is called. It is derived from the holder, so that after a lost answer
     /// any process can ask for it again. The holder cannot be derived from it.
     pub(super) fn names(&self, resource: &ResourceName, holder: Holder) -> Names {
-        let mut seed = Sha256::new_with_prefix(b"palisade/etcd/acquisition\0");
-        seed.update(holder.expose_bytes());
-        seed.update(resource.as_str());
-        let seed: [u8; 32] = seed.finalize().into();
-        let mut mark = format!("{}/mark/", self.prefix);
-        for byte in &seed[..16] {
-            mark.push_str(&format!("{byte:02x}"));
-        }
+        let mut hash = Sha256::new_with_prefix(b"palisade/etcd/acquisition\0");
+        hash.update(holder.expose_bytes());
+        hash.update(resource.as_str());
+        let hash: [u8; 32] = hash.finalize().into();
+        let id = std::array::from_fn(|index| hash[index]);
+        let line = self.line(resource);
         Names {
-            line: self.line(resource),
-            mark: mark.into_bytes(),
-            seed,
+            place: named(line.clone(), &id),
+            tombstone: self.tombstone(&id),
+            line,
+            id,
         }
     }
 }
 
-impl Names {
-    /// The number of the lease of a round, always above 0.
-    pub(super) fn lease(&self, round: u32) -> i64 {
-        let mut hash = Sha256::new_with_prefix(b"palisade/etcd/lease\0");
-        hash.update(self.seed);
-        hash.update(round.to_be_bytes());
-        let hash: [u8; 32] = hash.finalize().into();
-        let number = i64::from_be_bytes(std::array::from_fn(|index| hash[index]));
-        std::cmp::max(number & i64::MAX, 1)
+/// A key with this prefix.
+fn named(mut prefix: Vec<u8>, id: &TombstoneId) -> Vec<u8> {
+    for digit in id.iter().flat_map(|byte| [byte >> 4, byte & 0xf]) {
+        prefix.push(b"0123456789abcdef"[usize::from(digit)]);
     }
-
-    /// The place in line of a lease: as `etcdctl lock` names it.
-    pub(super) fn place(&self, lease: i64) -> Vec<u8> {
-        let mut place = self.line.clone();
-        place.extend_from_slice(format!("{lease:x}").as_bytes());
-        place
-    }
+    prefix
 }
 
 #[cfg(test)]
@@ -118,7 +112,7 @@ mod tests {
             assert!(!one.starts_with(&other) && !other.starts_with(&one));
         }
         for name in ["a", "a/b", "a%2Fb", "%", "/", "%252F"] {
-            let place = keys.names(&resource(name), Holder::random()).place(7);
+            let place = keys.names(&resource(name), Holder::random()).place;
             assert_eq!(keys.resource(&place), Some(resource(name)), "{name}");
         }
     }
@@ -127,13 +121,13 @@ mod tests {
     fn an_acquisition_has_names_of_its_own() {
         let (keys, holder) = (Keys::new("p"), Holder::random());
         let names = keys.names(&resource("a"), holder);
-        assert_eq!(names.lease(0), keys.names(&resource("a"), holder).lease(0));
-        assert_ne!(names.lease(0), names.lease(1));
-        assert_ne!(names.lease(0), keys.names(&resource("b"), holder).lease(0));
-        assert_eq!(names.place(0xab), b"p/lock/a/ab");
-        let text = String::from_utf8(names.mark).unwrap();
-        assert_eq!(text.len(), keys.fresh_mark().len());
-        assert_ne!(keys.fresh_mark(), keys.fresh_mark());
+        assert_eq!(names.place, keys.names(&resource("a"), holder).place);
+        assert_ne!(names.id, keys.names(&resource("b"), holder).id);
+        assert_eq!(
+            keys.tombstone(&[0xab; 16]),
+            format!("p/tombstone/{}", "ab".repeat(16)).into_bytes()
+        );
+        let text = String::from_utf8(names.tombstone).unwrap();
         assert!(!text.contains(&holder.expose()[..16]));
     }
 }

@@ -24,26 +24,26 @@ impl Acquisition<'_> {
         let key = self.service.keys.floor();
         for _ in 0..TRIES {
             let floor = self.service.known_floor().await?;
-            let memory = self.service.memory(self.length()).await;
-            let memory = memory.map_err(|failure| self.failed(failure))?;
+            let tombstones = self.service.tombstone_lease_of_ended().await;
+            let tombstones = tombstones.map_err(|failure| self.failed(failure))?;
             let found = self.service.find(&self.names).await;
             let found = found.map_err(|failure| self.failed(failure))?;
             let present = found.place.as_ref();
-            if present.is_none_or(|present| present.created != place.created) {
+            let Some(present) = present.filter(|present| present.created == place.created) else {
                 // It was given back by this request, sent twice, or by another attempt.
                 return Ok(());
-            }
+            };
             let enough = Floor::for_token(seen.least, seen.revision);
             let raised = Floor {
                 value: std::cmp::max(floor.value, enough),
                 ..floor
             };
-            let mark = found.memory().in_state(State::Idle);
+            let tombstone = found.remembered().in_state(State::Idle);
             let mut txn = TxnRequest {
                 compare: found.unchanged(&self.names).into(),
                 success: vec![
-                    Op::delete(&found.key),
-                    Op::put(&self.names.mark, mark.encode_to_vec(), memory),
+                    Op::delete(&self.names.place),
+                    Op::put(&self.names.tombstone, tombstone.encode_to_vec(), tombstones),
                 ],
                 failure: vec![Op::range(RangeRequest::key(&key))],
             };
@@ -54,13 +54,15 @@ impl Acquisition<'_> {
             let answer = match self.service.txn(&txn).await {
                 Ok(answer) => answer,
                 Err(failure) if failure.no_lease() => {
-                    self.service.forget_memories();
+                    self.service.forget_tombstone_lease();
                     continue;
                 }
                 Err(failure) => return Err(self.failed(failure)),
             };
             if answer.succeeded {
-                // The mark and the floor are read again with the next entry.
+                self.service
+                    .place_ended(&self.names, present.lease, answer.revision());
+                // The tombstone and the floor are read again with the next entry.
                 return Ok(());
             }
             let floor = answer.ranges().flat_map(|range| range.kvs).next();

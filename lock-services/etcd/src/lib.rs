@@ -18,14 +18,14 @@
 //!
 //! | key | lives as long as | what |
 //! |---|---|---|
-//! | `palisade/lock/RESOURCE/LEASE` | the lease | a place in line; the oldest one holds |
-//! | `palisade/mark/..` | the lease and [`ENDED_TTL`] | what is remembered of an acquisition |
+//! | `palisade/lock/RESOURCE/..` | the lease | a place in line; the oldest one holds |
+//! | `palisade/tombstone/..` | see [below](#memory) | what is remembered of an acquisition |
 //! | `palisade/floor` | for ever | what is added to revisions to get tokens |
 //!
 //! A line has the layout of etcd's own recipe: `etcdctl lock palisade/lock/RESOURCE` and an
 //! acquisition of RESOURCE exclude each other, and are served in the order in which they came. In
-//! RESOURCE, `/` is written `%2F` and `%` is `%25`. LEASE is a number in hex that is derived from
-//! the holder, but reveals nothing about it. The floor is not in a line, where `etcdctl lock` would
+//! RESOURCE, `/` is written `%2F` and `%` is `%25`. A place and a tombstone are named after the
+//! holder, but reveal nothing about it. The floor is not in a line, where `etcdctl lock` would
 //! wait for it for ever. The `Lock` call of etcd's server is not used: before 3.5 it grants the
 //! lock to waiters whose lease has run out, and two of those get the same revision.
 //!
@@ -47,12 +47,18 @@
 //! because an acquisition may ask for a floor while its place is behind another one.
 //!
 //! # Leases
-//! There is one lease for each acquisition. etcd counts whole seconds and has a least ttl, one and
-//! a half of its election timeout (2 s by default). A ttl is rounded up to what it grants:
-//! [`LeaseGuard`] and everybody else see the actual lease, which may be longer than what was asked
-//! for, never shorter. It keeps this length: a renewal with another ttl renews for the first one. A
-//! lease ends up to half a second late. After a change of leader it has its full length again, as
-//! the others see it; the holder's deadline is its own, counted from before its request was sent.
+//! There is one lease of etcd for each acquisition. When it is released, the next acquisition of
+//! the client uses its lease, for half a minute in all; then the lease is revoked. The same goes
+//! for an acquisition that does not wait and finds the resource held. A lease that was ended by
+//! force, cancelled or lost is revoked and never used again.
+//!
+//! etcd counts whole seconds and has a least ttl, one and a half of its election timeout (2 s by
+//! default). A ttl is rounded up, and a lease is an eighth longer than that, and at least a second:
+//! as long as this is left of it, it is used again without a request. [`LeaseGuard`] and everybody
+//! else see it without this slack, never shorter than what was asked for. It keeps this length: a
+//! renewal with another ttl renews for the first one. A lease ends up to half a second late. After
+//! a change of leader it has its full length again, as the others see it; the holder's deadline is
+//! its own, counted from before its request was sent.
 //!
 //! A renewal is a read of the place, which a majority has to confirm, and a keep-alive that was
 //! answered in the same term: a leader that was deposed keeps nothing alive that way. The lease is
@@ -63,8 +69,7 @@
 //! First come, first served, across all clients. A waiter watches the place before its own, and
 //! looks again every half ttl, because some versions lose events. It keeps its own lease alive.
 //! That nobody is before it and that its own place is still there is one step: who slept through
-//! the end of its lease gets [`ErrorKind::Released`], never the lock. That step is a look of its
-//! own, or the release before it: if that is of the same process, it looks who is next, and tells.
+//! the end of its lease gets [`ErrorKind::Released`], never the lock.
 //! A waiter that died costs the line what is left of its lease when its turn comes. A limit of
 //! waiters is checked after the place was taken: while one is refused, it counts.
 //!
@@ -83,12 +88,13 @@
 //! revoked (3.4.38, 3.5.23). None of them lets two holders past the store.
 //!
 //! # Memory
-//! An acquisition that ended, or a release by force, costs about 150 bytes for one to four minutes;
-//! one whose lease just ended, for up to four minutes and four ttls. And etcd keeps the history of
-//! all keys until it is compacted: run it with `--auto-compaction-retention`. What is remembered is
-//! attached to leases that all acquisitions of a client share. For a lease that is held for long,
-//! it is moved to another of these leases about once a minute, or once per ttl if that is longer:
-//! this is one more change, for which neither a renewal nor a waiter waits.
+//! An acquisition costs about 150 bytes until two minutes after its end, and longer if others have
+//! used its lease after it and the last one still does. And etcd keeps the history of all keys
+//! until it is compacted: run it with `--auto-compaction-retention`. Tombstones are attached to one
+//! lease of the client, which is kept alive while the client lives, and are deleted together. What
+//! a client that died has left stays for the longest ttl that it had asked for, and a minute and a
+//! half. A client that renews a lease of another one takes its tombstone over: this is one more
+//! change, for which neither a renewal nor a waiter waits.
 //!
 //! [`LeaseGuard`]: lock_core::LeaseGuard
 //! [`ErrorKind::Released`]: lock_core::ErrorKind::Released
@@ -98,7 +104,6 @@
 mod acquire;
 mod acquisition;
 mod backend;
-mod background;
 mod client;
 mod ending;
 mod failure;
@@ -107,20 +112,18 @@ mod grant;
 mod in_line;
 mod inspect;
 mod keys;
+mod leases;
 mod leaving;
 mod lining_up;
-mod mark_leases;
-mod memories;
 mod options;
 mod record;
-mod rememberer;
-mod remembering;
 mod renew;
 mod revoker;
 mod service;
 mod service_url;
-mod successors;
 mod tls;
+mod tombstone_lease;
+mod tombstones;
 mod waiting;
 mod wire;
 

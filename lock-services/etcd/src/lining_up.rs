@@ -1,10 +1,13 @@
+use std::time::Duration;
+
 use prost::Message;
 
 use super::{
     acquisition::{Acquisition, with_place},
     grant::Granted,
     in_line::{Ahead, InLine, Life},
-    record::{Floor, Mark, Place, State},
+    leases::slack,
+    record::{Floor, Place, State, Tombstone},
     service::Found,
     wire::{Compare, KeyValue, Op, RangeRequest, TxnRequest, TxnResponse},
 };
@@ -24,34 +27,30 @@ impl Acquisition<'_> {
     /// Takes a place in line, or finds the one that it already has.
     pub(super) async fn enter(&mut self) -> Result<Entered, Error> {
         let floor = self.service.known_floor().await?;
-        let lease = self.names.lease(self.round);
-        self.prepare(lease).await?;
-        let txn = self.entry(floor, lease);
+        let (lease, tombstones) = self.prepare().await?;
+        let txn = self.entry(floor, lease, tombstones);
         let asked = self.service.now();
-        let answer = match self.service.txn(&txn).await {
-            Ok(answer) => answer,
+        let (answer, was_repeated) = match self.service.change(&txn).await {
+            Ok(answered) => answered,
             Err(failure) if failure.no_lease() => {
-                self.kept = None;
-                self.service.forget_memories();
+                self.lose_lease();
+                self.service.forget_leases();
                 return Ok(Entered::Again);
             }
             Err(failure) => return Err(self.failed(failure)),
         };
         if !answer.succeeded {
-            return self.refused(answer, lease).await;
-        }
-        if self.kept.is_none() && !self.keep_alive().await.map_err(with_place)? {
-            // The lease was granted to an earlier request whose answer was lost, and has ended.
-            return Ok(Entered::Again);
+            return self.refused(answer, was_repeated).await;
         }
         let (created, term) = (answer.revision(), answer.term());
+        let (names, leases) = (&self.names, &self.service.leases);
+        leases.entered(names, lease, created, self.kept);
         let ahead = answer.ranges().next().unwrap_or_default();
         let last = ahead
             .kvs
             .into_iter()
             .find(|entry| entry.create_revision < created);
         let place = InLine {
-            key: self.names.place(lease),
             created,
             floor: floor.value,
         };
@@ -66,82 +65,115 @@ impl Acquisition<'_> {
         Ok(Entered::InLine(place, ahead))
     }
 
-    /// Asks for the leases that a new place needs.
-    async fn prepare(&mut self, lease: i64) -> Result<(), Error> {
+    /// The leases that a new place needs: one that lives for as long as was asked for from now on,
+    /// and the one for the tombstone.
+    async fn prepare(&mut self) -> Result<(i64, i64), Error> {
         let ttl = self.request.ttl.get();
-        if self.kept.is_none() {
-            let granted = self.service.grant(lease, ttl).await;
+        let lease = loop {
+            let lease = self.lease(ttl).await?;
+            let until = self.service.now() + ttl;
+            let lasts = self.kept.is_some_and(|life| life.end() >= until);
+            if lasts || self.keep_alive().await? {
+                break lease;
+            }
+            self.lose_lease();
+        };
+        let tombstones = self.service.tombstone_lease(self.length()).await;
+        Ok((lease, tombstones.map_err(|failure| self.failed(failure))?))
+    }
+
+    /// The lease that it has, or takes, which may have ended.
+    async fn lease(&mut self, ttl: Duration) -> Result<i64, Error> {
+        if let Some(lease) = self.lease {
+            return Ok(lease);
+        }
+        let (service, attempt) = (self.service, self.request.attempt.id);
+        let taken = service
+            .leases
+            .take(&self.names, attempt, ttl, service.now());
+        (self.lease, self.on, self.kept) = (Some(taken.id), taken.id, taken.life);
+        if taken.is_new {
+            let granted = service.grant(taken.id, ttl + slack(ttl)).await;
             if let Granted::New { asked, ttl } = granted.map_err(|failure| self.failed(failure))? {
                 self.kept = Some(Life {
                     since: asked,
                     ttl,
+                    length: ttl,
                     said_in: None,
                 });
             }
         }
-        let memory = self.service.memory(ttl).await;
-        self.memory = memory.map_err(|failure| self.failed(failure))?;
-        Ok(())
+        Ok(taken.id)
     }
 
     /// The request that makes a place in line, in one step, if nobody has cancelled it, it has none
     /// yet, and the floor that is written into it is the present one.
-    fn entry(&self, floor: Floor, lease: i64) -> TxnRequest {
+    fn entry(&self, floor: Floor, lease: i64, tombstones: i64) -> TxnRequest {
         let (attempt, names) = (&self.request.attempt, &self.names);
-        let (key, floor_key) = (names.place(lease), self.service.keys.floor());
-        let (remembered, changed) = match &self.mark {
-            Some(mark) => (mark.value.clone(), mark.changed),
-            None => (Mark::default(), 0),
+        let (key, floor_key) = (&names.place, self.service.keys.floor());
+        let (remembered, changed) = match &self.tombstone {
+            Some(tombstone) => (tombstone.value.clone(), tombstone.changed),
+            None => (Tombstone::default(), 0),
         };
-        let mark = remembered.in_state(State::InLine);
+        let tombstone = remembered.in_state(State::InLine);
         let note = self.request.metadata.as_ref();
         let place = Place::new(attempt.holder, attempt.id, note).counted(floor.value, self.least());
         let free = match self.request.wait {
             Wait::Never => Compare::none(&names.line),
-            Wait::Until(_) | Wait::Forever => Compare::created(&key, 0),
+            Wait::Until(_) | Wait::Forever => Compare::created(key, 0),
         };
         TxnRequest {
             compare: vec![
                 free,
-                Compare::changed(&names.mark, changed),
+                Compare::changed(&names.tombstone, changed),
                 Compare::changed(&floor_key, floor.changed),
             ],
             success: vec![
-                Op::put(&key, place.encode_to_vec(), lease),
-                Op::put(&names.mark, mark.encode_to_vec(), self.memory),
-                Op::range(RangeRequest::youngest(&names.line, 2)),
+                Op::put(key, place.encode_to_vec(), lease),
+                Op::put(&names.tombstone, tombstone.encode_to_vec(), tombstones),
+                Op::range(RangeRequest::youngest(&names.line, 2).without_values()),
             ],
-            failure: vec![
-                Op::range(RangeRequest::key(&key)),
-                Op::range(RangeRequest::key(&names.mark)),
-                Op::range(RangeRequest::key(&floor_key)),
-                Op::range(RangeRequest::oldest(&names.line)),
-            ],
+            // Whoever waits is hardly ever refused, and asks then.
+            failure: match self.request.wait {
+                Wait::Never => self.present().map(Op::range).into(),
+                Wait::Until(_) | Wait::Forever => Vec::new(),
+            },
         }
     }
 
+    /// What there may be in the way of a new place.
+    fn present(&self) -> [RangeRequest; 4] {
+        let names = &self.names;
+        [
+            RangeRequest::key(&names.place),
+            RangeRequest::key(&names.tombstone),
+            RangeRequest::key(&self.service.keys.floor()),
+            RangeRequest::oldest(&names.line),
+        ]
+    }
+
     /// Finds out why there is no new place.
-    async fn refused(&mut self, answer: TxnResponse, lease: i64) -> Result<Entered, Error> {
+    async fn refused(&mut self, answer: TxnResponse, was_repeated: bool) -> Result<Entered, Error> {
         let attempt = &self.request.attempt;
+        let answer = match self.request.wait {
+            Wait::Never => answer,
+            Wait::Until(_) | Wait::Forever => {
+                let present = self.service.read(self.present()).await;
+                present.map_err(|failure| with_place(self.failed(failure)))?
+            }
+        };
         let mut ranges = answer.ranges();
-        let mut found = Found::read(self.names.place(lease), self.round, &mut ranges);
+        let found = Found::read(&mut ranges);
         let mut first = || ranges.next().and_then(|range| range.kvs.into_iter().next());
         let (floor, holder) = (first(), first());
-        let mut unused = Some(lease);
-        if found.memory().round != self.round {
-            // This acquisition has other names by now. The lease is nobody's.
-            self.service.revoker.revoke(lease);
-            (unused, self.kept) = (None, None);
-            let present = self.service.find(&self.names).await;
-            found = present.map_err(|failure| with_place(self.failed(failure)))?;
-            self.round = found.round;
+        let remembered = found.remembered();
+        if let Some(place) = &found.place {
+            self.stand_on(place.lease, was_repeated);
+        } else if !remembered.state_is(State::Idle) {
+            return Err(self.error(ErrorKind::Released));
         }
-        let memory = found.memory();
-        if found.place.is_none() && !memory.state_is(State::Idle) {
-            return Err(self.ended(unused));
-        }
-        if memory.end_of(attempt.id).is_some() {
-            return Err(self.ended(None));
+        if remembered.end_of(attempt.id).is_some() {
+            return Err(self.error(ErrorKind::Released));
         }
         if found.place.is_some() {
             return self.join(found, holder.as_ref()).await;
@@ -149,23 +181,44 @@ impl Acquisition<'_> {
         self.service
             .note_floor(floor.as_ref())
             .map_err(|error| error.on(&attempt.resource))?;
-        self.mark = found.mark;
-        // The lease is left to end by itself. The next attempt of this holder asks for one with the
-        // same number, and if this one were ended late, that one would end, too.
+        self.tombstone = found.tombstone;
         if holder.is_some() && self.request.wait == Wait::Never {
+            self.give_lease_back(was_repeated);
             return Ok(Entered::Held);
         }
         Ok(Entered::Again)
+    }
+
+    /// There is a place already, on that lease, which is not this attempt's own any more: other
+    /// attempts may rely on it.
+    fn stand_on(&mut self, lease: i64, was_repeated: bool) {
+        if self.lease == Some(lease) {
+            self.lease = None;
+        } else {
+            self.give_lease_back(was_repeated);
+            self.kept = None;
+        }
+        self.on = lease;
+    }
+
+    /// The lease that it has taken was not used. If its entry was sent twice, the other copy of it
+    /// may still come in.
+    fn give_lease_back(&mut self, was_repeated: bool) {
+        if was_repeated {
+            self.lose_lease();
+        } else if let Some(lease) = self.lease.take() {
+            let service = self.service;
+            let (now, life) = (service.now(), self.kept);
+            service.leases.unused(&self.names, lease, life, now);
+        }
     }
 
     /// Relies on the place that an earlier attempt has made. As long as another entry is the oldest
     /// of the line, nobody was told of this place.
     async fn join(&mut self, found: Found, oldest: Option<&KeyValue>) -> Result<Entered, Error> {
         let attempt = &self.request.attempt;
-        let Some(place) = found.place_of(attempt.holder) else {
-            return Err(self
-                .error(ErrorKind::Refused)
-                .because("another holder has its lease"));
+        let Some(place) = &found.place else {
+            return Ok(Entered::Again);
         };
         if !place.value.has(attempt.id) {
             let mut joined = place.value.clone();
@@ -178,7 +231,11 @@ impl Acquisition<'_> {
             }
             let txn = TxnRequest {
                 compare,
-                success: vec![Op::put(&found.key, joined.encode_to_vec(), place.lease)],
+                success: vec![Op::put(
+                    &self.names.place,
+                    joined.encode_to_vec(),
+                    place.lease,
+                )],
                 failure: Vec::new(),
             };
             let answer = self.service.txn(&txn).await;
@@ -189,11 +246,9 @@ impl Acquisition<'_> {
         if self.kept.is_none() && !self.time_left().await.map_err(with_place)? {
             return Ok(Entered::Again);
         }
-        self.memory = found.mark.as_ref().map_or(self.memory, |mark| mark.lease);
         let place = InLine {
             created: place.created,
             floor: place.value.floor,
-            key: found.key,
         };
         // One more than it allows is one too many.
         let number = self

@@ -12,7 +12,7 @@ const ENDED_MAX: usize = 64;
 /// one that is nobody's, and a release by force revokes with it.
 pub(super) const TOKENS_PER_REVISION: u64 = 2;
 
-/// A place in line, the value of `PREFIX/lock/RESOURCE/LEASE`. In a line, the key with the least
+/// A place in line, the value of `PREFIX/lock/RESOURCE/..`. In a line, the key with the least
 /// creation revision holds the resource. The value of an `etcdctl lock` is empty.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Place {
@@ -69,18 +69,15 @@ impl Floor {
 }
 
 /// What is remembered of an acquisition while its requests may still arrive, the value of
-/// `PREFIX/mark/..`.
+/// `PREFIX/tombstone/..`.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Mark {
-    /// Which of the acquisition's leases is the present one, or was the last.
-    #[prost(uint32, tag = "1")]
-    pub(super) round: u32,
-    #[prost(enumeration = "State", tag = "2")]
+pub(super) struct Tombstone {
+    #[prost(enumeration = "State", tag = "1")]
     state: i32,
     /// That of the lease that was released, if one was.
-    #[prost(uint64, tag = "3")]
+    #[prost(uint64, tag = "2")]
     pub(super) token: u64,
-    #[prost(message, repeated, tag = "4")]
+    #[prost(message, repeated, tag = "3")]
     ended: Vec<EndedAttempt>,
 }
 
@@ -137,10 +134,9 @@ impl Place {
     }
 }
 
-impl Mark {
-    pub(super) fn released(round: u32, token: FencingToken) -> Self {
+impl Tombstone {
+    pub(super) fn released(token: FencingToken) -> Self {
         Self {
-            round,
             state: State::Released as i32,
             token: token.get(),
             ended: Vec::new(),
@@ -202,9 +198,9 @@ impl Kept<Place> {
         token(self.value.floor, self.created)
     }
 
-    /// Whether it belongs to that holder and has that token.
-    pub(super) fn is(&self, holder: Holder, token: FencingToken) -> bool {
-        self.token() == Some(token) && self.value.digest == holder.digest()
+    /// Whether it has that token.
+    pub(super) fn has_token(&self, token: FencingToken) -> bool {
+        self.token() == Some(token)
     }
 
     /// What others may see of it.
@@ -249,14 +245,14 @@ mod tests {
 
     #[test]
     fn what_ended_is_remembered_up_to_a_bound() {
-        let (first, mut mark) = (attempt(), Mark::default());
-        mark = mark.ending(first, 7).ending(first, 0);
-        assert_eq!(mark.end_of(first), Some(7));
+        let (first, mut tombstone) = (attempt(), Tombstone::default());
+        tombstone = tombstone.ending(first, 7).ending(first, 0);
+        assert_eq!(tombstone.end_of(first), Some(7));
         for _ in 0..ENDED_MAX {
-            mark = mark.ending(attempt(), 0);
+            tombstone = tombstone.ending(attempt(), 0);
         }
-        assert_eq!(mark.end_of(first), None);
-        assert_eq!(mark.ended.len(), ENDED_MAX);
+        assert_eq!(tombstone.end_of(first), None);
+        assert_eq!(tombstone.ended.len(), ENDED_MAX);
     }
 
     #[test]

@@ -1,7 +1,10 @@
+use std::{sync::Arc, time::Duration};
+
 use super::{
     failure::Failure,
+    in_line::Life,
     keys::Names,
-    record::{Kept, Place},
+    leases::told,
     service::{Found, Service, TRIES},
     wire::RangeRequest,
 };
@@ -10,16 +13,11 @@ use lock_core::{Error, Lease, Operation, RenewRequest, Renewed};
 /// How many leases are renewed in one step: a transaction may have 128 parts.
 const CHUNK: usize = 50;
 
-/// A lease that is to be renewed and that is there.
-struct Living {
-    names: Names,
-    place: Kept<Place>,
-    /// The lease that its mark is attached to.
-    memory: i64,
-}
-
 impl Service {
-    pub(super) async fn renew_all(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+    pub(super) async fn renew_all(
+        self: &Arc<Self>,
+        leases: &[RenewRequest],
+    ) -> Vec<Result<Renewed, Error>> {
         let mut answers = Vec::with_capacity(leases.len());
         for chunk in leases.chunks(CHUNK) {
             match self.renew_chunk(chunk).await {
@@ -39,75 +37,70 @@ impl Service {
     ///
     /// Only keep-alives that were answered in the same term as the read count, and a lease is
     /// counted from when the read began: see [`keep_alive`](Self::keep_alive).
-    async fn renew_chunk(&self, leases: &[RenewRequest]) -> Result<Vec<Renewed>, Failure> {
+    async fn renew_chunk(
+        self: &Arc<Self>,
+        leases: &[RenewRequest],
+    ) -> Result<Vec<Renewed>, Failure> {
         let mut tries = 0;
         loop {
             tries += 1;
             let asked = self.now();
             let (found, term) = self.living(leases).await?;
-            let numbers: Vec<_> = found
-                .iter()
-                .flatten()
-                .map(|living| living.place.lease)
-                .collect();
+            let on = |found: &Option<(Names, Found)>| Some(found.as_ref()?.1.place.as_ref()?.lease);
+            let numbers: Vec<_> = found.iter().filter_map(on).collect();
             if numbers.is_empty() {
                 return Ok(vec![Renewed::NotHolder; leases.len()]);
             }
             let (_, kept) = self.keep_alive(&numbers).await?;
-            let of_this_term = kept.iter().flatten().all(|(_, said_in)| *said_in == term);
-            if !of_this_term && tries < TRIES {
+            let is_of_this_term = |life: &Life| life.said_in == Some(term);
+            if !kept.iter().flatten().all(is_of_this_term) && tries < TRIES {
                 continue;
             }
             let mut kept = kept.into_iter();
-            let mut renewed = Vec::with_capacity(leases.len());
-            for living in found {
-                let length = living.as_ref().and_then(|_| kept.next().flatten());
-                let length = length.filter(|(_, said_in)| *said_in == term);
-                let (Some(living), Some((ttl, _))) = (living, length) else {
+            let (mut renewed, mut living) = (Vec::with_capacity(leases.len()), Vec::new());
+            let mut longest = Duration::ZERO;
+            for found in found {
+                let life = found.as_ref().and_then(|_| kept.next().flatten());
+                let (Some(found), Some(life)) = (found, life.filter(is_of_this_term)) else {
                     renewed.push(Renewed::NotHolder);
                     continue;
                 };
-                renewed.push(Renewed::Renewed(Lease::counted_from(asked, ttl)));
-                if !self.remembers(living.memory, &living.names, ttl) {
-                    self.remember_soon(living.names, ttl);
-                }
+                let lease = Lease::counted_from(asked, told(life.length));
+                renewed.push(Renewed::Renewed(lease));
+                longest = std::cmp::max(longest, life.length);
+                living.push(found);
             }
+            self.take_over(living, longest);
             return Ok(renewed);
         }
     }
 
     /// Each lease that is still held by the right holder, `None` for the others; and the term of
     /// the answer.
-    async fn living(&self, leases: &[RenewRequest]) -> Result<(Vec<Option<Living>>, u64), Failure> {
-        let names: Vec<_> = leases
-            .iter()
-            .map(|lease| {
-                self.keys
-                    .names(lease.sequencer.resource(), lease.sequencer.holder())
-            })
-            .collect();
-        let ranges = names.iter().flat_map(|names| {
-            let place = names.place(names.lease(0));
-            [RangeRequest::key(&place), RangeRequest::key(&names.mark)]
+    async fn living(
+        &self,
+        leases: &[RenewRequest],
+    ) -> Result<(Vec<Option<(Names, Found)>>, u64), Failure> {
+        let names = leases.iter().map(|lease| {
+            let sequencer = &lease.sequencer;
+            self.keys.names(sequencer.resource(), sequencer.holder())
         });
+        let names: Vec<_> = names.collect();
+        let ranges = names
+            .iter()
+            .flat_map(|names| [&names.place, &names.tombstone].map(|key| RangeRequest::key(key)));
         let answer = self.read(ranges).await?;
         let term = answer.term();
         let mut ranges = answer.ranges();
-        let mut living = Vec::with_capacity(leases.len());
-        for (request, names) in leases.iter().zip(names) {
-            let mut found = Found::read(names.place(names.lease(0)), 0, &mut ranges);
-            if found.memory().round != 0 {
-                found = self.find(&names).await?;
-            }
-            let memory = found.mark.as_ref().map_or(0, |mark| mark.lease);
-            let (holder, token) = (request.sequencer.holder(), request.sequencer.token());
-            let place = found.place.filter(|place| place.is(holder, token));
-            living.push(place.map(|place| Living {
-                names,
-                place,
-                memory,
-            }));
-        }
-        Ok((living, term))
+        let living = leases.iter().zip(names).map(|(request, names)| {
+            let found = Found::read(&mut ranges);
+            let token = request.sequencer.token();
+            let is_held = found
+                .place
+                .as_ref()
+                .is_some_and(|place| place.has_token(token));
+            is_held.then_some((names, found))
+        });
+        Ok((living.collect(), term))
     }
 }

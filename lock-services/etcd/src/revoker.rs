@@ -1,11 +1,11 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use lock_core::support::Tasks;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tracing::debug;
 
 use super::{
-    background,
     client::Client,
     wire::{Done, LeaseId, method},
 };
@@ -30,10 +30,10 @@ const AT_ONCE: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Revoker {
-    pub(super) fn start(client: Arc<Client>) -> Self {
-        Self {
-            leases: background::start(|queue| work(client, queue)),
-        }
+    pub(super) fn start(client: Arc<Client>, tasks: &Tasks) -> Self {
+        let (leases, queue) = mpsc::unbounded_channel();
+        tasks.spawn(work(client, queue));
+        Self { leases }
     }
 
     /// Gives a lease back soon.

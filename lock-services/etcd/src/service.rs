@@ -3,24 +3,27 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::Semaphore;
+
 use super::{
     KIND,
     client::Client,
     failure::Failure,
     grant::{Granted, PATIENCE, grant, seconds_of},
+    in_line::Life,
     keys::{Keys, Names},
-    mark_leases::MarkLeases,
-    record::{Floor, Kept, Mark, Place},
-    rememberer::Rememberer,
+    leases::{Leases, told},
+    record::{Floor, Kept, Place, Tombstone},
     revoker::Revoker,
-    successors::Successors,
+    tombstone_lease::TombstoneLease,
     wire::{
         Compare, KeepAliveResponse, KeyValue, LeaseId, Op, RangeRequest, RangeResponse,
         TimeToLiveResponse, TxnRequest, TxnResponse, method,
     },
 };
 use lock_core::{
-    Clock, Error, ErrorKind, Holder, InitialToken, Moment, Operation, ResourceName, support::lock,
+    Clock, Error, ErrorKind, InitialToken, Moment, Operation, ResourceName,
+    support::{Tasks, lock},
 };
 
 /// The same for requests that change nothing or are repeated anyway.
@@ -32,6 +35,9 @@ pub(super) const TRIES: u32 = 32;
 /// 2 kB, and an answer may have 4 MiB.
 const PAGE: i64 = 500;
 
+/// How many requests of renewals and waiters take tombstones over at the same time.
+const TAKEOVERS: usize = 8;
+
 /// The cluster, and what we know of it.
 #[derive(Debug)]
 pub(super) struct Service {
@@ -39,39 +45,32 @@ pub(super) struct Service {
     pub(super) keys: Keys,
     pub(super) initial: InitialToken,
     floor: Mutex<Option<Floor>>,
-    pub(super) mark_leases: Mutex<MarkLeases>,
-    pub(super) rememberer: Rememberer,
-    pub(super) revoker: Revoker,
-    pub(super) successors: Successors,
+    pub(super) leases: Leases,
+    pub(super) tombstones: Arc<TombstoneLease>,
+    /// For requests that take tombstones over.
+    pub(super) takeovers: Arc<Semaphore>,
+    pub(super) tasks: Tasks,
 }
 
 /// What etcd has of an acquisition.
 #[derive(Debug)]
 pub(super) struct Found {
-    pub(super) round: u32,
-    /// The name of its place, whether or not it has one.
-    pub(super) key: Vec<u8>,
     pub(super) place: Option<Kept<Place>>,
-    pub(super) mark: Option<Kept<Mark>>,
+    pub(super) tombstone: Option<Kept<Tombstone>>,
 }
 
 impl Service {
-    pub(super) fn new(
-        client: Client,
-        keys: Keys,
-        initial: InitialToken,
-        rememberer: Rememberer,
-    ) -> Self {
-        let client = Arc::new(client);
+    pub(super) fn new(client: Client, keys: Keys, initial: InitialToken) -> Self {
+        let (client, tasks) = (Arc::new(client), Tasks::here());
         Self {
-            revoker: Revoker::start(Arc::clone(&client)),
-            rememberer,
+            leases: Leases::new(Revoker::start(Arc::clone(&client), &tasks)),
+            tombstones: Arc::new(TombstoneLease::new(Arc::clone(&client))),
+            takeovers: Arc::new(Semaphore::new(TAKEOVERS)),
             client,
             keys,
             initial,
             floor: Mutex::default(),
-            mark_leases: Mutex::default(),
-            successors: Successors::default(),
+            tasks,
         }
     }
 
@@ -84,8 +83,28 @@ impl Service {
     }
 
     pub(super) async fn txn(&self, txn: &TxnRequest) -> Result<TxnResponse, Failure> {
+        self.change(txn).await.map(|(answer, _)| answer)
+    }
+
+    /// The answer to a transaction, and whether it was sent more than once.
+    pub(super) async fn change(&self, txn: &TxnRequest) -> Result<(TxnResponse, bool), Failure> {
         let until = self.now() + PATIENCE;
-        self.client.call(method::TXN, txn, until).await
+        self.client.call_told(method::TXN, txn, until).await
+    }
+
+    /// Transactions within one, each of which succeeds or fails by itself.
+    pub(super) async fn each(&self, txns: Vec<Op>) -> Result<TxnResponse, Failure> {
+        let txn = TxnRequest {
+            success: txns,
+            ..TxnRequest::default()
+        };
+        self.txn(&txn).await
+    }
+
+    /// None of the leases that are kept for later is used, because one of them is not there.
+    pub(super) fn forget_leases(&self) {
+        self.leases.forget_free(self.now());
+        self.forget_tombstone_lease();
     }
 
     /// What these ranges find, all at one revision.
@@ -124,16 +143,8 @@ impl Service {
 
     /// Looks for an acquisition.
     pub(super) async fn find(&self, names: &Names) -> Result<Found, Failure> {
-        let mut round = 0;
-        loop {
-            let key = names.place(names.lease(round));
-            let ranges = [RangeRequest::key(&key), RangeRequest::key(&names.mark)];
-            let found = Found::read(key, round, &mut self.read(ranges).await?.ranges());
-            match &found.mark {
-                Some(mark) if mark.value.round != round => round = mark.value.round,
-                _ => return Ok(found),
-            }
-        }
+        let ranges = [&names.place, &names.tombstone].map(|key| RangeRequest::key(key));
+        Ok(Found::read(&mut self.read(ranges).await?.ranges()))
     }
 
     /// Has a lease granted, at least as long as asked for.
@@ -141,21 +152,25 @@ impl Service {
         grant(&self.client, id, ttl).await
     }
 
-    /// The time left of a lease, in whole seconds, rounded down, and the term of the node that was
-    /// asked. `None` if the lease has ended.
-    pub(super) async fn left(&self, lease: i64) -> Result<Option<(Duration, u64)>, Failure> {
+    /// The time left of a lease without the slack, in whole seconds, rounded down: what
+    /// its holder was told at least. `None` if it has ended.
+    pub(super) async fn left(&self, lease: i64) -> Result<Option<Life>, Failure> {
         let request = LeaseId { id: lease };
-        let until = self.now() + SHORT_PATIENCE;
-        let TimeToLiveResponse { header, ttl } = self
-            .client
-            .call(method::TIME_TO_LIVE, &request, until)
-            .await?;
-        let term = header.map_or(0, |header| header.raft_term);
-        Ok((ttl >= 0).then(|| (seconds_of(ttl), term)))
+        let since = self.now();
+        let until = since + SHORT_PATIENCE;
+        let answer = self.client.call(method::TIME_TO_LIVE, &request, until);
+        let answer: TimeToLiveResponse = answer.await?;
+        let length = seconds_of(answer.granted_ttl);
+        Ok((answer.ttl >= 0).then(|| Life {
+            since,
+            ttl: seconds_of(answer.ttl).saturating_sub(length - told(length)),
+            length,
+            said_in: Some(answer.header.map_or(0, |header| header.raft_term)),
+        }))
     }
 
-    /// Keeps leases alive. Returns a moment, and for each lease its full length, which counts from
-    /// that moment, and the term of the node that was asked; `None` for a lease that has ended.
+    /// Keeps leases alive. Returns a moment, from which they count; `None` for a lease that has
+    /// ended.
     ///
     /// No majority is asked: a leader that was deposed and does not know it yet keeps leases alive
     /// that its successor lets end. So an answer counts only if its term is that of a
@@ -164,7 +179,7 @@ impl Service {
     pub(super) async fn keep_alive(
         &self,
         leases: &[i64],
-    ) -> Result<(Moment, Vec<Option<(Duration, u64)>>), Failure> {
+    ) -> Result<(Moment, Vec<Option<Life>>), Failure> {
         let requests: Vec<_> = leases.iter().map(|id| LeaseId { id: *id }).collect();
         let asked = self.now();
         let until = asked + SHORT_PATIENCE;
@@ -174,8 +189,13 @@ impl Service {
             .await?;
         let kept = |lease: &i64| {
             let answer = answers.iter().find(|answer| answer.id == *lease)?;
-            let term = answer.header.as_ref().map_or(0, |header| header.raft_term);
-            (answer.ttl > 0).then(|| (seconds_of(answer.ttl), term))
+            let ttl = seconds_of(answer.ttl);
+            (answer.ttl > 0).then(|| Life {
+                since: asked,
+                ttl,
+                length: ttl,
+                said_in: Some(answer.header.as_ref().map_or(0, |header| header.raft_term)),
+            })
         };
         Ok((asked, leases.iter().map(kept).collect()))
     }
@@ -196,49 +216,29 @@ impl Service {
 }
 
 impl Found {
-    /// Reads the answers to a range of the place and one of the mark.
-    pub(super) fn read(
-        key: Vec<u8>,
-        round: u32,
-        ranges: &mut impl Iterator<Item = RangeResponse>,
-    ) -> Self {
+    /// Reads the answers to a range of the place and one of the tombstone.
+    pub(super) fn read(ranges: &mut impl Iterator<Item = RangeResponse>) -> Self {
         let mut first = || ranges.next().and_then(|range| range.kvs.into_iter().next());
         Self {
-            round,
-            key,
             place: first().as_ref().map(Kept::read),
-            mark: first().as_ref().map(Kept::read),
+            tombstone: first().as_ref().map(Kept::read),
         }
     }
 
-    /// Compares that neither its place nor its mark has changed since.
+    /// Compares that neither its place nor its tombstone has changed since.
     pub(super) fn unchanged(&self, names: &Names) -> [Compare; 2] {
-        let changed = |kept: Option<i64>| kept.unwrap_or(0);
+        let place = self.place.as_ref().map_or(0, |kept| kept.changed);
+        let tombstone = self.tombstone.as_ref().map_or(0, |kept| kept.changed);
         [
-            Compare::changed(
-                &self.key,
-                changed(self.place.as_ref().map(|kept| kept.changed)),
-            ),
-            Compare::changed(
-                &names.mark,
-                changed(self.mark.as_ref().map(|kept| kept.changed)),
-            ),
+            Compare::changed(&names.place, place),
+            Compare::changed(&names.tombstone, tombstone),
         ]
     }
 
-    /// What is remembered of it, which is nothing if there is no mark.
-    pub(super) fn memory(&self) -> Mark {
-        self.mark
-            .as_ref()
-            .map_or_else(Mark::default, |mark| mark.value.clone())
-    }
-
-    /// The place, if it belongs to this holder. Very rarely, two holders get the same number for
-    /// their leases.
-    pub(super) fn place_of(&self, holder: Holder) -> Option<&Kept<Place>> {
-        self.place
-            .as_ref()
-            .filter(|place| place.value.digest == holder.digest())
+    /// What is remembered of it, which is nothing if there is no tombstone.
+    pub(super) fn remembered(&self) -> Tombstone {
+        let tombstone = self.tombstone.as_ref();
+        tombstone.map_or_else(Tombstone::default, |kept| kept.value.clone())
     }
 }
 

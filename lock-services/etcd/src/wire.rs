@@ -156,7 +156,7 @@ pub(super) struct DeleteRequest {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Op {
-    #[prost(oneof = "OneOp", tags = "1, 2, 3")]
+    #[prost(oneof = "OneOp", tags = "1, 2, 3, 4")]
     op: Option<OneOp>,
 }
 
@@ -168,6 +168,8 @@ enum OneOp {
     Put(PutRequest),
     #[prost(message, tag = "3")]
     Delete(DeleteRequest),
+    #[prost(message, tag = "4")]
+    Txn(TxnRequest),
 }
 
 impl Op {
@@ -184,6 +186,12 @@ impl Op {
         }
     }
 
+    pub(super) const fn txn(txn: TxnRequest) -> Self {
+        Self {
+            op: Some(OneOp::Txn(txn)),
+        }
+    }
+
     pub(super) fn delete(key: &[u8]) -> Self {
         let key = key.to_vec();
         Self {
@@ -194,15 +202,17 @@ impl Op {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct OpResponse {
-    #[prost(oneof = "OneOpResponse", tags = "1")]
+    #[prost(oneof = "OneOpResponse", tags = "1, 4")]
     response: Option<OneOpResponse>,
 }
 
-/// Only ranges have an answer; other operations are just done.
+/// Only these have an answer; other operations are just done.
 #[derive(Clone, PartialEq, Oneof)]
 enum OneOpResponse {
     #[prost(message, tag = "1")]
     Range(RangeResponse),
+    #[prost(message, tag = "4")]
+    Txn(TxnResponse),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -290,11 +300,20 @@ impl TxnResponse {
 
     /// What the ranges of the executed branch have found, in their order.
     pub(super) fn ranges(self) -> impl Iterator<Item = RangeResponse> {
-        let range = |response: OpResponse| {
-            let one = response.response;
-            one.map(|OneOpResponse::Range(range)| range)
+        let range = |response: OpResponse| match response.response {
+            Some(OneOpResponse::Range(range)) => Some(range),
+            _ => None,
         };
         self.responses.into_iter().filter_map(range)
+    }
+
+    /// Whether the transactions within it have succeeded, in their order.
+    pub(super) fn each_succeeded(self) -> impl Iterator<Item = bool> {
+        let succeeded = |response: OpResponse| match response.response {
+            Some(OneOpResponse::Txn(txn)) => Some(txn.succeeded),
+            _ => None,
+        };
+        self.responses.into_iter().filter_map(succeeded)
     }
 }
 
@@ -329,6 +348,8 @@ pub(super) struct TimeToLiveResponse {
     /// Whole seconds, rounded down; -1 if there is no such lease.
     #[prost(int64, tag = "3")]
     pub(super) ttl: i64,
+    #[prost(int64, tag = "4")]
+    pub(super) granted_ttl: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -6,7 +6,7 @@ use e2e::{
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, ErrorKind, FencingToken, Grant, Holder, Issuer,
-    LockBackend, Released, RenewRequest, Renewed, Sequencer, Ttl, Wait,
+    LockBackend, Released, Sequencer, Ttl, Wait,
 };
 use palisade_etcd::EtcdBackend;
 use tokio::time::timeout;
@@ -208,37 +208,38 @@ async fn an_attempt_with_a_floor_that_joins_a_holder_is_told_its_token() {
     release(&backend, &plain, token).await;
 }
 
-/// Both attempts ask for a lease of the same number: that of the first, which found the resource
-/// held, must not be ended behind the second one's back.
+/// How many leases there are.
+async fn leases(server: &Etcd) -> String {
+    let listed = server.ctl(&["lease", "list"]).await;
+    listed.lines().next().unwrap().to_owned()
+}
+
+/// One lease is there for all of them, and for the acquisition that comes next.
 #[tokio::test]
-async fn an_attempt_that_found_it_held_leaves_its_lease_to_the_next_attempt() {
-    let (server, prefix) = (etcd().await, prefix());
-    let (backend, line) = (
+async fn a_look_that_does_not_wait_leaves_no_lease_behind() {
+    let (server, prefix) = (Etcd::start().await, prefix());
+    let (holds, looks) = (
         backend(&server.url(), &prefix).await,
-        format!("{prefix}/lock/"),
+        backend(&server.url(), &prefix).await,
     );
-    for _ in 0..5 {
-        let (rival, early) = (request(), request());
-        let before = granted(&backend, &rival).await.token;
-        let place = keys(server, &line).await.remove(0);
-        let lease = place.rsplit('/').next().unwrap();
-        let look = backend.acquire(&early).await.unwrap();
+    let rival = request();
+    let token = granted(&holds, &rival).await.token;
+    for _ in 0..10 {
+        let look = looks.acquire(&request()).await.unwrap();
         assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
-        release(&backend, &rival, before).await;
-        let late = another(&early);
-        let token = granted(&backend, &late).await.token;
-        assert!(token > before);
-        // What was to be ended before that has ended by then.
-        until("the lease of the rival is given back", || async {
-            let left = server.ctl(&["lease", "timetolive", lease]).await;
-            left.contains("already expired")
-        })
-        .await;
-        let renewal = RenewRequest::new(sequencer(&late, token), TTL);
-        let renewed = backend.renew(&[renewal]).await.remove(0);
-        assert!(matches!(renewed, Ok(Renewed::Renewed(_))), "{renewed:?}");
-        release(&backend, &late, token).await;
+        // Each client has one for its tombstones, too.
+        assert_eq!(leases(&server).await, "found 4 leases");
     }
+    release(&holds, &rival, token).await;
+    let next = request();
+    let token = granted(&looks, &next).await.token;
+    assert_eq!(leases(&server).await, "found 4 leases");
+    release(&looks, &next, token).await;
+    drop(looks);
+    until("it is given back", async || {
+        leases(&server).await == "found 3 leases"
+    })
+    .await;
 }
 
 /// A node lets it into the line, and is not heard of any more; another one is asked, which finds it

@@ -4,12 +4,15 @@
 use std::{future::IntoFuture, time::Duration};
 
 use e2e::servers::{Etcd, etcd, until};
-use lock_core::{LockBackend, LockManager, Released, RenewRequest, Renewed, Ttl};
+use lock_core::{
+    AcquireRequest, AttemptRef, Holder, LockBackend, LockManager, Released, RenewRequest, Renewed,
+    Ttl,
+};
 use lock_testing::DropAt;
 use palisade_etcd::ENDED_TTL;
 use tokio::time::timeout;
 
-use crate::world::{PATIENCE, backend, keys, manager, prefix};
+use crate::world::{PATIENCE, backend, keys, lease_of, manager, named, prefix};
 
 const TTL: Ttl = Ttl::secs(600);
 
@@ -59,7 +62,7 @@ async fn an_acquire_dropped_at_any_await_leaves_no_place_in_etcd() {
 /// The lease that the only place in line is attached to.
 async fn lease_in_line(server: &Etcd, prefix: &str) -> String {
     let place = keys(server, &format!("{prefix}/lock/")).await.remove(0);
-    place.rsplit('/').next().unwrap().to_owned()
+    lease_of(server, &place).await
 }
 
 async fn until_given_back(server: &Etcd, lease: &str) {
@@ -71,15 +74,36 @@ async fn until_given_back(server: &Etcd, lease: &str) {
 }
 
 #[tokio::test]
-async fn leases_of_what_has_ended_are_given_back() {
+async fn leases_of_what_was_cancelled_are_given_back() {
     let (server, prefix) = (etcd().await, prefix());
-    let locks = manager(&server.url(), &prefix).await;
-    let guard = locks.acquire("r").ttl(TTL).await.unwrap();
+    let backend = backend(&server.url(), &prefix).await;
+    let attempt = AttemptRef::new(named("r"), Holder::random());
+    let request = AcquireRequest::new(attempt, TTL);
+    backend.acquire(&request).await.unwrap().granted().unwrap();
     let lease = lease_in_line(server, &prefix).await;
     let left = server.ctl(&["lease", "timetolive", &lease]).await;
     assert!(left.contains("remaining"), "it is there: {left}");
-    guard.release().await.unwrap();
+    backend.cancel(&request.attempt).await.unwrap();
     until_given_back(server, &lease).await;
+}
+
+/// The next acquisition uses it, if it was released, and not if it was ended by force.
+#[tokio::test]
+async fn a_lease_is_used_again_unless_it_was_ended_by_force() {
+    let (server, prefix) = (etcd().await, prefix());
+    let locks = manager(&server.url(), &prefix).await;
+    let mut leases = Vec::new();
+    for is_forced in [false, true, false] {
+        let guard = locks.acquire("r").ttl(TTL).await.unwrap();
+        leases.push(lease_in_line(server, &prefix).await);
+        if is_forced {
+            locks.force_release(&named("r")).await.unwrap();
+        }
+        guard.release().await.ok();
+    }
+    assert_eq!(leases[0], leases[1]);
+    assert_ne!(leases[1], leases[2]);
+    until_given_back(server, &leases[1]).await;
 }
 
 /// They are collected for a while: what is left of them when nobody needs the connection any more
@@ -107,7 +131,7 @@ async fn a_short_renewal_by_another_process_leaves_the_memory_as_long_as_the_lea
     let renewal = RenewRequest::new(lease.clone(), ttl);
     let renewed = other.renew(&[renewal]).await.remove(0);
     assert!(matches!(renewed, Ok(Renewed::Renewed(_))), "{renewed:?}");
-    let mark = format!("{prefix}/mark/");
+    let mark = format!("{prefix}/tombstone/");
     until("its mark was moved", || async {
         let mark = server.ctl(&["get", "--prefix", "-w=json", &mark]).await;
         mark.contains(r#""version":2"#)

@@ -91,7 +91,9 @@ async fn whoever_gives_back_and_was_sent_twice_is_not_told_that_nothing_has_chan
         let twice = Twice::connect(&server, &user, &prefix).await;
         let (held, lease) = lease_of(&twice).await;
         // Its mark, and a value behind it.
-        let mark = keys(&server, &format!("{prefix}/mark/")).await.remove(0);
+        let mark = keys(&server, &format!("{prefix}/tombstone/"))
+            .await
+            .remove(0);
         let give_back = async |backend: &EtcdBackend| {
             if is_cancel {
                 backend.cancel(&held.attempt).await.unwrap_err()

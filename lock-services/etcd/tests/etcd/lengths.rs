@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use e2e::servers::etcd;
-use lock_core::{Clock, SystemClock, Ttl};
+use lock_core::{
+    AcquireRequest, AttemptRef, Clock, Holder, Issuer, LockBackend, Sequencer, SystemClock, Ttl,
+};
+use serde_json::Value;
 
-use crate::world::{manager, prefix};
+use crate::world::{backend, keys, lease_of, manager, named, prefix};
 
 /// The last renewal may be sent just before its `max_hold`, and is one for a whole second.
 #[tokio::test]
@@ -21,4 +24,43 @@ async fn the_end_of_a_lease_is_counted_with_the_ttl_that_was_granted() {
         "{most:?}"
     );
     guard.release().await.unwrap();
+}
+
+/// It is used without a request as long as enough is left of it, and kept alive first after that.
+#[tokio::test]
+async fn a_lease_that_is_used_again_lives_for_as_long_as_was_asked_for() {
+    const TTL: Ttl = Ttl::secs(4);
+    let (server, prefix) = (etcd().await, prefix());
+    let backend = backend(&server.url(), &prefix).await;
+    let mut leases = Vec::new();
+    let end = SystemClock.now() + 2 * TTL.get();
+    while SystemClock.now() < end {
+        let attempt = AttemptRef::new(named("r"), Holder::random());
+        let request = AcquireRequest::new(attempt, TTL);
+        let asked = SystemClock.now();
+        let grant = backend.acquire(&request).await.unwrap().granted().unwrap();
+        let deadline = grant.lease.deadline();
+        assert!(deadline >= asked + TTL.get());
+        let place = keys(server, &format!("{prefix}/lock/")).await.remove(0);
+        let lease = lease_of(server, &place).await;
+        let left = server
+            .ctl(&["lease", "timetolive", "-w=json", &lease])
+            .await;
+        let left: Value = serde_json::from_str(&left).unwrap();
+        // Rounded down.
+        let most = Duration::from_secs(left["ttl"].as_u64().unwrap() + 1);
+        assert!(
+            SystemClock.now() + most >= deadline,
+            "it ends before it is told to"
+        );
+        leases.push(lease);
+        let issuer = Issuer::new("test").unwrap();
+        let holder = request.attempt.holder;
+        let lease = Sequencer::new(issuer, named("r"), grant.token, holder);
+        backend.release(&lease).await.unwrap();
+        // Some of the slack goes by, and sometimes all of it.
+        tokio::time::sleep(TTL.get() / 8).await;
+    }
+    leases.dedup();
+    assert_eq!(leases.len(), 1, "one is enough");
 }

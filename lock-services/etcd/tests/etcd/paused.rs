@@ -12,7 +12,7 @@ use lock_core::{
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::world::{PATIENCE, backend, keys, manager, named, prefix};
+use crate::world::{PATIENCE, backend, keys, lease_of, manager, named, prefix};
 
 const TTL_MS: &str = "2000";
 
@@ -116,8 +116,8 @@ async fn a_waiter_whose_lease_was_revoked_is_not_granted_what_it_waited_for() {
         world.until_in_line(1).await;
         let places = keys(world.server, &line).await;
         let place = places.iter().find(|place| !held.contains(place)).unwrap();
-        let lease = place.rsplit('/').next().unwrap();
-        world.server.ctl(&["lease", "revoke", lease]).await;
+        let lease = lease_of(world.server, place).await;
+        world.server.ctl(&["lease", "revoke", &lease]).await;
         holder.release().await.unwrap();
     };
     let (answer, ()) = tokio::join!(timeout(PATIENCE, backend.acquire(&request)), end);

@@ -1,6 +1,6 @@
 //! What is remembered of leases costs no lease, and nobody who renews or waits waits for it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use e2e::{
     proxy::{Fault, Proxy},
@@ -8,11 +8,10 @@ use e2e::{
 };
 use futures_util::future::join_all;
 use lock_core::{
-    AcquireRequest, AttemptRef, Clock, ErrorKind, Holder, Issuer, LockBackend, Released,
-    RenewRequest, Renewed, Sequencer, SystemClock, Ttl, Wait,
+    AcquireRequest, AttemptRef, BoxFuture, Clock, ErrorKind, Holder, Issuer, LockBackend, Moment,
+    Released, RenewRequest, Renewed, Sequencer, SystemClock, Ttl, Wait,
 };
-use palisade_etcd::EtcdBackend;
-use serde_json::Value;
+use palisade_etcd::{EtcdBackend, EtcdOptions};
 use tokio::time::timeout;
 
 use crate::{
@@ -43,7 +42,7 @@ async fn acquired(backend: &EtcdBackend) -> Vec<RenewRequest> {
 
 /// How many marks were moved.
 async fn moved(server: &Etcd, prefix: &str) -> usize {
-    let marks = format!("{prefix}/mark/");
+    let marks = format!("{prefix}/tombstone/");
     let marks = ["get", "--prefix", &marks, "--write-out=json"];
     let marks = server.ctl(&marks).await;
     marks.matches(r#""version":2"#).count()
@@ -102,48 +101,62 @@ async fn acquisitions_at_the_same_time_are_remembered_on_one_lease() {
     assert!(leases.starts_with(&expected), "{leases}");
 }
 
-/// How long the mark of each acquisition stays, in seconds, as it was granted; the shortest first.
-async fn marks_stay(server: &Etcd, prefix: &str) -> Vec<u64> {
-    let mut lengths = Vec::new();
-    for mark in keys(server, &format!("{prefix}/mark/")).await {
-        let mark = server.ctl(&["get", "--write-out=json", &mark]).await;
-        let mark: Value = serde_json::from_str(&mark).unwrap();
-        let lease = format!("{:x}", mark["kvs"][0]["lease"].as_i64().unwrap());
-        let lease = ["lease", "timetolive", "--write-out=json", &lease];
-        let lease: Value = serde_json::from_str(&server.ctl(&lease).await).unwrap();
-        lengths.push(lease["granted-ttl"].as_u64().unwrap());
+/// A clock that runs faster than that of the server.
+#[derive(Debug)]
+struct Fast(Moment);
+
+const TIMES: u32 = 20;
+
+impl Clock for Fast {
+    fn now(&self) -> Moment {
+        self.0 + SystemClock.now().since(self.0) * TIMES
     }
-    lengths.sort_unstable();
-    lengths
+
+    fn unix_time(&self) -> Duration {
+        SystemClock.unix_time()
+    }
+
+    fn sleep_until(&self, moment: Moment) -> BoxFuture<'_, ()> {
+        SystemClock.sleep_until(self.0 + moment.since(self.0) / TIMES)
+    }
 }
 
-/// Acquired with that ttl and released.
-async fn used(backend: &EtcdBackend, name: &str, ttl: Ttl) {
-    let attempt = AttemptRef::new(named(name), Holder::random());
-    let request = AcquireRequest::new(attempt, ttl);
-    let grant = backend.acquire(&request).await.unwrap();
-    let token = grant.granted().unwrap().token;
-    let issuer = Issuer::new("test").unwrap();
-    let lease = Sequencer::new(issuer, named(name), token, request.attempt.holder);
-    assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
-}
-
-/// The lease for the mark of the long one lasts long enough for all that come later.
+/// One is released, the lease of another runs out, and the last is held.
 #[tokio::test]
-async fn what_is_remembered_of_a_short_lease_is_gone_minutes_later_though_another_is_long() {
+async fn what_is_remembered_is_deleted_minutes_later_unless_it_is_held() {
     let (server, prefix) = (etcd().await, prefix());
-    let backend = backend(&server.url(), &prefix).await;
-    for (name, ttl) in [("long", Ttl::secs(24 * 60 * 60)), ("short", Ttl::secs(1))] {
+    let options = EtcdOptions::default().prefix(&prefix);
+    let clock = Arc::new(Fast(SystemClock.now()));
+    let backend = EtcdBackend::connect(&server.url(), options, clock)
+        .await
+        .unwrap();
+    let tombstones = format!("{prefix}/tombstone/");
+    let mut held = Vec::new();
+    for (name, ttl) in [("held", 3600), ("runs-out", 1), ("released", 600)] {
         let attempt = AttemptRef::new(named(name), Holder::random());
-        let answer = backend.acquire(&AcquireRequest::new(attempt, ttl)).await;
-        answer.unwrap().granted().unwrap();
+        let request = AcquireRequest::new(attempt, Ttl::secs(ttl));
+        let token = backend
+            .acquire(&request)
+            .await
+            .unwrap()
+            .granted()
+            .unwrap()
+            .token;
+        if name == "held" {
+            held = keys(server, &tombstones).await;
+        }
+        if name == "released" {
+            let issuer = Issuer::new("test").unwrap();
+            let lease = Sequencer::new(issuer, named(name), token, request.attempt.holder);
+            assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+        }
     }
-    used(&backend, "released", Ttl::secs(1)).await;
-    used(&backend, "long-released", Ttl::secs(12 * 60 * 60)).await;
-    let stay = marks_stay(server, &prefix).await;
-    let long = stay.last().copied().unwrap();
-    assert!(stay.len() == 4 && long > 24 * 60 * 60, "{stay:?}");
-    assert!(stay[..3].iter().all(|stays| *stays < 5 * 60), "{stay:?}");
+    assert_eq!(keys(server, &tombstones).await.len(), 3);
+    until("they are deleted", async || {
+        keys(server, &tombstones).await.len() == 1
+    })
+    .await;
+    assert_eq!(keys(server, &tombstones).await, held);
 }
 
 /// A waiter behind a holder. Its client does not know what its mark is attached to, and its
@@ -168,7 +181,7 @@ impl Due {
             backend(&server.url(), &prefix).await,
             backend(&leak.url(), &prefix).await,
         );
-        let (line, marks) = (format!("{prefix}/lock/"), format!("{prefix}/mark/"));
+        let (line, marks) = (format!("{prefix}/lock/"), format!("{prefix}/tombstone/"));
         let [holder, mut waiter] = [Ttl::secs(600), ttl].map(|ttl| {
             let attempt = AttemptRef::new(named("r"), Holder::random());
             AcquireRequest::new(attempt, ttl)

@@ -41,6 +41,13 @@ pub(crate) async fn keys(server: &Etcd, prefix: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
+/// The lease that a key is attached to.
+pub(crate) async fn lease_of(server: &Etcd, key: &str) -> String {
+    let found = server.ctl(&["get", "--write-out=json", key]).await;
+    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+    format!("{:x}", found["kvs"][0]["lease"].as_i64().unwrap())
+}
+
 /// Sections that add to a ledger under a lock, and what came of them.
 #[derive(Default)]
 pub(crate) struct Load {

@@ -4,6 +4,7 @@
 mod cohort;
 mod cohort_controls;
 mod handover;
+mod leases;
 mod line;
 mod notices;
 mod queue;

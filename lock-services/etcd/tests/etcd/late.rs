@@ -1,4 +1,4 @@
-//! Whoever is told by the release of the one before it, in the same process, does not look.
+//! A waiter that is not polled while its turn comes and goes.
 
 use std::{pin::pin, time::Duration};
 
@@ -38,49 +38,15 @@ async fn release(backend: &EtcdBackend, lease: &Sequencer) {
     assert_eq!(backend.release(lease).await.unwrap(), Released::Released);
 }
 
-/// Its looks are held up. The control is a waiter behind a lease of another process, which looks.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_is_next_in_the_same_process_is_granted_without_a_look() {
-    let (server, prefix) = (etcd().await, prefix());
-    let other = backend(&server.url(), &prefix).await;
-    let line = format!("{prefix}/lock/");
-    for in_one_process in [true, false] {
-        let proxy = Proxy::start(&server.url()).await;
-        let ours = backend(&proxy.url("etcd"), &prefix).await;
-        let before = if in_one_process { &ours } else { &other };
-        let lease = held(before, LONG).await;
-        let waiter = request(LONG, Wait::Forever);
-        let first = keys(server, &line).await.remove(0);
-        // By then it can be told.
-        let watched = proxy.at_request(&first, Fault::Nothing);
-        let hand_over = async {
-            until("it watches", || async { watched.has_sprung() }).await;
-            // The end of the line, one entry, the youngest first.
-            let look = proxy.at_request("/lock/r0\u{18}\u{1}(\u{2}", Fault::HoldRequests);
-            release(before, &lease).await;
-            if !in_one_process {
-                until("it looks", async || look.has_sprung()).await;
-                proxy.let_go();
-            }
-            look
-        };
-        let (answer, look) = tokio::join!(timeout(PATIENCE, ours.acquire(&waiter)), hand_over);
-        let token = answer.expect("its turn").unwrap().granted().unwrap().token;
-        assert_eq!(look.has_sprung(), !in_one_process);
-        assert!(token > lease.token());
-        release(&other, &sequencer(&waiter, token)).await;
-    }
-}
-
-/// It is told, and reads that only after its lease has run out, and somebody else has the resource.
+/// It hears that it is the first only after its lease has run out, and somebody else has the
+/// resource.
 #[tokio::test]
-async fn a_waiter_that_reads_too_late_that_it_is_the_first_is_not_granted_anything() {
+async fn a_waiter_that_hears_too_late_that_it_is_the_first_is_not_granted_anything() {
     let (server, prefix) = (etcd().await, prefix());
     let proxy = Proxy::start(&server.url()).await;
     let ours = backend(&proxy.url("etcd"), &prefix).await;
     let lease = held(&ours, LONG).await;
     let first = keys(server, &format!("{prefix}/lock/")).await.remove(0);
-    // By then it can be told.
     let watched = proxy.at_request(&first, Fault::Nothing);
     let waiter = request(Ttl::secs(2), Wait::Forever);
     let mut waits = pin!(ours.acquire(&waiter));

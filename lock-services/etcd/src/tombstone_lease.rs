@@ -1,0 +1,91 @@
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tokio::sync::Mutex as Turns;
+
+use super::{
+    ENDED_TTL,
+    client::Client,
+    failure::Failure,
+    grant::{Granted, grant},
+};
+use lock_core::{Moment, support::lock};
+
+/// The lease that tombstones are attached to. It is kept alive for as long as the client lives, and
+/// outlasts everything that the client has asked for by [`ENDED_TTL`].
+#[derive(Debug)]
+pub(super) struct TombstoneLease {
+    client: Arc<Client>,
+    present: Mutex<Option<Present>>,
+    /// Whoever asks for another one.
+    turns: Turns<()>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Present {
+    id: i64,
+    length: Duration,
+    kept_alive: Moment,
+}
+
+/// How often the lease is kept alive, and how much longer it is because of that.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+const RESERVE: Duration = Duration::from_secs(20);
+impl TombstoneLease {
+    pub(super) fn new(client: Arc<Client>) -> Self {
+        Self {
+            client,
+            present: Mutex::default(),
+            turns: Turns::new(()),
+        }
+    }
+
+    /// The present one, if it outlasts leases of that length.
+    pub(super) fn for_leases(&self, length: Duration) -> Option<i64> {
+        let present = *lock(&self.present);
+        let lasts = present.filter(|present| present.length >= length + ENDED_TTL + RESERVE);
+        lasts.map(|present| present.id)
+    }
+
+    /// Has one granted that outlasts leases of that length. Those who need one meanwhile wait for
+    /// it.
+    pub(super) async fn ask(&self, length: Duration) -> Result<i64, Failure> {
+        let _turn = self.turns.lock().await;
+        loop {
+            if let Some(present) = self.for_leases(length) {
+                return Ok(present);
+            }
+            let id = std::cmp::max(rand::random::<i64>() & i64::MAX, 1);
+            let length = length + ENDED_TTL + RESERVE;
+            if let Granted::New { asked, ttl } = grant(&self.client, id, length).await? {
+                *lock(&self.present) = Some(Present {
+                    id,
+                    length: ttl,
+                    kept_alive: asked,
+                });
+            }
+        }
+    }
+
+    /// The present one, if it is time to keep it alive.
+    pub(super) fn due(&self, now: Moment) -> Option<i64> {
+        let present = *lock(&self.present);
+        let due = present.filter(|present| now >= present.kept_alive + KEEP_ALIVE);
+        due.map(|present| present.id)
+    }
+
+    /// It was kept alive at that moment, or has ended.
+    pub(super) fn kept_alive(&self, id: i64, at: Option<Moment>) {
+        let mut present = lock(&self.present);
+        if let Some(it) = present.filter(|present| present.id == id) {
+            *present = at.map(|kept_alive| Present { kept_alive, ..it });
+        }
+    }
+
+    /// The one that we thought was there is not.
+    pub(super) fn forget(&self) {
+        *lock(&self.present) = None;
+    }
+}

@@ -1,0 +1,185 @@
+//! Tombstones: how a client takes them over, and how they go.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use prost::Message;
+use tracing::debug;
+
+use super::{
+    ENDED_TTL,
+    client::Client,
+    failure::Failure,
+    keys::{Keys, Names},
+    leases::Tombstone,
+    record::State,
+    service::{Found, Service},
+    wire::{Compare, Op, RangeRequest, TxnRequest},
+};
+use lock_core::{Clock, InitialToken};
+
+/// How often the client looks what is due.
+const EVERY: Duration = Duration::from_secs(5);
+/// How many are deleted, or looked after, in one step: a transaction may have 128 parts.
+const AT_ONCE: usize = 50;
+/// A service, and the task that looks after what is due.
+pub(super) fn start(client: Client, keys: Keys, initial: InitialToken) -> Arc<Service> {
+    let service = Arc::new(Service::new(client, keys, initial));
+    let clock = Arc::clone(&service.client.clock);
+    service.tasks.spawn(tidy(Arc::downgrade(&service), clock));
+    service
+}
+
+/// Looks after what is due until the service is dropped.
+async fn tidy(service: Weak<Service>, clock: Arc<dyn Clock>) {
+    loop {
+        clock.sleep_until(clock.now() + EVERY).await;
+        let Some(service) = service.upgrade() else {
+            return;
+        };
+        service.tidy().await;
+    }
+}
+
+impl Service {
+    /// The lease for the tombstone of an acquisition whose own lease has that length.
+    ///
+    /// It is asked for on a task, because others wait for it, too, and this caller may not be
+    /// polled.
+    pub(super) async fn tombstone_lease(&self, length: Duration) -> Result<i64, Failure> {
+        if let Some(present) = self.tombstones.for_leases(length) {
+            return Ok(present);
+        }
+        let tombstones = Arc::clone(&self.tombstones);
+        let asked = self.tasks.run(async move { tombstones.ask(length).await });
+        asked.await.unwrap_or_else(|ended| Err(ended.into()))
+    }
+
+    /// The same for an acquisition that has ended.
+    pub(super) async fn tombstone_lease_of_ended(&self) -> Result<i64, Failure> {
+        self.tombstone_lease(Duration::ZERO).await
+    }
+
+    /// Asks for another one, because the one that we thought was there is not.
+    pub(super) fn forget_tombstone_lease(&self) {
+        self.tombstones.forget();
+    }
+
+    /// Takes tombstones over that another client has written last, and that would go with that
+    /// client. Nobody waits for it: whether it worked shows at the next renewal, or the next look.
+    pub(super) fn take_over(self: &Arc<Self>, found: Vec<(Names, Found)>, length: Duration) {
+        let present = self.tombstones.for_leases(length);
+        let is_others = |found: &Found| {
+            let on = found.tombstone.as_ref().map(|tombstone| tombstone.lease);
+            found.place.is_some() && (on.is_none() || on != present)
+        };
+        let mut found = found;
+        found.retain(|(_, found)| is_others(found));
+        let permit = Arc::clone(&self.takeovers).try_acquire_owned();
+        if let Ok(permit) = permit
+            && !found.is_empty()
+        {
+            let service = Arc::clone(self);
+            self.tasks.spawn(async move {
+                if let Err(failure) = service.take_over_now(&found, length).await {
+                    debug!(?failure, "etcd: a tombstone may go too early");
+                }
+                drop(permit);
+            });
+        }
+    }
+
+    async fn take_over_now(
+        &self,
+        found: &[(Names, Found)],
+        length: Duration,
+    ) -> Result<(), Failure> {
+        let lease = self.tombstone_lease(length).await?;
+        let put = |(names, found): &(Names, Found)| {
+            let tombstone = found.remembered().in_state(State::InLine);
+            Op::txn(TxnRequest {
+                compare: found.unchanged(names).into(),
+                success: vec![Op::put(&names.tombstone, tombstone.encode_to_vec(), lease)],
+                failure: Vec::new(),
+            })
+        };
+        let answer = self.each(found.iter().map(put).collect()).await;
+        if answer.as_ref().is_err_and(Failure::no_lease) {
+            self.forget_tombstone_lease();
+        }
+        let answer = answer?;
+        let (changed, due) = (answer.revision(), self.now() + ENDED_TTL);
+        for ((names, _), is_put) in found.iter().zip(answer.each_succeeded()) {
+            if is_put {
+                self.leases.wrote(names, changed, due);
+            }
+        }
+        Ok(())
+    }
+
+    async fn tidy(&self) {
+        self.leases.retire_old(self.now());
+        let done = async {
+            self.keep_tombstone_lease_alive().await?;
+            while self.look_after_used().await? == AT_ONCE {}
+            Ok::<_, Failure>(())
+        };
+        if let Err(failure) = done.await {
+            debug!(?failure, "etcd: what is due is done later");
+        }
+        let mut over = self.leases.over(self.now());
+        while !over.is_empty() {
+            let some = over.split_off(over.len().saturating_sub(AT_ONCE));
+            if let Err(failure) = self.delete(&some).await {
+                debug!(?failure, "etcd: tombstones are deleted later");
+                over.extend(some);
+                self.leases.not_deleted(over, self.now());
+                return;
+            }
+        }
+    }
+
+    async fn keep_tombstone_lease_alive(&self) -> Result<(), Failure> {
+        let Some(present) = self.tombstones.due(self.now()) else {
+            return Ok(());
+        };
+        let (asked, kept) = self.keep_alive(&[present]).await?;
+        let lives = kept.first().is_some_and(Option::is_some);
+        self.tombstones.kept_alive(present, lives.then_some(asked));
+        Ok(())
+    }
+
+    /// Finds out which acquisitions have ended without a word. Returns how many it has looked at.
+    async fn look_after_used(&self) -> Result<usize, Failure> {
+        let due = self.leases.due(self.now(), AT_ONCE);
+        if due.is_empty() {
+            return Ok(0);
+        }
+        let places = due
+            .iter()
+            .map(|(_, place)| RangeRequest::key(place).without_values());
+        let answer = self.read(places).await?;
+        let now = self.now();
+        for ((id, _), place) in due.iter().zip(answer.ranges()) {
+            self.leases.looked(id, !place.kvs.is_empty(), now);
+        }
+        Ok(due.len())
+    }
+
+    /// Deletes tombstones, but none that somebody has written since.
+    async fn delete(&self, tombstones: &[Tombstone]) -> Result<(), Failure> {
+        let delete = |tombstone: &Tombstone| {
+            let key = self.keys.tombstone(&tombstone.id);
+            Op::txn(TxnRequest {
+                compare: vec![Compare::changed(&key, tombstone.changed)],
+                success: vec![Op::delete(&key)],
+                failure: Vec::new(),
+            })
+        };
+        self.each(tombstones.iter().map(delete).collect())
+            .await
+            .map(drop)
+    }
+}
