@@ -30,6 +30,12 @@ pub(super) enum Remedy {
     None,
 }
 
+/// What began it, such as a refused connection. What the client library says of it itself is no
+/// text for people.
+fn first_cause(status: &Status) -> Option<&(dyn StdError + 'static)> {
+    std::iter::successors(status.source(), |error| error.source()).last()
+}
+
 /// What etcd says when it is asked to grant a lease that exists.
 const LEASE_EXISTS: &str = "lease already exists";
 /// What it says when a lease is used that does not exist.
@@ -64,7 +70,10 @@ impl Failure {
         } else {
             Error::not_applied(kind, operation, KIND)
         };
-        error.because(detail).caused_by(self.status)
+        match first_cause(&self.status) {
+            Some(cause) => error.because(detail).caused_by(cause.to_string()),
+            None => error.because(detail),
+        }
     }
 
     /// The same for an operation on a resource.
