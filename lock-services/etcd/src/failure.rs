@@ -33,7 +33,11 @@ pub(super) enum Remedy {
 /// What began it, such as a refused connection. What the client library says of it itself is no
 /// text for people.
 fn first_cause(status: &Status) -> Option<&(dyn StdError + 'static)> {
-    std::iter::successors(status.source(), |error| error.source()).last()
+    let mut cause = status.source()?;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    Some(cause)
 }
 
 /// What etcd says when it is asked to grant a lease that exists.

@@ -1,5 +1,5 @@
 //! The tests that every backend has to pass, ours or yours: one named case per clause of
-//! [`LockBackend`]'s contract.
+//! [`LockBackend`](lock_core::LockBackend)'s contract.
 //!
 //! Make a [`RealTime`] of it, or write a [`Harness`] if time can be moved, and let
 //! [`conformance_tests!`](crate::conformance_tests) name the tests:
