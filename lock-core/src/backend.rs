@@ -34,7 +34,7 @@ use crate::{
 /// 4. **Ended is ended** (`ended_acquisition_stays_ended`, `a_holder_may_acquire_other_resources`).
 ///    After release, or after its lease ran out, an acquire of that resource with the same holder
 ///    is [`ErrorKind::Released`], for as long as late requests may still arrive (the backend says
-///    how long).
+///    how long). A [`release_answered`](LockBackend::release_answered) need not be remembered.
 /// 5. **Expiry** (`expiry`, `waits_until_expiry`, `waits_by_the_present_lease`). A lease that is
 ///    not renewed ends within its ttl, and the next acquire is granted without anybody's help. The
 ///    backend wakes the waiters.
@@ -115,6 +115,21 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
 
     /// Ends a lease.
     fn release(&self, lease: &Sequencer) -> impl Future<Output = Result<Released, Error>> + Send;
+
+    /// Ends a lease of which no late request can arrive: [`Grant::all_answered`] said so, and its
+    /// holder was drawn for this one attempt. So a service that keeps a tombstone for clause 4 may
+    /// do without it.
+    ///
+    /// `again` says that an earlier copy of this release may have been lost. Then a lease that is
+    /// not there counts as released.
+    fn release_answered(
+        &self,
+        lease: &Sequencer,
+        again: bool,
+    ) -> impl Future<Output = Result<Released, Error>> + Send {
+        let _ = again;
+        self.release(lease)
+    }
 
     /// Ends an attempt to acquire, whatever has become of it.
     fn cancel(&self, attempt: &AttemptRef) -> impl Future<Output = Result<(), Error>> + Send;

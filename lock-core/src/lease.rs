@@ -56,6 +56,8 @@ pub struct Grant {
     pub reserved: u32,
     /// Whether it was handed to a waiter, rather than found free at the first look.
     pub waited: bool,
+    /// Whether every request of its attempt was answered, so that none of them can arrive later.
+    pub all_answered: bool,
 }
 
 impl Grant {
@@ -67,6 +69,7 @@ impl Grant {
             lease,
             reserved: 1,
             waited: false,
+            all_answered: false,
         }
     }
 
@@ -74,6 +77,14 @@ impl Grant {
     #[must_use]
     pub const fn after_waiting(mut self) -> Self {
         self.waited = true;
+        self
+    }
+
+    /// Says whether every request of its attempt was answered. A lock service that cannot tell does
+    /// not say so.
+    #[must_use]
+    pub const fn all_answered(mut self, all: bool) -> Self {
+        self.all_answered = all;
         self
     }
 

@@ -43,6 +43,13 @@ impl LockBackend for Link {
         there_and_back("release", None, || self.service.release(lease)).await
     }
 
+    async fn release_answered(&self, lease: &Sequencer, again: bool) -> Result<Released, Error> {
+        there_and_back("release", None, move || {
+            self.service.release_answered(lease, again)
+        })
+        .await
+    }
+
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
         there_and_back("cancel", None, || self.service.cancel(attempt)).await
     }

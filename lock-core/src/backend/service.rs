@@ -24,6 +24,7 @@ trait Boxed: fmt::Debug + Send + Sync {
         leases: &'a [RenewRequest],
     ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>>;
     fn release<'a>(&'a self, lease: &'a Sequencer) -> Answer<'a, Released>;
+    fn release_answered<'a>(&'a self, lease: &'a Sequencer, again: bool) -> Answer<'a, Released>;
     fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> Answer<'a, ()>;
     fn inspect<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Inspection>;
     fn release_hold<'a>(&'a self, lease: &'a Sequencer, id: AttemptId) -> Answer<'a, Released>;
@@ -67,6 +68,10 @@ impl<B: LockBackend> Boxed for B {
 
     fn release<'a>(&'a self, lease: &'a Sequencer) -> Answer<'a, Released> {
         Box::pin(LockBackend::release(self, lease))
+    }
+
+    fn release_answered<'a>(&'a self, lease: &'a Sequencer, again: bool) -> Answer<'a, Released> {
+        Box::pin(LockBackend::release_answered(self, lease, again))
     }
 
     fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> Answer<'a, ()> {
@@ -152,6 +157,19 @@ impl LockService {
     /// Those of the backend.
     pub async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
         let answer = self.0.release(lease).await;
+        answer.map_err(|error| error.on(lease.resource()))
+    }
+
+    /// See [`LockBackend::release_answered`].
+    ///
+    /// # Errors
+    /// Those of the backend.
+    pub async fn release_answered(
+        &self,
+        lease: &Sequencer,
+        again: bool,
+    ) -> Result<Released, Error> {
+        let answer = self.0.release_answered(lease, again).await;
         answer.map_err(|error| error.on(lease.resource()))
     }
 

@@ -101,7 +101,11 @@ impl LockManager {
         let mut was_sent = false;
         loop {
             let error = match self.acquire_unless_shut_down(request).await {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    let answered =
+                        |grant: Grant| grant.all_answered(grant.all_answered && !was_sent);
+                    return Ok(answer.map(answered));
+                }
                 Err(error) => error,
             };
             was_sent |= error.outcome() == Outcome::Unknown;

@@ -63,7 +63,7 @@ impl CleanUp {
     /// Tries once, and returns what is left to do.
     async fn attempt(&self, backend: &LockService) -> Result<Option<Self>, Error> {
         match self {
-            Self::Release { lease, .. } => Ok(match lease.release(backend).await? {
+            Self::Release { lease, .. } => Ok(match lease.release(backend, false).await? {
                 Released::Released => None,
                 Released::NotHolder => Some(lease.cancel()),
             }),
@@ -89,6 +89,8 @@ pub(super) struct HeldLease {
     pub(super) attempt: AttemptId,
     pub(super) sharing: Sharing,
     pub(super) ttl: Ttl,
+    /// As [`Grant::all_answered`](crate::Grant::all_answered).
+    pub(super) all_answered: bool,
 }
 
 /// Who else may have the lease of a guard.
@@ -114,10 +116,17 @@ impl Sharing {
 }
 
 impl HeldLease {
-    pub(super) async fn release(&self, backend: &LockService) -> Result<Released, Error> {
+    /// Releases it. `again` says that an earlier copy of this request may have been lost.
+    pub(super) async fn release(
+        &self,
+        backend: &LockService,
+        again: bool,
+    ) -> Result<Released, Error> {
+        let lease = &self.sequencer;
         match self.sharing {
-            Sharing::Holds => backend.release_hold(&self.sequencer, self.attempt).await,
-            Sharing::Alone | Sharing::Repeated => backend.release(&self.sequencer).await,
+            Sharing::Holds => backend.release_hold(lease, self.attempt).await,
+            Sharing::Alone if self.all_answered => backend.release_answered(lease, again).await,
+            Sharing::Alone | Sharing::Repeated => backend.release(lease).await,
         }
     }
 

@@ -1,4 +1,11 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tracing::debug;
 
@@ -61,6 +68,7 @@ impl LeaseGuard {
             attempt: attempt.id,
             sharing,
             ttl,
+            all_answered: grant.all_answered,
         };
         let guarding = locks.guarded.enter(&held.sequencer);
         let on_drop = OnDrop::new(locks, held.abandon());
@@ -179,8 +187,12 @@ impl LeaseGuard {
             self.on_drop.turn_into(finish);
         }
         let locks = Arc::clone(&self.on_drop.locks);
+        let was_sent = AtomicBool::new(false);
         // Until the answer has arrived, dropping `self` hands the release to the watchdog.
-        let release = || self.held.release(&locks.backend);
+        let release = || {
+            let again = was_sent.swap(true, Ordering::Relaxed);
+            self.held.release(&locks.backend, again)
+        };
         let released = locks.answered(release).await?;
         debug!(
             resource = self.resource().as_str(),

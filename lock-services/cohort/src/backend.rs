@@ -1,8 +1,4 @@
-use super::{
-    Cohort,
-    queues::{Entry, Release},
-    waiting::Waiting,
-};
+use super::{Cohort, queues::Entry, waiting::Waiting};
 use lock_core::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Error, Fairness, FencingToken,
     Forced, Grant, Inspection, Listed, LockBackend, Operation, Released, RenewRequest, Renewed,
@@ -52,20 +48,13 @@ impl LockBackend for Cohort {
     }
 
     async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
-        let release = {
-            let (mut queues, now) = self.shared.queues_now();
-            queues.release(lease, now)
-        };
-        let answer = match release {
-            Release::Direct => return self.shared.service.release(lease).await,
-            Release::Answered(answer) => return Ok(answer),
-            Release::Begin(pending, answer) => {
-                self.shared.begin_to_end(pending).await;
-                answer
-            }
-            Release::Again(answer) => answer,
-        };
-        self.shared.answer(answer.await, Operation::Release)
+        let direct = || self.shared.service.release(lease);
+        self.shared.release(lease, direct).await
+    }
+
+    async fn release_answered(&self, lease: &Sequencer, again: bool) -> Result<Released, Error> {
+        let direct = || self.shared.service.release_answered(lease, again);
+        self.shared.release(lease, direct).await
     }
 
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {

@@ -23,10 +23,11 @@ use std::{
 use self::{
     driver::Driver,
     pending_release::{Ending, PendingRelease},
-    queues::{Queues, Ticket},
+    queues::{Queues, Release, Ticket},
 };
 use lock_core::{
     Clock, Error, ErrorKind, Extension, LockService, Moment, Operation, Released, ResourceName,
+    Sequencer,
     support::{Tasks, lock},
 };
 
@@ -177,6 +178,31 @@ impl Shared {
             Poll::Ready(answer) => self.ended(&pending, &answer),
             Poll::Pending => self.queues().complete(Ending { pending, answer }),
         }
+    }
+
+    /// Releases a lease of this process, or directly one that is not shared.
+    async fn release<F>(
+        &self,
+        lease: &Sequencer,
+        direct: impl FnOnce() -> F,
+    ) -> Result<Released, Error>
+    where
+        F: Future<Output = Result<Released, Error>>,
+    {
+        let release = {
+            let (mut queues, now) = self.queues_now();
+            queues.release(lease, now)
+        };
+        let answer = match release {
+            Release::Direct => return direct().await,
+            Release::Answered(answer) => return Ok(answer),
+            Release::Begin(pending, answer) => {
+                self.begin_to_end(pending).await;
+                answer
+            }
+            Release::Again(answer) => answer,
+        };
+        self.answer(answer.await, Operation::Release)
     }
 
     /// Waits until all pending releases of this resource have been made.

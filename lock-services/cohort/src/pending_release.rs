@@ -1,4 +1,10 @@
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use lock_core::{AttemptRef, BoxFuture, Error, LockService, Moment, Released, Sequencer};
 use tokio::sync::oneshot;
@@ -21,6 +27,9 @@ pub(super) struct LastRelease {
     pub(super) shared: Sequencer,
     /// The lease that the last holder has released.
     pub(super) current: Sequencer,
+    /// Whether no late request of the shared lease can arrive.
+    pub(super) all_answered: bool,
+    pub(super) was_sent: AtomicBool,
 }
 
 /// The answer to everybody who waits for the end.
@@ -55,7 +64,7 @@ impl PendingRelease {
         let (pending, service) = (self.clone(), service.clone());
         Box::pin(async move {
             if let Some(release) = &pending.release
-                && service.release(&release.shared).await? == Released::Released
+                && release.send(&service).await? == Released::Released
             {
                 return Ok(Released::Released);
             }
@@ -67,6 +76,16 @@ impl PendingRelease {
     fn is_of(&self, lease: &Sequencer) -> bool {
         let release = self.release.as_ref();
         release.is_some_and(|release| release.current == *lease)
+    }
+}
+
+impl LastRelease {
+    async fn send(&self, service: &LockService) -> Answer {
+        if !self.all_answered {
+            return service.release(&self.shared).await;
+        }
+        let again = self.was_sent.swap(true, Ordering::Relaxed);
+        service.release_answered(&self.shared, again).await
     }
 }
 

@@ -1,4 +1,7 @@
-use std::{num::NonZeroU32, sync::Arc};
+use std::{
+    num::NonZeroU32,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use tokio::sync::Notify;
 
@@ -317,6 +320,8 @@ impl Queue {
                 Arc::new(LastRelease {
                     shared: lease.sequencer(current),
                     current: current.clone(),
+                    all_answered: lease.all_answered,
+                    was_sent: AtomicBool::new(false),
                 })
             });
             self.end(lease, release, now);

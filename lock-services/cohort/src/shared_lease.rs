@@ -27,6 +27,8 @@ pub(super) struct SharedLease {
     pub(super) lease: Lease,
     /// Whether the process had to wait for it.
     waited: bool,
+    /// Whether no late request of it can arrive.
+    pub(super) all_answered: bool,
     /// The next token, and how many are left, itself included.
     rest: Option<(FencingToken, NonZeroU32)>,
     /// Every waiter before this arrival was in the queue before the lease's last answered request
@@ -81,6 +83,7 @@ impl SharedLease {
             first: grant.token,
             lease: grant.lease,
             waited: grant.waited,
+            all_answered: grant.all_answered,
             rest: NonZeroU32::new(grant.reserved).map(|left| (grant.token, left)),
             came_before: asking.came_before,
             pass_before: now + ttl.get() / PASSING_SHARE,

@@ -37,6 +37,8 @@ impl RedisBackend {
         };
         let answer = waiter.until_answered().await;
         let left_behind = waiter.looking.left_behind;
+        let answer = answer
+            .map(|attempt| attempt.map(|grant| grant.all_answered(waiter.looking.all_answered())));
         match answer {
             Ok(Attempt::Held { retry_after }) if left_behind => {
                 let cancelled = self.service.cancel(&request.attempt).await;

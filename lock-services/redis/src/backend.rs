@@ -7,7 +7,7 @@ use super::{
     nodes::Nodes,
     pushes::Pushes,
     replicas::Replication,
-    service::{ASKING_MAX, Service},
+    service::{ASKING_MAX, Service, Tombstone},
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, Extension,
@@ -100,7 +100,11 @@ impl LockBackend for RedisBackend {
     }
 
     async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
-        self.service.release(lease, None).await
+        self.service.release(lease, Tombstone::OfAcquisition).await
+    }
+
+    async fn release_answered(&self, lease: &Sequencer, again: bool) -> Result<Released, Error> {
+        self.service.release(lease, Tombstone::None { again }).await
     }
 
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
@@ -112,7 +116,8 @@ impl LockBackend for RedisBackend {
     }
 
     async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
-        self.service.release(lease, Some(attempt)).await
+        let tombstone = Tombstone::OfAttempt(attempt);
+        self.service.release(lease, tombstone).await
     }
 
     async fn force_release(

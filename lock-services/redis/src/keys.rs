@@ -25,7 +25,7 @@ pub(super) struct ResourceKeys<'a> {
 
 /// A key, in pieces that are put together where it is written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Key<'a>([&'a str; 5]);
+pub(super) struct Key<'a>([&'a str; 3]);
 
 impl Keys {
     pub(super) fn new(prefix: &str, shards: u16) -> Self {
@@ -87,56 +87,39 @@ impl Keys {
 }
 
 impl<'a> ResourceKeys<'a> {
-    /// The keys that every script has which may hand the resource on.
-    pub(super) const fn of_the_queue(&self) -> [Key<'a>; 5] {
-        [
-            self.counter(),
-            self.lease(),
-            self.queue(),
-            self.suspended(),
-            self.waiters(),
-        ]
+    /// The keys of this resource alone, which every script has that may hand it on.
+    pub(super) const fn of_its_own(&self) -> [Key<'a>; 4] {
+        [self.lease(), self.queue(), self.suspended(), self.waiters()]
     }
 
     /// The token counter of the shard. No time to live; nothing deletes it.
     pub(super) const fn counter(&self) -> Key<'a> {
-        Key([self.base, "counter", "", "", ""])
+        Key([self.base, "counter", ""])
     }
 
     /// The lease.
     pub(super) const fn lease(&self) -> Key<'a> {
-        Key([self.base, "lease:", self.resource, "", ""])
+        Key([self.base, "lease:", self.resource])
     }
 
     /// The queue of waiters: a sorted set of holders by ticket.
     pub(super) const fn queue(&self) -> Key<'a> {
-        Key([self.base, "queue:", self.resource, "", ""])
+        Key([self.base, "queue:", self.resource])
     }
 
-    /// Who is suspended: a sorted set of who could not be reached, by since when.
+    /// A sorted set of waiters that could not be reached and of tombstones, by since when.
     pub(super) const fn suspended(&self) -> Key<'a> {
-        Key([self.base, "suspended:", self.resource, "", ""])
+        Key([self.base, "suspended:", self.resource])
     }
 
     /// The details of the waiters, a hash.
     pub(super) const fn waiters(&self) -> Key<'a> {
-        Key([self.base, "waiters:", self.resource, "", ""])
-    }
-
-    /// The tombstone of an acquisition that was released, by the digest of its holder, which may
-    /// acquire other resources.
-    pub(super) const fn tombstone(&self, digest: &'a str) -> Key<'a> {
-        Key([self.base, "released:", digest, ":", self.resource])
+        Key([self.base, "waiters:", self.resource])
     }
 
     /// Which lease was ended by force, and by which token it was revoked.
     pub(super) const fn forced(&self) -> Key<'a> {
-        Key([self.base, "forced:", self.resource, "", ""])
-    }
-
-    /// The tombstone of an attempt that was cancelled.
-    pub(super) const fn tombstone_of_attempt(&self, digest: &'a str, attempt: &'a str) -> Key<'a> {
-        Key([self.base, "ended:", digest, ":", attempt])
+        Key([self.base, "forced:", self.resource])
     }
 }
 

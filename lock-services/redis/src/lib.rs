@@ -23,16 +23,18 @@
 //! | `palisade:{n}:counter` | string | none | the last token of the shard; deleted by nothing |
 //! | `palisade:{n}:lease:NAME` | string | ttl + [`ENDED_TTL`] | who holds it till when |
 //! | `palisade:{n}:queue:NAME` | sorted set | [`QUEUE_TTL`] | who waits, by ticket |
-//! | `palisade:{n}:suspended:NAME` | sorted set | [`QUEUE_TTL`] | who is out of reach, since when |
+//! | `palisade:{n}:suspended:NAME` | sorted set | [`QUEUE_TTL`] | who is out of reach, and tombstones |
 //! | `palisade:{n}:waiters:NAME` | hash | [`QUEUE_TTL`] | what each of them asked for |
-//! | `palisade:{n}:released:HOLDER:NAME` | string | [`ENDED_TTL`] | tombstone of releases: tokens |
 //! | `palisade:{n}:forced:NAME` | string | [`ENDED_TTL`] | release by force: token, revocation |
-//! | `palisade:{n}:ended:HOLDER:ATTEMPT` | string | [`ENDED_TTL`] | tombstone of an attempt |
 //!
-//! HOLDER is a digest: the secret itself is never sent. The keys of a line are gone with its last
+//! Holders are digests: the secret itself is never sent. The keys of a queue are gone with its last
 //! waiter. A client, which is a [`RedisBackend`], receives the grants of a shard on the channel
 //! `palisade:{n}:grants:CLIENT`. Nothing of an idle resource remains after [`QUEUE_TTL`]. The
 //! formats of the values are described in `lua/shared.lua` and `lua/queue.lua`.
+//!
+//! A release leaves a tombstone only if a late request may arrive: if the holder was given, as by
+//! an [`Owner`](lock_core::Owner), if the sequencer is released and not the guard, or if a request
+//! had no answer. Otherwise nothing is left at all, and the next acquire takes the fast path.
 //!
 //! ## Tokens
 //! A token is the result of `INCR` on the shard's counter, inside the script that grants. A missing
@@ -45,15 +47,15 @@
 //!
 //! ## Waiting
 //! First come, first served, across all clients. The script that ends a lease also grants to the
-//! head of the line and pushes the grant to that client's channel: the waiter holds the lock when
+//! head of the queue and pushes the grant to that client's channel: the waiter holds the lock when
 //! the push arrives. Such a grant is *provisional*: its lease is [`PROVISIONAL`] long, or the ttl
 //! if that is shorter, until its waiter confirms it, before anybody is told of it. So a client
-//! that is paused or gone costs the line one provisional lease, not one ttl
-//! for each of its waiters: its waiters are suspended, keep their tickets, and are back in line
+//! that is paused or gone costs the queue one provisional lease, not one ttl
+//! for each of its waiters: its waiters are suspended, keep their tickets, and are back in the queue
 //! when they ask again. The same goes for a client whose channel has no subscriber. A waiter that
 //! does not ask for [`QUEUE_TTL`] is forgotten.
 //!
-//! Lost messages are found by asking. The first in line ask again every 300 ms and when the present
+//! Lost messages are found by asking. The first waiters ask again every 300 ms and when the present
 //! lease must have run out, those behind them less often, up to 15 s. Requests are repeated after a
 //! lost answer, which is safe because they carry the identity of the acquisition. A server that
 //! does not answer is asked again for 10 s, or until the wait is over. Late requests find
@@ -120,14 +122,11 @@ pub use self::{backend::RedisBackend, options::RedisOptions};
 /// The kind that errors name and the default issuer.
 pub const KIND: &str = "redis";
 
-/// How long an ended acquisition is remembered at least, so that a late request of it is refused,
-/// whether it was released or its lease ran out.
-///
-/// Each costs the server about 110 bytes for as long.
+/// How long an ended acquisition is remembered at least if a late request of it may arrive.
 pub const ENDED_TTL: Duration = Duration::from_secs(15);
 
-/// How long a place in line is kept for a waiter that cannot be reached and does not ask. All keys
-/// of a line live that long after the last waiter has asked.
+/// How long a place in the queue is kept for a waiter that cannot be reached and does not ask. All
+/// keys of a queue live that long after the last waiter has asked.
 pub const QUEUE_TTL: Duration = Duration::from_secs(30);
 
 /// Longest lease of a pushed grant until it is confirmed: what a vanished waiter costs the queue.

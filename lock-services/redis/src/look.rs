@@ -44,6 +44,10 @@ pub(super) struct Looking<'a> {
     /// The server may have something of this attempt: a place in line, or what a request without an
     /// answer is going to do.
     pub(super) left_behind: bool,
+    /// A request is under way, or its caller has dropped it.
+    under_way: bool,
+    /// A request had no answer.
+    unanswered: bool,
 }
 
 /// What all requests of one attempt have in common. A request may run on a task.
@@ -85,7 +89,14 @@ impl<'a> Looking<'a> {
             attempt: Arc::new(Attempted::new(service, request)),
             exchange: None,
             left_behind: false,
+            under_way: false,
+            unanswered: false,
         }
+    }
+
+    /// Whether no request of this attempt can arrive later.
+    pub(super) const fn all_answered(&self) -> bool {
+        !self.unanswered && !self.under_way
     }
 
     pub(super) fn shard(&self) -> u16 {
@@ -102,6 +113,7 @@ impl<'a> Looking<'a> {
     /// # Cancel safety
     /// The request may have arrived, or arrive later.
     pub(super) async fn ask(&mut self, line: Option<&str>) -> Result<Answer, Error> {
+        self.unanswered |= self.under_way;
         let now = self.service.clock.now();
         let patience = match self.request.wait {
             Wait::Never => now + OUTAGE_PATIENCE_WITHOUT_WAIT,
@@ -111,11 +123,16 @@ impl<'a> Looking<'a> {
         let mut repetitions = Repetitions::until(patience);
         let mut grace = GRACE;
         loop {
-            let error = match self.look_in_time(line, grace).await {
+            self.under_way = true;
+            let answer = self.look_in_time(line, grace).await;
+            self.under_way = false;
+            let error = match answer {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            self.left_behind |= error.outcome() == Outcome::Unknown;
+            let unknown = error.outcome() == Outcome::Unknown;
+            self.unanswered |= unknown;
+            self.left_behind |= unknown;
             if !repetitions.another(&*self.service.clock, &error).await {
                 return Err(error.on(&self.request.attempt.resource));
             }
@@ -309,11 +326,7 @@ impl Attempted {
             ..
         } = self.request;
         let keys = self.service.keys.of(&self.request.attempt.resource);
-        let tombstones = [
-            keys.tombstone(&self.digest),
-            keys.tombstone_of_attempt(&self.digest, &self.id),
-        ];
-        let mut call = self.service.call(&ACQUIRE, &keys, &tombstones, link);
+        let mut call = self.service.call(&ACQUIRE, &keys, link);
         // The end of a lease is 1 ms later than anybody is told.
         let stay = u128::from(ttl.as_millis()) + 1 + ENDED_TTL.as_millis();
         call.arg(&self.lease).arg(stay).rare_args([

@@ -41,9 +41,9 @@ scripts! {
 /// other.
 const PARTS: [(&str, &str); 7] = [
     part!("fast_acquire"),
-    part!("line_up"),
+    part!("fast_enqueue"),
     part!("fast_release"),
-    part!("hand_over"),
+    part!("fast_hand_over"),
     part!("shared"),
     part!("tokens"),
     part!("queue"),
@@ -72,11 +72,11 @@ impl<'a> Source<'a> {
     }
 
     fn tries(&self, part: &str) -> bool {
-        self.parts.0.contains(&format!("{part}.lua"))
+        has_word(self.parts.0, part)
     }
 
     fn begins_with(&self, part: &str) -> bool {
-        self.parts.1.contains(&format!("{part}.lua"))
+        has_word(self.parts.1, part)
     }
 
     fn tried(&self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
@@ -97,6 +97,10 @@ impl<'a> Source<'a> {
         let Self { name, flags, .. } = self;
         with_constants(format!("{flags}\n{code}return {name}()\n"))
     }
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.split([' ', ',', '.']).any(|other| other == word)
 }
 
 /// Without comments, because servers keep every script.
@@ -151,7 +155,7 @@ mod tests {
         assert!(text.contains("local function load(key)"));
         assert!(
             !text.contains("local function hand_on"),
-            "renewals have no line"
+            "renewals have no queue"
         );
         assert!(text.contains("<= 15000 then"), "constants: {text}");
         assert!(!text.contains("--"), "{text}");

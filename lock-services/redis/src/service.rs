@@ -36,6 +36,18 @@ pub(super) const ASKING_MAX: usize = 64;
 /// For how long a release by force without an answer is sent again.
 const FORCE_PATIENCE: Duration = Duration::from_secs(2);
 
+/// What a release leaves behind, so that a late request is granted nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Tombstone {
+    /// Nothing: every request of the acquisition was answered. If an earlier copy of the release
+    /// may have been lost, a lease that is not there was released by it, or had ended.
+    None { again: bool },
+    /// The acquisition has ended.
+    OfAcquisition,
+    /// This attempt has given its hold back. The acquisition goes on.
+    OfAttempt(AttemptId),
+}
+
 /// An attempt that was granted something although it does not wait any more.
 #[derive(Debug)]
 pub(super) struct Unwanted {
@@ -49,15 +61,22 @@ pub(super) struct Unwanted {
 
 impl Service {
     /// A script that may hand the resource on, with its keys and the first argument.
-    pub(super) fn call(
+    pub(super) fn call(&self, script: &Script, keys: &ResourceKeys<'_>, link: &Link) -> Call {
+        self.call_with(script, keys, None, link)
+    }
+
+    /// The same with one key more.
+    fn call_with(
         &self,
         script: &Script,
         keys: &ResourceKeys<'_>,
-        tombstones: &[Key<'_>],
+        last: Option<Key<'_>>,
         link: &Link,
     ) -> Call {
-        let tombstones = tombstones.iter().copied();
-        let mut call = Call::new(script, keys.of_the_queue().into_iter().chain(tombstones));
+        let keys_in_order = std::iter::once(keys.counter())
+            .chain(keys.of_its_own())
+            .chain(last);
+        let mut call = Call::new(script, keys_in_order);
         self.say_where_counters_start(&mut call, keys.shard, link);
         call
     }
@@ -82,7 +101,7 @@ impl Service {
     ) -> Result<RenewedWord, Error> {
         let keys = self.keys.of(resource);
         let fill_in = |link: &Link| {
-            let mut call = self.call(&CONFIRM, &keys, &[], link);
+            let mut call = self.call(&CONFIRM, &keys, link);
             call.arg(digest).arg(token.get()).arg(ttl.as_millis());
             call
         };
@@ -97,17 +116,18 @@ impl Service {
     pub(super) async fn release(
         &self,
         lease: &Sequencer,
-        hold: Option<AttemptId>,
+        tombstone: Tombstone,
     ) -> Result<Released, Error> {
         let (keys, digest) = (self.keys.of(lease.resource()), lease.holder().digest());
-        let hold = hold.map(|attempt| attempt.to_string());
-        let tombstone = match &hold {
-            Some(attempt) => keys.tombstone_of_attempt(&digest, attempt),
-            None => keys.tombstone(&digest),
+        let again = matches!(tombstone, Tombstone::None { again: true });
+        let tombstone = match tombstone {
+            Tombstone::None { .. } => None,
+            Tombstone::OfAcquisition => Some(String::new()),
+            Tombstone::OfAttempt(attempt) => Some(attempt.to_string()),
         };
         let fill_in = |link: &Link| {
-            let mut call = self.call(&RELEASE, &keys, &[tombstone], link);
-            call.arg(lease.token().get()).arg(&digest).arg(&hold);
+            let mut call = self.call(&RELEASE, &keys, link);
+            call.arg(lease.token().get()).arg(&digest).arg(&tombstone);
             call
         };
         loop {
@@ -123,6 +143,7 @@ impl Service {
                     link.has_raised(keys.shard, sent);
                     return Ok(Released::Released);
                 }
+                ReleasedWord::NotHolder if again => return Ok(Released::Released),
                 ReleasedWord::NotHolder => return Ok(Released::NotHolder),
                 ReleasedWord::More => {}
             }
@@ -154,8 +175,7 @@ impl Service {
     ) -> Result<(), Error> {
         let (keys, attempt) = (self.keys.of(resource), attempt.to_string());
         let fill_in = |link: &Link| {
-            let tombstone = keys.tombstone_of_attempt(digest, &attempt);
-            let mut call = self.call(&CANCEL, &keys, &[tombstone], link);
+            let mut call = self.call(&CANCEL, &keys, link);
             call.arg(digest)
                 .arg(&attempt)
                 .rare_args([unwanted.map(|token| token.to_string())]);
@@ -183,7 +203,7 @@ impl Service {
         let operation = Operation::ForceRelease;
         let keys = self.keys.of(resource);
         let fill_in = |link: &Link| {
-            let mut call = self.call(&FORCE_RELEASE, &keys, &[keys.forced()], link);
+            let mut call = self.call_with(&FORCE_RELEASE, &keys, Some(keys.forced()), link);
             call.arg(token.get());
             call
         };

@@ -6,7 +6,7 @@ use super::{
     KIND, RedisBackend,
     answers::{Refusal, RenewedWord, Together},
     call::Call,
-    keys::{Key, Keys},
+    keys::ResourceKeys,
     link::Link,
     look::OUTAGE_PATIENCE_WITHOUT_WAIT,
     scripts::TOGETHER,
@@ -159,54 +159,24 @@ impl RedisBackend {
         link: &Link,
         start: bool,
     ) -> Call {
-        let named: Vec<_> = requests.iter().map(Named::new).collect();
-        let keys = named.iter().flat_map(|one| one.keys(&self.service.keys));
-        let counter = requests.first().map(|first| {
-            let keys = self.service.keys.of(&first.attempt.resource);
-            keys.counter()
-        });
+        let keys: Vec<_> = requests
+            .iter()
+            .map(|request| self.service.keys.of(&request.attempt.resource))
+            .collect();
+        let counter = keys.first().map(ResourceKeys::counter);
+        let keys = keys.iter().flat_map(ResourceKeys::of_its_own);
         let mut call = Call::new(&TOGETHER, counter.into_iter().chain(keys));
         self.service
             .say_where_counters_start(&mut call, shard, link);
         call.arg(u8::from(start));
-        for one in &named {
-            let request = one.request;
-            call.arg(&one.digest)
-                .arg(&one.attempt)
+        for request in requests {
+            call.arg(request.attempt.holder.digest())
+                .arg(request.attempt.id.to_string())
                 .arg(request.ttl.as_millis())
                 .arg(floor(request.floor))
                 .arg(request.metadata.as_ref().map_or("", Metadata::as_str));
         }
         call
-    }
-}
-
-/// A request with the names that its keys have in them.
-struct Named<'a> {
-    request: &'a AcquireRequest,
-    digest: String,
-    attempt: String,
-}
-
-impl<'a> Named<'a> {
-    fn new(request: &'a AcquireRequest) -> Self {
-        Self {
-            request,
-            digest: request.attempt.holder.digest(),
-            attempt: request.attempt.id.to_string(),
-        }
-    }
-
-    fn keys<'k>(&'k self, keys: &'k Keys) -> [Key<'k>; 6] {
-        let keys = keys.of(&self.request.attempt.resource);
-        [
-            keys.lease(),
-            keys.queue(),
-            keys.suspended(),
-            keys.waiters(),
-            keys.tombstone(&self.digest),
-            keys.tombstone_of_attempt(&self.digest, &self.attempt),
-        ]
     }
 }
 

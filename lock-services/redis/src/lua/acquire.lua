@@ -1,24 +1,22 @@
 #!lua
--- Tries fast_acquire.lua, line_up.lua. Begins with shared.lua, tokens.lua, queue.lua.
+-- Tries fast_acquire.lua, fast_enqueue.lua. Begins with shared.lua, tokens.lua, queue.lua.
 --
--- Grants a lease, or takes a place in line, or says who stands in the way.
+-- Grants a lease, or takes a place in the queue, or says who stands in the way.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
--- KEYS[3] line of waiters
--- KEYS[4] what is suspended
+-- KEYS[3] queue of waiters
+-- KEYS[4] who is suspended, and tombstones
 -- KEYS[5] details of the waiters
--- KEYS[6] tombstone of this holder: the acquisition was released
--- KEYS[7] tombstone of this holder and attempt: the attempt was cancelled
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
 -- ARGV[2] what follows the token in the lease: ":holder:f:reserved:ttl:attempt:metadata"
 -- ARGV[3] how long the key of the lease stays in ms
--- ARGV[4] asker, as the details of waiters have it; without one no place in line is taken
+-- ARGV[4] asker, as the details of waiters have it; without one no place in the queue is taken
 -- ARGV[5] how many tokens are reserved, if not one
 -- ARGV[6] floor: least token that is of use
 -- ARGV[7] start: "1" if a missing counter may start now
 -- ARGV[8] how many may wait at most
--- What is not there is "", or left out if nothing comes after it.
+-- What is missing is "", or left out if nothing comes after it.
 --
 -- Returns a token: granted as it was asked for, in full
 --       | {"granted", token, left_ms, state, reserved} | {"again", token, left_ms, state, reserved}
@@ -29,7 +27,7 @@
 --
 -- Idempotent: sent again by the holder of a living lease it returns the same token, its state and
 -- the time left, and extends and lifts nothing; sent again by a waiter it keeps its place. A free
--- resource goes to the head of the line, not to the caller. Atomic, but an error does not roll
+-- resource goes to the head of the queue, not to the caller. Atomic, but an error does not roll
 -- back.
 
 -- What is asked for.
@@ -42,8 +40,7 @@ local function look_at_what_is_asked_for()
     ARGV[2]:match("^:(%x+):f:(%d+):(%d+):(%x+):(.*)$")
   asker, floor, start = ARGV[4] or "", ARGV[6] or "", ARGV[7] == "1"
   waits = asker ~= ""
-  -- One call for what is hardly ever there.
-  marked = redis.call("EXISTS", KEYS[4], KEYS[6], KEYS[7]) > 0
+  marked = redis.call("EXISTS", KEYS[4]) > 0
 end
 
 local function grant()
@@ -54,14 +51,14 @@ local function grant()
   return {"granted", token, ttl, "f", reserve}
 end
 
--- The last ticket is in the hash too, and whoever has not confirmed its grant.
+-- The hash also has the last ticket, and a waiter that has not confirmed its grant.
 local function how_many_wait()
   local many = redis.call("HLEN", KEYS[5]) - 1
   if lease and lease.state == "p" then many = many - 1 end
   return math.max(many, 0)
 end
 
--- Whether there is a place in line, or one could be taken.
+-- Whether there is a place in the queue, or one could be taken.
 local function has_room()
   local most = tonumber(ARGV[8])
   if not most or waiter(holder) then return true end
@@ -71,8 +68,8 @@ local function has_room()
   return how_many_wait() < most
 end
 
--- Takes a place in line, or keeps the one that there is.
-local function queue()
+-- Takes a place in the queue, or keeps the one that there is.
+local function enqueue()
   local entry = waiter(holder)
   if not entry then
     if marked then forget_the_unreachable(KEYS[4], KEYS[5]) end
@@ -103,10 +100,7 @@ local function acquire()
   look_at_what_is_asked_for()
   if foreign then return {"broken_lease"} end
 
-  if marked then
-    if redis.call("EXISTS", KEYS[6], KEYS[7]) > 0 then return {"ended"} end
-    if redis.call("ZSCORE", KEYS[4], "=" .. holder) then return {"ended"} end
-  end
+  if marked and is_buried(KEYS[4], holder, attempt) then return {"ended"} end
 
   if lease and lease.holder == holder then
     if lease.left > 0 then
@@ -115,7 +109,7 @@ local function acquire()
         lease.attempts = attempts
         save(KEYS[2], lease)
       end
-      if waits and lease.state == "p" then queue() end
+      if waits and lease.state == "p" then enqueue() end
       return {"again", lease.token, text(lease.left - 1), lease.state, lease.reserved}
     end
     if lease.state == "f" then return {"ended"} end
@@ -124,7 +118,7 @@ local function acquire()
   if lease and lease.left > 0 then
     if not waits then return {"held", text(lease.left)} end
     if not has_room() then return {"full"} end
-    queue()
+    enqueue()
     return waiting()
   end
 
@@ -137,7 +131,7 @@ local function acquire()
 
   -- Nobody has to wait for what turns out to be free.
   local room = not waits or has_room()
-  if waits then queue() end
+  if waits then enqueue() end
   local outcome = hand_on(waits and holder or nil, start)
   if not room and outcome ~= "caller" then leave(holder) end
   if outcome == "more" then return {"more"} end

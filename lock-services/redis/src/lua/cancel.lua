@@ -1,15 +1,14 @@
 #!lua flags=allow-oom
 -- Begins with shared.lua, tokens.lua, queue.lua.
 --
--- Ends one attempt to acquire: a late request of it is refused, and its place in line or the lease
--- that it was told of is given up, unless another attempt of the same holder relies on it too.
+-- Ends one attempt to acquire: a late request of it is refused, and its place in the queue or the
+-- lease that it was told of is given up, unless another attempt of the same holder relies on it.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
--- KEYS[3] line of waiters
--- KEYS[4] what is suspended
+-- KEYS[3] queue of waiters
+-- KEYS[4] who is suspended, and tombstones
 -- KEYS[5] details of the waiters
--- KEYS[6] tombstone of this holder and attempt
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
 -- ARGV[2] holder
 -- ARGV[3] attempt
@@ -32,10 +31,10 @@ local function cancel()
   local holder, attempt = ARGV[2], ARGV[3]
 
   if ARGV[4] and was_told(holder, ARGV[4]) then return "cancelled" end
-  redis.call("SET", KEYS[6], "", "PX", ENDED_TEXT)
+  bury(KEYS[4], KEYS[5], "/" .. attempt)
   if foreign then return "cancelled" end
   settle_what_is_over()
-  drop_from_line(holder, attempt)
+  drop_from_queue(holder, attempt)
   if lease and lease.holder == holder and lease.left > 0 then
     lease.attempts = without_attempt(lease.attempts, attempt)
     if lease.attempts then

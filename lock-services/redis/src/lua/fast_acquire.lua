@@ -1,6 +1,6 @@
--- The fast path of an acquire that meets nobody: no lease, no line, no tombstone, a sound counter,
--- and nothing special that is asked for. For acquire.lua, whose keys and arguments it reads. It
--- answers nothing to whoever has to go another way.
+-- The fast path of an acquire that meets nobody: no lease, no queue, nobody suspended, no tombstone,
+-- a sound counter, and no special option. For acquire.lua, whose keys and arguments it reads. It
+-- answers nothing to a caller that has to go another way.
 
 -- How many keys there are of what may stand in the way; nothing if that was not looked at.
 local there
@@ -8,7 +8,7 @@ local there
 local function fast_acquire()
   there = nil
   if ARGV[6] then return nil end
-  there = redis.call("EXISTS", KEYS[2], KEYS[3], KEYS[4], KEYS[6], KEYS[7])
+  there = redis.call("EXISTS", KEYS[2], KEYS[3], KEYS[4])
   if there > 0 or ARGV[1] == "raise" or redis.call("PTTL", KEYS[1]) ~= -1 then return nil end
   local reserve = ARGV[5] or "1"
   local last = redis.pcall("INCRBY", KEYS[1], reserve)

@@ -6,8 +6,8 @@
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
--- KEYS[3] line of waiters
--- KEYS[4] what is suspended
+-- KEYS[3] queue of waiters
+-- KEYS[4] who is suspended, and tombstones
 -- KEYS[5] details of the waiters
 -- KEYS[6] what was ended by force, "token:revocation"
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
@@ -17,7 +17,7 @@
 --       | {"broken_counter", why} | {"implausible", greatest} | {"broken_lease"}
 --
 -- Idempotent: while KEYS[6] stays, it says again by which token the lease was revoked. If more
--- than MOVES of the line are out of reach, the next that asks goes on with it.
+-- than MOVES waiters are out of reach, the next that asks goes on.
 
 local function force_release()
   look()
@@ -33,7 +33,7 @@ local function force_release()
   if not counter then return wrong end
   local revocation = draw(counter, 1)
   redis.call("SET", KEYS[6], lease.token .. ":" .. revocation, "PX", ENDED_TEXT)
-  mark_ended(KEYS[4], KEYS[5], lease.holder)
+  bury(KEYS[4], KEYS[5], "=" .. lease.holder)
   if lease.state == "p" then leave(lease.holder) end
   redis.call("DEL", KEYS[2])
   lease = nil

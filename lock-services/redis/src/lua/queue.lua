@@ -1,12 +1,19 @@
--- The line of waiters. For scripts whose
+-- The queue of waiters. For scripts whose
 --   KEYS[1]  is the token counter of the shard
 --   KEYS[2]  is the lease of the resource
---   KEYS[3]  the line: holders by ticket
---   KEYS[4]  what is suspended since when: holders that could not be reached, "!client", "=holder"
+--   KEYS[3]  the queue: holders by ticket
+--   KEYS[4]  what is suspended and what has ended, since when
 --   KEYS[5]  a hash of the waiters' details; "#" is the last ticket
--- "!client": a client that could not be reached, or did not confirm a grant in time. Its waiters
--- keep their tickets, and come back into the line when they ask again.
--- "=holder": an acquisition whose full lease ran out, or was ended by force.
+--
+-- KEYS[4] has
+--   holder          a waiter that could not be reached
+--   "!client"       a client that could not be reached, or did not confirm a grant in time. Its
+--                   waiters keep their tickets, and come back into the queue when they ask again
+--   "=holder"       tombstone of an acquisition: it was released, ran out, or was ended by force
+--   "/attempt"      tombstone of an attempt: it was cancelled, or gave its hold back
+--   "+holder:token", "+attempt:token"
+--                   receipt of a release, for a copy of its request
+-- It stays for QUEUE_MS after the last of them; so long a late request may arrive.
 --
 -- Details are "askers:ttl:floor:reserve:ticket:asked:metadata". The askers are
 -- "client/attempt", joined by ",", the latest last: a push is for that one, on that channel. A
@@ -61,7 +68,8 @@ local function leave(holder)
   redis.call("ZREM", KEYS[3], holder)
   redis.call("ZREM", KEYS[4], holder)
   redis.call("HDEL", KEYS[5], holder)
-  if redis.call("EXISTS", KEYS[3], KEYS[4]) == 0 then redis.call("DEL", KEYS[5]) end
+  -- Only the last ticket is left.
+  if redis.call("HLEN", KEYS[5]) == 1 then redis.call("DEL", KEYS[5]) end
 end
 
 local function settle_what_is_over()
@@ -71,8 +79,8 @@ local function settle_what_is_over()
   lease = nil
 end
 
--- A cancel of one attempt: the place in line goes with the last of them.
-local function drop_from_line(holder, attempt)
+-- A cancel of one attempt: the place in the queue goes with the last of them.
+local function drop_from_queue(holder, attempt)
   local entry = waiter(holder)
   if not entry then return end
   entry.askers = without_asker(entry.askers, attempt)
@@ -80,8 +88,8 @@ local function drop_from_line(holder, attempt)
   write_waiter(holder, entry)
 end
 
--- Makes room in a line that is full, among the first: a lease may be held for long, and who waited
--- for it may be dead for long.
+-- Makes room in a full queue, among the first: a lease may be held for long, and its waiters may be
+-- dead for long.
 local function forget_the_silent()
   for _, holder in ipairs(redis.call("ZRANGE", KEYS[3], 0, MOVES - 1)) do
     local entry = waiter(holder)
@@ -105,10 +113,10 @@ local function asks_too_much(wrong)
   return wrong[1] == "implausible" or wrong[1] == "exhausted"
 end
 
--- Grants a free resource to the first in line that can be reached, with a provisional lease. The
+-- Grants a free resource to the first waiter that can be reached, with a provisional lease. The
 -- message goes out when the script has ended, so the lease is there before it arrives.
 --
--- Returns "nobody": the line is empty; "granted"; "caller": it is the caller's turn, who is left to
+-- Returns "nobody": the queue is empty; "granted"; "caller": it is the caller's turn, who is left to
 -- the script; "stuck": the counter is missing or broken, which waiters learn when they ask; or
 -- "more": MOVES were out of reach, run it again.
 local function hand_on(caller, start)

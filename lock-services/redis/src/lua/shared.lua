@@ -75,8 +75,8 @@ local function without_attempt(attempts, attempt)
   if #others > 0 then return table.concat(others, ",") end
 end
 
--- Forgets a few of what has been suspended for QUEUE_MS: marks of the ended, and who could not be
--- reached for so long, and has not asked either.
+-- Forgets a few of what is older than QUEUE_MS: tombstones, and waiters that could not be reached
+-- for so long and have not asked either.
 local function forget_the_unreachable(suspended, details)
   local over = text(now - QUEUE_MS)
   local old = redis.call("ZRANGE", suspended, "-inf", over, "BYSCORE", "LIMIT", 0, 16)
@@ -86,30 +86,35 @@ local function forget_the_unreachable(suspended, details)
   end
 end
 
--- An acquisition has ended without a release: it is never granted again. Some of what is older
--- goes, so that a resource whose leases always run out does not collect it.
-local function mark_ended(suspended, details, holder)
-  forget_the_unreachable(suspended, details)
-  redis.call("ZADD", suspended, now, "=" .. holder)
-  redis.call("PEXPIRE", suspended, QUEUE_TEXT)
-end
-
 local function suspend(suspended, member)
   redis.call("ZADD", suspended, now, member)
   redis.call("PEXPIRE", suspended, QUEUE_TEXT)
 end
 
+-- Leaves a tombstone, and perhaps a receipt. Some of what is older goes, so that a busy resource
+-- does not collect it.
+local function bury(suspended, details, tombstone, receipt)
+  forget_the_unreachable(suspended, details)
+  suspend(suspended, tombstone)
+  if receipt then suspend(suspended, receipt) end
+end
+
+-- Whether the acquisition or the attempt has a tombstone: neither is granted anything any more.
+local function is_buried(suspended, holder, attempt)
+  return redis.call("ZSCORE", suspended, "=" .. holder)
+    or redis.call("ZSCORE", suspended, "/" .. attempt)
+end
+
 -- Who asked last of a waiter's askers: its client and its attempt. An asker has 33 digits at most.
 local function latest_of(askers) return askers:match("(%x*)/(%x+)$", -33) end
 
--- A lease is over. A full one leaves a mark, so that its
--- acquisition is never granted again. A provisional one was pushed to a client that is not there,
--- or too slow: the line goes on without that client until it asks.
-local function settle(lease, line, suspended, details)
-  if lease.state == "f" then return mark_ended(suspended, details, lease.holder) end
+-- A lease is over. A full one leaves a tombstone. A provisional one was pushed to a client that is
+-- not there, or too slow: the queue goes on without that client until it asks.
+local function settle(lease, queue, suspended, details)
+  if lease.state == "f" then return bury(suspended, details, "=" .. lease.holder) end
   local entry = redis.call("HGET", details, lease.holder)
   if not entry then return end
-  redis.call("ZREM", line, lease.holder)
+  redis.call("ZREM", queue, lease.holder)
   suspend(suspended, lease.holder)
   local client = latest_of(entry:match("^[^:]+"))
   if client ~= "" then suspend(suspended, "!" .. client) end

@@ -5,11 +5,9 @@
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the first resource
--- KEYS[3] line of waiters for it
--- KEYS[4] what is suspended of it
--- KEYS[5] details of the waiters
--- KEYS[6] tombstone of its holder
--- KEYS[7] tombstone of its holder and attempt, and six keys more for every further resource
+-- KEYS[3] queue of waiters for it
+-- KEYS[4] who is suspended of them, and tombstones
+-- KEYS[5] details of the waiters, and four keys more for every further resource
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
 -- ARGV[2] start: "1" if a missing counter may start now
 -- ARGV[3] holder of the first resource
@@ -30,11 +28,10 @@ local function together()
   look_at_the_clock()
   local resources, floor, blocked, new = {}, "", 0, 0
   for i = 1, (#ARGV - 2) / 5 do
-    local k, a = 6 * i - 4, 5 * i - 2
+    local k, a = 4 * i - 2, 5 * i - 2
     local lease, foreign = load(KEYS[k])
     if foreign then return {"broken_lease"} end
-    if redis.call("EXISTS", KEYS[k + 4], KEYS[k + 5]) > 0 then return {"ended"} end
-    if redis.call("ZSCORE", KEYS[k + 2], "=" .. ARGV[a]) then return {"ended"} end
+    if is_buried(KEYS[k + 2], ARGV[a], ARGV[a + 1]) then return {"ended"} end
     local ours = lease and lease.holder == ARGV[a]
     if ours and lease.left <= 0 then return {"ended"} end
     if not ours then
@@ -42,7 +39,7 @@ local function together()
       if lease then blocked = math.max(blocked, lease.left) end
       if (tonumber(ARGV[a + 3]) or 0) > (tonumber(floor) or 0) then floor = ARGV[a + 3] end
     end
-    resources[i] = {key = KEYS[k], line = KEYS[k + 1], suspended = KEYS[k + 2],
+    resources[i] = {key = KEYS[k], queue = KEYS[k + 1], suspended = KEYS[k + 2],
       details = KEYS[k + 3], lease = ours and lease, former = not ours and lease,
       holder = ARGV[a], attempt = ARGV[a + 1], ttl = ARGV[a + 2], metadata = ARGV[a + 4]}
   end
@@ -62,7 +59,7 @@ local function together()
       lease.attempts = with_attempt(lease.attempts, one.attempt)
       save(one.key, lease)
     else
-      if one.former then settle(one.former, one.line, one.suspended, one.details) end
+      if one.former then settle(one.former, one.queue, one.suspended, one.details) end
       lease = {token = text(token), holder = one.holder, attempts = one.attempt,
         state = "f", reserved = "1", metadata = one.metadata}
       extend(one.key, lease, one.ttl)

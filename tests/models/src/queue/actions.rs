@@ -86,7 +86,7 @@ impl Queue {
             Phase::Unregistered => actions.push(Action::Register(attempt)),
             Phase::Waiting | Phase::Confirming(_) => actions.push(Action::GiveUp(attempt)),
             Phase::Holding { .. } => actions.push(Action::Release(attempt)),
-            Phase::Releasing(_) | Phase::Cancelling | Phase::GivingBack | Phase::Ended => {}
+            Phase::Releasing(..) | Phase::Cancelling | Phase::GivingBack | Phase::Ended => {}
         }
         if self.may_send(state, attempt) {
             actions.push(Action::Send(attempt));

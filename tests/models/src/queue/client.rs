@@ -2,7 +2,7 @@
 
 use super::{
     Attempt, Flaw, Queue, State, Token,
-    messages::{Answer, Request},
+    messages::{Answer, Request, Tombstone},
     state::Phase,
     watch::Note,
 };
@@ -33,8 +33,23 @@ impl Queue {
 
     pub(crate) fn release(&self, state: &mut State, attempt: Attempt) {
         if let Phase::Holding { token, .. } = state.phases[attempt] {
-            state.phases[attempt] = Phase::Releasing(token);
+            state.phases[attempt] = Phase::Releasing(token, self.tombstone(state, attempt));
             self.send_due(state, attempt);
+        }
+    }
+
+    /// A client knows of fewer answers than there are, as answers get lost: then it has more
+    /// tombstones than here.
+    fn tombstone(&self, state: &State, attempt: Attempt) -> Tombstone {
+        let none = self.is(Flaw::NoTombstone);
+        let is_shared = self.has_siblings(attempt) && !self.is(Flaw::NoTombstoneOfShared);
+        let acquire = Request::Acquire(attempt);
+        let is_late = state.late.contains(&acquire) || state.requests.contains(&acquire);
+        let may_be_late = is_late && !self.is(Flaw::NoTombstoneOfLate);
+        if (is_shared || may_be_late) && !none {
+            Tombstone::Left
+        } else {
+            Tombstone::LeftOut
         }
     }
 
@@ -78,11 +93,11 @@ impl Queue {
             {
                 self.lost(state, to);
             }
-            (Answer::Released(to), Phase::Releasing(_))
+            (Answer::Released(to), Phase::Releasing(..))
             | (Answer::Cancelled(to), Phase::Cancelling | Phase::GivingBack) => {
                 state.phases[to] = Phase::Ended;
             }
-            (Answer::NotReleased(to), Phase::Releasing(_)) => self.lost(state, to),
+            (Answer::NotReleased(to), Phase::Releasing(..)) => self.lost(state, to),
             (Answer::Left { by, queued }, Phase::Cancelling) => {
                 state.phases[by] = if queued {
                     Phase::Ended
@@ -119,7 +134,7 @@ impl Queue {
     fn nobody_waits(&self, state: &mut State, to: Attempt, token: Token) {
         match state.phases[to] {
             Phase::Ended if self.is(Flaw::UnknownPushIsReleased) => {
-                state.phases[to] = Phase::Releasing(token);
+                state.phases[to] = Phase::Releasing(token, self.tombstone(state, to));
                 self.send_due(state, to);
             }
             _ if self.is(Flaw::LatePushCancels) => state.send(self, Request::Cancel(to)),
@@ -131,7 +146,7 @@ impl Queue {
     /// a lease must have run out: a lease that then still lives has been confirmed.
     fn remembers(&self, state: &State, to: Attempt, token: Token) -> bool {
         let told = match state.phases[to] {
-            Phase::Holding { token, .. } | Phase::Releasing(token) => token,
+            Phase::Holding { token, .. } | Phase::Releasing(token, _) => token,
             _ => return false,
         };
         let lease = state.server.lease_of(self.acquisition(to));

@@ -4,6 +4,10 @@
 pub enum Flaw {
     /// Release and cancel leave no tombstone that refuses a late acquire.
     NoTombstone,
+    /// A release leaves no tombstone although an acquire of its attempt may arrive later.
+    NoTombstoneOfLate,
+    /// A release leaves no tombstone although another attempt has the acquisition.
+    NoTombstoneOfShared,
     /// Cancel first leaves the queue, and gives the lease back only if there was no entry.
     CancelInTwoSteps,
     /// Cancel ends the acquisition of the attempt.

@@ -8,7 +8,7 @@ pub(crate) enum Request {
     /// Give a provisional lease its full length.
     Confirm(Attempt, Token),
     /// End the acquisition.
-    Release(Attempt, Token),
+    Release(Attempt, Token, Tombstone),
     /// End this attempt, whatever its state.
     Cancel(Attempt),
     /// Nobody waits for this grant: end the attempt, unless the acquisition has another lease, or
@@ -25,13 +25,21 @@ impl Request {
         match self {
             Self::Acquire(by)
             | Self::Confirm(by, _)
-            | Self::Release(by, _)
+            | Self::Release(by, ..)
             | Self::Cancel(by)
             | Self::SendBack(by, _)
             | Self::Leave(by)
             | Self::GiveBack(by) => by,
         }
     }
+}
+
+/// Whether a release leaves one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Tombstone {
+    Left,
+    /// No other attempt has the acquisition, and all its acquires were answered.
+    LeftOut,
 }
 
 /// A message from the server to an attempt.

@@ -2,7 +2,7 @@
 
 use super::{
     Attempt, Flaw, Queue, Token,
-    messages::{Answer, Request},
+    messages::{Answer, Request, Tombstone},
     server::{Entry, Server},
 };
 use crate::set::Set;
@@ -26,7 +26,7 @@ pub(crate) fn execute(queue: &Queue, server: &mut Server, request: Request) -> O
     let reply = match request {
         Request::Acquire(by) => script.acquire(by),
         Request::Confirm(by, token) => Some(script.confirm(by, token)),
-        Request::Release(by, token) => Some(script.release(by, token)),
+        Request::Release(by, token, tombstone) => Some(script.release(by, token, tombstone)),
         Request::Cancel(by) => Some(script.cancel(by)),
         Request::SendBack(by, token) => {
             script.send_back(by, token);
@@ -125,13 +125,13 @@ impl Script<'_> {
         Answer::Confirmed(by, token)
     }
 
-    fn release(&mut self, by: Attempt, token: Token) -> Answer {
+    fn release(&mut self, by: Attempt, token: Token, tombstone: Tombstone) -> Answer {
         let acquisition = self.queue.acquisition(by);
         let held = self.held(acquisition, token).is_some();
         if held || self.queue.is(Flaw::ReleaseIsNotCompared) {
             self.server.lease = None;
             self.server.remove_entry(acquisition);
-            if !self.queue.is(Flaw::NoTombstone) {
+            if tombstone == Tombstone::Left {
                 self.server.ended_acquisitions.insert(acquisition);
             }
             self.grant_to_head(None);

@@ -1,6 +1,6 @@
 use super::{
     Attempt, Flaw, MOST_ATTEMPTS, Queue, Token,
-    messages::{Answer, Request},
+    messages::{Answer, Request, Tombstone},
     scripts::execute,
     server::Server,
     watch::Watch,
@@ -42,7 +42,7 @@ pub(crate) enum Phase {
         token: Token,
         confirmed: bool,
     },
-    Releasing(Token),
+    Releasing(Token, Tombstone),
     Cancelling,
     /// Only with [`Flaw::CancelInTwoSteps`](super::Flaw): was not in the queue.
     GivingBack,
@@ -124,7 +124,7 @@ impl State {
                 Answer::Confirmed(..) | Answer::NotConfirmed(..) => !confirmed,
                 _ => false,
             },
-            Phase::Releasing(_) => match answer {
+            Phase::Releasing(..) => match answer {
                 Answer::Released(_) | Answer::NotReleased(_) => true,
                 Answer::Push(..) => queue.late_pushes,
                 _ => false,
@@ -149,7 +149,7 @@ impl State {
             Phase::Holding { confirmed, token } => {
                 (!confirmed).then_some(Request::Confirm(attempt, token))
             }
-            Phase::Releasing(token) => Some(Request::Release(attempt, token)),
+            Phase::Releasing(token, tombstone) => Some(Request::Release(attempt, token, tombstone)),
             Phase::Cancelling if queue.is(Flaw::CancelInTwoSteps) => Some(Request::Leave(attempt)),
             Phase::Cancelling => Some(Request::Cancel(attempt)),
             Phase::GivingBack => Some(Request::GiveBack(attempt)),

@@ -20,6 +20,18 @@ fn killing_the_old_connection_does_for_a_tombstone() {
 }
 
 #[test]
+fn no_tombstone_although_an_acquire_may_be_late() {
+    let queue = Queue::duel().with(Flaw::NoTombstoneOfLate);
+    assert_breaks("no tombstone of what may be late", "no ghost", queue);
+}
+
+#[test]
+fn no_tombstone_although_another_attempt_has_the_acquisition() {
+    let queue = Queue::two_gateways().with(Flaw::NoTombstoneOfShared);
+    assert_breaks("no tombstone of what is shared", "one token", queue);
+}
+
+#[test]
 fn cancel_in_two_steps() {
     let queue = Queue::duel().with(Flaw::CancelInTwoSteps);
     assert_breaks("cancel in two steps", "no ghost", queue);

@@ -170,9 +170,11 @@ async fn left(world: &World) -> Option<Duration> {
 async fn the_first_renewal_of_a_pushed_lease_does_not_stand_behind_commands() {
     let world = World::new().await;
     let held = world.rival.acquire("r").await.unwrap();
-    // By the number of their keys.
-    let asked = world.proxy.at_request("\r\n$1\r\n7\r\n", Fault::Nothing);
-    let confirmed = world.proxy.at_request("\r\n$1\r\n5\r\n", Fault::Nothing);
+    // An acquire has the text of a full lease, and a confirm the ttl as an argument of its own.
+    let asked = world.proxy.at_request(":f:1:10000:", Fault::Nothing);
+    let confirmed = world
+        .proxy
+        .at_request("\r\n$5\r\n10000\r\n", Fault::Nothing);
     let waiting = waiter(&world, &world.locks, 1).await;
     held.release().await.unwrap();
     let guard = waiting.await.unwrap();

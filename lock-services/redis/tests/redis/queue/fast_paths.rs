@@ -6,7 +6,6 @@ use redis::AsyncCommands;
 
 use crate::queue::world::{LONG, World, granted, request, sequencer, waiting};
 
-/// The tombstone of leases that were taken together is one.
 #[tokio::test]
 async fn each_of_several_releases_is_remembered_although_others_wait() {
     let world = World::new().await;

@@ -1,8 +1,8 @@
 -- The fast path of a release of a lease for which others wait, of whom the first can be reached and
--- asks for nothing special, and nobody is suspended. For release.lua, behind fast_release.lua. It
--- answers nothing to whoever has to go another way.
+-- asks for nothing special, while nobody is suspended. For release.lua, behind fast_release.lua. It
+-- answers nothing to a caller that has to go another way.
 
--- The first in line but the caller, and what is known of it.
+-- The first in the queue but the caller, and its details.
 local function first_waiter(provisional)
   local head, second = unpack(redis.call("ZRANGE", KEYS[3], "0", provisional and "1" or "0"))
   if head == ARGV[3] then head = second end
@@ -15,8 +15,8 @@ local function lift(last, reserve, time)
   return behind > 0 and redis.call("INCRBY", KEYS[1], ("%d"):format(behind)) or last
 end
 
-local function hand_over()
-  -- One is the line and nothing else.
+local function fast_hand_over()
+  -- One is the queue and nothing else.
   if there ~= 1 or not state then return nil end
   if redis.call("PTTL", KEYS[1]) ~= -1 then return nil end
   local head, details = first_waiter(state == "p")
@@ -42,7 +42,6 @@ local function hand_over()
     .. reserve .. ":" .. ttl .. ":" .. now .. ":" .. KEYS[2])
   -- Nobody gets that token.
   if type(receivers) ~= "number" or receivers == 0 then return nil end
-  redis.call("SET", KEYS[6], ARGV[2], "PX", ENDED_TEXT)
   redis.call("SET", KEYS[2], token .. ":" .. head .. ":p:" .. reserve .. ":" .. ttl .. ":"
     .. attempt .. ":" .. metadata, "PX", ("%d"):format(ttl + 1 + ENDED_MS))
   if state == "p" then

@@ -1,6 +1,6 @@
--- The fast path of an acquire that meets a lease of somebody else, and perhaps a line, but nobody
--- suspended: it is told so, or takes a place in line, or keeps it. For acquire.lua, behind
--- fast_acquire.lua. It answers nothing to whoever has to go another way.
+-- The fast path of an acquire that meets a lease of another holder, and perhaps a queue, but nobody
+-- suspended: it is told so, or takes a place in the queue, or keeps it. For acquire.lua, behind
+-- fast_acquire.lua. It answers nothing to a caller that has to go another way.
 
 -- How long the lease stands in the way, or nothing if it is over or the caller's own.
 local function blocked_by_another(holder)
@@ -12,8 +12,8 @@ local function blocked_by_another(holder)
   if left > 0 then return left end
 end
 
-local function line_up()
-  -- Two are the lease and, if there is a line, nothing else.
+local function fast_enqueue()
+  -- Two are the lease and, if there is a queue, nothing else.
   if not there or there > 2 then return nil end
   if there == 2 and redis.call("EXISTS", KEYS[3]) == 0 then return nil end
   local holder, reserve, ttl, metadata = ARGV[2]:match("^:(%x+):f:(%d+):(%d+):%x+:(.*)$")
