@@ -7,8 +7,8 @@ use super::{
     settings::Identity,
 };
 use crate::{
-    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, Moment, Operation,
-    Outcome, ResourceName, Upkeep, Wait,
+    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, Moment, Outcome,
+    ResourceName, Upkeep, Wait,
     support::{LATE_GRANTS_MAX, Repetitions},
 };
 
@@ -65,7 +65,7 @@ impl Acquire<'_> {
                 }
             }
             if wait.is_over(inner.clock.now()) || late_grants == LATE_GRANTS_MAX {
-                return Err(Error::too_late(inner.backend.kind()).on(resource));
+                return Err(Error::too_late());
             }
         }
     }
@@ -132,10 +132,8 @@ impl LockManager {
             () = self.inner.watchdog.closed() => {}
             answer = backend.acquire(request) => return answer,
             () = clock.sleep_until(give_up) => {
-                let (kind, operation) = (ErrorKind::Unavailable, Operation::Acquire);
-                return Err(Error::unknown(kind, operation, backend.kind())
-                    .on(&request.attempt.resource)
-                    .because("no answer before the wait was over"));
+                let error = Error::unknown(ErrorKind::Unavailable);
+                return Err(error.because("no answer before the wait was over"));
             }
         }
         let cancelled = backend.cancel(&request.attempt).await;
@@ -143,9 +141,6 @@ impl LockManager {
             Ok(()) => Error::not_applied,
             Err(_) => Error::unknown,
         };
-        Err(
-            shut_down(ErrorKind::ShutDown, Operation::Acquire, backend.kind())
-                .on(&request.attempt.resource),
-        )
+        Err(shut_down(ErrorKind::ShutDown))
     }
 }

@@ -1,12 +1,13 @@
 use super::{
     Cohort,
     queues::{Entry, Release},
+    runtime_ended,
     waiting::Waiting,
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Error, Fairness, FencingToken,
-    Forced, Grant, Inspection, Listed, LockBackend, Operation, Released, RenewRequest, Renewed,
-    ResourceName, Sequencer,
+    Forced, Grant, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed, ResourceName,
+    Sequencer,
 };
 
 #[deny(clippy::missing_trait_methods)]
@@ -65,7 +66,7 @@ impl LockBackend for Cohort {
             }
             Release::Again(answer) => answer,
         };
-        self.shared.answer(answer.await, Operation::Release)
+        answer.await.unwrap_or_else(|_| Err(runtime_ended()))
     }
 
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
@@ -77,7 +78,7 @@ impl LockBackend for Cohort {
             self.shared.service.cancel(attempt).await?;
         }
         let resource = &attempt.resource;
-        self.shared.settle(resource, Operation::Cancel).await
+        self.shared.settle(resource).await
     }
 
     async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {

@@ -26,7 +26,10 @@ use super::{
     tls,
     wire::{AuthenticateRequest, AuthenticateResponse, method},
 };
-use lock_core::{Clock, Error, ErrorKind, Moment, Operation, support::lock};
+use lock_core::{
+    Clock, Error, Moment,
+    support::{connecting::invalid, lock},
+};
 
 /// How long a node may take to accept a connection, at most.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -59,11 +62,7 @@ impl Client {
         let scheme = tls::scheme(url.tls.as_ref());
         let node = |node: &String| {
             let endpoint = Endpoint::from_shared(format!("{scheme}://{node}"))
-                .map_err(|error| {
-                    Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, super::KIND)
-                        .because("a host is invalid")
-                        .caused_by(error)
-                })?
+                .map_err(|error| invalid("a host is invalid").caused_by(error))?
                 .connect_timeout(std::cmp::min(CONNECT, response_timeout))
                 .tcp_nodelay(true)
                 .http2_keep_alive_interval(PROBE)

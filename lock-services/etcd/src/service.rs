@@ -6,7 +6,6 @@ use std::{
 use tokio::sync::Semaphore;
 
 use super::{
-    KIND,
     client::Client,
     failure::Failure,
     grant::{Granted, PATIENCE, grant, seconds_of},
@@ -22,7 +21,7 @@ use super::{
     },
 };
 use lock_core::{
-    Clock, Error, ErrorKind, InitialToken, Moment, Operation, ResourceName,
+    Clock, Error, ErrorKind, InitialToken, Moment,
     support::{Tasks, lock},
 };
 
@@ -247,10 +246,7 @@ impl Found {
 /// A change that was refused may have been made all the same: if its answer is lost, it is sent
 /// again, and then its first copy gets in its way. So whatever goes wrong after the first attempt,
 /// the outcome is unknown.
-pub(super) async fn insist<T, F>(
-    attempt: impl Fn() -> F,
-    crowded: impl FnOnce() -> Error,
-) -> Result<T, Error>
+pub(super) async fn insist<T, F>(attempt: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<Option<T>, Error>>,
 {
@@ -266,8 +262,6 @@ where
 }
 
 /// The error if others got in the way each time.
-pub(super) fn crowded(operation: Operation, resource: &ResourceName) -> Error {
-    Error::not_applied(ErrorKind::Unavailable, operation, KIND)
-        .on(resource)
-        .because("others have changed it each time we looked")
+pub(super) fn crowded() -> Error {
+    Error::not_applied(ErrorKind::Unavailable).because("others have changed it each time we looked")
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    ENDED_TTL, KIND,
+    ENDED_TTL,
     answers::{Acquired, Refusal},
     call::Call,
     link::Link,
@@ -16,8 +16,8 @@ use super::{
     service::{Service, refused},
 };
 use lock_core::{
-    AcquireRequest, Error, ErrorKind, FencingToken, Lease, Metadata, Moment, Operation, Outcome,
-    Wait, support::Repetitions,
+    AcquireRequest, Error, ErrorKind, FencingToken, Lease, Metadata, Moment, Outcome, Wait,
+    support::Repetitions,
 };
 
 /// How long an acquire that waits goes on asking a server that does not answer.
@@ -140,7 +140,7 @@ impl<'a> Looking<'a> {
                     Some(_) => Error::unknown,
                     None => Error::not_applied,
                 };
-                Err(error(ErrorKind::Unavailable, Operation::Acquire, KIND)
+                Err(error(ErrorKind::Unavailable)
                     .because("no answer before the wait was over"))
             }
         }
@@ -156,7 +156,7 @@ impl<'a> Looking<'a> {
             match answer {
                 Acquired::More => {}
                 Acquired::Refused(Refusal::Missing) if !start => {
-                    self.service.nodes.agree(Operation::Acquire).await?;
+                    self.service.nodes.agree().await?;
                     start = true;
                 }
                 answer => return self.read(answer, asked),
@@ -207,18 +207,10 @@ impl<'a> Looking<'a> {
                 self.exchange = Some((asked, at));
                 Ok(Answer::Held { left, place })
             }
-            Acquired::Full => Err(Error::not_applied(
-                ErrorKind::QueueFull,
-                Operation::Acquire,
-                KIND,
-            )),
-            Acquired::Refused(refusal) => Err(refused(refusal, Operation::Acquire)),
+            Acquired::Full => Err(Error::not_applied(ErrorKind::QueueFull)),
+            Acquired::Refused(refusal) => Err(refused(refusal)),
             // `look` goes on until there is something else.
-            Acquired::More => Err(Error::not_applied(
-                ErrorKind::Unavailable,
-                Operation::Acquire,
-                KIND,
-            )),
+            Acquired::More => Err(Error::not_applied(ErrorKind::Unavailable)),
         }
     }
 
@@ -280,7 +272,7 @@ impl Attempted {
                 return pending().await;
             }
             clock.sleep_until(clock.now() + TURN_PATIENCE).await;
-            Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, KIND)
+            Error::not_applied(ErrorKind::Unavailable)
                 .because("too many acquires of this process wait for answers of the server")
         }
     }
@@ -290,9 +282,7 @@ impl Attempted {
         self.first_sent.get_or_init(|| sent);
         let fill_in = |link: &Link| self.fill_in(link, asker, start);
         let nodes = &self.service.nodes;
-        let (link, answer) = nodes
-            .run_with(self.shard, Operation::Acquire, fill_in, Acquired::parse)
-            .await?;
+        let (link, answer) = nodes.run_with(self.shard, fill_in, Acquired::parse).await?;
         // A replay draws no token, and lifts no counter.
         if matches!(answer, Acquired::Granted { new: true, .. }) {
             link.has_raised(self.shard, sent);

@@ -3,7 +3,6 @@ use std::{sync::Arc, time::Duration};
 use redis::Script;
 
 use super::{
-    KIND,
     answers::{ForcedWord, Inspected, Refusal, ReleasedWord, RenewedWord, parse_cancelled},
     call::Call,
     keys::{Key, Keys, ResourceKeys},
@@ -13,7 +12,7 @@ use super::{
 };
 use lock_core::{
     AttemptId, AttemptRef, Clock, Error, ErrorKind, FencingToken, Forced, HolderView, InitialToken,
-    Inspection, Metadata, Operation, Outcome, Released, ResourceName, Sequencer, Ttl,
+    Inspection, Metadata, Outcome, Released, ResourceName, Sequencer, Ttl,
     support::{Repetitions, Tasks},
 };
 
@@ -87,9 +86,7 @@ impl Service {
             call
         };
         let parse = RenewedWord::parse;
-        let answer = nodes
-            .run_with(keys.shard, Operation::Renew, fill_in, parse)
-            .await;
+        let answer = nodes.run_with(keys.shard, fill_in, parse).await;
         Ok(answer.map_err(|error| error.on(resource))?.1)
     }
 
@@ -114,7 +111,7 @@ impl Service {
             let sent = self.clock.now();
             let answer = self
                 .nodes
-                .run_with(keys.shard, Operation::Release, fill_in, ReleasedWord::parse)
+                .run_with(keys.shard, fill_in, ReleasedWord::parse)
                 .await;
             let (link, word) = answer.map_err(|error| error.on(lease.resource()))?;
             match word {
@@ -164,7 +161,7 @@ impl Service {
         loop {
             let answer = self
                 .nodes
-                .run_with(keys.shard, Operation::Cancel, fill_in, parse_cancelled)
+                .run_with(keys.shard, fill_in, parse_cancelled)
                 .await;
             let (_, more) = answer.map_err(|error| error.on(resource))?;
             if !more {
@@ -180,7 +177,6 @@ impl Service {
         resource: &ResourceName,
         token: FencingToken,
     ) -> Result<Forced, Error> {
-        let operation = Operation::ForceRelease;
         let keys = self.keys.of(resource);
         let fill_in = |link: &Link| {
             let mut call = self.call(&FORCE_RELEASE, &keys, &[keys.forced()], link);
@@ -190,9 +186,7 @@ impl Service {
         let mut repetitions = Repetitions::until(self.clock.now() + FORCE_PATIENCE);
         let mut was_sent = false;
         let answer = loop {
-            let sent = self
-                .nodes
-                .run_with(keys.shard, operation, fill_in, ForcedWord::parse);
+            let sent = self.nodes.run_with(keys.shard, fill_in, ForcedWord::parse);
             let error = match sent.await {
                 Ok((_, answer)) => break answer,
                 Err(error) => error.on(resource),
@@ -209,7 +203,7 @@ impl Service {
         match answer {
             ForcedWord::Ended { revocation } => Ok(Forced::Ended { revocation }),
             ForcedWord::NotHeld => Ok(Forced::NotHeld),
-            ForcedWord::Refused(refusal) => Err(refused(refusal, operation).on(resource)),
+            ForcedWord::Refused(refusal) => Err(refused(refusal).on(resource)),
         }
     }
 
@@ -218,7 +212,7 @@ impl Service {
         let call = Call::new(&INSPECT, [keys.lease(), keys.waiters()]);
         let inspected = self
             .nodes
-            .run(keys.shard, Operation::Inspect, &call, Inspected::parse)
+            .run(keys.shard, &call, Inspected::parse)
             .await
             .map_err(|error| error.on(resource))?;
         match inspected {
@@ -236,16 +230,14 @@ impl Service {
                 Ok(Inspection::new(Some(holder)).waiters(waiters))
             }
             Inspected::Free { waiters } => Ok(Inspection::new(None).waiters(waiters)),
-            Inspected::Broken => {
-                Err(refused(Refusal::BrokenLease, Operation::Inspect).on(resource))
-            }
+            Inspected::Broken => Err(refused(Refusal::BrokenLease).on(resource)),
         }
     }
 }
 
 /// What a refusal means for the user.
-pub(super) fn refused(refusal: Refusal, operation: Operation) -> Error {
-    let error = |kind| Error::not_applied(kind, operation, KIND);
+pub(super) fn refused(refusal: Refusal) -> Error {
+    let error = |kind| Error::not_applied(kind);
     match refusal {
         Refusal::Ended => error(ErrorKind::Released),
         Refusal::Missing => error(ErrorKind::CounterBroken).because("it cannot be started"),

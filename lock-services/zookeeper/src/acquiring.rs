@@ -1,12 +1,10 @@
 //! What the steps of an acquire share.
 
 use super::{
-    KIND, PATIENCE, error::Failure, note::Note, place::Stop, service::Service, session::Session,
+    PATIENCE, error::Failure, note::Note, place::Stop, service::Service, session::Session,
     table::Hold,
 };
-use lock_core::{
-    AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Operation, Ttl, Wait,
-};
+use lock_core::{AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Ttl, Wait};
 
 /// One acquire under way.
 #[derive(Debug)]
@@ -133,5 +131,5 @@ impl<'a> Acquiring<'a> {
 
 /// The error for an acquire whose acquisition has ended.
 pub(super) fn released() -> Error {
-    Error::not_applied(ErrorKind::Released, Operation::Acquire, KIND)
+    Error::not_applied(ErrorKind::Released)
 }

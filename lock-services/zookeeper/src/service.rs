@@ -14,7 +14,7 @@ use super::{
     session::{Session, Sessions},
     table::{Leftover, Node, Table},
 };
-use lock_core::{Clock, Error, Moment, Operation, ResourceName, support::lock};
+use lock_core::{Clock, Error, Moment, ResourceName, support::lock};
 
 /// One client of a lock service.
 #[derive(Debug)]
@@ -49,14 +49,10 @@ impl Service {
     }
 
     /// The session. Waits for a service that cannot be reached, but not for long.
-    pub(super) async fn session(
-        &self,
-        operation: Operation,
-        until: Moment,
-    ) -> Result<Arc<Session>, Error> {
+    pub(super) async fn session(&self, until: Moment) -> Result<Arc<Session>, Error> {
         let patience = self.clock.now() + PATIENCE;
         let until = std::cmp::min(until, patience);
-        self.sessions.get(operation, until).await
+        self.sessions.get(until).await
     }
 
     /// Deletes what was left behind at a resource, before anybody looks at it. What cannot be

@@ -1,15 +1,14 @@
 use std::time::Duration;
 
 use super::{
-    KIND,
     attempt::{End, Tried, Try},
     ballot::Verdict,
     nodes::Nodes,
     service::Service,
 };
 use lock_core::{
-    AcquireRequest, Attempt, Error, ErrorKind, Grant, InitialToken, Moment, Operation, Pauses,
-    RetryPolicy, Wait,
+    AcquireRequest, Attempt, Error, ErrorKind, Grant, InitialToken, Moment, Pauses, RetryPolicy,
+    Wait,
 };
 
 /// For how long nodes that are too few are asked again, and how often at least.
@@ -120,7 +119,7 @@ impl Polling {
                 return Ok(self.after_split(over));
             }
             Verdict::TooFew => {
-                let error = nodes.too_few(&tried.ballot.troubles, Operation::Acquire);
+                let error = nodes.too_few(&tried.ballot.troubles);
                 if !self.is_tired(now, over) && error.kind() != ErrorKind::Refused {
                     let pause = self.held.next().unwrap_or_default();
                     return Ok(Judged::Again(pause));
@@ -174,7 +173,7 @@ impl Polling {
 }
 
 fn refused(kind: ErrorKind) -> Error {
-    Error::not_applied(kind, Operation::Acquire, KIND)
+    Error::not_applied(kind)
 }
 
 fn implausible(greatest: &str) -> Error {
