@@ -9,15 +9,12 @@ use super::{
 use crate::{
     AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, Moment, Outcome,
     ResourceName, Upkeep, Wait,
-    support::{LATE_GRANTS_MAX, Repetitions},
+    support::{LATE_GRANTS_MAX, Patience},
 };
 
 /// How much longer than its wait an acquire stays for the answer that it holds nothing: longer than
 /// it takes around the world and back.
 const GRACE: Duration = Duration::from_millis(600);
-
-/// For how long a lock service that does not answer is asked.
-pub(super) const OUTAGE_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Acquire<'_> {
     /// Asks the lock service until it gets an answer that is still true on arrival.
@@ -92,12 +89,11 @@ impl LockManager {
     /// Asks again while there is no answer, until the wait is over: a lock service may know at once
     /// that it cannot be reached, and be back a moment later.
     async fn acquire_in_time(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        let Wait::Until(end) = request.wait else {
+        if !matches!(request.wait, Wait::Until(_)) {
             return self.acquire_unless_shut_down(request).await;
-        };
+        }
         let clock = &*self.inner.clock;
-        let give_up = std::cmp::min(end, clock.now() + OUTAGE_PATIENCE);
-        let mut repetitions = Repetitions::until(give_up);
+        let mut patience = Patience::of(request.wait, clock.now());
         let mut was_sent = false;
         loop {
             let error = match self.acquire_unless_shut_down(request).await {
@@ -105,7 +101,7 @@ impl LockManager {
                 Err(error) => error,
             };
             was_sent |= error.outcome() == Outcome::Unknown;
-            if !repetitions.another(clock, &error).await {
+            if !patience.another(clock, &error).await {
                 return Err(if was_sent {
                     error.outcome_unknown()
                 } else {

@@ -17,22 +17,12 @@ use super::{
 };
 use lock_core::{
     AcquireRequest, Error, ErrorKind, FencingToken, Lease, Metadata, Moment, Outcome, Wait,
-    support::Repetitions,
+    support::Patience,
 };
-
-/// How long an acquire that waits goes on asking a server that does not answer.
-const OUTAGE_PATIENCE: Duration = Duration::from_secs(10);
-
-/// The same for one that does not wait: long enough for a new connection.
-pub(super) const OUTAGE_PATIENCE_WITHOUT_WAIT: Duration = Duration::from_millis(500);
 
 /// How long a look has for its answer, even if the wait is over before: longer than it takes around
 /// the world and back. Without an answer it could not say that it holds nothing.
 const GRACE: Duration = Duration::from_millis(500);
-
-/// How long one that does not wait stays for its turn at the server: as long as an answer may take
-/// by default.
-const TURN_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Sends the requests of one attempt and remembers what they leave behind.
 pub(super) struct Looking<'a> {
@@ -102,13 +92,7 @@ impl<'a> Looking<'a> {
     /// # Cancel safety
     /// The request may have arrived, or arrive later.
     pub(super) async fn ask(&mut self, line: Option<&str>) -> Result<Answer, Error> {
-        let now = self.service.clock.now();
-        let patience = match self.request.wait {
-            Wait::Never => now + OUTAGE_PATIENCE_WITHOUT_WAIT,
-            Wait::Until(deadline) => std::cmp::min(now + OUTAGE_PATIENCE, deadline),
-            Wait::Forever => now + OUTAGE_PATIENCE,
-        };
-        let mut repetitions = Repetitions::until(patience);
+        let mut patience = Patience::of(self.request.wait, self.service.clock.now());
         let mut grace = GRACE;
         loop {
             let error = match self.look_in_time(line, grace).await {
@@ -116,7 +100,7 @@ impl<'a> Looking<'a> {
                 Err(error) => error,
             };
             self.left_behind |= error.outcome() == Outcome::Unknown;
-            if !repetitions.another(&*self.service.clock, &error).await {
+            if !patience.another(&*self.service.clock, &error).await {
                 return Err(error.on(&self.request.attempt.resource));
             }
             // Nothing tells that the server answers at all.
@@ -271,7 +255,7 @@ impl Attempted {
             if !never {
                 return pending().await;
             }
-            clock.sleep_until(clock.now() + TURN_PATIENCE).await;
+            clock.sleep_until(clock.now() + Patience::SHORT).await;
             Error::not_applied(ErrorKind::Unavailable)
                 .because("too many acquires of this process wait for answers of the server")
         }

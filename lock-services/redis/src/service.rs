@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use redis::Script;
 
@@ -12,8 +12,8 @@ use super::{
 };
 use lock_core::{
     AttemptId, AttemptRef, Clock, Error, ErrorKind, FencingToken, Forced, HolderView, InitialToken,
-    Inspection, Metadata, Outcome, Released, ResourceName, Sequencer, Ttl,
-    support::{Repetitions, Tasks},
+    Inspection, Metadata, Outcome, Released, ResourceName, Sequencer, Ttl, Wait,
+    support::{Patience, Tasks},
 };
 
 /// The scripts as calls: what a lock service does for one resource, in one step each.
@@ -31,9 +31,6 @@ pub(super) struct Service {
 /// server that is busy for a moment all of them would be late, give the connection up, and ask
 /// again. And a release would stand behind them all.
 pub(super) const ASKING_MAX: usize = 64;
-
-/// For how long a release by force without an answer is sent again.
-const FORCE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// An attempt that was granted something although it does not wait any more.
 #[derive(Debug)]
@@ -183,7 +180,7 @@ impl Service {
             call.arg(token.get());
             call
         };
-        let mut repetitions = Repetitions::until(self.clock.now() + FORCE_PATIENCE);
+        let mut patience = Patience::of(Wait::Never, self.clock.now());
         let mut was_sent = false;
         let answer = loop {
             let sent = self.nodes.run_with(keys.shard, fill_in, ForcedWord::parse);
@@ -192,7 +189,7 @@ impl Service {
                 Err(error) => error.on(resource),
             };
             was_sent |= error.outcome() == Outcome::Unknown;
-            if !repetitions.another(&*self.clock, &error).await {
+            if !patience.another(&*self.clock, &error).await {
                 return Err(if was_sent {
                     error.outcome_unknown()
                 } else {

@@ -8,13 +8,12 @@ use super::{
     call::Call,
     keys::{Key, Keys},
     link::Link,
-    look::OUTAGE_PATIENCE_WITHOUT_WAIT,
     scripts::TOGETHER,
     service::refused,
 };
 use lock_core::{
     AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, Lease, Metadata, Moment,
-    Outcome, support::Repetitions,
+    Outcome, Wait, support::Patience,
 };
 
 /// So many resources one script looks at, which keeps everybody else waiting meanwhile.
@@ -49,14 +48,14 @@ impl RedisBackend {
         left_behind: &mut bool,
     ) -> Result<Attempt<Vec<Grant>>, Error> {
         let clock = &*self.service.clock;
-        let mut repetitions = Repetitions::until(clock.now() + OUTAGE_PATIENCE_WITHOUT_WAIT);
+        let mut patience = Patience::of(Wait::Never, clock.now());
         loop {
             let error = match self.look_at_all(requests, shard, left_behind).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
             *left_behind |= error.outcome() == Outcome::Unknown;
-            if !repetitions.another(clock, &error).await {
+            if !patience.another(clock, &error).await {
                 return Err(error);
             }
         }

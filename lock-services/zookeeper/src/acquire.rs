@@ -39,8 +39,12 @@ impl Acquiring<'_> {
             };
             match answer {
                 Ok(answer) => return Ok(answer),
-                Err(Stop::Gone | Stop::Failed(Failure::SessionOver(_))) if self.may_go_on() => {}
-                Err(stop) => return Err(self.why(stop)),
+                Err(stop) => {
+                    let passes = matches!(stop, Stop::Gone | Stop::Failed(Failure::SessionOver(_)));
+                    if !passes || self.has_lost_patience() {
+                        return Err(self.why(stop));
+                    }
+                }
             }
         }
     }
