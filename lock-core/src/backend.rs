@@ -14,15 +14,13 @@ pub use self::{
     request::{AcquireRequest, AttemptRef, RenewRequest, Upkeep, Wait},
     service::LockService,
 };
-use crate::{
-    Capabilities, Error, ErrorKind, FencingToken, Grant, Operation, ResourceName, Sequencer,
-};
+use crate::{Capabilities, Error, ErrorKind, FencingToken, Grant, ResourceName, Sequencer};
 
 /// A lock service: grants leases with fencing tokens.
 ///
 /// This is the contract with *implementors*; users have [`LockManager`](crate::LockManager). Each
 /// clause names the conformance case that checks it. Methods are written as `async fn`; behind a
-/// pointer it is a [`LockService`], which names the resource in errors.
+/// pointer it is a [`LockService`], which names operation, kind and resource in errors.
 ///
 /// # Contract
 /// 1. **Order** (`order`). A grant has a greater token than every grant of that resource that was
@@ -151,7 +149,7 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         attempt: AttemptId,
     ) -> impl Future<Output = Result<Released, Error>> + Send {
         let _ = (lease, attempt);
-        unsupported(self.kind(), Operation::Release)
+        unsupported()
     }
 
     /// Ends the lease with this token, whoever holds it, and hands the resource on.
@@ -164,13 +162,13 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         token: FencingToken,
     ) -> impl Future<Output = Result<Forced, Error>> + Send {
         let _ = (resource, token);
-        unsupported(self.kind(), Operation::ForceRelease)
+        unsupported()
     }
 
     /// Everything that is held or waited for, in no order. Resources that change meanwhile may be
     /// missing.
     fn list(&self) -> impl Future<Output = Result<Vec<Listed>, Error>> + Send {
-        unsupported(self.kind(), Operation::List)
+        unsupported()
     }
 
     /// Acquires several resources at once, each with a token of its own, or none of them. Looks
@@ -187,7 +185,7 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         requests: &[AcquireRequest],
     ) -> impl Future<Output = Result<Attempt<Vec<Grant>>, Error>> + Send {
         let _ = requests;
-        unsupported(self.kind(), Operation::Acquire)
+        unsupported()
     }
 
     /// The number of the part of the service that keeps this resource.
@@ -200,11 +198,7 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
 }
 
 /// The answer to what a backend does not claim.
-fn unsupported<T>(kind: &'static str, operation: Operation) -> Ready<Result<T, Error>> {
-    ready(Err(Error::not_applied(
-        ErrorKind::Unsupported,
-        operation,
-        kind,
-    )
-    .because("this lock service does not have it")))
+fn unsupported<T>() -> Ready<Result<T, Error>> {
+    let error = Error::not_applied(ErrorKind::Unsupported);
+    ready(Err(error.because("this lock service does not have it")))
 }

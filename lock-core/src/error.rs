@@ -100,29 +100,26 @@ impl Error {
     ///
     /// If that is not certain, it is [`unknown`](Self::unknown): who is told that an acquisition
     /// did not happen cleans up nothing, and a lease that was granted all the same stays held.
+    ///
+    /// It is an error of an acquire, and of no lock service, until [`during`](Self::during) names
+    /// others. A [`LockService`](crate::LockService) does that for all that its backend answers.
     #[must_use]
-    pub fn not_applied(kind: ErrorKind, operation: Operation, backend: &'static str) -> Self {
-        Self::with_outcome(Outcome::NotApplied, kind, operation, backend)
+    pub fn not_applied(kind: ErrorKind) -> Self {
+        Self::new(kind, Outcome::NotApplied)
     }
 
     /// The operation failed, and may have happened nevertheless: it may have been sent, and no
     /// answer says what became of it. An operation that changes nothing never happened.
     #[must_use]
-    pub fn unknown(kind: ErrorKind, operation: Operation, backend: &'static str) -> Self {
-        Self::with_outcome(Outcome::Unknown, kind, operation, backend)
+    pub fn unknown(kind: ErrorKind) -> Self {
+        Self::new(kind, Outcome::Unknown)
     }
 
-    fn with_outcome(
-        outcome: Outcome,
-        kind: ErrorKind,
-        operation: Operation,
-        backend: &'static str,
-    ) -> Self {
-        let outcome = operation.outcome(outcome);
+    fn new(kind: ErrorKind, outcome: Outcome) -> Self {
         Self(Box::new(Inner {
             kind,
-            operation,
-            backend,
+            operation: Operation::Acquire,
+            backend: OURSELVES,
             outcome,
             resource: None,
             detail: None,
@@ -133,24 +130,16 @@ impl Error {
 
     /// The grant was of no use any more when it arrived, and is given back.
     #[must_use]
-    pub fn too_late(backend: &'static str) -> Self {
-        Self::not_applied(ErrorKind::Unavailable, Operation::Acquire, backend)
+    pub fn too_late() -> Self {
+        Self::not_applied(ErrorKind::Unavailable)
             .because("the grant arrived after the lease had ended; ask for a longer ttl")
-    }
-
-    /// A lock service that was asked to renew several leases has answered for fewer.
-    #[must_use]
-    pub fn unanswered(backend: &'static str, resource: &ResourceName) -> Self {
-        Self::unknown(ErrorKind::Refused, Operation::Renew, backend)
-            .on(resource)
-            .because("the backend gave no answer for the lease")
     }
 
     /// Says that the operation may have happened, in an error of a part of it that did not: what
     /// went before that part could not be undone.
     #[must_use]
     pub fn outcome_unknown(mut self) -> Self {
-        self.0.outcome = self.0.operation.outcome(Outcome::Unknown);
+        self.0.outcome = Outcome::Unknown;
         self
     }
 
@@ -162,12 +151,11 @@ impl Error {
         self
     }
 
-    /// Replaces the operation, in an error that several operations share because they waited for
-    /// the same thing.
+    /// Says which operation failed, and of which kind of lock service.
     #[must_use]
-    pub fn during(mut self, operation: Operation) -> Self {
+    pub fn during(mut self, operation: Operation, backend: &'static str) -> Self {
         self.0.operation = operation;
-        self.0.outcome = operation.outcome(self.0.outcome);
+        self.0.backend = backend;
         self
     }
 
@@ -220,7 +208,7 @@ impl Error {
     /// Whether the operation may have taken effect nevertheless.
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
-        self.0.outcome
+        self.0.operation.outcome(self.0.outcome)
     }
 
     /// After a [`ErrorKind::WaitTimeout`]: when the present lease ends unless it is renewed.
@@ -233,7 +221,7 @@ impl Error {
     /// not answer, the wait was over, the queue was full, or replicas were behind.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
-        matches!(self.0.outcome, Outcome::NotApplied)
+        matches!(self.outcome(), Outcome::NotApplied)
             && matches!(
                 self.0.kind,
                 ErrorKind::Unavailable
@@ -333,9 +321,9 @@ impl fmt::Display for Error {
         if let Some(detail) = &self.0.detail {
             write!(f, ": {detail}")?;
         }
-        match self.0.outcome {
+        match self.outcome() {
             Outcome::NotApplied => Ok(()),
-            Outcome::Unknown => write!(f, " ({})", self.0.outcome),
+            unknown @ Outcome::Unknown => write!(f, " ({unknown})"),
         }
     }
 }
@@ -346,7 +334,7 @@ impl fmt::Debug for Error {
             .field("kind", &self.0.kind)
             .field("operation", &self.0.operation)
             .field("backend", &self.0.backend)
-            .field("outcome", &self.0.outcome)
+            .field("outcome", &self.outcome())
             .field("resource", &self.0.resource)
             .field("detail", &self.0.detail)
             .field("source", &self.0.source)
@@ -363,38 +351,30 @@ impl StdError for Error {
 /// A name is checked before anything is sent, so the backend is not known yet.
 impl From<InvalidName> for Error {
     fn from(error: InvalidName) -> Self {
-        Self::of_name(Operation::Acquire, &error)
-    }
-}
-
-impl Error {
-    /// A name that the operation cannot be about.
-    pub(crate) fn of_name(operation: Operation, error: &InvalidName) -> Self {
-        Self::invalid(operation, "the name is not valid", error.clone())
-    }
-
-    /// What is wrong with it is said by the source, whose type tells what it is.
-    fn invalid<E>(operation: Operation, what: &str, error: E) -> Self
-    where
-        E: StdError + Send + Sync + 'static,
-    {
-        Self::not_applied(ErrorKind::InvalidInput, operation, OURSELVES)
-            .because(what)
-            .caused_by(error)
+        Self::invalid("the name is not valid", error)
     }
 }
 
 /// A ttl is checked before anything is sent.
 impl From<InvalidTtl> for Error {
     fn from(error: InvalidTtl) -> Self {
-        Self::invalid(Operation::Acquire, "the ttl is not valid", error)
+        Self::invalid("the ttl is not valid", error)
     }
 }
 
 /// A note is checked before anything is sent.
 impl From<InvalidMetadata> for Error {
     fn from(error: InvalidMetadata) -> Self {
-        Self::invalid(Operation::Acquire, "the metadata is not valid", error)
+        Self::invalid("the metadata is not valid", error)
+    }
+}
+
+impl Error {
+    /// What is wrong with it is said by the source, whose type tells what it is.
+    fn invalid(what: &str, error: impl StdError + Send + Sync + 'static) -> Self {
+        Self::not_applied(ErrorKind::InvalidInput)
+            .because(what)
+            .caused_by(error)
     }
 }
 
@@ -405,7 +385,8 @@ mod tests {
     #[test]
     fn one_line_that_says_what_where_and_whether() {
         let resource = ResourceName::new("account:42").unwrap();
-        let error = Error::unknown(ErrorKind::Unavailable, Operation::Release, "redis")
+        let error = Error::unknown(ErrorKind::Unavailable)
+            .during(Operation::Release, "redis")
             .on(&resource)
             .because("no answer within 2s");
         assert_eq!(
@@ -440,7 +421,7 @@ mod tests {
 
     #[test]
     fn only_what_certainly_did_not_happen_is_retryable() {
-        let error = |kind| Error::not_applied(kind, Operation::Acquire, "redis");
+        let error = Error::not_applied;
         for kind in [
             ErrorKind::Unavailable,
             ErrorKind::WaitTimeout,

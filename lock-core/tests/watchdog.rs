@@ -11,8 +11,7 @@ use futures_util::future::join_all;
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Capabilities, Clock, Error, ErrorKind, FencingToken,
     Grant, InitialToken, Inspection, LeaseGuard, LockBackend, LockManager, LostReason, Moment,
-    Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl,
-    memory::MemoryBackend,
+    Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl, memory::MemoryBackend,
 };
 use lock_testing::ManualClock;
 use tokio::sync::Semaphore;
@@ -112,7 +111,7 @@ impl LockBackend for Service {
             }
             Some((_, Ailment::NeverAnswers)) => std::future::pending().await,
             Some((_, Ailment::Fails)) => {
-                let failed = Error::not_applied(ErrorKind::Unavailable, Operation::Renew, "memory");
+                let failed = Error::not_applied(ErrorKind::Unavailable);
                 leases.iter().map(|_| Err(failed.clone())).collect()
             }
         }

@@ -304,7 +304,9 @@ fn meant(url: &str) -> Option<String> {
 }
 
 fn connect_error(kind: ErrorKind, detail: &str) -> Error {
-    Error::not_applied(kind, Operation::Connect, OURSELVES).because(detail)
+    Error::not_applied(kind)
+        .during(Operation::Connect, OURSELVES)
+        .because(detail)
 }
 
 #[cfg(test)]

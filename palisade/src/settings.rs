@@ -52,7 +52,9 @@ impl Settings {
 }
 
 fn invalid(why: &str) -> Error {
-    Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, OURSELVES).because(why)
+    Error::not_applied(ErrorKind::InvalidInput)
+        .during(Operation::Connect, OURSELVES)
+        .because(why)
 }
 
 #[cfg(test)]

@@ -47,11 +47,11 @@ fn an_aborted_transaction_does_not_say_that_nothing_was_written() {
 /// What a service answers that acquires the lease itself.
 #[test]
 fn a_client_without_a_lease_is_told_to_send_its_request_again_and_not_to_acquire() {
-    let lock = |kind| lock_core::Error::not_applied(kind, Operation::Acquire, "redis");
-    let release =
-        lock_core::Error::unknown(LockErrorKind::Unavailable, Operation::Release, "redis");
+    let lock = |kind| lock_core::Error::not_applied(kind);
+    let release = lock_core::Error::unknown(LockErrorKind::Unavailable);
+    let release = release.during(Operation::Release, "redis");
     let issuer = |name| Issuer::new(name).unwrap();
-    let renewal = lock_core::Error::not_applied(LockErrorKind::Lost, Operation::Renew, "redis");
+    let renewal = lock_core::Error::not_applied(LockErrorKind::Lost);
     let cases: [(ProtectedError, u16); 12] = [
         (lock(LockErrorKind::WaitTimeout).into(), 503),
         (lock(LockErrorKind::QueueFull).into(), 503),

@@ -201,7 +201,7 @@ async fn an_error_of_either_side_says_what_to_do() {
     assert!(stale.is_fenced() && !stale.is_retryable(), "{stale}");
 
     for kind in [ErrorKind::Lost, ErrorKind::Released] {
-        let error = lock_core::Error::not_applied(kind, lock_core::Operation::Renew, "memory");
+        let error = lock_core::Error::not_applied(kind);
         let error = ProtectedError::from(error);
         assert!(error.is_fenced() && !error.is_retryable(), "{error}");
     }

@@ -1,8 +1,6 @@
-use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 use super::AttemptId;
-use crate::{Error, ErrorKind, Operation};
 use crate::{FencingToken, Holder, Metadata, Moment, ResourceName, Sequencer, Ttl};
 
 /// A request to acquire a lease. Its identity exists before the first byte is sent.
@@ -41,24 +39,6 @@ impl AcquireRequest {
             max_waiters: None,
             reserve: NonZeroU32::MIN,
         }
-    }
-
-    /// Refuses a resource that is named twice: one of its two tokens would belong to nobody.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] with the name.
-    pub fn each_resource_once(requests: &[Self], kind: &'static str) -> Result<(), Error> {
-        let mut names = BTreeSet::new();
-        for Self { attempt, .. } in requests {
-            if !names.insert(&attempt.resource) {
-                return Err(
-                    Error::not_applied(ErrorKind::InvalidInput, Operation::Acquire, kind)
-                        .on(&attempt.resource)
-                        .because("it is named twice"),
-                );
-            }
-        }
-        Ok(())
     }
 }
 

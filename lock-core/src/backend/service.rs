@@ -1,15 +1,18 @@
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, Forced, Inspection, Listed, LockBackend,
     Released, RenewRequest, Renewed,
 };
-use crate::{BoxFuture, Capabilities, Error, FencingToken, Grant, ResourceName, Sequencer};
+use crate::{
+    BoxFuture, Capabilities, Error, ErrorKind, FencingToken, Grant, Operation, ResourceName,
+    Sequencer,
+};
 
 /// A [`LockBackend`] behind a pointer; clones are the same lock service.
 ///
-/// Made from a backend, or from an `Arc` of one that is used otherwise, too. Names the resource in
-/// the errors of the backend.
+/// Made from a backend, or from an `Arc` of one that is used otherwise, too. Names operation, kind and
+/// resource in the errors of the backend.
 #[derive(Clone)]
 pub struct LockService(Arc<dyn Boxed>);
 
@@ -134,19 +137,16 @@ impl LockService {
     /// # Cancel safety
     /// By clause 9 of the contract, as of all methods here.
     pub async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        let answer = self.0.acquire(request).await;
-        answer.map_err(|error| error.on(&request.attempt.resource))
+        let failed = self.failed(Operation::Acquire, &request.attempt.resource);
+        self.0.acquire(request).await.map_err(failed)
     }
 
     /// See [`LockBackend::renew`]. A lease without an answer gets an error.
     pub async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         let mut answers = self.0.renew(leases).await.into_iter();
         let answered = leases.iter().map(|lease| {
-            let resource = lease.sequencer.resource();
-            match answers.next() {
-                Some(answer) => answer.map_err(|error| error.on(resource)),
-                None => Err(Error::unanswered(self.kind(), resource)),
-            }
+            let answer = answers.next().unwrap_or_else(|| Err(unanswered()));
+            answer.map_err(self.failed(Operation::Renew, lease.sequencer.resource()))
         });
         answered.collect()
     }
@@ -156,8 +156,8 @@ impl LockService {
     /// # Errors
     /// Those of the backend.
     pub async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
-        let answer = self.0.release(lease).await;
-        answer.map_err(|error| error.on(lease.resource()))
+        let failed = self.failed(Operation::Release, lease.resource());
+        self.0.release(lease).await.map_err(failed)
     }
 
     /// See [`LockBackend::release_answered`].
@@ -178,8 +178,8 @@ impl LockService {
     /// # Errors
     /// Those of the backend.
     pub async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
-        let answer = self.0.cancel(attempt).await;
-        answer.map_err(|error| error.on(&attempt.resource))
+        let failed = self.failed(Operation::Cancel, &attempt.resource);
+        self.0.cancel(attempt).await.map_err(failed)
     }
 
     /// See [`LockBackend::inspect`].
@@ -187,8 +187,8 @@ impl LockService {
     /// # Errors
     /// Those of the backend.
     pub async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
-        let answer = self.0.inspect(resource).await;
-        answer.map_err(|error| error.on(resource))
+        let failed = self.failed(Operation::Inspect, resource);
+        self.0.inspect(resource).await.map_err(failed)
     }
 
     /// See [`LockBackend::release_hold`].
@@ -196,8 +196,8 @@ impl LockService {
     /// # Errors
     /// Those of the backend.
     pub async fn release_hold(&self, lease: &Sequencer, id: AttemptId) -> Result<Released, Error> {
-        let answer = self.0.release_hold(lease, id).await;
-        answer.map_err(|error| error.on(lease.resource()))
+        let failed = self.failed(Operation::Release, lease.resource());
+        self.0.release_hold(lease, id).await.map_err(failed)
     }
 
     /// See [`LockBackend::force_release`].
@@ -209,8 +209,8 @@ impl LockService {
         resource: &ResourceName,
         token: FencingToken,
     ) -> Result<Forced, Error> {
-        let answer = self.0.force_release(resource, token).await;
-        answer.map_err(|error| error.on(resource))
+        let failed = self.failed(Operation::ForceRelease, resource);
+        self.0.force_release(resource, token).await.map_err(failed)
     }
 
     /// See [`LockBackend::list`].
@@ -218,24 +218,50 @@ impl LockService {
     /// # Errors
     /// Those of the backend.
     pub async fn list(&self) -> Result<Vec<Listed>, Error> {
-        self.0.list().await
+        let listed = self.0.list().await;
+        listed.map_err(|error| error.during(Operation::List, self.kind()))
     }
 
     /// See [`LockBackend::acquire_together`]. The error names the first resource, unless the
     /// backend names another.
     ///
     /// # Errors
-    /// Those of the backend.
+    /// [`ErrorKind::InvalidInput`] if a resource is named twice, because one of its two tokens
+    /// would belong to nobody, and those of the backend.
     pub async fn acquire_together(
         &self,
         requests: &[AcquireRequest],
     ) -> Result<Attempt<Vec<Grant>>, Error> {
-        let answer = self.0.acquire_together(requests).await;
-        answer.map_err(|error| match requests.first() {
-            Some(first) if error.resource().is_none() => error.on(&first.attempt.resource),
-            _ => error,
+        let answer = match named_twice(requests) {
+            Some(resource) => Err(Error::not_applied(ErrorKind::InvalidInput)
+                .on(resource)
+                .because("it is named twice")),
+            None => self.0.acquire_together(requests).await,
+        };
+        answer.map_err(|error| {
+            let error = error.during(Operation::Acquire, self.kind());
+            match requests.first() {
+                Some(first) if error.resource().is_none() => error.on(&first.attempt.resource),
+                _ => error,
+            }
         })
     }
+
+    /// Names in an error what failed.
+    fn failed(&self, operation: Operation, resource: &ResourceName) -> impl Fn(Error) -> Error {
+        move |error| error.during(operation, self.kind()).on(resource)
+    }
+}
+
+fn named_twice(requests: &[AcquireRequest]) -> Option<&ResourceName> {
+    let mut names = BTreeSet::new();
+    let mut resources = requests.iter().map(|request| &request.attempt.resource);
+    resources.find(|resource| !names.insert(*resource))
+}
+
+/// A lock service that was asked to renew several leases has answered for fewer.
+fn unanswered() -> Error {
+    Error::unknown(ErrorKind::Refused).because("the backend gave no answer for the lease")
 }
 
 impl<B: LockBackend> From<B> for LockService {

@@ -222,6 +222,7 @@ impl<'a> Acquire<'a> {
                     inner.polled(policy, wait, look).await
                 }
             };
+            let answer = answer.map_err(|error| self.locks.failed(error).on(&resource));
             observed.end(&answer);
             answer
         };
@@ -261,8 +262,12 @@ impl<'a> IntoFuture for Acquire<'a> {
 impl LockManager {
     /// The error when a wait for others is over.
     pub(super) fn timeout(&self, retry_after: Duration) -> Error {
-        let kind = self.backend_kind();
-        Error::not_applied(ErrorKind::WaitTimeout, Operation::Acquire, kind)
+        self.failed(Error::not_applied(ErrorKind::WaitTimeout))
             .with_retry_after(retry_after)
+    }
+
+    /// An error of an acquire, whether the lock service made it or the manager did.
+    pub(super) fn failed(&self, error: Error) -> Error {
+        error.during(Operation::Acquire, self.backend_kind())
     }
 }

@@ -1,11 +1,5 @@
-use std::time::Duration;
-
 use super::Inner;
-use crate::{Error, ErrorKind, Outcome, support::Repetitions};
-
-/// For how long a request without an answer is sent again: as long as it takes to make a new
-/// connection, or a server to start again.
-const PATIENCE: Duration = Duration::from_secs(2);
+use crate::{Error, ErrorKind, Outcome, Wait, support::Patience};
 
 impl Inner {
     /// Sends a request, and again while there is no answer, for a moment: a connection that was
@@ -36,7 +30,7 @@ impl Inner {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let mut repetitions = Repetitions::until(self.clock.now() + PATIENCE);
+        let mut patience = Patience::of(Wait::Never, self.clock.now());
         let (mut is_first, mut was_sent) = (true, false);
         loop {
             let error = match send().await {
@@ -47,7 +41,7 @@ impl Inner {
             let again = error.kind() == ErrorKind::Unavailable && may_be(&error);
             // At once: usually only the connection is gone.
             let at_once = again && std::mem::take(&mut is_first);
-            if at_once || (again && repetitions.another(&*self.clock, &error).await) {
+            if at_once || (again && patience.another(&*self.clock, &error).await) {
                 continue;
             }
             // One of them may have happened, whatever became of the last.

@@ -7,17 +7,14 @@ use super::{
     settings::Identity,
 };
 use crate::{
-    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, Moment, Operation,
-    Outcome, ResourceName, Upkeep, Wait,
-    support::{LATE_GRANTS_MAX, Repetitions},
+    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, Moment, Outcome,
+    ResourceName, Upkeep, Wait,
+    support::{LATE_GRANTS_MAX, Patience},
 };
 
 /// How much longer than its wait an acquire stays for the answer that it holds nothing: longer than
 /// it takes around the world and back.
 const GRACE: Duration = Duration::from_millis(600);
-
-/// For how long a lock service that does not answer is asked.
-pub(super) const OUTAGE_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Acquire<'_> {
     /// Asks the lock service until it gets an answer that is still true on arrival.
@@ -65,7 +62,7 @@ impl Acquire<'_> {
                 }
             }
             if wait.is_over(inner.clock.now()) || late_grants == LATE_GRANTS_MAX {
-                return Err(Error::too_late(inner.backend.kind()).on(resource));
+                return Err(Error::too_late());
             }
         }
     }
@@ -92,12 +89,11 @@ impl LockManager {
     /// Asks again while there is no answer, until the wait is over: a lock service may know at once
     /// that it cannot be reached, and be back a moment later.
     async fn acquire_in_time(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        let Wait::Until(end) = request.wait else {
+        if !matches!(request.wait, Wait::Until(_)) {
             return self.acquire_unless_shut_down(request).await;
-        };
+        }
         let clock = &*self.inner.clock;
-        let give_up = std::cmp::min(end, clock.now() + OUTAGE_PATIENCE);
-        let mut repetitions = Repetitions::until(give_up);
+        let mut patience = Patience::of(request.wait, clock.now());
         let mut was_sent = false;
         loop {
             let error = match self.acquire_unless_shut_down(request).await {
@@ -109,7 +105,7 @@ impl LockManager {
                 Err(error) => error,
             };
             was_sent |= error.outcome() == Outcome::Unknown;
-            if !repetitions.another(clock, &error).await {
+            if !patience.another(clock, &error).await {
                 return Err(if was_sent {
                     error.outcome_unknown()
                 } else {
@@ -136,10 +132,8 @@ impl LockManager {
             () = self.inner.watchdog.closed() => {}
             answer = backend.acquire(request) => return answer,
             () = clock.sleep_until(give_up) => {
-                let (kind, operation) = (ErrorKind::Unavailable, Operation::Acquire);
-                return Err(Error::unknown(kind, operation, backend.kind())
-                    .on(&request.attempt.resource)
-                    .because("no answer before the wait was over"));
+                let error = Error::unknown(ErrorKind::Unavailable);
+                return Err(error.because("no answer before the wait was over"));
             }
         }
         let cancelled = backend.cancel(&request.attempt).await;
@@ -147,9 +141,6 @@ impl LockManager {
             Ok(()) => Error::not_applied,
             Err(_) => Error::unknown,
         };
-        Err(
-            shut_down(ErrorKind::ShutDown, Operation::Acquire, backend.kind())
-                .on(&request.attempt.resource),
-        )
+        Err(shut_down(ErrorKind::ShutDown))
     }
 }

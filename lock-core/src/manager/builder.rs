@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{LockManager, settings::Defaults};
-use crate::{Clock, Error, Issuer, LockService, Operation, SystemClock, Ttl};
+use crate::{Clock, Error, Issuer, LockService, Operation, SystemClock, Ttl, error::OURSELVES};
 
 /// Settings of a [`LockManager`].
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ impl LockManagerBuilder {
         let issuer = match self.issuer {
             Some(issuer) => issuer,
             None => Issuer::new(backend.kind())
-                .map_err(|error| Error::of_name(Operation::Connect, &error))?,
+                .map_err(|error| Error::from(error).during(Operation::Connect, OURSELVES))?,
         };
         Ok(LockManager::start(
             backend,

@@ -88,8 +88,8 @@ impl LockManager {
     /// It may or may not have been renewed. Renewing again is harmless.
     pub async fn renew(&self, lease: &Sequencer, ttl: Ttl) -> Result<Renewed, Error> {
         if self.inner.guarded.has(lease) {
-            let guarded = Error::not_applied(ErrorKind::InvalidInput, Operation::Renew, OURSELVES);
-            return Err(guarded
+            return Err(Error::not_applied(ErrorKind::InvalidInput)
+                .during(Operation::Renew, OURSELVES)
                 .on(lease.resource())
                 .because("a guard of this manager holds the lease: call its `renew`"));
         }

@@ -91,7 +91,8 @@ impl fmt::Display for LostReason {
 impl From<Lost> for Error {
     fn from(lost: Lost) -> Self {
         let resource = lost.resource.clone();
-        Self::not_applied(ErrorKind::Lost, Operation::Renew, OURSELVES)
+        Self::not_applied(ErrorKind::Lost)
+            .during(Operation::Renew, OURSELVES)
             .on(&resource)
             .caused_by(lost)
     }

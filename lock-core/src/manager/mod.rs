@@ -43,7 +43,7 @@ pub use self::{
 use self::{guarded::Guarded, meter::Meter, settings::Defaults, watchdog::Handle};
 use crate::{
     Attempt, Capabilities, Clock, Error, Inspection, InvalidName, Issuer, LockService, Operation,
-    ResourceName,
+    ResourceName, error::OURSELVES,
 };
 
 /// Acquires leases from one lock service. Cloning is cheap; clones share one watchdog.
@@ -244,5 +244,5 @@ where
     N::Error: Into<InvalidName>,
 {
     let resource = resource.try_into().map_err(Into::into);
-    resource.map_err(|error| Error::of_name(operation, &error))
+    resource.map_err(|error| Error::from(error).during(operation, OURSELVES))
 }

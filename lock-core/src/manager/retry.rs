@@ -1,7 +1,7 @@
 use std::cmp::min;
 
-use super::{Inner, asking::OUTAGE_PATIENCE};
-use crate::{Attempt, Error, ErrorKind, Outcome, RetryPolicy, Wait};
+use super::Inner;
+use crate::{Attempt, Error, ErrorKind, Outcome, RetryPolicy, Wait, support::Patience};
 
 impl Inner {
     /// Looks again and again, as the policy says, until it is granted or the wait is over. A look
@@ -18,19 +18,20 @@ impl Inner {
         let clock = &*self.clock;
         let deadline = wait.end(clock.now());
         let mut pauses = policy.pauses();
-        let (mut answered, mut was_sent) = (clock.now(), false);
+        let mut patience = Patience::of(Wait::Forever, clock.now());
+        let mut was_sent = false;
         loop {
             let attempt = look().await;
             let now = clock.now();
             let goes_on = match &attempt {
                 Ok(Attempt::Granted(_)) => false,
                 Ok(Attempt::Held { .. }) => {
-                    answered = now;
+                    patience = Patience::of(Wait::Forever, now);
                     true
                 }
                 Err(error) => {
                     was_sent |= error.outcome() == Outcome::Unknown;
-                    error.kind() == ErrorKind::Unavailable && now < answered + OUTAGE_PATIENCE
+                    error.kind() == ErrorKind::Unavailable && !patience.is_over(now)
                 }
             };
             let pause = pauses.next().filter(|_| goes_on && now < deadline);

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::{LockManager, cleanup::Sharing};
 use crate::{
     AcquireRequest, AttemptRef, Clock, Error, ErrorKind, Extension, Holder, InvalidMetadata,
-    Metadata, Operation, Ttl, Wait, error::OURSELVES,
+    Metadata, Ttl, Wait,
 };
 
 /// The manager's defaults for acquisitions.
@@ -122,16 +122,12 @@ impl LockManager {
         if self.capabilities().has(extension) {
             return Ok(());
         }
-        let error = Error::not_applied(
-            ErrorKind::Unsupported,
-            Operation::Acquire,
-            self.backend_kind(),
-        );
+        let error = self.failed(Error::not_applied(ErrorKind::Unsupported));
         Err(error.because(format!("this lock service has no {what}")))
     }
 }
 
 /// An error that no lock service is to blame for, because nothing was sent.
 pub(super) fn invalid(why: &str) -> Error {
-    Error::not_applied(ErrorKind::InvalidInput, Operation::Acquire, OURSELVES).because(why)
+    Error::not_applied(ErrorKind::InvalidInput).because(why)
 }

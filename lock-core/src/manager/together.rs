@@ -11,8 +11,7 @@ use super::{
 };
 use crate::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Error, ErrorKind, Extension, Grant, Holder,
-    InvalidMetadata, InvalidName, Metadata, Operation, Outcome, ResourceName, RetryPolicy, Ttl,
-    Upkeep, Wait,
+    InvalidMetadata, InvalidName, Metadata, Outcome, ResourceName, RetryPolicy, Ttl, Upkeep, Wait,
 };
 
 /// An acquisition of several resources in one step that is being prepared: `.await` it for
@@ -136,6 +135,7 @@ impl<'a> AcquireTogether<'a> {
         let acquired = async {
             let look = || self.look(&named);
             let answer = inner.polled(self.retry, wait, look).await;
+            let answer = answer.map_err(|error| self.locks.failed(error));
             observed.end_several(&answer);
             match answer? {
                 Attempt::Granted(guards) => Ok(LeaseGuards::new(guards)),
@@ -172,7 +172,7 @@ impl<'a> AcquireTogether<'a> {
         let of_use = grants.iter().all(|grant| grant.lease.deadline() > now);
         if grants.len() != requests.len() || !of_use {
             // Dropping `pending` gives them back.
-            return Err(Error::too_late(inner.backend.kind()));
+            return Err(Error::too_late());
         }
         let mut guards = Vec::new();
         for ((request, grant), pending) in requests.iter().zip(grants).zip(&mut pending) {
@@ -211,8 +211,7 @@ impl<'a> AcquireTogether<'a> {
             () = inner.watchdog.closed() => {}
             answer = inner.backend.acquire_together(requests) => return answer,
         }
-        let kind = inner.backend.kind();
-        let mut shut_down = Error::not_applied(ErrorKind::ShutDown, Operation::Acquire, kind);
+        let mut shut_down = Error::not_applied(ErrorKind::ShutDown);
         for request in requests {
             if inner.backend.cancel(&request.attempt).await.is_err() {
                 shut_down = shut_down.outcome_unknown();

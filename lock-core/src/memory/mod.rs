@@ -17,8 +17,8 @@ use self::table::{Answer, Place, Refusal, Table};
 use crate::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, ErrorKind,
     Extension, Fairness, Fencing, FencingToken, Forced, Grant, InitialToken, Inspection, Listed,
-    LockBackend, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, SystemClock,
-    Wait, Waking, support::lock,
+    LockBackend, Released, RenewRequest, Renewed, ResourceName, Sequencer, SystemClock, Wait,
+    Waking, support::lock,
 };
 
 /// The kind that errors name and the default issuer.
@@ -75,7 +75,7 @@ impl MemoryBackend {
                     let grant = granted.map_err(|_| cancelled())?;
                     return grant
                         .map(|grant| Attempt::Granted(grant.after_waiting()))
-                        .map_err(|refusal| refusal.error(Operation::Acquire));
+                        .map_err(Error::from);
                 }
                 () = change => continue,
                 () = self.clock.sleep_until(std::cmp::min(next_change, until)) => {}
@@ -106,7 +106,7 @@ impl LockBackend for MemoryBackend {
         let answer = self
             .table()
             .acquire(request, self.clock.now(), self.clock.unix_time());
-        match answer.map_err(|refusal| refusal.error(Operation::Acquire))? {
+        match answer.map_err(Error::from)? {
             Answer::Granted(grant) => Ok(Attempt::Granted(grant)),
             Answer::Held(retry_after) => Ok(Attempt::Held { retry_after }),
             Answer::Queued(place) => self.wait(attempt, request.wait, place).await,
@@ -147,7 +147,7 @@ impl LockBackend for MemoryBackend {
     ) -> Result<Forced, Error> {
         let now = self.clock.now();
         let forced = self.table().force_release(resource, token, now);
-        forced.map_err(|refusal| refusal.error(Operation::ForceRelease))
+        forced.map_err(Error::from)
     }
 
     async fn list(&self) -> Result<Vec<Listed>, Error> {
@@ -158,10 +158,9 @@ impl LockBackend for MemoryBackend {
         &self,
         requests: &[AcquireRequest],
     ) -> Result<Attempt<Vec<Grant>>, Error> {
-        AcquireRequest::each_resource_once(requests, KIND)?;
         let (now, unix_time) = (self.clock.now(), self.clock.unix_time());
         let answer = self.table().acquire_together(requests, now, unix_time);
-        answer.map_err(|refusal| refusal.error(Operation::Acquire))
+        answer.map_err(Error::from)
     }
 }
 
@@ -171,26 +170,20 @@ impl fmt::Debug for MemoryBackend {
     }
 }
 
-impl Refusal {
-    fn error(self, operation: Operation) -> Error {
-        let (kind, why) = match self {
-            Self::Ended => (ErrorKind::Released, None),
-            Self::FloorImplausible { greatest } => (
-                ErrorKind::FloorImplausible,
-                Some(format!("at most {greatest} is plausible now")),
-            ),
-            Self::TokensExhausted => (ErrorKind::TokensExhausted, None),
-            Self::QueueFull => (ErrorKind::QueueFull, None),
-        };
-        let error = Error::not_applied(kind, operation, KIND);
-        match why {
-            Some(why) => error.because(why),
-            None => error,
-        }
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::not_applied(match refusal {
+            Refusal::Ended => ErrorKind::Released,
+            Refusal::TokensExhausted => ErrorKind::TokensExhausted,
+            Refusal::QueueFull => ErrorKind::QueueFull,
+            Refusal::FloorImplausible { greatest } => {
+                let why = format!("at most {greatest} is plausible now");
+                return Self::not_applied(ErrorKind::FloorImplausible).because(why);
+            }
+        })
     }
 }
 
 fn cancelled() -> Error {
-    Error::not_applied(ErrorKind::Released, Operation::Acquire, KIND)
-        .because("the attempt was cancelled")
+    Error::not_applied(ErrorKind::Released).because("the attempt was cancelled")
 }

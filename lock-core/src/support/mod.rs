@@ -3,7 +3,7 @@
 //! - [`connecting`] and [`tls_files`]: URLs with several hosts, prefixes, files in PEM format.
 //! - [`Joint`]: work that is done once for all who wait for it.
 //! - [`Ended`] and [`Endings`]: memories of ended acquisitions, for lock services that have none.
-//! - [`Repetitions`]: requests that are sent again because there was no answer.
+//! - [`Patience`]: how long a service that does not answer is asked again.
 //! - [`Tasks`]: where requests run, whether or not their callers are polled.
 //! - [`lock`]: locks a mutex whatever has panicked before.
 
@@ -11,7 +11,7 @@ pub mod connecting;
 mod ended;
 mod endings;
 mod joint;
-mod repetitions;
+mod patience;
 mod tasks;
 pub mod tls_files;
 
@@ -19,7 +19,7 @@ pub use self::{
     ended::{End, Ended},
     endings::Endings,
     joint::Joint,
-    repetitions::Repetitions,
+    patience::Patience,
     tasks::{RuntimeEnded, Tasks},
 };
 pub use crate::{error::OURSELVES, unpoisoned::lock};

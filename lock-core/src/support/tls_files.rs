@@ -40,17 +40,17 @@ impl TlsFiles {
     /// # Errors
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a file that cannot be read,
     /// and for a certificate without its key.
-    pub fn read(&self, kind: &'static str) -> Result<Pems, Error> {
+    pub fn read(&self) -> Result<Pems, Error> {
         let read = |path: &PathBuf| {
             std::fs::read(path).map_err(|error| {
                 let why = format!("{} cannot be read", path.display());
-                invalid(kind, why).caused_by(error)
+                invalid(why).caused_by(error)
             })
         };
         let identity = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => Some((read(certificate)?, read(key)?)),
             (None, None) => None,
-            _ => return Err(invalid(kind, "tls_cert and tls_key need each other")),
+            _ => return Err(invalid("tls_cert and tls_key need each other")),
         };
         let ca = self.ca.as_ref().map(read).transpose()?;
         Ok(Pems { ca, identity })
@@ -59,9 +59,6 @@ impl TlsFiles {
 
 /// The error if a library cannot use them.
 #[must_use]
-pub fn no_pem(kind: &'static str) -> Error {
-    invalid(
-        kind,
-        "tls_ca, tls_cert or tls_key is no PEM file of its kind",
-    )
+pub fn no_pem() -> Error {
+    invalid("tls_ca, tls_cert or tls_key is no PEM file of its kind")
 }

@@ -1,8 +1,9 @@
 use std::num::NonZeroU32;
 
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Capabilities, Error, Grant, Inspection, LockBackend,
-    Released, RenewRequest, Renewed, ResourceName, Sequencer, memory::MemoryBackend,
+    AcquireRequest, Attempt, AttemptRef, Capabilities, Error, ErrorKind, FencingToken, Grant,
+    Holder, Inspection, Issuer, LockBackend, LockService, Operation, Outcome, Released,
+    RenewRequest, Renewed, ResourceName, Sequencer, Ttl, memory::MemoryBackend,
 };
 
 /// A lock service that has no more than every one has to have.
@@ -37,5 +38,105 @@ impl LockBackend for Bare {
 
     async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
         self.0.inspect(resource).await
+    }
+}
+
+/// A lock service that answers nothing, and says no more than that.
+#[derive(Debug)]
+struct Mute;
+
+fn no_answer<T>() -> Result<T, Error> {
+    Err(Error::unknown(ErrorKind::Unavailable))
+}
+
+impl LockBackend for Mute {
+    fn kind(&self) -> &'static str {
+        "mute"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        MemoryBackend::default().capabilities().extended(&[])
+    }
+
+    async fn acquire(&self, _: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
+        no_answer()
+    }
+
+    async fn renew(&self, _: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        vec![no_answer()]
+    }
+
+    async fn release(&self, _: &Sequencer) -> Result<Released, Error> {
+        no_answer()
+    }
+
+    async fn cancel(&self, _: &AttemptRef) -> Result<(), Error> {
+        no_answer()
+    }
+
+    async fn inspect(&self, _: &ResourceName) -> Result<Inspection, Error> {
+        no_answer()
+    }
+}
+
+#[tokio::test]
+async fn a_lock_service_names_operation_kind_and_resource_in_errors() {
+    let service = LockService::from(Mute);
+    let resource = ResourceName::new("r").unwrap();
+    let attempt = AttemptRef::new(resource.clone(), Holder::random());
+    let (token, id) = (FencingToken::MIN, attempt.id);
+    let issuer = Issuer::new("mute").unwrap();
+    let lease = Sequencer::new(issuer, resource.clone(), token, attempt.holder);
+    let renewal = RenewRequest::new(lease.clone(), Ttl::secs(1));
+    let request = AcquireRequest::new(attempt.clone(), Ttl::secs(1));
+    let together = std::slice::from_ref(&request);
+    // One more than it answers.
+    let renewed = service.renew(&[renewal.clone(), renewal]).await;
+    for renewed in renewed {
+        let error = renewed.unwrap_err();
+        assert_eq!(
+            (error.operation(), error.outcome()),
+            (Operation::Renew, Outcome::Unknown)
+        );
+        assert_eq!(
+            (error.backend(), error.resource()),
+            ("mute", Some(&resource))
+        );
+    }
+    let list = service.list().await.unwrap_err();
+    assert_eq!(
+        (list.operation(), list.backend()),
+        (Operation::List, "mute")
+    );
+    for (error, operation) in [
+        (
+            service.acquire(&request).await.map(drop),
+            Operation::Acquire,
+        ),
+        (
+            service.acquire_together(together).await.map(drop),
+            Operation::Acquire,
+        ),
+        (service.release(&lease).await.map(drop), Operation::Release),
+        (
+            service.release_hold(&lease, id).await.map(drop),
+            Operation::Release,
+        ),
+        (service.cancel(&attempt).await, Operation::Cancel),
+        (
+            service.inspect(&resource).await.map(drop),
+            Operation::Inspect,
+        ),
+        (
+            service.force_release(&resource, token).await.map(drop),
+            Operation::ForceRelease,
+        ),
+    ] {
+        let error = error.unwrap_err();
+        assert_eq!((error.operation(), error.backend()), (operation, "mute"));
+        assert_eq!(error.resource(), Some(&resource));
+        // What only reads has not happened, whatever became of it.
+        let may_have = error.kind() == ErrorKind::Unavailable && operation != Operation::Inspect;
+        assert_eq!(error.outcome() == Outcome::Unknown, may_have, "{error}");
     }
 }

@@ -1,8 +1,8 @@
 use super::{Cohort, queues::Entry, waiting::Waiting};
 use lock_core::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Error, Fairness, FencingToken,
-    Forced, Grant, Inspection, Listed, LockBackend, Operation, Released, RenewRequest, Renewed,
-    ResourceName, Sequencer,
+    Forced, Grant, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed, ResourceName,
+    Sequencer,
 };
 
 #[deny(clippy::missing_trait_methods)]
@@ -66,7 +66,7 @@ impl LockBackend for Cohort {
             self.shared.service.cancel(attempt).await?;
         }
         let resource = &attempt.resource;
-        self.shared.settle(resource, Operation::Cancel).await
+        self.shared.settle(resource).await
     }
 
     async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {

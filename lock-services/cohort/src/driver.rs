@@ -4,10 +4,11 @@ use super::{
     Shared,
     pending_release::{self, Ending, PendingRelease},
     queue::Step,
+    runtime_ended,
     shared_lease::Asking,
     waiters::Answer,
 };
-use lock_core::{Error, Operation, ResourceName};
+use lock_core::{Error, ResourceName};
 use tokio::sync::Notify;
 
 /// The task of one queue: it asks the service for a shared lease, ends it, and watches its
@@ -81,9 +82,7 @@ impl Driver {
 
     async fn answer(&self, asking: &Asking, pending: &[PendingRelease]) -> Answer {
         for pending in pending {
-            self.end(pending)
-                .await
-                .map_err(|error| self.not_sent(asking, error))?;
+            self.end(pending).await.map_err(not_sent)?;
         }
         self.cohort.service.acquire(&asking.request).await
     }
@@ -92,14 +91,6 @@ impl Driver {
         while self.cohort.queues().is_asking_for(&asking.request.attempt) {
             self.wake.notified().await;
         }
-    }
-
-    /// The error if an older shared lease is in the way and could not be ended.
-    fn not_sent(&self, asking: &Asking, error: Error) -> Error {
-        Error::not_applied(error.kind(), Operation::Acquire, self.cohort.service.kind())
-            .on(&asking.request.attempt.resource)
-            .because("an earlier lease of this process could not be ended")
-            .caused_by(error)
     }
 }
 
@@ -111,7 +102,14 @@ impl Drop for Driver {
         }
         let queue = self.cohort.queues().remove(&self.resource);
         if let Some(queue) = queue {
-            queue.abandoned(&self.cohort.runtime_ended(Operation::Acquire));
+            queue.abandoned(&runtime_ended());
         }
     }
+}
+
+/// The error if an older shared lease is in the way and could not be ended.
+fn not_sent(error: Error) -> Error {
+    Error::not_applied(error.kind())
+        .because("an earlier lease of this process could not be ended")
+        .caused_by(error)
 }

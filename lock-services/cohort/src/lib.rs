@@ -109,7 +109,7 @@ impl Cohort {
         let service = service.into();
         Self {
             shared: Arc::new(Shared {
-                queues: Mutex::new(Queues::new(service.kind(), passes)),
+                queues: Mutex::new(Queues::new(passes)),
                 reserves: service.capabilities().has(Extension::Reserve),
                 tasks: Tasks::here(),
                 service,
@@ -136,7 +136,8 @@ impl Cohort {
         if service.capabilities().has(Extension::Reserve) {
             return Ok(Self::new(service, clock, passes));
         }
-        let error = Error::not_applied(ErrorKind::Unsupported, Operation::Connect, service.kind());
+        let error = Error::not_applied(ErrorKind::Unsupported);
+        let error = error.during(Operation::Connect, service.kind());
         Err(error.because("this lock service cannot reserve tokens: connect without a cohort"))
     }
 }
@@ -202,31 +203,22 @@ impl Shared {
             }
             Release::Again(answer) => answer,
         };
-        self.answer(answer.await, Operation::Release)
+        answer.await.unwrap_or_else(|_| Err(runtime_ended()))
     }
 
     /// Waits until all pending releases of this resource have been made.
-    async fn settle(&self, resource: &ResourceName, operation: Operation) -> Result<(), Error> {
+    async fn settle(&self, resource: &ResourceName) -> Result<(), Error> {
         let answers = self.queues().wait_for_pending(resource);
         for answer in answers {
-            self.answer(answer.await, operation)?;
+            answer.await.unwrap_or_else(|_| Err(runtime_ended()))?;
         }
         Ok(())
     }
+}
 
-    /// The answer of the driver.
-    fn answer(
-        &self,
-        answer: Result<pending_release::Answer, tokio::sync::oneshot::error::RecvError>,
-        operation: Operation,
-    ) -> Result<Released, Error> {
-        answer.unwrap_or_else(|_| Err(self.runtime_ended(operation)))
-    }
-
-    fn runtime_ended(&self, operation: Operation) -> Error {
-        Error::unknown(ErrorKind::ShutDown, operation, self.service.kind())
-            .because("the runtime on which the cohort was made has ended")
-    }
+fn runtime_ended() -> Error {
+    Error::unknown(ErrorKind::ShutDown)
+        .because("the runtime on which the cohort was made has ended")
 }
 
 impl fmt::Debug for Cohort {

@@ -21,8 +21,6 @@ use lock_core::{
 /// there may be another one.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// The kind of lock service, which errors name.
-    service: &'static str,
     waiters: Waiters,
     phase: Phase,
     pub(super) pending: PendingReleases,
@@ -67,9 +65,8 @@ pub(super) enum Step {
 }
 
 impl Queue {
-    pub(super) fn new(service: &'static str) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            service,
             waiters: Waiters::default(),
             phase: Phase::default(),
             pending: PendingReleases::default(),
@@ -387,7 +384,7 @@ impl Queue {
         self.late += 1;
         if self.late == LATE_GRANTS_MAX {
             self.late = 0;
-            let error = Error::too_late(self.service).on(&asking.request.attempt.resource);
+            let error = Error::too_late();
             self.tell_asker(asking, Err(error));
         }
     }

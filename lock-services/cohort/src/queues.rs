@@ -12,15 +12,13 @@ use super::{
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, FencingToken, HolderView, Inspection,
-    Moment, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Upkeep, Wait,
+    Moment, Released, RenewRequest, Renewed, ResourceName, Sequencer, Upkeep, Wait,
 };
 
 /// The waiters, shared leases and holders of a process. A queue is here for as long as it has a
 /// driver: only its driver takes it out.
 #[derive(Debug)]
 pub(super) struct Queues {
-    /// The kind of lock service, which errors name.
-    service: &'static str,
     /// How many grants in a row may stay in this process.
     passes: NonZeroU32,
     queues: HashMap<ResourceName, Queue>,
@@ -83,9 +81,8 @@ pub(super) struct SharedRenewal {
 }
 
 impl Queues {
-    pub(super) fn new(service: &'static str, passes: NonZeroU32) -> Self {
+    pub(super) fn new(passes: NonZeroU32) -> Self {
         Self {
-            service,
             passes,
             queues: HashMap::default(),
             tombstones: Tombstones::default(),
@@ -380,7 +377,7 @@ impl Queues {
     }
 
     fn refuse(&self, kind: ErrorKind, resource: &ResourceName) -> Entry {
-        let error = Error::not_applied(kind, Operation::Acquire, self.service);
+        let error = Error::not_applied(kind);
         Entry::Answered(Err(error.on(resource)))
     }
 
@@ -391,7 +388,7 @@ impl Queues {
         self.next = Arrival(arrival.0 + 1);
         let is_new = !self.queues.contains_key(resource);
         let queue = self.queues.entry(resource.clone());
-        let queue = queue.or_insert_with(|| Queue::new(self.service));
+        let queue = queue.or_insert_with(Queue::new);
         let behind = !queue.is_idle();
         queue.enqueue(Waiter {
             arrival,

@@ -7,7 +7,7 @@ use super::{
     queues::{Place, Ticket},
     waiters::Answer,
 };
-use lock_core::{Attempt, Error, ErrorKind, Inspection, Moment, Operation, ResourceName, Wait};
+use lock_core::{Attempt, Error, ErrorKind, Inspection, Moment, ResourceName, Wait};
 
 /// Longer than it takes around the world and back.
 const LOOK_BEFORE: Duration = Duration::from_millis(600);
@@ -41,7 +41,7 @@ impl<'a> Waiting<'a> {
             tokio::select! {
                 biased;
                 answer = &mut self.answer => {
-                    return self.answered(answer.unwrap_or_else(|_| Err(self.cancelled())));
+                    return self.answered(answer.unwrap_or_else(|_| Err(cancelled())));
                 }
                 inspection = &mut look, if seen.is_none() => seen = Some(inspection),
                 () = cohort.clock.sleep_until(wait.limit()) => break,
@@ -60,9 +60,8 @@ impl<'a> Waiting<'a> {
             Some(inspection) => inspection,
             None => look.await,
         };
-        let unknown = |error: Error| error.during(Operation::Acquire).outcome_unknown();
         let left = inspection
-            .map_err(unknown)?
+            .map_err(Error::outcome_unknown)?
             .holder
             .map(|holder| holder.remaining);
         Ok(Attempt::held(left.unwrap_or_default()))
@@ -71,12 +70,6 @@ impl<'a> Waiting<'a> {
     fn answered(&mut self, answer: Answer) -> Answer {
         self.granted = matches!(answer, Ok(Attempt::Granted(_)));
         answer
-    }
-
-    fn cancelled(&self) -> Error {
-        let kind = self.cohort.service.kind();
-        Error::not_applied(ErrorKind::Released, Operation::Acquire, kind)
-            .because("the attempt was cancelled")
     }
 }
 
@@ -106,8 +99,7 @@ impl Shared {
             biased;
             seen = self.service.inspect(resource) => seen,
             () = self.clock.sleep_until(unanswered) => {
-                let kind = self.service.kind();
-                Err(Error::unknown(ErrorKind::Unavailable, Operation::Acquire, kind)
+                Err(Error::unknown(ErrorKind::Unavailable)
                     .because("no answer before the wait was over"))
             }
         }
@@ -117,4 +109,8 @@ impl Shared {
     fn time_left(&self, resource: &ResourceName) -> Option<Duration> {
         self.queues().time_left(resource, self.clock.now())
     }
+}
+
+fn cancelled() -> Error {
+    Error::not_applied(ErrorKind::Released).because("the attempt was cancelled")
 }

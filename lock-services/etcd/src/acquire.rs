@@ -1,5 +1,4 @@
 use super::{
-    KIND,
     acquisition::{Acquisition, with_place},
     in_line::{Ahead, InLine},
     leases::told,
@@ -11,8 +10,8 @@ use super::{
 use std::sync::Arc;
 
 use lock_core::{
-    AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, InitialToken, Lease, Operation,
-    Outcome, Wait,
+    AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, InitialToken, Lease, Outcome,
+    Wait,
 };
 
 /// What became of a place.
@@ -27,16 +26,16 @@ impl Service {
         self: &Arc<Self>,
         request: &AcquireRequest,
     ) -> Result<Attempt<Grant>, Error> {
-        let resource = &request.attempt.resource;
         if let Some(floor) = request.floor {
             let last = self.last_token().await?;
-            let plausible = self.check_plausible(floor, last);
-            plausible.map_err(|error| error.on(resource))?;
+            self.check_plausible(floor, last)?;
         }
         let mut acquisition = Acquisition {
             service: self,
             request,
-            names: self.keys.names(resource, request.attempt.holder),
+            names: self
+                .keys
+                .names(&request.attempt.resource, request.attempt.holder),
             tombstone: None,
             lease: None,
             on: 0,
@@ -56,7 +55,7 @@ impl Service {
         match self.initial {
             InitialToken::Clock => Ok(0),
             InitialToken::At(_) => {
-                let (floor, revision) = self.read_floor(Operation::Acquire).await?;
+                let (floor, revision) = self.read_floor().await?;
                 Ok(token(floor.value, revision).map_or(0, u64::from))
             }
         }
@@ -69,7 +68,7 @@ impl Service {
         if floor.get() <= greatest {
             return Ok(());
         }
-        let implausible = Error::not_applied(ErrorKind::FloorImplausible, Operation::Acquire, KIND);
+        let implausible = Error::not_applied(ErrorKind::FloorImplausible);
         Err(implausible.because(format!("the greatest that can be right is {greatest}")))
     }
 }
@@ -93,17 +92,14 @@ impl Acquisition<'_> {
                 Err(error) => return Err(with_place(error)),
             }
         }
-        Err(with_place(crowded(
-            Operation::Acquire,
-            &self.request.attempt.resource,
-        )))
+        Err(with_place(crowded()))
     }
 
     /// Waits in line until there is an answer, or the place is gone.
     async fn stand(&mut self, place: InLine, ahead: Ahead) -> Result<Stood, Error> {
         if self.is_one_too_many(&ahead) {
             self.service.cancel(&self.request.attempt).await?;
-            return Err(self.error(ErrorKind::QueueFull));
+            return Err(Error::not_applied(ErrorKind::QueueFull));
         }
         let (seen, waited) = match self.wait(&place, ahead).await? {
             Turn::Ours { seen, waited } => (seen, waited),
@@ -115,7 +111,7 @@ impl Acquisition<'_> {
         };
         let Some(token) = token(place.floor, place.created) else {
             self.service.cancel(&self.request.attempt).await?;
-            return Err(self.error(ErrorKind::TokensExhausted));
+            return Err(Error::not_applied(ErrorKind::TokensExhausted));
         };
         if token.get() < seen.least {
             self.leave_for_more(&place, &seen).await?;
@@ -137,7 +133,7 @@ impl Acquisition<'_> {
 
     async fn held(&self) -> Result<Attempt<Grant>, Error> {
         let look = self.service.time_left(&self.request.attempt.resource).await;
-        let retry_after = look.map_err(|failure| self.failed(failure))?;
+        let retry_after = look?;
         Ok(Attempt::Held { retry_after })
     }
 

@@ -1,8 +1,6 @@
 use std::time::Duration;
 
 use super::{
-    KIND,
-    failure::Failure,
     in_line::Life,
     keys::Names,
     record::{Kept, Tombstone},
@@ -10,7 +8,7 @@ use super::{
 };
 use std::sync::Arc;
 
-use lock_core::{AcquireRequest, Error, ErrorKind, Operation};
+use lock_core::{AcquireRequest, Error, ErrorKind};
 
 /// A request to acquire, while it is under way.
 pub(super) struct Acquisition<'a> {
@@ -41,7 +39,7 @@ impl Acquisition<'_> {
     /// Keeps its lease alive for its full length from now on. False if it has ended.
     pub(super) async fn keep_alive(&mut self) -> Result<bool, Error> {
         let kept = self.service.keep_alive(&[self.on]).await;
-        let (_, lives) = kept.map_err(|failure| self.failed(failure))?;
+        let (_, lives) = kept?;
         self.kept = lives.into_iter().next().flatten();
         Ok(self.kept.is_some())
     }
@@ -50,7 +48,7 @@ impl Acquisition<'_> {
     /// again. False if it has ended.
     pub(super) async fn time_left(&mut self) -> Result<bool, Error> {
         let left = self.service.left(self.on).await;
-        self.kept = left.map_err(|failure| self.failed(failure))?;
+        self.kept = left?;
         Ok(self.kept.is_some())
     }
 
@@ -61,14 +59,6 @@ impl Acquisition<'_> {
             service.leases.lose(&self.names, lease, service.now());
         }
         self.kept = None;
-    }
-
-    pub(super) fn failed(&self, failure: Failure) -> Error {
-        failure.error_on(Operation::Acquire, &self.request.attempt.resource)
-    }
-
-    pub(super) fn error(&self, kind: ErrorKind) -> Error {
-        Error::not_applied(kind, Operation::Acquire, KIND).on(&self.request.attempt.resource)
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
 use lock_core::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, Extension,
     Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, Waking,
+    RenewRequest, Renewed, ResourceName, Sequencer, Waking, support::connecting::connect,
 };
 
 /// A lock service on etcd. Dropping it closes its connections as soon as the leases that it has
@@ -37,11 +37,15 @@ impl EtcdBackend {
         options: EtcdOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        options.check()?;
-        let client = Client::new(ServiceUrl::parse(url)?, options.response_timeout, clock)?;
-        let service = tombstones::start(client, Keys::new(&options.prefix), options.initial_token);
-        service.lift_floor().await?;
-        Ok(Self { service })
+        connect(KIND, async {
+            options.check()?;
+            let client = Client::new(ServiceUrl::parse(url)?, options.response_timeout, clock)?;
+            let keys = Keys::new(&options.prefix);
+            let service = tombstones::start(client, keys, options.initial_token);
+            service.lift_floor().await?;
+            Ok(Self { service })
+        })
+        .await
     }
 }
 

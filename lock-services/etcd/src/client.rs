@@ -26,7 +26,10 @@ use super::{
     tls,
     wire::{AuthenticateRequest, AuthenticateResponse, method},
 };
-use lock_core::{Clock, Error, ErrorKind, Moment, Operation, support::lock};
+use lock_core::{
+    Clock, Error,
+    support::{connecting::invalid, lock},
+};
 
 /// How long a node may take to accept a connection, at most.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -59,11 +62,7 @@ impl Client {
         let scheme = tls::scheme(url.tls.as_ref());
         let node = |node: &String| {
             let endpoint = Endpoint::from_shared(format!("{scheme}://{node}"))
-                .map_err(|error| {
-                    Error::not_applied(ErrorKind::InvalidInput, Operation::Connect, super::KIND)
-                        .because("a host is invalid")
-                        .caused_by(error)
-                })?
+                .map_err(|error| invalid("a host is invalid").caused_by(error))?
                 .connect_timeout(std::cmp::min(CONNECT, response_timeout))
                 .tcp_nodelay(true)
                 .http2_keep_alive_interval(PROBE)
@@ -84,7 +83,7 @@ impl Client {
         })
     }
 
-    /// Calls until an answer comes that is final, or until that moment.
+    /// Calls until an answer comes that is final, or for that long.
     ///
     /// The request may be carried out several times, and even after this has returned: each of ours
     /// compares before it changes anything.
@@ -92,13 +91,13 @@ impl Client {
         &self,
         method: &'static str,
         request: &A,
-        until: Moment,
+        patience: Duration,
     ) -> Result<B, Failure>
     where
         A: Message + Clone + 'static,
         B: Message + Default + 'static,
     {
-        let answer = self.call_told(method, request, until).await?;
+        let answer = self.call_told(method, request, patience).await?;
         Ok(answer.0)
     }
 
@@ -107,13 +106,13 @@ impl Client {
         &self,
         method: &'static str,
         request: &A,
-        until: Moment,
+        patience: Duration,
     ) -> Result<(B, bool), Failure>
     where
         A: Message + Clone + 'static,
         B: Message + Default + 'static,
     {
-        self.ask(until, || self.unary(method, request.clone()))
+        self.ask(patience, || self.unary(method, request.clone()))
             .await
     }
 
@@ -122,7 +121,7 @@ impl Client {
         &self,
         method: &'static str,
         requests: &[A],
-        until: Moment,
+        patience: Duration,
     ) -> Result<Vec<B>, Failure>
     where
         A: Message + Clone + 'static,
@@ -138,7 +137,7 @@ impl Client {
             }
             answers.into_iter().collect()
         };
-        Ok(self.ask(until, ask).await?.0)
+        Ok(self.ask(patience, ask).await?.0)
     }
 
     /// Opens a stream that goes on: nothing is tried again.
@@ -157,10 +156,15 @@ impl Client {
         opened.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time")))
     }
 
-    async fn ask<T, F>(&self, until: Moment, once: impl Fn() -> F) -> Result<(T, bool), Failure>
+    async fn ask<T, F>(
+        &self,
+        patience: Duration,
+        once: impl Fn() -> F,
+    ) -> Result<(T, bool), Failure>
     where
         F: Future<Output = Result<T, Status>>,
     {
+        let until = self.clock.now() + patience;
         let (mut sent, mut failed) = (false, 0);
         loop {
             let current = self.current.load(Ordering::Relaxed);

@@ -10,8 +10,7 @@ use super::{
     wire::{Compare, Op, RangeRequest, TxnRequest},
 };
 use lock_core::{
-    AttemptId, AttemptRef, Error, FencingToken, Forced, Operation, Released, ResourceName,
-    Sequencer,
+    AttemptId, AttemptRef, Error, FencingToken, Forced, Released, ResourceName, Sequencer,
 };
 
 /// The ways in which a lease ends.
@@ -19,7 +18,7 @@ impl Service {
     pub(super) async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
         // As with `insist`, of what was refused once the outcome is unknown.
         let failed = |failure: Failure, refused: bool| {
-            let error = failure.error_on(Operation::Release, lease.resource());
+            let error = Error::from(failure);
             if refused {
                 error.outcome_unknown()
             } else {
@@ -77,7 +76,7 @@ impl Service {
                 }
             }
         }
-        Err(crowded(Operation::Release, lease.resource()).outcome_unknown())
+        Err(crowded().outcome_unknown())
     }
 
     /// The revision that made the place with this token, if the floor was the present one. Never 0,
@@ -98,11 +97,10 @@ impl Service {
         lease: &Sequencer,
         attempt: AttemptId,
     ) -> Result<Released, Error> {
-        let failed = |failure: Failure| failure.error_on(Operation::Release, lease.resource());
         let names = self.keys.names(lease.resource(), lease.holder());
         let token = lease.token();
         let give_back = || async {
-            let found = self.find(&names).await.map_err(failed)?;
+            let found = self.find(&names).await?;
             let held = found
                 .place
                 .as_ref()
@@ -112,20 +110,19 @@ impl Service {
                 return Ok(Some(released_earlier(&remembered, lease, Some(attempt))));
             }
             let ended = self.end_attempt(&names, found, attempt, token.get()).await;
-            Ok(ended.map_err(failed)?.then_some(Released::Released))
+            Ok(ended?.then_some(Released::Released))
         };
-        insist(give_back, || crowded(Operation::Release, lease.resource())).await
+        insist(give_back).await
     }
 
     pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
-        let failed = |failure: Failure| failure.error_on(Operation::Cancel, &attempt.resource);
         let names = self.keys.names(&attempt.resource, attempt.holder);
         let end = || async {
-            let found = self.find(&names).await.map_err(failed)?;
+            let found = self.find(&names).await?;
             let ended = self.end_attempt(&names, found, attempt.id, 0).await;
-            Ok(ended.map_err(failed)?.then_some(()))
+            Ok(ended?.then_some(()))
         };
-        insist(end, || crowded(Operation::Cancel, &attempt.resource)).await
+        insist(end).await
     }
 
     /// Ends an attempt, and the lease if no other attempt relies on it. False if something has
@@ -205,9 +202,8 @@ impl Service {
         resource: &ResourceName,
         token: FencingToken,
     ) -> Result<Forced, Error> {
-        let failed = |failure: Failure| failure.error_on(Operation::ForceRelease, resource);
         let oldest = RangeRequest::oldest(&self.keys.line(resource));
-        let read = self.read([oldest]).await.map_err(failed)?;
+        let read = self.read([oldest]).await?;
         let holder = read.ranges().flat_map(|range| range.kvs).next();
         let Some(holder) = holder else {
             return Ok(Forced::NotHeld);
@@ -220,11 +216,9 @@ impl Service {
             None => return Ok(Forced::NotHeld),
         };
         let exhausted = lock_core::ErrorKind::TokensExhausted;
-        let revocation = revocation.ok_or_else(|| {
-            Error::not_applied(exhausted, Operation::ForceRelease, super::KIND).on(resource)
-        })?;
+        let revocation = revocation.ok_or_else(|| Error::not_applied(exhausted))?;
         let ended = self.end_place(&holder.key, &place, token).await;
-        let Some(tombstone) = ended.map_err(failed)? else {
+        let Some(tombstone) = ended? else {
             return Ok(Forced::NotHeld);
         };
         // Its own tombstone still says that it is in line, which means that it has ended.

@@ -2,8 +2,7 @@ use std::{error::Error as StdError, io};
 
 use tonic::{Code, Status};
 
-use super::KIND;
-use lock_core::{Error, ErrorKind, Operation, ResourceName, support::RuntimeEnded};
+use lock_core::{Error, ErrorKind, support::RuntimeEnded};
 
 /// Why a call has failed, and whether it may have happened all the same.
 #[derive(Clone, Debug)]
@@ -65,24 +64,21 @@ impl Failure {
     pub(super) fn no_lease(&self) -> bool {
         self.status.message().contains(NO_LEASE)
     }
+}
 
-    /// What it means for the operation.
-    pub(super) fn error(self, operation: Operation) -> Error {
-        let (kind, detail) = meaning(&self.status);
-        let error = if self.sent {
-            Error::unknown(kind, operation, KIND)
+/// What it means for the operation.
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        let (kind, detail) = meaning(&failure.status);
+        let error = if failure.sent {
+            Self::unknown(kind)
         } else {
-            Error::not_applied(kind, operation, KIND)
+            Self::not_applied(kind)
         };
-        match first_cause(&self.status) {
+        match first_cause(&failure.status) {
             Some(cause) => error.because(detail).caused_by(cause.to_string()),
             None => error.because(detail),
         }
-    }
-
-    /// The same for an operation on a resource.
-    pub(super) fn error_on(self, operation: Operation, resource: &ResourceName) -> Error {
-        self.error(operation).on(resource)
     }
 }
 
@@ -155,7 +151,7 @@ mod tests {
     use lock_core::Outcome;
 
     fn error(status: Status, sent: bool) -> Error {
-        Failure::new(status, sent).error(Operation::Acquire)
+        Failure::new(status, sent).into()
     }
 
     #[test]

@@ -1,10 +1,10 @@
 use super::{
     failure::Failure,
     record::{self, Floor},
-    service::{Service, TRIES},
+    service::{Service, TRIES, crowded},
     wire::{Compare, KeyValue, Op, RangeRequest, TxnRequest},
 };
-use lock_core::{Error, ErrorKind, InitialToken, Operation};
+use lock_core::{Error, ErrorKind, InitialToken};
 
 /// The floor of tokens: read, lifted, and remembered.
 impl Service {
@@ -12,7 +12,7 @@ impl Service {
     /// came back without its data, or with a backup's, goes on above everything it has issued.
     pub(super) async fn lift_floor(&self) -> Result<(), Error> {
         for _ in 0..TRIES {
-            let (floor, revision) = self.read_floor(Operation::Connect).await?;
+            let (floor, revision) = self.read_floor().await?;
             let start = match self.initial {
                 InitialToken::Clock => {
                     let clock = InitialToken::clock_token(self.clock().unix_time());
@@ -27,18 +27,16 @@ impl Service {
             }
             // If it is deleted meanwhile it is made anew, and if it is raised it is read again.
             let value = std::cmp::max(floor.value, start);
-            let lifted = self.put_floor(Floor { value, ..floor }).await;
-            if lifted.map_err(connecting)? {
+            if self.put_floor(Floor { value, ..floor }).await? {
                 return Ok(());
             }
         }
-        Err(connecting_to_crowd())
+        Err(crowded())
     }
 
     /// The floor, and the revision of the cluster when it was read.
-    pub(super) async fn read_floor(&self, operation: Operation) -> Result<(Floor, i64), Error> {
-        let read = self.read([RangeRequest::key(&self.keys.floor())]).await;
-        let read = read.map_err(|failure| failure.error(operation))?;
+    pub(super) async fn read_floor(&self) -> Result<(Floor, i64), Error> {
+        let read = self.read([RangeRequest::key(&self.keys.floor())]).await?;
         let revision = read.revision();
         let floor = match read.ranges().flat_map(|range| range.kvs).next() {
             Some(entry) => Floor::read(&entry).ok_or_else(broken)?,
@@ -84,16 +82,6 @@ impl Service {
     }
 }
 
-fn connecting(failure: Failure) -> Error {
-    failure.error(Operation::Connect)
-}
-
-fn connecting_to_crowd() -> Error {
-    Error::not_applied(ErrorKind::Unavailable, Operation::Connect, super::KIND)
-        .because("others have changed the floor each time we looked")
-}
-
 pub(super) fn broken() -> Error {
-    Error::not_applied(ErrorKind::CounterBroken, Operation::Acquire, super::KIND)
-        .because("the floor of tokens is no number")
+    Error::not_applied(ErrorKind::CounterBroken).because("the floor of tokens is no number")
 }

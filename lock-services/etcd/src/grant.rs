@@ -7,10 +7,7 @@ use super::{
     failure::Failure,
     wire::{GrantRequest, GrantResponse, method},
 };
-use lock_core::Moment;
-
-/// For how long, in all, the cluster is asked for a change.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+use lock_core::{Moment, support::Patience};
 
 /// What came of asking for a lease.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +26,7 @@ pub(super) async fn grant(client: &Client, id: i64, ttl: Duration) -> Result<Gra
         ttl: i64::try_from(seconds).unwrap_or(i64::MAX),
     };
     let asked = client.clock.now();
-    let granted = client.call(method::GRANT, &request, asked + PATIENCE).await;
+    let granted = client.call(method::GRANT, &request, Patience::LONG).await;
     match granted {
         Ok(GrantResponse { ttl, .. }) => Ok(Granted::New {
             asked,

@@ -8,7 +8,7 @@ use super::{
     service::{Service, TRIES},
     wire::RangeRequest,
 };
-use lock_core::{Error, HolderView, Inspection, Listed, Operation, ResourceName};
+use lock_core::{Error, HolderView, Inspection, Listed, ResourceName};
 
 /// How many leases are asked after at the same time.
 const AT_ONCE: usize = 16;
@@ -17,18 +17,14 @@ const LITTLE: Duration = Duration::from_millis(1);
 
 impl Service {
     pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
-        let failed = |failure: Failure| failure.error_on(Operation::Inspect, resource);
         let line = self.keys.line(resource);
         for _ in 0..TRIES {
-            let read = self
-                .read([RangeRequest::oldest(&line)])
-                .await
-                .map_err(failed)?;
+            let read = self.read([RangeRequest::oldest(&line)]).await?;
             let read = read.ranges().next().unwrap_or_default();
             let Some(holder) = read.kvs.first() else {
                 break;
             };
-            let view = self.view(&Kept::read(holder)).await.map_err(failed)?;
+            let view = self.view(&Kept::read(holder)).await?;
             if view.is_some() {
                 let waiters = u64::try_from(read.count - 1).unwrap_or(0);
                 return Ok(Inspection::new(view).waiters(waiters));
@@ -44,10 +40,9 @@ impl Service {
     }
 
     pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
-        let failed = |failure: Failure| failure.error(Operation::List);
         let mut lines: HashMap<ResourceName, (Kept<Place>, u64)> = HashMap::new();
         // The oldest come first, so the holder before the waiters.
-        for entry in self.places().await.map_err(failed)? {
+        for entry in self.places().await? {
             if let Some(resource) = self.keys.resource(&entry.key) {
                 let line = lines
                     .entry(resource)
@@ -62,11 +57,7 @@ impl Service {
                 inspection,
             })
         });
-        listed
-            .buffer_unordered(AT_ONCE)
-            .try_collect()
-            .await
-            .map_err(failed)
+        Ok(listed.buffer_unordered(AT_ONCE).try_collect().await?)
     }
 
     /// How long the present lease of a resource lives unless it is kept alive; next to nothing if

@@ -7,7 +7,7 @@ use super::{
     service::{TRIES, crowded},
     wire::{Compare, Op, RangeRequest, TxnRequest},
 };
-use lock_core::{Error, Operation};
+use lock_core::Error;
 
 impl Acquisition<'_> {
     /// Gives the place back to get one with a greater token, at the end of the line. It is gone
@@ -25,9 +25,9 @@ impl Acquisition<'_> {
         for _ in 0..TRIES {
             let floor = self.service.known_floor().await?;
             let tombstones = self.service.tombstone_lease_of_ended().await;
-            let tombstones = tombstones.map_err(|failure| self.failed(failure))?;
+            let tombstones = tombstones?;
             let found = self.service.find(&self.names).await;
-            let found = found.map_err(|failure| self.failed(failure))?;
+            let found = found?;
             let present = found.place.as_ref();
             let Some(present) = present.filter(|present| present.created == place.created) else {
                 // It was given back by this request, sent twice, or by another attempt.
@@ -57,7 +57,7 @@ impl Acquisition<'_> {
                     self.service.forget_tombstone_lease();
                     continue;
                 }
-                Err(failure) => return Err(self.failed(failure)),
+                Err(failure) => return Err(failure.into()),
             };
             if answer.succeeded {
                 self.service
@@ -68,6 +68,6 @@ impl Acquisition<'_> {
             let floor = answer.ranges().flat_map(|range| range.kvs).next();
             self.service.note_floor(floor.as_ref())?;
         }
-        Err(crowded(Operation::Acquire, &self.request.attempt.resource))
+        Err(crowded())
     }
 }

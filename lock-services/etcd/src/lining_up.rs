@@ -37,7 +37,7 @@ impl Acquisition<'_> {
                 self.service.forget_leases();
                 return Ok(Entered::Again);
             }
-            Err(failure) => return Err(self.failed(failure)),
+            Err(failure) => return Err(failure.into()),
         };
         if !answer.succeeded {
             return self.refused(answer, was_repeated).await;
@@ -79,7 +79,7 @@ impl Acquisition<'_> {
             self.lose_lease();
         };
         let tombstones = self.service.tombstone_lease(self.length()).await;
-        Ok((lease, tombstones.map_err(|failure| self.failed(failure))?))
+        Ok((lease, tombstones?))
     }
 
     /// The lease that it has, or takes, which may have ended.
@@ -94,7 +94,7 @@ impl Acquisition<'_> {
         (self.lease, self.on, self.kept) = (Some(taken.id), taken.id, taken.life);
         if taken.is_new {
             let granted = service.grant(taken.id, ttl + slack(ttl)).await;
-            if let Granted::New { asked, ttl } = granted.map_err(|failure| self.failed(failure))? {
+            if let Granted::New { asked, ttl } = granted? {
                 self.kept = Some(Life {
                     since: asked,
                     ttl,
@@ -159,7 +159,7 @@ impl Acquisition<'_> {
             Wait::Never => answer,
             Wait::Until(_) | Wait::Forever => {
                 let present = self.service.read(self.present()).await;
-                present.map_err(|failure| with_place(self.failed(failure)))?
+                present.map_err(|failure| with_place(failure.into()))?
             }
         };
         let mut ranges = answer.ranges();
@@ -170,17 +170,15 @@ impl Acquisition<'_> {
         if let Some(place) = &found.place {
             self.stand_on(place.lease, was_repeated);
         } else if !remembered.state_is(State::Idle) {
-            return Err(self.error(ErrorKind::Released));
+            return Err(Error::not_applied(ErrorKind::Released));
         }
         if remembered.end_of(attempt.id).is_some() {
-            return Err(self.error(ErrorKind::Released));
+            return Err(Error::not_applied(ErrorKind::Released));
         }
         if found.place.is_some() {
             return self.join(found, holder.as_ref()).await;
         }
-        self.service
-            .note_floor(floor.as_ref())
-            .map_err(|error| error.on(&attempt.resource))?;
+        self.service.note_floor(floor.as_ref())?;
         self.tombstone = found.tombstone;
         if holder.is_some() && self.request.wait == Wait::Never {
             self.give_lease_back(was_repeated);
@@ -239,7 +237,7 @@ impl Acquisition<'_> {
                 failure: Vec::new(),
             };
             let answer = self.service.txn(&txn).await;
-            if !answer.map_err(|failure| self.failed(failure))?.succeeded {
+            if !answer?.succeeded {
                 return Ok(Entered::Again);
             }
         }

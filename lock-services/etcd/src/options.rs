@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use super::KIND;
 use lock_core::{
     Error, InitialToken,
     support::{
@@ -42,10 +41,10 @@ impl EtcdOptions {
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {
-        check_prefix(KIND, &self.prefix)?;
+        check_prefix(&self.prefix)?;
         let allowed = Duration::from_millis(10)..=Duration::from_secs(3);
         if !allowed.contains(&self.response_timeout) {
-            return Err(invalid(KIND, "a response timeout is 10 ms to 3 s"));
+            return Err(invalid("a response timeout is 10 ms to 3 s"));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::{
     service::{Found, Service, TRIES},
     wire::RangeRequest,
 };
-use lock_core::{Error, Lease, Operation, RenewRequest, Renewed};
+use lock_core::{Error, Lease, RenewRequest, Renewed};
 
 /// How many leases are renewed in one step: a transaction may have 128 parts.
 const CHUNK: usize = 50;
@@ -23,10 +23,8 @@ impl Service {
             match self.renew_chunk(chunk).await {
                 Ok(renewed) => answers.extend(renewed.into_iter().map(Ok)),
                 Err(failure) => {
-                    let error = failure.error(Operation::Renew);
-                    let error =
-                        |lease: &RenewRequest| Err(error.clone().on(lease.sequencer.resource()));
-                    answers.extend(chunk.iter().map(error));
+                    let error = Error::from(failure);
+                    answers.extend(chunk.iter().map(|_| Err(error.clone())));
                 }
             }
         }

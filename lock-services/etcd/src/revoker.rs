@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use lock_core::support::Tasks;
+use lock_core::support::{Patience, Tasks};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tracing::debug;
 
@@ -26,8 +26,6 @@ pub(super) struct Revoker {
 const DELAY: Duration = Duration::from_secs(1);
 /// How many are given back at the same time. When there are that many, the delay ends.
 const AT_ONCE: usize = 64;
-/// How long a revocation is tried.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Revoker {
     pub(super) fn start(client: Arc<Client>, tasks: &Tasks) -> Self {
@@ -69,8 +67,8 @@ async fn fill(together: &mut Vec<i64>, queue: &mut UnboundedReceiver<i64>) {
 }
 
 async fn revoke(client: &Client, id: i64) {
-    let until = client.clock.now() + PATIENCE;
-    match client.call(method::REVOKE, &LeaseId { id }, until).await {
+    let lease = LeaseId { id };
+    match client.call(method::REVOKE, &lease, Patience::SHORT).await {
         Ok(Done {}) => {}
         Err(failure) if failure.no_lease() => {}
         Err(failure) => debug!(?failure, "etcd: the lease ends by itself"),

@@ -6,10 +6,9 @@ use std::{
 use tokio::sync::Semaphore;
 
 use super::{
-    KIND,
     client::Client,
     failure::Failure,
-    grant::{Granted, PATIENCE, grant, seconds_of},
+    grant::{Granted, grant, seconds_of},
     in_line::Life,
     keys::{Keys, Names},
     leases::{Leases, told},
@@ -22,12 +21,13 @@ use super::{
     },
 };
 use lock_core::{
-    Clock, Error, ErrorKind, InitialToken, Moment, Operation, ResourceName,
-    support::{Tasks, lock},
+    Clock, Error, ErrorKind, InitialToken, Moment,
+    support::{Patience, Tasks, lock},
 };
 
-/// The same for requests that change nothing or are repeated anyway.
-pub(super) const SHORT_PATIENCE: Duration = Duration::from_secs(4);
+/// How long the cluster is asked for what changes nothing or is repeated anyway: as long as it
+/// takes to elect a leader.
+const ELECTION: Duration = Duration::from_secs(4);
 /// How often a change is tried if others get in the way.
 pub(super) const TRIES: u32 = 32;
 
@@ -88,8 +88,9 @@ impl Service {
 
     /// The answer to a transaction, and whether it was sent more than once.
     pub(super) async fn change(&self, txn: &TxnRequest) -> Result<(TxnResponse, bool), Failure> {
-        let until = self.now() + PATIENCE;
-        self.client.call_told(method::TXN, txn, until).await
+        self.client
+            .call_told(method::TXN, txn, Patience::LONG)
+            .await
     }
 
     /// Transactions within one, each of which succeeds or fails by itself.
@@ -116,8 +117,7 @@ impl Service {
             success: ranges.into_iter().map(Op::range).collect(),
             ..TxnRequest::default()
         };
-        let until = self.now() + SHORT_PATIENCE;
-        self.client.call(method::TXN, &txn, until).await
+        self.client.call(method::TXN, &txn, ELECTION).await
     }
 
     /// All places, the oldest first.
@@ -157,8 +157,7 @@ impl Service {
     pub(super) async fn left(&self, lease: i64) -> Result<Option<Life>, Failure> {
         let request = LeaseId { id: lease };
         let since = self.now();
-        let until = since + SHORT_PATIENCE;
-        let answer = self.client.call(method::TIME_TO_LIVE, &request, until);
+        let answer = self.client.call(method::TIME_TO_LIVE, &request, ELECTION);
         let answer: TimeToLiveResponse = answer.await?;
         let length = seconds_of(answer.granted_ttl);
         Ok((answer.ttl >= 0).then(|| Life {
@@ -182,11 +181,10 @@ impl Service {
     ) -> Result<(Moment, Vec<Option<Life>>), Failure> {
         let requests: Vec<_> = leases.iter().map(|id| LeaseId { id: *id }).collect();
         let asked = self.now();
-        let until = asked + SHORT_PATIENCE;
-        let answers: Vec<KeepAliveResponse> = self
+        let answers = self
             .client
-            .call_each(method::KEEP_ALIVE, &requests, until)
-            .await?;
+            .call_each(method::KEEP_ALIVE, &requests, ELECTION);
+        let answers: Vec<KeepAliveResponse> = answers.await?;
         let kept = |lease: &i64| {
             let answer = answers.iter().find(|answer| answer.id == *lease)?;
             let ttl = seconds_of(answer.ttl);
@@ -247,10 +245,7 @@ impl Found {
 /// A change that was refused may have been made all the same: if its answer is lost, it is sent
 /// again, and then its first copy gets in its way. So whatever goes wrong after the first attempt,
 /// the outcome is unknown.
-pub(super) async fn insist<T, F>(
-    attempt: impl Fn() -> F,
-    crowded: impl FnOnce() -> Error,
-) -> Result<T, Error>
+pub(super) async fn insist<T, F>(attempt: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<Option<T>, Error>>,
 {
@@ -266,8 +261,6 @@ where
 }
 
 /// The error if others got in the way each time.
-pub(super) fn crowded(operation: Operation, resource: &ResourceName) -> Error {
-    Error::not_applied(ErrorKind::Unavailable, operation, KIND)
-        .on(resource)
-        .because("others have changed it each time we looked")
+pub(super) fn crowded() -> Error {
+    Error::not_applied(ErrorKind::Unavailable).because("others have changed it each time we looked")
 }

@@ -3,11 +3,10 @@
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::KIND;
 use lock_core::{
-    Error, ErrorKind, Operation,
+    Error, ErrorKind,
     support::{
-        connecting::{self, Parts, address},
+        connecting::{Parts, address, invalid},
         tls_files::TlsFiles,
     },
 };
@@ -33,15 +32,14 @@ pub(super) struct Login {
 
 impl ServiceUrl {
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
-        let parts = Parts::of(text, KIND)
-            .ok_or_else(|| invalid("not a URL, such as etcd://127.0.0.1:2379"))?;
+        let parts =
+            Parts::of(text).ok_or_else(|| invalid("not a URL, such as etcd://127.0.0.1:2379"))?;
         let tls = match parts.scheme {
             "etcd" => false,
             "etcds" => true,
             _ => {
                 return Err(
-                    Error::not_applied(ErrorKind::Unsupported, Operation::Connect, KIND)
-                        .because("a scheme is etcd or etcds"),
+                    Error::not_applied(ErrorKind::Unsupported).because("a scheme is etcd or etcds")
                 );
             }
         };
@@ -61,7 +59,7 @@ impl ServiceUrl {
 
 /// `host:port`.
 fn node(url: &Url) -> Result<String, Error> {
-    let (host, port) = address(url, PORT, KIND)?;
+    let (host, port) = address(url, PORT)?;
     Ok(format!("{host}:{port}"))
 }
 
@@ -81,17 +79,13 @@ fn files(url: &Url, tls: bool) -> Result<TlsFiles, Error> {
     let mut files = TlsFiles::default();
     for (name, value) in url.query_pairs() {
         if !(tls && files.take(&name, &value)) {
-            return Err(invalid(&format!(
+            return Err(invalid(format!(
                 "this scheme has no parameter {name:?}; there are tls_ca, tls_cert and tls_key \
                  with etcds",
             )));
         }
     }
     Ok(files)
-}
-
-fn invalid(why: &str) -> Error {
-    connecting::invalid(KIND, why)
 }
 
 impl std::fmt::Debug for Login {

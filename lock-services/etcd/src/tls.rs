@@ -2,10 +2,9 @@
 
 use tonic::transport::Endpoint;
 
-use super::KIND;
-use lock_core::{Error, support::tls_files::TlsFiles};
 #[cfg(not(feature = "tls"))]
-use lock_core::{ErrorKind, Operation};
+use lock_core::ErrorKind;
+use lock_core::{Error, support::tls_files::TlsFiles};
 
 /// What a URL begins with for the transport underneath.
 pub(super) const fn scheme(files: Option<&TlsFiles>) -> &'static str {
@@ -22,7 +21,7 @@ pub(super) fn secure(endpoint: Endpoint, files: &TlsFiles) -> Result<Endpoint, E
 
     use lock_core::support::tls_files::no_pem;
 
-    let pems = files.read(KIND)?;
+    let pems = files.read()?;
     let config = match pems.ca {
         Some(ca) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca)),
         None => ClientTlsConfig::new().with_native_roots(),
@@ -32,13 +31,11 @@ pub(super) fn secure(endpoint: Endpoint, files: &TlsFiles) -> Result<Endpoint, E
         None => config,
     };
     let secured = endpoint.tls_config(config);
-    secured.map_err(|error| no_pem(KIND).caused_by(error))
+    secured.map_err(|error| no_pem().caused_by(error))
 }
 
 #[cfg(not(feature = "tls"))]
 pub(super) fn secure(_endpoint: Endpoint, _files: &TlsFiles) -> Result<Endpoint, Error> {
-    Err(
-        Error::not_applied(ErrorKind::Unsupported, Operation::Connect, KIND)
-            .because("etcds: needs the feature `etcd-tls` of palisade, which is not compiled in"),
-    )
+    Err(Error::not_applied(ErrorKind::Unsupported)
+        .because("etcds: needs the feature `etcd-tls` of palisade, which is not compiled in"))
 }

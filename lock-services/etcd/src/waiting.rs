@@ -75,7 +75,7 @@ impl Acquisition<'_> {
         };
         let asked = self.service.now();
         let answer = self.service.txn(&txn).await;
-        let answer = answer.map_err(|failure| self.failed(failure))?;
+        let answer = answer?;
         if !answer.succeeded {
             return Ok(None);
         }

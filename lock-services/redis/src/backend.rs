@@ -12,7 +12,8 @@ use super::{
 use lock_core::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, Extension,
     Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, Waking, support::Tasks,
+    RenewRequest, Renewed, ResourceName, Sequencer, Waking,
+    support::{Tasks, connecting::connect},
 };
 
 /// A lock service on Redis. Dropping it closes its connections.
@@ -46,33 +47,36 @@ impl RedisBackend {
         options: RedisOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        options.check()?;
-        let keys = Keys::new(&options.prefix, options.shards);
-        let layout = Layout::new(&keys, options.shards);
-        let nodes = Nodes::open(url, &options, layout.clone(), ASKING_MAX).await?;
-        let renewals = Nodes::new(url, &options, layout.clone(), ASKING_MAX)?;
-        let replication = match options.replicas {
-            Some(replicas) => Some(Replication::open(url, &options, layout, replicas).await?),
-            None => None,
-        };
-        let service = Arc::new(Service {
-            nodes,
-            keys,
-            initial: options.initial_token,
-            clock,
-            tasks: Tasks::here(),
-        });
-        let pushes = Pushes::start(
-            Arc::clone(&service),
-            renewals.clone(),
-            options.response_timeout,
-        );
-        Ok(Self {
-            service,
-            renewals,
-            pushes,
-            replication,
+        connect(KIND, async {
+            options.check()?;
+            let keys = Keys::new(&options.prefix, options.shards);
+            let layout = Layout::new(&keys, options.shards);
+            let nodes = Nodes::open(url, &options, layout.clone(), ASKING_MAX).await?;
+            let renewals = Nodes::new(url, &options, layout.clone(), ASKING_MAX)?;
+            let replication = match options.replicas {
+                Some(replicas) => Some(Replication::open(url, &options, layout, replicas).await?),
+                None => None,
+            };
+            let service = Arc::new(Service {
+                nodes,
+                keys,
+                initial: options.initial_token,
+                clock,
+                tasks: Tasks::here(),
+            });
+            let pushes = Pushes::start(
+                Arc::clone(&service),
+                renewals.clone(),
+                options.response_timeout,
+            );
+            Ok(Self {
+                service,
+                renewals,
+                pushes,
+                replication,
+            })
         })
+        .await
     }
 }
 

@@ -8,7 +8,6 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use redis::{Client, RedisResult, Value};
 
 use super::{
-    KIND,
     address::{Access, Address},
     connection::{Connection, Moves, Peer},
     error::translate,
@@ -20,7 +19,7 @@ use super::{
     turns::Turns,
 };
 use lock_core::{
-    Error, ErrorKind, Operation,
+    Error, ErrorKind,
     support::{Joint, lock},
 };
 
@@ -81,42 +80,30 @@ impl Cluster {
 
     /// The present connection to the primary of a slot, or a new one. If it fails, nothing of the
     /// operation was sent.
-    pub(super) async fn link(
-        self: &Arc<Self>,
-        slot: Slot,
-        operation: Operation,
-    ) -> Result<Link, Error> {
-        let (owner, node) = self.primary(slot, operation).await?;
-        let error = match node.link(operation).await {
+    pub(super) async fn link(self: &Arc<Self>, slot: Slot) -> Result<Link, Error> {
+        let (owner, node) = self.primary(slot).await?;
+        let error = match node.link().await {
             Err(error) if error.kind() == ErrorKind::Unavailable => error,
             answer => return answer,
         };
         // Has another node taken its place?
-        self.ask_around(operation).await?;
-        let (successor, node) = self.primary(slot, operation).await?;
+        self.ask_around().await?;
+        let (successor, node) = self.primary(slot).await?;
         if successor == owner {
             return Err(error);
         }
-        node.link(operation).await
+        node.link().await
     }
 
     /// A connection to the node that is taking a slot over.
-    pub(super) async fn link_to(
-        &self,
-        address: &Address,
-        operation: Operation,
-    ) -> Result<Link, Error> {
-        self.node(address, operation)?.link(operation).await
+    pub(super) async fn link_to(&self, address: &Address) -> Result<Link, Error> {
+        self.node(address)?.link().await
     }
 
     /// How to reach the primary of a slot, for a connection of one's own.
-    pub(super) async fn locate(
-        self: &Arc<Self>,
-        slot: Slot,
-        operation: Operation,
-    ) -> Result<Client, Error> {
-        let (_, node) = self.primary(slot, operation).await?;
-        node.locate(operation).await
+    pub(super) async fn locate(self: &Arc<Self>, slot: Slot) -> Result<Client, Error> {
+        let (_, node) = self.primary(slot).await?;
+        node.locate().await
     }
 
     /// A redirection told where a slot is.
@@ -143,11 +130,7 @@ impl Cluster {
         self.known().slots.owner(slot).cloned()
     }
 
-    async fn primary(
-        self: &Arc<Self>,
-        slot: Slot,
-        operation: Operation,
-    ) -> Result<(Address, Arc<Connection>), Error> {
+    async fn primary(self: &Arc<Self>, slot: Slot) -> Result<(Address, Arc<Connection>), Error> {
         let owner = {
             let mut known = self.known();
             let doubted = std::mem::take(&mut known.doubted);
@@ -156,18 +139,18 @@ impl Cluster {
         let owner = match owner {
             Some(owner) => owner,
             None => {
-                self.ask_around(operation).await?;
+                self.ask_around().await?;
                 self.owner(slot).ok_or_else(|| {
-                    Error::not_applied(ErrorKind::Unavailable, operation, KIND)
+                    Error::not_applied(ErrorKind::Unavailable)
                         .because("no node of the cluster has the slot of this shard")
                 })?
             }
         };
-        let node = self.node(&owner, operation)?;
+        let node = self.node(&owner)?;
         Ok((owner, node))
     }
 
-    fn node(&self, address: &Address, operation: Operation) -> Result<Arc<Connection>, Error> {
+    fn node(&self, address: &Address) -> Result<Arc<Connection>, Error> {
         let mut known = self.known();
         if let Some(node) = known.primaries.get(address) {
             return Ok(Arc::clone(node));
@@ -175,7 +158,7 @@ impl Cluster {
         let client = self
             .access
             .client(address)
-            .map_err(|error| translate(error, operation).outcome_not_applied())?;
+            .map_err(|error| translate(error).outcome_not_applied())?;
         let node = Connection::new(
             Peer::Node(client),
             self.layout.clone(),
@@ -189,17 +172,17 @@ impl Cluster {
     }
 
     /// Has the map drawn anew, once for all who wait for that.
-    async fn ask_around(self: &Arc<Self>, operation: Operation) -> Result<(), Error> {
+    async fn ask_around(self: &Arc<Self>) -> Result<(), Error> {
         let drawing = self.drawing.join(|| {
             let cluster = Arc::clone(self);
-            Box::pin(async move { cluster.draw_map(operation).await })
+            Box::pin(async move { cluster.draw_map().await })
         });
-        drawing.await.map_err(|error| error.during(operation))
+        drawing.await
     }
 
     /// Asks all nodes at once and believes the newest view of the first half to answer, so that a
     /// node that hangs delays nobody and one that was cut off does not decide.
-    async fn draw_map(&self, operation: Operation) -> Result<(), Error> {
+    async fn draw_map(&self) -> Result<(), Error> {
         let nodes: BTreeSet<Address> = {
             let known = self.known();
             known
@@ -223,7 +206,7 @@ impl Cluster {
             }
         }
         let Some(newest) = views.into_iter().max_by_key(|view| view.age) else {
-            return Err(unheard(failure, operation));
+            return Err(unheard(failure));
         };
         let mut known = self.known();
         known.slots = newest.slots;
@@ -266,18 +249,18 @@ fn age(info: &str) -> (bool, u64) {
     )
 }
 
-fn unheard(failure: Option<redis::RedisError>, operation: Operation) -> Error {
+fn unheard(failure: Option<redis::RedisError>) -> Error {
     let Some(error) = failure else {
-        return Error::not_applied(ErrorKind::Unavailable, operation, KIND)
+        return Error::not_applied(ErrorKind::Unavailable)
             .because("no node of the cluster is known");
     };
     if error
         .detail()
         .is_some_and(|detail| detail.contains("cluster support disabled"))
     {
-        return Error::not_applied(ErrorKind::Refused, operation, KIND)
+        return Error::not_applied(ErrorKind::Refused)
             .because("this server is not part of a cluster: use redis://")
             .caused_by(error);
     }
-    translate(error, operation).outcome_not_applied()
+    translate(error).outcome_not_applied()
 }

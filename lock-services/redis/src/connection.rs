@@ -19,7 +19,7 @@ use super::{
     service_url::Topology,
     turns::Turns,
 };
-use lock_core::{Error, Operation, support::Joint};
+use lock_core::{Error, support::Joint};
 
 /// Whom to connect to. Asked anew for every connection.
 pub(super) enum Peer {
@@ -90,22 +90,22 @@ impl Connection {
 
     /// The present connection, or a new one, which is made once for all who wait for it: if that
     /// fails, they need not try again. Nothing of the operation was sent then.
-    pub(super) async fn link(&self, operation: Operation) -> Result<Link, Error> {
+    pub(super) async fn link(&self) -> Result<Link, Error> {
         if let Some(link) = self.dialer.current.link() {
             return Ok(link);
         }
         let connecting = self.connecting.join(|| {
             let dialer = Arc::clone(&self.dialer);
-            Box::pin(async move { dialer.link(operation).await })
+            Box::pin(async move { dialer.link().await })
         });
-        let made = connecting.await.map_err(|error| error.during(operation))?;
+        let made = connecting.await?;
         // If nobody has polled for a while, that one may be gone by now, and another one there.
         Ok(self.dialer.current.link().unwrap_or(made))
     }
 
     /// How to reach the server, for a connection of one's own.
-    pub(super) async fn locate(&self, operation: Operation) -> Result<Client, Error> {
-        self.dialer.locate(operation).await
+    pub(super) async fn locate(&self) -> Result<Client, Error> {
+        self.dialer.locate().await
     }
 
     /// Where the present connection goes to.
@@ -116,35 +116,35 @@ impl Connection {
 }
 
 impl Dialer {
-    async fn link(&self, operation: Operation) -> Result<Link, Error> {
+    async fn link(&self) -> Result<Link, Error> {
         // It may have been made since somebody looked for it.
         if let Some(link) = self.current.link() {
             return Ok(link);
         }
-        let link = self.connect(operation).await?;
+        let link = self.connect().await?;
         *self.current.lock() = Some(link.clone());
         self.moves.notify();
         Ok(link)
     }
 
-    async fn locate(&self, operation: Operation) -> Result<Client, Error> {
+    async fn locate(&self) -> Result<Client, Error> {
         match &self.peer {
             Peer::Server(client) | Peer::Node(client) => Ok(client.clone()),
-            Peer::Primary(sentinels) => sentinels.primary(operation).await,
+            Peer::Primary(sentinels) => sentinels.primary().await,
         }
     }
 
-    async fn connect(&self, operation: Operation) -> Result<Link, Error> {
-        let client = self.locate(operation).await?;
+    async fn connect(&self) -> Result<Link, Error> {
+        let client = self.locate().await?;
         let commands = dial(&client, self.timeout)
             .await
-            .map_err(|error| translate(error, operation).outcome_not_applied())?;
+            .map_err(|error| translate(error).outcome_not_applied())?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let home = Arc::downgrade(&self.current);
         let server = client.get_connection_info().addr().to_string();
         let mut link = Link::new(number, server, commands, self.layout.shards, home);
-        fitness::check(&mut link, self.peer.topology(), operation).await?;
-        self.layout.agree_here(&mut link, operation).await?;
+        fitness::check(&mut link, self.peer.topology()).await?;
+        self.layout.agree_here(&mut link).await?;
         Ok(link)
     }
 }

@@ -2,19 +2,19 @@ use std::error::Error as _;
 
 use redis::{ErrorKind as RedisKind, RedisError, ServerErrorKind};
 
-use super::{KIND, tls};
-use lock_core::{Error, ErrorKind, Operation};
+use super::tls;
+use lock_core::{Error, ErrorKind};
 
 /// Says what a failure of the client or the server means for the operation.
 ///
 /// The outcome is unknown but for the few errors that a server gives before it runs anything: a
 /// script that fails half way keeps what it has written.
-pub(crate) fn translate(error: RedisError, operation: Operation) -> Error {
+pub(crate) fn translate(error: RedisError) -> Error {
     let (kind, detail) = meaning(&error);
     let translated = if never_ran(&error) {
-        Error::not_applied(kind, operation, KIND)
+        Error::not_applied(kind)
     } else {
-        Error::unknown(kind, operation, KIND)
+        Error::unknown(kind)
     };
     translated.because(detail).caused_by(error)
 }

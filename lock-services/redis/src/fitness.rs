@@ -1,8 +1,8 @@
 use redis::{RedisResult, Role, aio::ConnectionLike};
 use tracing::warn;
 
-use super::{KIND, error::translate, service_url::Topology};
-use lock_core::{Error, ErrorKind, Operation};
+use super::{error::translate, service_url::Topology};
+use lock_core::{Error, ErrorKind};
 
 /// The oldest major version whose scripts have flags.
 const MAJOR_MIN: u32 = 7;
@@ -14,21 +14,20 @@ const MAJOR_MIN: u32 = 7;
 pub(crate) async fn check(
     link: &mut impl ConnectionLike,
     topology: Topology,
-    operation: Operation,
 ) -> Result<String, Error> {
     let info: String = match redis::cmd("INFO").query_async(link).await {
         Ok(info) => info,
         Err(error) if error.code() == Some("NOPERM") => {
-            check_role(link, topology, operation).await?;
+            check_role(link, topology).await?;
             return Ok(String::new());
         }
-        Err(error) => return Err(translate(error, operation).outcome_not_applied()),
+        Err(error) => return Err(translate(error).outcome_not_applied()),
     };
     if field(&info, "role").is_some_and(|role| role != "master") {
-        return Err(is_replica(topology, operation));
+        return Err(is_replica(topology));
     }
     if let Some(why) = unfit(&info, topology) {
-        return Err(Error::not_applied(ErrorKind::Refused, operation, KIND).because(why));
+        return Err(Error::not_applied(ErrorKind::Refused).because(why));
     }
     for worry in worries(&info, topology) {
         warn!("{worry}");
@@ -37,32 +36,26 @@ pub(crate) async fn check(
 }
 
 /// All that is left to ask where `INFO` is denied.
-async fn check_role(
-    link: &mut impl ConnectionLike,
-    topology: Topology,
-    operation: Operation,
-) -> Result<(), Error> {
+async fn check_role(link: &mut impl ConnectionLike, topology: Topology) -> Result<(), Error> {
     warn!("INFO is denied: version, eviction and persistence of the server are not checked");
     let role: RedisResult<Role> = redis::cmd("ROLE").query_async(link).await;
     match role {
         Ok(Role::Primary { .. }) => Ok(()),
-        Ok(_) => Err(is_replica(topology, operation)),
+        Ok(_) => Err(is_replica(topology)),
         Err(error) if error.code() == Some("NOPERM") => {
             warn!("ROLE is denied too: whether the server is a primary is not checked");
             Ok(())
         }
-        Err(error) => Err(translate(error, operation).outcome_not_applied()),
+        Err(error) => Err(translate(error).outcome_not_applied()),
     }
 }
 
-fn is_replica(topology: Topology, operation: Operation) -> Error {
+fn is_replica(topology: Topology) -> Error {
     match topology {
         // Whoever named it will know better soon.
-        Topology::Sentinel | Topology::Cluster => {
-            Error::not_applied(ErrorKind::Unavailable, operation, KIND)
-                .because("the server that should be the primary is a replica still")
-        }
-        _ => Error::not_applied(ErrorKind::Refused, operation, KIND)
+        Topology::Sentinel | Topology::Cluster => Error::not_applied(ErrorKind::Unavailable)
+            .because("the server that should be the primary is a replica still"),
+        _ => Error::not_applied(ErrorKind::Refused)
             .because("this server is a replica: connect to its primary"),
     }
 }

@@ -1,7 +1,7 @@
 use redis::Cmd;
 
-use super::{KIND, error::translate, keys::Keys, link::Link};
-use lock_core::{Error, ErrorKind, Operation};
+use super::{error::translate, keys::Keys, link::Link};
+use lock_core::{Error, ErrorKind};
 
 /// The version of keys and scripts. What differs from it is not read.
 const FORMAT: u32 = 7;
@@ -37,7 +37,7 @@ impl Layout {
     }
 
     /// Compares the layout with the one that was there.
-    pub(super) fn compare(&self, stored: Option<&str>, operation: Operation) -> Result<(), Error> {
+    pub(super) fn compare(&self, stored: Option<&str>) -> Result<(), Error> {
         match stored {
             Some(stored) if stored != self.value => {
                 let detail = format!(
@@ -45,7 +45,7 @@ impl Layout {
                      another prefix",
                     self.value,
                 );
-                Err(Error::not_applied(ErrorKind::ConfigMismatch, operation, KIND).because(detail))
+                Err(Error::not_applied(ErrorKind::ConfigMismatch).because(detail))
             }
             _ => Ok(()),
         }
@@ -55,20 +55,16 @@ impl Layout {
     ///
     /// Looks first: a server that is out of memory refuses to write, and yet it has to be reached
     /// by those who renew and release.
-    pub(super) async fn agree_here(
-        &self,
-        link: &mut Link,
-        operation: Operation,
-    ) -> Result<(), Error> {
+    pub(super) async fn agree_here(&self, link: &mut Link) -> Result<(), Error> {
         let mut look = redis::cmd("GET");
         let mut stored = look.arg(&self.key).query_async(link).await;
         if let Ok(None) = stored {
             stored = self.offer().query_async::<Option<String>>(link).await;
         }
         match stored {
-            Ok(stored) => self.compare(stored.as_deref(), operation),
+            Ok(stored) => self.compare(stored.as_deref()),
             Err(error) if error.is_cluster_error() => Ok(()),
-            Err(error) => Err(translate(error, operation).outcome_not_applied()),
+            Err(error) => Err(translate(error).outcome_not_applied()),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::RedisBackend;
-use lock_core::{Error, Listed, Operation, ResourceName};
+use lock_core::{Error, Listed, ResourceName};
 
 /// Keys per step of a scan, and inspections at a time.
 const SCAN: usize = 1000;
@@ -15,11 +15,7 @@ impl RedisBackend {
     /// Scans for leases of our prefix, and inspects what it finds.
     pub(super) async fn list_all(&self) -> Result<Vec<Listed>, Error> {
         let pattern = self.service.keys.all_leases();
-        let keys = self
-            .service
-            .nodes
-            .scan(&pattern, SCAN, Operation::List)
-            .await?;
+        let keys = self.service.nodes.scan(&pattern, SCAN).await?;
         // A scan may show a key twice.
         let resources: BTreeSet<ResourceName> = keys
             .iter()

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    ENDED_TTL, KIND,
+    ENDED_TTL,
     answers::{Acquired, Refusal},
     call::Call,
     link::Link,
@@ -16,23 +16,13 @@ use super::{
     service::{Service, refused},
 };
 use lock_core::{
-    AcquireRequest, Error, ErrorKind, FencingToken, Lease, Metadata, Moment, Operation, Outcome,
-    Wait, support::Repetitions,
+    AcquireRequest, Error, ErrorKind, FencingToken, Lease, Metadata, Moment, Outcome, Wait,
+    support::Patience,
 };
-
-/// How long an acquire that waits goes on asking a server that does not answer.
-const OUTAGE_PATIENCE: Duration = Duration::from_secs(10);
-
-/// The same for one that does not wait: long enough for a new connection.
-pub(super) const OUTAGE_PATIENCE_WITHOUT_WAIT: Duration = Duration::from_millis(500);
 
 /// How long a look has for its answer, even if the wait is over before: longer than it takes around
 /// the world and back. Without an answer it could not say that it holds nothing.
 const GRACE: Duration = Duration::from_millis(500);
-
-/// How long one that does not wait stays for its turn at the server: as long as an answer may take
-/// by default.
-const TURN_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Sends the requests of one attempt and remembers what they leave behind.
 pub(super) struct Looking<'a> {
@@ -114,13 +104,7 @@ impl<'a> Looking<'a> {
     /// The request may have arrived, or arrive later.
     pub(super) async fn ask(&mut self, line: Option<&str>) -> Result<Answer, Error> {
         self.unanswered |= self.under_way;
-        let now = self.service.clock.now();
-        let patience = match self.request.wait {
-            Wait::Never => now + OUTAGE_PATIENCE_WITHOUT_WAIT,
-            Wait::Until(deadline) => std::cmp::min(now + OUTAGE_PATIENCE, deadline),
-            Wait::Forever => now + OUTAGE_PATIENCE,
-        };
-        let mut repetitions = Repetitions::until(patience);
+        let mut patience = Patience::of(self.request.wait, self.service.clock.now());
         let mut grace = GRACE;
         loop {
             self.under_way = true;
@@ -133,7 +117,7 @@ impl<'a> Looking<'a> {
             let unknown = error.outcome() == Outcome::Unknown;
             self.unanswered |= unknown;
             self.left_behind |= unknown;
-            if !repetitions.another(&*self.service.clock, &error).await {
+            if !patience.another(&*self.service.clock, &error).await {
                 return Err(error.on(&self.request.attempt.resource));
             }
             // Nothing tells that the server answers at all.
@@ -157,7 +141,7 @@ impl<'a> Looking<'a> {
                     Some(_) => Error::unknown,
                     None => Error::not_applied,
                 };
-                Err(error(ErrorKind::Unavailable, Operation::Acquire, KIND)
+                Err(error(ErrorKind::Unavailable)
                     .because("no answer before the wait was over"))
             }
         }
@@ -173,7 +157,7 @@ impl<'a> Looking<'a> {
             match answer {
                 Acquired::More => {}
                 Acquired::Refused(Refusal::Missing) if !start => {
-                    self.service.nodes.agree(Operation::Acquire).await?;
+                    self.service.nodes.agree().await?;
                     start = true;
                 }
                 answer => return self.read(answer, asked),
@@ -224,18 +208,10 @@ impl<'a> Looking<'a> {
                 self.exchange = Some((asked, at));
                 Ok(Answer::Held { left, place })
             }
-            Acquired::Full => Err(Error::not_applied(
-                ErrorKind::QueueFull,
-                Operation::Acquire,
-                KIND,
-            )),
-            Acquired::Refused(refusal) => Err(refused(refusal, Operation::Acquire)),
+            Acquired::Full => Err(Error::not_applied(ErrorKind::QueueFull)),
+            Acquired::Refused(refusal) => Err(refused(refusal)),
             // `look` goes on until there is something else.
-            Acquired::More => Err(Error::not_applied(
-                ErrorKind::Unavailable,
-                Operation::Acquire,
-                KIND,
-            )),
+            Acquired::More => Err(Error::not_applied(ErrorKind::Unavailable)),
         }
     }
 
@@ -296,8 +272,8 @@ impl Attempted {
             if !never {
                 return pending().await;
             }
-            clock.sleep_until(clock.now() + TURN_PATIENCE).await;
-            Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, KIND)
+            clock.sleep_until(clock.now() + Patience::SHORT).await;
+            Error::not_applied(ErrorKind::Unavailable)
                 .because("too many acquires of this process wait for answers of the server")
         }
     }
@@ -307,9 +283,7 @@ impl Attempted {
         self.first_sent.get_or_init(|| sent);
         let fill_in = |link: &Link| self.fill_in(link, asker, start);
         let nodes = &self.service.nodes;
-        let (link, answer) = nodes
-            .run_with(self.shard, Operation::Acquire, fill_in, Acquired::parse)
-            .await?;
+        let (link, answer) = nodes.run_with(self.shard, fill_in, Acquired::parse).await?;
         // A replay draws no token, and lifts no counter.
         if matches!(answer, Acquired::Granted { new: true, .. }) {
             link.has_raised(self.shard, sent);

@@ -21,7 +21,7 @@ use super::{
     slots::Slot,
     turns::Turns,
 };
-use lock_core::{Error, Operation, RetryPolicy};
+use lock_core::{Error, RetryPolicy};
 
 /// Between the tries of a command that no server runs.
 const PAUSES: RetryPolicy =
@@ -71,7 +71,7 @@ impl Nodes {
         turns: usize,
     ) -> Result<Self, Error> {
         let nodes = Self::new(url, options, layout, turns)?;
-        nodes.agree(Operation::Connect).await?;
+        nodes.agree().await?;
         Ok(nodes)
     }
 
@@ -98,9 +98,7 @@ impl Nodes {
         let servers = match topology {
             Topology::Standalone => {
                 let client = url.servers.client(&url.addresses[0]);
-                one(Peer::Server(
-                    client.map_err(|error| translate(error, Operation::Connect))?,
-                ))
+                one(Peer::Server(client.map_err(translate)?))
             }
             Topology::Sentinel => one(Peer::Primary(Box::new(Sentinels::new(url, timeout)))),
             Topology::Cluster => Servers::Many(Arc::new(Cluster::new(
@@ -113,7 +111,7 @@ impl Nodes {
             #[cfg(feature = "redlock")]
             Topology::Independent => {
                 let kind = lock_core::ErrorKind::InvalidInput;
-                let wrong = Error::not_applied(kind, Operation::Connect, super::KIND);
+                let wrong = Error::not_applied(kind);
                 return Err(wrong.because("redlock+redis:// is the URL of a RedlockBackend"));
             }
         };
@@ -134,11 +132,10 @@ impl Nodes {
     pub(super) async fn run<T>(
         &self,
         shard: u16,
-        operation: Operation,
         script: &impl Request,
         parse: impl FnOnce(Value) -> RedisResult<T>,
     ) -> Result<T, Error> {
-        let (_, answer) = self.run_with(shard, operation, |_| script, parse).await?;
+        let (_, answer) = self.run_with(shard, |_| script, parse).await?;
         Ok(answer)
     }
 
@@ -146,14 +143,11 @@ impl Nodes {
     pub(super) async fn run_at_once<T>(
         &self,
         shard: u16,
-        operation: Operation,
         script: &impl Request,
         parse: impl FnOnce(Value) -> RedisResult<T>,
     ) -> Result<T, Error> {
         let slot = slot_of(shard);
-        let (_, answer) = self
-            .send(slot, operation, |_| script, parse, Duration::ZERO)
-            .await?;
+        let (_, answer) = self.send(slot, |_| script, parse, Duration::ZERO).await?;
         Ok(answer)
     }
 
@@ -162,19 +156,17 @@ impl Nodes {
     pub(super) async fn run_with<T, S: Request>(
         &self,
         shard: u16,
-        operation: Operation,
         script: impl Fn(&Link) -> S,
         parse: impl FnOnce(Value) -> RedisResult<T>,
     ) -> Result<(Link, T), Error> {
         let patience = self.0.patience;
-        self.send(slot_of(shard), operation, script, parse, patience)
-            .await
+        self.send(slot_of(shard), script, parse, patience).await
     }
 
     /// The present connection to the server that has the shard, or a new one. If it fails, nothing
     /// was sent.
-    pub(super) async fn link_of(&self, shard: u16, operation: Operation) -> Result<Link, Error> {
-        self.link(slot_of(shard), None, operation).await
+    pub(super) async fn link_of(&self, shard: u16) -> Result<Link, Error> {
+        self.link(slot_of(shard), None).await
     }
 
     /// Turns at the server that has the shard, as far as is known: who asks another server does not
@@ -192,31 +184,24 @@ impl Nodes {
     }
 
     /// All keys that match a pattern, some of them more than once. Looks at `step` keys at a time.
-    pub(super) async fn scan(
-        &self,
-        pattern: &str,
-        step: usize,
-        operation: Operation,
-    ) -> Result<Vec<String>, Error> {
+    pub(super) async fn scan(&self, pattern: &str, step: usize) -> Result<Vec<String>, Error> {
         let mut found = Vec::new();
-        for link in self.links(operation).await? {
+        for link in self.links().await? {
             let scanned = scan(&link, pattern, step).await;
-            found.extend(
-                scanned.map_err(|error| translate(error, operation).outcome_not_applied())?,
-            );
+            found.extend(scanned.map_err(|error| translate(error).outcome_not_applied())?);
         }
         Ok(found)
     }
 
     /// A connection to every server that has a shard.
-    async fn links(&self, operation: Operation) -> Result<Vec<Link>, Error> {
+    async fn links(&self) -> Result<Vec<Link>, Error> {
         let cluster = match &self.0.servers {
-            Servers::One(server) => return Ok(vec![server.link(operation).await?]),
+            Servers::One(server) => return Ok(vec![server.link().await?]),
             Servers::Many(cluster) => cluster,
         };
         let mut links = HashMap::new();
         for shard in 0..self.0.layout.shards {
-            let link = cluster.link(slot_of(shard), operation).await?;
+            let link = cluster.link(slot_of(shard)).await?;
             if let Some(owner) = cluster.owner(slot_of(shard)) {
                 links.entry(owner).or_insert(link);
             }
@@ -225,23 +210,23 @@ impl Nodes {
     }
 
     /// Compares the layout of keys again.
-    pub(super) async fn agree(&self, operation: Operation) -> Result<(), Error> {
+    pub(super) async fn agree(&self) -> Result<(), Error> {
         let layout = &self.0.layout;
         let parse = |answer| Ok(Option::<String>::from_redis_value(answer)?);
         let offer = |_: &Link| layout.offer();
         let slot = Slot::of(layout.key());
         let (_, stored) = self
-            .send(slot, operation, offer, parse, self.0.patience)
+            .send(slot, offer, parse, self.0.patience)
             .await
             .map_err(Error::outcome_not_applied)?;
-        layout.compare(stored.as_deref(), operation)
+        layout.compare(stored.as_deref())
     }
 
     /// How to reach the server that has the shard now, for a connection of one's own.
     pub(super) async fn locate(&self, shard: u16) -> Result<Client, Error> {
         match &self.0.servers {
-            Servers::One(server) => server.locate(Operation::Connect).await,
-            Servers::Many(cluster) => cluster.locate(slot_of(shard), Operation::Connect).await,
+            Servers::One(server) => server.locate().await,
+            Servers::Many(cluster) => cluster.locate(slot_of(shard)).await,
         }
     }
 
@@ -269,7 +254,6 @@ impl Nodes {
     async fn send<T, R: Request>(
         &self,
         slot: Slot,
-        operation: Operation,
         request: impl Fn(&Link) -> R,
         parse: impl FnOnce(Value) -> RedisResult<T>,
         patience: Duration,
@@ -279,18 +263,16 @@ impl Nodes {
         let mut redirections = 0;
         let mut asked = None;
         loop {
-            let link = self.link(slot, asked.as_ref(), operation).await?;
+            let link = self.link(slot, asked.as_ref()).await?;
             let error = match link.send(&request(&link)).await {
                 Ok(answer) => {
                     let answer = link.read(answer, parse);
-                    return answer
-                        .map(|answer| (link, answer))
-                        .map_err(|error| translate(error, operation));
+                    return answer.map(|answer| (link, answer)).map_err(translate);
                 }
                 Err(error) => error,
             };
             let Some(not_run) = self.0.not_run(&error, slot, asked.take()) else {
-                return Err(translate(error, operation));
+                return Err(translate(error));
             };
             redirections += 1;
             match not_run {
@@ -303,24 +285,17 @@ impl Nodes {
             }
             let pause = pauses.next();
             let Some(pause) = pause.filter(|pause| Instant::now() + *pause < give_up) else {
-                return Err(translate(error, operation));
+                return Err(translate(error));
             };
             sleep(pause).await;
         }
     }
 
-    async fn link(
-        &self,
-        slot: Slot,
-        asked: Option<&Address>,
-        operation: Operation,
-    ) -> Result<Link, Error> {
+    async fn link(&self, slot: Slot, asked: Option<&Address>) -> Result<Link, Error> {
         match (&self.0.servers, asked) {
-            (Servers::One(server), _) => server.link(operation).await,
-            (Servers::Many(cluster), None) => cluster.link(slot, operation).await,
-            (Servers::Many(cluster), Some(node)) => {
-                Ok(cluster.link_to(node, operation).await?.asking())
-            }
+            (Servers::One(server), _) => server.link().await,
+            (Servers::Many(cluster), None) => cluster.link(slot).await,
+            (Servers::Many(cluster), Some(node)) => Ok(cluster.link_to(node).await?.asking()),
         }
     }
 }

@@ -1,6 +1,5 @@
 use std::{ops::RangeInclusive, time::Duration};
 
-use super::KIND;
 use lock_core::{
     Error, InitialToken,
     support::{
@@ -78,7 +77,7 @@ impl RedisOptions {
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
-        check_prefix(KIND, &self.prefix)?;
+        check_prefix(&self.prefix)?;
         let wrong = if !(1..=1024).contains(&self.shards) {
             "there are 1 to 1024 shards"
         } else if !RESPONSE_TIMEOUTS.contains(&self.response_timeout) {
@@ -92,7 +91,7 @@ impl RedisOptions {
         } else {
             return Ok(());
         };
-        Err(invalid(KIND, wrong))
+        Err(invalid(wrong))
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     scripts::RENEW,
     service::refused,
 };
-use lock_core::{Error, Lease, LockBackend, Moment, Operation, RenewRequest, Renewed, Ttl};
+use lock_core::{Error, Lease, LockBackend, Moment, RenewRequest, Renewed, Ttl};
 
 impl RedisBackend {
     /// Renews leases with as few scripts as their keys allow. A script that fails fails its own
@@ -91,11 +91,9 @@ impl RedisBackend {
         let parse = |answer| RenewedWord::parse_all(answer, leases.len());
         let nodes = &self.renewals;
         let words = if leases.len() > 1 {
-            nodes
-                .run_at_once(shard, Operation::Renew, &call, parse)
-                .await?
+            nodes.run_at_once(shard, &call, parse).await?
         } else {
-            nodes.run(shard, Operation::Renew, &call, parse).await?
+            nodes.run(shard, &call, parse).await?
         };
         let answers = leases.iter().zip(words);
         Ok(answers
@@ -112,7 +110,7 @@ fn renewed(request: &RenewRequest, word: RenewedWord, asked: Moment) -> Result<R
         ))),
         RenewedWord::NotHolder => Ok(Renewed::NotHolder),
         RenewedWord::Broken => {
-            let error = refused(Refusal::BrokenLease, Operation::Renew);
+            let error = refused(Refusal::BrokenLease);
             Err(error.on(request.sequencer.resource()))
         }
     }

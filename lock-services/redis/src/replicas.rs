@@ -5,7 +5,6 @@ use std::{future::pending, sync::Arc, time::Duration};
 use redis::{Cmd, FromRedisValue};
 
 use super::{
-    KIND,
     call::Call,
     error::translate,
     key_layout::Layout,
@@ -15,7 +14,7 @@ use super::{
     scripts::REWRITE,
     service::Service,
 };
-use lock_core::{AcquireRequest, AttemptRef, Error, ErrorKind, FencingToken, Grant, Operation};
+use lock_core::{AcquireRequest, AttemptRef, Error, ErrorKind, FencingToken, Grant};
 
 /// Waits for replicas, on connections on which nothing else is sent: the answer is about what was
 /// written on the same connection before, and meanwhile nothing else is answered there.
@@ -37,13 +36,13 @@ impl Replication {
         replicas: Replicas,
     ) -> Result<Self, Error> {
         let nodes = Nodes::open(url, options, layout, TURNS).await?;
-        let link = nodes.link_of(0, Operation::Connect).await?;
+        let link = nodes.link_of(0).await?;
         let nobody = Replicas {
             number: 0,
             within: Duration::from_millis(1),
         };
         link.send(&nobody.wait()).await.map_err(|error| {
-            translate(error, Operation::Connect)
+            translate(error)
                 .because("the server cannot wait for replicas, or the user may not: WAIT is needed")
                 .outcome_not_applied()
         })?;
@@ -111,7 +110,7 @@ impl Replicas {
         rewrite.arg(attempt.holder.digest()).arg(token.get());
         let parse = |answer| Ok(Vec::<String>::from_redis_value(answer)?);
         let (link, words) = nodes
-            .run_with(keys.shard, Operation::Acquire, |_: &Link| &rewrite, parse)
+            .run_with(keys.shard, |_: &Link| &rewrite, parse)
             .await?;
         if words != ["written"] {
             return Err(too_few(
@@ -121,7 +120,7 @@ impl Replicas {
         let answer = link.send(&self.wait()).await;
         let have = answer
             .and_then(|answer| Ok(u32::from_redis_value(answer)?))
-            .map_err(|error| translate(error, Operation::Acquire))?;
+            .map_err(translate)?;
         if have >= self.number {
             return Ok(());
         }
@@ -141,5 +140,5 @@ impl Replicas {
 }
 
 fn too_few(why: &str) -> Error {
-    Error::not_applied(ErrorKind::TooFewReplicas, Operation::Acquire, KIND).because(why)
+    Error::not_applied(ErrorKind::TooFewReplicas).because(why)
 }

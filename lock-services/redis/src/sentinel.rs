@@ -4,13 +4,12 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use redis::{Client, RedisResult};
 
 use super::{
-    KIND,
     address::{Access, Address},
     error::translate,
     link::dial,
     service_url::ServiceUrl,
 };
-use lock_core::{Error, ErrorKind, Operation};
+use lock_core::{Error, ErrorKind};
 
 /// The sentinels that watch over a primary, and how to get into whatever server they name.
 #[derive(Debug)]
@@ -35,7 +34,7 @@ impl Sentinels {
 
     /// The server that most sentinels take for the primary. All are asked at once, so that one that
     /// hangs delays nobody, and one that was cut off from the others does not decide.
-    pub(super) async fn primary(&self, operation: Operation) -> Result<Client, Error> {
+    pub(super) async fn primary(&self) -> Result<Client, Error> {
         let mut answers: FuturesUnordered<_> = self
             .addresses
             .iter()
@@ -53,16 +52,16 @@ impl Sentinels {
                         break;
                     }
                 }
-                Ok(None) => failure = Some(self.unknown(operation)),
-                Err(error) => failure = failure.or(Some(self.unheard(error, operation))),
+                Ok(None) => failure = Some(self.unknown()),
+                Err(error) => failure = failure.or(Some(self.unheard(error))),
             }
         }
         let Some((primary, _)) = votes.into_iter().max_by_key(|(_, votes)| *votes) else {
-            return Err(failure.unwrap_or_else(|| self.unknown(operation)));
+            return Err(failure.unwrap_or_else(|| self.unknown()));
         };
         self.servers
             .client(&primary)
-            .map_err(|error| translate(error, operation).outcome_not_applied())
+            .map_err(|error| translate(error).outcome_not_applied())
     }
 
     async fn ask(&self, sentinel: &Address) -> RedisResult<Option<Address>> {
@@ -75,16 +74,16 @@ impl Sentinels {
         Ok(named.and_then(|(host, port)| Address::of(&host, port, sentinel)))
     }
 
-    fn unknown(&self, operation: Operation) -> Error {
+    fn unknown(&self) -> Error {
         let why = format!(
             "the sentinels know no primary named {:?}: the name is the path of the URL",
             self.primary_name,
         );
-        Error::not_applied(ErrorKind::Refused, operation, KIND).because(why)
+        Error::not_applied(ErrorKind::Refused).because(why)
     }
 
-    fn unheard(&self, error: redis::RedisError, operation: Operation) -> Error {
-        let translated = translate(error, operation).outcome_not_applied();
+    fn unheard(&self, error: redis::RedisError) -> Error {
+        let translated = translate(error).outcome_not_applied();
         if translated.kind() == ErrorKind::Unavailable {
             return translated.because(format!(
                 "none of {} sentinels answers",

@@ -1,9 +1,8 @@
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use redis::Script;
 
 use super::{
-    KIND,
     answers::{ForcedWord, Inspected, Refusal, ReleasedWord, RenewedWord, parse_cancelled},
     call::Call,
     keys::{Key, Keys, ResourceKeys},
@@ -13,8 +12,8 @@ use super::{
 };
 use lock_core::{
     AttemptId, AttemptRef, Clock, Error, ErrorKind, FencingToken, Forced, HolderView, InitialToken,
-    Inspection, Metadata, Operation, Outcome, Released, ResourceName, Sequencer, Ttl,
-    support::{Repetitions, Tasks},
+    Inspection, Metadata, Outcome, Released, ResourceName, Sequencer, Ttl, Wait,
+    support::{Patience, Tasks},
 };
 
 /// The scripts as calls: what a lock service does for one resource, in one step each.
@@ -32,9 +31,6 @@ pub(super) struct Service {
 /// server that is busy for a moment all of them would be late, give the connection up, and ask
 /// again. And a release would stand behind them all.
 pub(super) const ASKING_MAX: usize = 64;
-
-/// For how long a release by force without an answer is sent again.
-const FORCE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a release leaves behind, so that a late request is granted nothing.
 #[derive(Clone, Copy, Debug)]
@@ -106,9 +102,7 @@ impl Service {
             call
         };
         let parse = RenewedWord::parse;
-        let answer = nodes
-            .run_with(keys.shard, Operation::Renew, fill_in, parse)
-            .await;
+        let answer = nodes.run_with(keys.shard, fill_in, parse).await;
         Ok(answer.map_err(|error| error.on(resource))?.1)
     }
 
@@ -134,7 +128,7 @@ impl Service {
             let sent = self.clock.now();
             let answer = self
                 .nodes
-                .run_with(keys.shard, Operation::Release, fill_in, ReleasedWord::parse)
+                .run_with(keys.shard, fill_in, ReleasedWord::parse)
                 .await;
             let (link, word) = answer.map_err(|error| error.on(lease.resource()))?;
             match word {
@@ -184,7 +178,7 @@ impl Service {
         loop {
             let answer = self
                 .nodes
-                .run_with(keys.shard, Operation::Cancel, fill_in, parse_cancelled)
+                .run_with(keys.shard, fill_in, parse_cancelled)
                 .await;
             let (_, more) = answer.map_err(|error| error.on(resource))?;
             if !more {
@@ -200,25 +194,22 @@ impl Service {
         resource: &ResourceName,
         token: FencingToken,
     ) -> Result<Forced, Error> {
-        let operation = Operation::ForceRelease;
         let keys = self.keys.of(resource);
         let fill_in = |link: &Link| {
             let mut call = self.call_with(&FORCE_RELEASE, &keys, Some(keys.forced()), link);
             call.arg(token.get());
             call
         };
-        let mut repetitions = Repetitions::until(self.clock.now() + FORCE_PATIENCE);
+        let mut patience = Patience::of(Wait::Never, self.clock.now());
         let mut was_sent = false;
         let answer = loop {
-            let sent = self
-                .nodes
-                .run_with(keys.shard, operation, fill_in, ForcedWord::parse);
+            let sent = self.nodes.run_with(keys.shard, fill_in, ForcedWord::parse);
             let error = match sent.await {
                 Ok((_, answer)) => break answer,
                 Err(error) => error.on(resource),
             };
             was_sent |= error.outcome() == Outcome::Unknown;
-            if !repetitions.another(&*self.clock, &error).await {
+            if !patience.another(&*self.clock, &error).await {
                 return Err(if was_sent {
                     error.outcome_unknown()
                 } else {
@@ -229,7 +220,7 @@ impl Service {
         match answer {
             ForcedWord::Ended { revocation } => Ok(Forced::Ended { revocation }),
             ForcedWord::NotHeld => Ok(Forced::NotHeld),
-            ForcedWord::Refused(refusal) => Err(refused(refusal, operation).on(resource)),
+            ForcedWord::Refused(refusal) => Err(refused(refusal).on(resource)),
         }
     }
 
@@ -238,7 +229,7 @@ impl Service {
         let call = Call::new(&INSPECT, [keys.lease(), keys.waiters()]);
         let inspected = self
             .nodes
-            .run(keys.shard, Operation::Inspect, &call, Inspected::parse)
+            .run(keys.shard, &call, Inspected::parse)
             .await
             .map_err(|error| error.on(resource))?;
         match inspected {
@@ -256,16 +247,14 @@ impl Service {
                 Ok(Inspection::new(Some(holder)).waiters(waiters))
             }
             Inspected::Free { waiters } => Ok(Inspection::new(None).waiters(waiters)),
-            Inspected::Broken => {
-                Err(refused(Refusal::BrokenLease, Operation::Inspect).on(resource))
-            }
+            Inspected::Broken => Err(refused(Refusal::BrokenLease).on(resource)),
         }
     }
 }
 
 /// What a refusal means for the user.
-pub(super) fn refused(refusal: Refusal, operation: Operation) -> Error {
-    let error = |kind| Error::not_applied(kind, operation, KIND);
+pub(super) fn refused(refusal: Refusal) -> Error {
+    let error = |kind| Error::not_applied(kind);
     match refusal {
         Refusal::Ended => error(ErrorKind::Released),
         Refusal::Missing => error(ErrorKind::CounterBroken).because("it cannot be started"),

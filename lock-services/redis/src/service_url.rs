@@ -4,14 +4,14 @@ use redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
 use url::Url;
 
 use super::{
-    KIND, RedisOptions,
+    RedisOptions,
     address::{Access, Address},
     tls,
 };
 use lock_core::{
-    Error, ErrorKind, Operation,
+    Error, ErrorKind,
     support::{
-        connecting::{self, Parts},
+        connecting::{self, Parts, invalid},
         tls_files::TlsFiles,
     },
 };
@@ -48,8 +48,8 @@ pub(crate) struct ServiceUrl {
 impl ServiceUrl {
     /// Reads a URL, and the files that it names.
     pub(crate) fn parse(text: &str, options: &RedisOptions) -> Result<Self, Error> {
-        let mut parts = Parts::of(text, KIND)
-            .ok_or_else(|| invalid("not a URL, such as redis://127.0.0.1:6379"))?;
+        let mut parts =
+            Parts::of(text).ok_or_else(|| invalid("not a URL, such as redis://127.0.0.1:6379"))?;
         let (topology, tls) = scheme_of(parts.scheme)?;
         // The only one of them that the client library knows.
         parts.scheme = "redis";
@@ -103,7 +103,7 @@ fn scheme_of(scheme: &str) -> Result<(Topology, bool), Error> {
         _ => (topology, tls),
     };
     topology.zip(tls).ok_or_else(|| {
-        Error::not_applied(ErrorKind::Unsupported, Operation::Connect, KIND)
+        Error::not_applied(ErrorKind::Unsupported)
             .because("a scheme is redis or rediss, alone or with +sentinel or +cluster")
     })
 }
@@ -113,7 +113,7 @@ fn address(url: &Url, topology: Topology) -> Result<Address, Error> {
         Topology::Sentinel => SENTINEL_PORT,
         _ => REDIS_PORT,
     };
-    let (host, port) = connecting::address(url, default, KIND)?;
+    let (host, port) = connecting::address(url, default)?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
     Ok(Address {
         host: host.to_owned(),
@@ -180,7 +180,7 @@ fn query(
                 sentinels = sentinels.set_password(value);
             }
             name => {
-                return Err(invalid(&format!(
+                return Err(invalid(format!(
                     "this scheme has no parameter {name:?}; there are tls_ca, tls_cert and \
                      tls_key with rediss, sentinel_user and sentinel_password with +sentinel",
                 )));
@@ -188,10 +188,6 @@ fn query(
         }
     }
     Ok((files, sentinels))
-}
-
-fn invalid(why: &str) -> Error {
-    connecting::invalid(KIND, why)
 }
 
 #[cfg(test)]

@@ -2,10 +2,9 @@
 
 use redis::{ConnectionAddr, RedisError};
 
-use super::KIND;
-use lock_core::{Error, support::tls_files::TlsFiles};
 #[cfg(not(feature = "tls"))]
-use lock_core::{ErrorKind, Operation};
+use lock_core::ErrorKind;
+use lock_core::{Error, support::tls_files::TlsFiles};
 
 /// A transport with TLS; its address means nothing.
 #[cfg(feature = "tls")]
@@ -19,7 +18,7 @@ pub(super) fn transport(files: &TlsFiles) -> Result<ConnectionAddr, Error> {
         // An error means that somebody else was faster, which is as good.
         drop(rustls::crypto::ring::default_provider().install_default());
     }
-    let pems = files.read(KIND)?;
+    let pems = files.read()?;
     let certificates = TlsCertificates {
         client_tls: pems
             .identity
@@ -36,16 +35,14 @@ pub(super) fn transport(files: &TlsFiles) -> Result<ConnectionAddr, Error> {
         tls_params: None,
     };
     let client = Client::build_with_tls(nowhere, certificates);
-    let client = client.map_err(|error| no_pem(KIND).caused_by(error))?;
+    let client = client.map_err(|error| no_pem().caused_by(error))?;
     Ok(client.get_connection_info().addr().clone())
 }
 
 #[cfg(not(feature = "tls"))]
 pub(super) fn transport(_files: &TlsFiles) -> Result<ConnectionAddr, Error> {
-    Err(
-        Error::not_applied(ErrorKind::Unsupported, Operation::Connect, KIND)
-            .because("rediss: needs the feature `redis-tls` of palisade, which is not compiled in"),
-    )
+    Err(Error::not_applied(ErrorKind::Unsupported)
+        .because("rediss: needs the feature `redis-tls` of palisade, which is not compiled in"))
 }
 
 /// What TLS has against a server, if that is why connecting to it failed.

@@ -3,18 +3,17 @@
 use std::time::Duration;
 
 use super::{
-    KIND, RedisBackend,
+    RedisBackend,
     answers::{Refusal, RenewedWord, Together},
     call::Call,
     keys::ResourceKeys,
     link::Link,
-    look::OUTAGE_PATIENCE_WITHOUT_WAIT,
     scripts::TOGETHER,
     service::refused,
 };
 use lock_core::{
     AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, Lease, Metadata, Moment,
-    Operation, Outcome, support::Repetitions,
+    Outcome, Wait, support::Patience,
 };
 
 /// So many resources one script looks at, which keeps everybody else waiting meanwhile.
@@ -26,7 +25,6 @@ impl RedisBackend {
         &self,
         requests: &[AcquireRequest],
     ) -> Result<Attempt<Vec<Grant>>, Error> {
-        AcquireRequest::each_resource_once(requests, KIND)?;
         let shard = self.common_shard(requests)?;
         let mut left_behind = false;
         match self.ask_for_all(requests, shard, &mut left_behind).await {
@@ -50,14 +48,14 @@ impl RedisBackend {
         left_behind: &mut bool,
     ) -> Result<Attempt<Vec<Grant>>, Error> {
         let clock = &*self.service.clock;
-        let mut repetitions = Repetitions::until(clock.now() + OUTAGE_PATIENCE_WITHOUT_WAIT);
+        let mut patience = Patience::of(Wait::Never, clock.now());
         loop {
             let error = match self.look_at_all(requests, shard, left_behind).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
             *left_behind |= error.outcome() == Outcome::Unknown;
-            if !repetitions.another(clock, &error).await {
+            if !patience.another(clock, &error).await {
                 return Err(error);
             }
         }
@@ -79,7 +77,6 @@ impl RedisBackend {
                 .nodes
                 .run_with(
                     shard,
-                    Operation::Acquire,
                     |link| self.fill_in_all(requests, shard, link, start),
                     Together::parse,
                 )
@@ -94,10 +91,10 @@ impl RedisBackend {
                 }
                 Together::Held { left } => return Ok(Attempt::Held { retry_after: left }),
                 Together::Refused(Refusal::Missing) if !start => {
-                    self.service.nodes.agree(Operation::Acquire).await?;
+                    self.service.nodes.agree().await?;
                     start = true;
                 }
-                Together::Refused(refusal) => return Err(refused(refusal, Operation::Acquire)),
+                Together::Refused(refusal) => return Err(refused(refusal)),
             }
         }
     }
@@ -132,9 +129,7 @@ impl RedisBackend {
     }
 
     fn common_shard(&self, requests: &[AcquireRequest]) -> Result<u16, Error> {
-        let error = |why| {
-            Error::not_applied(ErrorKind::InvalidInput, Operation::Acquire, KIND).because(why)
-        };
+        let error = |why| Error::not_applied(ErrorKind::InvalidInput).because(why);
         let shard =
             |request: &AcquireRequest| self.service.keys.of(&request.attempt.resource).shard;
         let (first, others) = requests

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use lock_core::{
-    Error, ErrorKind, Operation,
+    Error, ErrorKind,
     support::{RuntimeEnded, Tasks},
 };
 use tokio::sync::Semaphore;
-
-use super::KIND;
 
 /// Turns at a server: only so many requests are under way at once, and the others wait.
 ///
@@ -62,7 +60,7 @@ impl Turns {
 }
 
 fn broken_off(ended: RuntimeEnded) -> Error {
-    Error::unknown(ErrorKind::Unavailable, Operation::Acquire, KIND).because(ended.to_string())
+    Error::unknown(ErrorKind::Unavailable).because(ended.to_string())
 }
 
 #[cfg(test)]
@@ -127,7 +125,7 @@ mod tests {
         while turns.on_tasks.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
-        let error = || Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, KIND);
+        let error = || Error::not_applied(ErrorKind::Unavailable);
         let too_long = async move { error() };
         let request = async { panic!("it was sent") };
         let answer: Result<(), Error> = turns.run(&tasks, too_long, request).await;

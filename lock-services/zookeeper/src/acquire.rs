@@ -14,19 +14,14 @@ use super::{
     session::Session,
     table::Begun,
 };
-use lock_core::{Attempt, Error, Grant, Operation, Wait};
+use lock_core::{Attempt, Error, Grant, Wait};
 
 /// How often a directory that somebody deletes is made again.
 const DIRECTORY_ATTEMPTS: u32 = 3;
 
 impl Acquiring<'_> {
-    pub(super) async fn run(mut self) -> Result<Attempt<Grant>, Error> {
-        let answer = self.in_sessions().await;
-        answer.map_err(|error| error.on(&self.request.attempt.resource))
-    }
-
     /// When a session ends, goes on in the next one, at the end of the line.
-    async fn in_sessions(&mut self) -> Result<Attempt<Grant>, Error> {
+    pub(super) async fn run(mut self) -> Result<Attempt<Grant>, Error> {
         let attempt = &self.request.attempt;
         loop {
             self.service.clear(&attempt.resource).await;
@@ -44,8 +39,12 @@ impl Acquiring<'_> {
             };
             match answer {
                 Ok(answer) => return Ok(answer),
-                Err(Stop::Gone | Stop::Failed(Failure::SessionOver(_))) if self.may_go_on() => {}
-                Err(stop) => return Err(self.why(stop)),
+                Err(stop) => {
+                    let passes = matches!(stop, Stop::Gone | Stop::Failed(Failure::SessionOver(_)));
+                    if !passes || self.has_lost_patience() {
+                        return Err(self.why(stop));
+                    }
+                }
             }
         }
     }
@@ -56,14 +55,14 @@ impl Acquiring<'_> {
         let begun = self.service.table().begin(&self.request.attempt, now);
         match (&stop, begun) {
             (Stop::Gone, Begun::Ended) => released(),
-            _ => stop.into_error(),
+            _ => stop.into(),
         }
     }
 
     async fn session(&self) -> Result<Arc<Session>, Error> {
         let until = self.request.wait.limit();
-        let session = self.service.session(Operation::Acquire, until).await?;
-        session.check(self.request.ttl, Operation::Acquire)?;
+        let session = self.service.session(until).await?;
+        session.check(self.request.ttl)?;
         Ok(session)
     }
 

@@ -1,11 +1,10 @@
 //! What the steps of an acquire share.
 
 use super::{
-    KIND, PATIENCE, error::Failure, note::Note, place::Stop, service::Service, session::Session,
-    table::Hold,
+    error::Failure, note::Note, place::Stop, service::Service, session::Session, table::Hold,
 };
 use lock_core::{
-    AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Operation, Ttl, Wait,
+    AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Ttl, support::Patience,
 };
 
 /// One acquire under way.
@@ -16,8 +15,8 @@ pub(super) struct Acquiring<'a> {
     /// When it began. Unless it waited, no deadline is counted from a later moment.
     pub(super) asked: Moment,
     pub(super) waited: bool,
-    /// Since when no server has answered.
-    silent_since: Option<Moment>,
+    /// Since no server has answered.
+    patience: Option<Patience>,
 }
 
 impl<'a> Acquiring<'a> {
@@ -27,16 +26,7 @@ impl<'a> Acquiring<'a> {
             request,
             asked: service.clock.now(),
             waited: false,
-            silent_since: None,
-        }
-    }
-
-    pub(super) fn may_go_on(&self) -> bool {
-        let now = self.service.clock.now();
-        match self.request.wait {
-            Wait::Never => now < self.asked + PATIENCE,
-            Wait::Until(moment) => now < moment,
-            Wait::Forever => true,
+            patience: None,
         }
     }
 
@@ -46,12 +36,17 @@ impl<'a> Acquiring<'a> {
         let Failure::NoAnswer(Some(_)) = failure else {
             return Err(failure.into());
         };
-        let now = self.service.clock.now();
-        let since = *self.silent_since.get_or_insert(now);
-        if now < since + PATIENCE && self.may_go_on() {
-            return Ok(());
+        if self.has_lost_patience() {
+            return Err(failure.into());
         }
-        Err(failure.into())
+        Ok(())
+    }
+
+    /// Whether the servers have been silent for too long.
+    pub(super) fn has_lost_patience(&mut self) -> bool {
+        let (wait, now) = (self.request.wait, self.service.clock.now());
+        let patience = self.patience.get_or_insert_with(|| Patience::of(wait, now));
+        patience.is_over(now)
     }
 
     /// Reads, and again if the connection broke meanwhile: it may have been closed while nobody
@@ -72,7 +67,7 @@ impl<'a> Acquiring<'a> {
     }
 
     pub(super) const fn heard(&mut self) {
-        self.silent_since = None;
+        self.patience = None;
     }
 
     /// Answers an acquisition that was granted before: with its lease, if that is still there, and
@@ -133,5 +128,5 @@ impl<'a> Acquiring<'a> {
 
 /// The error for an acquire whose acquisition has ended.
 pub(super) fn released() -> Error {
-    Error::not_applied(ErrorKind::Released, Operation::Acquire, KIND)
+    Error::not_applied(ErrorKind::Released)
 }

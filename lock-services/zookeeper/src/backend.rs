@@ -7,8 +7,8 @@ use super::{
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Capabilities, Clock, Error, Extension, Fairness, Fencing,
-    FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Operation, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, Waking,
+    FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed,
+    ResourceName, Sequencer, Waking, support::connecting::connect,
 };
 
 /// A lock service on a ZooKeeper ensemble.
@@ -39,21 +39,24 @@ impl ZooKeeperBackend {
         options: ZooKeeperOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let url = ServiceUrl::parse(url)?;
-        let mut options = options;
-        if let Some(timeout) = url.session_timeout {
-            options = options.session_timeout(timeout);
-        }
-        options.check()?;
-        let service = Arc::new(Service::new(url, &options, clock));
-        let once = service.clock.now();
-        service.sessions.get(Operation::Connect, once).await?;
-        let mut reaper = JoinSet::new();
-        reaper.spawn(reaper::run(Arc::clone(&service)));
-        Ok(Self {
-            service,
-            _reaper: reaper,
+        connect(KIND, async {
+            let url = ServiceUrl::parse(url)?;
+            let mut options = options;
+            if let Some(timeout) = url.session_timeout {
+                options = options.session_timeout(timeout);
+            }
+            options.check()?;
+            let service = Arc::new(Service::new(url, &options, clock));
+            let once = service.clock.now();
+            service.sessions.get(once).await?;
+            let mut reaper = JoinSet::new();
+            reaper.spawn(reaper::run(Arc::clone(&service)));
+            Ok(Self {
+                service,
+                _reaper: reaper,
+            })
         })
+        .await
     }
 }
 

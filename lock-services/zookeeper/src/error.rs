@@ -2,8 +2,7 @@
 
 use zookeeper_client::{Error as ZooKeeperError, MultiWriteError};
 
-use super::KIND;
-use lock_core::{Error, ErrorKind, Operation};
+use lock_core::{Error, ErrorKind};
 
 /// Why a request has no usable answer.
 #[derive(Debug)]
@@ -25,26 +24,28 @@ pub(super) enum Failure {
     NoAnswer(Option<ZooKeeperError>),
 }
 
-impl Failure {
-    /// The error of an operation that cannot go on because of this.
-    pub(super) fn into_error(self, operation: Operation) -> Error {
-        let error = |kind| Error::not_applied(kind, operation, KIND);
-        match self {
-            Self::NoNode => error(ErrorKind::Unavailable).because("a node was deleted meanwhile"),
-            Self::BadVersion | Self::NodeExists => {
+/// The error of an operation that cannot go on because of this.
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        let error = Self::not_applied;
+        match failure {
+            Failure::NoNode => {
+                error(ErrorKind::Unavailable).because("a node was deleted meanwhile")
+            }
+            Failure::BadVersion | Failure::NodeExists => {
                 error(ErrorKind::Unavailable).because("a node was changed meanwhile")
             }
-            Self::FloorBroken => {
+            Failure::FloorBroken => {
                 error(ErrorKind::CounterBroken).because("a node below `floors` is no number")
             }
-            Self::SessionOver(source) => error(ErrorKind::Unavailable)
+            Failure::SessionOver(source) => error(ErrorKind::Unavailable)
                 .because("the session is over")
                 .caused_by(source),
-            Self::Refused(source) => error(ErrorKind::Refused)
+            Failure::Refused(source) => error(ErrorKind::Refused)
                 .because(advice(&source))
                 .caused_by(source),
-            Self::NoAnswer(source) => {
-                let error = Error::unknown(ErrorKind::Unavailable, operation, KIND);
+            Failure::NoAnswer(source) => {
+                let error = Self::unknown(ErrorKind::Unavailable);
                 match source {
                     Some(source) => error.because("the connection broke").caused_by(source),
                     None => error.because("no answer in time"),

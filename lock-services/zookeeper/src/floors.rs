@@ -6,9 +6,7 @@ use std::{
 };
 
 use super::{error::Failure, paths::Paths, session::Session, watch::Watch};
-use lock_core::{
-    Error, ErrorKind, FencingToken, InitialToken, Operation, ResourceName, support::lock,
-};
+use lock_core::{Error, ErrorKind, FencingToken, InitialToken, ResourceName, support::lock};
 
 /// How many floors are remembered. One that is not costs a round trip.
 const REMEMBERED_MAX: usize = 10_000;
@@ -40,19 +38,18 @@ impl Floor {
         if wanted.get() <= greatest {
             return Ok(());
         }
-        let error =
-            Error::not_applied(ErrorKind::FloorImplausible, Operation::Acquire, super::KIND);
+        let error = Error::not_applied(ErrorKind::FloorImplausible);
         Err(error.because(format!("at most {greatest} is plausible now")))
     }
 }
 
 /// Computes the token of a node.
-pub(super) fn token(floor: u64, created: i64, operation: Operation) -> Result<FencingToken, Error> {
+pub(super) fn token(floor: u64, created: i64) -> Result<FencingToken, Error> {
     let number = u64::try_from(created)
         .ok()
         .and_then(|number| number.checked_add(floor));
     let token = number.and_then(|number| FencingToken::new(number).ok());
-    token.ok_or_else(|| Error::not_applied(ErrorKind::TokensExhausted, operation, super::KIND))
+    token.ok_or_else(|| Error::not_applied(ErrorKind::TokensExhausted))
 }
 
 /// The floors that were read, so that an acquire need not read them.

@@ -5,7 +5,6 @@ use std::{cmp, pin::pin, sync::Arc};
 use zookeeper_client::Stat;
 
 use super::{
-    KIND,
     acquiring::{Acquiring, released},
     error::Failure,
     floors::{self, Floor},
@@ -14,7 +13,7 @@ use super::{
     table::{Begun, Hold},
     waiting::{Watches, Woken},
 };
-use lock_core::{Attempt, Error, ErrorKind, FencingToken, Grant, Lease, Operation, Wait};
+use lock_core::{Attempt, Error, ErrorKind, FencingToken, Grant, Lease, Wait};
 
 /// How often a floor that others keep changing is read again.
 const BIND_ATTEMPTS: u32 = 20;
@@ -67,7 +66,7 @@ impl Acquiring<'_> {
                 && ahead.count > usize::try_from(most).unwrap_or(usize::MAX)
             {
                 place.leave().await?;
-                let full = Error::not_applied(ErrorKind::QueueFull, Operation::Acquire, KIND);
+                let full = Error::not_applied(ErrorKind::QueueFull);
                 return Err(full.into());
             }
             if self.request.wait.is_over(self.service.clock.now()) {
@@ -98,7 +97,7 @@ impl Acquiring<'_> {
     ) -> Result<Attempt<Grant>, Stop> {
         let own = seen.own.ok_or(Stop::Gone)?;
         let (service, ttl) = (self.service, self.request.ttl.get());
-        let mut token = floors::token(place.note.floor, own.czxid, Operation::Acquire)?;
+        let mut token = floors::token(place.note.floor, own.czxid)?;
         let is_enough = self.request.floor.is_none_or(|wanted| wanted <= token);
         let resource = &self.request.attempt.resource;
         let is_same = service.floors.is_still(resource, &floor);
@@ -130,7 +129,7 @@ impl Acquiring<'_> {
             let floor = service.floors.read(&session, &service.paths, resource);
             let floor = floor.await?;
             place.note.floor = cmp::max(floor.value, least);
-            let token = floors::token(place.note.floor, own.czxid, Operation::Acquire)?;
+            let token = floors::token(place.note.floor, own.czxid)?;
             let written = service.clock.now();
             let (note, raised) = (place.note.encode(), floors::encode(place.note.floor));
             let is_raised = place.note.floor > floor.value;
@@ -159,9 +158,9 @@ impl Acquiring<'_> {
             };
         }
         let why = "its floor is being changed all the time";
-        let error =
-            Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, KIND).because(why);
-        Err(error.into())
+        Err(Error::not_applied(ErrorKind::Unavailable)
+            .because(why)
+            .into())
     }
 
     fn grant(

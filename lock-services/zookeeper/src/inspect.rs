@@ -3,7 +3,6 @@
 use futures_util::future::join_all;
 
 use super::{
-    KIND,
     error::Failure,
     floors, paths,
     service::Service,
@@ -11,8 +10,7 @@ use super::{
     upkeep::Shown,
 };
 use lock_core::{
-    Error, ErrorKind, FencingToken, Forced, HolderView, Inspection, Listed, Metadata, Operation,
-    ResourceName,
+    Error, ErrorKind, FencingToken, Forced, HolderView, Inspection, Listed, Metadata, ResourceName,
 };
 
 /// How many resources are looked at at the same time.
@@ -23,24 +21,19 @@ const FORCE_ATTEMPTS: u32 = 20;
 
 impl Service {
     pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
-        let operation = Operation::Inspect;
-        let session = self.session(operation, self.clock.now()).await?;
-        let first = self.first(&session, resource).await;
-        let first = first.map_err(|failure| failure.into_error(operation))?;
-        match first {
-            Some(first) => self.seen(&session, &first, operation),
+        let session = self.session(self.clock.now()).await?;
+        match self.first(&session, resource).await? {
+            Some(first) => self.seen(&session, &first),
             None => Ok(Inspection::new(None).waiters(0)),
         }
     }
 
     pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
-        let operation = Operation::List;
-        let session = self.session(operation, self.clock.now()).await?;
-        let failed = |failure: Failure| failure.into_error(operation);
+        let session = self.session(self.clock.now()).await?;
         let directories = match session.children(self.paths.locks()).await {
             Ok(directories) => directories,
             Err(Failure::NoNode) => Vec::new(),
-            Err(failure) => return Err(failed(failure)),
+            Err(failure) => return Err(failure.into()),
         };
         let mut listed = Vec::new();
         let resources: Vec<_> = directories
@@ -50,10 +43,10 @@ impl Service {
         for some in resources.chunks(AT_ONCE) {
             let looks = some.iter().map(|resource| self.first(&session, resource));
             for (resource, first) in some.iter().zip(join_all(looks).await) {
-                if let Some(first) = first.map_err(failed)? {
+                if let Some(first) = first? {
                     listed.push(Listed {
                         resource: resource.clone(),
-                        inspection: self.seen(&session, &first, operation)?,
+                        inspection: self.seen(&session, &first)?,
                     });
                 }
             }
@@ -65,21 +58,16 @@ impl Service {
     ///
     /// Only its process knows how much time a lease has left. For one of another process its ttl is
     /// shown, which is the most that it can be.
-    fn seen(
-        &self,
-        session: &Session,
-        first: &Shown,
-        operation: Operation,
-    ) -> Result<Inspection, Error> {
+    fn seen(&self, session: &Session, first: &Shown) -> Result<Inspection, Error> {
         let now = self.clock.now();
         let ours = self.table().at(&first.path, now).map(|hold| hold.deadline);
         let holder = if let Some(note) = &first.note {
-            let token = floors::token(note.floor, first.created, operation)?;
+            let token = floors::token(note.floor, first.created)?;
             let remaining = ours.map_or(note.ttl.get(), |deadline| deadline.since(now));
             HolderView::of_digest(&note.holder, token, remaining).metadata(note.metadata.clone())
         } else {
             // A node of another library: its name, and what that library wrote.
-            let token = floors::token(0, first.created, operation)?;
+            let token = floors::token(0, first.created)?;
             let name = first.path.rsplit('/').next().unwrap_or_default();
             let text = String::from_utf8(first.data.clone()).unwrap_or_default();
             let metadata = Metadata::new(text).ok();
@@ -98,9 +86,8 @@ impl Service {
         resource: &ResourceName,
         token: FencingToken,
     ) -> Result<Forced, Error> {
-        let operation = Operation::ForceRelease;
-        let not_read = |failure: Failure| failure.into_error(operation).outcome_not_applied();
-        let session = self.session(operation, self.clock.now()).await?;
+        let not_read = |failure: Failure| Error::from(failure).outcome_not_applied();
+        let session = self.session(self.clock.now()).await?;
         for _ in 0..FORCE_ATTEMPTS {
             let first = self.first(&session, resource).await.map_err(not_read)?;
             let Some((first, note)) = first.and_then(|mut first| {
@@ -109,13 +96,13 @@ impl Service {
             }) else {
                 return Ok(Forced::NotHeld);
             };
-            if floors::token(note.floor, first.created, operation)? != token {
+            if floors::token(note.floor, first.created)? != token {
                 return Ok(Forced::NotHeld);
             }
             let floor = self.floors.read(&session, &self.paths, resource).await;
             let floor = floor.map_err(not_read)?;
             let lifted = floor.value.saturating_add(1);
-            let revocation = floors::token(lifted, first.created, operation)?;
+            let revocation = floors::token(lifted, first.created)?;
             let (path, lifted) = (self.paths.floor(resource), floors::encode(lifted));
             let directory = self.paths.line(resource);
             // The directory comes before the node, because whoever is told that the node is gone
@@ -131,10 +118,10 @@ impl Service {
                     return Ok(Forced::Ended { revocation });
                 }
                 Err(Failure::BadVersion | Failure::NoNode) => {}
-                Err(failure) => return Err(failure.into_error(operation)),
+                Err(failure) => return Err(failure.into()),
             }
         }
         let why = "its holder is changing it all the time";
-        Err(Error::not_applied(ErrorKind::Unavailable, operation, KIND).because(why))
+        Err(Error::not_applied(ErrorKind::Unavailable).because(why))
     }
 }

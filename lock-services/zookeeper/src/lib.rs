@@ -120,6 +120,3 @@ pub const KIND: &str = "zookeeper";
 
 /// How long an ended acquisition is remembered by its process, so that a late request is refused.
 pub const ENDED_TTL: Duration = Duration::from_secs(60);
-
-/// How long servers are asked again that do not answer.
-pub const PATIENCE: Duration = Duration::from_secs(10);

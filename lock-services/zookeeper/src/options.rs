@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use super::KIND;
 use lock_core::{
     Error, InitialToken,
     support::{
@@ -52,7 +51,7 @@ impl ZooKeeperOptions {
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {
-        check_prefix(KIND, &self.prefix)?;
+        check_prefix(&self.prefix)?;
         let wrong = if [".", ".."].contains(&self.prefix.as_str()) {
             "a prefix is the name of a directory, not . or .."
         } else if self.session_timeout < Duration::from_millis(100)
@@ -64,7 +63,7 @@ impl ZooKeeperOptions {
         } else {
             return Ok(());
         };
-        Err(invalid(KIND, wrong))
+        Err(invalid(wrong))
     }
 }
 

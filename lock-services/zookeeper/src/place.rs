@@ -5,7 +5,6 @@ use std::sync::Arc;
 use zookeeper_client::Stat;
 
 use super::{
-    KIND,
     error::Failure,
     line::{Identity, Line},
     note::Note,
@@ -13,7 +12,7 @@ use super::{
     session::Session,
     watch::Watch,
 };
-use lock_core::{AttemptRef, Error, ErrorKind, Moment, Operation};
+use lock_core::{AttemptRef, Error, ErrorKind, Moment};
 
 /// Why an acquire cannot go on as it was.
 #[derive(Debug)]
@@ -24,13 +23,14 @@ pub(super) enum Stop {
     Refused(Error),
 }
 
-impl Stop {
-    pub(super) fn into_error(self) -> Error {
-        match self {
-            Self::Gone => Error::not_applied(ErrorKind::Unavailable, Operation::Acquire, KIND)
-                .because("the place in line was deleted"),
-            Self::Failed(failure) => failure.into_error(Operation::Acquire),
-            Self::Refused(error) => error,
+impl From<Stop> for Error {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Gone => {
+                Self::not_applied(ErrorKind::Unavailable).because("the place in line was deleted")
+            }
+            Stop::Failed(failure) => failure.into(),
+            Stop::Refused(error) => error,
         }
     }
 }

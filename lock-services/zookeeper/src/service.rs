@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 use tracing::debug;
 
 use super::{
-    PATIENCE, ZooKeeperOptions,
+    ZooKeeperOptions,
     error::Failure,
     floors::Floors,
     paths::Paths,
@@ -14,7 +14,10 @@ use super::{
     session::{Session, Sessions},
     table::{Leftover, Node, Table},
 };
-use lock_core::{Clock, Error, Moment, Operation, ResourceName, support::lock};
+use lock_core::{
+    Clock, Error, Moment, ResourceName,
+    support::{Patience, lock},
+};
 
 /// One client of a lock service.
 #[derive(Debug)]
@@ -49,14 +52,9 @@ impl Service {
     }
 
     /// The session. Waits for a service that cannot be reached, but not for long.
-    pub(super) async fn session(
-        &self,
-        operation: Operation,
-        until: Moment,
-    ) -> Result<Arc<Session>, Error> {
-        let patience = self.clock.now() + PATIENCE;
-        let until = std::cmp::min(until, patience);
-        self.sessions.get(operation, until).await
+    pub(super) async fn session(&self, until: Moment) -> Result<Arc<Session>, Error> {
+        let patience = self.clock.now() + Patience::LONG;
+        self.sessions.get(std::cmp::min(until, patience)).await
     }
 
     /// Deletes what was left behind at a resource, before anybody looks at it. What cannot be

@@ -5,10 +5,9 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::KIND;
 use lock_core::{
     Error,
-    support::connecting::{self, Parts, address},
+    support::connecting::{Parts, address, invalid},
 };
 
 const PORT: u16 = 2181;
@@ -27,7 +26,7 @@ pub(super) struct ServiceUrl {
 impl ServiceUrl {
     /// Reads `zookeeper://[user:password@]host[:port],..[/chroot][?session_ms=..]`.
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
-        let parts = Parts::of(text, KIND).filter(|parts| parts.scheme == "zookeeper");
+        let parts = Parts::of(text).filter(|parts| parts.scheme == "zookeeper");
         let mut parts =
             parts.ok_or_else(|| invalid("not a URL, such as zookeeper://127.0.0.1:2181"))?;
         let user = std::mem::take(&mut parts.user).strip_suffix('@');
@@ -53,7 +52,7 @@ impl std::fmt::Debug for ServiceUrl {
 }
 
 fn server(url: &Url) -> Result<String, Error> {
-    let (host, port) = address(url, PORT, KIND)?;
+    let (host, port) = address(url, PORT)?;
     Ok(format!("{host}:{port}"))
 }
 
@@ -82,17 +81,13 @@ fn session_timeout(url: &Url) -> Result<Option<Duration>, Error> {
     for (name, value) in url.query_pairs() {
         if name != "session_ms" {
             let why = format!("this scheme has no parameter {name:?}; there is session_ms");
-            return Err(invalid(&why));
+            return Err(invalid(why));
         }
         let millis = value.parse();
         let millis = millis.map_err(|_| invalid("session_ms is a number of milliseconds"))?;
         timeout = Some(Duration::from_millis(millis));
     }
     Ok(timeout)
-}
-
-fn invalid(why: &str) -> Error {
-    connecting::invalid(KIND, why)
 }
 
 #[cfg(test)]

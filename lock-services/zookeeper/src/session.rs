@@ -11,9 +11,9 @@ use zookeeper_client::{
     Stat, StateWatcher,
 };
 
-use super::{KIND, ZooKeeperOptions, error::Failure, service_url::ServiceUrl, watch::Watch};
+use super::{ZooKeeperOptions, error::Failure, service_url::ServiceUrl, watch::Watch};
 use lock_core::{
-    Clock, Error, ErrorKind, Moment, Operation, Ttl,
+    Clock, Error, ErrorKind, Moment, Ttl,
     support::{Joint, lock},
 };
 
@@ -83,7 +83,7 @@ impl Session {
     }
 
     /// Refuses a lease that this session cannot keep up.
-    pub(super) fn check(&self, ttl: Ttl, operation: Operation) -> Result<(), Error> {
+    pub(super) fn check(&self, ttl: Ttl) -> Result<(), Error> {
         let longest = self.longest_lease();
         if ttl.get() <= longest {
             return Ok(());
@@ -93,7 +93,7 @@ impl Session {
             "a lease of {ttl:?} in a session of {session:?}: the longest is {longest:?}; ask for \
              more with session_ms in the URL, up to maxSessionTimeout of the servers"
         );
-        Err(Error::not_applied(ErrorKind::InvalidInput, operation, KIND).because(why))
+        Err(Error::not_applied(ErrorKind::InvalidInput).because(why))
     }
 
     /// Creates a contender, and returns its path.
@@ -280,11 +280,7 @@ impl Sessions {
 
     /// The present session, or a new one. Looks for a server until it finds one or the time is up;
     /// in any case for as long as one look may take, and no longer than that.
-    pub(super) async fn get(
-        &self,
-        operation: Operation,
-        until: Moment,
-    ) -> Result<Arc<Session>, Error> {
+    pub(super) async fn get(&self, until: Moment) -> Result<Arc<Session>, Error> {
         let one_look = RECONNECT_WAIT + self.servers.response_timeout;
         let end = std::cmp::max(until, self.clock.now() + one_look);
         let found = tokio::select! {
@@ -292,7 +288,7 @@ impl Sessions {
             found = self.find(until) => found,
             () = self.clock.sleep_until(end) => Err(ZooKeeperError::Timeout),
         };
-        found.map_err(|error| no_session(error, operation))
+        found.map_err(no_session)
     }
 
     /// After a while, a session without a server is left to itself and to those who hold leases in
@@ -366,13 +362,11 @@ impl Servers {
     }
 }
 
-fn no_session(error: ZooKeeperError, operation: Operation) -> Error {
+fn no_session(error: ZooKeeperError) -> Error {
     let (kind, why) = match error {
         ZooKeeperError::AuthFailed => (ErrorKind::Refused, "user or password is wrong"),
         ZooKeeperError::Timeout => (ErrorKind::Unavailable, "no server answers in time"),
         _ => (ErrorKind::Unavailable, "no server can be reached"),
     };
-    Error::not_applied(kind, operation, KIND)
-        .because(why)
-        .caused_by(error)
+    Error::not_applied(kind).because(why).caused_by(error)
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 
 use super::{
-    KIND,
     error::Failure,
     floors,
     line::{self, Line},
@@ -15,8 +14,8 @@ use super::{
     table::Leftover,
 };
 use lock_core::{
-    AttemptRef, Error, ErrorKind, Lease, Operation, Released, RenewRequest, Renewed, Sequencer,
-    Ttl, support::End,
+    AttemptRef, Error, ErrorKind, Lease, Released, RenewRequest, Renewed, Sequencer, Ttl,
+    support::End,
 };
 
 /// A lease as its node shows it.
@@ -34,11 +33,7 @@ pub(super) struct Shown {
 impl Service {
     /// All requests are sent before the first answer is awaited.
     pub(super) async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
-        let renewals = leases.iter().map(|lease| async {
-            let renewed = self.renew_one(lease).await;
-            renewed.map_err(|error| error.on(lease.sequencer.resource()))
-        });
-        join_all(renewals).await
+        join_all(leases.iter().map(|lease| self.renew_one(lease))).await
     }
 
     async fn renew_one(&self, request: &RenewRequest) -> Result<Renewed, Error> {
@@ -54,7 +49,7 @@ impl Service {
         let Some(session) = session else {
             return self.renew_elsewhere(lease).await;
         };
-        session.check(request.ttl, Operation::Renew)?;
+        session.check(request.ttl)?;
         let sent = {
             // Several may renew one lease at once. Whichever note is written last, the node has to
             // show the longest of what they are promised. So a note is made and sent in one step.
@@ -82,17 +77,17 @@ impl Service {
                 self.table().end(lease, End::Lost, self.clock.now());
                 Ok(Renewed::NotHolder)
             }
-            Err(failure) => Err(failure.into_error(Operation::Renew)),
+            Err(failure) => Err(failure.into()),
         }
     }
 
     /// Whoever renews it, a node ends with the session of its process. So nothing can be promised
     /// for a lease of another process.
     async fn renew_elsewhere(&self, lease: &Sequencer) -> Result<Renewed, Error> {
-        if self.elsewhere(lease, Operation::Renew).await?.is_none() {
+        if self.elsewhere(lease).await?.is_none() {
             return Ok(Renewed::NotHolder);
         }
-        let error = Error::not_applied(ErrorKind::Unsupported, Operation::Renew, KIND);
+        let error = Error::not_applied(ErrorKind::Unsupported);
         Err(error.because("the lease belongs to the session of another process: renew it there"))
     }
 
@@ -117,7 +112,7 @@ impl Service {
             // The answer to an earlier request was lost.
             Err(Failure::NoNode) if hold.releasing => End::Released(hold.token),
             Err(Failure::NoNode | Failure::SessionOver(_)) => End::Lost,
-            Err(failure) => return Err(failure.into_error(Operation::Release)),
+            Err(failure) => return Err(failure.into()),
         };
         self.table().end(lease, end, self.clock.now());
         Ok(told(end, lease))
@@ -128,33 +123,28 @@ impl Service {
         if let Some(end) = ended {
             return Ok(told(end, lease));
         }
-        let Some(shown) = self.elsewhere(lease, Operation::Release).await? else {
+        let Some(shown) = self.elsewhere(lease).await? else {
             return Ok(Released::NotHolder);
         };
-        let session = self.session(Operation::Release, self.clock.now()).await?;
+        let session = self.session(self.clock.now()).await?;
         match session.delete(&shown.path, None).await {
             Ok(()) => Ok(Released::Released),
             Err(Failure::NoNode) => Ok(Released::NotHolder),
-            Err(failure) => Err(failure.into_error(Operation::Release)),
+            Err(failure) => Err(failure.into()),
         }
     }
 
     /// The node of a lease of another process, if there is one.
-    async fn elsewhere(
-        &self,
-        lease: &Sequencer,
-        operation: Operation,
-    ) -> Result<Option<Shown>, Error> {
+    async fn elsewhere(&self, lease: &Sequencer) -> Result<Option<Shown>, Error> {
         let ended = self.table().end_of(lease);
         if ended.is_some() {
             return Ok(None);
         }
-        let session = self.session(operation, self.clock.now()).await?;
-        let first = self.first(&session, lease.resource()).await;
-        let first = first.map_err(|failure| failure.into_error(operation))?;
+        let session = self.session(self.clock.now()).await?;
+        let first = self.first(&session, lease.resource()).await?;
         Ok(first.filter(|shown| {
             shown.note.as_ref().is_some_and(|note| {
-                let token = floors::token(note.floor, shown.created, operation);
+                let token = floors::token(note.floor, shown.created);
                 note.holder == lease.holder().digest() && token.ok() == Some(lease.token())
             })
         }))
@@ -171,8 +161,7 @@ impl Service {
 
     async fn remove_all(&self, leftovers: &[Leftover]) -> Result<(), Error> {
         for leftover in leftovers {
-            let removed = self.remove(leftover).await;
-            removed.map_err(|failure| failure.into_error(Operation::Cancel))?;
+            self.remove(leftover).await?;
         }
         Ok(())
     }
@@ -180,20 +169,19 @@ impl Service {
     /// Only the process of an attempt knows who else was told of its lease, and only that process
     /// can keep an acquire that is under way from taking another place in line.
     async fn cancel_elsewhere(&self, attempt: &AttemptRef) -> Result<(), Error> {
-        let operation = Operation::Cancel;
-        let session = self.session(operation, self.clock.now()).await?;
+        let session = self.session(self.clock.now()).await?;
         let directory = self.paths.line(&attempt.resource);
         let (synced, nodes) = (session.sync(&directory), session.children(&directory));
         let (synced, nodes) = tokio::join!(synced, nodes);
         let nodes = match synced.and(nodes) {
             Ok(nodes) => nodes,
             Err(Failure::NoNode) => return Ok(()),
-            Err(failure) => return Err(failure.into_error(operation)),
+            Err(failure) => return Err(failure.into()),
         };
         if !nodes.iter().any(|node| line::is_of(node, attempt.id)) {
             return Ok(());
         }
-        let error = Error::not_applied(ErrorKind::Unsupported, operation, KIND);
+        let error = Error::not_applied(ErrorKind::Unsupported);
         Err(error.because("the attempt belongs to the session of another process: cancel it there"))
     }
 

@@ -167,10 +167,9 @@ impl LockBackend for Chaos {
     }
 
     async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        let resource = &request.attempt.resource;
         self.send(
             Request::Acquire(request.clone()),
-            move |why| Err(no_answer(Operation::Acquire, self.kind(), resource, why)),
+            |why| Err(no_answer(why)),
             || self.service.acquire(request),
         )
         .await
@@ -179,21 +178,16 @@ impl LockBackend for Chaos {
     async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         self.send(
             Request::Renew(leases.to_vec()),
-            move |why| {
-                let resources = leases.iter().map(|lease| lease.sequencer.resource());
-                let lost = |name| Err(no_answer(Operation::Renew, self.kind(), name, why));
-                resources.map(lost).collect()
-            },
+            |why| leases.iter().map(|_| Err(no_answer(why))).collect(),
             || self.service.renew(leases),
         )
         .await
     }
 
     async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
-        let resource = lease.resource();
         self.send(
             Request::Release(lease.clone()),
-            move |why| Err(no_answer(Operation::Release, self.kind(), resource, why)),
+            |why| Err(no_answer(why)),
             || self.service.release(lease),
         )
         .await
@@ -205,10 +199,9 @@ impl LockBackend for Chaos {
     }
 
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
-        let resource = &attempt.resource;
         self.send(
             Request::Cancel(attempt.clone()),
-            move |why| Err(no_answer(Operation::Cancel, self.kind(), resource, why)),
+            |why| Err(no_answer(why)),
             || self.service.cancel(attempt),
         )
         .await
@@ -217,17 +210,16 @@ impl LockBackend for Chaos {
     async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
         self.send(
             Request::Inspect(resource.clone()),
-            move |why| Err(no_answer(Operation::Inspect, self.kind(), resource, why)),
+            |why| Err(no_answer(why)),
             || self.service.inspect(resource),
         )
         .await
     }
 
     async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
-        let resource = lease.resource();
         self.send(
             Request::ReleaseHold(lease.clone(), attempt),
-            move |why| Err(no_answer(Operation::Release, self.kind(), resource, why)),
+            |why| Err(no_answer(why)),
             move || self.service.release_hold(lease, attempt),
         )
         .await
@@ -238,10 +230,9 @@ impl LockBackend for Chaos {
         resource: &ResourceName,
         token: FencingToken,
     ) -> Result<Forced, Error> {
-        let operation = Operation::ForceRelease;
         self.send(
             Request::ForceRelease(resource.clone(), token),
-            move |why| Err(no_answer(operation, self.kind(), resource, why)),
+            |why| Err(no_answer(why)),
             move || self.service.force_release(resource, token),
         )
         .await
@@ -250,7 +241,7 @@ impl LockBackend for Chaos {
     async fn list(&self) -> Result<Vec<Listed>, Error> {
         self.send(
             Request::List,
-            move |why| Err(no_answer(Operation::List, self.kind(), None, why)),
+            |why| Err(no_answer(why)),
             || self.service.list(),
         )
         .await
@@ -260,10 +251,9 @@ impl LockBackend for Chaos {
         &self,
         requests: &[AcquireRequest],
     ) -> Result<Attempt<Vec<Grant>>, Error> {
-        let resource = requests.first().map(|request| &request.attempt.resource);
         self.send(
             Request::AcquireTogether(requests.to_vec()),
-            move |why| Err(no_answer(Operation::Acquire, self.kind(), resource, why)),
+            |why| Err(no_answer(why)),
             || self.service.acquire_together(requests),
         )
         .await

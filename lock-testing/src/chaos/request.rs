@@ -49,15 +49,6 @@ impl Request {
 }
 
 /// The error that a client sees when no answer comes: the request may have taken effect.
-pub(super) fn no_answer<'a>(
-    operation: Operation,
-    kind: &'static str,
-    resource: impl Into<Option<&'a ResourceName>>,
-    why: &str,
-) -> Error {
-    let error = Error::unknown(ErrorKind::Unavailable, operation, kind).because(why);
-    match resource.into() {
-        Some(resource) => error.on(resource),
-        None => error,
-    }
+pub(super) fn no_answer(why: &str) -> Error {
+    Error::unknown(ErrorKind::Unavailable).because(why)
 }

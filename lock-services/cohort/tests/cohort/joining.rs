@@ -1,7 +1,7 @@
 use lock_core::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Error, ErrorKind, Extension,
-    FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Operation, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, Upkeep,
+    FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed,
+    ResourceName, Sequencer, Upkeep,
 };
 
 /// Says of every acquisition that a watchdog keeps it up, so that a cohort lets it into the line.
@@ -51,9 +51,8 @@ impl<B: LockBackend> LockBackend for Joining<B> {
 
     async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
         let _ = attempt;
-        let error = Error::not_applied(ErrorKind::Unsupported, Operation::Release, self.kind());
-        let error = error.on(lease.resource());
-        std::future::ready(Err(error)).await
+        let _ = lease;
+        std::future::ready(Err(Error::not_applied(ErrorKind::Unsupported))).await
     }
 
     async fn force_release(

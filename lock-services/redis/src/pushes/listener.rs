@@ -14,7 +14,7 @@ use tracing::{debug, warn};
 
 use super::{Message, Reach, Registry, Service};
 use crate::{error::meaning, link::breaks_connection, nodes::Nodes};
-use lock_core::{Error, ErrorKind, Operation};
+use lock_core::{Error, ErrorKind};
 
 /// After a failure it takes so long until the next try.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
@@ -138,7 +138,7 @@ impl Listener {
                 self.connect(server),
                 // A pushed lease is short: over a slow network its first renewal would come too
                 // late if it had to connect first.
-                renewals.link_of(shard, Operation::Renew),
+                renewals.link_of(shard),
             );
             if let Err(error) = ready {
                 debug!(%error, "no connection for renewals yet");

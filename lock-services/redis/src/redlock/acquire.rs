@@ -1,20 +1,15 @@
 use std::time::Duration;
 
 use super::{
-    KIND,
     attempt::{End, Tried, Try},
     ballot::Verdict,
     nodes::Nodes,
     service::Service,
 };
 use lock_core::{
-    AcquireRequest, Attempt, Error, ErrorKind, Grant, InitialToken, Moment, Operation, Pauses,
-    RetryPolicy, Wait,
+    AcquireRequest, Attempt, Error, ErrorKind, Grant, InitialToken, Moment, Pauses, RetryPolicy,
+    Wait, support::Patience,
 };
-
-/// For how long nodes that are too few are asked again, and how often at least.
-const PATIENCE: Duration = Duration::from_secs(3);
-const TRIES_MIN: u32 = 3;
 
 /// How often nobody may win at once before that is told as "held".
 const SPLITS: u32 = 8;
@@ -25,7 +20,8 @@ struct Polling {
     split: Pauses,
     splits: u32,
     tries: u32,
-    too_few_since: Option<Moment>,
+    /// Since too few nodes have answered.
+    patience: Option<Patience>,
 }
 
 /// What follows from a try.
@@ -44,18 +40,14 @@ impl Service {
     pub(super) async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
         self.check_floor(request)?;
         let (clock, mut polling) = (&*self.nodes.clock, Polling::new());
-        let until = match request.wait {
-            Wait::Never => Moment::default(),
-            Wait::Until(moment) => moment,
-            Wait::Forever => Moment::NEVER,
-        };
+        let until = request.wait.end(clock.now());
         loop {
             polling.tries += 1;
             let tried = Try::new(&self.nodes, &self.keys, request);
             let tried = tried.run(self.initial).await;
             let now = clock.now();
             let waited = polling.tries > 1;
-            let pause = match polling.judge(tried, &self.nodes, now, now >= until)? {
+            let pause = match polling.judge(tried, &self.nodes, now, request.wait)? {
                 Judged::Granted(grant) if waited => {
                     return Ok(Attempt::Granted(grant.after_waiting()));
                 }
@@ -94,25 +86,26 @@ impl Polling {
             split: split.jitter(lock_core::Jitter::Full).pauses(),
             splits: 0,
             tries: 0,
-            too_few_since: None,
+            patience: None,
         }
     }
 
-    /// What follows from a try that ended now, at the end of the wait or before it.
+    /// What follows from a try that ended now.
     fn judge(
         &mut self,
         tried: Tried,
         nodes: &Nodes,
         now: Moment,
-        over: bool,
+        wait: Wait,
     ) -> Result<Judged, Error> {
+        let over = wait.is_over(now);
         let verdict = match tried.end {
             End::Granted(grant) => return Ok(Judged::Granted(grant)),
             End::NotGranted(verdict) => verdict,
             End::NotRaised => Verdict::Split,
         };
         if verdict != Verdict::TooFew {
-            self.too_few_since = None;
+            self.patience = None;
         }
         let error = match verdict {
             Verdict::Held(left) => return Ok(self.after_held(left, over)),
@@ -120,8 +113,10 @@ impl Polling {
                 return Ok(self.after_split(over));
             }
             Verdict::TooFew => {
-                let error = nodes.too_few(&tried.ballot.troubles, Operation::Acquire);
-                if !self.is_tired(now, over) && error.kind() != ErrorKind::Refused {
+                let error = nodes.too_few(&tried.ballot.troubles);
+                let patience = || Patience::of(wait, now);
+                let is_over = self.patience.get_or_insert_with(patience).is_over(now);
+                if !is_over && error.kind() != ErrorKind::Refused {
                     let pause = self.held.next().unwrap_or_default();
                     return Ok(Judged::Again(pause));
                 }
@@ -161,20 +156,10 @@ impl Polling {
         }
         Judged::Again(pause)
     }
-
-    /// Whether nodes that are too few have been asked for long enough.
-    fn is_tired(&mut self, now: Moment, over: bool) -> bool {
-        let since = *self.too_few_since.get_or_insert(now);
-        if over {
-            self.tries >= TRIES_MIN
-        } else {
-            now.since(since) >= PATIENCE
-        }
-    }
 }
 
 fn refused(kind: ErrorKind) -> Error {
-    Error::not_applied(kind, Operation::Acquire, KIND)
+    Error::not_applied(kind)
 }
 
 fn implausible(greatest: &str) -> Error {

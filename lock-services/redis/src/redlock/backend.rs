@@ -4,7 +4,7 @@ use super::{KIND, RedlockOptions, keys::Keys, nodes::Nodes, service::Service};
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Capabilities, Clock, Error, Extension, Fairness, Fencing,
     FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed,
-    ResourceName, Sequencer, Waking,
+    ResourceName, Sequencer, Waking, support::connecting::connect,
 };
 
 /// A lock service on several independent Redis servers. Dropping it closes its connections.
@@ -33,15 +33,18 @@ impl RedlockBackend {
         options: RedlockOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let nodes = Nodes::new(url, &options, clock)?;
-        nodes.check_serving().await?;
-        Ok(Self {
-            service: Service {
-                nodes,
-                keys: Keys::new(&options.prefix),
-                initial: options.initial_token,
-            },
+        connect(KIND, async {
+            let nodes = Nodes::new(url, &options, clock)?;
+            nodes.check_serving().await?;
+            Ok(Self {
+                service: Service {
+                    nodes,
+                    keys: Keys::new(&options.prefix),
+                    initial: options.initial_token,
+                },
+            })
         })
+        .await
     }
 }
 

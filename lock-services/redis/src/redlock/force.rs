@@ -1,7 +1,6 @@
 //! Ends a lease whoever holds it.
 
 use super::{
-    KIND,
     attempt::{End, Tried, Try},
     ballot::Verdict,
     service::Service,
@@ -9,7 +8,7 @@ use super::{
 };
 use lock_core::{
     AcquireRequest, AttemptRef, Error, ErrorKind, FencingToken, Forced, Holder, Metadata,
-    Operation, ResourceName,
+    ResourceName,
 };
 
 /// What is seen of a resource between the lease that was ended and the next one.
@@ -33,7 +32,7 @@ impl Service {
         resource: &ResourceName,
         token: FencingToken,
     ) -> Result<Forced, Error> {
-        let sight = self.see(resource, Operation::ForceRelease).await?;
+        let sight = self.see(resource).await?;
         match sight.has(token) {
             Some(true) => {}
             Some(false) => return Ok(Forced::NotHeld),
@@ -65,7 +64,7 @@ impl Service {
             End::NotGranted(Verdict::NotHeld) => return Ok(Forced::NotHeld),
             End::NotGranted(verdict) if ballot.has_run_nowhere() => verdict,
             _ => {
-                let error = Error::unknown(ErrorKind::Unavailable, Operation::ForceRelease, KIND);
+                let error = Error::unknown(ErrorKind::Unavailable);
                 return Err(error.because(format!(
                     "some nodes have ended the lease or may have ended it, and too few have \
                      confirmed it ({}): look who holds it",
@@ -73,7 +72,7 @@ impl Service {
                 )));
             }
         };
-        let refused = |kind| Error::not_applied(kind, Operation::ForceRelease, KIND);
+        let refused = |kind| Error::not_applied(kind);
         match verdict {
             Verdict::Exhausted => Err(refused(ErrorKind::TokensExhausted)),
             Verdict::BrokenCounter => {
@@ -84,7 +83,7 @@ impl Service {
     }
 
     fn out_of_reach(&self, troubles: &[(usize, Trouble)]) -> Error {
-        let error = Error::not_applied(ErrorKind::Unavailable, Operation::ForceRelease, KIND);
+        let error = Error::not_applied(ErrorKind::Unavailable);
         error.because(format!(
             "too few of the nodes that have the lease have a part in it, and {} are needed ({}); \
              without them it cannot be renewed either",

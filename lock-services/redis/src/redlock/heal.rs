@@ -18,16 +18,15 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use super::{
-    KIND,
     call::Call,
     look::Look,
     marker::Marker,
     node::{Node, Run},
-    operate::{NodeState, RedlockNodes, refused},
+    operate::{NodeState, RedlockNodes, error, refused},
     scripts,
     trouble::Trouble,
 };
-use lock_core::{Error, ErrorKind, FencingToken, Operation};
+use lock_core::{Error, ErrorKind, FencingToken};
 
 /// About how many keys a node looks at, and counts up, at a time.
 const PAGE: usize = 500;
@@ -358,8 +357,7 @@ fn count(counters: &[String]) -> u64 {
 }
 
 fn broken(counter: &str) -> Error {
-    let error = Error::not_applied(ErrorKind::CounterBroken, Operation::Connect, KIND);
-    error.because(format!(
+    error(ErrorKind::CounterBroken).because(format!(
         "too few other nodes have a count in {counter}: empty those where it holds something \
          else, and heal them"
     ))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{ballot::millis, call::Call, nodes::Step, scripts, service::Service, trouble::Trouble};
-use lock_core::{Error, FencingToken, HolderView, Inspection, Metadata, Operation, ResourceName};
+use lock_core::{Error, FencingToken, HolderView, Inspection, Metadata, ResourceName};
 
 /// What the nodes show of one resource.
 #[derive(Debug)]
@@ -28,16 +28,12 @@ impl Service {
     /// Looks at all nodes. Somebody holds it if a majority of them says so, or would say so with
     /// those that do not answer: nobody else is granted it then.
     pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
-        let sight = self.see(resource, Operation::Inspect).await?;
+        let sight = self.see(resource).await?;
         Ok(Inspection::new(sight.holder()))
     }
 
     /// Looks at all nodes, a majority of which has to answer. Changes nothing.
-    pub(super) async fn see(
-        &self,
-        resource: &ResourceName,
-        operation: Operation,
-    ) -> Result<Sight, Error> {
+    pub(super) async fn see(&self, resource: &ResourceName) -> Result<Sight, Error> {
         let keys = [self.keys.marker(), self.keys.lease(resource)];
         let call = Call::new(&scripts::INSPECT, &keys);
         let majority = self.nodes.majority();
@@ -61,7 +57,7 @@ impl Service {
             })
             .await;
         if answered < majority {
-            let error = self.nodes.too_few(&sight.troubles, operation);
+            let error = self.nodes.too_few(&sight.troubles);
             return Err(error);
         }
         Ok(sight)

@@ -8,7 +8,7 @@ use futures_util::{
 };
 
 use super::{call::Call, node::Node, scripts, service::Service, trouble::Trouble};
-use lock_core::{Error, Listed, Operation, ResourceName};
+use lock_core::{Error, Listed, ResourceName};
 
 /// About how many keys a node looks at at a time, and how many resources are looked at at once.
 const PAGE: usize = 500;
@@ -20,8 +20,7 @@ impl Service {
     pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
         let resources = self.with_leases().await?;
         let inspections = stream::iter(resources).map(async |resource| {
-            let inspection = self.inspect(&resource).await;
-            let inspection = inspection.map_err(|error| error.during(Operation::List))?;
+            let inspection = self.inspect(&resource).await?;
             Ok::<_, Error>(Listed::new(resource, inspection))
         });
         let listed: Vec<_> = inspections.buffered(AT_A_TIME).try_collect().await?;
@@ -49,7 +48,7 @@ impl Service {
                 return Ok(resources);
             }
         }
-        Err(self.nodes.too_few(&troubles, Operation::List))
+        Err(self.nodes.too_few(&troubles))
     }
 
     /// All pages are of one run of its server. Whether it loses its state in between does not

@@ -12,7 +12,7 @@ use super::{
     options::invalid,
     trouble::Trouble,
 };
-use lock_core::{Error, Operation};
+use lock_core::Error;
 
 /// How long all nodes are waited for when somebody connects, or wants to know.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -119,6 +119,6 @@ impl Nodes {
         if self.len() - troubles.iter().filter(absent).count() >= self.majority() {
             return Ok(());
         }
-        Err(self.too_few(&troubles, Operation::Connect))
+        Err(self.too_few(&troubles))
     }
 }

@@ -16,7 +16,6 @@ use tokio::time::Instant;
 
 use super::{call::Call, marker::Marker, scripts, trouble::Trouble};
 use crate::{address::Address, fitness, link::breaks_connection, service_url::Topology};
-use lock_core::Operation;
 
 /// How long connecting may take, and then the first answer.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
@@ -406,7 +405,7 @@ async fn connect(client: Client, index: usize, runs: Arc<Runs>) -> Result<Link, 
         .get_multiplexed_async_connection_with_config(&config)
         .await
         .map_err(|error| Trouble::before(&error))?;
-    let info = fitness::check(&mut connection, Topology::Independent, Operation::Connect);
+    let info = fitness::check(&mut connection, Topology::Independent);
     let info = tokio::time::timeout(CONNECT_TIME_MAX, info).await;
     let info = info.map_err(|_| Trouble::Silent)?;
     let info = info.map_err(|error| Trouble::Unreachable(error.to_string()))?;

@@ -10,7 +10,7 @@ use futures_util::future::{BoxFuture, join_all};
 use tokio::time::Instant;
 
 use super::{
-    KIND, RedlockOptions,
+    RedlockOptions,
     call::Call,
     keys::Keys,
     node::{Node, Runs},
@@ -18,7 +18,7 @@ use super::{
     trouble::Trouble,
 };
 use crate::service_url::{ServiceUrl, Topology};
-use lock_core::{Clock, Error, ErrorKind, Operation, Ttl};
+use lock_core::{Clock, Error, ErrorKind, Ttl};
 
 /// How many nodes there may be.
 const NODES: std::ops::RangeInclusive<usize> = 3..=15;
@@ -224,7 +224,7 @@ impl Nodes {
     }
 
     /// The error for too few nodes that serve. Its outcome is "not applied".
-    pub(super) fn too_few(&self, troubles: &[(usize, Trouble)], operation: Operation) -> Error {
+    pub(super) fn too_few(&self, troubles: &[(usize, Trouble)]) -> Error {
         let serving = self.len() - troubles.len();
         let hopeless = |trouble: &&(usize, Trouble)| trouble.1.needs_an_operator();
         let lost = troubles.iter().filter(hopeless).count();
@@ -239,7 +239,7 @@ impl Nodes {
             ErrorKind::Refused => "; an operator has to look at them",
             _ => "",
         };
-        Error::not_applied(kind, operation, KIND).because(format!(
+        Error::not_applied(kind).because(format!(
             "{serving} of {} nodes have a part in it, and {} are needed ({}){todo}",
             self.len(),
             self.majority(),

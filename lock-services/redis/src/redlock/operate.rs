@@ -290,8 +290,7 @@ impl RedlockNodes {
             Trouble::SameAs(_) => ErrorKind::InvalidInput,
             _ => ErrorKind::Unavailable,
         };
-        let error = Error::not_applied(kind, Operation::Connect, KIND);
-        error.because(format!("{}: {trouble}", node.address()))
+        error(kind).because(format!("{}: {trouble}", node.address()))
     }
 }
 
@@ -315,5 +314,10 @@ pub(super) fn blank(state: MarkerState, run_id: &str) -> Marker {
 }
 
 pub(super) fn refused(why: &str) -> Error {
-    Error::not_applied(ErrorKind::Refused, Operation::Connect, KIND).because(why)
+    error(ErrorKind::Refused).because(why)
+}
+
+/// An error of what operators do. Nothing changed.
+pub(super) fn error(kind: ErrorKind) -> Error {
+    Error::not_applied(kind).during(Operation::Connect, KIND)
 }

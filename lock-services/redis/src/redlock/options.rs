@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::KIND;
 use crate::RedisOptions;
-use lock_core::{Error, InitialToken, support::connecting};
+use lock_core::{Error, InitialToken, Operation, support::connecting};
 
 /// Settings of a Redlock lock service.
 #[derive(Clone, Debug)]
@@ -63,5 +63,5 @@ impl Default for RedlockOptions {
 }
 
 pub(super) fn invalid(why: &str) -> Error {
-    connecting::invalid(KIND, why)
+    connecting::invalid(why).during(Operation::Connect, KIND)
 }

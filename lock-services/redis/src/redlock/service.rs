@@ -1,5 +1,4 @@
 use super::{
-    KIND,
     attempt::drift,
     call::Call,
     keys::Keys,
@@ -8,8 +7,7 @@ use super::{
     trouble::Trouble,
 };
 use lock_core::{
-    AttemptRef, Error, ErrorKind, InitialToken, Lease, Operation, Released, RenewRequest, Renewed,
-    Sequencer,
+    AttemptRef, Error, ErrorKind, InitialToken, Lease, Released, RenewRequest, Renewed, Sequencer,
 };
 
 /// Everything that the nodes are asked for.
@@ -75,7 +73,7 @@ impl Service {
                     Some(false) => Ok(Renewed::NotHolder),
                     None => Err(self
                         .nodes
-                        .too_few(&troubles, Operation::Renew)
+                        .too_few(&troubles)
                         .on(lease.sequencer.resource())
                         .outcome_unknown()),
                 });
@@ -117,7 +115,7 @@ impl Service {
             Some(true) => Ok(Released::Released),
             Some(false) => Ok(Released::NotHolder),
             None => {
-                let error = self.nodes.too_few(&troubles, Operation::Release);
+                let error = self.nodes.too_few(&troubles);
                 Err(error.outcome_unknown())
             }
         }
@@ -152,7 +150,7 @@ impl Service {
         if cancelled >= majority {
             return Ok(());
         }
-        let error = self.nodes.too_few(&troubles, Operation::Cancel);
+        let error = self.nodes.too_few(&troubles);
         Err(error.outcome_unknown())
     }
 }
@@ -193,7 +191,7 @@ impl Tally {
 }
 
 fn too_long(lease: &RenewRequest) -> Error {
-    Error::not_applied(ErrorKind::InvalidInput, Operation::Renew, KIND)
+    Error::not_applied(ErrorKind::InvalidInput)
         .on(lease.sequencer.resource())
         .because("the nodes were provisioned for shorter leases")
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::Cohort;
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, FencingToken, Grant, Holder, Issuer,
-    Lease, Moment, Operation, RenewRequest, ResourceName, Sequencer, Ttl, Upkeep,
+    Lease, Moment, RenewRequest, ResourceName, Sequencer, Ttl, Upkeep,
 };
 
 /// A holder who is alone gets a shared lease.
@@ -32,13 +32,13 @@ fn alone(queues: &mut Queues, now: Moment) -> Sequencer {
 
 /// The service does not answer.
 fn lost() -> Error {
-    Error::unknown(ErrorKind::Unavailable, Operation::Release, "test")
+    Error::unknown(ErrorKind::Unavailable)
 }
 
 /// Its holder is never heard of again.
 #[test]
 fn what_has_run_out_is_forgotten_though_nobody_comes_back_for_it() {
-    let mut queues = Queues::new("test", Cohort::PASSES);
+    let mut queues = Queues::new(Cohort::PASSES);
     let mut now = Moment::default();
     let current = alone(&mut queues, now);
     loop {
@@ -56,7 +56,7 @@ fn what_has_run_out_is_forgotten_though_nobody_comes_back_for_it() {
 /// A holder may ask for longer renewals than the one did whose terms the shared lease has.
 #[test]
 fn a_pending_release_is_remembered_for_as_long_as_any_renewal_of_its_lease() {
-    let (mut queues, now) = (Queues::new("test", Cohort::PASSES), Moment::default());
+    let (mut queues, now) = (Queues::new(Cohort::PASSES), Moment::default());
     let current = alone(&mut queues, now);
     let longer = Ttl::new(TTL.get() * 10).unwrap();
     let renewal = queues.renewal(&RenewRequest::new(current.clone(), longer), now);

@@ -2,7 +2,7 @@
 //! found these stories (`docs/models.md`).
 
 use super::world::{Reply, Request, TTL, World};
-use lock_core::{Error, ErrorKind, Operation, Released, Ttl, Wait, support::LATE_GRANTS_MAX};
+use lock_core::{Error, ErrorKind, Released, Ttl, Wait, support::LATE_GRANTS_MAX};
 
 /// A world in which this many tasks wait, and the request for their shared lease is under way.
 ///
@@ -35,7 +35,7 @@ impl World {
         let Request::Acquire(asking, _) = self.requests.remove(0) else {
             panic!("a shared lease is asked for");
         };
-        let error = Error::not_applied(kind, Operation::Acquire, "test");
+        let error = Error::not_applied(kind);
         self.hear(Reply::Acquired(asking, Err(error)));
     }
 

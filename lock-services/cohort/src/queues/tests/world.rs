@@ -10,8 +10,7 @@ use crate::{
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, FencingToken, Grant, Holder, Issuer,
-    Lease, Moment, Operation, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl,
-    Upkeep, Wait,
+    Lease, Moment, Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl, Upkeep, Wait,
 };
 
 pub(super) const TTL: Ttl = Ttl::millis(400);
@@ -87,7 +86,7 @@ pub(super) struct Held {
 impl World {
     pub(super) fn new(passes: u32) -> Self {
         Self {
-            queues: Queues::new("test", NonZeroU32::new(passes).unwrap()),
+            queues: Queues::new(NonZeroU32::new(passes).unwrap()),
             driver: Driver::Ready,
             now: Moment::default(),
             tasks: Vec::new(),
@@ -241,7 +240,7 @@ impl World {
     /// The reply does not arrive.
     pub(super) fn lose(&mut self, reply: Reply) {
         if let Reply::Ended(pending, _) = reply {
-            let lost = Error::unknown(ErrorKind::Unavailable, Operation::Release, "test");
+            let lost = Error::unknown(ErrorKind::Unavailable);
             self.ended(&pending, &Err(lost));
             self.settle();
         }
@@ -384,7 +383,7 @@ impl Service {
     /// `None` while another one holds the lease, unless the request is a single look.
     fn answer(&mut self, request: &AcquireRequest, sent: Moment, now: Moment) -> Option<Answer> {
         if self.ended.contains(&request.attempt.holder) {
-            let error = Error::not_applied(ErrorKind::Released, Operation::Acquire, "test");
+            let error = Error::not_applied(ErrorKind::Released);
             return Some(Err(error));
         }
         let Some(held) = self.acquire(request, now) else {

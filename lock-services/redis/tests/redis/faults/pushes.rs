@@ -171,10 +171,12 @@ async fn the_first_renewal_of_a_pushed_lease_does_not_stand_behind_commands() {
     let world = World::new().await;
     let held = world.rival.acquire("r").await.unwrap();
     // An acquire has the text of a full lease, and a confirm the ttl as an argument of its own.
-    let asked = world.proxy.at_request(":f:1:10000:", Fault::Nothing);
-    let confirmed = world
+    let ttl = LONG.as_millis().to_string();
+    let alone = format!("\r\n${}\r\n{ttl}\r\n", ttl.len());
+    let asked = world
         .proxy
-        .at_request("\r\n$5\r\n10000\r\n", Fault::Nothing);
+        .at_request(&format!(":f:1:{ttl}:"), Fault::Nothing);
+    let confirmed = world.proxy.at_request(&alone, Fault::Nothing);
     let waiting = waiter(&world, &world.locks, 1).await;
     held.release().await.unwrap();
     let guard = waiting.await.unwrap();
