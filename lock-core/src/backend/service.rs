@@ -169,8 +169,9 @@ impl LockService {
         lease: &Sequencer,
         again: bool,
     ) -> Result<Released, Error> {
+        let failed = self.failed(Operation::Release, lease.resource());
         let answer = self.0.release_answered(lease, again).await;
-        answer.map_err(|error| error.on(lease.resource()))
+        answer.map_err(failed)
     }
 
     /// See [`LockBackend::cancel`].

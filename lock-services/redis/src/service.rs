@@ -69,12 +69,19 @@ impl Service {
         last: Option<Key<'_>>,
         link: &Link,
     ) -> Call {
+        let absent = self.absent(keys);
         let keys_in_order = std::iter::once(keys.counter())
             .chain(keys.of_its_own())
-            .chain(last);
+            .chain(last)
+            .chain(absent);
         let mut call = Call::new(script, keys_in_order);
         self.say_where_counters_start(&mut call, keys.shard, link);
         call
+    }
+
+    /// What a script needs that deletes keys, where slots may move.
+    pub(super) fn absent<'a>(&self, keys: &ResourceKeys<'a>) -> Option<Key<'a>> {
+        (!self.nodes.shards_share_scripts()).then_some(keys.absent())
     }
 
     /// The first argument of every script that draws tokens.

@@ -159,8 +159,9 @@ impl RedisBackend {
             .map(|request| self.service.keys.of(&request.attempt.resource))
             .collect();
         let counter = keys.first().map(ResourceKeys::counter);
+        let absent = keys.first().and_then(|first| self.service.absent(first));
         let keys = keys.iter().flat_map(ResourceKeys::of_its_own);
-        let mut call = Call::new(&TOGETHER, counter.into_iter().chain(keys));
+        let mut call = Call::new(&TOGETHER, counter.into_iter().chain(keys).chain(absent));
         self.service
             .say_where_counters_start(&mut call, shard, link);
         call.arg(u8::from(start));

@@ -117,20 +117,10 @@ impl RedisCluster {
     /// # Panics
     /// If a node refuses.
     pub async fn move_slot(&self, key: &str, to: &Redis, pause: Duration) -> String {
+        let slot = self.begin_to_move_slot(key, to).await;
         let (_, group) = self.owner(key).await;
         let from = group.primary();
-        let slot: u16 = from.command(&["CLUSTER", "KEYSLOT", key]).await;
-        let slot = slot.to_string();
-        let (from_id, to_id): (String, String) = (
-            from.command(&["CLUSTER", "MYID"]).await,
-            to.command(&["CLUSTER", "MYID"]).await,
-        );
-        let () = to
-            .command(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id])
-            .await;
-        let () = from
-            .command(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id])
-            .await;
+        let to_id: String = to.command(&["CLUSTER", "MYID"]).await;
         let count: usize = from.command(&["CLUSTER", "COUNTKEYSINSLOT", &slot]).await;
         let key_by_key = ["CLUSTER", "GETKEYSINSLOT", &slot, "1"];
         for moved in 0.. {
@@ -149,6 +139,29 @@ impl RedisCluster {
                 .command(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id])
                 .await;
         }
+        slot
+    }
+
+    /// Says of the slot of a key that it is moving to another primary. Returns the slot. No key has
+    /// moved yet; `CLUSTER SETSLOT .. STABLE` at both ends it.
+    ///
+    /// # Panics
+    /// If a node does not answer.
+    pub async fn begin_to_move_slot(&self, key: &str, to: &Redis) -> String {
+        let (_, group) = self.owner(key).await;
+        let from = group.primary();
+        let slot: u16 = from.command(&["CLUSTER", "KEYSLOT", key]).await;
+        let slot = slot.to_string();
+        let (from_id, to_id): (String, String) = (
+            from.command(&["CLUSTER", "MYID"]).await,
+            to.command(&["CLUSTER", "MYID"]).await,
+        );
+        let () = to
+            .command(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id])
+            .await;
+        let () = from
+            .command(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id])
+            .await;
         slot
     }
 

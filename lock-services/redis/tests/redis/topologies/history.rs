@@ -88,6 +88,7 @@ async fn take_turns(locks: LockManager, shared: Arc<Shared>) {
         });
         if let Err(error) = guard.release().await {
             assert_eq!(error.outcome(), Outcome::Unknown, "{error}");
+            println!("unknown: {error}");
             shared.releases_unknown.fetch_add(1, Ordering::Relaxed);
         }
     }

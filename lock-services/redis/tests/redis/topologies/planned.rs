@@ -2,13 +2,16 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use e2e::servers::{RedisCluster, RedisWithSentinels};
-use lock_core::Ttl;
+use e2e::{
+    observer::until,
+    servers::{RedisCluster, RedisWithSentinels},
+};
+use lock_core::{Holder, Released, Ttl};
 use redis::RedisError;
 
 use crate::topologies::{
     history::Turns,
-    world::{Namespace, Servers},
+    world::{Namespace, RESOURCE, Servers},
 };
 
 /// How long a slot stays half moved, if the machine is quick. Clients wait for it for as long as
@@ -90,6 +93,45 @@ async fn a_slot_that_moves_under_load_costs_no_token_and_no_error() {
         met.contains("TRYAGAIN") && met.contains("MOVED"),
         "{met:?} at {url}"
     );
+}
+
+/// All keys are still on the node that the slot is leaving. But there, a key that a script deletes
+/// counts as moved: the script would fail half way.
+#[tokio::test]
+async fn a_node_that_a_slot_is_leaving_runs_no_script_half_way() {
+    let servers = Servers::Cluster(RedisCluster::start().await);
+    let namespace = servers.by_the_clock().patient(PATIENCE);
+    let locks = namespace.connect().await;
+    // So that every key is there: of the lease, the queue, its waiter, and a tombstone.
+    let given = locks.acquire(RESOURCE).holder(Holder::random());
+    given.await.unwrap().release().await.unwrap();
+    let guard = locks.acquire(RESOURCE).await.unwrap();
+    let rival = locks.clone();
+    let waiting = tokio::spawn(async move { rival.acquire(RESOURCE).await.unwrap() });
+    let resource = guard.resource().clone();
+    until("somebody waits", async || {
+        locks.inspect(&resource).await.unwrap().waiters == Some(1)
+    })
+    .await;
+
+    let Servers::Cluster(cluster) = &servers else {
+        unreachable!()
+    };
+    let counter = namespace.counter(cluster.primaries()).await;
+    let (owner, group) = cluster.owner(&counter).await;
+    let successor = &cluster.primaries()[(owner + 1) % 3];
+    let slot = cluster.begin_to_move_slot(&counter, successor).await;
+    let release = tokio::spawn(guard.release());
+    until("the release was refused", async || {
+        let seen: String = group.primary().command(&["INFO", "errorstats"]).await;
+        seen.contains("TRYAGAIN")
+    })
+    .await;
+    for node in [group.primary(), successor] {
+        let () = node.command(&["CLUSTER", "SETSLOT", &slot, "STABLE"]).await;
+    }
+    assert_eq!(release.await.unwrap().unwrap(), Released::Released);
+    waiting.await.unwrap().release().await.unwrap();
 }
 
 /// Leases are renewed one by one while those of a batch are on two servers.
