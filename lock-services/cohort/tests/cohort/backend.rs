@@ -17,7 +17,7 @@ use lock_core::{
 };
 use lock_testing::{Chaos, Fault, Gate, ManualClock, Until};
 use palisade_cohort::Cohort;
-use tokio::runtime::Builder;
+use tokio::{runtime::Builder, time::timeout};
 
 use crate::bare::Bare;
 
@@ -185,6 +185,30 @@ fn a_cohort_whose_runtime_has_ended_says_so() {
 }
 
 /// A cancel is for good, also if its attempt is still waiting, and goes away afterwards.
+/// Not a moment later: nothing that is asked at its end has to be answered.
+#[tokio::test]
+async fn a_wait_on_a_silent_service_ends_when_it_says() {
+    const WAIT: Duration = Duration::from_secs(1);
+    const TICK: Duration = Duration::from_millis(1);
+    let world = world();
+    for operation in [Operation::Acquire, Operation::Inspect] {
+        let late = Fault::DelayRequest(Until::Opened(Gate::closed()));
+        world.wire.next(operation, late);
+    }
+    let mut request = request();
+    request.wait = Wait::Until(world.clock.now() + WAIT);
+    let mut acquire = Box::pin(world.cohort.acquire(&request));
+    for _ in 1..WAIT.as_millis() {
+        assert!(is_pending(&mut acquire).await);
+        world.clock.advance(TICK);
+    }
+    assert!(is_pending(&mut acquire).await, "its wait is not over");
+    world.clock.advance(TICK);
+    let answer = timeout(Duration::from_secs(10), acquire).await;
+    let error = answer.expect("its wait is over").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
 #[tokio::test]
 async fn an_attempt_that_is_cancelled_while_it_waits_gains_nothing_later() {
     let world = world();

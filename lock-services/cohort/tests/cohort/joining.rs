@@ -41,6 +41,10 @@ impl<B: LockBackend> LockBackend for Joining<B> {
         self.0.release(lease).await
     }
 
+    async fn release_answered(&self, lease: &Sequencer, again: bool) -> Result<Released, Error> {
+        self.0.release_answered(lease, again).await
+    }
+
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
         self.0.cancel(attempt).await
     }
