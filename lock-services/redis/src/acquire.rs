@@ -1,4 +1,4 @@
-//! Waiting for a lease: in line, with an ear open for the push that grants it.
+//! Waiting for a lease: in the queue, with an ear open for the push that grants it.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use super::{
 };
 use lock_core::{AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Wait};
 
-/// The first in line look again after this time although nobody told them to. Those behind them
+/// The first waiters look again after this time although nobody told them to. Those behind them
 /// take longer for each place, up to [`POLL_MAX`]: only the first have to notice what goes wrong.
 /// Ten thousand waiters ask 1000 times a second, which leaves the server to the hand-offs.
 const POLL_FIRST: Duration = Duration::from_millis(300);
 const POLL_PER_PLACE: Duration = Duration::from_millis(4);
-/// Half of the time after which a place in line is forgotten.
+/// Half of the time after which a place in the queue is forgotten.
 const POLL_MAX: Duration = Duration::from_secs(15);
 
-/// When a lease must have run out, the first in line looks, and the others each so much later.
+/// When a lease must have run out, the first waiter looks, and the others each so much later.
 const STAGGER: Duration = Duration::from_millis(5);
 
-/// How long a waiter goes without a place in line for the sake of being reachable.
+/// How long a waiter goes without a place in the queue for the sake of being reachable.
 const SUBSCRIBE_PATIENCE: Duration = Duration::from_secs(1);
 
 impl RedisBackend {
@@ -72,8 +72,8 @@ impl Waiter<'_> {
     async fn until_answered(&mut self) -> Result<Attempt<Grant>, Error> {
         let (pushes, shard) = (&self.backend.pushes, self.looking.shard());
         let mut reach = pushes.reach(shard);
-        // Without a channel a place in line is worth little, and a channel takes a while: what is
-        // free is granted without either.
+        // Without a channel a place in the queue is worth little, and a channel takes a while: what
+        // is free is granted without either.
         let never = self.request.wait == Wait::Never;
         while never || *reach.borrow() == Reach::No {
             match self.looking.ask(None).await? {

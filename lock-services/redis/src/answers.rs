@@ -74,7 +74,7 @@ pub(super) enum ReleasedWord {
     Released,
     /// Released, and the counter of the shard was lifted to the clock.
     Raised,
-    /// Released, and the line has to be served by running it again.
+    /// Released, and the queue has to be served by running it again.
     More,
     NotHolder,
 }

@@ -31,8 +31,8 @@ pub(super) struct Looking<'a> {
     attempt: Arc<Attempted>,
     /// When we asked, and the server's clock in the answer: what the time of a push is set against.
     exchange: Option<(Moment, Duration)>,
-    /// The server may have something of this attempt: a place in line, or what a request without an
-    /// answer is going to do.
+    /// The server may have something of this attempt: a place in the queue, or what a request
+    /// without an answer is going to do.
     pub(super) left_behind: bool,
     /// A request is under way, or its caller has dropped it.
     under_way: bool,
@@ -98,17 +98,18 @@ impl<'a> Looking<'a> {
     }
 
     /// Asks until there is an answer: a request may be repeated, it names its acquisition. With a
-    /// client it takes a place in line, and that client is told; "" is one that cannot be told.
+    /// client it takes a place in the queue, and that client is told; "" is one that cannot be
+    /// told.
     ///
     /// # Cancel safety
     /// The request may have arrived, or arrive later.
-    pub(super) async fn ask(&mut self, line: Option<&str>) -> Result<Answer, Error> {
+    pub(super) async fn ask(&mut self, client: Option<&str>) -> Result<Answer, Error> {
         self.unanswered |= self.under_way;
         let mut patience = Patience::of(self.request.wait, self.service.clock.now());
         let mut grace = GRACE;
         loop {
             self.under_way = true;
-            let answer = self.look_in_time(line, grace).await;
+            let answer = self.look_in_time(client, grace).await;
             self.under_way = false;
             let error = match answer {
                 Ok(answer) => return Ok(answer),
@@ -126,15 +127,19 @@ impl<'a> Looking<'a> {
     }
 
     /// One look, which gets so much time for its answer even if the wait is over before.
-    async fn look_in_time(&mut self, line: Option<&str>, grace: Duration) -> Result<Answer, Error> {
+    async fn look_in_time(
+        &mut self,
+        client: Option<&str>,
+        grace: Duration,
+    ) -> Result<Answer, Error> {
         let service = self.service;
         let Wait::Until(deadline) = self.request.wait else {
-            return self.look(line).await;
+            return self.look(client).await;
         };
         let until = std::cmp::max(deadline, service.clock.now() + grace);
         tokio::select! {
             biased;
-            answer = self.look(line) => answer,
+            answer = self.look(client) => answer,
             () = service.clock.sleep_until(until) => {
                 // It may have waited for its turn all the time.
                 let error = match self.attempt.first_sent.get() {
@@ -149,11 +154,11 @@ impl<'a> Looking<'a> {
 
     /// One look. A missing counter starts only after the layout was compared again, because a
     /// server that lost it may have been set up differently by somebody else meanwhile.
-    async fn look(&mut self, line: Option<&str>) -> Result<Answer, Error> {
+    async fn look(&mut self, client: Option<&str>) -> Result<Answer, Error> {
         let mut start = false;
         loop {
-            let (asked, answer) = self.send_in_turn(line, start).await?;
-            self.left_behind |= leaves_something(&answer, line.is_some());
+            let (asked, answer) = self.send_in_turn(client, start).await?;
+            self.left_behind |= leaves_something(&answer, client.is_some());
             match answer {
                 Acquired::More => {}
                 Acquired::Refused(Refusal::Missing) if !start => {
@@ -168,11 +173,11 @@ impl<'a> Looking<'a> {
     /// Sends when it is this one's turn at the server. Returns when that was, and the answer.
     async fn send_in_turn(
         &self,
-        line: Option<&str>,
+        client: Option<&str>,
         start: bool,
     ) -> Result<(Moment, Acquired), Error> {
         let (attempt, service) = (Arc::clone(&self.attempt), self.service);
-        let asker = line.map(|client| format!("{client}/{}", attempt.id));
+        let asker = client.map(|client| format!("{client}/{}", attempt.id));
         let too_long = attempt.waits_too_long();
         let request = async move { attempt.send(asker.as_deref(), start).await };
         let turns = service.nodes.turns(self.shard());
@@ -315,13 +320,13 @@ impl Attempted {
 }
 
 /// Whether the server has something of an attempt after this answer, unless it is given back.
-const fn leaves_something(answer: &Acquired, in_line: bool) -> bool {
+const fn leaves_something(answer: &Acquired, queued: bool) -> bool {
     match answer {
         // It may be confirmed without anybody hearing of it.
         Acquired::Granted { provisional, .. } => *provisional,
         Acquired::Waiting { .. } => true,
-        // A place in line is kept, whatever becomes of the rest.
-        Acquired::More | Acquired::Refused(Refusal::Missing) => in_line,
+        // A place in the queue is kept, whatever becomes of the rest.
+        Acquired::More | Acquired::Refused(Refusal::Missing) => queued,
         Acquired::AsAsked { .. } | Acquired::Held { .. } => false,
         Acquired::Full | Acquired::Refused(_) => false,
     }

@@ -3,7 +3,7 @@
 //!
 //! A client has one channel per shard. It subscribes when somebody first waits there, and keeps the
 //! subscription for as long as the backend lives. A push names its attempt. A push for an attempt
-//! that no longer waits is sent back, so that the line goes on at once. That has no effect if the
+//! that no longer waits is sent back, so that the queue goes on at once. That has no effect if the
 //! attempt was told of the grant after all, by the answer to a poll that overtook the push: by then
 //! either the lease is confirmed, which the server sees, or it is one that [`Waiting`] remembers.
 

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use super::{
+    answers::Decision,
     attempt::{End, Tried, Try},
-    ballot::Verdict,
     nodes::Nodes,
     service::Service,
 };
@@ -14,7 +14,7 @@ use lock_core::{
 /// How often nobody may win at once before that is told as "held".
 const SPLITS: u32 = 8;
 
-/// When to look again. Nobody is woken, and nobody stands in line.
+/// When to look again. Nobody is woken, and nobody queues.
 struct Polling {
     held: Pauses,
     split: Pauses,
@@ -99,21 +99,21 @@ impl Polling {
         wait: Wait,
     ) -> Result<Judged, Error> {
         let over = wait.is_over(now);
-        let verdict = match tried.end {
+        let decision = match tried.end {
             End::Granted(grant) => return Ok(Judged::Granted(grant)),
-            End::NotGranted(verdict) => verdict,
-            End::NotRaised => Verdict::Split,
+            End::NotGranted(decision) => decision,
+            End::NotRaised => Decision::Split,
         };
-        if verdict != Verdict::TooFew {
+        if decision != Decision::TooFew {
             self.patience = None;
         }
-        let error = match verdict {
-            Verdict::Held(left) => return Ok(self.after_held(left, over)),
-            Verdict::Split | Verdict::Elected | Verdict::Again(..) | Verdict::NotHeld => {
+        let error = match decision {
+            Decision::Held(left) => return Ok(self.after_held(left, over)),
+            Decision::Split | Decision::Elected | Decision::Again(..) | Decision::NotHeld => {
                 return Ok(self.after_split(over));
             }
-            Verdict::TooFew => {
-                let error = nodes.too_few(&tried.ballot.troubles);
+            Decision::TooFew => {
+                let error = nodes.too_few(&tried.answers.errors);
                 let patience = || Patience::of(wait, now);
                 let is_over = self.patience.get_or_insert_with(patience).is_over(now);
                 if !is_over && error.kind() != ErrorKind::Refused {
@@ -122,13 +122,13 @@ impl Polling {
                 }
                 error
             }
-            Verdict::Ended => refused(ErrorKind::Released),
-            Verdict::Implausible(greatest) => implausible(&greatest),
-            Verdict::Exhausted => refused(ErrorKind::TokensExhausted),
-            Verdict::BrokenCounter => {
+            Decision::Ended => refused(ErrorKind::Released),
+            Decision::Implausible(greatest) => implausible(&greatest),
+            Decision::Exhausted => refused(ErrorKind::TokensExhausted),
+            Decision::BrokenCounter => {
                 refused(ErrorKind::CounterBroken).because("a counter holds something else")
             }
-            Verdict::TooLong(longest) => refused(ErrorKind::InvalidInput).because(format!(
+            Decision::TooLong(longest) => refused(ErrorKind::InvalidInput).because(format!(
                 "the nodes were provisioned for leases of at most {longest} ms",
             )),
         };

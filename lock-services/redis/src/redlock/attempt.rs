@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     ENDED_TTL,
-    ballot::{Ballot, Granted, Verdict},
+    answers::{Answers, Decision, Granted},
     call::Call,
     keys::Keys,
     nodes::{Nodes, Step},
@@ -16,7 +16,7 @@ use lock_core::{AcquireRequest, FencingToken, Grant, InitialToken, Lease, Moment
 #[derive(Debug)]
 pub(super) struct Tried {
     pub(super) end: End,
-    pub(super) ballot: Ballot,
+    pub(super) answers: Answers,
     /// Whether nothing of it is left on any node, as far as they have answered.
     pub(super) undone: bool,
 }
@@ -25,7 +25,7 @@ pub(super) struct Tried {
 pub(super) enum End {
     Granted(Grant),
     /// As it says, and never `Elected` or `Again`.
-    NotGranted(Verdict),
+    NotGranted(Decision),
     /// Enough nodes granted it, and then too few were raised, or it took too long.
     NotRaised,
 }
@@ -81,33 +81,33 @@ impl<'a> Try<'a> {
     /// # Cancel safety
     /// It may leave leases that only a cancel of the attempt ends before their time.
     pub(super) async fn run(self, initial: InitialToken) -> Tried {
-        let mut ballot = Ballot::new(self.nodes.len());
+        let mut answers = Answers::new(self.nodes.len());
         let call = self.acquire(initial);
-        let take = |index, answer| ballot.take(index, answer);
+        let take = |index, answer| answers.take(index, answer);
         self.nodes.ask_all(call, take).await;
-        let end = match ballot.verdict() {
-            Verdict::Again(token, left) => {
+        let end = match answers.decided() {
+            Decision::Again(token, left) => {
                 let lease = Lease::counted_from(self.asked, left);
                 End::Granted(Grant::new(token, lease))
             }
-            Verdict::Elected => match self.raise(&ballot.granted).await {
+            Decision::Elected => match self.raise(&answers.granted).await {
                 Some(grant) => {
                     let undone = false;
                     let end = End::Granted(grant);
                     return Tried {
                         end,
-                        ballot,
+                        answers,
                         undone,
                     };
                 }
                 None => End::NotRaised,
             },
-            verdict => End::NotGranted(verdict),
+            decision => End::NotGranted(decision),
         };
-        let undone = self.undo(&ballot).await;
+        let undone = self.undo(&answers).await;
         Tried {
             end,
-            ballot,
+            answers,
             undone,
         }
     }
@@ -165,7 +165,7 @@ impl<'a> Try<'a> {
         let lease = format!("{}:{}:", self.digest, self.nonce);
         let call = |granted: &Granted| {
             let call = Call::new(&scripts::RAISE, &keys)
-                .arg(&granted.life)
+                .arg(&granted.incarnation)
                 .arg(&lease)
                 .arg(granted.count.get());
             match token > granted.count {
@@ -196,13 +196,13 @@ impl<'a> Try<'a> {
     }
 
     /// Takes the try back wherever it may have got something. True if nothing is left.
-    async fn undo(&self, ballot: &Ballot) -> bool {
-        let granted = ballot.granted.iter().map(|granted| granted.index);
+    async fn undo(&self, answers: &Answers) -> bool {
+        let granted = answers.granted.iter().map(|granted| granted.index);
         let may_have_run =
-            |(_, trouble): &&(usize, super::trouble::Trouble)| trouble.may_have_run();
-        let unclear = ballot.troubles.iter().filter(may_have_run);
+            |(_, error): &&(usize, super::node_error::NodeError)| error.may_have_run();
+        let unclear = answers.errors.iter().filter(may_have_run);
         let unclear = unclear.map(|(index, _)| *index);
-        let unclear: Vec<_> = unclear.chain(ballot.unheard.iter().copied()).collect();
+        let unclear: Vec<_> = unclear.chain(answers.unheard.iter().copied()).collect();
         let mut left: Vec<_> = granted.collect();
         if left.is_empty() && unclear.is_empty() {
             return true;
@@ -226,9 +226,9 @@ impl<'a> Try<'a> {
         let mut unsure = unclear;
         let call = Arc::new(call);
         let calls = targets.into_iter().map(|index| (index, Arc::clone(&call)));
-        let take = |index, answer: Result<_, super::trouble::Trouble>| {
+        let take = |index, answer: Result<_, super::node_error::NodeError>| {
             // A node that does not serve has nothing of it.
-            if answer.map_or_else(|trouble| !trouble.may_have_run(), |_| true) {
+            if answer.map_or_else(|error| !error.may_have_run(), |_| true) {
                 left.retain(|other| *other != index);
                 unsure.retain(|other| *other != index);
             }

@@ -1,10 +1,10 @@
 //! Ends a lease whoever holds it.
 
 use super::{
+    answers::Decision,
     attempt::{End, Tried, Try},
-    ballot::Verdict,
+    node_error::NodeError,
     service::Service,
-    trouble::Trouble,
 };
 use lock_core::{
     AcquireRequest, AttemptRef, Error, ErrorKind, FencingToken, Forced, Holder, Metadata,
@@ -32,11 +32,11 @@ impl Service {
         resource: &ResourceName,
         token: FencingToken,
     ) -> Result<Forced, Error> {
-        let sight = self.see(resource).await?;
-        match sight.has(token) {
+        let views = self.see(resource).await?;
+        match views.has(token) {
             Some(true) => {}
             Some(false) => return Ok(Forced::NotHeld),
-            None => return Err(self.out_of_reach(&sight.troubles)),
+            None => return Err(self.out_of_reach(&views.errors)),
         }
         let attempt = AttemptRef::new(resource.clone(), Holder::random());
         let mut request = AcquireRequest::new(attempt, self.nodes.ttl_of_a_try());
@@ -57,38 +57,38 @@ impl Service {
     /// If a node may have ended it, so may this call. That nothing of the try is left says nothing
     /// about that: taking a try back does not bring back the lease whose place it took.
     fn not_forced(&self, tried: &Tried) -> Result<Forced, Error> {
-        let ballot = &tried.ballot;
-        let troubles = &ballot.troubles;
-        let verdict = match &tried.end {
+        let answers = &tried.answers;
+        let errors = &answers.errors;
+        let decision = match &tried.end {
             // A majority has said that it did nothing.
-            End::NotGranted(Verdict::NotHeld) => return Ok(Forced::NotHeld),
-            End::NotGranted(verdict) if ballot.has_run_nowhere() => verdict,
+            End::NotGranted(Decision::NotHeld) => return Ok(Forced::NotHeld),
+            End::NotGranted(decision) if answers.has_run_nowhere() => decision,
             _ => {
                 let error = Error::unknown(ErrorKind::Unavailable);
                 return Err(error.because(format!(
                     "some nodes have ended the lease or may have ended it, and too few have \
                      confirmed it ({}): look who holds it",
-                    self.nodes.in_words(troubles),
+                    self.nodes.in_words(errors),
                 )));
             }
         };
         let refused = |kind| Error::not_applied(kind);
-        match verdict {
-            Verdict::Exhausted => Err(refused(ErrorKind::TokensExhausted)),
-            Verdict::BrokenCounter => {
+        match decision {
+            Decision::Exhausted => Err(refused(ErrorKind::TokensExhausted)),
+            Decision::BrokenCounter => {
                 Err(refused(ErrorKind::CounterBroken).because("a counter holds something else"))
             }
-            _ => Err(self.out_of_reach(troubles)),
+            _ => Err(self.out_of_reach(errors)),
         }
     }
 
-    fn out_of_reach(&self, troubles: &[(usize, Trouble)]) -> Error {
+    fn out_of_reach(&self, errors: &[(usize, NodeError)]) -> Error {
         let error = Error::not_applied(ErrorKind::Unavailable);
         error.because(format!(
             "too few of the nodes that have the lease have a part in it, and {} are needed ({}); \
              without them it cannot be renewed either",
             self.nodes.majority(),
-            self.nodes.in_words(troubles),
+            self.nodes.in_words(errors),
         ))
     }
 }

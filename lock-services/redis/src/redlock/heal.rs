@@ -4,14 +4,14 @@
 //! forgotten. Others can. Whoever was granted by this node before it lost its state, and had fixed
 //! a majority by then, was granted by N/2 of the others at least, each of which has a counter
 //! since; so of any N/2 + 1 others that serve, one has it. Whoever fixes its majority later cannot
-//! count the forgotten grant: its raise is refused in the new life. So all counters of N/2 + 1
-//! such others are made anew here, and what none of them has may begin at the base.
+//! count the forgotten grant: its raise is refused in the new incarnation. So all counters of N/2 +
+//! 1 such others are made anew here, and what none of them has may begin at the base.
 //!
 //! What has to hold for that, and each of it is known to be needed (`docs/models.md`): a node does
-//! not serve before it has all of them; each of the others is listed in one life, from the first
-//! page to the last; what was found is counted up at N/2 + 1 of them before it is seeded; the node
-//! is brought into service in the life in which all this was done; and not before the longest
-//! lease is over that it may have forgotten.
+//! not serve before it has all of them; each of the others is listed in one incarnation, from the
+//! first page to the last; what was found is counted up at N/2 + 1 of them before it is seeded; the
+//! node is brought into service in the incarnation in which all this was done; and not before the
+//! longest lease is over that it may have forgotten.
 
 use std::time::Duration;
 
@@ -22,9 +22,9 @@ use super::{
     look::Look,
     marker::Marker,
     node::{Node, Run},
+    node_error::NodeError,
     operate::{NodeState, RedlockNodes, error, refused},
     scripts,
-    trouble::Trouble,
 };
 use lock_core::{Error, ErrorKind, FencingToken};
 
@@ -48,7 +48,7 @@ pub enum HealProgress {
     Quiet(Duration),
 }
 
-/// Others that serve, each in one life: they know of everything that they have had part in.
+/// Others that serve, each in one incarnation: they know of everything that they have had part in.
 pub(super) struct Sources<'a> {
     all: Vec<Source<'a>>,
     /// How many there have to be.
@@ -92,7 +92,7 @@ impl<'a> Sources<'a> {
 /// The node that is healed.
 struct Patient<'a> {
     node: &'a Node,
-    life: String,
+    incarnation: String,
 }
 
 impl RedlockNodes {
@@ -123,7 +123,7 @@ impl RedlockNodes {
         let looks = self.nodes.look().await;
         let look = match &looks[index] {
             Ok(look) => look,
-            Err(trouble) => return Err(self.failed(node, trouble)),
+            Err(error) => return Err(self.failed(node, error)),
         };
         match NodeState::from(&looks[index]) {
             NodeState::Serving => return Ok(false),
@@ -133,11 +133,11 @@ impl RedlockNodes {
             _ => {}
         }
         let mut sources = self.sources(index, &looks)?;
-        let life = match look.healing() {
-            Some(life) => life.to_owned(),
+        let incarnation = match look.healing() {
+            Some(incarnation) => incarnation.to_owned(),
             None => self.take_in(node, look, &sources).await?,
         };
-        let patient = Patient { node, life };
+        let patient = Patient { node, incarnation };
         self.fill(&patient, &mut sources, &mut progress).await?;
         self.bring_into_service(&patient, &mut progress).await?;
         Ok(true)
@@ -147,7 +147,7 @@ impl RedlockNodes {
     fn sources(
         &self,
         patient: usize,
-        looks: &[Result<Look, Trouble>],
+        looks: &[Result<Look, NodeError>],
     ) -> Result<Sources<'_>, Error> {
         let nodes = self.nodes.iter().zip(looks).enumerate();
         let others = nodes.filter(|(index, _)| *index != patient);
@@ -185,8 +185,8 @@ impl RedlockNodes {
             let (node, mut cursor) = (sources.all[index].node, "0".to_owned());
             let mut run = match node.run_of_server().await {
                 Ok(run) => run,
-                Err(trouble) => {
-                    sources.lose(index, self.failed(node, &trouble))?;
+                Err(error) => {
+                    sources.lose(index, self.failed(node, &error))?;
                     continue;
                 }
             };
@@ -221,12 +221,12 @@ impl RedlockNodes {
         cursor: &str,
     ) -> Result<(String, Vec<String>), Error> {
         let call = Call::new(&scripts::LIST, &[self.keys.marker()])
-            .arg(&source.marker.life)
+            .arg(&source.marker.incarnation)
             .arg(cursor)
             .arg(self.keys.counters())
             .arg(PAGE);
         let words = self.nodes.in_time(run.ask(&call)).await;
-        let words = words.map_err(|trouble| self.failed(source.node, &trouble))?;
+        let words = words.map_err(|error| self.failed(source.node, &error))?;
         let mut words = words.into_iter();
         match (words.next().as_deref(), words.next()) {
             (Some("listed"), Some(next)) => Ok((next, words.collect())),
@@ -243,7 +243,7 @@ impl RedlockNodes {
     ) -> Result<u64, Error> {
         let missing = self
             .counters(&scripts::MISSING, counters)
-            .arg(&patient.life);
+            .arg(&patient.incarnation);
         let mut words = self.asked(patient.node, &missing).await?;
         if words.first().is_none_or(|word| word != "missing") {
             return Err(self.changed(patient.node));
@@ -253,7 +253,9 @@ impl RedlockNodes {
             return Ok(0);
         }
         let counts = self.count_up(sources, &missing).await?;
-        let seed = self.counters(&scripts::SEED, &missing).arg(&patient.life);
+        let seed = self
+            .counters(&scripts::SEED, &missing)
+            .arg(&patient.incarnation);
         let seed = counts
             .into_iter()
             .fold(seed, |seed, count| seed.arg(count.get()));
@@ -274,7 +276,7 @@ impl RedlockNodes {
         let asked = sources.left().map(|(index, source)| async move {
             let call = self
                 .counters(&scripts::COUNT, counters)
-                .arg(&source.marker.life);
+                .arg(&source.marker.incarnation);
             let words = self.asked(source.node, &call).await;
             (index, words)
         });
@@ -316,7 +318,7 @@ impl RedlockNodes {
         progress: &mut (impl FnMut(HealProgress) + Send),
     ) -> Result<(), Error> {
         let clock = &self.nodes.clock;
-        let call = Call::new(&scripts::SERVE, &[self.keys.marker()]).arg(&patient.life);
+        let call = Call::new(&scripts::SERVE, &[self.keys.marker()]).arg(&patient.incarnation);
         loop {
             let words = self.asked(patient.node, &call).await?;
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -340,7 +342,7 @@ impl RedlockNodes {
 
     async fn asked(&self, node: &Node, call: &Call) -> Result<Vec<String>, Error> {
         let words = self.nodes.ask_patiently(node, call).await;
-        words.map_err(|trouble| self.failed(node, &trouble))
+        words.map_err(|error| self.failed(node, &error))
     }
 
     fn changed(&self, node: &Node) -> Error {

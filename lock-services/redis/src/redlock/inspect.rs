@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use super::{ballot::millis, call::Call, nodes::Step, scripts, service::Service, trouble::Trouble};
+use super::{
+    answers::millis, call::Call, node_error::NodeError, nodes::Step, scripts, service::Service,
+};
 use lock_core::{Error, FencingToken, HolderView, Inspection, Metadata, ResourceName};
 
 /// What the nodes show of one resource.
 #[derive(Debug)]
-pub(super) struct Sight {
+pub(super) struct NodeViews {
     leases: Vec<Seen>,
     /// Nodes that may have a lease and have not said so.
     open: usize,
     majority: usize,
-    pub(super) troubles: Vec<(usize, Trouble)>,
+    pub(super) errors: Vec<(usize, NodeError)>,
 }
 
 /// A lease as one node shows it.
@@ -28,49 +30,49 @@ impl Service {
     /// Looks at all nodes. Somebody holds it if a majority of them says so, or would say so with
     /// those that do not answer: nobody else is granted it then.
     pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
-        let sight = self.see(resource).await?;
-        Ok(Inspection::new(sight.holder()))
+        let views = self.see(resource).await?;
+        Ok(Inspection::new(views.holder()))
     }
 
     /// Looks at all nodes, a majority of which has to answer. Changes nothing.
-    pub(super) async fn see(&self, resource: &ResourceName) -> Result<Sight, Error> {
+    pub(super) async fn see(&self, resource: &ResourceName) -> Result<NodeViews, Error> {
         let keys = [self.keys.marker(), self.keys.lease(resource)];
         let call = Call::new(&scripts::INSPECT, &keys);
         let majority = self.nodes.majority();
-        let mut sight = Sight::new(self.nodes.len(), majority);
+        let mut views = NodeViews::new(self.nodes.len(), majority);
         let mut answered = 0;
         self.nodes
             .ask_all(call, |index, answer| {
                 match answer.and_then(|words| Seen::read(&words)) {
                     Ok(lease) => {
                         answered += 1;
-                        sight.open -= 1;
-                        sight.leases.extend(lease);
+                        views.open -= 1;
+                        views.leases.extend(lease);
                     }
-                    Err(trouble) => {
-                        sight.open -= usize::from(trouble.has_nothing());
-                        sight.troubles.push((index, trouble));
+                    Err(error) => {
+                        views.open -= usize::from(error.has_nothing());
+                        views.errors.push((index, error));
                     }
                 }
-                let enough = answered >= majority && !sight.is_in_doubt();
+                let enough = answered >= majority && !views.is_in_doubt();
                 if enough { Step::Enough } else { Step::Wait }
             })
             .await;
         if answered < majority {
-            let error = self.nodes.too_few(&sight.troubles);
+            let error = self.nodes.too_few(&views.errors);
             return Err(error);
         }
-        Ok(sight)
+        Ok(views)
     }
 }
 
-impl Sight {
+impl NodeViews {
     const fn new(nodes: usize, majority: usize) -> Self {
         Self {
             leases: Vec::new(),
             open: nodes,
             majority,
-            troubles: Vec::new(),
+            errors: Vec::new(),
         }
     }
 
@@ -111,7 +113,7 @@ impl Sight {
 }
 
 impl Seen {
-    fn read(words: &[String]) -> Result<Option<Self>, Trouble> {
+    fn read(words: &[String]) -> Result<Option<Self>, NodeError> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
             ["free"] => Ok(None),
@@ -120,12 +122,12 @@ impl Seen {
                 let metadata = (!metadata.is_empty()).then(|| Metadata::new(metadata).ok());
                 Ok(Some(Self {
                     holder: holder.to_owned(),
-                    token: token.map_err(|_| Trouble::Silent)?,
+                    token: token.map_err(|_| NodeError::Silent)?,
                     left: millis(left)?,
                     metadata: metadata.flatten(),
                 }))
             }
-            _ => Err(Trouble::Silent),
+            _ => Err(NodeError::Silent),
         }
     }
 }
@@ -134,42 +136,42 @@ impl Seen {
 mod tests {
     use super::*;
 
-    fn sight(nodes: usize, leases: &[(u64, u64)], silent: usize) -> Sight {
+    fn views(nodes: usize, leases: &[(u64, u64)], silent: usize) -> NodeViews {
         let seen = |(token, left): &(u64, u64)| Seen {
             holder: format!("{token:032x}"),
             token: FencingToken::new(*token).unwrap(),
             left: Duration::from_secs(*left),
             metadata: None,
         };
-        Sight {
+        NodeViews {
             leases: leases.iter().map(seen).collect(),
             open: silent,
-            ..Sight::new(nodes, nodes / 2 + 1)
+            ..NodeViews::new(nodes, nodes / 2 + 1)
         }
     }
 
     #[test]
     fn a_lease_that_may_have_a_majority_is_shown_and_one_that_cannot_is_not() {
-        let shown = |sight: Sight| {
-            let holder = sight.holder()?;
+        let shown = |views: NodeViews| {
+            let holder = views.holder()?;
             Some((holder.token.get(), holder.remaining.as_secs()))
         };
-        assert_eq!(shown(sight(3, &[], 1)), None);
-        assert_eq!(shown(sight(3, &[(7, 5), (7, 4), (7, 3)], 0)), Some((7, 4)));
-        assert_eq!(shown(sight(3, &[(7, 5)], 0)), None, "a rest of it");
-        assert_eq!(shown(sight(3, &[(7, 5)], 1)), Some((7, 5)));
-        assert_eq!(shown(sight(5, &[(7, 5)], 1)), None);
+        assert_eq!(shown(views(3, &[], 1)), None);
+        assert_eq!(shown(views(3, &[(7, 5), (7, 4), (7, 3)], 0)), Some((7, 4)));
+        assert_eq!(shown(views(3, &[(7, 5)], 0)), None, "a rest of it");
+        assert_eq!(shown(views(3, &[(7, 5)], 1)), Some((7, 5)));
+        assert_eq!(shown(views(5, &[(7, 5)], 1)), None);
         let rivals = [(7, 5), (8, 4), (8, 3)];
-        assert_eq!(shown(sight(5, &rivals, 1)), Some((8, 3)));
-        assert_eq!(shown(sight(5, &rivals, 0)), None);
+        assert_eq!(shown(views(5, &rivals, 1)), Some((8, 3)));
+        assert_eq!(shown(views(5, &rivals, 0)), None);
     }
 
     #[test]
     fn a_lease_is_there_is_not_or_nobody_knows() {
-        let has = |sight: Sight| sight.has(FencingToken::new(7).unwrap());
-        assert_eq!(has(sight(3, &[(7, 1), (7, 1)], 1)), Some(true));
-        assert_eq!(has(sight(3, &[(7, 1)], 1)), None);
-        assert_eq!(has(sight(3, &[(7, 1)], 0)), Some(false));
-        assert_eq!(has(sight(3, &[(8, 1)], 1)), Some(false));
+        let has = |views: NodeViews| views.has(FencingToken::new(7).unwrap());
+        assert_eq!(has(views(3, &[(7, 1), (7, 1)], 1)), Some(true));
+        assert_eq!(has(views(3, &[(7, 1)], 1)), None);
+        assert_eq!(has(views(3, &[(7, 1)], 0)), Some(false));
+        assert_eq!(has(views(3, &[(8, 1)], 1)), Some(false));
     }
 }

@@ -7,7 +7,7 @@ use futures_util::{
     stream::{self, FuturesUnordered},
 };
 
-use super::{call::Call, node::Node, scripts, service::Service, trouble::Trouble};
+use super::{call::Call, node::Node, node_error::NodeError, scripts, service::Service};
 use lock_core::{Error, Listed, ResourceName};
 
 /// About how many keys a node looks at at a time, and how many resources are looked at at once.
@@ -35,25 +35,25 @@ impl Service {
         let mut telling: FuturesUnordered<_> = all
             .map(async |(index, node)| (index, self.leases_of(node).await))
             .collect();
-        let (mut told, mut troubles, mut resources) = (0, Vec::new(), BTreeSet::new());
+        let (mut told, mut errors, mut resources) = (0, Vec::new(), BTreeSet::new());
         while let Some((index, leases)) = telling.next().await {
             match leases {
                 Ok(leases) => {
                     told += 1;
                     resources.extend(leases);
                 }
-                Err(trouble) => troubles.push((index, trouble)),
+                Err(error) => errors.push((index, error)),
             }
             if told >= self.nodes.majority() {
                 return Ok(resources);
             }
         }
-        Err(self.nodes.too_few(&troubles))
+        Err(self.nodes.too_few(&errors))
     }
 
     /// All pages are of one run of its server. Whether it loses its state in between does not
     /// matter: what it had is not held by virtue of it any more.
-    async fn leases_of(&self, node: &Node) -> Result<Vec<ResourceName>, Trouble> {
+    async fn leases_of(&self, node: &Node) -> Result<Vec<ResourceName>, NodeError> {
         let mut run = self.nodes.in_time(node.run_of_server()).await?;
         let (mut leases, mut cursor) = (Vec::new(), "0".to_owned());
         loop {
@@ -63,7 +63,7 @@ impl Service {
                 .arg(PAGE);
             let mut words = self.nodes.in_time(run.ask(&call)).await?.into_iter();
             let (Some("listed"), Some(next)) = (words.next().as_deref(), words.next()) else {
-                return Err(Trouble::Silent);
+                return Err(NodeError::Silent);
             };
             leases.extend(words.filter_map(|key| self.keys.leased(&key)));
             if next == "0" {

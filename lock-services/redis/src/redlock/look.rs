@@ -8,9 +8,9 @@ use super::{
     call::Call,
     marker::{Marker, MarkerState},
     node::Node,
+    node_error::NodeError,
     nodes::Nodes,
     options::invalid,
-    trouble::Trouble,
 };
 use lock_core::Error;
 
@@ -29,34 +29,35 @@ pub(super) struct Look {
 
 impl Look {
     /// What keeps it from serving.
-    pub(super) fn trouble(&self) -> Option<Trouble> {
+    pub(super) fn error(&self) -> Option<NodeError> {
         let Some(marker) = &self.marker else {
             return Some(match self.text {
-                Some(_) => Trouble::NotServing(None),
-                None => Trouble::NoState,
+                Some(_) => NodeError::NotServing(None),
+                None => NodeError::NoState,
             });
         };
         match marker.state {
             state if state.has_counters() && marker.run_id != self.run_id => {
-                Some(Trouble::Restarted)
+                Some(NodeError::Restarted)
             }
             MarkerState::Serving => None,
-            state => Some(Trouble::NotServing(Some(state))),
+            state => Some(NodeError::NotServing(Some(state))),
         }
     }
 
     /// What it says of itself, if it serves.
     pub(super) fn serving(&self) -> Option<&Marker> {
-        let serves = self.trouble().is_none();
+        let serves = self.error().is_none();
         self.marker.as_ref().filter(|_| serves)
     }
 
-    /// The life in which it is being healed, if it is.
+    /// The incarnation in which it is being healed, if it is.
     pub(super) fn healing(&self) -> Option<&str> {
-        match self.trouble() {
-            Some(Trouble::NotServing(Some(MarkerState::Healing))) => {
-                self.marker.as_ref().map(|marker| marker.life.as_str())
-            }
+        match self.error() {
+            Some(NodeError::NotServing(Some(MarkerState::Healing))) => self
+                .marker
+                .as_ref()
+                .map(|marker| marker.incarnation.as_str()),
             _ => None,
         }
     }
@@ -64,11 +65,11 @@ impl Look {
 
 impl Nodes {
     /// Looks at all nodes.
-    pub(super) async fn look(&self) -> Vec<Result<Look, Trouble>> {
+    pub(super) async fn look(&self) -> Vec<Result<Look, NodeError>> {
         join_all(self.iter().map(|node| self.look_at(node))).await
     }
 
-    pub(super) async fn look_at(&self, node: &Node) -> Result<Look, Trouble> {
+    pub(super) async fn look_at(&self, node: &Node) -> Result<Look, NodeError> {
         let (text, link) = self.in_time(node.look()).await?;
         let marker = text.as_deref().and_then(Marker::parse);
         let run_id = link.run_id.to_string();
@@ -84,41 +85,41 @@ impl Nodes {
         &self,
         node: &Node,
         call: &Call,
-    ) -> Result<Vec<String>, Trouble> {
+    ) -> Result<Vec<String>, NodeError> {
         self.in_time(node.ask(call)).await
     }
 
     /// Waits for one node as operators do.
     pub(super) async fn in_time<T>(
         &self,
-        answer: impl Future<Output = Result<T, Trouble>>,
-    ) -> Result<T, Trouble> {
+        answer: impl Future<Output = Result<T, NodeError>>,
+    ) -> Result<T, NodeError> {
         let late = self.clock.sleep_until(self.clock.now() + PATIENCE);
         tokio::select! {
             biased;
             answer = answer => answer,
-            () = late => Err(Trouble::Silent),
+            () = late => Err(NodeError::Silent),
         }
     }
 
     /// Whether a majority serves, and no node is another one.
     pub(super) async fn check_serving(&self) -> Result<(), Error> {
         let looks = self.look().await.into_iter().enumerate();
-        let trouble = |(index, look): (usize, Result<Look, _>)| match look {
-            Ok(look) => look.trouble().map(|trouble| (index, trouble)),
-            Err(trouble) => Some((index, trouble)),
+        let error = |(index, look): (usize, Result<Look, _>)| match look {
+            Ok(look) => look.error().map(|error| (index, error)),
+            Err(error) => Some((index, error)),
         };
-        let troubles: Vec<_> = looks.filter_map(trouble).collect();
-        let same = |(_, trouble): &&(usize, Trouble)| matches!(trouble, Trouble::SameAs(_));
-        if let Some(same) = troubles.iter().find(same) {
+        let errors: Vec<_> = looks.filter_map(error).collect();
+        let same = |(_, error): &&(usize, NodeError)| matches!(error, NodeError::SameAs(_));
+        if let Some(same) = errors.iter().find(same) {
             return Err(invalid(&self.in_words([same])));
         }
         // What nodes that were started again still have nobody knows: whoever asks them for
         // something is told so, and of what.
-        let absent = |(_, trouble): &&(usize, Trouble)| !matches!(trouble, Trouble::Restarted);
-        if self.len() - troubles.iter().filter(absent).count() >= self.majority() {
+        let absent = |(_, error): &&(usize, NodeError)| !matches!(error, NodeError::Restarted);
+        if self.len() - errors.iter().filter(absent).count() >= self.majority() {
             return Ok(());
         }
-        Err(self.too_few(&troubles))
+        Err(self.too_few(&errors))
     }
 }

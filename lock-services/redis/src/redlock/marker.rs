@@ -1,18 +1,18 @@
 use std::{fmt, time::Duration};
 
-/// What a node says of itself, in one key: `life:state:base:longest:run_id`, and a `+` behind it if
-/// that run writes its log before it answers.
+/// What a node says of itself, in one key: `incarnation:state:base:longest:run_id`, and a `+`
+/// behind it if that run writes its log before it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Marker {
     /// Drawn by the node whenever it is taken into service without state: its clock in
     /// microseconds and a nonce of the request.
-    pub(super) life: String,
+    pub(super) incarnation: String,
     pub(super) state: MarkerState,
     /// The count below which no counter begins.
     pub(super) base: u64,
     /// The longest time to live that a lease may have.
     pub(super) longest: Duration,
-    /// The run of the server that is known to have all that this life has seen.
+    /// The run of the server that is known to have all that this incarnation has seen.
     pub(super) run_id: String,
     /// Whether that run was seen to write its log before it answers, so that the next one has all
     /// that it ever acknowledged.
@@ -68,10 +68,11 @@ impl Marker {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(5, ':');
         let mut next = || parts.next();
-        let (life, state, base, longest, run) = (next()?, next()?, next()?, next()?, next()?);
+        let (incarnation, state, base, longest, run) =
+            (next()?, next()?, next()?, next()?, next()?);
         let durable = run.strip_suffix('+');
         Some(Self {
-            life: life.to_owned(),
+            incarnation: incarnation.to_owned(),
             state: MarkerState::of_letter(state)?,
             base: base.parse().ok()?,
             longest: Duration::from_millis(longest.parse().ok()?),
@@ -80,7 +81,7 @@ impl Marker {
         })
     }
 
-    /// What follows the life.
+    /// What follows the incarnation.
     pub(super) fn tail(&self) -> String {
         let (state, base, run_id) = (self.state.letter(), self.base, &self.run_id);
         let durable = if self.is_durable { "+" } else { "" };
@@ -93,7 +94,7 @@ impl Marker {
 
 impl fmt::Display for Marker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.life, self.tail())
+        write!(f, "{}{}", self.incarnation, self.tail())
     }
 }
 

@@ -49,11 +49,11 @@
 //! A release by force is such a try, too, which takes the place of a lease at each node where it
 //! is. Decision 25 has the argument for it; the model does not have it.
 //!
-//! ## The life of a node
+//! ## The incarnation of a node
 //! A node without state is either new or has lost its state, and cannot tell which. So nothing
-//! begins by itself: an operator provisions, heals and retires nodes. A *life* is a number that the
-//! node draws whenever it is taken in without state. Grants contain it, and whatever follows a
-//! grant is refused in another life.
+//! begins by itself: an operator provisions, heals and retires nodes. An *incarnation* is a number
+//! that the node draws whenever it is taken in without state. Grants contain it, and whatever
+//! follows a grant is refused in another incarnation.
 //!
 //! A node that lost its state does not serve until it was *healed*: it cannot tell a resource that
 //! is new from one that it has forgotten. All counters of N/2 + 1 others that serve are listed,
@@ -71,7 +71,7 @@
 //! ## Keys
 //! | key | time to live | what |
 //! |---|---|---|
-//! | `palisade:redlock:node` | none | the marker: `life:state:base:longest:run_id[+]` |
+//! | `palisade:redlock:node` | none | the marker: `incarnation:state:base:longest:run_id[+]` |
 //! | `palisade:redlock:counter:NAME` | none | the counter of a resource |
 //! | `palisade:redlock:lease:NAME` | ttl + drift + [`ENDED_TTL`] | who holds it |
 //! | `palisade:redlock:ended:NAME:HOLDER` | [`ENDED_TTL`] | which acquisitions have ended |
@@ -80,9 +80,9 @@
 //! would change between grant and raise. HOLDER is a digest: the secret itself is never sent.
 
 mod acquire;
+mod answers;
 mod attempt;
 mod backend;
-mod ballot;
 mod call;
 mod force;
 mod heal;
@@ -92,13 +92,13 @@ mod list;
 mod look;
 mod marker;
 mod node;
+mod node_error;
 mod nodes;
 mod operate;
 mod options;
 mod scripts;
 mod service;
 mod take_in;
-mod trouble;
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ use futures_util::{
 use redis::{AsyncConnectionConfig, Client, RedisResult, Value, aio::MultiplexedConnection};
 use tokio::time::Instant;
 
-use super::{call::Call, marker::Marker, scripts, trouble::Trouble};
+use super::{call::Call, marker::Marker, node_error::NodeError, scripts};
 use crate::{address::Address, fitness, link::breaks_connection, service_url::Topology};
 
 /// How long connecting may take, and then the first answer.
@@ -40,14 +40,14 @@ pub(super) struct Node {
 }
 
 /// A connection, or the attempt to make one, which goes on if nobody waits for it.
-type Connecting = Shared<BoxFuture<'static, Result<Link, Trouble>>>;
+type Connecting = Shared<BoxFuture<'static, Result<Link, NodeError>>>;
 
 /// A connection to one run of a server.
 #[derive(Clone)]
 pub(super) struct Link {
     pub(super) connection: MultiplexedConnection,
     pub(super) run_id: Arc<str>,
-    /// Whether this run is known to have all that the life of the node has seen.
+    /// Whether this run is known to have all that the incarnation of the node has seen.
     is_current: Arc<AtomicBool>,
 }
 
@@ -75,13 +75,13 @@ impl Runs {
     }
 
     /// Remembers a node's run, unless another node is the same server.
-    fn claim(&self, index: usize, run_id: &Arc<str>) -> Result<(), Trouble> {
+    fn claim(&self, index: usize, run_id: &Arc<str>) -> Result<(), NodeError> {
         let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |(other, id): (usize, &Option<Arc<str>>)| {
             (other != index && id.as_ref() == Some(run_id)).then_some(other)
         };
         if let Some(other) = ids.iter().enumerate().find_map(same) {
-            return Err(Trouble::SameAs(self.addresses[other].to_string()));
+            return Err(NodeError::SameAs(self.addresses[other].to_string()));
         }
         ids[index] = Some(Arc::clone(run_id));
         Ok(())
@@ -131,8 +131,8 @@ impl Node {
     }
 
     /// Has the node run a script for locks. The answer is its words; that it does not serve is a
-    /// trouble.
-    pub(super) async fn ask(&self, call: &Call) -> Result<Vec<String>, Trouble> {
+    /// error.
+    pub(super) async fn ask(&self, call: &Call) -> Result<Vec<String>, NodeError> {
         // What is rare is put aside, so that the future of a request stays small.
         let (mut link, connecting) = match self.linked() {
             Some(linked) => linked,
@@ -147,19 +147,19 @@ impl Node {
 
     /// What the node says of itself, and the run of its server. A run that has all that the last
     /// one acknowledged is noted first, as it is for locks.
-    pub(super) async fn look(&self) -> Result<(Option<String>, Link), Trouble> {
+    pub(super) async fn look(&self) -> Result<(Option<String>, Link), NodeError> {
         let (mut link, connecting) = self.link().await?;
         match self.check_run(&mut link, &connecting).await {
             // Who looks sees it by the run that the marker names.
-            Ok(()) | Err(Trouble::Restarted) => {}
-            Err(trouble) => return Err(trouble),
+            Ok(()) | Err(NodeError::Restarted) => {}
+            Err(error) => return Err(error),
         }
         let marker = self.marker(&mut link, &connecting).await?;
         Ok((marker, link))
     }
 
     /// The present run of the server, if it has all that the last one had.
-    pub(super) async fn run_of_server(&self) -> Result<Run<'_>, Trouble> {
+    pub(super) async fn run_of_server(&self) -> Result<Run<'_>, NodeError> {
         let (mut link, connecting) = self.link().await?;
         if !link.is_current.load(Ordering::Relaxed) {
             self.check_run(&mut link, &connecting).await?;
@@ -177,25 +177,25 @@ impl Node {
     pub(super) async fn mark(
         &self,
         seen: Option<&str>,
-        life: Option<&str>,
+        incarnation: Option<&str>,
         tail: &str,
-    ) -> Result<(bool, String), Trouble> {
-        let call = self.marking(seen, life, tail);
+    ) -> Result<(bool, String), NodeError> {
+        let call = self.marking(seen, incarnation, tail);
         marked(self.run(&call).await?)
     }
 
     /// Has the node run a script for operators, whatever the node is.
-    pub(super) async fn run(&self, call: &Call) -> Result<Vec<String>, Trouble> {
+    pub(super) async fn run(&self, call: &Call) -> Result<Vec<String>, NodeError> {
         let (mut link, connecting) = self.link().await?;
         let answer = call.send(&mut link.connection).await;
         self.read(answer, &connecting)
     }
 
-    fn marking(&self, seen: Option<&str>, life: Option<&str>, tail: &str) -> Call {
+    fn marking(&self, seen: Option<&str>, incarnation: Option<&str>, tail: &str) -> Call {
         let nonce = format!("{:016x}", rand::random::<u64>());
         Call::new(&scripts::MARK, &[&self.marker_key])
             .arg(seen.unwrap_or_default())
-            .arg(life.unwrap_or_default())
+            .arg(incarnation.unwrap_or_default())
             .arg(nonce)
             .arg(tail)
     }
@@ -204,7 +204,7 @@ impl Node {
         &self,
         link: &mut Link,
         connecting: &Connecting,
-    ) -> Result<Option<String>, Trouble> {
+    ) -> Result<Option<String>, NodeError> {
         let mut get = redis::cmd("GET");
         get.arg(&self.marker_key);
         let answer = get.query_async(&mut link.connection).await;
@@ -214,7 +214,7 @@ impl Node {
     /// A server that was started again has all that it ever acknowledged only if its last run wrote
     /// its log before it answered. Otherwise the node is one that lost its state, even if it does
     /// not look so. How the present run does it says nothing about the last one, so it is noted.
-    async fn check_run(&self, link: &mut Link, connecting: &Connecting) -> Result<(), Trouble> {
+    async fn check_run(&self, link: &mut Link, connecting: &Connecting) -> Result<(), NodeError> {
         let Some(text) = self.marker(link, connecting).await? else {
             return Ok(());
         };
@@ -226,7 +226,7 @@ impl Node {
         let is_same_run = *marker.run_id == *link.run_id;
         let has_all = is_same_run || (marker.is_durable && is_durable);
         if !has_all {
-            return Err(Trouble::Restarted);
+            return Err(NodeError::Restarted);
         }
         if !is_same_run || marker.is_durable != is_durable {
             let of_this_run = Marker {
@@ -235,7 +235,11 @@ impl Node {
                 ..marker
             };
             // Somebody else may have been faster.
-            let call = self.marking(Some(&text), Some(&of_this_run.life), &of_this_run.tail());
+            let call = self.marking(
+                Some(&text),
+                Some(&of_this_run.incarnation),
+                &of_this_run.tail(),
+            );
             let answer = call.send(&mut link.connection).await;
             self.unless_broken(answer, connecting)?;
         }
@@ -253,13 +257,13 @@ impl Node {
         }
     }
 
-    async fn link(&self) -> Result<(Link, Connecting), Trouble> {
+    async fn link(&self) -> Result<(Link, Connecting), NodeError> {
         let connecting = self.connecting();
         match connecting.clone().await {
             Ok(link) => Ok((link, connecting)),
-            Err(trouble) => {
+            Err(error) => {
                 self.discard(&connecting);
-                Err(trouble)
+                Err(error)
             }
         }
     }
@@ -277,7 +281,11 @@ impl Node {
             reason = "it has time limits; whoever waits for it may not wait long enough"
         )]
         let task = tokio::spawn(connect);
-        let cut_off = |_| Err(Trouble::Unreachable("the runtime is shut down".to_owned()));
+        let cut_off = |_| {
+            Err(NodeError::Unreachable(
+                "the runtime is shut down".to_owned(),
+            ))
+        };
         let connecting = async move { task.await.unwrap_or_else(cut_off) };
         let connecting = connecting.boxed().shared();
         *current = Some(connecting.clone());
@@ -288,7 +296,7 @@ impl Node {
         &self,
         answer: RedisResult<Value>,
         connecting: &Connecting,
-    ) -> Result<Vec<String>, Trouble> {
+    ) -> Result<Vec<String>, NodeError> {
         let words = match self.unless_broken(answer, connecting)? {
             Value::Array(words) => words.into_iter().map(word).collect(),
             single => word(single).map(|word| vec![word]),
@@ -300,12 +308,12 @@ impl Node {
         &self,
         answer: RedisResult<T>,
         connecting: &Connecting,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, NodeError> {
         answer.map_err(|error| {
             if breaks_connection(&error) {
                 self.discard(connecting);
             }
-            Trouble::after(&error)
+            NodeError::after(&error)
         })
     }
 
@@ -327,12 +335,12 @@ impl Node {
 
 impl Run<'_> {
     /// As [`Node::ask`].
-    pub(super) async fn ask(&mut self, call: &Call) -> Result<Vec<String>, Trouble> {
+    pub(super) async fn ask(&mut self, call: &Call) -> Result<Vec<String>, NodeError> {
         serving(self.run(call).await?)
     }
 
     /// As [`Node::run`].
-    pub(super) async fn run(&mut self, call: &Call) -> Result<Vec<String>, Trouble> {
+    pub(super) async fn run(&mut self, call: &Call) -> Result<Vec<String>, NodeError> {
         let answer = call.send(&mut self.link.connection).await;
         self.node.read(answer, &self.connecting)
     }
@@ -341,10 +349,10 @@ impl Run<'_> {
     pub(super) async fn mark(
         &mut self,
         seen: Option<&str>,
-        life: Option<&str>,
+        incarnation: Option<&str>,
         tail: &str,
-    ) -> Result<(bool, String), Trouble> {
-        let call = self.node.marking(seen, life, tail);
+    ) -> Result<(bool, String), NodeError> {
+        let call = self.node.marking(seen, incarnation, tail);
         marked(self.run(&call).await?)
     }
 
@@ -354,7 +362,7 @@ impl Run<'_> {
         pattern: &str,
         cursor: &str,
         page: usize,
-    ) -> Result<(String, Vec<String>), Trouble> {
+    ) -> Result<(String, Vec<String>), NodeError> {
         let mut scan = redis::cmd("SCAN");
         scan.arg(cursor)
             .arg("MATCH")
@@ -367,16 +375,16 @@ impl Run<'_> {
 }
 
 /// The words of an answer, unless they say that the node does not serve.
-fn serving(words: Vec<String>) -> Result<Vec<String>, Trouble> {
+fn serving(words: Vec<String>) -> Result<Vec<String>, NodeError> {
     match words.first().map(String::as_str) {
-        Some("no_state") => Err(Trouble::NoState),
-        Some("not_serving") => Err(Trouble::of_marker(words.get(1).map(String::as_str))),
+        Some("no_state") => Err(NodeError::NoState),
+        Some("not_serving") => Err(NodeError::of_marker(words.get(1).map(String::as_str))),
         _ => Ok(words),
     }
 }
 
 /// Whether the node is what was asked for, and what it is.
-fn marked(words: Vec<String>) -> Result<(bool, String), Trouble> {
+fn marked(words: Vec<String>) -> Result<(bool, String), NodeError> {
     match <[String; 2]>::try_from(words) {
         Ok([word, marker]) => Ok((word == "marked", marker)),
         Err(_) => Err(unreadable()),
@@ -391,11 +399,11 @@ fn word(value: Value) -> Option<String> {
     }
 }
 
-fn unreadable() -> Trouble {
-    Trouble::Broken("the answer is not one of our scripts'".to_owned())
+fn unreadable() -> NodeError {
+    NodeError::Broken("the answer is not one of our scripts'".to_owned())
 }
 
-async fn connect(client: Client, index: usize, runs: Arc<Runs>) -> Result<Link, Trouble> {
+async fn connect(client: Client, index: usize, runs: Arc<Runs>) -> Result<Link, NodeError> {
     // Whoever asks has a time limit of its own, and the system gives up a connection whose other
     // end has vanished: a timer for every answer would be one too many.
     let config = AsyncConnectionConfig::new()
@@ -404,16 +412,16 @@ async fn connect(client: Client, index: usize, runs: Arc<Runs>) -> Result<Link, 
     let mut connection = client
         .get_multiplexed_async_connection_with_config(&config)
         .await
-        .map_err(|error| Trouble::before(&error))?;
+        .map_err(|error| NodeError::before(&error))?;
     let info = fitness::check(&mut connection, Topology::Independent);
     let info = tokio::time::timeout(CONNECT_TIME_MAX, info).await;
-    let info = info.map_err(|_| Trouble::Silent)?;
-    let info = info.map_err(|error| Trouble::Unreachable(error.to_string()))?;
+    let info = info.map_err(|_| NodeError::Silent)?;
+    let info = info.map_err(|error| NodeError::Unreachable(error.to_string()))?;
     let run_id: Arc<str> = match fitness::field(&info, "run_id") {
         Some(run_id) => run_id.into(),
         None => {
             let why = "INFO is denied, and nothing else tells whether it was started again";
-            return Err(Trouble::Unreachable(why.to_owned()));
+            return Err(NodeError::Unreachable(why.to_owned()));
         }
     };
     runs.claim(index, &run_id)?;

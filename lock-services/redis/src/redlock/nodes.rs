@@ -14,8 +14,8 @@ use super::{
     call::Call,
     keys::Keys,
     node::{Node, Runs},
+    node_error::NodeError,
     options::invalid,
-    trouble::Trouble,
 };
 use crate::service_url::{ServiceUrl, Topology};
 use lock_core::{Clock, Error, ErrorKind, Ttl};
@@ -48,7 +48,7 @@ pub(super) enum Step {
 }
 
 /// The answer of one node: the words of the script, or why it has no part.
-pub(super) type Answer = Result<Vec<String>, Trouble>;
+pub(super) type Answer = Result<Vec<String>, NodeError>;
 
 /// A request to a node that has not answered yet, and which node it is.
 type Pending = (usize, BoxFuture<'static, Answer>);
@@ -131,8 +131,8 @@ impl Nodes {
     }
 
     /// Asks some nodes, all at once, and hands each answer to `take` until it has enough. A node
-    /// that is out of time is handed over as [`Trouble::Silent`]; one whose answer does not matter
-    /// any more is not handed over.
+    /// that is out of time is handed over as [`NodeError::Silent`]; one whose answer does not
+    /// matter any more is not handed over.
     ///
     /// All requests are on their way before the first answer is looked at, but to nodes that are
     /// not connected.
@@ -196,7 +196,7 @@ impl Nodes {
         for (index, request) in pending {
             drop(request);
             self.node(index).set_silent(true);
-            take(index, Err(Trouble::Silent));
+            take(index, Err(NodeError::Silent));
         }
     }
 
@@ -215,19 +215,19 @@ impl Nodes {
     /// What stands in the way, node by node.
     pub(super) fn in_words<'a>(
         &self,
-        troubles: impl IntoIterator<Item = &'a (usize, Trouble)>,
+        errors: impl IntoIterator<Item = &'a (usize, NodeError)>,
     ) -> String {
-        let words = troubles
+        let words = errors
             .into_iter()
-            .map(|(index, trouble)| format!("{}: {trouble}", self.node(*index).address()));
+            .map(|(index, error)| format!("{}: {error}", self.node(*index).address()));
         words.collect::<Vec<_>>().join("; ")
     }
 
     /// The error for too few nodes that serve. Its outcome is "not applied".
-    pub(super) fn too_few(&self, troubles: &[(usize, Trouble)]) -> Error {
-        let serving = self.len() - troubles.len();
-        let hopeless = |trouble: &&(usize, Trouble)| trouble.1.needs_an_operator();
-        let lost = troubles.iter().filter(hopeless).count();
+    pub(super) fn too_few(&self, errors: &[(usize, NodeError)]) -> Error {
+        let serving = self.len() - errors.len();
+        let hopeless = |error: &&(usize, NodeError)| error.1.needs_an_operator();
+        let lost = errors.iter().filter(hopeless).count();
         // With the others there would be a majority, if they came back.
         let kind = if lost > self.len() - self.majority() {
             ErrorKind::Refused
@@ -243,7 +243,7 @@ impl Nodes {
             "{serving} of {} nodes have a part in it, and {} are needed ({}){todo}",
             self.len(),
             self.majority(),
-            self.in_words(troubles),
+            self.in_words(errors),
         ))
     }
 }

@@ -6,9 +6,9 @@ use super::{
     look::Look,
     marker::{Marker, MarkerState},
     node::Node,
+    node_error::NodeError,
     nodes::Nodes,
     options::invalid,
-    trouble::Trouble,
 };
 use lock_core::{Clock, Error, ErrorKind, FencingToken, InitialToken, Operation, Ttl};
 
@@ -85,24 +85,24 @@ impl fmt::Display for NodeState {
     }
 }
 
-impl From<&Result<Look, Trouble>> for NodeState {
-    fn from(look: &Result<Look, Trouble>) -> Self {
-        let trouble = match look {
-            Ok(look) => look.trouble(),
-            Err(trouble) => Some(trouble.clone()),
+impl From<&Result<Look, NodeError>> for NodeState {
+    fn from(look: &Result<Look, NodeError>) -> Self {
+        let error = match look {
+            Ok(look) => look.error(),
+            Err(error) => Some(error.clone()),
         };
-        let Some(trouble) = trouble else {
+        let Some(error) = error else {
             return Self::Serving;
         };
-        match trouble {
-            Trouble::NoState => Self::Uninitialised,
-            Trouble::Restarted => Self::Restarted,
-            Trouble::NotServing(Some(MarkerState::Prepared)) => Self::Prepared,
-            Trouble::NotServing(Some(MarkerState::Retired)) => Self::Retired,
-            Trouble::NotServing(Some(MarkerState::Healing | MarkerState::Clearing)) => {
+        match error {
+            NodeError::NoState => Self::Uninitialised,
+            NodeError::Restarted => Self::Restarted,
+            NodeError::NotServing(Some(MarkerState::Prepared)) => Self::Prepared,
+            NodeError::NotServing(Some(MarkerState::Retired)) => Self::Retired,
+            NodeError::NotServing(Some(MarkerState::Healing | MarkerState::Clearing)) => {
                 Self::Healing
             }
-            trouble => Self::Unusable(trouble.to_string()),
+            error => Self::Unusable(error.to_string()),
         }
     }
 }
@@ -179,11 +179,12 @@ impl RedlockNodes {
                 ..marker
             };
             let marked = node
-                .mark(Some(&text), Some(&serving.life), &serving.tail())
+                .mark(Some(&text), Some(&serving.incarnation), &serving.tail())
                 .await;
-            let (done, now) = marked.map_err(|trouble| self.failed(node, &trouble))?;
-            let same_life = Marker::parse(&now)
-                .is_some_and(|now| now.life == serving.life && now.state == MarkerState::Serving);
+            let (done, now) = marked.map_err(|error| self.failed(node, &error))?;
+            let same_life = Marker::parse(&now).is_some_and(|now| {
+                now.incarnation == serving.incarnation && now.state == MarkerState::Serving
+            });
             // Somebody else who provisions may have been faster.
             if !done && !same_life {
                 return Err(self.stopped(node, &self.nodes.look_at(node).await));
@@ -195,7 +196,7 @@ impl RedlockNodes {
     /// Whether nodes that somebody else has brought into service are what was asked for, too.
     fn as_ordered(
         &self,
-        looks: &[Result<Look, Trouble>],
+        looks: &[Result<Look, NodeError>],
         longest: Ttl,
         above: Option<FencingToken>,
     ) -> Result<(), Error> {
@@ -222,18 +223,18 @@ impl RedlockNodes {
     async fn prepare(
         &self,
         node: &Node,
-        look: &Result<Look, Trouble>,
+        look: &Result<Look, NodeError>,
     ) -> Result<(String, Marker), Error> {
         let look = match look {
             Ok(look) => look,
-            Err(trouble) => return Err(self.failed(node, trouble)),
+            Err(error) => return Err(self.failed(node, error)),
         };
         let text = match &look.text {
             Some(text) => text.clone(),
             None => {
                 let new = blank(MarkerState::Prepared, &look.run_id);
                 let marked = node.mark(None, None, &new.tail()).await;
-                marked.map_err(|trouble| self.failed(node, &trouble))?.1
+                marked.map_err(|error| self.failed(node, &error))?.1
             }
         };
         match Marker::parse(&text) {
@@ -257,16 +258,19 @@ impl RedlockNodes {
         let (_, node) = self.find(address)?;
         loop {
             let look = self.nodes.look_at(node).await;
-            let look = look.map_err(|trouble| self.failed(node, &trouble))?;
+            let look = look.map_err(|error| self.failed(node, &error))?;
             let retired = Marker {
                 state: MarkerState::Retired,
                 ..look
                     .marker
                     .unwrap_or_else(|| blank(MarkerState::Retired, &look.run_id))
             };
-            let life = Some(retired.life.as_str()).filter(|life| !life.is_empty());
-            let marked = node.mark(look.text.as_deref(), life, &retired.tail()).await;
-            let (done, _) = marked.map_err(|trouble| self.failed(node, &trouble))?;
+            let incarnation =
+                Some(retired.incarnation.as_str()).filter(|incarnation| !incarnation.is_empty());
+            let marked = node
+                .mark(look.text.as_deref(), incarnation, &retired.tail())
+                .await;
+            let (done, _) = marked.map_err(|error| self.failed(node, &error))?;
             if done {
                 return Ok(());
             }
@@ -280,31 +284,31 @@ impl RedlockNodes {
     }
 
     /// A node is not what it has to be.
-    pub(super) fn stopped(&self, node: &Node, look: &Result<Look, Trouble>) -> Error {
+    pub(super) fn stopped(&self, node: &Node, look: &Result<Look, NodeError>) -> Error {
         let status = status_of(node, look);
         refused(&format!("stopped: {} is {}", status.address, status.state))
     }
 
-    pub(super) fn failed(&self, node: &Node, trouble: &Trouble) -> Error {
-        let kind = match trouble {
-            Trouble::SameAs(_) => ErrorKind::InvalidInput,
+    pub(super) fn failed(&self, node: &Node, why: &NodeError) -> Error {
+        let kind = match why {
+            NodeError::SameAs(_) => ErrorKind::InvalidInput,
             _ => ErrorKind::Unavailable,
         };
-        error(kind).because(format!("{}: {trouble}", node.address()))
+        error(kind).because(format!("{}: {why}", node.address()))
     }
 }
 
-fn status_of(node: &Node, look: &Result<Look, Trouble>) -> NodeStatus {
+fn status_of(node: &Node, look: &Result<Look, NodeError>) -> NodeStatus {
     NodeStatus {
         address: node.address().to_string(),
         state: NodeState::from(look),
     }
 }
 
-/// A marker without a life, which the node draws.
+/// A marker without an incarnation, which the node draws.
 pub(super) fn blank(state: MarkerState, run_id: &str) -> Marker {
     Marker {
-        life: String::new(),
+        incarnation: String::new(),
         state,
         base: 0,
         longest: std::time::Duration::ZERO,

@@ -2,9 +2,9 @@ use super::{
     attempt::drift,
     call::Call,
     keys::Keys,
+    node_error::NodeError,
     nodes::{Nodes, Step},
     scripts,
-    trouble::Trouble,
 };
 use lock_core::{
     AttemptRef, Error, ErrorKind, InitialToken, Lease, Released, RenewRequest, Renewed, Sequencer,
@@ -36,7 +36,7 @@ impl Service {
         }
         let majority = self.nodes.majority();
         let mut tallies = vec![Tally::new(self.nodes.len()); leases.len()];
-        let mut troubles = Vec::new();
+        let mut errors = Vec::new();
         self.nodes
             .ask_all(call, |index, answer| {
                 match answer.as_deref() {
@@ -46,12 +46,12 @@ impl Service {
                             tally.too_long |= letter == b'l';
                         }
                     }
-                    Ok(_) => troubles.push((index, Trouble::Silent)),
-                    Err(trouble) => {
-                        if trouble.has_nothing() {
+                    Ok(_) => errors.push((index, NodeError::Silent)),
+                    Err(error) => {
+                        if error.has_nothing() {
                             tallies.iter_mut().for_each(|tally| tally.count(false));
                         }
-                        troubles.push((index, trouble.clone()));
+                        errors.push((index, error.clone()));
                     }
                 }
                 let decided = tallies
@@ -73,7 +73,7 @@ impl Service {
                     Some(false) => Ok(Renewed::NotHolder),
                     None => Err(self
                         .nodes
-                        .too_few(&troubles)
+                        .too_few(&errors)
                         .on(lease.sequencer.resource())
                         .outcome_unknown()),
                 });
@@ -93,16 +93,16 @@ impl Service {
             .arg(lease.token().get());
         let majority = self.nodes.majority();
         let mut tally = Tally::new(self.nodes.len());
-        let mut troubles = Vec::new();
+        let mut errors = Vec::new();
         self.nodes
             .ask_all(call, |index, answer| {
                 match answer {
                     Ok(words) => tally.count(words == ["released"]),
-                    Err(trouble) => {
-                        if trouble.has_nothing() {
+                    Err(error) => {
+                        if error.has_nothing() {
                             tally.count(false);
                         }
-                        troubles.push((index, trouble));
+                        errors.push((index, error));
                     }
                 }
                 match tally.decided(majority) {
@@ -115,7 +115,7 @@ impl Service {
             Some(true) => Ok(Released::Released),
             Some(false) => Ok(Released::NotHolder),
             None => {
-                let error = self.nodes.too_few(&troubles);
+                let error = self.nodes.too_few(&errors);
                 Err(error.outcome_unknown())
             }
         }
@@ -133,14 +133,14 @@ impl Service {
             .arg(&digest)
             .arg(attempt.id.to_string());
         let majority = self.nodes.majority();
-        let (mut cancelled, mut troubles) = (0, Vec::new());
+        let (mut cancelled, mut errors) = (0, Vec::new());
         self.nodes
             .ask_all(call, |index, answer| {
                 match answer {
                     Ok(_) => cancelled += 1,
-                    Err(trouble) => {
-                        cancelled += usize::from(trouble.has_nothing());
-                        troubles.push((index, trouble));
+                    Err(error) => {
+                        cancelled += usize::from(error.has_nothing());
+                        errors.push((index, error));
                     }
                 }
                 let enough = cancelled >= majority;
@@ -150,7 +150,7 @@ impl Service {
         if cancelled >= majority {
             return Ok(());
         }
-        let error = self.nodes.too_few(&troubles);
+        let error = self.nodes.too_few(&errors);
         Err(error.outcome_unknown())
     }
 }

@@ -1,4 +1,5 @@
-//! Takes a node in anew that has lost its state: deletes what it still has, and begins a new life.
+//! Takes a node in anew that has lost its state: deletes what it still has, and begins a new
+//! incarnation.
 
 use super::{
     call::Call,
@@ -6,9 +7,9 @@ use super::{
     look::Look,
     marker::{Marker, MarkerState},
     node::{Node, Run},
+    node_error::NodeError,
     operate::{RedlockNodes, blank},
     scripts,
-    trouble::Trouble,
 };
 use lock_core::Error;
 
@@ -24,7 +25,7 @@ enum Cleared {
 }
 
 impl RedlockNodes {
-    /// Deletes what a node has. The life in which it is to be healed.
+    /// Deletes what a node has. The incarnation in which it is to be healed.
     ///
     /// # Cancel safety
     /// May be repeated until it is done.
@@ -37,7 +38,7 @@ impl RedlockNodes {
         let clearing = self.mark_clearing(node, look).await?;
         // A server that is started again meanwhile may have back what was deleted.
         let run = node.run_of_server().await;
-        let mut run = run.map_err(|trouble| self.failed(node, &trouble))?;
+        let mut run = run.map_err(|error| self.failed(node, &error))?;
         self.clear(node, &mut run, &clearing).await?;
         let healing = Marker {
             base: sources.base(),
@@ -45,9 +46,9 @@ impl RedlockNodes {
             ..blank(MarkerState::Healing, &look.run_id)
         };
         let marked = run.mark(Some(&clearing), None, &healing.tail()).await;
-        let (done, text) = marked.map_err(|trouble| self.failed(node, &trouble))?;
+        let (done, text) = marked.map_err(|error| self.failed(node, &error))?;
         match Marker::parse(&text) {
-            Some(marker) if done => Ok(marker.life),
+            Some(marker) if done => Ok(marker.incarnation),
             _ => Err(self.stopped(node, &self.nodes.look_at(node).await)),
         }
     }
@@ -60,7 +61,7 @@ impl RedlockNodes {
         let marked = node
             .mark(look.text.as_deref(), None, &clearing.tail())
             .await;
-        match marked.map_err(|trouble| self.failed(node, &trouble))? {
+        match marked.map_err(|error| self.failed(node, &error))? {
             (true, clearing) => Ok(clearing),
             (false, _) => Err(self.stopped(node, &self.nodes.look_at(node).await)),
         }
@@ -72,7 +73,7 @@ impl RedlockNodes {
             let mut cursor = "0".to_owned();
             loop {
                 let cleared = self.clear_page(run, clearing, &pattern, &cursor).await;
-                match cleared.map_err(|trouble| self.failed(node, &trouble))? {
+                match cleared.map_err(|error| self.failed(node, &error))? {
                     Cleared::Next(next) if next == "0" => break,
                     Cleared::Next(next) => cursor = next,
                     Cleared::Other => {
@@ -90,7 +91,7 @@ impl RedlockNodes {
         clearing: &str,
         pattern: &str,
         cursor: &str,
-    ) -> Result<Cleared, Trouble> {
+    ) -> Result<Cleared, NodeError> {
         let (next, found) = run.scan(pattern, cursor, PAGE).await?;
         let keys: Vec<_> = std::iter::once(self.keys.marker()).chain(found).collect();
         let call = Call::new(&scripts::CLEAR, &keys).arg(clearing);

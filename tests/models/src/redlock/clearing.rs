@@ -1,10 +1,10 @@
 //! Taking in a node that lost its state, or the end of it: its old data is deleted first.
 //!
 //! A healer *looks* at the node, *marks* it as being cleared, with a number that the node draws,
-//! *deletes* its data and then takes it *in*, in a new life. Two healers do so at the same time,
-//! either may be killed, and their requests may arrive late. A mark compares the marker that was
-//! seen; a delete compares the number of its own clearing. In its new life the node is given
-//! counters, which nobody may delete.
+//! *deletes* its data and then takes it *in*, in a new incarnation. Two healers do so at the same
+//! time, either may be killed, and their requests may arrive late. A mark compares the marker that
+//! was seen; a delete compares the number of its own clearing. In its new incarnation the node is
+//! given counters, which nobody may delete.
 
 use stateright::{Model, Property};
 
@@ -32,9 +32,9 @@ pub struct Clearing {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     marker: Marker,
-    /// Whether there are counters of a life that is over.
+    /// Whether there are counters of an incarnation that is over.
     has_old: bool,
-    /// Whether there are counters of this life.
+    /// Whether there are counters of this incarnation.
     has_new: bool,
     healers: [Healer; HEALERS],
     /// The numbers that the node has drawn.

@@ -1,4 +1,4 @@
-//! Taking in a node of a Redlock deletes nothing of its new life; and every rule is needed.
+//! Taking in a node of a Redlock deletes nothing of its new incarnation; and every rule is needed.
 
 use models::{
     checking::{assert_breaks, assert_holds},

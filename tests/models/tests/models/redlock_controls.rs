@@ -187,5 +187,5 @@ fn healing_seeds_nothing() {
 fn a_node_serves_that_was_healed_in_another_life() {
     let tokens = three(2).losing(2, 2).listing();
     let tokens = tokens.with(Flaw::HealingNamesNoLife);
-    assert_breaks("names no life", "order", tokens);
+    assert_breaks("names no incarnation", "order", tokens);
 }

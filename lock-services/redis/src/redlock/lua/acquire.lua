@@ -14,7 +14,7 @@
 -- ARGV[5] floor: least count that is of use; left out if there is none
 -- ARGV[6] how far above the counter a floor may lie; left out for any distance
 --
--- Returns count:life: granted
+-- Returns count:incarnation: granted
 --       | {"again", token, left_ms} | {"held", left_ms, nonce}
 --       | {"ended"} | {"ran_out"} | {"broken_counter"} | {"exhausted"}
 --       | {"implausible", greatest} | {"too_long", longest_ms}
@@ -24,8 +24,8 @@
 -- is counted, and the time is not extended. Sent again by the same try it counts up again, unless
 -- the lease was raised. Counts before it writes the lease, because an error does not roll back.
 
-local life, base, longest = serving(marker or redis.call("GET", KEYS[1]))
-if not life then
+local incarnation, base, longest = serving(marker or redis.call("GET", KEYS[1]))
+if not incarnation then
   local wrong = base
   return wrong
 end
@@ -71,4 +71,4 @@ if floor and is_greater(floor, count) then
   count = floor
 end
 redis.call("SET", KEYS[3], ARGV[1] .. count .. ARGV[2], "PX", ARGV[3])
-return count .. ":" .. life
+return count .. ":" .. incarnation

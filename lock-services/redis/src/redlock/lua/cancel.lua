@@ -15,8 +15,8 @@
 -- Idempotent.
 
 local found = redis.call("MGET", KEYS[1], KEYS[2])
-local life, wrong = serving(found[1])
-if not life then return wrong end
+local incarnation, wrong = serving(found[1])
+if not incarnation then return wrong end
 remember(KEYS[3], ARGV[2])
 local lease = load(KEYS[2], found[2])
 if lease and lease.holder == ARGV[1] and (lease.left > 0 or not lease.raised) then

@@ -7,7 +7,7 @@
 --
 -- Returns "cleared" | {"other", marker}: it is something else by now, or nothing
 --
--- Sent late it deletes nothing of a later life: every clearing has a number of its own.
+-- Sent late it deletes nothing of a later incarnation: every clearing has a number of its own.
 
 local marker = redis.call("GET", KEYS[1]) or ""
 if marker ~= ARGV[1] then return {"other", marker} end

@@ -6,20 +6,20 @@
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] first counter, and one key more for every further one
--- ARGV[1] life that the node has to be in
+-- ARGV[1] incarnation that the node has to be in
 --
 -- Returns {"counted", word, ..}: for each counter, in order, its count, or why it has none:
 --         "broken_counter" | "exhausted"
---       | "other_life" | {"no_state"} | {"not_serving", marker}
+--       | "other_incarnation" | {"no_state"} | {"not_serving", marker}
 --
 -- Sent again it counts up again. Atomic per counter.
 
-local life, base = serving(redis.call("GET", KEYS[1]))
-if not life then
+local incarnation, base = serving(redis.call("GET", KEYS[1]))
+if not incarnation then
   local wrong = base
   return wrong
 end
-if life ~= ARGV[1] then return "other_life" end
+if incarnation ~= ARGV[1] then return "other_incarnation" end
 local words = {}
 for i = 2, #KEYS do
   local count, wrong = count_up(KEYS[i], base)

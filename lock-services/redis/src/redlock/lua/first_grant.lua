@@ -2,10 +2,11 @@
 -- and there is no floor. Everything else is left to what comes after it. For scripts whose KEYS and
 -- ARGV are those of acquire.lua.
 --
--- Returns count:life, in full
+-- Returns count:incarnation, in full
 
 local marker = not ARGV[5] and redis.call("GET", KEYS[1])
--- A life is 16 digits, a hyphen and a nonce. To look at each of its characters takes longer.
+-- An incarnation is 16 digits, a hyphen and a nonce. To look at each of its characters takes
+-- longer.
 local base, longest
 if marker then base, longest = marker:match("^:s:(%d+):(%d+):", 34) end
 if base and tonumber(ARGV[4]) <= tonumber(longest)

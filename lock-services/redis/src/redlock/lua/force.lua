@@ -13,15 +13,15 @@
 -- ARGV[3] how long the key of the lease stays in ms
 -- ARGV[4] token of the lease to end
 --
--- Returns count:life: the try has the lease | {"not_held"}
+-- Returns count:incarnation: the try has the lease | {"not_held"}
 --       | {"ended"} | {"broken_counter"} | {"exhausted"}
 --       | {"no_state"} | {"not_serving", marker}
 --
 -- There is no moment between the two leases, so nobody counts between their tokens and is granted.
 -- Sent again it ends nothing more, because the token is compared. A try that was undone is refused.
 
-local life, base = serving(redis.call("GET", KEYS[1]))
-if not life then
+local incarnation, base = serving(redis.call("GET", KEYS[1]))
+if not incarnation then
   local wrong = base
   return wrong
 end
@@ -37,4 +37,4 @@ local count, wrong = count_up(KEYS[2], base)
 if not count then return wrong end
 remember(KEYS[4]:sub(1, -#holder - 1) .. lease.holder, "~")
 redis.call("SET", KEYS[3], ARGV[1] .. count .. ARGV[2], "PX", ARGV[3])
-return count .. ":" .. life
+return count .. ":" .. incarnation

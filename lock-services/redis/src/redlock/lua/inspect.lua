@@ -10,8 +10,8 @@
 --       | {"no_state"} | {"not_serving", marker}
 
 local found = redis.call("MGET", KEYS[1], KEYS[2])
-local life, wrong = serving(found[1])
-if not life then return wrong end
+local incarnation, wrong = serving(found[1])
+if not incarnation then return wrong end
 local lease = load(KEYS[2], found[2])
 if not lease or not lease.raised or lease.left <= 0 then return {"free"} end
 return {"held", lease.holder, lease.token, text(lease.left), lease.metadata}

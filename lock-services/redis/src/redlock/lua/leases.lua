@@ -13,7 +13,7 @@
 --
 -- What was there at the first page and was not deleted is on one of the pages, once or more often.
 
-local life, wrong = serving(redis.call("GET", KEYS[1]))
-if not life then return wrong end
+local incarnation, wrong = serving(redis.call("GET", KEYS[1]))
+if not incarnation then return wrong end
 local page = redis.call("SCAN", ARGV[1], "MATCH", ARGV[2], "COUNT", ARGV[3])
 return {"listed", page[1], unpack(page[2])}

@@ -5,9 +5,9 @@
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] first counter, and one key more for every further one
--- ARGV[1] life in which it is healed
+-- ARGV[1] incarnation in which it is healed
 --
--- Returns {"missing", key, ..} | {"other", marker}: it is not being healed in this life
+-- Returns {"missing", key, ..} | {"other", marker}: it is not being healed in this incarnation
 
 local yes, wrong = healing(redis.call("GET", KEYS[1]), ARGV[1])
 if not yes then return wrong end

@@ -7,19 +7,19 @@
 -- KEYS[1] marker of the node
 -- KEYS[2] counter of the resource
 -- KEYS[3] lease of the resource
--- ARGV[1] life in which the count was granted
+-- ARGV[1] incarnation in which the count was granted
 -- ARGV[2] what the lease begins with: "holder:nonce:"
 -- ARGV[3] count that was granted
 -- ARGV[4] token, if it is greater than that count
 --
 -- Returns "raised" | "passed": something was counted since | "lost": the lease is not this try's
---       | "other_life" | {"no_state"} | {"not_serving", marker}
+--       | "other_incarnation" | {"no_state"} | {"not_serving", marker}
 --
 -- Sent again it says "lost" and changes nothing.
 
-local life, wrong = serving(marker)
-if not life then return wrong end
-if life ~= ARGV[1] then return "other_life" end
+local incarnation, wrong = serving(marker)
+if not incarnation then return wrong end
+if incarnation ~= ARGV[1] then return "other_incarnation" end
 local token, ours = ARGV[4] or ARGV[3], ARGV[2] .. "0:" .. ARGV[3] .. ":"
 if not packed or packed:sub(1, #ours) ~= ours then return "lost" end
 if found[2] ~= ARGV[3] then return "passed" end

@@ -15,8 +15,8 @@
 -- Idempotent: while it is remembered, a release that is sent again is released again. A lease of
 -- this holder that was never raised is one that did not count: it ends too, as "not_holder".
 
-local life, wrong = serving(marker)
-if not life then return wrong end
+local incarnation, wrong = serving(marker)
+if not incarnation then return wrong end
 local holder, word, ended = ARGV[1], "=" .. ARGV[2], found[3]
 if ended and ("," .. ended .. ","):find("," .. word .. ",", 1, true) then return "released" end
 if not packed or packed:sub(1, #holder) ~= holder then return "not_holder" end

@@ -17,8 +17,8 @@
 --
 -- Idempotent, and inert for a lease that has ended or was never raised. Atomic per lease.
 
-local life, base, longest = serving(redis.call("GET", KEYS[1]))
-if not life then
+local incarnation, base, longest = serving(redis.call("GET", KEYS[1]))
+if not incarnation then
   local wrong = base
   return wrong
 end

@@ -5,11 +5,11 @@
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] first counter, and one key more for every further one
--- ARGV[1] life in which it is healed
+-- ARGV[1] incarnation in which it is healed
 -- ARGV[2] count of the first counter, and one argument more for every further one: the greatest of
 --         N/2 + 1 other nodes, each counted up
 --
--- Returns "seeded" | {"other", marker}: it is not being healed in this life
+-- Returns "seeded" | {"other", marker}: it is not being healed in this incarnation
 --
 -- Right whoever sends it, and however often. Atomic per counter.
 

@@ -16,8 +16,8 @@
 -- Idempotent. Compares the nonce: a late undo does not touch a later try of the same attempt.
 
 local found = redis.call("MGET", KEYS[1], KEYS[2])
-local life, wrong = serving(found[1])
-if not life then return wrong end
+local incarnation, wrong = serving(found[1])
+if not incarnation then return wrong end
 local lease = load(KEYS[2], found[2])
 if lease and lease.holder == ARGV[1] and lease.nonce == ARGV[2] then
   leave(KEYS[2], lease, ARGV[3])

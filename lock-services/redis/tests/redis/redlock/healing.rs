@@ -155,7 +155,7 @@ async fn a_node_that_loses_its_state_again_does_not_serve() {
     quiet.await.unwrap();
     node.restart_empty().await;
     heal_until_it_waits(&servers, 0).await;
-    assert!(first.await.unwrap().is_err(), "it is another life");
+    assert!(first.await.unwrap().is_err(), "it is another incarnation");
     assert_eq!(states(&servers).await[0], NodeState::Healing);
     assert!(heal(&servers, 0).await.unwrap());
     let locks = palisade::connect(servers.url()).await.unwrap();

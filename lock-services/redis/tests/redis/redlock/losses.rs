@@ -122,8 +122,8 @@ async fn a_server_that_was_started_again_serves_only_if_it_loses_nothing() {
     cycle(&connect(&servers).await, "r").await;
     let node = &servers.nodes()[0];
     let marker: String = node.command(&["GET", MARKER]).await;
-    let (life, _) = marker.rsplit_once(':').unwrap();
-    let of_another_run = format!("{life}:0123456789");
+    let (incarnation, _) = marker.rsplit_once(':').unwrap();
+    let of_another_run = format!("{incarnation}:0123456789");
     drop::<String>(node.command(&["SET", MARKER, &of_another_run]).await);
 
     // Without it there is no majority.

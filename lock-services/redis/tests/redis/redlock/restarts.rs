@@ -133,8 +133,8 @@ async fn nodes_that_were_started_again_count_as_unknown_for_who_renews_releases_
     let held = Held::by(&backend(&servers).await).await;
     for node in &servers.nodes()[..2] {
         let marker: String = node.command(&["GET", MARKER]).await;
-        let (life, _) = marker.rsplit_once(':').unwrap();
-        let of_another_run = format!("{life}:0123456789");
+        let (incarnation, _) = marker.rsplit_once(':').unwrap();
+        let of_another_run = format!("{incarnation}:0123456789");
         drop::<String>(node.command(&["SET", MARKER, &of_another_run]).await);
     }
     let other = backend(&servers).await;

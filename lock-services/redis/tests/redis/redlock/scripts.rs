@@ -91,9 +91,16 @@ impl Node {
         self.run("acquire", &keys, &arguments).await
     }
 
-    async fn raise(&self, life: &str, holder: &str, nonce: &str, count: &str, to: &str) -> String {
+    async fn raise(
+        &self,
+        incarnation: &str,
+        holder: &str,
+        nonce: &str,
+        count: &str,
+        to: &str,
+    ) -> String {
         let lease = format!("{holder}:{nonce}:");
-        let arguments = [life, &lease, count, to];
+        let arguments = [incarnation, &lease, count, to];
         // As the backend does it: a token that is the count is left out.
         let many = if to == count { 3 } else { 4 };
         self.run("raise", &[MARKER, COUNTER, LEASE], &arguments[..many])
@@ -118,8 +125,9 @@ impl Node {
             .await
     }
 
-    async fn seed(&self, life: &str, count: &str) -> String {
-        self.run("seed", &[MARKER, COUNTER], &[life, count]).await
+    async fn seed(&self, incarnation: &str, count: &str) -> String {
+        self.run("seed", &[MARKER, COUNTER], &[incarnation, count])
+            .await
     }
 
     async fn counter(&self) -> Option<String> {
@@ -170,7 +178,10 @@ async fn a_raise_is_let_through_only_if_lease_counter_and_life_are_those_of_the_
     assert_eq!(node.acquire(A, TRY[0]).await, format!("41:{LIFE}"));
     // To the count itself, which has a short way, and above it.
     for to in ["41", "50"] {
-        assert_eq!(node.raise("1-1", A, TRY[0], "41", to).await, "other_life");
+        assert_eq!(
+            node.raise("1-1", A, TRY[0], "41", to).await,
+            "other_incarnation"
+        );
         assert_eq!(node.raise(LIFE, A, TRY[1], "41", to).await, "lost");
         assert_eq!(node.raise(LIFE, B, TRY[0], "41", to).await, "lost");
         assert_eq!(node.raise(LIFE, A, TRY[0], "40", to).await, "lost");
@@ -236,10 +247,11 @@ async fn counts_are_compared_as_text_and_exact_beyond_what_a_double_holds() {
 async fn what_is_met_most_and_everything_else_come_to_the_same() {
     let node = Node::new().await;
     let tail = format!(":12:0:{}:", TRY[0]);
-    // A floor takes the long way, and so does a life of another length.
-    for (life, floor) in [(LIFE, None), (LIFE, Some("0")), ("1-1", None)] {
+    // A floor takes the long way, and so does an incarnation of another length.
+    for (incarnation, floor) in [(LIFE, None), (LIFE, Some("0")), ("1-1", None)] {
         node.delete(COUNTER).await;
-        node.set(MARKER, &format!("{life}:s:40:60000:run")).await;
+        node.set(MARKER, &format!("{incarnation}:s:40:60000:run"))
+            .await;
         let keys = [MARKER, COUNTER, LEASE, &ended(A)];
         let head = format!("{A}:{}:0:", TRY[0]);
         let arguments = [&head, &tail, "40000", "20000"];
@@ -247,7 +259,7 @@ async fn what_is_met_most_and_everything_else_come_to_the_same() {
         let granted = node.run("acquire", &keys, &arguments).await;
         assert_eq!(
             granted,
-            format!("41:{life}"),
+            format!("41:{incarnation}"),
             "a counter begins at the base"
         );
         let lease = node.command(&["GET", LEASE]).await;
@@ -256,7 +268,7 @@ async fn what_is_met_most_and_everything_else_come_to_the_same() {
             node.set_for(LEASE, &format!("{head}41{tail}"), 40_000)
                 .await;
             node.set(COUNTER, "41").await;
-            assert_eq!(node.raise(life, A, TRY[0], "41", to).await, "raised");
+            assert_eq!(node.raise(incarnation, A, TRY[0], "41", to).await, "raised");
             assert_eq!(node.counter().await.as_deref(), Some(raised));
             let lease = node.command(&["GET", LEASE]).await;
             assert_eq!(lease, Some(format!("{A}:{}:{to}:41{tail}", TRY[0])));
@@ -278,8 +290,9 @@ async fn what_is_met_most_and_everything_else_come_to_the_same() {
 #[tokio::test]
 async fn a_lease_that_ran_out_is_not_released_however_it_is_looked_at() {
     let node = Node::new().await;
-    for life in [LIFE, "1-1"] {
-        node.set(MARKER, &format!("{life}:s:40:60000:run")).await;
+    for incarnation in [LIFE, "1-1"] {
+        node.set(MARKER, &format!("{incarnation}:s:40:60000:run"))
+            .await;
         let lease = format!("{A}:{}:50:41:12:0:{}:", TRY[0], TRY[0]);
         node.set_for(LEASE, &lease, 15_000).await;
         assert_eq!(node.release(A, "50").await, "not_holder");
@@ -337,25 +350,25 @@ const DRIFT_MS: u64 = LONGEST_MS / 100 + 2;
 /// A node that was taken in so long ago.
 async fn taken_in(node: &Node, millis_ago: u64) -> String {
     let now = SystemClock.unix_time().as_millis();
-    let life = format!("{}000-0123456789abcdef", now - u128::from(millis_ago));
-    let marker = format!("{life}:h:40:{LONGEST_MS}:run");
+    let incarnation = format!("{}000-0123456789abcdef", now - u128::from(millis_ago));
+    let marker = format!("{incarnation}:h:40:{LONGEST_MS}:run");
     node.set(MARKER, &marker).await;
-    life
+    incarnation
 }
 
 #[tokio::test]
 async fn a_node_is_quiet_for_the_longest_lease_and_for_its_drift() {
     let node = Node::new().await;
-    let serve = async |life: String| node.run("serve", &[MARKER], &[&life]).await;
+    let serve = async |incarnation: String| node.run("serve", &[MARKER], &[&incarnation]).await;
     for early in [DRIFT_MS / 2, LONGEST_MS] {
-        let life = taken_in(&node, LONGEST_MS + DRIFT_MS - early).await;
-        let answer = serve(life).await;
+        let incarnation = taken_in(&node, LONGEST_MS + DRIFT_MS - early).await;
+        let answer = serve(incarnation).await;
         let left = answer.strip_prefix("quiet ").expect(&answer).parse();
         let left: u64 = left.unwrap();
         assert!(left <= early && left > early - 60_000, "{left} of {early}");
     }
-    let life = taken_in(&node, LONGEST_MS + DRIFT_MS).await;
-    assert_eq!(serve(life).await, "serves");
+    let incarnation = taken_in(&node, LONGEST_MS + DRIFT_MS).await;
+    assert_eq!(serve(incarnation).await, "serves");
 }
 
 /// A node that lost its state waits for leases of the longest time to live, and for no longer one.
@@ -388,21 +401,24 @@ async fn a_lease_is_renewed_to_no_more_than_a_node_that_lost_its_state_is_quiet(
 async fn a_node_serves_only_in_the_life_in_which_it_was_healed() {
     let node = Node::new().await;
     let earlier = taken_in(&node, 2 * LONGEST_MS + DRIFT_MS).await;
-    let life = taken_in(&node, LONGEST_MS + DRIFT_MS + 1).await;
-    let healing = format!("{life}:h:40:{LONGEST_MS}:run");
-    let serve = async |life: &str| node.run("serve", &[MARKER], &[life]).await;
+    let incarnation = taken_in(&node, LONGEST_MS + DRIFT_MS + 1).await;
+    let healing = format!("{incarnation}:h:40:{LONGEST_MS}:run");
+    let serve = async |incarnation: &str| node.run("serve", &[MARKER], &[incarnation]).await;
     assert_eq!(serve(&earlier).await, format!("other {healing}"));
     assert_eq!(
         node.acquire(A, TRY[0]).await,
         format!("not_serving {healing}")
     );
-    assert_eq!(serve(&life).await, "serves");
-    assert_eq!(serve(&life).await, "serves", "sent again");
-    assert_eq!(node.acquire(A, TRY[0]).await, format!("41:{life}"));
+    assert_eq!(serve(&incarnation).await, "serves");
+    assert_eq!(serve(&incarnation).await, "serves", "sent again");
+    assert_eq!(node.acquire(A, TRY[0]).await, format!("41:{incarnation}"));
     let marker = node.command(&["GET", MARKER]).await.unwrap();
-    assert_eq!(marker, format!("{life}:s:40:{LONGEST_MS}:run"));
+    assert_eq!(marker, format!("{incarnation}:s:40:{LONGEST_MS}:run"));
     // A seed that comes in late.
-    assert_eq!(node.seed(&life, "90").await, format!("other {marker}"));
+    assert_eq!(
+        node.seed(&incarnation, "90").await,
+        format!("other {marker}")
+    );
     assert_eq!(node.counter().await.as_deref(), Some("41"));
 }
 
@@ -413,8 +429,8 @@ async fn only_a_node_that_serves_is_listed_and_all_of_it_in_one_life() {
         node.set(&format!("t:counter:{number}"), "1").await;
         node.set(&format!("t:lease:{number}"), "1").await;
     }
-    let page = async |life: &str, cursor: &str| {
-        let arguments = [life, cursor, "t:counter:*", "50"];
+    let page = async |incarnation: &str, cursor: &str| {
+        let arguments = [incarnation, cursor, "t:counter:*", "50"];
         node.run("list", &[MARKER], &arguments).await
     };
     let (mut cursor, mut pages, mut found) = ("0".to_owned(), 0, BTreeSet::new());
@@ -430,7 +446,7 @@ async fn only_a_node_that_serves_is_listed_and_all_of_it_in_one_life() {
         }
     }
     assert!(pages > 1 && found.len() == 300, "{pages}, {}", found.len());
-    assert_eq!(page("1-1", "0").await, "other_life");
+    assert_eq!(page("1-1", "0").await, "other_incarnation");
     node.set(MARKER, &marker('h')).await;
     let refused = page(LIFE, "0").await;
     assert_eq!(refused, format!("not_serving {}", marker('h')));
@@ -476,7 +492,10 @@ async fn several_counters_are_looked_for_counted_and_seeded_in_one_life() {
         node.run("count", &keys, &[LIFE]).await,
         "counted 42 41 broken_counter"
     );
-    assert_eq!(node.run("count", &keys, &["1-1"]).await, "other_life");
+    assert_eq!(
+        node.run("count", &keys, &["1-1"]).await,
+        "other_incarnation"
+    );
     node.set(MARKER, &marker('h')).await;
     let keys = [MARKER, COUNTER, "t:counter:lost"];
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What a node still has is deleted when it is taken in, and nothing of its new life.
+//! What a node still has is deleted when it is taken in, and nothing of its new incarnation.
 
 use e2e::servers::{Redis, RedlockServers};
 use futures_util::future::join_all;
@@ -81,11 +81,11 @@ async fn several_who_heal_a_node_at_once_do_it_once() {
         let done: Vec<_> = join_all(all).await;
         let healed = done.iter().flatten().filter(|(done, _)| *done);
         assert!(healed.count() >= 1, "{done:?}");
-        let life = |(_, marker): &(bool, Option<String>)| {
+        let incarnation = |(_, marker): &(bool, Option<String>)| {
             let marker = marker.clone().unwrap_or_default();
             marker.split(':').next().map(str::to_owned)
         };
-        let lives: Vec<_> = done.iter().flatten().map(life).collect();
+        let lives: Vec<_> = done.iter().flatten().map(incarnation).collect();
         assert!(lives.iter().all(|one| *one == lives[0]), "{lives:?}");
         assert_eq!(old_left(node).await, 0);
     }

@@ -38,7 +38,7 @@ pub enum Flaw {
     HealingListsAnyNode,
     /// Healing leaves out the counters that were listed.
     HealingSeedsNothing,
-    /// A node is brought into service without saying in which life.
+    /// A node is brought into service without saying in which incarnation.
     HealingNamesNoLife,
     /// A new node is brought in while some clients still ask the old one.
     OldNodeServesOn,

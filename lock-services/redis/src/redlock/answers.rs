@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::{
+    node_error::NodeError,
     nodes::{Answer, Step},
-    trouble::Trouble,
 };
 use lock_core::FencingToken;
 
 /// The answers to one try.
 #[derive(Debug)]
-pub(super) struct Ballot {
+pub(super) struct Answers {
     nodes: usize,
     majority: usize,
     /// Who has not been heard of.
@@ -28,7 +28,7 @@ pub(super) struct Ballot {
     exhausted: bool,
     broken_counter: bool,
     too_long: Option<String>,
-    pub(super) troubles: Vec<(usize, Trouble)>,
+    pub(super) errors: Vec<(usize, NodeError)>,
 }
 
 /// The lease of one node.
@@ -36,12 +36,12 @@ pub(super) struct Ballot {
 pub(super) struct Granted {
     pub(super) index: usize,
     pub(super) count: FencingToken,
-    pub(super) life: String,
+    pub(super) incarnation: String,
 }
 
 /// What follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Decision {
     /// Enough nodes granted it.
     Elected,
     /// The acquisition has been granted this token before, and has so much time left.
@@ -66,11 +66,11 @@ pub(super) enum Verdict {
     TooFew,
 }
 
-impl Ballot {
+impl Answers {
     /// Whether no node has done anything, nor may do it yet.
     pub(super) fn has_run_nowhere(&self) -> bool {
-        let may_run = |(_, trouble): &(usize, Trouble)| trouble.may_have_run();
-        self.granted.is_empty() && self.unheard.is_empty() && !self.troubles.iter().any(may_run)
+        let may_run = |(_, error): &(usize, NodeError)| error.may_have_run();
+        self.granted.is_empty() && self.unheard.is_empty() && !self.errors.iter().any(may_run)
     }
 
     pub(super) fn new(nodes: usize) -> Self {
@@ -88,18 +88,18 @@ impl Ballot {
             exhausted: false,
             broken_counter: false,
             too_long: None,
-            troubles: Vec::new(),
+            errors: Vec::new(),
         }
     }
 
     /// Counts an answer.
     pub(super) fn take(&mut self, index: usize, answer: Answer) -> Step {
         self.unheard.retain(|other| *other != index);
-        if let Err(trouble) = answer.and_then(|words| self.count(index, &words)) {
-            self.troubles.push((index, trouble));
+        if let Err(error) = answer.and_then(|words| self.count(index, &words)) {
+            self.errors.push((index, error));
         }
         let elected = self.granted.len() >= self.majority;
-        if self.ended || matches!(self.verdict(), Verdict::Again(..)) {
+        if self.ended || matches!(self.decided(), Decision::Again(..)) {
             Step::Done
         } else if elected || self.granted.len() + self.unheard.len() < self.majority {
             Step::Enough
@@ -108,14 +108,18 @@ impl Ballot {
         }
     }
 
-    fn count(&mut self, index: usize, words: &[String]) -> Result<(), Trouble> {
+    fn count(&mut self, index: usize, words: &[String]) -> Result<(), NodeError> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
             [granted] if granted.contains(':') => {
-                let (count, life) = granted.split_once(':').ok_or_else(unreadable)?;
+                let (count, incarnation) = granted.split_once(':').ok_or_else(unreadable)?;
                 let count = count.parse().map_err(|_| unreadable())?;
-                let life = life.to_owned();
-                self.granted.push(Granted { index, count, life });
+                let incarnation = incarnation.to_owned();
+                self.granted.push(Granted {
+                    index,
+                    count,
+                    incarnation,
+                });
             }
             ["again", token, left] => {
                 let token = token.parse().map_err(|_| unreadable())?;
@@ -134,43 +138,43 @@ impl Ballot {
         Ok(())
     }
 
-    pub(super) fn verdict(&self) -> Verdict {
+    pub(super) fn decided(&self) -> Decision {
         if self.ended || self.ran_out >= self.majority {
-            return Verdict::Ended;
+            return Decision::Ended;
         }
         if let Some((token, left)) = self.again() {
-            return Verdict::Again(token, left);
+            return Decision::Again(token, left);
         }
         if self.granted.len() >= self.majority {
-            return Verdict::Elected;
+            return Decision::Elected;
         }
         if self.not_held > self.nodes - self.majority {
-            return Verdict::NotHeld;
+            return Decision::NotHeld;
         }
         if let Some(longest) = &self.too_long {
-            return Verdict::TooLong(longest.clone());
+            return Decision::TooLong(longest.clone());
         }
-        let absent = self.troubles.len() + self.unheard.len();
+        let absent = self.errors.len() + self.unheard.len();
         if self.held.is_empty() {
             if let Some(greatest) = &self.implausible {
-                return Verdict::Implausible(greatest.clone());
+                return Decision::Implausible(greatest.clone());
             }
             if self.exhausted {
-                return Verdict::Exhausted;
+                return Decision::Exhausted;
             }
             if self.broken_counter {
-                return Verdict::BrokenCounter;
+                return Decision::BrokenCounter;
             }
         }
         if self.nodes - absent < self.majority {
-            return Verdict::TooFew;
+            return Decision::TooFew;
         }
         let of_one = |nonce: &str| self.held.iter().filter(|held| held.1 == nonce).count();
         let most = self.held.iter().map(|(_, nonce)| of_one(nonce)).max();
         match most {
             // It may have those that were not heard of, too.
-            Some(most) if most + absent >= self.majority => Verdict::Held(self.held_for()),
-            _ => Verdict::Split,
+            Some(most) if most + absent >= self.majority => Decision::Held(self.held_for()),
+            _ => Decision::Split,
         }
     }
 
@@ -195,13 +199,13 @@ impl Ballot {
     }
 }
 
-pub(super) fn millis(text: &str) -> Result<Duration, Trouble> {
+pub(super) fn millis(text: &str) -> Result<Duration, NodeError> {
     let millis = text.parse().map_err(|_| unreadable())?;
     Ok(Duration::from_millis(millis))
 }
 
-fn unreadable() -> Trouble {
-    Trouble::Broken("the answer is not one of our scripts'".to_owned())
+fn unreadable() -> NodeError {
+    NodeError::Broken("the answer is not one of our scripts'".to_owned())
 }
 
 #[cfg(test)]
@@ -212,21 +216,21 @@ mod tests {
 
     fn answer(words: &str) -> Answer {
         match words {
-            SILENT => Err(Trouble::Silent),
+            SILENT => Err(NodeError::Silent),
             words => Ok(words.split(' ').map(str::to_owned).collect()),
         }
     }
 
     /// Nodes that answer in this order. What follows from each answer, and from all of them.
-    fn asked<const NODES: usize>(answers: [&str; NODES]) -> (Vec<Step>, Verdict) {
-        let mut ballot = Ballot::new(NODES);
-        let take = |(index, words)| ballot.take(index, answer(words));
+    fn asked<const NODES: usize>(answers: [&str; NODES]) -> (Vec<Step>, Decision) {
+        let mut answers = Answers::new(NODES);
+        let take = |(index, words)| answers.take(index, answer(words));
         let steps = answers.into_iter().enumerate().map(take).collect();
-        assert_eq!(ballot.unheard, [0; 0]);
-        (steps, ballot.verdict())
+        assert_eq!(answers.unheard, [0; 0]);
+        (steps, answers.decided())
     }
 
-    fn verdict<const NODES: usize>(answers: [&str; NODES]) -> Verdict {
+    fn decided<const NODES: usize>(answers: [&str; NODES]) -> Decision {
         asked(answers).1
     }
 
@@ -234,103 +238,112 @@ mod tests {
         FencingToken::new(number).unwrap()
     }
 
-    fn held(millis: u64) -> Verdict {
-        Verdict::Held(Duration::from_millis(millis))
+    fn held(millis: u64) -> Decision {
+        Decision::Held(Duration::from_millis(millis))
     }
 
     #[test]
     fn a_majority_of_all_nodes_elects_and_not_one_of_those_that_answer() {
-        let (granted, other) = ("7:life", "held 50 x");
+        let (granted, other) = ("7:incarnation", "held 50 x");
         let five = [granted, granted, granted, other, SILENT];
-        assert_eq!(verdict(five), Verdict::Elected);
+        assert_eq!(decided(five), Decision::Elected);
         let two_of_three = [granted, granted, other, SILENT, SILENT];
         assert_eq!(
-            verdict(two_of_three),
+            decided(two_of_three),
             held(50),
             "it may have the silent ones"
         );
         let two_of_two = [granted, granted, SILENT, SILENT, SILENT];
-        assert_eq!(verdict(two_of_two), Verdict::TooFew);
-        assert_eq!(verdict([granted, granted, other, other]), Verdict::Split);
-        assert_eq!(verdict([granted]), Verdict::Elected);
+        assert_eq!(decided(two_of_two), Decision::TooFew);
+        assert_eq!(decided([granted, granted, other, other]), Decision::Split);
+        assert_eq!(decided([granted]), Decision::Elected);
     }
 
     #[test]
     fn somebody_else_has_it_who_has_a_majority_or_may_have_one() {
         let (x, y) = ("held 100 x", "held 100 y");
-        assert_eq!(verdict([x, x, x, y, y]), held(100));
-        assert_eq!(verdict([x, x, y, y, SILENT]), held(100));
-        assert_eq!(verdict([x, x, y, y, "7:life"]), Verdict::Split);
-        assert_eq!(verdict([x, y, "held 100 z"]), Verdict::Split);
+        assert_eq!(decided([x, x, x, y, y]), held(100));
+        assert_eq!(decided([x, x, y, y, SILENT]), held(100));
+        assert_eq!(decided([x, x, y, y, "7:incarnation"]), Decision::Split);
+        assert_eq!(decided([x, y, "held 100 z"]), Decision::Split);
     }
 
     #[test]
     fn it_is_held_until_so_many_leases_have_ended_that_the_others_are_a_majority() {
         let (one, two, three) = ("held 100 x", "held 200 x", "held 300 x");
         let (four, five) = ("held 400 x", "held 500 x");
-        assert_eq!(verdict([five, one, four, two, three]), held(300));
-        assert_eq!(verdict([four, one, three, two, "7:life"]), held(200));
-        assert_eq!(verdict([three, "8:life", one, two, "7:life"]), held(100));
+        assert_eq!(decided([five, one, four, two, three]), held(300));
+        assert_eq!(decided([four, one, three, two, "7:incarnation"]), held(200));
         assert_eq!(
-            verdict([three, SILENT, two, SILENT, SILENT]),
-            Verdict::TooFew
+            decided([three, "8:incarnation", one, two, "7:incarnation"]),
+            held(100)
+        );
+        assert_eq!(
+            decided([three, SILENT, two, SILENT, SILENT]),
+            Decision::TooFew
         );
     }
 
     #[test]
     fn the_same_token_on_a_majority_is_granted_again_for_as_long_as_a_majority_keeps_it() {
-        let again = |millis| Verdict::Again(token(7), Duration::from_millis(millis));
+        let again = |millis| Decision::Again(token(7), Duration::from_millis(millis));
         let (short, long) = ("again 7 100", "again 7 300");
         let answers = [long, "again 7 400", "again 7 200", short, SILENT];
-        assert_eq!(verdict(answers), again(200));
-        let (steps, verdict) = asked([long, short, "again 7 200", SILENT, SILENT]);
-        assert_eq!(verdict, again(100));
+        assert_eq!(decided(answers), again(200));
+        let (steps, decided) = asked([long, short, "again 7 200", SILENT, SILENT]);
+        assert_eq!(decided, again(100));
         assert_eq!(steps[..3], [Step::Wait, Step::Wait, Step::Done]);
         let two_tokens = [long, "again 8 300", short, SILENT, SILENT];
-        assert_eq!(self::verdict(two_tokens), Verdict::Split);
-        let granted_besides = [long, short, "9:life", "9:life", "9:life"];
-        assert_eq!(self::verdict(granted_besides), Verdict::Elected);
+        assert_eq!(self::decided(two_tokens), Decision::Split);
+        let granted_besides = [
+            long,
+            short,
+            "9:incarnation",
+            "9:incarnation",
+            "9:incarnation",
+        ];
+        assert_eq!(self::decided(granted_besides), Decision::Elected);
     }
 
     #[test]
     fn what_has_ended_on_one_node_is_over_and_what_ran_out_on_a_majority() {
-        let granted = "7:life";
-        let (steps, verdict) = asked([granted, granted, granted, "ended", SILENT]);
-        assert_eq!(verdict, Verdict::Ended);
+        let granted = "7:incarnation";
+        let (steps, decided) = asked([granted, granted, granted, "ended", SILENT]);
+        assert_eq!(decided, Decision::Ended);
         assert_eq!(steps[3], Step::Done);
         assert_eq!(
-            self::verdict(["ran_out", "ran_out", granted, granted, granted]),
-            Verdict::Elected
+            self::decided(["ran_out", "ran_out", granted, granted, granted]),
+            Decision::Elected
         );
         let most = ["ran_out", "ran_out", granted, granted, "ran_out"];
-        assert_eq!(self::verdict(most), Verdict::Ended);
+        assert_eq!(self::decided(most), Decision::Ended);
     }
 
     #[test]
     fn a_refusal_counts_if_nobody_was_elected_and_nobody_else_has_it() {
-        let granted = "7:life";
+        let granted = "7:incarnation";
         for (refusal, expected) in [
-            ("implausible 9", Verdict::Implausible("9".to_owned())),
-            ("exhausted", Verdict::Exhausted),
-            ("broken_counter", Verdict::BrokenCounter),
-            ("too_long 5", Verdict::TooLong("5".to_owned())),
+            ("implausible 9", Decision::Implausible("9".to_owned())),
+            ("exhausted", Decision::Exhausted),
+            ("broken_counter", Decision::BrokenCounter),
+            ("too_long 5", Decision::TooLong("5".to_owned())),
         ] {
-            assert_eq!(verdict([refusal, SILENT, SILENT]), expected);
-            assert_eq!(verdict([refusal, granted, granted]), Verdict::Elected);
+            assert_eq!(decided([refusal, SILENT, SILENT]), expected);
+            assert_eq!(decided([refusal, granted, granted]), Decision::Elected);
         }
         let other = "held 100 x";
         for passes in ["implausible 9", "exhausted", "broken_counter"] {
-            assert_eq!(verdict([passes, other, other]), held(100));
+            assert_eq!(decided([passes, other, other]), held(100));
         }
         // It will not do, however long one waits.
-        let never = Verdict::TooLong("5".to_owned());
-        assert_eq!(verdict(["too_long 5", other, other]), never);
+        let never = Decision::TooLong("5".to_owned());
+        assert_eq!(decided(["too_long 5", other, other]), never);
     }
 
     #[test]
     fn more_answers_are_needed_until_a_majority_has_granted_it_or_cannot_any_more() {
         use Step::{Enough, Wait};
-        let (granted, other) = ("7:life", "held 100 x");
+        let (granted, other) = ("7:incarnation", "held 100 x");
         for (answers, expected) in [
             ([granted, granted, granted], [Wait, Wait, Enough]),
             ([other, granted, other], [Wait, Wait, Wait]),
@@ -342,29 +355,36 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_has_no_part_is_in_trouble() {
-        let mut ballot = Ballot::new(3);
-        ballot.take(2, Err(Trouble::NoState));
-        assert_eq!(ballot.unheard, [0, 1]);
-        ballot.take(0, answer(SILENT));
+    fn a_node_that_has_no_part_is_an_error() {
+        let mut answers = Answers::new(3);
+        answers.take(2, Err(NodeError::NoState));
+        assert_eq!(answers.unheard, [0, 1]);
+        answers.take(0, answer(SILENT));
         assert!(matches!(
-            ballot.troubles[..],
-            [(2, Trouble::NoState), (0, Trouble::Silent)]
+            answers.errors[..],
+            [(2, NodeError::NoState), (0, NodeError::Silent)]
         ));
-        ballot.take(1, answer("7:life"));
-        assert_eq!(ballot.verdict(), Verdict::TooFew);
-        let (index, count, life) = (1, token(7), "life".to_owned());
-        assert_eq!(ballot.granted, [Granted { index, count, life }]);
+        answers.take(1, answer("7:incarnation"));
+        assert_eq!(answers.decided(), Decision::TooFew);
+        let (index, count, incarnation) = (1, token(7), "incarnation".to_owned());
+        assert_eq!(
+            answers.granted,
+            [Granted {
+                index,
+                count,
+                incarnation
+            }]
+        );
     }
 
     #[test]
     fn an_answer_that_cannot_be_read_is_none() {
         let unreadable = [
             "7",
-            "x:life",
-            ":life",
-            "0:life",
-            "7:life 8",
+            "x:incarnation",
+            ":incarnation",
+            "0:incarnation",
+            "7:incarnation 8",
             "again 7",
             "again x 100",
             "again 7 x",
@@ -374,13 +394,13 @@ mod tests {
             "nothing",
         ];
         for words in unreadable {
-            let mut ballot = Ballot::new(1);
-            ballot.take(0, answer(words));
+            let mut answers = Answers::new(1);
+            answers.take(0, answer(words));
             assert!(
-                matches!(ballot.troubles[..], [(0, Trouble::Broken(_))]),
-                "{words}: {ballot:?}"
+                matches!(answers.errors[..], [(0, NodeError::Broken(_))]),
+                "{words}: {answers:?}"
             );
-            assert_eq!(ballot.verdict(), Verdict::TooFew);
+            assert_eq!(answers.decided(), Decision::TooFew);
         }
     }
 }

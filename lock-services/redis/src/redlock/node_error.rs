@@ -8,7 +8,7 @@ use lock_core::ErrorKind;
 
 /// Why a node has no part in something.
 #[derive(Clone, Debug)]
-pub(super) enum Trouble {
+pub(super) enum NodeError {
     /// It was not reached, or will not do: nothing was sent.
     Unreachable(String),
     /// Something was sent, and no answer that could be read came back.
@@ -27,7 +27,7 @@ pub(super) enum Trouble {
     SameAs(String),
 }
 
-impl Trouble {
+impl NodeError {
     /// What an error says that came before anything was sent.
     pub(super) fn before(error: &RedisError) -> Self {
         let (_, why) = meaning(error);
@@ -68,7 +68,7 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for NodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable(why) | Self::Broken(why) | Self::Refused(why) => f.write_str(why),
