@@ -10,7 +10,7 @@ use tokio::sync::{Notify, oneshot};
 
 use self::{counter::Counter, held::Held, line::Line};
 use super::ENDED_TTL;
-use crate::support::Ended;
+use crate::support::Tombstones;
 use crate::{
     AcquireRequest, AttemptRef, Grant, HolderView, InitialToken, Inspection, Lease, Listed, Moment,
     RenewRequest, Renewed, ResourceName, Wait,
@@ -21,7 +21,7 @@ use crate::{
 pub(super) struct Table {
     counter: Counter,
     resources: HashMap<ResourceName, Resource>,
-    ended: Ended,
+    tombstones: Tombstones,
 }
 
 /// A resource is in the table only while it is held. Only then may it be waited for.
@@ -65,7 +65,7 @@ impl Table {
         Self {
             counter: Counter::new(initial),
             resources: HashMap::new(),
-            ended: Ended::new(ENDED_TTL),
+            tombstones: Tombstones::new(ENDED_TTL, usize::MAX),
         }
     }
 
@@ -81,7 +81,7 @@ impl Table {
             id,
         } = &request.attempt;
         self.serve(resource, now);
-        if self.ended.contains(&request.attempt) {
+        if self.tombstones.forbids(&request.attempt) {
             return Err(Refusal::Ended);
         }
         self.counter.check_floor(request.floor, unix_time)?;

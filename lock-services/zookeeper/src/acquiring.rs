@@ -4,7 +4,8 @@ use super::{
     error::Failure, note::Note, place::Stop, service::Service, session::Session, table::Hold,
 };
 use lock_core::{
-    AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Ttl, support::Patience,
+    AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Ttl,
+    support::{End, Patience},
 };
 
 /// One acquire under way.
@@ -84,7 +85,9 @@ impl<'a> Acquiring<'a> {
         };
         if !is_ours {
             let now = service.clock.now();
-            service.table().lost(attempt, hold.token, now);
+            let (resource, holder) = (&attempt.resource, attempt.holder);
+            let mut table = service.table();
+            table.end(resource, holder, hold.token, End::Over, now);
         }
         if !is_ours || !service.table().join(attempt, hold.token) {
             return Err(Stop::Gone);
@@ -110,7 +113,7 @@ impl<'a> Acquiring<'a> {
         let ours = self
             .service
             .table()
-            .at(&path, now)
+            .at(&self.request.attempt.resource, &path, now)
             .map(|hold| hold.deadline);
         let retry_after = match ours {
             Some(deadline) => deadline.since(now),

@@ -172,6 +172,7 @@ impl Acquiring<'_> {
         let (service, ttl) = (self.service, self.request.ttl.get());
         let deadline = place.written + ttl;
         let hold = Hold::new(
+            place.attempt.holder,
             Arc::clone(&place.session),
             Arc::from(place.path.as_str()),
             place.note.clone(),
@@ -180,7 +181,11 @@ impl Acquiring<'_> {
             directory,
             place.watch.take(),
         );
-        let (is_held, others_wait) = service.table().hold(place.attempt, &place.identity, hold);
+        let now = service.clock.now();
+        let (is_held, others_wait) =
+            service
+                .table()
+                .hold(place.attempt, &place.identity, hold, now);
         if !is_held {
             return Err(released().into());
         }
@@ -193,7 +198,6 @@ impl Acquiring<'_> {
             let lease = Lease::counted_from(place.written, ttl);
             return Ok(Attempt::Granted(Grant::new(token, lease)));
         }
-        let now = service.clock.now();
         let lease = Lease::counted_from(now, deadline.since(now));
         Ok(Attempt::Granted(Grant::new(token, lease).after_waiting()))
     }

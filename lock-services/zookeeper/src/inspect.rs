@@ -23,7 +23,7 @@ impl Service {
     pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
         let session = self.session(self.clock.now()).await?;
         match self.first(&session, resource).await? {
-            Some(first) => self.seen(&session, &first),
+            Some(first) => self.seen(&session, resource, &first),
             None => Ok(Inspection::new(None).waiters(0)),
         }
     }
@@ -46,7 +46,7 @@ impl Service {
                 if let Some(first) = first? {
                     listed.push(Listed {
                         resource: resource.clone(),
-                        inspection: self.seen(&session, &first)?,
+                        inspection: self.seen(&session, resource, &first)?,
                     });
                 }
             }
@@ -58,9 +58,17 @@ impl Service {
     ///
     /// Only its process knows how much time a lease has left. For one of another process its ttl is
     /// shown, which is the most that it can be.
-    fn seen(&self, session: &Session, first: &Shown) -> Result<Inspection, Error> {
+    fn seen(
+        &self,
+        session: &Session,
+        resource: &ResourceName,
+        first: &Shown,
+    ) -> Result<Inspection, Error> {
         let now = self.clock.now();
-        let ours = self.table().at(&first.path, now).map(|hold| hold.deadline);
+        let mut table = self.table();
+        let ours = table.at(resource, &first.path, now);
+        let ours = ours.map(|hold| hold.deadline);
+        drop(table);
         let holder = if let Some(note) = &first.note {
             let token = floors::token(note.floor, first.created)?;
             let remaining = ours.map_or(note.ttl.get(), |deadline| deadline.since(now));

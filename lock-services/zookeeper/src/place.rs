@@ -127,7 +127,7 @@ impl<'a> Place<'a> {
         prefix: &'b str,
     ) -> Option<impl Future<Output = Result<(String, Stat), Failure>> + use<'b>> {
         let table = self.service.table();
-        let is_wanted = table.is_wanted(self.attempt.id, &self.identity);
+        let is_wanted = table.is_wanted(self.attempt, &self.identity);
         is_wanted.then(|| session.create_contender(prefix, &self.note.encode()))
     }
 
@@ -172,7 +172,7 @@ impl<'a> Place<'a> {
         match self.session.delete(&self.path, None).await {
             Ok(()) | Err(Failure::NoNode | Failure::SessionOver(_)) => {
                 self.is_kept = true;
-                self.service.table().leave(self.attempt.id, &self.identity);
+                self.service.table().leave(self.attempt, &self.identity);
                 Ok(())
             }
             Err(failure) => Err(failure),

@@ -74,7 +74,7 @@ impl Service {
                 }))
             }
             Err(Failure::NoNode | Failure::SessionOver(_)) => {
-                self.table().end(lease, End::Lost, self.clock.now());
+                self.ended(lease, End::Over);
                 Ok(Renewed::NotHolder)
             }
             Err(failure) => Err(failure.into()),
@@ -111,17 +111,17 @@ impl Service {
             }
             // The answer to an earlier request was lost.
             Err(Failure::NoNode) if hold.releasing => End::Released(hold.token),
-            Err(Failure::NoNode | Failure::SessionOver(_)) => End::Lost,
+            Err(Failure::NoNode | Failure::SessionOver(_)) => End::Over,
             Err(failure) => return Err(failure.into()),
         };
-        self.table().end(lease, end, self.clock.now());
-        Ok(told(end, lease))
+        self.ended(lease, end);
+        Ok(end.answer(lease))
     }
 
     async fn release_elsewhere(&self, lease: &Sequencer) -> Result<Released, Error> {
         let ended = self.table().end_of(lease);
         if let Some(end) = ended {
-            return Ok(told(end, lease));
+            return Ok(end.answer(lease));
         }
         let Some(shown) = self.elsewhere(lease).await? else {
             return Ok(Released::NotHolder);
@@ -132,6 +132,12 @@ impl Service {
             Err(Failure::NoNode) => Ok(Released::NotHolder),
             Err(failure) => Err(failure.into()),
         }
+    }
+
+    fn ended(&self, lease: &Sequencer, end: End) {
+        let (holder, token) = (lease.holder(), lease.token());
+        let now = self.clock.now();
+        self.table().end(lease.resource(), holder, token, end, now);
     }
 
     /// The node of a lease of another process, if there is one.
@@ -218,13 +224,6 @@ impl Service {
                 Err(failure) => return Err(failure),
             }
         }
-    }
-}
-
-fn told(end: End, lease: &Sequencer) -> Released {
-    match end {
-        End::Released(token) if token == lease.token() => Released::Released,
-        End::Released(_) | End::Lost => Released::NotHolder,
     }
 }
 
