@@ -20,8 +20,8 @@ use crate::{
 ///
 /// | while somebody else holds the resource | |
 /// |---|---|
-/// | `.await` | waits in line, without bound |
-/// | [`.wait(time)`](Acquire::wait)`.await` | waits in line, for at most this time |
+/// | `.await` | waits in the queue, without bound |
+/// | [`.wait(time)`](Acquire::wait)`.await` | waits in the queue, for at most this time |
 /// | [`.retry(policy)`](Acquire::retry)`.await` | looks again and again, without queueing |
 /// | [`.try_now()`](Acquire::try_now)`.await` | does not wait |
 ///
@@ -38,8 +38,8 @@ use crate::{
 /// manager's watchdog has ended. [`Error::is_retryable`] says which of these are worth another try.
 ///
 /// # Cancel safety
-/// Dropping the future at any await leaves nothing behind: you lose your place in line, and the
-/// watchdog gives back a lease that may have been granted meanwhile.
+/// Dropping the future at any await leaves nothing behind: you lose your place in the queue, and
+/// the watchdog gives back a lease that may have been granted meanwhile.
 #[derive(Clone, Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
 pub struct Acquire<'a, W = Single> {
@@ -85,10 +85,10 @@ impl<'a, W> Acquire<'a, W> {
         self
     }
 
-    /// Looks again and again, with pauses by this policy, instead of waiting in line.
+    /// Looks again and again, with pauses by this policy, instead of queueing.
     ///
-    /// For callers that do not want to queue. It takes no place in line and queued waiters go
-    /// first, so under contention it may starve. It ends like any wait, with
+    /// For callers that do not want to queue. Queued waiters go first, so under contention it may
+    /// starve. It ends like any wait, with
     /// [`ErrorKind::WaitTimeout`], when the policy's limit is reached or the
     /// [`wait`](Acquire::wait) is over, whichever is sooner. A pause that would end later is cut
     /// short for a last look. Pauses follow the policy only, not the expiry of the present lease:
@@ -137,6 +137,7 @@ impl<'a, W> Acquire<'a, W> {
     /// The greatest number of waiters, at least 1: one more fails at once with
     /// [`ErrorKind::QueueFull`]. Defaults to the setting of the manager's
     /// [builder](super::LockManagerBuilder::max_waiters), or to no bound if that is not set.
+    /// `acquire_together` does not queue, and so has no use for it.
     pub const fn max_waiters(mut self, max_waiters: u32) -> Self {
         self.settings.max_waiters = Some(max_waiters);
         self

@@ -26,11 +26,11 @@ pub struct InTurn(Named);
 impl LockManager {
     /// Acquires several resources one after the other, wherever the lock service keeps them.
     ///
-    /// It takes them sorted by name and waits in line for each, so any number of these acquisitions
-    /// do not deadlock among themselves. A client that acquires one of the resources while holding
-    /// another in some other way can still be in the way. That is why there has to be an end to the
-    /// `wait`, which is for all of them together: when it is over, the leases acquired so far are
-    /// given back. With a `wait` of zero it looks at each of them once.
+    /// It takes them sorted by name and waits in the queue for each, so any number of these
+    /// acquisitions do not deadlock among themselves. A client that acquires one of the resources
+    /// while holding another in some other way can still be in the way. That is why there has to be
+    /// an end to the `wait`, which is for all of them together: when it is over, the leases
+    /// acquired so far are given back. With a `wait` of zero it looks at each of them once.
     ///
     /// # Examples
     /// ```

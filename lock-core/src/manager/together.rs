@@ -36,7 +36,7 @@ const LOOKS: RetryPolicy =
 impl LockManager {
     /// Acquires several resources in one step of the lock service: all of them, or none.
     ///
-    /// Nothing is held while it waits, so it is in nobody's way. It takes no place in line either:
+    /// Nothing is held while it waits, so it is in nobody's way. It does not queue either:
     /// it looks again and again until nobody holds any of them, with pauses that grow to 250 ms
     /// unless [`retry`](Acquire::retry) says otherwise. If others keep queueing for one of
     /// them, it may never have its turn. On Redis all of them must be in one shard: put a common

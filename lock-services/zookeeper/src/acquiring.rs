@@ -1,7 +1,7 @@
 //! What the steps of an acquire share.
 
 use super::{
-    error::Failure, note::Note, place::Stop, service::Service, session::Session, table::Hold,
+    entry::Stop, error::Failure, note::Note, service::Service, session::Session, table::Hold,
 };
 use lock_core::{
     AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Ttl,
@@ -101,7 +101,7 @@ impl<'a> Acquiring<'a> {
         }))
     }
 
-    /// The answer when somebody else is the first in line.
+    /// The answer when somebody else is the first in the queue.
     pub(super) async fn held(
         &self,
         session: &Session,

@@ -54,7 +54,7 @@ impl Service {
         Ok(listed)
     }
 
-    /// What the first in line shows to others.
+    /// What the first in the queue shows to others.
     ///
     /// Only its process knows how much time a lease has left. For one of another process its ttl is
     /// shown, which is the most that it can be.
@@ -112,7 +112,7 @@ impl Service {
             let lifted = floor.value.saturating_add(1);
             let revocation = floors::token(lifted, first.created)?;
             let (path, lifted) = (self.paths.floor(resource), floors::encode(lifted));
-            let directory = self.paths.line(resource);
+            let directory = self.paths.directory(resource);
             // The directory comes before the node, because whoever is told that the node is gone
             // must already have been told that the floor has changed.
             let changes = [

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{ENDED_TTL, line::Identity, note::Note, session::Session, watch::Watch};
+use super::{ENDED_TTL, note::Note, queue::Identity, session::Session, watch::Watch};
 use lock_core::{
     AttemptId, AttemptRef, FencingToken, Holder, Moment, ResourceName, Sequencer,
     support::{End, Tombstones},
@@ -23,7 +23,7 @@ pub(super) struct Table {
     by_deadline: BTreeMap<(Moment, u64), ResourceName>,
     /// Nodes that acquires have made or are about to make. An attempt that was sent again before
     /// the first request was answered has several.
-    places: HashMap<Key, Vec<Place>>,
+    entries: HashMap<Key, Vec<Entry>>,
     leftovers: BTreeMap<u64, Leftover>,
     /// The last one that the reaper has taken.
     taken: u64,
@@ -96,7 +96,7 @@ impl Hold {
 }
 
 #[derive(Debug)]
-struct Place {
+struct Entry {
     attempt: AttemptId,
     session: Arc<Session>,
     identity: Identity,
@@ -135,7 +135,7 @@ impl Table {
         Self {
             holds: HashMap::new(),
             by_deadline: BTreeMap::new(),
-            places: HashMap::new(),
+            entries: HashMap::new(),
             leftovers: BTreeMap::new(),
             taken: 0,
             tombstones: Tombstones::new(ENDED_TTL, usize::MAX),
@@ -164,7 +164,7 @@ impl Table {
         if self.tombstones.forbids(attempt) {
             return false;
         }
-        self.places.entry(key(attempt)).or_default().push(Place {
+        self.entries.entry(key(attempt)).or_default().push(Entry {
             attempt: attempt.id,
             session,
             identity,
@@ -172,18 +172,18 @@ impl Table {
         true
     }
 
-    /// Whether a place is still wanted: not if its attempt was cancelled.
+    /// Whether an entry is still wanted: not if its attempt was cancelled.
     pub(super) fn is_wanted(&self, attempt: &AttemptRef, identity: &Identity) -> bool {
-        let places = self.places.get(&key(attempt));
-        places.is_some_and(|places| places.iter().any(|place| place.identity == *identity))
+        let entries = self.entries.get(&key(attempt));
+        entries.is_some_and(|entries| entries.iter().any(|entry| entry.identity == *identity))
     }
 
-    /// Forgets a place whose node is gone.
+    /// Forgets an entry whose node is gone.
     pub(super) fn leave(&mut self, attempt: &AttemptRef, identity: &Identity) {
-        self.take_places(attempt, |place| place.identity == *identity);
+        self.take_entries(attempt, |entry| entry.identity == *identity);
     }
 
-    /// Leaves behind a place that nobody is interested in any more, and whose node may be there.
+    /// Leaves behind an entry that nobody is interested in any more, and whose node may be there.
     ///
     /// If it was cancelled before, what was to be deleted is listed once more, because it may have
     /// been created since.
@@ -203,7 +203,7 @@ impl Table {
         );
     }
 
-    /// Turns a place into a lease. False if the attempt was cancelled meanwhile.
+    /// Turns an entry into a lease. False if the attempt was cancelled meanwhile.
     ///
     /// The second value is whether another attempt of the same acquisition waits.
     pub(super) fn hold(
@@ -230,7 +230,7 @@ impl Table {
         self.by_deadline
             .insert((hold.deadline, hold.number), resource.clone());
         self.holds.insert(resource.clone(), hold);
-        (true, self.places.contains_key(&key(attempt)))
+        (true, self.entries.contains_key(&key(attempt)))
     }
 
     /// Another attempt is told of a lease. False if it has ended meanwhile.
@@ -317,9 +317,9 @@ impl Table {
             self.drop_hold(resource, Some(attempt.id));
         }
         // An acquire that is still under way creates nothing more, and finds its node gone.
-        for place in self.take_places(attempt, |place| place.attempt == attempt.id) {
-            let node = Node::Identity(place.identity);
-            self.leave_behind(resource.clone(), place.session, node, Some(attempt.id));
+        for entry in self.take_entries(attempt, |entry| entry.attempt == attempt.id) {
+            let node = Node::Identity(entry.identity);
+            self.leave_behind(resource.clone(), entry.session, node, Some(attempt.id));
         }
         let of_attempt = |leftover: &&Leftover| leftover.attempt == Some(attempt.id);
         let leftovers = self.leftovers.values().filter(of_attempt);
@@ -330,9 +330,9 @@ impl Table {
     /// Whether an attempt holds or waits in this process, or has ended in it.
     fn is_known(&self, attempt: &AttemptRef) -> bool {
         let hold = self.hold_of(&attempt.resource, attempt.holder);
-        let places = self.places.get(&key(attempt));
+        let entries = self.entries.get(&key(attempt));
         self.tombstones.knows(attempt)
-            || places.is_some_and(|places| places.iter().any(|it| it.attempt == attempt.id))
+            || entries.is_some_and(|entries| entries.iter().any(|it| it.attempt == attempt.id))
             || hold.is_some_and(|hold| hold.attempts.contains(&attempt.id))
     }
 
@@ -390,14 +390,14 @@ impl Table {
         Some(hold)
     }
 
-    fn take_places(&mut self, attempt: &AttemptRef, which: impl Fn(&Place) -> bool) -> Vec<Place> {
+    fn take_entries(&mut self, attempt: &AttemptRef, which: impl Fn(&Entry) -> bool) -> Vec<Entry> {
         let key = key(attempt);
-        let Some(places) = self.places.get_mut(&key) else {
+        let Some(entries) = self.entries.get_mut(&key) else {
             return Vec::new();
         };
-        let taken = places.extract_if(.., |place| which(place)).collect();
-        if places.is_empty() {
-            self.places.remove(&key);
+        let taken = entries.extract_if(.., |entry| which(entry)).collect();
+        if entries.is_empty() {
+            self.entries.remove(&key);
         }
         taken
     }

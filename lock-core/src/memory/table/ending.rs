@@ -50,7 +50,7 @@ impl Table {
         let resource = &attempt.resource;
         self.serve(resource, now);
         self.tombstones.attempt(attempt, End::Over, now);
-        self.leave_line(attempt);
+        self.leave_queue(attempt);
         let Some(held) = self.held_mut(resource) else {
             return;
         };
