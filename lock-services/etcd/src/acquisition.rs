@@ -38,7 +38,7 @@ impl Acquisition<'_> {
 
     /// Keeps its lease alive for its full length from now on. False if it has ended.
     pub(super) async fn keep_alive(&mut self) -> Result<bool, Error> {
-        let (_, lives) = self.service.keep_alive(&[self.on]).await?;
+        let lives = self.service.keep_alive(&[self.on]).await?;
         self.kept = lives.into_iter().next().flatten();
         Ok(self.kept.is_some())
     }

@@ -4,9 +4,9 @@ use prost::Message;
 
 use super::{
     acquisition::{Acquisition, may_be_queued},
-    grant::Granted,
+    grant::grant,
     leases::slack,
-    queued::{Ahead, Life, Queued},
+    queued::{Ahead, Queued},
     record::{Entry, Floor, State, Tombstone},
     service::Found,
     wire::{Compare, KeyValue, Op, RangeRequest, TxnRequest, TxnResponse},
@@ -93,15 +93,7 @@ impl Acquisition<'_> {
             .take(&self.names, attempt, ttl, service.now());
         (self.lease, self.on, self.kept) = (Some(taken.id), taken.id, taken.life);
         if taken.is_new {
-            let granted = service.grant(taken.id, ttl + slack(ttl)).await;
-            if let Granted::New { asked, ttl } = granted? {
-                self.kept = Some(Life {
-                    since: asked,
-                    ttl,
-                    length: ttl,
-                    said_in: None,
-                });
-            }
+            self.kept = grant(&service.client, taken.id, ttl + slack(ttl)).await?;
         }
         Ok(taken.id)
     }

@@ -38,6 +38,17 @@ pub(super) struct Life {
 }
 
 impl Life {
+    /// That of a lease which has its full length, in seconds, at that moment.
+    pub(super) fn whole(since: Moment, length: i64, said_in: Option<u64>) -> Self {
+        let length = seconds_of(length);
+        Self {
+            since,
+            ttl: length,
+            length,
+            said_in,
+        }
+    }
+
     pub(super) fn end(self) -> Moment {
         self.since + self.ttl
     }
@@ -52,6 +63,10 @@ impl Life {
             ..self
         })
     }
+}
+
+pub(super) fn seconds_of(seconds: i64) -> Duration {
+    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl Service {
             if numbers.is_empty() {
                 return Ok(vec![Renewed::NotHolder; leases.len()]);
             }
-            let (_, kept) = self.keep_alive(&numbers).await?;
+            let kept = self.keep_alive(&numbers).await?;
             let is_of_this_term = |life: &Life| life.said_in == Some(term);
             if !kept.iter().flatten().all(is_of_this_term) && tries < TRIES {
                 continue;

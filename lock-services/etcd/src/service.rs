@@ -8,10 +8,9 @@ use tokio::sync::Semaphore;
 use super::{
     client::Client,
     failure::Failure,
-    grant::{Granted, grant, seconds_of},
     keys::{Keys, Names},
     leases::{Leases, told},
-    queued::Life,
+    queued::{Life, seconds_of},
     record::{Entry, Floor, Kept, Tombstone},
     revoker::Revoker,
     tombstone_lease::TombstoneLease,
@@ -138,11 +137,6 @@ impl Service {
         Ok(Found::read(&mut self.read(ranges).await?.ranges()))
     }
 
-    /// Has a lease granted, at least as long as asked for.
-    pub(super) async fn grant(&self, id: i64, ttl: Duration) -> Result<Granted, Failure> {
-        grant(&self.client, id, ttl).await
-    }
-
     /// The time left of a lease without the slack, in whole seconds, rounded down: what
     /// its holder was told at least. `None` if it has ended.
     pub(super) async fn left(&self, lease: i64) -> Result<Option<Life>, Failure> {
@@ -159,17 +153,13 @@ impl Service {
         }))
     }
 
-    /// Keeps leases alive. Returns a moment, from which they count; `None` for a lease that has
-    /// ended.
+    /// Keeps leases alive; `None` for a lease that has ended.
     ///
     /// No majority is asked: a leader that was deposed and does not know it yet keeps leases alive
     /// that its successor lets end. So an answer counts only if its term is that of a
     /// [`read`](Self::read) of the same entry. The leader of that term still led at some moment
     /// after the read began, and its successor began with the full length of each lease.
-    pub(super) async fn keep_alive(
-        &self,
-        leases: &[i64],
-    ) -> Result<(Moment, Vec<Option<Life>>), Failure> {
+    pub(super) async fn keep_alive(&self, leases: &[i64]) -> Result<Vec<Option<Life>>, Failure> {
         let requests: Vec<_> = leases.iter().map(|id| LeaseId { id: *id }).collect();
         let asked = self.now();
         let answers = self
@@ -178,15 +168,10 @@ impl Service {
         let answers: Vec<KeepAliveResponse> = answers.await?;
         let kept = |lease: &i64| {
             let answer = answers.iter().find(|answer| answer.id == *lease)?;
-            let ttl = seconds_of(answer.ttl);
-            (answer.ttl > 0).then(|| Life {
-                since: asked,
-                ttl,
-                length: ttl,
-                said_in: Some(answer.header.as_ref().map_or(0, |header| header.raft_term)),
-            })
+            let term = answer.header.as_ref().map_or(0, |header| header.raft_term);
+            (answer.ttl > 0).then(|| Life::whole(asked, answer.ttl, Some(term)))
         };
-        Ok((asked, leases.iter().map(kept).collect()))
+        Ok(leases.iter().map(kept).collect())
     }
 
     /// The floor as we last knew it.

@@ -150,9 +150,9 @@ impl Service {
         let Some(present) = self.tombstones.due(self.now()) else {
             return Ok(());
         };
-        let (asked, kept) = self.keep_alive(&[present]).await?;
-        let lives = kept.first().is_some_and(Option::is_some);
-        self.tombstones.kept_alive(present, lives.then_some(asked));
+        let lives = self.keep_alive(&[present]).await?;
+        let life = lives.into_iter().next().flatten();
+        self.tombstones.kept_alive(present, life);
         Ok(())
     }
 
