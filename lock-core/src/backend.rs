@@ -172,7 +172,7 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Acquires several resources at once, each with a token of its own, or none of them. Looks
-    /// once, takes no place in line, and ignores `wait`.
+    /// once, does not queue, and ignores `wait`.
     ///
     /// All requests must have the same holder and attempt, and different resources. The grants are
     /// in the order of the requests.

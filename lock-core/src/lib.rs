@@ -38,8 +38,9 @@ pub use self::{
     issuer::Issuer,
     lease::{Grant, Lease},
     manager::{
-        Acquire, AcquireAll, AcquireTogether, DetachedLease, ForceReleased, LeaseGuard,
-        LeaseGuards, LockManager, LockManagerBuilder, Losses, Lost, LostReason, Owner, Stats,
+        Acquire, AcquireAll, AcquireTogether, DetachedLease, ForceReleased, InTurn, LeaseGuard,
+        LeaseGuards, LockManager, LockManagerBuilder, Losses, Lost, LostReason, Owner, Single,
+        Stats, Together,
     },
     metadata::{InvalidMetadata, Metadata},
     plausibility::Plausibility,

@@ -20,8 +20,8 @@ use crate::{
 ///
 /// | while somebody else holds the resource | |
 /// |---|---|
-/// | `.await` | waits in line, without bound |
-/// | [`.wait(time)`](Acquire::wait)`.await` | waits in line, for at most this time |
+/// | `.await` | waits in the queue, without bound |
+/// | [`.wait(time)`](Acquire::wait)`.await` | waits in the queue, for at most this time |
 /// | [`.retry(policy)`](Acquire::retry)`.await` | looks again and again, without queueing |
 /// | [`.try_now()`](Acquire::try_now)`.await` | does not wait |
 ///
@@ -38,32 +38,35 @@ use crate::{
 /// manager's watchdog has ended. [`Error::is_retryable`] says which of these are worth another try.
 ///
 /// # Cancel safety
-/// Dropping the future at any await leaves nothing behind: you lose your place in line, and the
-/// watchdog gives back a lease that may have been granted meanwhile.
+/// Dropping the future at any await leaves nothing behind: you lose your place in the queue, and
+/// the watchdog gives back a lease that may have been granted meanwhile.
 #[derive(Clone, Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
-pub struct Acquire<'a> {
+pub struct Acquire<'a, W = Single> {
     pub(super) locks: &'a LockManager,
+    pub(super) what: W,
+    pub(super) settings: Settings,
+}
+
+/// One resource, as [`LockManager::acquire`] acquires it.
+#[derive(Clone, Debug)]
+pub struct Single {
     resource: Result<ResourceName, InvalidName>,
     pub(super) identity: Identity,
-    pub(super) settings: Settings,
-    retry: Option<RetryPolicy>,
     pub(super) floor: Option<FencingToken>,
 }
 
-impl<'a> Acquire<'a> {
-    pub(super) fn new(locks: &'a LockManager, resource: Result<ResourceName, InvalidName>) -> Self {
+/// The settings of every acquisition, of one resource or of several.
+impl<'a, W> Acquire<'a, W> {
+    pub(super) fn of(locks: &'a LockManager, what: W) -> Self {
         Self {
             locks,
-            resource,
-            identity: Identity::Fresh,
+            what,
             settings: Settings::of(locks),
-            retry: None,
-            floor: None,
         }
     }
 
-    /// The ttl of the lease. Defaults to the setting of the manager's
+    /// The ttl of each lease. Defaults to the setting of the manager's
     /// [builder](super::LockManagerBuilder::ttl), or to 10 s if that is not set. Setting it does
     /// not switch off renewal.
     pub const fn ttl(mut self, ttl: Ttl) -> Self {
@@ -71,8 +74,8 @@ impl<'a> Acquire<'a> {
         self
     }
 
-    /// How long to wait for a resource that is held, or for a lock service that does not answer.
-    /// Defaults to no bound.
+    /// How long to wait for resources that are held, for all of them together, or for a lock
+    /// service that does not answer. Defaults to no bound.
     ///
     /// After 10 s without an answer it ends sooner, as
     /// [`Unavailable`](crate::ErrorKind::Unavailable). It ends at most 0.6 s later, where the last
@@ -82,10 +85,10 @@ impl<'a> Acquire<'a> {
         self
     }
 
-    /// Looks again and again, with pauses by this policy, instead of waiting in line.
+    /// Looks again and again, with pauses by this policy, instead of queueing.
     ///
-    /// For callers that do not want to queue. It takes no place in line and queued waiters go
-    /// first, so under contention it may starve. It ends like any wait, with
+    /// For callers that do not want to queue. Queued waiters go first, so under contention it may
+    /// starve. It ends like any wait, with
     /// [`ErrorKind::WaitTimeout`], when the policy's limit is reached or the
     /// [`wait`](Acquire::wait) is over, whichever is sooner. A pause that would end later is cut
     /// short for a last look. Pauses follow the policy only, not the expiry of the present lease:
@@ -93,15 +96,7 @@ impl<'a> Acquire<'a> {
     /// at the same time. A lock service that does not answer is looked for again, for up to 10 s;
     /// other errors are not retried.
     pub const fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.retry = Some(policy);
-        self
-    }
-
-    /// The smallest useful token.
-    ///
-    /// Needed when the store has seen greater tokens than the lock service remembers.
-    pub const fn at_least(mut self, floor: FencingToken) -> Self {
-        self.floor = Some(floor);
+        self.settings.retry = Some(policy);
         self
     }
 
@@ -142,8 +137,28 @@ impl<'a> Acquire<'a> {
     /// The greatest number of waiters, at least 1: one more fails at once with
     /// [`ErrorKind::QueueFull`]. Defaults to the setting of the manager's
     /// [builder](super::LockManagerBuilder::max_waiters), or to no bound if that is not set.
+    /// `acquire_together` does not queue, and so has no use for it.
     pub const fn max_waiters(mut self, max_waiters: u32) -> Self {
         self.settings.max_waiters = Some(max_waiters);
+        self
+    }
+}
+
+impl<'a> Acquire<'a> {
+    pub(super) fn new(locks: &'a LockManager, resource: Result<ResourceName, InvalidName>) -> Self {
+        let what = Single {
+            resource,
+            identity: Identity::Fresh,
+            floor: None,
+        };
+        Self::of(locks, what)
+    }
+
+    /// The smallest useful token.
+    ///
+    /// Needed when the store has seen greater tokens than the lock service remembers.
+    pub const fn at_least(mut self, floor: FencingToken) -> Self {
+        self.what.floor = Some(floor);
         self
     }
 
@@ -155,7 +170,7 @@ impl<'a> Acquire<'a> {
     /// holder may acquire again. Use [`owner`](Acquire::owner) for guards that each give back
     /// their own hold.
     pub const fn holder(mut self, holder: Holder) -> Self {
-        self.identity = Identity::Known(holder);
+        self.what.identity = Identity::Known(holder);
         self
     }
 
@@ -164,7 +179,7 @@ impl<'a> Acquire<'a> {
     ///
     /// After its lease was lost, an owner gets [`ErrorKind::Released`].
     pub const fn owner(mut self, owner: &Owner) -> Self {
-        self.identity = Identity::Owner(owner.id());
+        self.what.identity = Identity::Owner(owner.id());
         self
     }
 
@@ -179,15 +194,9 @@ impl<'a> Acquire<'a> {
         self.wait(Duration::ZERO).guarded().await
     }
 
-    /// Replaces all settings.
-    pub(super) fn with(mut self, settings: Settings) -> Self {
-        self.settings = settings;
-        self
-    }
-
     /// Who else may have the lease.
     pub(super) const fn sharing(&self) -> Sharing {
-        match self.identity {
+        match self.what.identity {
             Identity::Fresh => Sharing::Alone,
             Identity::Known(_) => Sharing::Repeated,
             Identity::Owner(_) => Sharing::Holds,
@@ -208,14 +217,14 @@ impl<'a> Acquire<'a> {
 
     /// Acquires as configured, counted and traced.
     pub(super) async fn granted(self) -> Result<Attempt<Granted>, Error> {
-        let resource = self.resource.clone()?;
+        let resource = self.what.resource.clone()?;
         self.check().map_err(|error| error.on(&resource))?;
         let inner = &*self.locks.inner;
         let wait = self.settings.until(&*inner.clock);
         let span = observed::span(&resource, inner.backend.kind());
         let observed = Observed::begin(inner, wait != Wait::Never, span.clone());
         let acquired = async {
-            let answer = match self.retry {
+            let answer = match self.settings.retry {
                 None => self.asked(&resource, wait).await,
                 Some(policy) => {
                     let look = || self.asked(&resource, Wait::Never);
@@ -230,7 +239,7 @@ impl<'a> Acquire<'a> {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if matches!(self.identity, Identity::Owner(_)) {
+        if matches!(self.what.identity, Identity::Owner(_)) {
             self.locks.require(Extension::Holds, "owners")?;
         }
         self.settings.check(self.locks)
@@ -244,7 +253,7 @@ impl<'a> IntoFuture for Acquire<'a> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let locks = self.locks;
-            let resource = self.resource.clone();
+            let resource = self.what.resource.clone();
             match self.guarded().await? {
                 Attempt::Granted(guard) => Ok(guard),
                 Attempt::Held { retry_after } => {

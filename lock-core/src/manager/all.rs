@@ -1,11 +1,10 @@
 use std::{future::IntoFuture, time::Duration};
 
 use super::{
-    LeaseGuards, LockManager,
-    settings::Settings,
+    Acquire, LeaseGuards, LockManager,
     several::{Named, names, sorted},
 };
-use crate::{BoxFuture, Error, InvalidMetadata, InvalidName, Metadata, ResourceName, Ttl};
+use crate::{BoxFuture, Error, InvalidName, ResourceName};
 
 /// An acquisition of several resources, one after the other, that is being prepared: `.await` it
 /// for [`LeaseGuards`]. It gets either all of them or none.
@@ -18,23 +17,20 @@ use crate::{BoxFuture, Error, InvalidMetadata, InvalidName, Metadata, ResourceNa
 ///
 /// # Cancel safety
 /// Dropping the future at any await leaves nothing behind, as with [`Acquire`](super::Acquire).
+pub type AcquireAll<'a> = Acquire<'a, InTurn>;
+
+/// Several resources, as [`LockManager::acquire_all`] acquires them.
 #[derive(Clone, Debug)]
-#[must_use = "an acquisition does nothing until it is awaited"]
-pub struct AcquireAll<'a> {
-    locks: &'a LockManager,
-    named: Named,
-    wait: Duration,
-    settings: Settings,
-}
+pub struct InTurn(Named);
 
 impl LockManager {
     /// Acquires several resources one after the other, wherever the lock service keeps them.
     ///
-    /// It takes them sorted by name and waits in line for each, so any number of these acquisitions
-    /// do not deadlock among themselves. A client that acquires one of the resources while holding
-    /// another in some other way can still be in the way. That is why there has to be an end to the
-    /// `wait`, which is for all of them together: when it is over, the leases acquired so far are
-    /// given back. With a `wait` of zero it looks at each of them once.
+    /// It takes them sorted by name and waits in the queue for each, so any number of these
+    /// acquisitions do not deadlock among themselves. A client that acquires one of the resources
+    /// while holding another in some other way can still be in the way. That is why there has to be
+    /// an end to the `wait`, which is for all of them together: when it is over, the leases
+    /// acquired so far are given back. With a `wait` of zero it looks at each of them once.
     ///
     /// # Examples
     /// ```
@@ -58,67 +54,28 @@ impl LockManager {
         I::Item: TryInto<ResourceName>,
         <I::Item as TryInto<ResourceName>>::Error: Into<InvalidName>,
     {
-        AcquireAll {
-            locks: self,
-            named: names(resources),
-            wait,
-            settings: Settings::of(self),
-        }
+        Acquire::of(self, InTurn(names(resources))).wait(wait)
     }
 }
 
-impl<'a> AcquireAll<'a> {
-    /// The ttl of each lease, as [`Acquire::ttl`](super::Acquire::ttl).
-    pub const fn ttl(mut self, ttl: Ttl) -> Self {
-        self.settings.ttl = ttl;
-        self
-    }
-
-    /// Replaces the wait for all of them together, such as in a clone that acquires once more.
-    pub const fn wait(mut self, wait: Duration) -> Self {
-        self.wait = wait;
-        self
-    }
-
-    /// Whether the watchdog renews the leases, as [`Acquire::renew`](super::Acquire::renew).
-    pub const fn renew(mut self, renew: bool) -> Self {
-        self.settings.renew = renew;
-        self
-    }
-
-    /// How long the leases are kept up, as [`Acquire::max_hold`](super::Acquire::max_hold).
-    pub const fn max_hold(mut self, max_hold: Duration) -> Self {
-        self.settings.max_hold = Some(max_hold);
-        self
-    }
-
-    /// A note for each lease, as [`Acquire::metadata`](super::Acquire::metadata).
-    pub fn metadata<M>(mut self, metadata: M) -> Self
-    where
-        M: TryInto<Metadata>,
-        M::Error: Into<InvalidMetadata>,
-    {
-        self.settings.metadata = Some(metadata.try_into().map_err(Into::into));
-        self
-    }
-
-    /// The greatest number of waiters for each of them, as
-    /// [`Acquire::max_waiters`](super::Acquire::max_waiters).
-    pub const fn max_waiters(mut self, max_waiters: u32) -> Self {
-        self.settings.max_waiters = Some(max_waiters);
-        self
-    }
-
+impl Acquire<'_, InTurn> {
     async fn acquired(self) -> Result<LeaseGuards, Error> {
-        let named = self.named?;
+        let named = self.what.0?;
         let clock = self.locks.clock();
-        let until = clock.now() + self.wait;
+        let until = clock.now() + self.settings.wait.unwrap_or(Duration::MAX);
         let mut guards = Vec::new();
         for resource in sorted(&named)? {
             let mut settings = self.settings.clone();
             settings.wait = Some(until.since(clock.now()));
             // On an error, dropping the guards gives back the leases that were acquired before.
-            guards.push(self.locks.acquire(resource).with(settings).await?);
+            let acquire = self.locks.acquire(resource);
+            guards.push(
+                Acquire {
+                    settings,
+                    ..acquire
+                }
+                .await?,
+            );
         }
         // The first ones may have run out while the last ones were waited for.
         for guard in &guards {
@@ -129,7 +86,7 @@ impl<'a> AcquireAll<'a> {
     }
 }
 
-impl<'a> IntoFuture for AcquireAll<'a> {
+impl<'a> IntoFuture for Acquire<'a, InTurn> {
     type Output = Result<LeaseGuards, Error>;
     type IntoFuture = BoxFuture<'a, Self::Output>;
 

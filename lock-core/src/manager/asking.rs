@@ -46,7 +46,7 @@ impl Acquire<'_> {
                 // and we have released nothing.
                 Err(error)
                     if error.kind() == ErrorKind::Released
-                        && matches!(self.identity, Identity::Fresh) =>
+                        && matches!(self.what.identity, Identity::Fresh) =>
                 {
                     late_grants += 1;
                 }
@@ -69,14 +69,14 @@ impl Acquire<'_> {
 
     /// A request of a fresh attempt.
     fn request(&self, resource: &ResourceName, wait: Wait) -> AcquireRequest {
-        let holder = match self.identity {
+        let holder = match self.what.identity {
             Identity::Fresh => Holder::random(),
             Identity::Known(holder) | Identity::Owner(holder) => holder,
         };
         let attempt = AttemptRef::new(resource.clone(), holder);
         let mut request = self.settings.request(attempt, wait);
-        request.floor = self.floor;
-        request.upkeep = match self.identity {
+        request.floor = self.what.floor;
+        request.upkeep = match self.what.identity {
             Identity::Fresh if self.settings.is_kept_up() => Upkeep::Watchdog,
             // Another process may be told of the same lease.
             Identity::Fresh | Identity::Known(_) | Identity::Owner(_) => Upkeep::None,

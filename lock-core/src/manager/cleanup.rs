@@ -148,7 +148,7 @@ impl HeldLease {
     }
 
     /// Gives up this attempt only. That is also what is left to do when the lease turns out not to
-    /// be held any more: a lease that was never confirmed still has its place in line.
+    /// be held any more: a lease that was never confirmed still has its place in the queue.
     pub(super) fn cancel(&self) -> CleanUp {
         let attempt = AttemptRef {
             resource: self.sequencer.resource().clone(),

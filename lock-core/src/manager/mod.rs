@@ -28,8 +28,8 @@ mod watchdog;
 use std::{fmt, sync::Arc};
 
 pub use self::{
-    acquire::Acquire,
-    all::AcquireAll,
+    acquire::{Acquire, Single},
+    all::{AcquireAll, InTurn},
     builder::LockManagerBuilder,
     detached::DetachedLease,
     force::ForceReleased,
@@ -38,7 +38,7 @@ pub use self::{
     lost::{Lost, LostReason},
     owner::Owner,
     stats::{Losses, Stats},
-    together::AcquireTogether,
+    together::{AcquireTogether, Together},
 };
 use self::{guarded::Guarded, meter::Meter, settings::Defaults, watchdog::Handle};
 use crate::{

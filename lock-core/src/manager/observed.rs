@@ -15,7 +15,7 @@ pub(super) struct Observed<'a> {
 }
 
 impl<'a> Observed<'a> {
-    /// `waits` says whether the acquisition may be in line for some time.
+    /// `waits` says whether the acquisition may be in the queue for some time.
     pub(super) fn begin(locks: &'a Inner, waits: bool, span: Span) -> Self {
         if waits {
             locks.meter.waiting.up();

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::{LockManager, cleanup::Sharing};
 use crate::{
     AcquireRequest, AttemptRef, Clock, Error, ErrorKind, Extension, Holder, InvalidMetadata,
-    Metadata, Ttl, Wait,
+    Metadata, RetryPolicy, Ttl, Wait,
 };
 
 /// The manager's defaults for acquisitions.
@@ -19,6 +19,7 @@ pub(super) struct Defaults {
 pub(super) struct Settings {
     pub(super) ttl: Ttl,
     pub(super) wait: Option<Duration>,
+    pub(super) retry: Option<RetryPolicy>,
     pub(super) renew: bool,
     pub(super) max_hold: Option<Duration>,
     pub(super) metadata: Option<Result<Metadata, InvalidMetadata>>,
@@ -58,6 +59,7 @@ impl Settings {
         Self {
             ttl,
             wait: None,
+            retry: None,
             renew: true,
             max_hold,
             metadata: None,

@@ -3,15 +3,14 @@ use std::{future::IntoFuture, sync::Arc, time::Duration};
 use tracing::{Instrument, debug_span};
 
 use super::{
-    LeaseGuard, LeaseGuards, LockManager,
+    Acquire, LeaseGuard, LeaseGuards, LockManager,
     cleanup::{CleanUp, OnDrop, Sharing},
     observed::Observed,
-    settings::Settings,
     several::{Named, names, sorted},
 };
 use crate::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Error, ErrorKind, Extension, Grant, Holder,
-    InvalidMetadata, InvalidName, Metadata, Outcome, ResourceName, RetryPolicy, Ttl, Upkeep, Wait,
+    InvalidName, Outcome, ResourceName, RetryPolicy, Upkeep, Wait,
 };
 
 /// An acquisition of several resources in one step that is being prepared: `.await` it for
@@ -24,14 +23,11 @@ use crate::{
 ///
 /// # Cancel safety
 /// Dropping the future at any await leaves nothing behind, as with [`Acquire`](super::Acquire).
+pub type AcquireTogether<'a> = Acquire<'a, Together>;
+
+/// Several resources, as [`LockManager::acquire_together`] acquires them.
 #[derive(Clone, Debug)]
-#[must_use = "an acquisition does nothing until it is awaited"]
-pub struct AcquireTogether<'a> {
-    locks: &'a LockManager,
-    named: Named,
-    settings: Settings,
-    retry: RetryPolicy,
-}
+pub struct Together(Named);
 
 /// How often to look whether all of them are free.
 const LOOKS: RetryPolicy =
@@ -40,9 +36,9 @@ const LOOKS: RetryPolicy =
 impl LockManager {
     /// Acquires several resources in one step of the lock service: all of them, or none.
     ///
-    /// Nothing is held while it waits, so it is in nobody's way. It takes no place in line either:
+    /// Nothing is held while it waits, so it is in nobody's way. It does not queue either:
     /// it looks again and again until nobody holds any of them, with pauses that grow to 250 ms
-    /// unless [`retry`](AcquireTogether::retry) says otherwise. If others keep queueing for one of
+    /// unless [`retry`](Acquire::retry) says otherwise. If others keep queueing for one of
     /// them, it may never have its turn. On Redis all of them must be in one shard: put a common
     /// `{tag}` into their names, such as `{order:7}:stock` and `{order:7}:invoice`.
     ///
@@ -67,59 +63,14 @@ impl LockManager {
         I::Item: TryInto<ResourceName>,
         <I::Item as TryInto<ResourceName>>::Error: Into<InvalidName>,
     {
-        AcquireTogether {
-            locks: self,
-            named: names(resources),
-            settings: Settings::of(self),
-            retry: LOOKS,
-        }
+        Acquire::of(self, Together(names(resources)))
     }
 }
 
-impl<'a> AcquireTogether<'a> {
-    /// The ttl of each lease, as [`Acquire::ttl`](super::Acquire::ttl).
-    pub const fn ttl(mut self, ttl: Ttl) -> Self {
-        self.settings.ttl = ttl;
-        self
-    }
-
-    /// How long to wait for all of them. Defaults to no bound.
-    pub const fn wait(mut self, wait: Duration) -> Self {
-        self.settings.wait = Some(wait);
-        self
-    }
-
-    /// How often to check whether all are free. The limit of the policy ends the wait, too.
-    pub const fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.retry = policy;
-        self
-    }
-
-    /// Whether the watchdog renews the leases, as [`Acquire::renew`](super::Acquire::renew).
-    pub const fn renew(mut self, renew: bool) -> Self {
-        self.settings.renew = renew;
-        self
-    }
-
-    /// How long the leases are kept up, as [`Acquire::max_hold`](super::Acquire::max_hold).
-    pub const fn max_hold(mut self, max_hold: Duration) -> Self {
-        self.settings.max_hold = Some(max_hold);
-        self
-    }
-
-    /// A note for each lease, as [`Acquire::metadata`](super::Acquire::metadata).
-    pub fn metadata<M>(mut self, metadata: M) -> Self
-    where
-        M: TryInto<Metadata>,
-        M::Error: Into<InvalidMetadata>,
-    {
-        self.settings.metadata = Some(metadata.try_into().map_err(Into::into));
-        self
-    }
-
+impl Acquire<'_, Together> {
     /// Looks again and again until all of them are free.
     async fn acquired(mut self) -> Result<LeaseGuards, Error> {
-        let named = std::mem::replace(&mut self.named, Ok(Vec::new()))?;
+        let named = std::mem::replace(&mut self.what.0, Ok(Vec::new()))?;
         sorted(&named)?;
         self.locks
             .require(Extension::Together, "step for several resources")?;
@@ -134,7 +85,8 @@ impl<'a> AcquireTogether<'a> {
         let observed = Observed::begin(inner, wait != Wait::Never, span.clone());
         let acquired = async {
             let look = || self.look(&named);
-            let answer = inner.polled(self.retry, wait, look).await;
+            let policy = self.settings.retry.unwrap_or(LOOKS);
+            let answer = inner.polled(policy, wait, look).await;
             let answer = answer.map_err(|error| self.locks.failed(error));
             observed.end_several(&answer);
             match answer? {
@@ -221,7 +173,7 @@ impl<'a> AcquireTogether<'a> {
     }
 }
 
-impl<'a> IntoFuture for AcquireTogether<'a> {
+impl<'a> IntoFuture for Acquire<'a, Together> {
     type Output = Result<LeaseGuards, Error>;
     type IntoFuture = BoxFuture<'a, Self::Output>;
 

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use self::table::{Answer, Place, Refusal, Table};
+use self::table::{Answer, Refusal, Table, Waiting};
 use crate::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, ErrorKind,
     Extension, Fairness, Fencing, FencingToken, Forced, Grant, InitialToken, Inspection, Listed,
@@ -60,10 +60,10 @@ impl MemoryBackend {
         &self,
         attempt: &AttemptRef,
         wait: Wait,
-        place: Place,
+        waiting: Waiting,
     ) -> Result<Attempt<Grant>, Error> {
         let until = wait.limit();
-        let Place { mut grant, moved } = place;
+        let Waiting { mut grant, moved } = waiting;
         loop {
             // Enabled before the deadline is read, so that no change of it is missed.
             let mut change = pin!(moved.notified());
@@ -83,7 +83,7 @@ impl MemoryBackend {
             let now = self.clock.now();
             let mut table = self.table();
             table.serve(&attempt.resource, now);
-            if now >= until && table.leave_line(attempt) {
+            if now >= until && table.leave_queue(attempt) {
                 let retry_after = table.next_change(&attempt.resource).since(now);
                 return Ok(Attempt::Held { retry_after });
             }
@@ -109,7 +109,7 @@ impl LockBackend for MemoryBackend {
         match answer.map_err(Error::from)? {
             Answer::Granted(grant) => Ok(Attempt::Granted(grant)),
             Answer::Held(retry_after) => Ok(Attempt::Held { retry_after }),
-            Answer::Queued(place) => self.wait(attempt, request.wait, place).await,
+            Answer::Queued(waiting) => self.wait(attempt, request.wait, waiting).await,
         }
     }
 

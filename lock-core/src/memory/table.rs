@@ -1,34 +1,34 @@
 mod counter;
 mod ending;
 mod held;
-mod line;
+mod queue;
 mod together;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use tokio::sync::{Notify, oneshot};
 
-use self::{counter::Counter, held::Held, line::Line};
+use self::{counter::Counter, held::Held, queue::Queue};
 use super::ENDED_TTL;
-use crate::support::Ended;
+use crate::support::Tombstones;
 use crate::{
     AcquireRequest, AttemptRef, Grant, HolderView, InitialToken, Inspection, Lease, Listed, Moment,
     RenewRequest, Renewed, ResourceName, Wait,
 };
 
-/// Leases, lines and the counter: a state machine without time or tasks of its own.
+/// Leases, queues and the counter: a state machine without time or tasks of its own.
 #[derive(Debug)]
 pub(super) struct Table {
     counter: Counter,
     resources: HashMap<ResourceName, Resource>,
-    ended: Ended,
+    tombstones: Tombstones,
 }
 
 /// A resource is in the table only while it is held. Only then may it be waited for.
 #[derive(Debug)]
 struct Resource {
     held: Held,
-    line: Line,
+    queue: Queue,
     /// Told of every change of the moment by which waiters have to act.
     moved: Arc<Notify>,
 }
@@ -39,12 +39,12 @@ pub(super) enum Answer {
     Granted(Grant),
     /// By somebody else, for at most this long.
     Held(Duration),
-    Queued(Place),
+    Queued(Waiting),
 }
 
-/// A place in line.
+/// A place in the queue.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Waiting {
     /// The grant will arrive here.
     pub(super) grant: oneshot::Receiver<Result<Grant, Refusal>>,
     /// The next change has been moved.
@@ -65,7 +65,7 @@ impl Table {
         Self {
             counter: Counter::new(initial),
             resources: HashMap::new(),
-            ended: Ended::new(ENDED_TTL),
+            tombstones: Tombstones::new(ENDED_TTL, usize::MAX),
         }
     }
 
@@ -81,7 +81,7 @@ impl Table {
             id,
         } = &request.attempt;
         self.serve(resource, now);
-        if self.ended.contains(&request.attempt) {
+        if self.tombstones.forbids(&request.attempt) {
             return Err(Refusal::Ended);
         }
         self.counter.check_floor(request.floor, unix_time)?;
@@ -98,8 +98,8 @@ impl Table {
         }
         match request.wait {
             Wait::Never => Ok(Answer::Held(entry.held.deadline.since(now))),
-            Wait::Until(_) | Wait::Forever => Ok(Answer::Queued(Place {
-                grant: entry.line.join(request)?,
+            Wait::Until(_) | Wait::Forever => Ok(Answer::Queued(Waiting {
+                grant: entry.queue.join(request)?,
                 moved: Arc::clone(&entry.moved),
             })),
         }
@@ -128,7 +128,7 @@ impl Table {
         let held = &entry.held;
         let holder = HolderView::new(held.holder, held.tokens.first, held.deadline.since(now))
             .metadata(held.metadata.clone());
-        Inspection::new(Some(holder)).waiters(entry.line.len())
+        Inspection::new(Some(holder)).waiters(entry.queue.len())
     }
 
     /// Everything that is held.
@@ -143,10 +143,10 @@ impl Table {
             .collect()
     }
 
-    /// Takes an attempt out of the line; false if it is not in it.
-    pub(super) fn leave_line(&mut self, attempt: &AttemptRef) -> bool {
+    /// Takes an attempt out of the queue; false if it is not in it.
+    pub(super) fn leave_queue(&mut self, attempt: &AttemptRef) -> bool {
         let entry = self.resources.get_mut(&attempt.resource);
-        entry.is_some_and(|entry| entry.line.leave(attempt))
+        entry.is_some_and(|entry| entry.queue.leave(attempt))
     }
 
     /// When waiters have to act next, or never if there is nothing to wait for.
@@ -170,9 +170,9 @@ impl Table {
             return;
         };
         let Resource {
-            mut line, moved, ..
+            mut queue, moved, ..
         } = entry;
-        while let Some(waiter) = line.next() {
+        while let Some(waiter) = queue.next() {
             let request = &waiter.request;
             let mut held = match self.counter.draw(request.floor, request.reserve) {
                 Ok(tokens) => Held::new(request, tokens, now),
@@ -184,10 +184,10 @@ impl Table {
             if !waiter.answer(Ok(held.grant(now))) {
                 continue;
             }
-            line.tell_other_attempts(&mut held, now);
+            queue.tell_other_attempts(&mut held, now);
             moved.notify_waiters();
             self.resources
-                .insert(resource.clone(), Resource { held, line, moved });
+                .insert(resource.clone(), Resource { held, queue, moved });
             return;
         }
     }
@@ -197,7 +197,7 @@ impl Resource {
     fn held_by(held: Held) -> Self {
         Self {
             held,
-            line: Line::default(),
+            queue: Queue::default(),
             moved: Arc::default(),
         }
     }

@@ -2,25 +2,23 @@
 //!
 //! - [`connecting`] and [`tls_files`]: URLs with several hosts, prefixes, files in PEM format.
 //! - [`Joint`]: work that is done once for all who wait for it.
-//! - [`Ended`] and [`Endings`]: memories of ended acquisitions, for lock services that have none.
+//! - [`Tombstones`]: the memory of ended acquisitions, for lock services that have none.
 //! - [`Patience`]: how long a service that does not answer is asked again.
 //! - [`Tasks`]: where requests run, whether or not their callers are polled.
 //! - [`lock`]: locks a mutex whatever has panicked before.
 
 pub mod connecting;
-mod ended;
-mod endings;
 mod joint;
 mod patience;
 mod tasks;
 pub mod tls_files;
+mod tombstones;
 
 pub use self::{
-    ended::{End, Ended},
-    endings::Endings,
     joint::Joint,
     patience::Patience,
     tasks::{RuntimeEnded, Tasks},
+    tombstones::{End, Tombstones},
 };
 pub use crate::{error::OURSELVES, unpoisoned::lock};
 

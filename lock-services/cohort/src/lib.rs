@@ -8,7 +8,6 @@ mod queue;
 mod queues;
 mod renewing;
 mod shared_lease;
-mod tombstones;
 mod waiters;
 mod waiting;
 

@@ -7,13 +7,19 @@ use super::{
     pending_release::{self, Ending, PendingRelease},
     queue::{Queue, Step},
     shared_lease::Asking,
-    tombstones::{End, Tombstones},
     waiters::{Answer, Arrival, Waiter},
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, FencingToken, HolderView, Inspection,
     Moment, Released, RenewRequest, Renewed, ResourceName, Sequencer, Upkeep, Wait,
+    support::{End, Tombstones},
 };
+
+/// How long a tombstone stays. Late requests come from this process.
+const TOMBSTONE_TTL: Duration = Duration::from_secs(10);
+
+/// How many there are at most. Hand-offs inside a process are fast.
+const TOMBSTONES_MAX: usize = 16_384;
 
 /// The waiters, shared leases and holders of a process. A queue is here for as long as it has a
 /// driver: only its driver takes it out.
@@ -85,7 +91,7 @@ impl Queues {
         Self {
             passes,
             queues: HashMap::default(),
-            tombstones: Tombstones::default(),
+            tombstones: Tombstones::new(TOMBSTONE_TTL, TOMBSTONES_MAX),
             next: Arrival::default(),
         }
     }
@@ -249,10 +255,7 @@ impl Queues {
             }
         }
         match self.tombstones.how(lease.resource(), lease.holder()) {
-            Some(End::Released(token)) if token == lease.token() => {
-                Release::Answered(Released::Released)
-            }
-            Some(_) => Release::Answered(Released::NotHolder),
+            Some(end) => Release::Answered(end.answer(lease)),
             None => Release::Direct,
         }
     }

@@ -1,8 +1,8 @@
 use super::{
-    acquisition::{Acquisition, with_place},
-    in_line::{Ahead, InLine},
+    acquisition::{Acquisition, may_be_queued},
+    enqueue::Enqueued,
     leases::told,
-    lining_up::Entered,
+    queued::{Ahead, Queued},
     record::token,
     service::{Service, TRIES, crowded},
     waiting::Turn,
@@ -14,8 +14,8 @@ use lock_core::{
     Wait,
 };
 
-/// What became of a place.
-pub(super) enum Stood {
+/// What became of an entry.
+pub(super) enum Waited {
     Answer(Attempt<Grant>),
     /// It is not there any more. What that means shows when another one is asked for.
     Gone,
@@ -76,55 +76,55 @@ impl Service {
 impl Acquisition<'_> {
     async fn run(&mut self) -> Result<Attempt<Grant>, Error> {
         for turn in 0..TRIES {
-            let mut entered = self.enter().await;
+            let mut entered = self.enqueue().await;
             if turn > 0 {
                 // What was refused may have been done by its first copy, as with `insist`.
-                entered = entered.map_err(with_place);
+                entered = entered.map_err(may_be_queued);
             }
-            let (place, ahead) = match entered? {
-                Entered::InLine(place, ahead) => (place, ahead),
-                Entered::Held => return self.held().await,
-                Entered::Again => continue,
+            let (entry, ahead) = match entered? {
+                Enqueued::Queued(entry, ahead) => (entry, ahead),
+                Enqueued::Held => return self.held().await,
+                Enqueued::Retry => continue,
             };
-            match self.stand(place, ahead).await {
-                Ok(Stood::Answer(answer)) => return Ok(answer),
-                Ok(Stood::Gone) => self.lose_lease(),
-                Err(error) => return Err(with_place(error)),
+            match self.stand(entry, ahead).await {
+                Ok(Waited::Answer(answer)) => return Ok(answer),
+                Ok(Waited::Gone) => self.lose_lease(),
+                Err(error) => return Err(may_be_queued(error)),
             }
         }
-        Err(with_place(crowded()))
+        Err(may_be_queued(crowded()))
     }
 
-    /// Waits in line until there is an answer, or the place is gone.
-    async fn stand(&mut self, place: InLine, ahead: Ahead) -> Result<Stood, Error> {
+    /// Waits in the queue until there is an answer, or the entry is gone.
+    async fn stand(&mut self, entry: Queued, ahead: Ahead) -> Result<Waited, Error> {
         if self.is_one_too_many(&ahead) {
             self.service.cancel(&self.request.attempt).await?;
             return Err(Error::not_applied(ErrorKind::QueueFull));
         }
-        let (seen, waited) = match self.wait(&place, ahead).await? {
+        let (seen, waited) = match self.wait(&entry, ahead).await? {
             Turn::Ours { seen, waited } => (seen, waited),
-            Turn::Gone => return Ok(Stood::Gone),
+            Turn::Gone => return Ok(Waited::Gone),
             Turn::Over => {
                 self.service.cancel(&self.request.attempt).await?;
-                return self.held().await.map(Stood::Answer);
+                return self.held().await.map(Waited::Answer);
             }
         };
-        let Some(token) = token(place.floor, place.created) else {
+        let Some(token) = token(entry.floor, entry.created) else {
             self.service.cancel(&self.request.attempt).await?;
             return Err(Error::not_applied(ErrorKind::TokensExhausted));
         };
         if token.get() < seen.least {
-            self.leave_for_more(&place, &seen).await?;
-            return Ok(Stood::Gone);
+            self.leave_for_more(&entry, &seen).await?;
+            return Ok(Waited::Gone);
         }
         let Some(life) = self.kept else {
-            return Ok(Stood::Gone);
+            return Ok(Waited::Gone);
         };
         // Not of all of the slack, which the next one may use up.
         let until = std::cmp::min(life.end(), seen.asked + told(life.length));
         let lease = Lease::counted_from(seen.asked, until.since(seen.asked));
         let grant = Grant::new(token, lease);
-        Ok(Stood::Answer(Attempt::Granted(if waited {
+        Ok(Waited::Answer(Attempt::Granted(if waited {
             grant.after_waiting()
         } else {
             grant
@@ -132,12 +132,12 @@ impl Acquisition<'_> {
     }
 
     async fn held(&self) -> Result<Attempt<Grant>, Error> {
-        let look = self.service.time_left(&self.request.attempt.resource).await;
-        let retry_after = look?;
+        let resource = &self.request.attempt.resource;
+        let retry_after = self.service.time_left(resource).await?;
         Ok(Attempt::Held { retry_after })
     }
 
-    /// Whether as many as allowed were already waiting when it came. If its place was there before,
+    /// Whether as many as allowed were already waiting when it came. If its entry was there before,
     /// fewer may be ahead of it by now, but never more.
     fn is_one_too_many(&self, ahead: &Ahead) -> bool {
         let waits = self.request.wait != Wait::Never;

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use super::{
-    in_line::Life,
     keys::Names,
+    queued::Life,
     record::{Kept, Tombstone},
     service::Service,
 };
@@ -19,7 +19,7 @@ pub(super) struct Acquisition<'a> {
     pub(super) tombstone: Option<Kept<Tombstone>>,
     /// The lease that it has taken.
     pub(super) lease: Option<i64>,
-    /// The lease of its place, which another attempt may have taken.
+    /// The lease of its entry, which another attempt may have taken.
     pub(super) on: i64,
     /// How long that lives. `None`: we do not know.
     pub(super) kept: Option<Life>,
@@ -38,8 +38,7 @@ impl Acquisition<'_> {
 
     /// Keeps its lease alive for its full length from now on. False if it has ended.
     pub(super) async fn keep_alive(&mut self) -> Result<bool, Error> {
-        let kept = self.service.keep_alive(&[self.on]).await;
-        let (_, lives) = kept?;
+        let lives = self.service.keep_alive(&[self.on]).await?;
         self.kept = lives.into_iter().next().flatten();
         Ok(self.kept.is_some())
     }
@@ -47,8 +46,7 @@ impl Acquisition<'_> {
     /// Asks how long its lease lives, without keeping it alive, so that nobody gains time by asking
     /// again. False if it has ended.
     pub(super) async fn time_left(&mut self) -> Result<bool, Error> {
-        let left = self.service.left(self.on).await;
-        self.kept = left?;
+        self.kept = self.service.left(self.on).await?;
         Ok(self.kept.is_some())
     }
 
@@ -62,9 +60,9 @@ impl Acquisition<'_> {
     }
 }
 
-/// The error of an acquisition that has a place in line, or may have one. Whoever gets it has to
-/// cancel, unless it says that there is no place any more.
-pub(super) fn with_place(error: Error) -> Error {
+/// The error of an acquisition that has a queue entry, or may have one. Whoever gets it has to
+/// cancel, unless it says that there is no entry any more.
+pub(super) fn may_be_queued(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Released | ErrorKind::QueueFull | ErrorKind::TokensExhausted => error,
         _ => error.outcome_unknown(),

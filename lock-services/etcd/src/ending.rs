@@ -5,8 +5,8 @@ use super::{
     failure::Failure,
     keys::Names,
     leases,
-    record::{Kept, Place, State, TOKENS_PER_REVISION, Tombstone},
-    service::{Found, Service, TRIES, crowded, insist},
+    record::{Entry, Kept, State, TOKENS_PER_REVISION, Tombstone},
+    service::{Found, Service, insist},
     wire::{Compare, Op, RangeRequest, TxnRequest},
 };
 use lock_core::{
@@ -16,71 +16,68 @@ use lock_core::{
 /// The ways in which a lease ends.
 impl Service {
     pub(super) async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
-        // As with `insist`, of what was refused once the outcome is unknown.
-        let failed = |failure: Failure, refused: bool| {
-            let error = Error::from(failure);
-            if refused {
-                error.outcome_unknown()
-            } else {
-                error
-            }
-        };
-        let names = self.keys.names(lease.resource(), lease.holder());
-        let tombstone = Tombstone::released(lease.token()).encode_to_vec();
+        let (names, token) = (
+            self.keys.names(lease.resource(), lease.holder()),
+            lease.token(),
+        );
         let known = self.leases.holding(&names);
-        let mut refused = false;
         // This is usually right, and then one request is enough.
-        let mut created = self.creation_of(lease.token());
-        for _ in 0..TRIES {
-            let tombstones = self.tombstone_lease_of_ended().await;
-            let tombstones = tombstones.map_err(|failure| failed(failure, refused))?;
-            let mut success = vec![
-                Op::delete(&names.place),
-                Op::put(&names.tombstone, tombstone.clone(), tombstones),
-            ];
-            if known.is_none() {
-                success.insert(0, Op::range(RangeRequest::key(&names.place)));
-            }
-            let txn = TxnRequest {
-                compare: vec![Compare::created(&names.place, created)],
-                success,
-                failure: Vec::new(),
-            };
-            let answer = match self.txn(&txn).await {
-                Ok(answer) => answer,
-                Err(failure) if failure.no_lease() => {
-                    self.forget_tombstone_lease();
-                    refused = true;
-                    continue;
-                }
-                Err(failure) => return Err(failed(failure, refused)),
-            };
-            if answer.succeeded {
-                let changed = answer.revision();
-                let place = answer.ranges().flat_map(|range| range.kvs).next();
-                let lease = known.or(place.map(|place| place.lease)).unwrap_or(0);
-                self.leases.released(&names, lease, changed, self.now());
-                return Ok(Released::Released);
-            }
-            let found = self.find(&names).await;
-            let found = found.map_err(|failure| failed(failure, true))?;
-            refused = true;
-            match &found.place {
-                Some(place) if place.has_token(lease.token()) => created = place.created,
-                _ => {
-                    // Somebody else has ended it, or a copy of this request has.
-                    if let Some(known) = known {
-                        self.leases.lose(&names, known, self.now());
-                    }
-                    return Ok(released_earlier(&found.remembered(), lease, None));
-                }
-            }
+        let created = self.creation_of(token);
+        if self.delete_created(&names, created, token, known).await? {
+            return Ok(Released::Released);
         }
-        Err(crowded().outcome_unknown())
+        let again = || async {
+            let found = self.find(&names).await?;
+            let entry = found.entry.as_ref().filter(|entry| entry.has_token(token));
+            if let Some(created) = entry.map(|entry| entry.created) {
+                let released = self.delete_created(&names, created, token, known).await?;
+                return Ok(released.then_some(Released::Released));
+            }
+            // Somebody else has ended it, or a copy of this request has.
+            if let Some(known) = known {
+                self.leases.lose(&names, known, self.now());
+            }
+            Ok(Some(released_earlier(&found.remembered(), lease, None)))
+        };
+        // As with `insist`, of what was refused once the outcome is unknown.
+        insist(again).await.map_err(Error::outcome_unknown)
     }
 
-    /// The revision that made the place with this token, if the floor was the present one. Never 0,
-    /// which would stand for a place that is not there.
+    /// Releases the entry that was created by that revision. False if it is not there, or something
+    /// has changed.
+    async fn delete_created(
+        &self,
+        names: &Names,
+        created: i64,
+        token: FencingToken,
+        known: Option<i64>,
+    ) -> Result<bool, Failure> {
+        let tombstone = Tombstone::released(token).encode_to_vec();
+        let tombstones = self.tombstone_lease_of_ended().await?;
+        let mut success = vec![
+            Op::delete(&names.entry),
+            Op::put(&names.tombstone, tombstone, tombstones),
+        ];
+        if known.is_none() {
+            success.insert(0, Op::range(RangeRequest::key(&names.entry)));
+        }
+        let txn = TxnRequest {
+            compare: vec![Compare::created(&names.entry, created)],
+            success,
+            failure: Vec::new(),
+        };
+        let Some(answer) = self.bury(&txn).await?.filter(|answer| answer.succeeded) else {
+            return Ok(false);
+        };
+        let changed = answer.revision();
+        let entry = answer.ranges().flat_map(|range| range.kvs).next();
+        let lease = known.or(entry.map(|entry| entry.lease)).unwrap_or(0);
+        self.leases.released(names, lease, changed, self.now());
+        Ok(true)
+    }
+
+    /// The revision that made the entry with this token, if the floor was the present one. Never 0,
+    /// which would stand for an entry that is not there.
     fn creation_of(&self, token: FencingToken) -> i64 {
         let floor = self.floor().map_or(0, |floor| floor.value);
         let above = token.get().saturating_sub(floor);
@@ -102,9 +99,9 @@ impl Service {
         let give_back = || async {
             let found = self.find(&names).await?;
             let held = found
-                .place
+                .entry
                 .as_ref()
-                .is_some_and(|place| place.has_token(token) && place.value.has(attempt));
+                .is_some_and(|entry| entry.has_token(token) && entry.value.has(attempt));
             if !held {
                 let remembered = found.remembered();
                 return Ok(Some(released_earlier(&remembered, lease, Some(attempt))));
@@ -137,17 +134,17 @@ impl Service {
         let mut tombstone = found.remembered().ending(attempt, token);
         let tombstones = self.tombstone_lease_of_ended().await?;
         let rest = found
-            .place
+            .entry
             .as_ref()
-            .map(|place| place.value.clone().without(attempt));
+            .map(|entry| entry.value.clone().without(attempt));
         let goes_on = rest.as_ref().is_some_and(|rest| !rest.attempts.is_empty());
         let mut success = Vec::new();
-        match (&rest, &found.place) {
-            (Some(rest), Some(place)) if goes_on => {
-                success.push(Op::put(&names.place, rest.encode_to_vec(), place.lease));
+        match (&rest, &found.entry) {
+            (Some(rest), Some(entry)) if goes_on => {
+                success.push(Op::put(&names.entry, rest.encode_to_vec(), entry.lease));
             }
             (Some(_), _) => {
-                success.push(Op::delete(&names.place));
+                success.push(Op::delete(&names.entry));
                 tombstone = tombstone.in_state(State::Idle);
             }
             (None, _) => {}
@@ -162,21 +159,15 @@ impl Service {
             success,
             failure: Vec::new(),
         };
-        let answer = match self.txn(&txn).await {
-            Ok(answer) if answer.succeeded => answer,
-            Ok(_) => return Ok(false),
-            Err(failure) if failure.no_lease() => {
-                self.forget_tombstone_lease();
-                return Ok(false);
-            }
-            Err(failure) => return Err(failure),
+        let Some(answer) = self.bury(&txn).await?.filter(|answer| answer.succeeded) else {
+            return Ok(false);
         };
         let (changed, now) = (answer.revision(), self.now());
-        let lease = found.place.map(|place| place.lease);
+        let lease = found.entry.map(|entry| entry.lease);
         self.leases.lose_all(names, attempt, lease, now);
         match lease {
             Some(_) if goes_on => self.leases.wrote(names, changed, now + ENDED_TTL),
-            Some(lease) => self.place_ended(names, lease, changed),
+            Some(lease) => self.entry_ended(names, lease, changed),
             None => self.leases.buried(
                 leases::Tombstone {
                     id: names.id,
@@ -188,8 +179,8 @@ impl Service {
         Ok(true)
     }
 
-    /// A place was deleted, and its lease is revoked.
-    pub(super) fn place_ended(&self, names: &Names, lease: i64, changed: i64) {
+    /// An entry was deleted, and its lease is revoked.
+    pub(super) fn entry_ended(&self, names: &Names, lease: i64, changed: i64) {
         let tombstone = leases::Tombstone {
             id: names.id,
             changed,
@@ -202,58 +193,50 @@ impl Service {
         resource: &ResourceName,
         token: FencingToken,
     ) -> Result<Forced, Error> {
-        let oldest = RangeRequest::oldest(&self.keys.line(resource));
+        let oldest = RangeRequest::oldest(&self.keys.queue(resource));
         let read = self.read([oldest]).await?;
         let holder = read.ranges().flat_map(|range| range.kvs).next();
         let Some(holder) = holder else {
             return Ok(Forced::NotHeld);
         };
-        let place = Kept::<Place>::read(&holder);
+        let entry = Kept::<Entry>::read(&holder);
         // Odd, so it is nobody's. It is below the token of the next holder, even one that already
         // waits.
-        let revocation = match place.token().filter(|present| *present == token) {
+        let revocation = match entry.token().filter(|present| *present == token) {
             Some(present) => present.next(),
             None => return Ok(Forced::NotHeld),
         };
         let exhausted = lock_core::ErrorKind::TokensExhausted;
         let revocation = revocation.ok_or_else(|| Error::not_applied(exhausted))?;
-        let ended = self.end_place(&holder.key, &place, token).await;
+        let ended = self.end_entry(&holder.key, &entry, token).await;
         let Some(tombstone) = ended? else {
             return Ok(Forced::NotHeld);
         };
-        // Its own tombstone still says that it is in line, which means that it has ended.
-        self.leases.ended(place.lease, tombstone, None, self.now());
+        // Its own tombstone still says that it is in the queue, which means that it has ended.
+        self.leases.ended(entry.lease, tombstone, None, self.now());
         Ok(Forced::Ended { revocation })
     }
 
-    /// Deletes a place by force. Nothing if it was gone, unless this very request deleted it: the
+    /// Deletes an entry by force. Nothing if it was gone, unless this very request deleted it: the
     /// client sends it again if there is no answer, and then finds the tombstone that it left.
-    async fn end_place(
+    async fn end_entry(
         &self,
         key: &[u8],
-        place: &Kept<Place>,
+        entry: &Kept<Entry>,
         token: FencingToken,
-    ) -> Result<Option<leases::Tombstone>, Failure> {
+    ) -> Result<Option<leases::Tombstone>, Error> {
         let id = rand::random();
         let own = self.keys.tombstone(&id);
-        let mut tries = 0;
-        loop {
-            tries += 1;
+        let end = || async {
             let tombstone = Tombstone::released(token).encode_to_vec();
             let tombstones = self.tombstone_lease_of_ended().await?;
             let txn = TxnRequest {
-                compare: vec![Compare::created(key, place.created)],
+                compare: vec![Compare::created(key, entry.created)],
                 success: vec![Op::delete(key), Op::put(&own, tombstone, tombstones)],
                 failure: vec![Op::range(RangeRequest::key(&own))],
             };
-            let answer = match self.txn(&txn).await {
-                Ok(answer) => answer,
-                Err(failure) if failure.no_lease() && tries < TRIES => {
-                    self.forget_tombstone_lease();
-                    continue;
-                }
-                Err(failure) if tries > 1 => return Err(failure.after_another()),
-                Err(failure) => return Err(failure),
+            let Some(answer) = self.bury(&txn).await? else {
+                return Ok(None);
             };
             let changed = if answer.succeeded {
                 Some(answer.revision())
@@ -261,8 +244,10 @@ impl Service {
                 let mut found = answer.ranges().flat_map(|range| range.kvs);
                 found.next().map(|own| own.mod_revision)
             };
-            return Ok(changed.map(|changed| leases::Tombstone { id, changed }));
-        }
+            let tombstone = changed.map(|changed| leases::Tombstone { id, changed });
+            Ok(Some(tombstone))
+        };
+        insist(end).await
     }
 }
 

@@ -51,12 +51,6 @@ impl Failure {
         Self { status, sent }
     }
 
-    /// The same of a call that is repeated, because the call before it was refused: a lost answer
-    /// to that one may have been another.
-    pub(super) fn after_another(self) -> Self {
-        Self { sent: true, ..self }
-    }
-
     pub(super) fn lease_exists(&self) -> bool {
         self.status.message().contains(LEASE_EXISTS)
     }

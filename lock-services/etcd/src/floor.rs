@@ -39,7 +39,7 @@ impl Service {
         let read = self.read([RangeRequest::key(&self.keys.floor())]).await?;
         let revision = read.revision();
         let floor = match read.ranges().flat_map(|range| range.kvs).next() {
-            Some(entry) => Floor::read(&entry).ok_or_else(broken)?,
+            Some(kv) => Floor::read(&kv).ok_or_else(broken)?,
             None => Floor::default(),
         };
         Ok((floor, revision))
@@ -72,8 +72,8 @@ impl Service {
     }
 
     /// Takes note of the floor that came with a refusal.
-    pub(super) fn note_floor(&self, entry: Option<&KeyValue>) -> Result<(), Error> {
-        match entry.map(Floor::read) {
+    pub(super) fn note_floor(&self, kv: Option<&KeyValue>) -> Result<(), Error> {
+        match kv.map(Floor::read) {
             Some(Some(floor)) => self.know_floor(floor),
             Some(None) => return Err(broken()),
             None => self.forget_floor(),

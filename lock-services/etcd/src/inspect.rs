@@ -4,7 +4,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{
     failure::Failure,
-    record::{Kept, Place},
+    record::{Entry, Kept},
     service::{Service, TRIES},
     wire::RangeRequest,
 };
@@ -17,9 +17,9 @@ const LITTLE: Duration = Duration::from_millis(1);
 
 impl Service {
     pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
-        let line = self.keys.line(resource);
+        let queue = self.keys.queue(resource);
         for _ in 0..TRIES {
-            let read = self.read([RangeRequest::oldest(&line)]).await?;
+            let read = self.read([RangeRequest::oldest(&queue)]).await?;
             let read = read.ranges().next().unwrap_or_default();
             let Some(holder) = read.kvs.first() else {
                 break;
@@ -34,23 +34,23 @@ impl Service {
     }
 
     /// What others may see of a holder; `None` if its lease has ended meanwhile.
-    async fn view(&self, place: &Kept<Place>) -> Result<Option<HolderView>, Failure> {
-        let left = self.left(place.lease).await?;
-        Ok(left.and_then(|life| place.view(std::cmp::max(life.ttl, LITTLE))))
+    async fn view(&self, entry: &Kept<Entry>) -> Result<Option<HolderView>, Failure> {
+        let left = self.left(entry.lease).await?;
+        Ok(left.and_then(|life| entry.view(std::cmp::max(life.ttl, LITTLE))))
     }
 
     pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
-        let mut lines: HashMap<ResourceName, (Kept<Place>, u64)> = HashMap::new();
+        let mut queues: HashMap<ResourceName, (Kept<Entry>, u64)> = HashMap::new();
         // The oldest come first, so the holder before the waiters.
-        for entry in self.places().await? {
-            if let Some(resource) = self.keys.resource(&entry.key) {
-                let line = lines
+        for kv in self.entries().await? {
+            if let Some(resource) = self.keys.resource(&kv.key) {
+                let queue = queues
                     .entry(resource)
-                    .or_insert_with(|| (Kept::read(&entry), 0));
-                line.1 += 1;
+                    .or_insert_with(|| (Kept::read(&kv), 0));
+                queue.1 += 1;
             }
         }
-        let listed = stream::iter(lines).map(|(resource, (holder, number))| async move {
+        let listed = stream::iter(queues).map(|(resource, (holder, number))| async move {
             let inspection = Inspection::new(self.view(&holder).await?).waiters(number - 1);
             Ok::<_, Failure>(Listed {
                 resource,
@@ -64,7 +64,7 @@ impl Service {
     /// it has none.
     pub(super) async fn time_left(&self, resource: &ResourceName) -> Result<Duration, Failure> {
         let read = self
-            .read([RangeRequest::oldest(&self.keys.line(resource))])
+            .read([RangeRequest::oldest(&self.keys.queue(resource))])
             .await?;
         let holder = read.ranges().flat_map(|range| range.kvs).next();
         let left = match holder {

@@ -12,9 +12,9 @@ pub(super) struct Keys {
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     /// `PREFIX/lock/RESOURCE/`: what the keys of all who want it begin with.
-    pub(super) line: Vec<u8>,
-    /// Its place in the queue.
-    pub(super) place: Vec<u8>,
+    pub(super) queue: Vec<u8>,
+    /// Its queue entry.
+    pub(super) entry: Vec<u8>,
     /// `PREFIX/tombstone/..`: what is remembered of it.
     pub(super) tombstone: Vec<u8>,
     /// What both are called after.
@@ -42,21 +42,21 @@ impl Keys {
     }
 
     /// What the keys of all who want a resource begin with.
-    pub(super) fn line(&self, resource: &ResourceName) -> Vec<u8> {
-        let mut line = self.locks();
+    pub(super) fn queue(&self, resource: &ResourceName) -> Vec<u8> {
+        let mut queue = self.locks();
         for byte in resource.as_str().bytes() {
             match byte {
-                // Otherwise the lock of `a` would have the keys of `a/b` in its line.
-                b'/' => line.extend_from_slice(b"%2F"),
-                b'%' => line.extend_from_slice(b"%25"),
-                plain => line.push(plain),
+                // Otherwise the lock of `a` would have the keys of `a/b` in its queue.
+                b'/' => queue.extend_from_slice(b"%2F"),
+                b'%' => queue.extend_from_slice(b"%25"),
+                plain => queue.push(plain),
             }
         }
-        line.push(b'/');
-        line
+        queue.push(b'/');
+        queue
     }
 
-    /// The resource in whose line this key is, if it is in one.
+    /// The resource in whose queue this key is, if it is in one.
     pub(super) fn resource(&self, key: &[u8]) -> Option<ResourceName> {
         let key = std::str::from_utf8(key).ok()?;
         let rest = key.strip_prefix(&self.prefix)?.strip_prefix("/lock/")?;
@@ -78,11 +78,11 @@ impl Keys {
         hash.update(resource.as_str());
         let hash: [u8; 32] = hash.finalize().into();
         let id = std::array::from_fn(|index| hash[index]);
-        let line = self.line(resource);
+        let queue = self.queue(resource);
         Names {
-            place: named(line.clone(), &id),
+            entry: named(queue.clone(), &id),
             tombstone: self.tombstone(&id),
-            line,
+            queue,
             id,
         }
     }
@@ -108,12 +108,12 @@ mod tests {
     fn no_line_lies_within_another() {
         let keys = Keys::new("p");
         for (one, other) in [("a", "ab"), ("a", "a/b"), ("a", "a%2Fb"), ("a/b", "a%2Fb")] {
-            let (one, other) = (keys.line(&resource(one)), keys.line(&resource(other)));
+            let (one, other) = (keys.queue(&resource(one)), keys.queue(&resource(other)));
             assert!(!one.starts_with(&other) && !other.starts_with(&one));
         }
         for name in ["a", "a/b", "a%2Fb", "%", "/", "%252F"] {
-            let place = keys.names(&resource(name), Holder::random()).place;
-            assert_eq!(keys.resource(&place), Some(resource(name)), "{name}");
+            let entry = keys.names(&resource(name), Holder::random()).entry;
+            assert_eq!(keys.resource(&entry), Some(resource(name)), "{name}");
         }
     }
 
@@ -121,7 +121,7 @@ mod tests {
     fn an_acquisition_has_names_of_its_own() {
         let (keys, holder) = (Keys::new("p"), Holder::random());
         let names = keys.names(&resource("a"), holder);
-        assert_eq!(names.place, keys.names(&resource("a"), holder).place);
+        assert_eq!(names.entry, keys.names(&resource("a"), holder).entry);
         assert_ne!(names.id, keys.names(&resource("b"), holder).id);
         assert_eq!(
             keys.tombstone(&[0xab; 16]),

@@ -7,8 +7,8 @@ use std::{
 
 use super::{
     ENDED_TTL,
-    in_line::Life,
     keys::{Names, TombstoneId},
+    queued::Life,
     revoker::Revoker,
 };
 use lock_core::{AttemptId, Moment, support::lock};
@@ -60,8 +60,8 @@ struct Lease {
 /// What an acquisition uses.
 #[derive(Debug)]
 struct Used {
-    place: Vec<u8>,
-    /// The lease of its place in the queue, if this client has put it there.
+    entry: Vec<u8>,
+    /// The lease of its queue entry, if this client has put it there.
     holding: Option<i64>,
     /// Each with the attempt that has taken it.
     leases: Vec<(AttemptId, Lease)>,
@@ -132,7 +132,7 @@ impl Leases {
         taken
     }
 
-    /// An acquisition has a place on that lease, and a tombstone, by that revision.
+    /// An acquisition has an entry on that lease, and a tombstone, by that revision.
     pub(super) fn entered(&self, names: &Names, id: i64, changed: i64, life: Option<Life>) {
         if let Some(used) = self.state().used.get_mut(&names.id) {
             (used.holding, used.changed) = (Some(id), changed);
@@ -147,7 +147,7 @@ impl Leases {
         self.state().used(names, due).changed = changed;
     }
 
-    /// The lease of an acquisition's place, if this client knows it.
+    /// The lease of an acquisition's entry, if this client knows it.
     pub(super) fn holding(&self, names: &Names) -> Option<i64> {
         self.state().used.get(&names.id)?.holding
     }
@@ -197,7 +197,7 @@ impl Leases {
         }
     }
 
-    /// An acquisition was released, and its place on that lease deleted.
+    /// An acquisition was released, and its entry on that lease deleted.
     pub(super) fn released(&self, names: &Names, id: i64, changed: i64, now: Moment) {
         let tombstone = Tombstone {
             id: names.id,
@@ -214,7 +214,7 @@ impl Leases {
         }
     }
 
-    /// A place on that lease was deleted, and it must not be used again.
+    /// An entry on that lease was deleted, and it must not be used again.
     pub(super) fn ended(&self, id: i64, tombstone: Tombstone, names: Option<&Names>, now: Moment) {
         let lease = names.and_then(|names| self.state().remove(names, id));
         match lease {
@@ -228,16 +228,16 @@ impl Leases {
         self.retire(None, Some(tombstone), now);
     }
 
-    /// Acquisitions that may have ended, by what their places are called.
+    /// Acquisitions that may have ended, by what their entries are called.
     pub(super) fn due(&self, now: Moment, most: usize) -> Vec<(TombstoneId, Vec<u8>)> {
         let state = self.state();
         let due = state.used.iter().filter(|(_, used)| used.due <= now);
         due.take(most)
-            .map(|(id, used)| (*id, used.place.clone()))
+            .map(|(id, used)| (*id, used.entry.clone()))
             .collect()
     }
 
-    /// What came of a look at one of them. If its place is gone, its lease ran out, or somebody
+    /// What came of a look at one of them. If its entry is gone, its lease ran out, or somebody
     /// else has ended it.
     pub(super) fn looked(&self, id: &TombstoneId, is_there: bool, now: Moment) {
         let mut state = self.state();
@@ -333,7 +333,7 @@ impl Leases {
 impl State {
     fn used(&mut self, names: &Names, due: Moment) -> &mut Used {
         let used = self.used.entry(names.id).or_insert_with(|| Used {
-            place: names.place.clone(),
+            entry: names.entry.clone(),
             holding: None,
             leases: Vec::new(),
             changed: 0,

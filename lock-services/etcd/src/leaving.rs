@@ -2,36 +2,30 @@ use prost::Message;
 
 use super::{
     acquisition::Acquisition,
-    in_line::{Ahead, InLine},
+    queued::{Ahead, Queued},
     record::{Floor, State},
-    service::{TRIES, crowded},
+    service::insist,
     wire::{Compare, Op, RangeRequest, TxnRequest},
 };
 use lock_core::Error;
 
 impl Acquisition<'_> {
-    /// Gives the place back to get one with a greater token, at the end of the line. It is gone
+    /// Gives the entry back to get one with a greater token, at the end of the queue. It is gone
     /// when this returns.
     ///
     /// Nobody was told of it, not even another attempt, because all of them see that its token is
     /// too small. The floor is raised in the same step, while we hold the resource, so no other
     /// holder's token comes to lie between.
-    pub(super) async fn leave_for_more(
-        &mut self,
-        place: &InLine,
-        seen: &Ahead,
-    ) -> Result<(), Error> {
+    pub(super) async fn leave_for_more(&self, entry: &Queued, seen: &Ahead) -> Result<(), Error> {
         let key = self.service.keys.floor();
-        for _ in 0..TRIES {
+        let leave = || async {
             let floor = self.service.known_floor().await?;
-            let tombstones = self.service.tombstone_lease_of_ended().await;
-            let tombstones = tombstones?;
-            let found = self.service.find(&self.names).await;
-            let found = found?;
-            let present = found.place.as_ref();
-            let Some(present) = present.filter(|present| present.created == place.created) else {
+            let tombstones = self.service.tombstone_lease_of_ended().await?;
+            let found = self.service.find(&self.names).await?;
+            let present = found.entry.as_ref();
+            let Some(present) = present.filter(|present| present.created == entry.created) else {
                 // It was given back by this request, sent twice, or by another attempt.
-                return Ok(());
+                return Ok(Some(()));
             };
             let enough = Floor::for_token(seen.least, seen.revision);
             let raised = Floor {
@@ -42,7 +36,7 @@ impl Acquisition<'_> {
             let mut txn = TxnRequest {
                 compare: found.unchanged(&self.names).into(),
                 success: vec![
-                    Op::delete(&self.names.place),
+                    Op::delete(&self.names.entry),
                     Op::put(&self.names.tombstone, tombstone.encode_to_vec(), tombstones),
                 ],
                 failure: vec![Op::range(RangeRequest::key(&key))],
@@ -51,23 +45,19 @@ impl Acquisition<'_> {
             if raised != floor {
                 txn.success.push(Op::put(&key, raised.text(), 0));
             }
-            let answer = match self.service.txn(&txn).await {
-                Ok(answer) => answer,
-                Err(failure) if failure.no_lease() => {
-                    self.service.forget_tombstone_lease();
-                    continue;
-                }
-                Err(failure) => return Err(failure.into()),
+            let Some(answer) = self.service.bury(&txn).await? else {
+                return Ok(None);
             };
             if answer.succeeded {
                 self.service
-                    .place_ended(&self.names, present.lease, answer.revision());
+                    .entry_ended(&self.names, present.lease, answer.revision());
                 // The tombstone and the floor are read again with the next entry.
-                return Ok(());
+                return Ok(Some(()));
             }
             let floor = answer.ranges().flat_map(|range| range.kvs).next();
             self.service.note_floor(floor.as_ref())?;
-        }
-        Err(crowded())
+            Ok(None)
+        };
+        insist(leave).await
     }
 }

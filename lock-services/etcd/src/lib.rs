@@ -18,33 +18,34 @@
 //!
 //! | key | lives as long as | what |
 //! |---|---|---|
-//! | `palisade/lock/RESOURCE/..` | the lease | a place in line; the oldest one holds |
+//! | `palisade/lock/RESOURCE/..` | the lease | a queue entry; the oldest one holds |
 //! | `palisade/tombstone/..` | see [below](#memory) | what is remembered of an acquisition |
 //! | `palisade/floor` | for ever | what is added to revisions to get tokens |
 //!
-//! A line has the layout of etcd's own recipe: `etcdctl lock palisade/lock/RESOURCE` and an
+//! A queue has the layout of etcd's own recipe: `etcdctl lock palisade/lock/RESOURCE` and an
 //! acquisition of RESOURCE exclude each other, and are served in the order in which they came. In
-//! RESOURCE, `/` is written `%2F` and `%` is `%25`. A place and a tombstone are named after the
-//! holder, but reveal nothing about it. The floor is not in a line, where `etcdctl lock` would
+//! RESOURCE, `/` is written `%2F` and `%` is `%25`. An entry and a tombstone are named after the
+//! holder, but reveal nothing about it. The floor is not in a queue, where `etcdctl lock` would
 //! wait for it for ever. The `Lock` call of etcd's server is not used: before 3.5 it grants the
 //! lock to waiters whose lease has run out, and two of those get the same revision.
 //!
 //! # Tokens
-//! A token is the floor, plus twice the revision of the cluster's history that created the place in
-//! line. So tokens rise in the order in which places were taken, two acquisitions never have the
-//! same one, and everybody can check them. A release by force revokes with the number in between.
-//! The floor is written into the place in the same step, on the condition that it is still the
-//! present one, and is never read afterwards: waiters are bound to the floor that they came with.
+//! A token is the floor, plus twice the revision of the cluster's history that created the
+//! queue entry. So tokens rise in the order in which entries were taken, two acquisitions never
+//! have the same one, and everybody can check them. A release by force revokes with the number in
+//! between. The floor is written into the entry in the same step, on the condition that it is still
+//! the present one, and is never read afterwards: waiters are bound to the floor that they came
+//! with.
 //!
 //! A missing floor begins at the client's clock in units of 10 µs, and every client that connects
 //! lifts tokens to the clock. So they rise across a cluster that lost its data or was restored from
 //! a snapshot, below 50 000 changes a second and as long as clocks differ by less than the outage.
 //! The order is NOT guaranteed for a client that stays connected meanwhile: the store refuses such
 //! tokens, and [`at_least`](lock_core::Acquire::at_least) raises the floor. The holder of the
-//! resource raises it and then goes to the end of the line, so that tokens stay in order.
+//! resource raises it and then goes to the end of the queue, so that tokens stay in order.
 //!
-//! All resources share the floor. A place also says which token is the least that is good enough,
-//! because an acquisition may ask for a floor while its place is behind another one.
+//! All resources share the floor. An entry also says which token is the least that is good enough,
+//! because an acquisition may ask for a floor while its entry is behind another one.
 //!
 //! # Leases
 //! There is one lease of etcd for each acquisition. When it is released, the next acquisition of
@@ -60,18 +61,18 @@
 //! a change of leader it has its full length again, as the others see it; the holder's deadline is
 //! its own, counted from before its request was sent.
 //!
-//! A renewal is a read of the place, which a majority has to confirm, and a keep-alive that was
+//! A renewal is a read of the entry, which a majority has to confirm, and a keep-alive that was
 //! answered in the same term: a leader that was deposed keeps nothing alive that way. The lease is
 //! counted from before the read. The same goes for what was kept alive by who waited for it: it
 //! counts if the look that found nobody before it was answered in that term.
 //!
 //! # Waiting
-//! First come, first served, across all clients. A waiter watches the place before its own, and
+//! First come, first served, across all clients. A waiter watches the entry before its own, and
 //! looks again every half ttl, because some versions lose events. It keeps its own lease alive.
-//! That nobody is before it and that its own place is still there is one step: who slept through
+//! That nobody is before it and that its own entry is still there is one step: who slept through
 //! the end of its lease gets [`ErrorKind::Released`], never the lock.
-//! A waiter that died costs the line what is left of its lease when its turn comes. A limit of
-//! waiters is checked after the place was taken: while one is refused, it counts.
+//! A waiter that died costs the queue what is left of its lease when its turn comes. A limit of
+//! waiters is checked after the entry was taken: while one is refused, it counts.
 //!
 //! # Nodes
 //! One node is asked for everything until it does not answer for 2 s
@@ -106,16 +107,16 @@ mod acquisition;
 mod backend;
 mod client;
 mod ending;
+mod enqueue;
 mod failure;
 mod floor;
 mod grant;
-mod in_line;
 mod inspect;
 mod keys;
 mod leases;
 mod leaving;
-mod lining_up;
 mod options;
+mod queued;
 mod record;
 mod renew;
 mod revoker;

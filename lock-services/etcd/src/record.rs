@@ -12,10 +12,10 @@ const ENDED_MAX: usize = 64;
 /// one that is nobody's, and a release by force revokes with it.
 pub(super) const TOKENS_PER_REVISION: u64 = 2;
 
-/// A place in line, the value of `PREFIX/lock/RESOURCE/..`. In a line, the key with the least
+/// A queue entry, the value of `PREFIX/lock/RESOURCE/..`. In a queue, the key with the least
 /// creation revision holds the resource. The value of an `etcdctl lock` is empty.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Place {
+pub(super) struct Entry {
     /// [`Holder::digest`].
     #[prost(string, tag = "1")]
     pub(super) digest: String,
@@ -27,18 +27,18 @@ pub(super) struct Place {
     pub(super) attempts: Vec<String>,
     #[prost(string, optional, tag = "4")]
     pub(super) metadata: Option<String>,
-    /// Nobody is told of this place if its token is less than this. When it is its turn, it is
+    /// Nobody is told of this entry if its token is less than this. When it is its turn, it is
     /// given back for another one. This only rises, and only while somebody else is before it,
-    /// because the first in line may have been told.
+    /// because the first in the queue may have been told.
     #[prost(uint64, tag = "5")]
     pub(super) least: u64,
 }
 
 /// What is added to a revision to get a token, and the revision by which it last changed.
 ///
-/// It only rises. A place in line is made on the condition that the floor is still the one that is
-/// written into the place, so that the order of places is the order of tokens. It is never read
-/// again for an existing place: a client that slept while it rose would outrank the present holder.
+/// It only rises. A queue entry is made on the condition that the floor is still the one that is
+/// written into the entry, so that the order of entries is the order of tokens. It is never read
+/// again for an existing entry: a client that slept while it rose would outrank the present holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Floor {
     pub(super) value: u64,
@@ -47,11 +47,11 @@ pub(super) struct Floor {
 
 impl Floor {
     /// Reads it. `None` if it is no number, and so no floor of ours.
-    pub(super) fn read(entry: &KeyValue) -> Option<Self> {
-        let text = std::str::from_utf8(&entry.value).ok()?;
+    pub(super) fn read(kv: &KeyValue) -> Option<Self> {
+        let text = std::str::from_utf8(&kv.value).ok()?;
         Some(Self {
             value: text.parse().ok()?,
-            changed: entry.mod_revision,
+            changed: kv.mod_revision,
         })
     }
 
@@ -60,7 +60,7 @@ impl Floor {
         self.value.to_string().into_bytes()
     }
 
-    /// A floor with which a place made at `created` or later has at least that token.
+    /// A floor with which an entry made at `created` or later has at least that token.
     pub(super) fn for_token(token: u64, created: i64) -> u64 {
         let above = u64::try_from(created).unwrap_or(0);
         let above = above.saturating_mul(TOKENS_PER_REVISION);
@@ -95,15 +95,15 @@ struct EndedAttempt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Enumeration)]
 #[repr(i32)]
 pub(super) enum State {
-    /// It has no place in line and may ask for one.
+    /// It has no queue entry and may ask for one.
     Idle = 0,
-    /// It has a place. If the place is gone, its lease ran out.
-    InLine = 1,
+    /// It has an entry. If the entry is gone, its lease ran out.
+    Queued = 1,
     /// Its lease was released.
     Released = 2,
 }
 
-impl Place {
+impl Entry {
     pub(super) fn new(holder: Holder, attempt: AttemptId, note: Option<&Metadata>) -> Self {
         Self {
             digest: holder.digest(),
@@ -182,17 +182,17 @@ pub(super) struct Kept<T> {
 
 impl<T: Message + Default> Kept<T> {
     /// A value that is not ours is as good as an empty one: all of its fields are left out.
-    pub(super) fn read(entry: &KeyValue) -> Self {
+    pub(super) fn read(kv: &KeyValue) -> Self {
         Self {
-            value: T::decode(&*entry.value).unwrap_or_default(),
-            created: entry.create_revision,
-            changed: entry.mod_revision,
-            lease: entry.lease,
+            value: T::decode(&*kv.value).unwrap_or_default(),
+            created: kv.create_revision,
+            changed: kv.mod_revision,
+            lease: kv.lease,
         }
     }
 }
 
-impl Kept<Place> {
+impl Kept<Entry> {
     /// Its token, or `None` if all have been used up.
     pub(super) fn token(&self) -> Option<FencingToken> {
         token(self.value.floor, self.created)
@@ -264,9 +264,9 @@ mod tests {
                 lease: 0xbeef,
                 ..KeyValue::default()
             };
-            let place = Kept::<Place>::read(&entry);
-            assert_eq!(place.value, Place::default());
-            let view = place.view(std::time::Duration::ZERO).unwrap();
+            let entry = Kept::<Entry>::read(&entry);
+            assert_eq!(entry.value, Entry::default());
+            let view = entry.view(std::time::Duration::ZERO).unwrap();
             assert_eq!(view.fingerprint, "000000000000beef");
         }
     }

@@ -2,9 +2,9 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     failure::Failure,
-    in_line::Life,
     keys::Names,
     leases::told,
+    queued::Life,
     service::{Found, Service, TRIES},
     wire::RangeRequest,
 };
@@ -31,7 +31,7 @@ impl Service {
         answers
     }
 
-    /// The place is read first, because a keep-alive compares nothing.
+    /// The entry is read first, because a keep-alive compares nothing.
     ///
     /// Only keep-alives that were answered in the same term as the read count, and a lease is
     /// counted from when the read began: see [`keep_alive`](Self::keep_alive).
@@ -44,12 +44,12 @@ impl Service {
             tries += 1;
             let asked = self.now();
             let (found, term) = self.living(leases).await?;
-            let on = |found: &Option<(Names, Found)>| Some(found.as_ref()?.1.place.as_ref()?.lease);
+            let on = |found: &Option<(Names, Found)>| Some(found.as_ref()?.1.entry.as_ref()?.lease);
             let numbers: Vec<_> = found.iter().filter_map(on).collect();
             if numbers.is_empty() {
                 return Ok(vec![Renewed::NotHolder; leases.len()]);
             }
-            let (_, kept) = self.keep_alive(&numbers).await?;
+            let kept = self.keep_alive(&numbers).await?;
             let is_of_this_term = |life: &Life| life.said_in == Some(term);
             if !kept.iter().flatten().all(is_of_this_term) && tries < TRIES {
                 continue;
@@ -86,7 +86,7 @@ impl Service {
         let names: Vec<_> = names.collect();
         let ranges = names
             .iter()
-            .flat_map(|names| [&names.place, &names.tombstone].map(|key| RangeRequest::key(key)));
+            .flat_map(|names| [&names.entry, &names.tombstone].map(|key| RangeRequest::key(key)));
         let answer = self.read(ranges).await?;
         let term = answer.term();
         let mut ranges = answer.ranges();
@@ -94,9 +94,9 @@ impl Service {
             let found = Found::read(&mut ranges);
             let token = request.sequencer.token();
             let is_held = found
-                .place
+                .entry
                 .as_ref()
-                .is_some_and(|place| place.has_token(token));
+                .is_some_and(|entry| entry.has_token(token));
             is_held.then_some((names, found))
         });
         Ok((living.collect(), term))

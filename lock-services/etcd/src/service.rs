@@ -8,11 +8,10 @@ use tokio::sync::Semaphore;
 use super::{
     client::Client,
     failure::Failure,
-    grant::{Granted, grant, seconds_of},
-    in_line::Life,
     keys::{Keys, Names},
     leases::{Leases, told},
-    record::{Floor, Kept, Place, Tombstone},
+    queued::{Life, seconds_of},
+    record::{Entry, Floor, Kept, Tombstone},
     revoker::Revoker,
     tombstone_lease::TombstoneLease,
     wire::{
@@ -31,7 +30,7 @@ const ELECTION: Duration = Duration::from_secs(4);
 /// How often a change is tried if others get in the way.
 pub(super) const TRIES: u32 = 32;
 
-/// How many places are read at a time. With metadata, a few holds and a long name one has about
+/// How many entries are read at a time. With metadata, a few holds and a long name one has about
 /// 2 kB, and an answer may have 4 MiB.
 const PAGE: i64 = 500;
 
@@ -55,7 +54,7 @@ pub(super) struct Service {
 /// What etcd has of an acquisition.
 #[derive(Debug)]
 pub(super) struct Found {
-    pub(super) place: Option<Kept<Place>>,
+    pub(super) entry: Option<Kept<Entry>>,
     pub(super) tombstone: Option<Kept<Tombstone>>,
 }
 
@@ -93,19 +92,10 @@ impl Service {
             .await
     }
 
-    /// Transactions within one, each of which succeeds or fails by itself.
-    pub(super) async fn each(&self, txns: Vec<Op>) -> Result<TxnResponse, Failure> {
-        let txn = TxnRequest {
-            success: txns,
-            ..TxnRequest::default()
-        };
-        self.txn(&txn).await
-    }
-
     /// None of the leases that are kept for later is used, because one of them is not there.
     pub(super) fn forget_leases(&self) {
         self.leases.forget_free(self.now());
-        self.forget_tombstone_lease();
+        self.tombstones.forget();
     }
 
     /// What these ranges find, all at one revision.
@@ -120,36 +110,31 @@ impl Service {
         self.client.call(method::TXN, &txn, ELECTION).await
     }
 
-    /// All places, the oldest first.
+    /// All entries, the oldest first.
     ///
-    /// They are read a page at a time: thousands do not fit into one answer. So places of one line
-    /// may be read one after the other. A place that was there all the time is found, and so is
-    /// whatever was before it and is still there when its page is read.
-    pub(super) async fn places(&self) -> Result<Vec<KeyValue>, Failure> {
+    /// They are read a page at a time: thousands do not fit into one answer. So entries of one
+    /// queue may be read one after the other. An entry that was there all the time is found, and so
+    /// is whatever was before it and is still there when its page is read.
+    pub(super) async fn entries(&self) -> Result<Vec<KeyValue>, Failure> {
         let prefix = self.keys.locks();
-        let mut places: Vec<KeyValue> = Vec::new();
+        let mut entries: Vec<KeyValue> = Vec::new();
         loop {
-            let after = places.last().map(|last| last.key.as_slice());
+            let after = entries.last().map(|last| last.key.as_slice());
             let page = RangeRequest::page(&prefix, after, PAGE);
             let page = self.read([page]).await?.ranges().next().unwrap_or_default();
             let is_last = i64::try_from(page.kvs.len()).is_ok_and(|number| number < PAGE);
-            places.extend(page.kvs);
+            entries.extend(page.kvs);
             if is_last {
-                places.sort_unstable_by_key(|place| place.create_revision);
-                return Ok(places);
+                entries.sort_unstable_by_key(|entry| entry.create_revision);
+                return Ok(entries);
             }
         }
     }
 
     /// Looks for an acquisition.
     pub(super) async fn find(&self, names: &Names) -> Result<Found, Failure> {
-        let ranges = [&names.place, &names.tombstone].map(|key| RangeRequest::key(key));
+        let ranges = [&names.entry, &names.tombstone].map(|key| RangeRequest::key(key));
         Ok(Found::read(&mut self.read(ranges).await?.ranges()))
-    }
-
-    /// Has a lease granted, at least as long as asked for.
-    pub(super) async fn grant(&self, id: i64, ttl: Duration) -> Result<Granted, Failure> {
-        grant(&self.client, id, ttl).await
     }
 
     /// The time left of a lease without the slack, in whole seconds, rounded down: what
@@ -168,17 +153,13 @@ impl Service {
         }))
     }
 
-    /// Keeps leases alive. Returns a moment, from which they count; `None` for a lease that has
-    /// ended.
+    /// Keeps leases alive; `None` for a lease that has ended.
     ///
     /// No majority is asked: a leader that was deposed and does not know it yet keeps leases alive
     /// that its successor lets end. So an answer counts only if its term is that of a
-    /// [`read`](Self::read) of the same place. The leader of that term still led at some moment
+    /// [`read`](Self::read) of the same entry. The leader of that term still led at some moment
     /// after the read began, and its successor began with the full length of each lease.
-    pub(super) async fn keep_alive(
-        &self,
-        leases: &[i64],
-    ) -> Result<(Moment, Vec<Option<Life>>), Failure> {
+    pub(super) async fn keep_alive(&self, leases: &[i64]) -> Result<Vec<Option<Life>>, Failure> {
         let requests: Vec<_> = leases.iter().map(|id| LeaseId { id: *id }).collect();
         let asked = self.now();
         let answers = self
@@ -187,15 +168,10 @@ impl Service {
         let answers: Vec<KeepAliveResponse> = answers.await?;
         let kept = |lease: &i64| {
             let answer = answers.iter().find(|answer| answer.id == *lease)?;
-            let ttl = seconds_of(answer.ttl);
-            (answer.ttl > 0).then(|| Life {
-                since: asked,
-                ttl,
-                length: ttl,
-                said_in: Some(answer.header.as_ref().map_or(0, |header| header.raft_term)),
-            })
+            let term = answer.header.as_ref().map_or(0, |header| header.raft_term);
+            (answer.ttl > 0).then(|| Life::whole(asked, answer.ttl, Some(term)))
         };
-        Ok((asked, leases.iter().map(kept).collect()))
+        Ok(leases.iter().map(kept).collect())
     }
 
     /// The floor as we last knew it.
@@ -214,21 +190,21 @@ impl Service {
 }
 
 impl Found {
-    /// Reads the answers to a range of the place and one of the tombstone.
+    /// Reads the answers to a range of the entry and one of the tombstone.
     pub(super) fn read(ranges: &mut impl Iterator<Item = RangeResponse>) -> Self {
         let mut first = || ranges.next().and_then(|range| range.kvs.into_iter().next());
         Self {
-            place: first().as_ref().map(Kept::read),
+            entry: first().as_ref().map(Kept::read),
             tombstone: first().as_ref().map(Kept::read),
         }
     }
 
-    /// Compares that neither its place nor its tombstone has changed since.
+    /// Compares that neither its entry nor its tombstone has changed since.
     pub(super) fn unchanged(&self, names: &Names) -> [Compare; 2] {
-        let place = self.place.as_ref().map_or(0, |kept| kept.changed);
+        let entry = self.entry.as_ref().map_or(0, |kept| kept.changed);
         let tombstone = self.tombstone.as_ref().map_or(0, |kept| kept.changed);
         [
-            Compare::changed(&names.place, place),
+            Compare::changed(&names.entry, entry),
             Compare::changed(&names.tombstone, tombstone),
         ]
     }

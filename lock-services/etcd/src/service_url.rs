@@ -1,12 +1,9 @@
 //! The URL of a lock service.
 
-use percent_encoding::percent_decode_str;
-use url::Url;
-
 use lock_core::{
     Error, ErrorKind,
     support::{
-        connecting::{Parts, address, invalid},
+        connecting::{self, invalid},
         tls_files::TlsFiles,
     },
 };
@@ -32,60 +29,32 @@ pub(super) struct Login {
 
 impl ServiceUrl {
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
-        let parts =
-            Parts::of(text).ok_or_else(|| invalid("not a URL, such as etcd://127.0.0.1:2379"))?;
-        let tls = match parts.scheme {
+        let url = connecting::ServiceUrl::parse(text, "etcd://127.0.0.1:2379")?;
+        let tls = match &*url.scheme {
             "etcd" => false,
             "etcds" => true,
             _ => {
-                return Err(
-                    Error::not_applied(ErrorKind::Unsupported).because("a scheme is etcd or etcds")
-                );
+                let error = Error::not_applied(ErrorKind::Unsupported);
+                return Err(error.because("a scheme is etcd or etcds"));
             }
         };
-        let urls = parts.urls()?;
-        let url = &urls[0];
-        if !matches!(url.path(), "" | "/") {
+        if !matches!(&*url.path, "" | "/") {
             return Err(invalid("the URL has no use for a path"));
         }
-        let files = files(url, tls)?;
+        let mut files = TlsFiles::default();
+        url.parameters("tls_ca, tls_cert and tls_key with etcds", |name, value| {
+            tls && files.take(name, value)
+        })?;
+        let node =
+            |(host, port): &(String, Option<u16>)| format!("{host}:{}", port.unwrap_or(PORT));
         Ok(Self {
-            nodes: urls.iter().map(node).collect::<Result<_, _>>()?,
-            login: login(url)?,
+            nodes: url.hosts.iter().map(node).collect(),
+            login: url
+                .login()?
+                .map(|(name, password)| Login { name, password }),
             tls: tls.then_some(files),
         })
     }
-}
-
-/// `host:port`.
-fn node(url: &Url) -> Result<String, Error> {
-    let (host, port) = address(url, PORT)?;
-    Ok(format!("{host}:{port}"))
-}
-
-fn login(url: &Url) -> Result<Option<Login>, Error> {
-    let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    match (url.username(), url.password()) {
-        ("", None) => Ok(None),
-        ("", _) | (_, None) => Err(invalid("user and password need each other")),
-        (name, Some(password)) => Ok(Some(Login {
-            name: decoded(name),
-            password: decoded(password),
-        })),
-    }
-}
-
-fn files(url: &Url, tls: bool) -> Result<TlsFiles, Error> {
-    let mut files = TlsFiles::default();
-    for (name, value) in url.query_pairs() {
-        if !(tls && files.take(&name, &value)) {
-            return Err(invalid(format!(
-                "this scheme has no parameter {name:?}; there are tls_ca, tls_cert and tls_key \
-                 with etcds",
-            )));
-        }
-    }
-    Ok(files)
 }
 
 impl std::fmt::Debug for Login {

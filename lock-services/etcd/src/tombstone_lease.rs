@@ -5,12 +5,7 @@ use std::{
 
 use tokio::sync::Mutex as Turns;
 
-use super::{
-    ENDED_TTL,
-    client::Client,
-    failure::Failure,
-    grant::{Granted, grant},
-};
+use super::{ENDED_TTL, client::Client, failure::Failure, grant::grant, queued::Life};
 use lock_core::{Moment, support::lock};
 
 /// The lease that tombstones are attached to. It is kept alive for as long as the client lives, and
@@ -26,8 +21,8 @@ pub(super) struct TombstoneLease {
 #[derive(Clone, Copy, Debug)]
 struct Present {
     id: i64,
-    length: Duration,
-    kept_alive: Moment,
+    /// As of when it was last kept alive.
+    life: Life,
 }
 
 /// How often the lease is kept alive, and how much longer it is because of that.
@@ -45,7 +40,7 @@ impl TombstoneLease {
     /// The present one, if it outlasts leases of that length.
     pub(super) fn for_leases(&self, length: Duration) -> Option<i64> {
         let present = *lock(&self.present);
-        let lasts = present.filter(|present| present.length >= length + ENDED_TTL + RESERVE);
+        let lasts = present.filter(|present| present.life.length >= length + ENDED_TTL + RESERVE);
         lasts.map(|present| present.id)
     }
 
@@ -59,12 +54,8 @@ impl TombstoneLease {
             }
             let id = std::cmp::max(rand::random::<i64>() & i64::MAX, 1);
             let length = length + ENDED_TTL + RESERVE;
-            if let Granted::New { asked, ttl } = grant(&self.client, id, length).await? {
-                *lock(&self.present) = Some(Present {
-                    id,
-                    length: ttl,
-                    kept_alive: asked,
-                });
+            if let Some(life) = grant(&self.client, id, length).await? {
+                *lock(&self.present) = Some(Present { id, life });
             }
         }
     }
@@ -72,15 +63,15 @@ impl TombstoneLease {
     /// The present one, if it is time to keep it alive.
     pub(super) fn due(&self, now: Moment) -> Option<i64> {
         let present = *lock(&self.present);
-        let due = present.filter(|present| now >= present.kept_alive + KEEP_ALIVE);
+        let due = present.filter(|present| now >= present.life.since + KEEP_ALIVE);
         due.map(|present| present.id)
     }
 
-    /// It was kept alive at that moment, or has ended.
-    pub(super) fn kept_alive(&self, id: i64, at: Option<Moment>) {
+    /// It was kept alive, or has ended.
+    pub(super) fn kept_alive(&self, id: i64, life: Option<Life>) {
         let mut present = lock(&self.present);
-        if let Some(it) = present.filter(|present| present.id == id) {
-            *present = at.map(|kept_alive| Present { kept_alive, ..it });
+        if present.is_some_and(|present| present.id == id) {
+            *present = life.map(|life| Present { id, life });
         }
     }
 

@@ -16,7 +16,7 @@ use super::{
     leases::Tombstone,
     record::State,
     service::{Found, Service},
-    wire::{Compare, Op, RangeRequest, TxnRequest},
+    wire::{Compare, Op, RangeRequest, TxnRequest, TxnResponse},
 };
 use lock_core::{Clock, InitialToken};
 
@@ -62,9 +62,16 @@ impl Service {
         self.tombstone_lease(Duration::ZERO).await
     }
 
-    /// Asks for another one, because the one that we thought was there is not.
-    pub(super) fn forget_tombstone_lease(&self) {
-        self.tombstones.forget();
+    /// A transaction that writes tombstones. `None` if their lease is not there any more: another
+    /// one is asked for next time.
+    pub(super) async fn bury(&self, txn: &TxnRequest) -> Result<Option<TxnResponse>, Failure> {
+        match self.txn(txn).await {
+            Err(failure) if failure.no_lease() => {
+                self.tombstones.forget();
+                Ok(None)
+            }
+            answer => answer.map(Some),
+        }
     }
 
     /// Takes tombstones over that another client has written last, and that would go with that
@@ -73,7 +80,7 @@ impl Service {
         let present = self.tombstones.for_leases(length);
         let is_others = |found: &Found| {
             let on = found.tombstone.as_ref().map(|tombstone| tombstone.lease);
-            found.place.is_some() && (on.is_none() || on != present)
+            found.entry.is_some() && (on.is_none() || on != present)
         };
         let mut found = found;
         found.retain(|(_, found)| is_others(found));
@@ -98,18 +105,16 @@ impl Service {
     ) -> Result<(), Failure> {
         let lease = self.tombstone_lease(length).await?;
         let put = |(names, found): &(Names, Found)| {
-            let tombstone = found.remembered().in_state(State::InLine);
+            let tombstone = found.remembered().in_state(State::Queued);
             Op::txn(TxnRequest {
                 compare: found.unchanged(names).into(),
                 success: vec![Op::put(&names.tombstone, tombstone.encode_to_vec(), lease)],
                 failure: Vec::new(),
             })
         };
-        let answer = self.each(found.iter().map(put).collect()).await;
-        if answer.as_ref().is_err_and(Failure::no_lease) {
-            self.forget_tombstone_lease();
-        }
-        let answer = answer?;
+        let Some(answer) = self.bury(&each(found.iter().map(put).collect())).await? else {
+            return Ok(());
+        };
         let (changed, due) = (answer.revision(), self.now() + ENDED_TTL);
         for ((names, _), is_put) in found.iter().zip(answer.each_succeeded()) {
             if is_put {
@@ -145,9 +150,9 @@ impl Service {
         let Some(present) = self.tombstones.due(self.now()) else {
             return Ok(());
         };
-        let (asked, kept) = self.keep_alive(&[present]).await?;
-        let lives = kept.first().is_some_and(Option::is_some);
-        self.tombstones.kept_alive(present, lives.then_some(asked));
+        let lives = self.keep_alive(&[present]).await?;
+        let life = lives.into_iter().next().flatten();
+        self.tombstones.kept_alive(present, life);
         Ok(())
     }
 
@@ -157,13 +162,13 @@ impl Service {
         if due.is_empty() {
             return Ok(0);
         }
-        let places = due
+        let entries = due
             .iter()
-            .map(|(_, place)| RangeRequest::key(place).without_values());
-        let answer = self.read(places).await?;
+            .map(|(_, entry)| RangeRequest::key(entry).without_values());
+        let answer = self.read(entries).await?;
         let now = self.now();
-        for ((id, _), place) in due.iter().zip(answer.ranges()) {
-            self.leases.looked(id, !place.kvs.is_empty(), now);
+        for ((id, _), entry) in due.iter().zip(answer.ranges()) {
+            self.leases.looked(id, !entry.kvs.is_empty(), now);
         }
         Ok(due.len())
     }
@@ -178,8 +183,16 @@ impl Service {
                 failure: Vec::new(),
             })
         };
-        self.each(tombstones.iter().map(delete).collect())
+        self.txn(&each(tombstones.iter().map(delete).collect()))
             .await
             .map(drop)
+    }
+}
+
+/// Transactions within one, each of which succeeds or fails by itself.
+fn each(txns: Vec<Op>) -> TxnRequest {
+    TxnRequest {
+        success: txns,
+        ..TxnRequest::default()
     }
 }

@@ -5,7 +5,7 @@ use tracing::debug;
 
 use super::{
     acquisition::Acquisition,
-    in_line::{Ahead, InLine, Life},
+    queued::{Ahead, Life, Queued},
     service::Found,
     wire::{Compare, Op, RangeRequest, TxnRequest, WatchRequest, WatchResponse, method},
 };
@@ -14,9 +14,9 @@ use lock_core::{Error, Moment, Upkeep};
 /// How a wait ends.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// This look has found that nobody is before us any more, and that our place was still there.
+    /// This look has found that nobody is before us any more, and that our entry was still there.
     Ours { seen: Ahead, waited: bool },
-    /// The place is not there any more.
+    /// The entry is not there any more.
     Gone,
     /// The wait is over.
     Over,
@@ -26,12 +26,12 @@ pub(super) enum Turn {
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Acquisition<'_> {
-    /// Waits until the place is the first in line.
+    /// Waits until the entry is the first in the queue.
     ///
-    /// Only the place before it is watched, so the end of a lease wakes one waiter. One look finds
-    /// out that the place is still there and that nobody is before it, so a waiter whose lease has
+    /// Only the entry before it is watched, so the end of a lease wakes one waiter. One look finds
+    /// out that the entry is still there and that nobody is before it, so a waiter whose lease has
     /// run out is never granted anything.
-    pub(super) async fn wait(&mut self, place: &InLine, ahead: Ahead) -> Result<Turn, Error> {
+    pub(super) async fn wait(&mut self, entry: &Queued, ahead: Ahead) -> Result<Turn, Error> {
         let (mut seen, mut waited) = (ahead, false);
         loop {
             match &seen.last {
@@ -44,38 +44,37 @@ impl Acquisition<'_> {
                     }
                 }
             }
-            seen = match self.look(place, 1).await? {
+            seen = match self.look(entry, 1).await? {
                 Some(ahead) => ahead,
                 None => return Ok(Turn::Gone),
             };
         }
     }
 
-    /// Who is before the place, up to that number, and what became of the place. `None` if it is
+    /// Who is before the entry, up to that number, and what became of the entry. `None` if it is
     /// not there any more: it was ended, or its lease ran out.
     ///
     /// If another client has written its tombstone, ours takes that over.
     pub(super) async fn look(
         &mut self,
-        place: &InLine,
+        entry: &Queued,
         number: i64,
     ) -> Result<Option<Ahead>, Error> {
-        let before = RangeRequest::youngest(&self.names.line, number);
-        let before = before.created_before(place.created).without_values();
+        let before = RangeRequest::youngest(&self.names.queue, number);
+        let before = before.created_before(entry.created).without_values();
         let names = &self.names;
         let ranges = [
             before,
-            RangeRequest::key(&names.place),
+            RangeRequest::key(&names.entry),
             RangeRequest::key(&names.tombstone),
         ];
         let txn = TxnRequest {
-            compare: vec![Compare::created(&names.place, place.created)],
+            compare: vec![Compare::created(&names.entry, entry.created)],
             success: ranges.map(Op::range).into(),
             failure: Vec::new(),
         };
         let asked = self.service.now();
-        let answer = self.service.txn(&txn).await;
-        let answer = answer?;
+        let answer = self.service.txn(&txn).await?;
         if !answer.succeeded {
             return Ok(None);
         }
@@ -83,14 +82,14 @@ impl Acquisition<'_> {
         let mut ranges = answer.ranges();
         let before = ranges.next().unwrap_or_default();
         let found = Found::read(&mut ranges);
-        let least = found.place.as_ref().map_or(0, |own| own.value.least);
+        let least = found.entry.as_ref().map_or(0, |own| own.value.least);
         let length = self.length();
         self.service
             .take_over(vec![(self.names.clone(), found)], length);
         Ok(Some(Ahead {
-            // The range's own count is that of the whole line.
+            // The range's own count is that of the whole queue.
             number: i64::try_from(before.kvs.len()).unwrap_or(i64::MAX),
-            last: before.kvs.into_iter().next().map(|entry| entry.key),
+            last: before.kvs.into_iter().next().map(|kv| kv.key),
             least,
             asked,
             revision,
@@ -98,10 +97,10 @@ impl Acquisition<'_> {
         }))
     }
 
-    /// Whether the lease of a place that was the first at that look is known to live for as long as
-    /// we think, because the leader that said so still led at the time of the look. If not, it is
-    /// kept alive, or its time left asked for, once more, and it takes another look. The same goes
-    /// for a waiter that reads only after the end of its lease that it is the first.
+    /// Whether the lease of an entry that was the first at that look is known to live for as long
+    /// as we think, because the leader that said so still led at the time of the look. If not, it
+    /// is kept alive, or its time left asked for, once more, and it takes another look. The same
+    /// goes for a waiter that reads only after the end of its lease that it is the first.
     async fn lives(&mut self, seen: &Ahead, waited: bool) -> Result<bool, Error> {
         // If nobody is about to renew it, it has to have its full length.
         let full = waited && self.request.upkeep == Upkeep::None;

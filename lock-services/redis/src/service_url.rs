@@ -1,7 +1,6 @@
 //! The URL of a lock service.
 
-use redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
-use url::Url;
+use redis::{ConnectionAddr, RedisConnectionInfo};
 
 use super::{
     RedisOptions,
@@ -11,7 +10,7 @@ use super::{
 use lock_core::{
     Error, ErrorKind,
     support::{
-        connecting::{self, Parts, invalid},
+        connecting::{self, invalid},
         tls_files::TlsFiles,
     },
 };
@@ -48,33 +47,29 @@ pub(crate) struct ServiceUrl {
 impl ServiceUrl {
     /// Reads a URL, and the files that it names.
     pub(crate) fn parse(text: &str, options: &RedisOptions) -> Result<Self, Error> {
-        let mut parts =
-            Parts::of(text).ok_or_else(|| invalid("not a URL, such as redis://127.0.0.1:6379"))?;
-        let (topology, tls) = scheme_of(parts.scheme)?;
-        // The only one of them that the client library knows.
-        parts.scheme = "redis";
-        let urls = parts.urls()?;
-        if urls.len() > 1 && topology == Topology::Standalone {
+        let url = connecting::ServiceUrl::parse(text, "redis://127.0.0.1:6379")?;
+        let (topology, tls) = scheme_of(&url.scheme)?;
+        if url.hosts.len() > 1 && topology == Topology::Standalone {
             return Err(invalid(
                 "several hosts are redis+sentinel:// or redis+cluster://",
             ));
         }
-        let addresses = urls
-            .iter()
-            .map(|url| address(url, topology))
-            .collect::<Result<Vec<_>, _>>()?;
-        let (primary_name, database) = path(&urls[0], topology)?;
-        let (files, sentinel_login) = query(&urls[0], topology, tls)?;
+        let (primary_name, database) = path(&url.path, topology)?;
+        let (files, sentinel_login) = parameters(&url, topology, tls)?;
         let transport = if tls {
             tls::transport(&files)?
         } else {
             ConnectionAddr::Tcp(String::new(), 0)
         };
-        let login = login(&urls[0], database)?;
+        let login = login(url.user, url.password).set_db(database);
         let servers = Access::new(login, transport, options.response_timeout);
         Ok(Self {
             topology,
-            addresses,
+            addresses: url
+                .hosts
+                .iter()
+                .map(|host| address(host, topology))
+                .collect(),
             primary_name,
             sentinels: servers.with_login(sentinel_login),
             servers,
@@ -108,27 +103,22 @@ fn scheme_of(scheme: &str) -> Result<(Topology, bool), Error> {
     })
 }
 
-fn address(url: &Url, topology: Topology) -> Result<Address, Error> {
+fn address((host, port): &(String, Option<u16>), topology: Topology) -> Address {
     let default = match topology {
         Topology::Sentinel => SENTINEL_PORT,
         _ => REDIS_PORT,
     };
-    let (host, port) = connecting::address(url, default)?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    Ok(Address {
+    Address {
         host: host.to_owned(),
-        port,
-    })
+        port: port.unwrap_or(default),
+    }
 }
 
 /// The name of the primary, and the database.
-fn path(url: &Url, topology: Topology) -> Result<(String, String), Error> {
-    let segments: Vec<&str> = url
-        .path_segments()
-        .into_iter()
-        .flatten()
-        .filter(|segment| !segment.is_empty())
-        .collect();
+fn path(path: &str, topology: Topology) -> Result<(String, i64), Error> {
+    let segments = path.split('/').filter(|segment| !segment.is_empty());
+    let segments: Vec<&str> = segments.collect();
     let (name, database) = match (topology, segments[..].as_ref()) {
         (Topology::Standalone, []) | (Topology::Cluster, [] | ["0"]) => ("", "0"),
         (Topology::Standalone, [database]) => ("", *database),
@@ -145,49 +135,47 @@ fn path(url: &Url, topology: Topology) -> Result<(String, String), Error> {
             ));
         }
         (Topology::Cluster, _) => return Err(invalid("a cluster has one database, number 0")),
-        _ => {
-            return Err(invalid("the path of the URL is the number of a database"));
-        }
+        _ => ("", ""),
     };
-    Ok((name.to_owned(), database.to_owned()))
+    let database = database.parse();
+    let database =
+        database.map_err(|_| invalid("the path of the URL is the number of a database"))?;
+    Ok((name.to_owned(), database))
 }
 
-fn login(url: &Url, database: String) -> Result<RedisConnectionInfo, Error> {
-    let mut url = url.clone();
-    url.set_path(&database);
-    url.set_query(None);
-    let read = url
-        .into_connection_info()
-        .map_err(|error| invalid("user, password or database is invalid").caused_by(error))?;
-    Ok(read.redis_settings().clone())
+fn login(user: String, password: Option<String>) -> RedisConnectionInfo {
+    let mut login = RedisConnectionInfo::default();
+    if !user.is_empty() {
+        login = login.set_username(user);
+    }
+    match password {
+        Some(password) => login.set_password(password),
+        None => login,
+    }
 }
 
 /// The files of certificates, and the login of sentinels.
-fn query(
-    url: &Url,
+fn parameters(
+    url: &connecting::ServiceUrl,
     topology: Topology,
     tls: bool,
 ) -> Result<(TlsFiles, RedisConnectionInfo), Error> {
-    let mut files = TlsFiles::default();
-    let mut sentinels = RedisConnectionInfo::default();
-    for (name, value) in url.query_pairs() {
-        match &*name {
-            name if tls && files.take(name, &value) => {}
-            "sentinel_user" if topology == Topology::Sentinel => {
-                sentinels = sentinels.set_username(value);
-            }
-            "sentinel_password" if topology == Topology::Sentinel => {
-                sentinels = sentinels.set_password(value);
-            }
-            name => {
-                return Err(invalid(format!(
-                    "this scheme has no parameter {name:?}; there are tls_ca, tls_cert and \
-                     tls_key with rediss, sentinel_user and sentinel_password with +sentinel",
-                )));
-            }
+    let (mut files, mut user, mut password) = (TlsFiles::default(), String::new(), None);
+    let known = "tls_ca, tls_cert and tls_key with rediss, sentinel_user and sentinel_password \
+                 with +sentinel";
+    url.parameters(known, |name, value| match name {
+        name if tls && files.take(name, value) => true,
+        "sentinel_user" if topology == Topology::Sentinel => {
+            value.clone_into(&mut user);
+            true
         }
-    }
-    Ok((files, sentinels))
+        "sentinel_password" if topology == Topology::Sentinel => {
+            password = Some(value.to_owned());
+            true
+        }
+        _ => false,
+    })?;
+    Ok((files, login(user, password)))
 }
 
 #[cfg(test)]

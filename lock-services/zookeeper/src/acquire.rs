@@ -1,4 +1,4 @@
-//! Acquiring: a node in line, until it is the first.
+//! Acquiring: a node in the queue, until it is the first.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use futures_util::future::OptionFuture;
 
 use super::{
     acquiring::{Acquiring, released},
+    entry::{Entry, Stop, View},
     error::Failure,
     floors::Floor,
-    line::{self, Line},
     note::Note,
-    place::{Place, Stop, View},
+    queue::{self, Queue},
     session::Session,
     table::Begun,
 };
@@ -20,7 +20,7 @@ use lock_core::{Attempt, Error, Grant, Wait};
 const DIRECTORY_ATTEMPTS: u32 = 3;
 
 impl Acquiring<'_> {
-    /// When a session ends, goes on in the next one, at the end of the line.
+    /// When a session ends, goes on in the next one, at the end of the queue.
     pub(super) async fn run(mut self) -> Result<Attempt<Grant>, Error> {
         let attempt = &self.request.attempt;
         loop {
@@ -81,53 +81,53 @@ impl Acquiring<'_> {
         }
         let (holder, metadata) = (request.attempt.holder, request.metadata.clone());
         let note = Note::new(request.ttl, floor.value, holder, metadata);
-        let place = Place::enter(service, &request.attempt, session, note);
-        let mut place = place.ok_or_else(released)?;
-        let view = self.stand_in_line(&mut place, &floor).await?;
-        self.until_first(place, floor, view).await
+        let entry = Entry::enter(service, &request.attempt, session, note);
+        let mut entry = entry.ok_or_else(released)?;
+        let view = self.enqueue(&mut entry, &floor).await?;
+        self.until_first(entry, floor, view).await
     }
 
-    /// One look, for an acquire that does not wait: it costs the servers less than a place in line.
+    /// One look, for an acquire that does not wait: it costs the servers less than a queue entry.
     async fn look(&mut self, session: &Session) -> Result<Option<Attempt<Grant>>, Stop> {
-        let directory = self.service.paths.line(&self.request.attempt.resource);
-        let line = match self.read(|| session.children(&directory)).await {
-            Ok(nodes) => Line::new(nodes),
+        let directory = self.service.paths.directory(&self.request.attempt.resource);
+        let queue = match self.read(|| session.children(&directory)).await {
+            Ok(nodes) => Queue::new(nodes),
             Err(Stop::Failed(Failure::NoNode)) => return Ok(None),
             Err(stop) => return Err(stop),
         };
-        match line.first() {
+        match queue.first() {
             Some(first) => Ok(Some(self.held(session, &directory, first).await)),
             None => Ok(None),
         }
     }
 
     /// Creates the node. If nobody else came lately, its number shows whether it is already the
-    /// first. Otherwise a look at the line shows it, which is sent right behind the creation.
-    async fn stand_in_line(
+    /// first. Otherwise a look at the queue shows it, which is sent right behind the creation.
+    async fn enqueue(
         &mut self,
-        place: &mut Place<'_>,
+        entry: &mut Entry<'_>,
         floor: &Floor,
     ) -> Result<Option<View>, Stop> {
         let (service, resource) = (self.service, &self.request.attempt.resource);
-        let session = Arc::clone(&place.session);
-        place.written = if self.waited {
+        let session = Arc::clone(&entry.session);
+        entry.written = if self.waited {
             service.clock.now()
         } else {
             self.asked
         };
-        let prefix = place.prefix();
+        let prefix = entry.prefix();
         let mut directories = 0;
         loop {
-            let created = place.create(&session, &prefix).ok_or_else(released)?;
+            let created = entry.create(&session, &prefix).ok_or_else(released)?;
             let is_quiet = service.floors.is_quiet(resource, floor);
-            let nodes = (!is_quiet).then(|| session.children(&place.directory));
+            let nodes = (!is_quiet).then(|| session.children(&entry.directory));
             let (created, nodes) = tokio::join!(created, OptionFuture::from(nodes));
             match created {
                 Ok((path, stat)) => {
-                    place.created(path, Some(stat));
-                    let number = line::number(place.name());
+                    entry.created(path, Some(stat));
+                    let number = queue::number(entry.name());
                     if number.is_some_and(|it| service.floors.is_first(resource, floor, it)) {
-                        return Ok(Some(View::alone(place)));
+                        return Ok(Some(View::alone(entry)));
                     }
                     let nodes = nodes.and_then(Result::ok);
                     return Ok(nodes.map(|nodes| View::new(nodes, Some(stat))));
@@ -141,8 +141,8 @@ impl Acquiring<'_> {
                 }
                 Err(failure) => {
                     self.bear(failure)?;
-                    if let Some(path) = self.find_created(place).await? {
-                        place.created(path, None);
+                    if let Some(path) = self.find_created(entry).await? {
+                        entry.created(path, None);
                         return Ok(None);
                     }
                 }
@@ -151,15 +151,15 @@ impl Acquiring<'_> {
     }
 
     /// Looks for a node whose creation had no answer.
-    async fn find_created(&mut self, place: &Place<'_>) -> Result<Option<String>, Stop> {
+    async fn find_created(&mut self, entry: &Entry<'_>) -> Result<Option<String>, Stop> {
         loop {
-            let synced = place.session.sync(&place.directory);
-            let nodes = place.session.children(&place.directory);
+            let synced = entry.session.sync(&entry.directory);
+            let nodes = entry.session.children(&entry.directory);
             let (synced, nodes) = tokio::join!(synced, nodes);
             match synced.and(nodes) {
                 Ok(nodes) => {
                     self.heard();
-                    return Ok(place.find(&nodes));
+                    return Ok(entry.find(&nodes));
                 }
                 Err(Failure::NoNode) => return Ok(None),
                 Err(failure) => self.bear(failure)?,

@@ -1,10 +1,11 @@
 //! What the steps of an acquire share.
 
 use super::{
-    error::Failure, note::Note, place::Stop, service::Service, session::Session, table::Hold,
+    entry::Stop, error::Failure, note::Note, service::Service, session::Session, table::Hold,
 };
 use lock_core::{
-    AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Ttl, support::Patience,
+    AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Ttl,
+    support::{End, Patience},
 };
 
 /// One acquire under way.
@@ -84,7 +85,9 @@ impl<'a> Acquiring<'a> {
         };
         if !is_ours {
             let now = service.clock.now();
-            service.table().lost(attempt, hold.token, now);
+            let (resource, holder) = (&attempt.resource, attempt.holder);
+            let mut table = service.table();
+            table.end(resource, holder, hold.token, End::Over, now);
         }
         if !is_ours || !service.table().join(attempt, hold.token) {
             return Err(Stop::Gone);
@@ -98,7 +101,7 @@ impl<'a> Acquiring<'a> {
         }))
     }
 
-    /// The answer when somebody else is the first in line.
+    /// The answer when somebody else is the first in the queue.
     pub(super) async fn held(
         &self,
         session: &Session,
@@ -110,7 +113,7 @@ impl<'a> Acquiring<'a> {
         let ours = self
             .service
             .table()
-            .at(&path, now)
+            .at(&self.request.attempt.resource, &path, now)
             .map(|hold| hold.deadline);
         let retry_after = match ours {
             Some(deadline) => deadline.since(now),

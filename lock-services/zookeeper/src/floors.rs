@@ -71,7 +71,8 @@ struct Known {
     watch: Watch,
     /// We have changed it since.
     is_old: bool,
-    /// The number that our next contender gets if nobody is in line and nobody else comes first.
+    /// The number that our next contender gets if nobody is in the queue and nobody else comes
+    /// first.
     next: Option<i32>,
     /// Last time somebody else came first.
     is_busy: bool,
@@ -129,8 +130,8 @@ impl Floors {
         known.is_some_and(|known| is_quiet(known) && known.is_still(floor))
     }
 
-    /// Whether the number of a contender that was just created shows that it is the first in line:
-    /// those up to the last one of ours are gone, and nobody has come in between.
+    /// Whether the number of a contender that was just created shows that it is the first in the
+    /// queue: those up to the last one of ours are gone, and nobody has come in between.
     pub(super) fn is_first(&self, resource: &ResourceName, floor: &Floor, number: i32) -> bool {
         let mut all = self.all();
         let Some(known) = all.get_mut(resource) else {
@@ -158,7 +159,7 @@ impl Floors {
         paths: &Paths,
         resource: &ResourceName,
     ) -> Result<Floor, Failure> {
-        let (path, directory) = (paths.floor(resource), paths.line(resource));
+        let (path, directory) = (paths.floor(resource), paths.directory(resource));
         loop {
             // The directory is read first, so that a change after this look is noticed later.
             let directory = session.watched_data(&directory);
@@ -204,7 +205,7 @@ impl Floors {
             .all()
             .remove(resource)
             .map_or(first, |known| known.floor.value);
-        session.create_directory(&paths.line(resource)).await?;
+        session.create_directory(&paths.directory(resource)).await?;
         session.create_directory(paths.floors()).await?;
         unless_there(session.create(&paths.floor(resource), &encode(value)).await)
     }

@@ -23,7 +23,7 @@ impl Service {
     pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
         let session = self.session(self.clock.now()).await?;
         match self.first(&session, resource).await? {
-            Some(first) => self.seen(&session, &first),
+            Some(first) => self.seen(&session, resource, &first),
             None => Ok(Inspection::new(None).waiters(0)),
         }
     }
@@ -46,7 +46,7 @@ impl Service {
                 if let Some(first) = first? {
                     listed.push(Listed {
                         resource: resource.clone(),
-                        inspection: self.seen(&session, &first)?,
+                        inspection: self.seen(&session, resource, &first)?,
                     });
                 }
             }
@@ -54,13 +54,21 @@ impl Service {
         Ok(listed)
     }
 
-    /// What the first in line shows to others.
+    /// What the first in the queue shows to others.
     ///
     /// Only its process knows how much time a lease has left. For one of another process its ttl is
     /// shown, which is the most that it can be.
-    fn seen(&self, session: &Session, first: &Shown) -> Result<Inspection, Error> {
+    fn seen(
+        &self,
+        session: &Session,
+        resource: &ResourceName,
+        first: &Shown,
+    ) -> Result<Inspection, Error> {
         let now = self.clock.now();
-        let ours = self.table().at(&first.path, now).map(|hold| hold.deadline);
+        let mut table = self.table();
+        let ours = table.at(resource, &first.path, now);
+        let ours = ours.map(|hold| hold.deadline);
+        drop(table);
         let holder = if let Some(note) = &first.note {
             let token = floors::token(note.floor, first.created)?;
             let remaining = ours.map_or(note.ttl.get(), |deadline| deadline.since(now));
@@ -104,7 +112,7 @@ impl Service {
             let lifted = floor.value.saturating_add(1);
             let revocation = floors::token(lifted, first.created)?;
             let (path, lifted) = (self.paths.floor(resource), floors::encode(lifted));
-            let directory = self.paths.line(resource);
+            let directory = self.paths.directory(resource);
             // The directory comes before the node, because whoever is told that the node is gone
             // must already have been told that the floor has changed.
             let changes = [

@@ -20,11 +20,11 @@
 //! [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported).
 //!
 //! A lease belongs to the session, and so to the process, that acquired it. Anybody may release it,
-//! but another process can neither renew it nor cancel its attempt, held or in line
+//! but another process can neither renew it nor cancel its attempt, held or in the queue
 //! ([`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported)), nor replay its acquisition: to
 //! that process the resource is held. A cancel does NOT see an attempt of another process that is
-//! not in line yet. Several gateways behind one balancer therefore need another lock service, or a
-//! balancer that keeps each client with its gateway.
+//! not in the queue yet. Several gateways behind one balancer therefore need another lock service,
+//! or a balancer that keeps each client with its gateway.
 //!
 //! # How it works
 //! ## Nodes
@@ -33,13 +33,13 @@
 //! | node | kind | data | what |
 //! |---|---|---|---|
 //! | `locks/NAME` | persistent | none | the lock directory of a resource |
-//! | `locks/NAME/_c_UUID-lock-N` | ephemeral, sequential | who, for how long | a place in line |
+//! | `locks/NAME/_c_UUID-lock-N` | ephemeral, sequential | who, for how long | a queue entry |
 //! | `floors/NAME` | persistent | a number | the floor of its tokens |
 //!
 //! NAME is the resource, with `/` as `%2F` and `%` as `%25`. A resource that was locked once leaves
 //! two small nodes for ever; deleting those of an idle resource loses its floor and nothing else.
 //!
-//! The names are Curator's, and an `InterProcessMutex` on `locks/NAME` stands in the same line as
+//! The names are Curator's, and an `InterProcessMutex` on `locks/NAME` stands in the same queue as
 //! our clients. So does a `Lock` of kazoo with `extra_lock_patterns=["-lock-"]`. Read and write
 //! locks of either library are NOT honoured. All clients of one resource have to use the same
 //! ensemble, and clients of other libraries get no token.
@@ -52,9 +52,10 @@
 //! they begin again when the directory is deleted, and wrap around at 2^31.
 //!
 //! The floor is written into the node when the node is created. If the floor turns out to have
-//! changed, or a higher one is asked for, the first in line writes it again, in one transaction
-//! with a check that its node still exists. The floor is never read after that. So a client that
-//! was paused and has lost its node cannot get a token that outranks the present holder's.
+//! changed, or a higher one is asked for, the first in the queue writes it again, in one
+//! transaction with a check that its node still exists. The floor is never read after that. So a
+//! client that was paused and has lost its node cannot get a token that outranks the present
+//! holder's.
 //!
 //! Each election of a leader adds 2^32 to the numbers, which is half a day in units of 10 µs. That
 //! makes no difference to tokens that began at zero. If a floor near the clock was asked for, as
@@ -71,8 +72,8 @@
 //! own, which is written in the node. There are three who delete the node of a lease that is over:
 //!
 //! - its process, when the lease was not renewed in time,
-//! - the next in line, after it has seen no renewal for a whole ttl, because the process may be
-//!   stopped. Renewals change the node's version, and the deletion is bound to the version,
+//! - the next in the queue, after it has seen no renewal for a whole ttl, because the process may
+//!   be stopped. Renewals change the node's version, and the deletion is bound to the version,
 //! - the servers, together with the session. Other libraries wait for this.
 //!
 //! The deadline that a holder is told is counted from before its last write to the node, and a
@@ -85,23 +86,24 @@
 //! is then the first, without another look. It also watches its own node, and the node ahead of its
 //! predecessor. When that one goes, it checks whether its predecessor now holds the lock, and
 //! starts counting the predecessor's ttl. In any case it looks again after 15 s. A waiter that
-//! loses its session goes to the end of the line. Servers that do not answer are asked again for 10
-//! s, or until the wait is over, which may then end as much later as one look takes: a second and
-//! the [response timeout](ZooKeeperOptions::response_timeout), however many look at the same time.
+//! loses its session goes to the end of the queue. Servers that do not answer are asked again for
+//! 10 s, or until the wait is over, which may then end as much later as one look takes: a second
+//! and the [response timeout](ZooKeeperOptions::response_timeout), however many look at the same
+//! time.
 #![forbid(unsafe_code)]
 
 mod acquire;
 mod acquiring;
 mod backend;
+mod entry;
 mod error;
 mod floors;
 mod granting;
 mod inspect;
-mod line;
 mod note;
 mod options;
 mod paths;
-mod place;
+mod queue;
 mod reaper;
 mod service;
 mod service_url;

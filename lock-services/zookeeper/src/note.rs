@@ -5,7 +5,7 @@ use lock_core::{Holder, Metadata, Ttl};
 /// Who put the node there: the first word of its first line.
 const MARK: &str = "palisade/1";
 
-/// What our clients write into their nodes, for the next in line and for people.
+/// What our clients write into their nodes, for the next in the queue and for people.
 ///
 /// Text, because kazoo's `contenders()` reads it as text:
 /// `palisade/1 TTL_MS FLOOR HOLDER`, and on the next line the metadata, if any. HOLDER is a digest.

@@ -34,7 +34,7 @@ impl Paths {
     }
 
     /// The lock directory of a resource.
-    pub(super) fn line(&self, resource: &ResourceName) -> String {
+    pub(super) fn directory(&self, resource: &ResourceName) -> String {
         format!("{}/{}", self.locks, encode(resource))
     }
 
@@ -75,7 +75,10 @@ mod tests {
             ("...", "..."),
         ] {
             let name = ResourceName::new(name).unwrap();
-            assert_eq!(paths.line(&name), format!("/app/palisade/locks/{path}"));
+            assert_eq!(
+                paths.directory(&name),
+                format!("/app/palisade/locks/{path}")
+            );
             assert_eq!(paths.floor(&name), format!("/app/palisade/floors/{path}"));
             assert_eq!(resource(path), Some(name));
         }

@@ -91,7 +91,7 @@ impl Service {
                 // Its creation may still be under way. If it is on this connection, it comes before
                 // what we ask now. If it was on one that broke, the servers have either taken it,
                 // and decided it before the sync, or they will refuse it.
-                let directory = self.paths.line(&leftover.resource);
+                let directory = self.paths.directory(&leftover.resource);
                 let synced = session.sync(&directory);
                 let nodes = session.children(&directory);
                 synced.await?;

@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use percent_encoding::percent_decode_str;
-use url::Url;
-
 use lock_core::{
     Error,
-    support::connecting::{Parts, address, invalid},
+    support::connecting::{self, invalid},
 };
 
 const PORT: u16 = 2181;
@@ -26,17 +23,24 @@ pub(super) struct ServiceUrl {
 impl ServiceUrl {
     /// Reads `zookeeper://[user:password@]host[:port],..[/chroot][?session_ms=..]`.
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
-        let parts = Parts::of(text).filter(|parts| parts.scheme == "zookeeper");
-        let mut parts =
-            parts.ok_or_else(|| invalid("not a URL, such as zookeeper://127.0.0.1:2181"))?;
-        let user = std::mem::take(&mut parts.user).strip_suffix('@');
-        let urls = parts.urls()?;
-        let servers = urls.iter().map(server).collect::<Result<Vec<_>, _>>()?;
+        let example = "zookeeper://127.0.0.1:2181";
+        let url = connecting::ServiceUrl::parse(text, example)?;
+        if url.scheme != "zookeeper" {
+            return Err(invalid(format!("not a URL, such as {example}")));
+        }
+        let mut session_timeout = None;
+        url.parameters("session_ms, a number of milliseconds", |name, value| {
+            session_timeout = value.parse().ok().map(Duration::from_millis);
+            name == "session_ms" && session_timeout.is_some()
+        })?;
+        let servers = url.hosts.iter();
+        let servers = servers.map(|(host, port)| format!("{host}:{}", port.unwrap_or(PORT)));
+        let login = url.login()?;
         Ok(Self {
-            servers: servers.join(","),
-            chroot: chroot(&urls[0])?,
-            login: user.map(login).transpose()?,
-            session_timeout: session_timeout(&urls[0])?,
+            servers: servers.collect::<Vec<_>>().join(","),
+            chroot: chroot(&url.path)?,
+            login: login.map(|(user, password)| format!("{user}:{password}")),
+            session_timeout,
         })
     }
 }
@@ -51,43 +55,14 @@ impl std::fmt::Debug for ServiceUrl {
     }
 }
 
-fn server(url: &Url) -> Result<String, Error> {
-    let (host, port) = address(url, PORT)?;
-    Ok(format!("{host}:{port}"))
-}
-
-fn chroot(url: &Url) -> Result<String, Error> {
-    let path = url.path().trim_end_matches('/');
+fn chroot(path: &str) -> Result<String, Error> {
+    let path = path.trim_end_matches('/');
     let parts = path.split('/').skip(1);
     let plain = |part: &str| !part.is_empty() && !part.contains('%');
     if !parts.clone().all(plain) || parts.clone().next() == Some("zookeeper") {
         return Err(invalid("the path of the URL is no directory to work in"));
     }
     Ok(path.to_owned())
-}
-
-fn login(user: &str) -> Result<String, Error> {
-    let wrong = || invalid("a login is user:password");
-    let login = percent_decode_str(user).decode_utf8();
-    let login = login.map_err(|_| wrong())?.into_owned();
-    match login.split_once(':') {
-        Some((name, password)) if !name.is_empty() && !password.is_empty() => Ok(login),
-        _ => Err(wrong()),
-    }
-}
-
-fn session_timeout(url: &Url) -> Result<Option<Duration>, Error> {
-    let mut timeout = None;
-    for (name, value) in url.query_pairs() {
-        if name != "session_ms" {
-            let why = format!("this scheme has no parameter {name:?}; there is session_ms");
-            return Err(invalid(why));
-        }
-        let millis = value.parse();
-        let millis = millis.map_err(|_| invalid("session_ms is a number of milliseconds"))?;
-        timeout = Some(Duration::from_millis(millis));
-    }
-    Ok(timeout)
 }
 
 #[cfg(test)]
@@ -111,10 +86,11 @@ mod tests {
     fn what_cannot_be_right_is_told_without_the_password() {
         for (url, says) in [
             ("zookeeper:h", "not a URL"),
-            ("zookeeper://u:sesame@", "host is missing"),
+            ("zookeeper://u:sesame@", "cannot be read"),
             ("zookeeper://u:sesame@h:x", "cannot be read"),
-            ("zookeeper://u:sesame@a,,b", "host is missing"),
-            ("zookeeper://sesame@h", "user:password"),
+            ("zookeeper://u:sesame@a,,b", "cannot be read"),
+            ("zookeeper://a,,b", "host is missing"),
+            ("zookeeper://sesame@h", "need each other"),
             ("zookeeper://u:sesame@h/a//b", "directory"),
             ("zookeeper://u:sesame@h/zookeeper", "directory"),
             ("zookeeper://u:sesame@h?session_ms=x", "session_ms"),

@@ -14,7 +14,7 @@ use zookeeper_client::{
 use super::{ZooKeeperOptions, error::Failure, service_url::ServiceUrl, watch::Watch};
 use lock_core::{
     Clock, Error, ErrorKind, Moment, Ttl,
-    support::{Joint, lock},
+    support::{Tasks, lock},
 };
 
 /// After how long a silence a connection is given up for another one.
@@ -249,8 +249,7 @@ pub(super) enum Change<'a> {
 #[derive(Debug)]
 pub(super) struct Sessions {
     servers: Arc<Servers>,
-    /// There is one session, not one for each caller: whoever needs the next one joins.
-    next: Joint<Result<Arc<Session>, ZooKeeperError>>,
+    tasks: Tasks,
     clock: Arc<dyn Clock>,
 }
 
@@ -262,6 +261,8 @@ struct Servers {
     response_timeout: Duration,
     /// Never held across an await.
     present: Mutex<Option<Arc<Session>>>,
+    /// Held while a session begins: there is one session, not one for each caller.
+    beginning: tokio::sync::Mutex<()>,
 }
 
 impl Sessions {
@@ -272,8 +273,9 @@ impl Sessions {
                 response_timeout: options.response_timeout,
                 url,
                 present: Mutex::new(None),
+                beginning: tokio::sync::Mutex::default(),
             }),
-            next: Joint::default(),
+            tasks: Tasks::here(),
             clock,
         }
     }
@@ -302,8 +304,10 @@ impl Sessions {
                 }
                 self.servers.leave(&session);
             }
-            let begin = || Arc::clone(&self.servers).begin().boxed();
-            let error = match self.next.join(begin).await {
+            // On a task, because others wait for the session, too, and this caller may be kept and
+            // not polled.
+            let begun = self.tasks.run(Arc::clone(&self.servers).begin()).await;
+            let error = match begun.unwrap_or(Err(ZooKeeperError::ClientClosed)) {
                 Ok(session) => return Ok(session),
                 Err(error) => error,
             };
@@ -319,6 +323,7 @@ impl Sessions {
 impl Servers {
     /// Begins a session, which is the present one from then on.
     async fn begin(self: Arc<Self>) -> Result<Arc<Session>, ZooKeeperError> {
+        let _turn = self.beginning.lock().await;
         // Another caller may have begun one in between.
         let present = self.present().clone();
         if let Some(session) = present.filter(|session| session.is_connected()) {

@@ -6,10 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use super::{ENDED_TTL, line::Identity, note::Note, session::Session, watch::Watch};
+use super::{ENDED_TTL, note::Note, queue::Identity, session::Session, watch::Watch};
 use lock_core::{
     AttemptId, AttemptRef, FencingToken, Holder, Moment, ResourceName, Sequencer,
-    support::{End, Ended},
+    support::{End, Tombstones},
 };
 
 type Key = (ResourceName, Holder);
@@ -17,28 +17,26 @@ type Key = (ResourceName, Holder);
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Table {
-    holds: HashMap<Key, Hold>,
-    by_path: HashMap<Arc<str>, Key>,
+    /// No two leases of one resource live at the same time.
+    holds: HashMap<ResourceName, Hold>,
     /// The leases by the moment at which they end, with a number that makes them unique.
-    by_deadline: BTreeMap<(Moment, u64), Key>,
-    /// Nodes that an acquire has made or is about to make. An attempt that was sent again before
+    by_deadline: BTreeMap<(Moment, u64), ResourceName>,
+    /// Nodes that acquires have made or are about to make. An attempt that was sent again before
     /// the first request was answered has several.
-    places: HashMap<AttemptId, Vec<Place>>,
-    /// How many of them belong to one acquisition.
-    places_of: HashMap<Key, u32>,
+    entries: HashMap<Key, Vec<Entry>>,
     leftovers: BTreeMap<u64, Leftover>,
     /// The last one that the reaper has taken.
     taken: u64,
-    ended: Ended,
-    /// Cancelled attempts that this process has never had. One that comes late is refused. If it is
-    /// cancelled again, it is looked for again.
-    elsewhere: Ended,
+    /// An attempt that was cancelled and that this process has never had is refused when it comes
+    /// late. If it is cancelled again, it is looked for again.
+    tombstones: Tombstones,
     last_number: u64,
 }
 
 /// A lease of this process.
 #[derive(Clone, Debug)]
 pub(super) struct Hold {
+    pub(super) holder: Holder,
     pub(super) session: Arc<Session>,
     pub(super) path: Arc<str>,
     pub(super) note: Note,
@@ -61,6 +59,7 @@ pub(super) struct Hold {
 
 impl Hold {
     pub(super) fn new(
+        holder: Holder,
         session: Arc<Session>,
         path: Arc<str>,
         note: Note,
@@ -70,6 +69,7 @@ impl Hold {
         watch: Option<Arc<Watch>>,
     ) -> Self {
         Self {
+            holder,
             session,
             path,
             note,
@@ -84,6 +84,10 @@ impl Hold {
         }
     }
 
+    fn is(&self, holder: Holder, token: FencingToken) -> bool {
+        self.holder == holder && self.token == token
+    }
+
     /// Somebody is about to ask for this deadline. Returns how far a note has to reach now.
     pub(super) fn promise(&mut self, deadline: Moment) -> Moment {
         self.promised = std::cmp::max(self.promised, deadline);
@@ -92,8 +96,8 @@ impl Hold {
 }
 
 #[derive(Debug)]
-struct Place {
-    key: Key,
+struct Entry {
+    attempt: AttemptId,
     session: Arc<Session>,
     identity: Identity,
 }
@@ -130,26 +134,22 @@ impl Table {
     pub(super) fn new() -> Self {
         Self {
             holds: HashMap::new(),
-            by_path: HashMap::new(),
             by_deadline: BTreeMap::new(),
-            places: HashMap::new(),
-            places_of: HashMap::new(),
+            entries: HashMap::new(),
             leftovers: BTreeMap::new(),
             taken: 0,
-            ended: Ended::new(ENDED_TTL),
-            elsewhere: Ended::new(ENDED_TTL),
+            tombstones: Tombstones::new(ENDED_TTL, usize::MAX),
             last_number: 0,
         }
     }
 
     pub(super) fn begin(&mut self, attempt: &AttemptRef, now: Moment) -> Begun {
         self.expire(now);
-        if self.has_ended(attempt) {
+        if self.tombstones.forbids(attempt) {
             return Begun::Ended;
         }
-        self.holds
-            .get(&key(attempt))
-            .map_or(Begun::New, |hold| Begun::Held(Box::new(hold.clone())))
+        let hold = self.hold_of(&attempt.resource, attempt.holder);
+        hold.map_or(Begun::New, |hold| Begun::Held(Box::new(hold.clone())))
     }
 
     /// Remembers what is about to be created. False if the attempt has ended; then nothing may be
@@ -161,31 +161,29 @@ impl Table {
         session: Arc<Session>,
         identity: Identity,
     ) -> bool {
-        if self.has_ended(attempt) {
+        if self.tombstones.forbids(attempt) {
             return false;
         }
-        let key = key(attempt);
-        *self.places_of.entry(key.clone()).or_default() += 1;
-        self.places.entry(attempt.id).or_default().push(Place {
-            key,
+        self.entries.entry(key(attempt)).or_default().push(Entry {
+            attempt: attempt.id,
             session,
             identity,
         });
         true
     }
 
-    /// Whether a place is still wanted: not if its attempt was cancelled.
-    pub(super) fn is_wanted(&self, attempt: AttemptId, identity: &Identity) -> bool {
-        let places = self.places.get(&attempt);
-        places.is_some_and(|places| places.iter().any(|place| place.identity == *identity))
+    /// Whether an entry is still wanted: not if its attempt was cancelled.
+    pub(super) fn is_wanted(&self, attempt: &AttemptRef, identity: &Identity) -> bool {
+        let entries = self.entries.get(&key(attempt));
+        entries.is_some_and(|entries| entries.iter().any(|entry| entry.identity == *identity))
     }
 
-    /// Forgets a place whose node is gone.
-    pub(super) fn leave(&mut self, attempt: AttemptId, identity: &Identity) {
-        self.take_place(attempt, identity);
+    /// Forgets an entry whose node is gone.
+    pub(super) fn leave(&mut self, attempt: &AttemptRef, identity: &Identity) {
+        self.take_entries(attempt, |entry| entry.identity == *identity);
     }
 
-    /// Leaves behind a place that nobody is interested in any more, and whose node may be there.
+    /// Leaves behind an entry that nobody is interested in any more, and whose node may be there.
     ///
     /// If it was cancelled before, what was to be deleted is listed once more, because it may have
     /// been created since.
@@ -195,7 +193,7 @@ impl Table {
         session: Arc<Session>,
         identity: Identity,
     ) {
-        self.take_place(attempt.id, &identity);
+        self.leave(attempt, &identity);
         let resource = attempt.resource.clone();
         self.leave_behind(
             resource,
@@ -205,7 +203,7 @@ impl Table {
         );
     }
 
-    /// Turns a place into a lease. False if the attempt was cancelled meanwhile.
+    /// Turns an entry into a lease. False if the attempt was cancelled meanwhile.
     ///
     /// The second value is whether another attempt of the same acquisition waits.
     pub(super) fn hold(
@@ -213,53 +211,57 @@ impl Table {
         attempt: &AttemptRef,
         identity: &Identity,
         mut hold: Hold,
+        now: Moment,
     ) -> (bool, bool) {
-        if self.has_ended(attempt) {
+        if self.tombstones.forbids(attempt) {
             return (false, false);
         }
-        self.take_place(attempt.id, identity);
-        let key = key(attempt);
+        self.leave(attempt, identity);
+        let resource = &attempt.resource;
+        // Somebody has deleted the node of another holder's lease.
+        if let Some(lost) = self.take_hold(resource)
+            && lost.holder != attempt.holder
+        {
+            self.tombstones
+                .acquisition(resource, lost.holder, End::Over, now);
+        }
         hold.number = self.number();
         hold.attempts.insert(attempt.id);
         self.by_deadline
-            .insert((hold.deadline, hold.number), key.clone());
-        self.by_path.insert(Arc::clone(&hold.path), key.clone());
-        let others = self.places_of.contains_key(&key);
-        self.holds.insert(key, hold);
-        (true, others)
+            .insert((hold.deadline, hold.number), resource.clone());
+        self.holds.insert(resource.clone(), hold);
+        (true, self.entries.contains_key(&key(attempt)))
     }
 
     /// Another attempt is told of a lease. False if it has ended meanwhile.
     pub(super) fn join(&mut self, attempt: &AttemptRef, token: FencingToken) -> bool {
-        if self.has_ended(attempt) {
+        if self.tombstones.forbids(attempt) {
             return false;
         }
-        match self.holds.get_mut(&key(attempt)) {
-            Some(hold) if hold.token == token => {
-                hold.attempts.insert(attempt.id);
-                true
-            }
-            _ => false,
-        }
+        let hold = self.holds.get_mut(&attempt.resource);
+        let hold = hold.filter(|hold| hold.is(attempt.holder, token));
+        hold.is_some_and(|hold| {
+            hold.attempts.insert(attempt.id);
+            true
+        })
     }
 
     /// A lease, if it lives.
     pub(super) fn find(&mut self, lease: &Sequencer, now: Moment) -> Option<&mut Hold> {
         self.expire(now);
-        let key = (lease.resource().clone(), lease.holder());
-        let hold = self.holds.get_mut(&key)?;
-        (hold.token == lease.token()).then_some(hold)
+        let hold = self.holds.get_mut(lease.resource())?;
+        hold.is(lease.holder(), lease.token()).then_some(hold)
     }
 
-    /// A lease of this process by its node.
-    pub(super) fn at(&mut self, path: &str, now: Moment) -> Option<&Hold> {
+    /// The lease of this process that has this node.
+    pub(super) fn at(&mut self, resource: &ResourceName, path: &str, now: Moment) -> Option<&Hold> {
         self.expire(now);
-        self.holds.get(self.by_path.get(path)?)
+        self.holds.get(resource).filter(|hold| *hold.path == *path)
     }
 
     /// How the lease ended, as far as it is remembered.
     pub(super) fn end_of(&self, lease: &Sequencer) -> Option<End> {
-        self.ended.how(lease.resource(), lease.holder())
+        self.tombstones.how(lease.resource(), lease.holder())
     }
 
     /// Takes note of a renewal, and returns the deadline. `None` if the lease has ended meanwhile.
@@ -280,24 +282,18 @@ impl Table {
     }
 
     /// The node of a lease is gone.
-    pub(super) fn end(&mut self, lease: &Sequencer, end: End, now: Moment) {
-        let key = (lease.resource().clone(), lease.holder());
-        if self
-            .holds
-            .get(&key)
-            .is_some_and(|hold| hold.token == lease.token())
-        {
-            self.take_hold(&key);
-            self.ended.acquisition(&key.0, key.1, end, now);
-        }
-    }
-
-    /// The node of a replayed acquisition is gone.
-    pub(super) fn lost(&mut self, attempt: &AttemptRef, token: FencingToken, now: Moment) {
-        let key = key(attempt);
-        if self.holds.get(&key).is_some_and(|hold| hold.token == token) {
-            self.take_hold(&key);
-            self.ended.acquisition(&key.0, key.1, End::Lost, now);
+    pub(super) fn end(
+        &mut self,
+        resource: &ResourceName,
+        holder: Holder,
+        token: FencingToken,
+        end: End,
+        now: Moment,
+    ) {
+        let hold = self.holds.get(resource);
+        if hold.is_some_and(|hold| hold.is(holder, token)) {
+            self.take_hold(resource);
+            self.tombstones.acquisition(resource, holder, end, now);
         }
     }
 
@@ -306,24 +302,24 @@ impl Table {
     pub(super) fn cancel(&mut self, attempt: &AttemptRef, now: Moment) -> Option<Vec<Leftover>> {
         self.expire(now);
         let is_known = self.is_known(attempt);
-        let ended = if is_known {
-            &mut self.ended
+        let end = if is_known {
+            End::Over
         } else {
-            &mut self.elsewhere
+            End::CancelledUnseen
         };
-        ended.attempt(attempt, End::Lost, now);
-        let key = key(attempt);
-        if let Some(hold) = self.holds.get_mut(&key)
+        self.tombstones.attempt(attempt, end, now);
+        let resource = &attempt.resource;
+        if let Some(hold) = self.holds.get_mut(resource)
+            && hold.holder == attempt.holder
             && hold.attempts.remove(&attempt.id)
             && hold.attempts.is_empty()
         {
-            self.drop_hold(&key, Some(attempt.id));
+            self.drop_hold(resource, Some(attempt.id));
         }
         // An acquire that is still under way creates nothing more, and finds its node gone.
-        for place in self.places.remove(&attempt.id).unwrap_or_default() {
-            self.forget(&place.key);
-            let node = Node::Identity(place.identity);
-            self.leave_behind(place.key.0, place.session, node, Some(attempt.id));
+        for entry in self.take_entries(attempt, |entry| entry.attempt == attempt.id) {
+            let node = Node::Identity(entry.identity);
+            self.leave_behind(resource.clone(), entry.session, node, Some(attempt.id));
         }
         let of_attempt = |leftover: &&Leftover| leftover.attempt == Some(attempt.id);
         let leftovers = self.leftovers.values().filter(of_attempt);
@@ -331,17 +327,18 @@ impl Table {
         (is_known || !leftovers.is_empty()).then_some(leftovers)
     }
 
-    /// Whether nothing more may be created for an attempt.
-    fn has_ended(&self, attempt: &AttemptRef) -> bool {
-        self.ended.contains(attempt) || self.elsewhere.contains(attempt)
-    }
-
     /// Whether an attempt holds or waits in this process, or has ended in it.
     fn is_known(&self, attempt: &AttemptRef) -> bool {
-        let hold = self.holds.get(&key(attempt));
-        self.ended.contains(attempt)
-            || self.places.contains_key(&attempt.id)
+        let hold = self.hold_of(&attempt.resource, attempt.holder);
+        let entries = self.entries.get(&key(attempt));
+        self.tombstones.knows(attempt)
+            || entries.is_some_and(|entries| entries.iter().any(|it| it.attempt == attempt.id))
             || hold.is_some_and(|hold| hold.attempts.contains(&attempt.id))
+    }
+
+    fn hold_of(&self, resource: &ResourceName, holder: Holder) -> Option<&Hold> {
+        let hold = self.holds.get(resource);
+        hold.filter(|hold| hold.holder == holder)
     }
 
     /// What has to be deleted before anybody looks at a resource.
@@ -371,48 +368,38 @@ impl Table {
         while let Some(entry) = self.by_deadline.first_entry()
             && entry.key().0 <= now
         {
-            let key = entry.get().clone();
-            self.ended.acquisition(&key.0, key.1, End::Lost, now);
-            self.drop_hold(&key, None);
+            let resource = entry.get().clone();
+            if let Some(holder) = self.drop_hold(&resource, None) {
+                self.tombstones
+                    .acquisition(&resource, holder, End::Over, now);
+            }
         }
     }
 
-    fn drop_hold(&mut self, key: &Key, attempt: Option<AttemptId>) {
-        if let Some(hold) = self.take_hold(key) {
-            let node = Node::Path(hold.path);
-            self.leave_behind(key.0.clone(), hold.session, node, attempt);
-        }
+    /// A lease is over, and its node has to be deleted. Returns its holder.
+    fn drop_hold(&mut self, resource: &ResourceName, attempt: Option<AttemptId>) -> Option<Holder> {
+        let hold = self.take_hold(resource)?;
+        let node = Node::Path(hold.path);
+        self.leave_behind(resource.clone(), hold.session, node, attempt);
+        Some(hold.holder)
     }
 
-    fn take_hold(&mut self, key: &Key) -> Option<Hold> {
-        let hold = self.holds.remove(key)?;
+    fn take_hold(&mut self, resource: &ResourceName) -> Option<Hold> {
+        let hold = self.holds.remove(resource)?;
         self.by_deadline.remove(&(hold.deadline, hold.number));
-        self.by_path.remove(&hold.path);
         Some(hold)
     }
 
-    fn take_place(&mut self, attempt: AttemptId, identity: &Identity) {
-        let Some(places) = self.places.get_mut(&attempt) else {
-            return;
+    fn take_entries(&mut self, attempt: &AttemptRef, which: impl Fn(&Entry) -> bool) -> Vec<Entry> {
+        let key = key(attempt);
+        let Some(entries) = self.entries.get_mut(&key) else {
+            return Vec::new();
         };
-        let Some(at) = places.iter().position(|place| place.identity == *identity) else {
-            return;
-        };
-        let place = places.swap_remove(at);
-        if places.is_empty() {
-            self.places.remove(&attempt);
+        let taken = entries.extract_if(.., |entry| which(entry)).collect();
+        if entries.is_empty() {
+            self.entries.remove(&key);
         }
-        self.forget(&place.key);
-    }
-
-    /// Counts one place less of an acquisition.
-    fn forget(&mut self, key: &Key) {
-        if let Some(count) = self.places_of.get_mut(key) {
-            *count -= 1;
-            if *count == 0 {
-                self.places_of.remove(key);
-            }
-        }
+        taken
     }
 
     fn leave_behind(

@@ -7,8 +7,8 @@ use futures_util::future::join_all;
 use super::{
     error::Failure,
     floors,
-    line::{self, Line},
     note::Note,
+    queue::{self, Queue},
     service::Service,
     session::Session,
     table::Leftover,
@@ -26,7 +26,7 @@ pub(super) struct Shown {
     pub(super) created: i64,
     pub(super) note: Option<Note>,
     pub(super) data: Vec<u8>,
-    /// How many stand in line behind it.
+    /// How many stand in the queue behind it.
     pub(super) waiters: usize,
 }
 
@@ -74,7 +74,7 @@ impl Service {
                 }))
             }
             Err(Failure::NoNode | Failure::SessionOver(_)) => {
-                self.table().end(lease, End::Lost, self.clock.now());
+                self.ended(lease, End::Over);
                 Ok(Renewed::NotHolder)
             }
             Err(failure) => Err(failure.into()),
@@ -103,7 +103,7 @@ impl Service {
         };
         let end = match hold.session.delete(&hold.path, None).await {
             Ok(()) => {
-                if let Some(number) = line::number(&hold.path) {
+                if let Some(number) = queue::number(&hold.path) {
                     let floors = &self.floors;
                     floors.is_gone(lease.resource(), number, hold.directory);
                 }
@@ -111,17 +111,17 @@ impl Service {
             }
             // The answer to an earlier request was lost.
             Err(Failure::NoNode) if hold.releasing => End::Released(hold.token),
-            Err(Failure::NoNode | Failure::SessionOver(_)) => End::Lost,
+            Err(Failure::NoNode | Failure::SessionOver(_)) => End::Over,
             Err(failure) => return Err(failure.into()),
         };
-        self.table().end(lease, end, self.clock.now());
-        Ok(told(end, lease))
+        self.ended(lease, end);
+        Ok(end.answer(lease))
     }
 
     async fn release_elsewhere(&self, lease: &Sequencer) -> Result<Released, Error> {
         let ended = self.table().end_of(lease);
         if let Some(end) = ended {
-            return Ok(told(end, lease));
+            return Ok(end.answer(lease));
         }
         let Some(shown) = self.elsewhere(lease).await? else {
             return Ok(Released::NotHolder);
@@ -132,6 +132,12 @@ impl Service {
             Err(Failure::NoNode) => Ok(Released::NotHolder),
             Err(failure) => Err(failure.into()),
         }
+    }
+
+    fn ended(&self, lease: &Sequencer, end: End) {
+        let (holder, token) = (lease.holder(), lease.token());
+        let now = self.clock.now();
+        self.table().end(lease.resource(), holder, token, end, now);
     }
 
     /// The node of a lease of another process, if there is one.
@@ -167,10 +173,10 @@ impl Service {
     }
 
     /// Only the process of an attempt knows who else was told of its lease, and only that process
-    /// can keep an acquire that is under way from taking another place in line.
+    /// can keep an acquire that is under way from taking another queue entry.
     async fn cancel_elsewhere(&self, attempt: &AttemptRef) -> Result<(), Error> {
         let session = self.session(self.clock.now()).await?;
-        let directory = self.paths.line(&attempt.resource);
+        let directory = self.paths.directory(&attempt.resource);
         let (synced, nodes) = (session.sync(&directory), session.children(&directory));
         let (synced, nodes) = tokio::join!(synced, nodes);
         let nodes = match synced.and(nodes) {
@@ -178,28 +184,28 @@ impl Service {
             Err(Failure::NoNode) => return Ok(()),
             Err(failure) => return Err(failure.into()),
         };
-        if !nodes.iter().any(|node| line::is_of(node, attempt.id)) {
+        if !nodes.iter().any(|node| queue::is_of(node, attempt.id)) {
             return Ok(());
         }
         let error = Error::not_applied(ErrorKind::Unsupported);
         Err(error.because("the attempt belongs to the session of another process: cancel it there"))
     }
 
-    /// The first in line, after our own leftovers are deleted.
+    /// The first in the queue, after our own leftovers are deleted.
     pub(super) async fn first(
         &self,
         session: &Session,
         resource: &lock_core::ResourceName,
     ) -> Result<Option<Shown>, Failure> {
         self.clear(resource).await;
-        let directory = self.paths.line(resource);
+        let directory = self.paths.directory(resource);
         loop {
-            let line = match session.children(&directory).await {
-                Ok(nodes) => Line::new(nodes),
+            let queue = match session.children(&directory).await {
+                Ok(nodes) => Queue::new(nodes),
                 Err(Failure::NoNode) => return Ok(None),
                 Err(failure) => return Err(failure),
             };
-            let Some(first) = line.first() else {
+            let Some(first) = queue.first() else {
                 return Ok(None);
             };
             let path = format!("{directory}/{first}");
@@ -211,20 +217,13 @@ impl Service {
                         created: stat.czxid,
                         note: Note::decode(&data),
                         data,
-                        waiters: line.len() - 1,
+                        waiters: queue.len() - 1,
                     }));
                 }
                 Err(Failure::NoNode) => {}
                 Err(failure) => return Err(failure),
             }
         }
-    }
-}
-
-fn told(end: End, lease: &Sequencer) -> Released {
-    match end {
-        End::Released(token) if token == lease.token() => Released::Released,
-        End::Released(_) | End::Lost => Released::NotHolder,
     }
 }
 

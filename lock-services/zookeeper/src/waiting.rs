@@ -1,4 +1,4 @@
-//! Waiting in line: what is watched, and when to look again without having been told.
+//! Waiting in the queue: what is watched, and when to look again without having been told.
 
 use std::{cmp, pin::pin, sync::Arc, time::Duration};
 
@@ -7,10 +7,10 @@ use zookeeper_client::{EventType, OneshotWatcher};
 
 use super::{
     acquiring::Acquiring,
+    entry::Entry,
     error::Failure,
-    line::{Ahead, Line},
     note::Note,
-    place::Place,
+    queue::{Ahead, Queue},
     session::{Connection, Session},
     watch::Watch,
 };
@@ -33,8 +33,8 @@ pub(super) struct Watches {
     silent: Option<Silent>,
 }
 
-/// A next node that was seen as the first in line. This outlasts looks and connections, so that a
-/// waiter that is woken again and again for other reasons goes on counting.
+/// A next node that was seen as the first in the queue. This outlasts looks and connections, so
+/// that a waiter that is woken again and again for other reasons goes on counting.
 #[derive(Debug)]
 struct Silent {
     path: String,
@@ -69,7 +69,7 @@ impl Watches {
         }
     }
 
-    /// Since when the first in line is known to be that node, with that version.
+    /// Since when the first in the queue is known to be that node, with that version.
     fn silent_since(&mut self, path: &str, version: i32, now: Moment) -> Moment {
         let known = self.silent.as_ref();
         let same = known.filter(|silent| silent.path == path && silent.version == version);
@@ -93,11 +93,11 @@ impl Watches {
     /// Sets those that are not set yet, in one round trip. `None` if one of the nodes is gone.
     async fn set(
         &mut self,
-        place: &Place<'_>,
+        entry: &Entry<'_>,
         next: &str,
         beyond: Option<String>,
     ) -> Result<Option<Next>, Failure> {
-        let session = &place.session;
+        let session = &entry.session;
         if !self.connection.is_unbroken() {
             *self = Self {
                 silent: self.silent.take(),
@@ -108,7 +108,7 @@ impl Watches {
             self.beyond = None;
         }
         let next = session.watched_data(next);
-        let new_own = self.own.is_none().then(|| session.watched(&place.path));
+        let new_own = self.own.is_none().then(|| session.watched(&entry.path));
         let new_beyond = beyond.filter(|_| self.beyond.is_none());
         let watch = new_beyond.as_ref().map(|path| session.watched(path));
         let (next, own, watch) =
@@ -118,7 +118,7 @@ impl Watches {
                 Err(Failure::NoNode) => return Ok(None),
                 watch => {
                     let (stat, watch) = watch?;
-                    let is_same = place.own.is_some_and(|own| own.czxid == stat.czxid);
+                    let is_same = entry.own.is_some_and(|own| own.czxid == stat.czxid);
                     self.own = is_same.then(|| Arc::new(watch));
                 }
             }
@@ -170,35 +170,35 @@ impl Watches {
     }
 }
 
-/// What a look at the line shows to be before a place that was behind a next one and others.
+/// What a look at the queue shows to be before an entry that was behind a next one and others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     Nobody,
     /// That next one, and nobody else.
     Next,
-    /// Others as well, or the place is not in line.
+    /// Others as well, or the entry is not in the queue.
     Others,
 }
 
 impl Before {
-    /// Waits until the node beyond the next one is gone, and looks at the line then.
+    /// Waits until the node beyond the next one is gone, and looks at the queue then.
     ///
     /// The look happens while the next one has its turn, so that the result is known when that is
     /// over.
     async fn when_told(
         beyond: Option<Arc<Watch>>,
-        place: &Place<'_>,
+        entry: &Entry<'_>,
         next: &str,
     ) -> Result<Self, Failure> {
         match beyond {
             Some(beyond) => beyond.told().await,
             None => std::future::pending().await,
         }
-        let line = match place.session.children(&place.directory).await {
+        let queue = match entry.session.children(&entry.directory).await {
             Err(Failure::NoNode) => return Ok(Self::Others),
-            nodes => Line::new(nodes?),
+            nodes => Queue::new(nodes?),
         };
-        Ok(match line.ahead_of(place.name()) {
+        Ok(match queue.ahead_of(entry.name()) {
             Some(None) => Self::Nobody,
             Some(Some(ahead)) if ahead.next == next && ahead.beyond.is_none() => Self::Next,
             _ => Self::Others,
@@ -209,7 +209,7 @@ impl Before {
 impl Acquiring<'_> {
     /// Waits until something has changed before us, or may have.
     ///
-    /// If the next one before us is the first in line, it has a lease. If it is silent for the
+    /// If the next one before us is the first in the queue, it has a lease. If it is silent for the
     /// whole ttl, we delete it: its process has stopped, and its session may last longer. It counts
     /// its lease from before it wrote its node, and we count from after we have seen that. It has
     /// not renewed the lease meanwhile, or the version would be another one.
@@ -222,19 +222,19 @@ impl Acquiring<'_> {
     /// in between. The servers tell of changes in their order, so by then we have been told
     /// whatever had happened to our own node and to the floor. No look is needed.
     ///
-    /// If the next one is gone before we know whether it was the only one, the look at the line
+    /// If the next one is gone before we know whether it was the only one, the look at the queue
     /// that is under way tells. If it shows nobody before us, or only that one, we are the first.
     pub(super) async fn wait_for(
         &self,
-        place: &Place<'_>,
+        entry: &Entry<'_>,
         watches: &mut Watches,
         ahead: Ahead<'_>,
     ) -> Result<Woken, Failure> {
-        let path = |node: &str| format!("{}/{node}", place.directory);
+        let path = |node: &str| format!("{}/{node}", entry.directory);
         let next_path = path(ahead.next);
         let beyond = ahead.beyond.map(path);
         let mut is_first = beyond.is_none();
-        let Some(next) = watches.set(place, &next_path, beyond).await? else {
+        let Some(next) = watches.set(entry, &next_path, beyond).await? else {
             return Ok(Woken::Perhaps);
         };
         let clock = &self.service.clock;
@@ -253,7 +253,7 @@ impl Acquiring<'_> {
         let mut is_gone = false;
         let mut changed = pin!(next.changed.changed());
         let beyond = watches.beyond();
-        let mut before = pin!(Before::when_told(beyond.clone(), place, ahead.next).fuse());
+        let mut before = pin!(Before::when_told(beyond.clone(), entry, ahead.next).fuse());
         loop {
             tokio::select! {
                 biased;
@@ -281,7 +281,7 @@ impl Acquiring<'_> {
             }
         }
         if clock.now() >= silent_until {
-            match place.session.delete(&next_path, Some(next.version)).await {
+            match entry.session.delete(&next_path, Some(next.version)).await {
                 Ok(()) | Err(Failure::NoNode | Failure::BadVersion) => {}
                 Err(failure) => return Err(failure),
             }

@@ -11,11 +11,12 @@ impl Table {
         self.serve(resource, now);
         if self.held(resource).is_some_and(|held| held.is(lease)) {
             let end = End::Released(lease.token());
-            self.ended.acquisition(resource, holder, end, now);
+            self.tombstones.acquisition(resource, holder, end, now);
             self.hand_on(resource, now);
             return Released::Released;
         }
-        released_earlier(self.ended.how(resource, holder), lease)
+        let end = self.tombstones.how(resource, holder);
+        end.map_or(Released::NotHolder, |end| end.answer(lease))
     }
 
     pub(in crate::memory) fn release_hold(
@@ -33,11 +34,12 @@ impl Table {
         self.serve(resource, now);
         let held = self.held_mut(resource);
         let Some(held) = held.filter(|held| held.is(lease) && held.was_told(attempt.id)) else {
-            return released_earlier(self.ended.how_attempt(&attempt), lease);
+            let end = self.tombstones.how_attempt(&attempt);
+            return end.map_or(Released::NotHolder, |end| end.answer(lease));
         };
         let last = held.forget(attempt.id);
         let end = End::Released(lease.token());
-        self.ended.attempt(&attempt, end, now);
+        self.tombstones.attempt(&attempt, end, now);
         if last {
             self.hand_on(resource, now);
         }
@@ -47,8 +49,8 @@ impl Table {
     pub(in crate::memory) fn cancel(&mut self, attempt: &AttemptRef, now: Moment) {
         let resource = &attempt.resource;
         self.serve(resource, now);
-        self.ended.attempt(attempt, End::Lost, now);
-        self.leave_line(attempt);
+        self.tombstones.attempt(attempt, End::Over, now);
+        self.leave_queue(attempt);
         let Some(held) = self.held_mut(resource) else {
             return;
         };
@@ -71,7 +73,8 @@ impl Table {
         let holder = held.holder;
         // Drawn before the resource is handed on, so that it lies below whatever comes next.
         let revocation = self.counter.draw(None, std::num::NonZeroU32::MIN)?.first;
-        self.ended.acquisition(resource, holder, End::Lost, now);
+        self.tombstones
+            .acquisition(resource, holder, End::Over, now);
         self.hand_on(resource, now);
         Ok(Forced::Ended { revocation })
     }
@@ -83,14 +86,8 @@ impl Table {
             return;
         };
         let holder = held.holder;
-        self.ended.acquisition(resource, holder, End::Lost, now);
+        self.tombstones
+            .acquisition(resource, holder, End::Over, now);
         self.hand_on(resource, now);
-    }
-}
-
-fn released_earlier(end: Option<End>, lease: &Sequencer) -> Released {
-    match end {
-        Some(End::Released(token)) if token == lease.token() => Released::Released,
-        _ => Released::NotHolder,
     }
 }

@@ -34,7 +34,7 @@ fn granted(answer: Result<Answer, Refusal>) -> FencingToken {
 
 fn queued(answer: Result<Answer, Refusal>) -> oneshot::Receiver<Result<Grant, Refusal>> {
     match answer.unwrap() {
-        Answer::Queued(place) => place.grant,
+        Answer::Queued(waiting) => waiting.grant,
         answer => panic!("not queued: {answer:?}"),
     }
 }

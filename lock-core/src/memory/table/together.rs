@@ -13,7 +13,7 @@ impl Table {
     ) -> Result<Attempt<Vec<Grant>>, Refusal> {
         for AcquireRequest { attempt, floor, .. } in requests {
             self.serve(&attempt.resource, now);
-            if self.ended.contains(attempt) {
+            if self.tombstones.forbids(attempt) {
                 return Err(Refusal::Ended);
             }
             self.counter.check_floor(*floor, unix_time)?;

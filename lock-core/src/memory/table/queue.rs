@@ -7,7 +7,7 @@ use crate::{AcquireRequest, AttemptRef, Grant, Holder, Moment};
 
 /// Those who wait for one resource, in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Line(VecDeque<Waiter>);
+pub(super) struct Queue(VecDeque<Waiter>);
 
 #[derive(Debug)]
 pub(super) struct Waiter {
@@ -15,8 +15,8 @@ pub(super) struct Waiter {
     grant: oneshot::Sender<Result<Grant, Refusal>>,
 }
 
-impl Line {
-    /// Takes a place at the end, unless the line is too long for that.
+impl Queue {
+    /// Takes a place at the end, unless the queue is too long for that.
     pub(super) fn join(
         &mut self,
         request: &AcquireRequest,
@@ -35,7 +35,7 @@ impl Line {
         Ok(granted)
     }
 
-    /// Takes an attempt out; false if it is not in line.
+    /// Takes an attempt out; false if it is not in the queue.
     pub(super) fn leave(&mut self, attempt: &AttemptRef) -> bool {
         let waiting = self.0.len();
         self.0.retain(|waiter| waiter.request.attempt != *attempt);
@@ -52,7 +52,7 @@ impl Line {
         std::iter::from_fn(|| self.0.pop_front()).find(|waiter| !waiter.grant.is_closed())
     }
 
-    /// Other attempts of the same acquisition may be in line: they have what they wait for.
+    /// Other attempts of the same acquisition may be in the queue: they have what they wait for.
     pub(super) fn tell_other_attempts(&mut self, held: &mut Held, now: Moment) {
         for waiter in std::mem::take(&mut self.0) {
             let AttemptRef { holder, id, .. } = waiter.request.attempt;

@@ -1,4 +1,4 @@
-//! A place in line.
+//! A queue entry.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use zookeeper_client::Stat;
 
 use super::{
     error::Failure,
-    line::{Identity, Line},
     note::Note,
+    queue::{Identity, Queue},
     service::Service,
     session::Session,
     watch::Watch,
@@ -17,7 +17,7 @@ use lock_core::{AttemptRef, Error, ErrorKind, Moment};
 /// Why an acquire cannot go on as it was.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The node is gone, and the place in line or the lease with it.
+    /// The node is gone, and the queue entry or the lease with it.
     Gone,
     Failed(Failure),
     Refused(Error),
@@ -27,7 +27,7 @@ impl From<Stop> for Error {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Gone => {
-                Self::not_applied(ErrorKind::Unavailable).because("the place in line was deleted")
+                Self::not_applied(ErrorKind::Unavailable).because("the queue entry was deleted")
             }
             Stop::Failed(failure) => failure.into(),
             Stop::Refused(error) => error,
@@ -47,9 +47,9 @@ impl From<Error> for Stop {
     }
 }
 
-/// A node in line. If this is dropped, the reaper deletes it.
+/// A node in the queue. If this is dropped, the reaper deletes it.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct Entry<'a> {
     service: &'a Service,
     pub(super) attempt: &'a AttemptRef,
     pub(super) session: Arc<Session>,
@@ -67,28 +67,28 @@ pub(super) struct Place<'a> {
     pub(super) is_kept: bool,
 }
 
-/// What one look at the line shows.
+/// What one look at the queue shows.
 #[derive(Debug)]
 pub(super) struct View {
-    pub(super) line: Line,
+    pub(super) queue: Queue,
     pub(super) own: Option<Stat>,
 }
 
 impl View {
     pub(super) fn new(nodes: Vec<String>, own: Option<Stat>) -> Self {
         Self {
-            line: Line::new(nodes),
+            queue: Queue::new(nodes),
             own,
         }
     }
 
-    /// The view of a place that is known to be the first without a look.
-    pub(super) fn alone(place: &Place<'_>) -> Self {
-        Self::new(vec![place.name().to_owned()], place.own)
+    /// The view of an entry that is known to be the first without a look.
+    pub(super) fn alone(entry: &Entry<'_>) -> Self {
+        Self::new(vec![entry.name().to_owned()], entry.own)
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> Entry<'a> {
     /// Comes before anything is sent: from here on it is known what may have to be deleted. `None`
     /// if the attempt has ended.
     pub(super) fn enter(
@@ -106,7 +106,7 @@ impl<'a> Place<'a> {
             attempt,
             session: Arc::clone(session),
             identity,
-            directory: service.paths.line(&attempt.resource),
+            directory: service.paths.directory(&attempt.resource),
             floor_path: service.paths.floor(&attempt.resource),
             note,
             written: service.clock.now(),
@@ -127,7 +127,7 @@ impl<'a> Place<'a> {
         prefix: &'b str,
     ) -> Option<impl Future<Output = Result<(String, Stat), Failure>> + use<'b>> {
         let table = self.service.table();
-        let is_wanted = table.is_wanted(self.attempt.id, &self.identity);
+        let is_wanted = table.is_wanted(self.attempt, &self.identity);
         is_wanted.then(|| session.create_contender(prefix, &self.note.encode()))
     }
 
@@ -135,7 +135,7 @@ impl<'a> Place<'a> {
         format!("{}/{}", self.directory, self.identity.as_str())
     }
 
-    /// The path of the node, if it is among those of the line.
+    /// The path of the node, if it is among those of the queue.
     pub(super) fn find(&self, nodes: &[String]) -> Option<String> {
         let node = self.identity.find(nodes)?;
         Some(format!("{}/{node}", self.directory))
@@ -150,7 +150,7 @@ impl<'a> Place<'a> {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Looks at the line and at the node itself, in one round trip.
+    /// Looks at the queue and at the node itself, in one round trip.
     pub(super) async fn look(&self) -> Result<View, Failure> {
         let nodes = self.session.children(&self.directory);
         let own = self.session.stat(&self.path);
@@ -172,7 +172,7 @@ impl<'a> Place<'a> {
         match self.session.delete(&self.path, None).await {
             Ok(()) | Err(Failure::NoNode | Failure::SessionOver(_)) => {
                 self.is_kept = true;
-                self.service.table().leave(self.attempt.id, &self.identity);
+                self.service.table().leave(self.attempt, &self.identity);
                 Ok(())
             }
             Err(failure) => Err(failure),
@@ -180,7 +180,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Entry<'_> {
     fn drop(&mut self) {
         if !self.is_kept {
             let (session, identity) = (Arc::clone(&self.session), self.identity.clone());

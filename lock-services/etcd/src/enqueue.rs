@@ -3,39 +3,39 @@ use std::time::Duration;
 use prost::Message;
 
 use super::{
-    acquisition::{Acquisition, with_place},
-    grant::Granted,
-    in_line::{Ahead, InLine, Life},
+    acquisition::{Acquisition, may_be_queued},
+    grant::grant,
     leases::slack,
-    record::{Floor, Place, State, Tombstone},
+    queued::{Ahead, Queued},
+    record::{Entry, Floor, State, Tombstone},
     service::Found,
     wire::{Compare, KeyValue, Op, RangeRequest, TxnRequest, TxnResponse},
 };
 use lock_core::{Error, ErrorKind, Wait};
 
-/// What came of asking for a place in line.
-pub(super) enum Entered {
-    /// It has a place, and these are before it.
-    InLine(InLine, Ahead),
+/// What came of asking for a queue entry.
+pub(super) enum Enqueued {
+    /// It has an entry, and these are before it.
+    Queued(Queued, Ahead),
     /// Somebody holds the resource, and this acquisition does not wait.
     Held,
     /// Something was not as we thought. Now we know better.
-    Again,
+    Retry,
 }
 
 impl Acquisition<'_> {
-    /// Takes a place in line, or finds the one that it already has.
-    pub(super) async fn enter(&mut self) -> Result<Entered, Error> {
+    /// Takes a queue entry, or finds the one that it already has.
+    pub(super) async fn enqueue(&mut self) -> Result<Enqueued, Error> {
         let floor = self.service.known_floor().await?;
         let (lease, tombstones) = self.prepare().await?;
-        let txn = self.entry(floor, lease, tombstones);
+        let txn = self.entry_request(floor, lease, tombstones);
         let asked = self.service.now();
         let (answer, was_repeated) = match self.service.change(&txn).await {
             Ok(answered) => answered,
             Err(failure) if failure.no_lease() => {
                 self.lose_lease();
                 self.service.forget_leases();
-                return Ok(Entered::Again);
+                return Ok(Enqueued::Retry);
             }
             Err(failure) => return Err(failure.into()),
         };
@@ -49,23 +49,23 @@ impl Acquisition<'_> {
         let last = ahead
             .kvs
             .into_iter()
-            .find(|entry| entry.create_revision < created);
-        let place = InLine {
+            .find(|kv| kv.create_revision < created);
+        let entry = Queued {
             created,
             floor: floor.value,
         };
         let ahead = Ahead {
             number: ahead.count - 1,
-            last: last.map(|entry| entry.key),
+            last: last.map(|kv| kv.key),
             least: self.least(),
             asked,
             revision: created,
             term,
         };
-        Ok(Entered::InLine(place, ahead))
+        Ok(Enqueued::Queued(entry, ahead))
     }
 
-    /// The leases that a new place needs: one that lives for as long as was asked for from now on,
+    /// The leases that a new entry needs: one that lives for as long as was asked for from now on,
     /// and the one for the tombstone.
     async fn prepare(&mut self) -> Result<(i64, i64), Error> {
         let ttl = self.request.ttl.get();
@@ -93,33 +93,25 @@ impl Acquisition<'_> {
             .take(&self.names, attempt, ttl, service.now());
         (self.lease, self.on, self.kept) = (Some(taken.id), taken.id, taken.life);
         if taken.is_new {
-            let granted = service.grant(taken.id, ttl + slack(ttl)).await;
-            if let Granted::New { asked, ttl } = granted? {
-                self.kept = Some(Life {
-                    since: asked,
-                    ttl,
-                    length: ttl,
-                    said_in: None,
-                });
-            }
+            self.kept = grant(&service.client, taken.id, ttl + slack(ttl)).await?;
         }
         Ok(taken.id)
     }
 
-    /// The request that makes a place in line, in one step, if nobody has cancelled it, it has none
+    /// The request that makes a queue entry, in one step, if nobody has cancelled it, it has none
     /// yet, and the floor that is written into it is the present one.
-    fn entry(&self, floor: Floor, lease: i64, tombstones: i64) -> TxnRequest {
+    fn entry_request(&self, floor: Floor, lease: i64, tombstones: i64) -> TxnRequest {
         let (attempt, names) = (&self.request.attempt, &self.names);
-        let (key, floor_key) = (&names.place, self.service.keys.floor());
+        let (key, floor_key) = (&names.entry, self.service.keys.floor());
         let (remembered, changed) = match &self.tombstone {
             Some(tombstone) => (tombstone.value.clone(), tombstone.changed),
             None => (Tombstone::default(), 0),
         };
-        let tombstone = remembered.in_state(State::InLine);
+        let tombstone = remembered.in_state(State::Queued);
         let note = self.request.metadata.as_ref();
-        let place = Place::new(attempt.holder, attempt.id, note).counted(floor.value, self.least());
+        let entry = Entry::new(attempt.holder, attempt.id, note).counted(floor.value, self.least());
         let free = match self.request.wait {
-            Wait::Never => Compare::none(&names.line),
+            Wait::Never => Compare::none(&names.queue),
             Wait::Until(_) | Wait::Forever => Compare::created(key, 0),
         };
         TxnRequest {
@@ -129,9 +121,9 @@ impl Acquisition<'_> {
                 Compare::changed(&floor_key, floor.changed),
             ],
             success: vec![
-                Op::put(key, place.encode_to_vec(), lease),
+                Op::put(key, entry.encode_to_vec(), lease),
                 Op::put(&names.tombstone, tombstone.encode_to_vec(), tombstones),
-                Op::range(RangeRequest::youngest(&names.line, 2).without_values()),
+                Op::range(RangeRequest::youngest(&names.queue, 2).without_values()),
             ],
             // Whoever waits is hardly ever refused, and asks then.
             failure: match self.request.wait {
@@ -141,25 +133,29 @@ impl Acquisition<'_> {
         }
     }
 
-    /// What there may be in the way of a new place.
+    /// What there may be in the way of a new entry.
     fn present(&self) -> [RangeRequest; 4] {
         let names = &self.names;
         [
-            RangeRequest::key(&names.place),
+            RangeRequest::key(&names.entry),
             RangeRequest::key(&names.tombstone),
             RangeRequest::key(&self.service.keys.floor()),
-            RangeRequest::oldest(&names.line),
+            RangeRequest::oldest(&names.queue),
         ]
     }
 
-    /// Finds out why there is no new place.
-    async fn refused(&mut self, answer: TxnResponse, was_repeated: bool) -> Result<Entered, Error> {
+    /// Finds out why there is no new entry.
+    async fn refused(
+        &mut self,
+        answer: TxnResponse,
+        was_repeated: bool,
+    ) -> Result<Enqueued, Error> {
         let attempt = &self.request.attempt;
         let answer = match self.request.wait {
             Wait::Never => answer,
             Wait::Until(_) | Wait::Forever => {
                 let present = self.service.read(self.present()).await;
-                present.map_err(|failure| with_place(failure.into()))?
+                present.map_err(|failure| may_be_queued(failure.into()))?
             }
         };
         let mut ranges = answer.ranges();
@@ -167,29 +163,29 @@ impl Acquisition<'_> {
         let mut first = || ranges.next().and_then(|range| range.kvs.into_iter().next());
         let (floor, holder) = (first(), first());
         let remembered = found.remembered();
-        if let Some(place) = &found.place {
-            self.stand_on(place.lease, was_repeated);
+        if let Some(entry) = &found.entry {
+            self.rely_on(entry.lease, was_repeated);
         } else if !remembered.state_is(State::Idle) {
             return Err(Error::not_applied(ErrorKind::Released));
         }
         if remembered.end_of(attempt.id).is_some() {
             return Err(Error::not_applied(ErrorKind::Released));
         }
-        if found.place.is_some() {
+        if found.entry.is_some() {
             return self.join(found, holder.as_ref()).await;
         }
         self.service.note_floor(floor.as_ref())?;
         self.tombstone = found.tombstone;
         if holder.is_some() && self.request.wait == Wait::Never {
             self.give_lease_back(was_repeated);
-            return Ok(Entered::Held);
+            return Ok(Enqueued::Held);
         }
-        Ok(Entered::Again)
+        Ok(Enqueued::Retry)
     }
 
-    /// There is a place already, on that lease, which is not this attempt's own any more: other
+    /// There is an entry already, on that lease, which is not this attempt's own any more: other
     /// attempts may rely on it.
-    fn stand_on(&mut self, lease: i64, was_repeated: bool) {
+    fn rely_on(&mut self, lease: i64, was_repeated: bool) {
         if self.lease == Some(lease) {
             self.lease = None;
         } else {
@@ -211,18 +207,18 @@ impl Acquisition<'_> {
         }
     }
 
-    /// Relies on the place that an earlier attempt has made. As long as another entry is the oldest
-    /// of the line, nobody was told of this place.
-    async fn join(&mut self, found: Found, oldest: Option<&KeyValue>) -> Result<Entered, Error> {
+    /// Relies on the entry that an earlier attempt has made. As long as another entry is the oldest
+    /// of the queue, nobody was told of this entry.
+    async fn join(&mut self, found: Found, oldest: Option<&KeyValue>) -> Result<Enqueued, Error> {
         let attempt = &self.request.attempt;
-        let Some(place) = &found.place else {
-            return Ok(Entered::Again);
+        let Some(entry) = &found.entry else {
+            return Ok(Enqueued::Retry);
         };
-        if !place.value.has(attempt.id) {
-            let mut joined = place.value.clone();
+        if !entry.value.has(attempt.id) {
+            let mut joined = entry.value.clone();
             joined.attempts.push(attempt.id.to_string());
             let mut compare = found.unchanged(&self.names).to_vec();
-            let before = oldest.filter(|oldest| oldest.create_revision < place.created);
+            let before = oldest.filter(|oldest| oldest.create_revision < entry.created);
             if let Some(before) = before.filter(|_| self.least() > joined.least) {
                 joined.least = self.least();
                 compare.push(Compare::created(&before.key, before.create_revision));
@@ -230,30 +226,30 @@ impl Acquisition<'_> {
             let txn = TxnRequest {
                 compare,
                 success: vec![Op::put(
-                    &self.names.place,
+                    &self.names.entry,
                     joined.encode_to_vec(),
-                    place.lease,
+                    entry.lease,
                 )],
                 failure: Vec::new(),
             };
             let answer = self.service.txn(&txn).await;
             if !answer?.succeeded {
-                return Ok(Entered::Again);
+                return Ok(Enqueued::Retry);
             }
         }
-        if self.kept.is_none() && !self.time_left().await.map_err(with_place)? {
-            return Ok(Entered::Again);
+        if self.kept.is_none() && !self.time_left().await.map_err(may_be_queued)? {
+            return Ok(Enqueued::Retry);
         }
-        let place = InLine {
-            created: place.created,
-            floor: place.value.floor,
+        let entry = Queued {
+            created: entry.created,
+            floor: entry.value.floor,
         };
         // One more than it allows is one too many.
         let number = self
             .request
             .max_waiters
             .map_or(1, |most| i64::from(most) + 1);
-        let ahead = self.look(&place, number).await.map_err(with_place)?;
-        Ok(ahead.map_or(Entered::Again, |ahead| Entered::InLine(place, ahead)))
+        let ahead = self.look(&entry, number).await.map_err(may_be_queued)?;
+        Ok(ahead.map_or(Enqueued::Retry, |ahead| Enqueued::Queued(entry, ahead)))
     }
 }

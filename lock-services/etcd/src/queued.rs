@@ -1,23 +1,23 @@
-//! A place in line while an acquisition stands there, and what a look from it shows.
+//! A queue entry while an acquisition stands there, and what a look from it shows.
 
 use std::time::Duration;
 
 use lock_core::Moment;
 
-/// A place in line.
+/// A queue entry.
 #[derive(Debug)]
-pub(super) struct InLine {
+pub(super) struct Queued {
     pub(super) created: i64,
     pub(super) floor: u64,
 }
 
-/// Who is before a place, and what became of the place.
+/// Who is before an entry, and what became of the entry.
 #[derive(Clone, Debug)]
 pub(super) struct Ahead {
     /// How many are before it, up to as many as were asked for, and the last of them.
     pub(super) number: i64,
     pub(super) last: Option<Vec<u8>>,
-    /// [`Place::least`](super::record::Place).
+    /// [`Entry::least`](super::record::Entry).
     pub(super) least: u64,
     /// When the look began, what the cluster's revision was, and its term.
     pub(super) asked: Moment,
@@ -38,11 +38,22 @@ pub(super) struct Life {
 }
 
 impl Life {
+    /// That of a lease which has its full length, in seconds, at that moment.
+    pub(super) fn whole(since: Moment, length: i64, said_in: Option<u64>) -> Self {
+        let length = seconds_of(length);
+        Self {
+            since,
+            ttl: length,
+            length,
+            said_in,
+        }
+    }
+
     pub(super) fn end(self) -> Moment {
         self.since + self.ttl
     }
 
-    /// What that look at the place proves of it. `None` if the leader that said so may have been
+    /// What that look at the entry proves of it. `None` if the leader that said so may have been
     /// deposed by the time of the look.
     pub(super) fn proven_by(self, seen: &Ahead) -> Option<Self> {
         let led = self.said_in.is_none_or(|term| term == seen.term);
@@ -52,6 +63,10 @@ impl Life {
             ..self
         })
     }
+}
+
+pub(super) fn seconds_of(seconds: i64) -> Duration {
+    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }
 
 #[cfg(test)]

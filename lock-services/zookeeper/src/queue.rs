@@ -1,11 +1,11 @@
-//! Who stands in line for a resource, by the names of the nodes.
+//! Who stands in the queue for a resource, by the names of the nodes.
 
 use lock_core::AttemptId;
 
 /// What stands between the identity of a contender and its number: first Curator's, then kazoo's.
 const MARKS: [&str; 2] = ["lock-", "__lock__"];
 
-/// The identity of one attempt to stand in line, before the server has numbered it.
+/// The identity of one attempt to stand in the queue, before the server has numbered it.
 ///
 /// It has Curator's form, `_c_UUID-lock-`. The UUID consists of the attempt and a number that is
 /// drawn for each creation. So a creation whose answer was lost is found again, and not mistaken
@@ -24,7 +24,7 @@ impl Identity {
         &self.0
     }
 
-    /// The node with this identity among those of the line.
+    /// The node with this identity among those of the queue.
     pub(super) fn find<'a>(&self, nodes: &'a [String]) -> Option<&'a String> {
         nodes.iter().find(|node| node.starts_with(&self.0))
     }
@@ -45,16 +45,16 @@ pub(super) fn is_of(node: &str, attempt: AttemptId) -> bool {
 
 /// The contenders for one resource, whoever they are, in the order in which they came.
 #[derive(Debug)]
-pub(super) struct Line(Vec<String>);
+pub(super) struct Queue(Vec<String>);
 
-impl Line {
+impl Queue {
     /// Puts the nodes of a lock directory in order, and leaves out what is no contender.
     pub(super) fn new(nodes: Vec<String>) -> Self {
         let numbered = nodes
             .into_iter()
             .filter_map(|node| Some((number(&node)?, node)));
         let mut numbered: Vec<_> = numbered.collect();
-        // Numbers wrap around at 2^31. Those of one line are close together: one is before another
+        // Numbers wrap around at 2^31. Those of one queue are close together: one is before another
         // if the way up to the other is shorter than the way down.
         let Some((base, _)) = numbered.first() else {
             return Self(Vec::new());
@@ -72,15 +72,15 @@ impl Line {
         self.0.len()
     }
 
-    /// Who is before this node; `Some(None)` if it is the first, `None` if it is not in line.
+    /// Who is before this node; `Some(None)` if it is the first, `None` if it is not in the queue.
     pub(super) fn ahead_of(&self, node: &str) -> Option<Option<Ahead<'_>>> {
-        let place = self.0.iter().position(|other| other == node)?;
+        let entry = self.0.iter().position(|other| other == node)?;
         let node = |back: usize| {
-            let index = place.checked_sub(back)?;
+            let index = entry.checked_sub(back)?;
             Some(self.0[index].as_str())
         };
         Some(node(1).map(|next| Ahead {
-            count: place,
+            count: entry,
             next,
             beyond: node(2),
         }))
@@ -120,8 +120,8 @@ mod tests {
     use super::*;
     use lock_core::{AttemptRef, Holder, ResourceName};
 
-    fn line(nodes: &[&str]) -> Vec<String> {
-        Line::new(nodes.iter().copied().map(String::from).collect()).0
+    fn queue(nodes: &[&str]) -> Vec<String> {
+        Queue::new(nodes.iter().copied().map(String::from).collect()).0
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
         let attempt = AttemptRef::new(ResourceName::new("r").unwrap(), Holder::random());
         let ours = format!("{}0000000005", Identity::fresh(attempt.id).as_str());
         assert_eq!(
-            line(&[
+            queue(&[
                 curators,
                 &ours,
                 kazoos,
@@ -150,11 +150,11 @@ mod tests {
         let [last, first, second] = ["2147483647", "-2147483648", "-2147483647"]
             .map(|number| format!("_c_u-lock-{number}"));
         assert_eq!(
-            line(&[&second, &last, &first]),
+            queue(&[&second, &last, &first]),
             [last.clone(), first.clone(), second]
         );
         let kazoos = "u__lock__-2147483648";
-        assert_eq!(line(&[kazoos, &last]), [last.as_str(), kazoos]);
+        assert_eq!(queue(&[kazoos, &last]), [last.as_str(), kazoos]);
     }
 
     /// As Java's `%010d` prints them.
@@ -205,7 +205,7 @@ mod tests {
             let mut mixed = nodes.clone();
             mixed.rotate_left(turn.index(nodes.len()));
             mixed.push("notes".to_owned());
-            prop_assert_eq!(Line::new(mixed).0, nodes);
+            prop_assert_eq!(Queue::new(mixed).0, nodes);
         }
     }
 
