@@ -4,7 +4,7 @@ use super::{
     leases::told,
     queued::{Ahead, Queued},
     record::token,
-    service::{Service, TRIES, crowded},
+    service::{ELECTION, Service, TRIES, crowded},
     waiting::Turn,
 };
 use std::sync::Arc;
@@ -41,7 +41,12 @@ impl Service {
             on: 0,
             kept: None,
         };
-        let answer = acquisition.run().await;
+        let silent = self.client.silence.outlasts(request.wait, ELECTION);
+        let answer = tokio::select! {
+            biased;
+            answer = acquisition.run() => answer,
+            error = silent => Err(error),
+        };
         if let Err(error) = &answer
             && error.outcome() == Outcome::NotApplied
         {

@@ -28,7 +28,7 @@ use super::{
 };
 use lock_core::{
     Clock, Error,
-    support::{connecting::invalid, lock},
+    support::{Silence, connecting::invalid, lock},
 };
 
 /// How long a node may take to accept a connection, at most.
@@ -50,6 +50,7 @@ pub(super) struct Client {
     /// How long a node may take to answer before another one is asked.
     response_timeout: Duration,
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) silence: Silence,
 }
 
 impl Client {
@@ -79,6 +80,7 @@ impl Client {
             login: url.login,
             token: Mutex::default(),
             response_timeout,
+            silence: Silence::new(Arc::clone(&clock)),
             clock,
         })
     }
@@ -164,18 +166,25 @@ impl Client {
     where
         F: Future<Output = Result<T, Status>>,
     {
+        let asking = self.silence.ask();
         let until = self.clock.now() + patience;
         let (mut sent, mut failed) = (false, 0);
         loop {
             let current = self.current.load(Ordering::Relaxed);
             let answer = match self.logged_in(once(), failed).await {
-                Ok(answer) => return Ok((answer, sent)),
+                Ok(answer) => {
+                    asking.answered();
+                    return Ok((answer, sent));
+                }
                 Err(status) => status,
             };
             debug!(status = %answer, "etcd");
             sent |= may_have_run(&answer);
             match remedy(&answer) {
-                Remedy::None => return Err(Failure::new(answer, sent)),
+                Remedy::None => {
+                    asking.answered();
+                    return Err(Failure::new(answer, sent));
+                }
                 Remedy::LogIn => *self.token() = None,
                 Remedy::Again => self.leave(current),
             }

@@ -24,9 +24,9 @@ use lock_core::{
     support::{Patience, Tasks, lock},
 };
 
-/// How long the cluster is asked for what changes nothing or is repeated anyway: as long as it
-/// takes to elect a leader.
-const ELECTION: Duration = Duration::from_secs(4);
+/// How long the cluster is asked by a look that does not wait, and for what changes nothing or is
+/// repeated anyway: as long as it takes to elect a leader.
+pub(super) const ELECTION: Duration = Duration::from_secs(4);
 /// How often a change is tried if others get in the way.
 pub(super) const TRIES: u32 = 32;
 

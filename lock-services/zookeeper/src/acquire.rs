@@ -11,6 +11,7 @@ use super::{
     floors::Floor,
     note::Note,
     queue::{self, Queue},
+    service::ELECTION,
     session::Session,
     table::Begun,
 };
@@ -60,7 +61,10 @@ impl Acquiring<'_> {
     }
 
     async fn session(&self) -> Result<Arc<Session>, Error> {
-        let until = self.request.wait.limit();
+        let until = match self.request.wait {
+            Wait::Never => self.service.clock.now() + ELECTION,
+            wait => wait.limit(),
+        };
         let session = self.service.session(until).await?;
         session.check(self.request.ttl)?;
         Ok(session)

@@ -3,7 +3,11 @@ use std::{fmt, sync::Arc};
 use tokio::task::JoinSet;
 
 use super::{
-    KIND, ZooKeeperOptions, acquiring::Acquiring, reaper, service::Service, service_url::ServiceUrl,
+    KIND, ZooKeeperOptions,
+    acquiring::Acquiring,
+    reaper,
+    service::{ELECTION, Service},
+    service_url::ServiceUrl,
 };
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Capabilities, Clock, Error, Extension, Fairness, Fencing,
@@ -75,7 +79,12 @@ impl LockBackend for ZooKeeperBackend {
     }
 
     async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        Acquiring::new(&self.service, request).run().await
+        let silence = &self.service.sessions.silence;
+        tokio::select! {
+            biased;
+            answer = Acquiring::new(&self.service, request).run() => answer,
+            error = silence.outlasts(request.wait, ELECTION) => Err(error),
+        }
     }
 
     async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {

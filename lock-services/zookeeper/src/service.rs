@@ -1,6 +1,9 @@
 //! What all operations need.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::{
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
 
 use tokio::sync::Notify;
 use tracing::debug;
@@ -33,6 +36,9 @@ pub(super) struct Service {
     /// Notified when an acquisition was granted for which another attempt waits.
     pub(super) granted: Notify,
 }
+
+/// How long a look that does not wait asks the ensemble: as long as it takes to elect a leader.
+pub(super) const ELECTION: Duration = Duration::from_secs(4);
 
 impl Service {
     pub(super) fn new(url: ServiceUrl, options: &ZooKeeperOptions, clock: Arc<dyn Clock>) -> Self {

@@ -14,7 +14,7 @@ use zookeeper_client::{
 use super::{ZooKeeperOptions, error::Failure, service_url::ServiceUrl, watch::Watch};
 use lock_core::{
     Clock, Error, ErrorKind, Moment, Ttl,
-    support::{Tasks, lock},
+    support::{Silence, Tasks, lock},
 };
 
 /// After how long a silence a connection is given up for another one.
@@ -36,6 +36,7 @@ pub(super) struct Session {
     /// With a login, only its user may use our nodes; without one, everybody may.
     acls: Acls<'static>,
     response_timeout: Duration,
+    silence: Arc<Silence>,
 }
 
 impl Session {
@@ -211,10 +212,15 @@ impl Session {
         &self,
         request: impl Future<Output = Result<T, E>>,
     ) -> Result<T, Failure> {
-        match tokio::time::timeout(self.response_timeout, request).await {
-            Ok(answer) => answer.map_err(Into::into),
-            Err(_) => Err(Failure::NoAnswer(None)),
+        let asking = self.silence.ask();
+        let timed = tokio::time::timeout(self.response_timeout, request).await;
+        let answer = timed.map_or(Err(Failure::NoAnswer(None)), |answer| {
+            answer.map_err(Into::into)
+        });
+        if !matches!(answer, Err(Failure::NoAnswer(_))) {
+            asking.answered();
         }
+        answer
     }
 }
 
@@ -251,6 +257,7 @@ pub(super) struct Sessions {
     servers: Arc<Servers>,
     tasks: Tasks,
     clock: Arc<dyn Clock>,
+    pub(super) silence: Arc<Silence>,
 }
 
 /// The servers, and the session with them.
@@ -259,6 +266,7 @@ struct Servers {
     url: ServiceUrl,
     session_timeout: Duration,
     response_timeout: Duration,
+    silence: Arc<Silence>,
     /// Never held across an await.
     present: Mutex<Option<Arc<Session>>>,
     /// Held while a session begins: there is one session, not one for each caller.
@@ -267,8 +275,10 @@ struct Servers {
 
 impl Sessions {
     pub(super) fn new(url: ServiceUrl, options: &ZooKeeperOptions, clock: Arc<dyn Clock>) -> Self {
+        let silence = Arc::new(Silence::new(Arc::clone(&clock)));
         Self {
             servers: Arc::new(Servers {
+                silence: Arc::clone(&silence),
                 session_timeout: options.session_timeout,
                 response_timeout: options.response_timeout,
                 url,
@@ -277,6 +287,7 @@ impl Sessions {
             }),
             tasks: Tasks::here(),
             clock,
+            silence,
         }
     }
 
@@ -285,11 +296,15 @@ impl Sessions {
     pub(super) async fn get(&self, until: Moment) -> Result<Arc<Session>, Error> {
         let one_look = RECONNECT_WAIT + self.servers.response_timeout;
         let end = std::cmp::max(until, self.clock.now() + one_look);
+        let asking = self.silence.ask();
         let found = tokio::select! {
             biased;
             found = self.find(until) => found,
             () = self.clock.sleep_until(end) => Err(ZooKeeperError::Timeout),
         };
+        if found.is_ok() {
+            asking.answered();
+        }
         found.map_err(no_session)
     }
 
@@ -353,6 +368,7 @@ impl Servers {
                 None => Acls::anyone_all(),
             },
             response_timeout: self.response_timeout,
+            silence: Arc::clone(&self.silence),
         })
     }
 

@@ -223,11 +223,11 @@ mod tests {
 
     /// Nodes that answer in this order. What follows from each answer, and from all of them.
     fn asked<const NODES: usize>(answers: [&str; NODES]) -> (Vec<Step>, Decision) {
-        let mut answers = Answers::new(NODES);
-        let take = |(index, words)| answers.take(index, answer(words));
+        let mut taken = Answers::new(NODES);
+        let take = |(index, words)| taken.take(index, answer(words));
         let steps = answers.into_iter().enumerate().map(take).collect();
-        assert_eq!(answers.unheard, [0; 0]);
-        (steps, answers.decided())
+        assert_eq!(taken.unheard, [0; 0]);
+        (steps, taken.decided())
     }
 
     fn decided<const NODES: usize>(answers: [&str; NODES]) -> Decision {
