@@ -93,22 +93,9 @@ impl LockManager {
             return self.acquire_unless_shut_down(request).await;
         }
         let clock = &*self.inner.clock;
-        let mut patience = Patience::of(request.wait, clock.now());
-        let mut was_sent = false;
-        loop {
-            let error = match self.acquire_unless_shut_down(request).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => error,
-            };
-            was_sent |= error.outcome() == Outcome::Unknown;
-            if !patience.another(clock, &error).await {
-                return Err(if was_sent {
-                    error.outcome_unknown()
-                } else {
-                    error
-                });
-            }
-        }
+        Patience::of(request.wait, clock.now())
+            .ask(clock, || self.acquire_unless_shut_down(request))
+            .await
     }
 
     /// Acquires, or gives up when the manager is shut down, because nobody would clean up
