@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{slice, sync::Arc, time::Duration};
 
 use super::{
     Acquire, Inner, LockManager,
@@ -119,11 +119,19 @@ impl LockManager {
                 return Err(error.because("no answer before the wait was over"));
             }
         }
-        let cancelled = backend.cancel(&request.attempt).await;
-        let shut_down = match cancelled {
-            Ok(()) => Error::not_applied,
-            Err(_) => Error::unknown,
-        };
-        Err(shut_down(ErrorKind::ShutDown))
+        Err(self.inner.shut_down(slice::from_ref(request)).await)
+    }
+}
+
+impl Inner {
+    /// Cancels attempts, because the manager was shut down while they were under way.
+    pub(super) async fn shut_down(&self, requests: &[AcquireRequest]) -> Error {
+        let mut error = Error::not_applied(ErrorKind::ShutDown);
+        for request in requests {
+            if self.backend.cancel(&request.attempt).await.is_err() {
+                error = error.outcome_unknown();
+            }
+        }
+        error
     }
 }
