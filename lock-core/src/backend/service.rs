@@ -11,8 +11,8 @@ use crate::{
 
 /// A [`LockBackend`] behind a pointer; clones are the same lock service.
 ///
-/// Made from a backend, or from an `Arc` of one that is used otherwise, too. Names operation, kind and
-/// resource in the errors of the backend.
+/// Made from a backend, or from an `Arc` of one that is used otherwise, too. Names operation, kind
+/// and resource in the errors of the backend.
 #[derive(Clone)]
 pub struct LockService(Arc<dyn Boxed>);
 

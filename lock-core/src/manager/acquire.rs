@@ -62,7 +62,7 @@ impl<'a, W> Acquire<'a, W> {
         Self {
             locks,
             what,
-            settings: Settings::of(locks),
+            settings: locks.inner.defaults.clone(),
         }
     }
 
@@ -204,12 +204,18 @@ impl<'a> Acquire<'a> {
     }
 
     async fn guarded(self) -> Result<Attempt<LeaseGuard>, Error> {
-        let locks = self.locks;
-        let terms = self.settings.terms(self.sharing());
+        let (locks, sharing) = (self.locks, self.sharing());
+        let settings = self.settings.clone();
         let attempt = self.granted().await?;
         Ok(attempt.map(|mut granted| {
             let Granted { attempt, grant, .. } = &granted;
-            let guard = LeaseGuard::new(Arc::clone(&locks.inner), attempt, *grant, terms);
+            let guard = LeaseGuard::new(
+                Arc::clone(&locks.inner),
+                attempt,
+                *grant,
+                sharing,
+                &settings,
+            );
             granted.pending.disarm();
             guard
         }))
@@ -232,7 +238,7 @@ impl<'a> Acquire<'a> {
                 }
             };
             let answer = answer.map_err(|error| self.locks.failed(error).on(&resource));
-            observed.end(&answer);
+            observed.end(&answer, observed::granted);
             answer
         };
         acquired.instrument(span).await

@@ -1,4 +1,11 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    slice,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use super::{
     Acquire, Inner, LockManager,
@@ -93,26 +100,22 @@ impl LockManager {
             return self.acquire_unless_shut_down(request).await;
         }
         let clock = &*self.inner.clock;
-        let mut patience = Patience::of(request.wait, clock.now());
-        let mut was_sent = false;
-        loop {
-            let error = match self.acquire_unless_shut_down(request).await {
-                Ok(answer) => {
-                    let answered =
-                        |grant: Grant| grant.all_answered(grant.all_answered && !was_sent);
-                    return Ok(answer.map(answered));
-                }
-                Err(error) => error,
-            };
-            was_sent |= error.outcome() == Outcome::Unknown;
-            if !patience.another(clock, &error).await {
-                return Err(if was_sent {
-                    error.outcome_unknown()
-                } else {
-                    error
-                });
+        let lost = AtomicBool::new(false);
+        let ask = || async {
+            let answer = self.acquire_unless_shut_down(request).await;
+            if let Err(error) = &answer {
+                lost.fetch_or(error.outcome() == Outcome::Unknown, Ordering::Relaxed);
             }
-        }
+            answer
+        };
+        let answer = Patience::of(request.wait, clock.now())
+            .ask(clock, ask)
+            .await?;
+        let none_is_late = |grant: Grant| {
+            let all = grant.all_answered && !lost.load(Ordering::Relaxed);
+            grant.all_answered(all)
+        };
+        Ok(answer.map(none_is_late))
     }
 
     /// Acquires, or gives up when the manager is shut down, because nobody would clean up
@@ -136,11 +139,19 @@ impl LockManager {
                 return Err(error.because("no answer before the wait was over"));
             }
         }
-        let cancelled = backend.cancel(&request.attempt).await;
-        let shut_down = match cancelled {
-            Ok(()) => Error::not_applied,
-            Err(_) => Error::unknown,
-        };
-        Err(shut_down(ErrorKind::ShutDown))
+        Err(self.inner.shut_down(slice::from_ref(request)).await)
+    }
+}
+
+impl Inner {
+    /// Cancels attempts, because the manager was shut down while they were under way.
+    pub(super) async fn shut_down(&self, requests: &[AcquireRequest]) -> Error {
+        let mut error = Error::not_applied(ErrorKind::ShutDown);
+        for request in requests {
+            if self.backend.cancel(&request.attempt).await.is_err() {
+                error = error.outcome_unknown();
+            }
+        }
+        error
     }
 }

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use super::{LockManager, settings::Defaults};
+use super::{LockManager, settings::Settings};
 use crate::{Clock, Error, Issuer, LockService, Operation, SystemClock, Ttl, error::OURSELVES};
 
 /// Settings of a [`LockManager`].
@@ -9,7 +9,7 @@ use crate::{Clock, Error, Issuer, LockService, Operation, SystemClock, Ttl, erro
 pub struct LockManagerBuilder {
     issuer: Option<Issuer>,
     clock: Arc<dyn Clock>,
-    defaults: Defaults,
+    defaults: Settings,
 }
 
 impl LockManagerBuilder {
@@ -94,7 +94,7 @@ impl Default for LockManagerBuilder {
         Self {
             issuer: None,
             clock: Arc::new(SystemClock),
-            defaults: Defaults::default(),
+            defaults: Settings::default(),
         }
     }
 }

@@ -14,7 +14,7 @@ use super::{
     cleanup::{HeldLease, OnDrop, Sharing},
     guarded::Guarding,
     lost::{Lost, LostReason},
-    settings::Terms,
+    settings::Settings,
     status::LeaseStatus,
     watchdog::Watched,
 };
@@ -51,23 +51,28 @@ pub struct LeaseGuard {
 
 impl LeaseGuard {
     /// Takes over a grant: from here on the guard does the clean-up.
-    pub(super) fn new(locks: Arc<Inner>, attempt: &AttemptRef, grant: Grant, terms: Terms) -> Self {
+    pub(super) fn new(
+        locks: Arc<Inner>,
+        attempt: &AttemptRef,
+        grant: Grant,
+        sharing: Sharing,
+        settings: &Settings,
+    ) -> Self {
         let sequencer = Sequencer::new(
             locks.issuer.clone(),
             attempt.resource.clone(),
             grant.token,
             attempt.holder,
         );
-        let Terms { ttl, sharing, .. } = terms;
-        let status = LeaseStatus::new(sequencer.clone(), grant.lease, terms, &locks);
+        let status = LeaseStatus::new(sequencer.clone(), grant.lease, settings, &locks);
         let status = Arc::new(status);
-        let watchdog = terms.renew.then_some(&locks.watchdog);
+        let watchdog = settings.renew.then_some(&locks.watchdog);
         let watched = watchdog.and_then(|watchdog| watchdog.watch(&status, grant.lease.renew_by()));
         let held = HeldLease {
             sequencer,
             attempt: attempt.id,
             sharing,
-            ttl,
+            ttl: settings.ttl,
             all_answered: grant.all_answered,
         };
         let guarding = locks.guarded.enter(&held.sequencer);

@@ -40,7 +40,7 @@ pub use self::{
     stats::{Losses, Stats},
     together::{AcquireTogether, Together},
 };
-use self::{guarded::Guarded, meter::Meter, settings::Defaults, watchdog::Handle};
+use self::{guarded::Guarded, meter::Meter, settings::Settings, watchdog::Handle};
 use crate::{
     Attempt, Capabilities, Clock, Error, Inspection, InvalidName, Issuer, LockService, Operation,
     ResourceName, error::OURSELVES,
@@ -83,7 +83,7 @@ pub(crate) struct Inner {
     backend: LockService,
     clock: Arc<dyn Clock>,
     issuer: Issuer,
-    defaults: Defaults,
+    defaults: Settings,
     meter: Arc<Meter>,
     watchdog: Handle,
     guarded: Arc<Guarded>,
@@ -99,7 +99,7 @@ impl LockManager {
         backend: LockService,
         clock: Arc<dyn Clock>,
         issuer: Issuer,
-        defaults: Defaults,
+        defaults: Settings,
     ) -> Self {
         let meter = Arc::new(Meter::new(backend.kind()));
         let watchdog = watchdog::start(backend.clone(), Arc::clone(&clock), Arc::clone(&meter));

@@ -3,7 +3,7 @@ use tracing::{
     field::{Empty, debug as debug_value},
 };
 
-use super::{Inner, LeaseGuard, granted::Granted};
+use super::{Inner, granted::Granted, meter::Meter};
 use crate::{Attempt, Error, ErrorKind, Moment, ResourceName};
 
 /// An acquisition under way, for counting and tracing.
@@ -29,20 +29,19 @@ impl<'a> Observed<'a> {
         }
     }
 
-    /// Counts the result. An acquisition that is dropped earlier counts as nothing.
-    pub(super) fn end(self, answer: &Result<Attempt<Granted>, Error>) {
+    /// Counts the result; `granted` counts the grants. An acquisition that is dropped earlier counts
+    /// as nothing.
+    pub(super) fn end<T>(
+        self,
+        answer: &Result<Attempt<T>, Error>,
+        granted: impl FnOnce(&Meter, &Span, &T),
+    ) {
         let (meter, waited) = (&self.locks.meter, self.locks.clock.now().since(self.since));
         match answer {
-            Ok(Attempt::Granted(granted)) => {
-                meter.grants.add(1);
+            Ok(Attempt::Granted(grant)) => {
                 meter.waits.record(waited);
-                if granted.grant.waited {
-                    meter.handoffs.add(1);
-                }
+                granted(meter, &self.span, grant);
                 if !self.span.is_disabled() {
-                    let holder = granted.attempt.holder.fingerprint();
-                    self.span.record("holder", holder);
-                    self.span.record("token", granted.grant.token.get());
                     self.span.record("waited", debug_value(waited));
                 }
                 debug!("granted");
@@ -61,25 +60,17 @@ impl<'a> Observed<'a> {
             }
         }
     }
+}
 
-    /// The same for several resources: each of them is a grant.
-    pub(super) fn end_several(self, answer: &Result<Attempt<Vec<LeaseGuard>>, Error>) {
-        let (meter, waited) = (&self.locks.meter, self.locks.clock.now().since(self.since));
-        match answer {
-            Ok(Attempt::Granted(guards)) => {
-                meter.grants.add(guards.len() as u64);
-                meter.waits.record(waited);
-                debug!("granted");
-            }
-            Ok(Attempt::Held { retry_after }) => {
-                meter.timeouts.add(1);
-                debug!(?retry_after, "one of them is held by another");
-            }
-            Err(error) => {
-                meter.failures.add(1);
-                debug!(%error, "not acquired");
-            }
-        }
+/// Counts and traces the grant of one resource.
+pub(super) fn granted(meter: &Meter, span: &Span, granted: &Granted) {
+    meter.grants.add(1);
+    if granted.grant.waited {
+        meter.handoffs.add(1);
+    }
+    if !span.is_disabled() {
+        span.record("holder", granted.attempt.holder.fingerprint());
+        span.record("token", granted.grant.token.get());
     }
 }
 

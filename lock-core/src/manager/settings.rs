@@ -1,18 +1,10 @@
 use std::time::Duration;
 
-use super::{LockManager, cleanup::Sharing};
+use super::LockManager;
 use crate::{
     AcquireRequest, AttemptRef, Clock, Error, ErrorKind, Extension, Holder, InvalidMetadata,
     Metadata, RetryPolicy, Ttl, Wait,
 };
-
-/// The manager's defaults for acquisitions.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Defaults {
-    pub(super) ttl: Ttl,
-    pub(super) max_hold: Option<Duration>,
-    pub(super) max_waiters: Option<u32>,
-}
 
 /// Settings that single and multiple acquisitions share.
 #[derive(Clone, Debug)]
@@ -37,36 +29,7 @@ pub(super) enum Identity {
     Owner(Holder),
 }
 
-/// The terms on which a lease is held.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
-    pub(super) ttl: Ttl,
-    /// Whether the watchdog keeps it up.
-    pub(super) renew: bool,
-    pub(super) sharing: Sharing,
-    /// How long the watchdog keeps it up.
-    pub(super) max_hold: Option<Duration>,
-}
-
 impl Settings {
-    /// The defaults of a manager.
-    pub(super) fn of(locks: &LockManager) -> Self {
-        let Defaults {
-            ttl,
-            max_hold,
-            max_waiters,
-        } = locks.inner.defaults;
-        Self {
-            ttl,
-            wait: None,
-            retry: None,
-            renew: true,
-            max_hold,
-            metadata: None,
-            max_waiters,
-        }
-    }
-
     /// Refuses invalid settings, and settings that the lock service does not support, before it is
     /// asked.
     pub(super) fn check(&self, locks: &LockManager) -> Result<(), Error> {
@@ -107,13 +70,18 @@ impl Settings {
         let at_least_once = |max_hold| max_hold >= self.ttl.get();
         self.renew && self.max_hold.is_none_or(at_least_once)
     }
+}
 
-    pub(super) const fn terms(&self, sharing: Sharing) -> Terms {
-        Terms {
-            ttl: self.ttl,
-            renew: self.renew,
-            sharing,
-            max_hold: self.max_hold,
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            ttl: Ttl::default(),
+            wait: None,
+            retry: None,
+            renew: true,
+            max_hold: None,
+            metadata: None,
+            max_waiters: None,
         }
     }
 }

@@ -11,7 +11,7 @@ use super::{
     Inner,
     lost::{Lost, LostReason},
     meter::Meter,
-    settings::Terms,
+    settings::Settings,
 };
 use crate::{Clock, Lease, Moment, Sequencer, Ttl, support::lock};
 
@@ -58,20 +58,25 @@ pub(super) enum Due {
 }
 
 impl LeaseStatus {
-    pub(super) fn new(sequencer: Sequencer, lease: Lease, terms: Terms, locks: &Inner) -> Self {
+    pub(super) fn new(
+        sequencer: Sequencer,
+        lease: Lease,
+        settings: &Settings,
+        locks: &Inner,
+    ) -> Self {
         let since = locks.clock.now();
         locks.meter.held.up();
         Self {
             sequencer,
-            ttl: terms.ttl,
+            ttl: settings.ttl,
             since,
-            renew: terms.renew,
-            hold_until: since + terms.max_hold.unwrap_or(Duration::MAX),
+            renew: settings.renew,
+            hold_until: since + settings.max_hold.unwrap_or(Duration::MAX),
             clock: Arc::clone(&locks.clock),
             meter: Arc::clone(&locks.meter),
             state: Mutex::new(State::Held {
                 deadline: lease.deadline(),
-                longest: std::cmp::max(terms.ttl.get(), lease.length()),
+                longest: std::cmp::max(settings.ttl.get(), lease.length()),
                 last: false,
             }),
             changed: Notify::new(),

@@ -9,8 +9,8 @@ use super::{
     several::{Named, names, sorted},
 };
 use crate::{
-    AcquireRequest, Attempt, AttemptRef, BoxFuture, Error, ErrorKind, Extension, Grant, Holder,
-    InvalidName, Outcome, ResourceName, RetryPolicy, Upkeep, Wait,
+    AcquireRequest, Attempt, AttemptRef, BoxFuture, Error, Extension, Grant, Holder, InvalidName,
+    Outcome, ResourceName, RetryPolicy, Upkeep, Wait,
 };
 
 /// An acquisition of several resources in one step that is being prepared: `.await` it for
@@ -88,7 +88,9 @@ impl Acquire<'_, Together> {
             let policy = self.settings.retry.unwrap_or(LOOKS);
             let answer = inner.polled(policy, wait, look).await;
             let answer = answer.map_err(|error| self.locks.failed(error));
-            observed.end_several(&answer);
+            observed.end(&answer, |meter, _, guards| {
+                meter.grants.add(guards.len() as u64)
+            });
             match answer? {
                 Attempt::Granted(guards) => Ok(LeaseGuards::new(guards)),
                 Attempt::Held { retry_after } => Err(self.locks.timeout(retry_after)),
@@ -128,12 +130,12 @@ impl Acquire<'_, Together> {
         }
         let mut guards = Vec::new();
         for ((request, grant), pending) in requests.iter().zip(grants).zip(&mut pending) {
-            let terms = self.settings.terms(Sharing::Alone);
             guards.push(LeaseGuard::new(
                 Arc::clone(inner),
                 &request.attempt,
                 grant,
-                terms,
+                Sharing::Alone,
+                &self.settings,
             ));
             pending.disarm();
         }
@@ -163,13 +165,7 @@ impl Acquire<'_, Together> {
             () = inner.watchdog.closed() => {}
             answer = inner.backend.acquire_together(requests) => return answer,
         }
-        let mut shut_down = Error::not_applied(ErrorKind::ShutDown);
-        for request in requests {
-            if inner.backend.cancel(&request.attempt).await.is_err() {
-                shut_down = shut_down.outcome_unknown();
-            }
-        }
-        Err(shut_down)
+        Err(inner.shut_down(requests).await)
     }
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{Clock, Error, ErrorKind, Moment, Pauses, RetryPolicy, Wait};
+use crate::{Clock, Error, ErrorKind, Moment, Outcome, Pauses, RetryPolicy, Wait};
 
 /// With jitter, so that all who lost the server do not come back to it at once.
 const PAUSES: RetryPolicy =
@@ -16,6 +16,8 @@ const LAST: Duration = Duration::from_millis(20);
 pub struct Patience {
     pauses: Pauses,
     until: Moment,
+    /// The next request is sent without a pause: usually only the connection is gone.
+    at_once: bool,
 }
 
 impl Patience {
@@ -35,8 +37,40 @@ impl Patience {
             Wait::Until(end) => std::cmp::min(now + Self::LONG, end),
             Wait::Forever => now + Self::LONG,
         };
-        let pauses = PAUSES.pauses();
-        Self { pauses, until }
+        Self {
+            pauses: PAUSES.pauses(),
+            until,
+            at_once: wait == Wait::Never,
+        }
+    }
+
+    /// Sends a request until there is an answer, or it has been asked for long enough. One of the
+    /// requests may have happened, whatever became of the last.
+    ///
+    /// # Errors
+    /// The last one.
+    ///
+    /// # Cancel safety
+    /// That of the request.
+    pub async fn ask<T, F>(mut self, clock: &dyn Clock, send: impl Fn() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let mut was_sent = false;
+        loop {
+            let error = match send().await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            was_sent |= error.outcome() == Outcome::Unknown;
+            if !self.another(clock, &error).await {
+                return Err(if was_sent {
+                    error.outcome_unknown()
+                } else {
+                    error
+                });
+            }
+        }
     }
 
     /// Whether the service has been silent for long enough.
@@ -50,6 +84,9 @@ impl Patience {
     pub async fn another(&mut self, clock: &dyn Clock, error: &Error) -> bool {
         if error.kind() != ErrorKind::Unavailable {
             return false;
+        }
+        if std::mem::take(&mut self.at_once) {
+            return true;
         }
         let now = clock.now();
         let left = self.until.since(now);

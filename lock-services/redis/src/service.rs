@@ -12,7 +12,7 @@ use super::{
 };
 use lock_core::{
     AttemptId, AttemptRef, Clock, Error, ErrorKind, FencingToken, Forced, HolderView, InitialToken,
-    Inspection, Metadata, Outcome, Released, ResourceName, Sequencer, Ttl, Wait,
+    Inspection, Metadata, Released, ResourceName, Sequencer, Ttl, Wait,
     support::{Patience, Tasks},
 };
 
@@ -207,23 +207,9 @@ impl Service {
             call.arg(token.get());
             call
         };
-        let mut patience = Patience::of(Wait::Never, self.clock.now());
-        let mut was_sent = false;
-        let answer = loop {
-            let sent = self.nodes.run_with(keys.shard, fill_in, ForcedWord::parse);
-            let error = match sent.await {
-                Ok((_, answer)) => break answer,
-                Err(error) => error.on(resource),
-            };
-            was_sent |= error.outcome() == Outcome::Unknown;
-            if !patience.another(&*self.clock, &error).await {
-                return Err(if was_sent {
-                    error.outcome_unknown()
-                } else {
-                    error
-                });
-            }
-        };
+        let ask = || self.nodes.run_with(keys.shard, fill_in, ForcedWord::parse);
+        let patience = Patience::of(Wait::Never, self.clock.now());
+        let (_, answer) = patience.ask(&*self.clock, ask).await?;
         match answer {
             ForcedWord::Ended { revocation } => Ok(Forced::Ended { revocation }),
             ForcedWord::NotHeld => Ok(Forced::NotHeld),
