@@ -40,6 +40,7 @@ impl Service {
             lease: None,
             on: 0,
             kept: None,
+            sent_once: false,
         };
         let silent = self.client.silence.outlasts(request.wait, ELECTION);
         let answer = tokio::select! {
@@ -82,6 +83,7 @@ impl Acquisition<'_> {
     async fn run(&mut self) -> Result<Attempt<Grant>, Error> {
         for turn in 0..TRIES {
             let mut entered = self.enqueue().await;
+            self.sent_once &= turn == 0;
             if turn > 0 {
                 // What was refused may have been done by its first copy, as with `insist`.
                 entered = entered.map_err(may_be_queued);
@@ -128,7 +130,7 @@ impl Acquisition<'_> {
         // Not of all of the slack, which the next one may use up.
         let until = std::cmp::min(life.end(), seen.asked + told(life.length));
         let lease = Lease::counted_from(seen.asked, until.since(seen.asked));
-        let grant = Grant::new(token, lease);
+        let grant = Grant::new(token, lease).all_answered(self.sent_once);
         Ok(Waited::Answer(Attempt::Granted(if waited {
             grant.after_waiting()
         } else {

@@ -23,6 +23,8 @@ pub(super) struct Acquisition<'a> {
     pub(super) on: i64,
     /// How long that lives. `None`: we do not know.
     pub(super) kept: Option<Life>,
+    /// The entry was made by the only request for it that was ever sent.
+    pub(super) sent_once: bool,
 }
 
 impl Acquisition<'_> {

@@ -76,6 +76,10 @@ impl LockBackend for EtcdBackend {
         self.service.release(lease).await
     }
 
+    async fn release_answered(&self, lease: &Sequencer, again: bool) -> Result<Released, Error> {
+        self.service.release_answered(lease, again).await
+    }
+
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
         self.service.cancel(attempt).await
     }

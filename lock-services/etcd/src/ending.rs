@@ -16,6 +16,20 @@ use lock_core::{
 /// The ways in which a lease ends.
 impl Service {
     pub(super) async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+        self.release_leaving(lease, true).await
+    }
+
+    /// Releases a lease whose entry was sent once: no copy of it needs a tombstone.
+    pub(super) async fn release_answered(
+        &self,
+        lease: &Sequencer,
+        again: bool,
+    ) -> Result<Released, Error> {
+        let released = self.release_leaving(lease, false).await?;
+        Ok(if again { Released::Released } else { released })
+    }
+
+    async fn release_leaving(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
         let (names, token) = (
             self.keys.names(lease.resource(), lease.holder()),
             lease.token(),
@@ -23,15 +37,16 @@ impl Service {
         let known = self.leases.holding(&names);
         // This is usually right, and then one request is enough.
         let created = self.creation_of(token);
-        if self.delete_created(&names, created, token, known).await? {
+        let tombstone = tombstone.then(|| Tombstone::released(token).encode_to_vec());
+        let delete = |created| self.delete_created(&names, created, tombstone.as_deref(), known);
+        if delete(created).await? {
             return Ok(Released::Released);
         }
         let again = || async {
             let found = self.find(&names).await?;
             let entry = found.entry.as_ref().filter(|entry| entry.has_token(token));
             if let Some(created) = entry.map(|entry| entry.created) {
-                let released = self.delete_created(&names, created, token, known).await?;
-                return Ok(released.then_some(Released::Released));
+                return Ok(delete(created).await?.then_some(Released::Released));
             }
             // Somebody else has ended it, or a copy of this request has.
             if let Some(known) = known {
@@ -49,15 +64,18 @@ impl Service {
         &self,
         names: &Names,
         created: i64,
-        token: FencingToken,
+        tombstone: Option<&[u8]>,
         known: Option<i64>,
     ) -> Result<bool, Failure> {
-        let tombstone = Tombstone::released(token).encode_to_vec();
-        let tombstones = self.tombstone_lease_of_ended().await?;
-        let mut success = vec![
-            Op::delete(&names.entry),
-            Op::put(&names.tombstone, tombstone, tombstones),
-        ];
+        let remember = match tombstone {
+            Some(tombstone) => {
+                let lease = self.tombstone_lease_of_ended().await?;
+                Op::put(&names.tombstone, tombstone.to_vec(), lease)
+            }
+            // The one that was there since the entry.
+            None => Op::delete(&names.tombstone),
+        };
+        let mut success = vec![Op::delete(&names.entry), remember];
         if known.is_none() {
             success.insert(0, Op::range(RangeRequest::key(&names.entry)));
         }
@@ -69,7 +87,7 @@ impl Service {
         let Some(answer) = self.bury(&txn).await?.filter(|answer| answer.succeeded) else {
             return Ok(false);
         };
-        let changed = answer.revision();
+        let changed = tombstone.map(|_| answer.revision());
         let entry = answer.ranges().flat_map(|range| range.kvs).next();
         let lease = known.or(entry.map(|entry| entry.lease)).unwrap_or(0);
         self.leases.released(names, lease, changed, self.now());

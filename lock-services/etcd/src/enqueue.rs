@@ -42,6 +42,7 @@ impl Acquisition<'_> {
         if !answer.succeeded {
             return self.refused(answer, was_repeated).await;
         }
+        self.sent_once = !was_repeated;
         let (created, term) = (answer.revision(), answer.term());
         let (names, leases) = (&self.names, &self.service.leases);
         leases.entered(names, lease, created, self.kept);

@@ -197,20 +197,21 @@ impl Leases {
         }
     }
 
-    /// An acquisition was released, and its entry on that lease deleted.
-    pub(super) fn released(&self, names: &Names, id: i64, changed: i64, now: Moment) {
-        let tombstone = Tombstone {
+    /// An acquisition was released, and its entry on that lease deleted. Its tombstone, if it has
+    /// one, was written by that revision.
+    pub(super) fn released(&self, names: &Names, id: i64, changed: Option<i64>, now: Moment) {
+        let tombstone = changed.map(|changed| Tombstone {
             id: names.id,
             changed,
-        };
+        });
         let lease = self.state().remove(names, id);
         match lease {
             Some(mut lease) => {
-                lease.tombstones.push(tombstone);
+                lease.tombstones.extend(tombstone);
                 self.free(lease, now);
             }
             // Another client has asked for it.
-            None => self.revoke(id, Some(tombstone), now),
+            None => self.revoke(id, tombstone, now),
         }
     }
 

@@ -29,7 +29,7 @@ pub enum Flaw {
     RevokedIsFree,
     /// A tombstone is deleted while the lease of its acquisition lives.
     TombstoneGoesFirst,
-    /// An acquisition that was released leaves no tombstone.
+    /// An acquisition that was released leaves no tombstone although a copy may come.
     NoTombstone,
     /// A lease is free although its entry, which was refused, was sent twice.
     SentTwiceIsFree,
@@ -165,6 +165,10 @@ impl Leases {
         acquisition.phase = Phase::Ended;
         if acquisition.place.take().is_some() {
             acquisition.has_tombstone = !self.has(Flaw::NoTombstone);
+        }
+        // The client knows that its entry was sent once, and takes its tombstone back.
+        if is_free && acquisition.copy.is_none() {
+            acquisition.has_tombstone = false;
         }
     }
 }

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::{
     leak::Leak,
-    world::{PATIENCE, backend, keys, named, prefix},
+    world::{PATIENCE, backend, keys, manager, named, prefix},
 };
 
 const TTL: Ttl = Ttl::secs(20);
@@ -268,4 +268,19 @@ async fn a_mark_that_was_not_moved_is_moved_later() {
         due.end_holder().await;
     };
     tokio::join!(due.granted(), end);
+}
+
+#[tokio::test]
+async fn a_released_guard_leaves_no_tombstone_unless_its_holder_was_given() {
+    let (server, prefix) = (etcd().await, prefix());
+    let locks = manager(&server.url(), &prefix).await;
+    let tombstones = format!("{prefix}/tombstone/");
+    let guard = locks.acquire("r").await.unwrap();
+    assert_eq!(keys(server, &tombstones).await.len(), 1);
+    assert_eq!(guard.release().await.unwrap(), Released::Released);
+    assert_eq!(keys(server, &tombstones).await.len(), 0);
+
+    let given = locks.acquire("r").holder(Holder::random()).await.unwrap();
+    assert_eq!(given.release().await.unwrap(), Released::Released);
+    assert_eq!(keys(server, &tombstones).await.len(), 1);
 }
