@@ -5,9 +5,9 @@
     message = "`{Self}` is no database of sqlx that a store can be in",
     note = "name the database: `Protected<sqlx::Postgres>`, or `PgProtected` for short"
 )]
-pub trait Dialect: sealed::Operations {}
+pub trait Dialect: sealed::Operations + sealed::Installation {}
 
-impl<DB: sealed::Operations> Dialect for DB {}
+impl<DB: sealed::Operations + sealed::Installation> Dialect for DB {}
 
 pub(crate) mod sealed {
     use std::{fmt, future, ops::DerefMut, time::Duration};
@@ -16,11 +16,11 @@ pub(crate) mod sealed {
     use sqlx::{Pool, SqlStr};
 
     use crate::{
-        FenceError, HighWater, Protection, Rights, admin::dialect::Administer, entering::Entering,
-        entry::Entry, statement::Statement,
+        FenceError, Protection, Rights, admin::dialect::Administer, entering::Entering,
+        entry::Entry, migrations::Migrations, queries::Queries, statement::Statement,
     };
 
-    /// The operations that differ between databases.
+    /// What a fenced write needs of a database at run time.
     ///
     /// `claim` may leave a connection in an open transaction when its future is dropped: callers
     /// run it through [`uninterrupted`](crate::uninterrupted::uninterrupted).
@@ -29,10 +29,7 @@ pub(crate) mod sealed {
         message = "`{Self}` is no database of sqlx that a store can be in",
         note = "name the database: `Protected<sqlx::Postgres>`, or `PgProtected` for short"
     )]
-    pub trait Operations: sqlx::Database {
-        /// Carries out administrators' orders.
-        type Admin: Administer<Self>;
-
+    pub trait Operations: Queries {
         /// A transaction that is rolled back when it is dropped.
         type Tx: DerefMut<Target = Self::Connection> + Send + 'static;
 
@@ -44,29 +41,14 @@ pub(crate) mod sealed {
             None
         }
 
-        /// Applies the missing migrations. Concurrent callers do not interfere with each other.
-        fn apply_migrations(
-            pool: &Pool<Self>,
-        ) -> impl Future<Output = Result<(), FenceError>> + Send;
+        /// How many rows a statement affected.
+        fn rows_affected(result: &Self::QueryResult) -> u64;
 
-        /// Fails unless all migrations were applied.
-        fn check_migrations(
-            pool: &Pool<Self>,
-        ) -> impl Future<Output = Result<(), FenceError>> + Send;
+        /// Reads the only lock service whose tokens are accepted.
+        const ISSUER: &'static str;
 
-        /// Fails unless the role has these rights. All migrations were applied, or the role may not
-        /// read whether they were.
-        fn check_rights(
-            pool: &Pool<Self>,
-            rights: Rights,
-        ) -> impl Future<Output = Result<(), FenceError>> + Send;
-
-        /// Whether an error of the calls above is that the role may not do this.
-        fn is_denied(error: &FenceError) -> bool;
-
-        /// The work of `migrate` for a database without our tables, as a script for the database's
-        /// client.
-        fn migration_script() -> String;
+        /// Reads the mark of a resource: its token and its issuer.
+        fn mark(resource: &ResourceName) -> String;
 
         /// Raises the mark in a transaction of its own, or finds that it already shows this grant.
         fn claim(
@@ -100,12 +82,6 @@ pub(crate) mod sealed {
         /// Rolls back, and waits for it.
         fn rollback(tx: Self::Tx) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
-        /// Executes a statement of the user; returns how many rows it affected.
-        fn run(
-            connection: &mut Self::Connection,
-            statement: Statement<Self>,
-        ) -> impl Future<Output = Result<u64, sqlx::Error>> + Send;
-
         /// Enters, executes a statement of the user and commits, in one message; returns how many
         /// rows it affected. `None` where that takes several steps: then nothing was done.
         fn at_once(
@@ -116,6 +92,64 @@ pub(crate) mod sealed {
         ) -> impl Future<Output = Option<Result<u64, FenceError>>> + Send {
             future::ready(None)
         }
+
+        /// Called before the user gets the connection of a fenced transaction: if sqlx has ended
+        /// that transaction, no further statement must get through. A database that cannot do this
+        /// at once, without waiting, does nothing.
+        fn seal_if_over(_: &mut Self::Connection) {}
+
+        /// Whether a call was refused because its connection is already inside a transaction.
+        fn is_stray(error: &sqlx::Error) -> bool;
+
+        /// Fails if the connection is inside a transaction.
+        fn refuse_stray(
+            connection: &mut Self::Connection,
+        ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+        /// An error of one of our own calls: a missing table is then ours, not the user's.
+        fn of_our_call(source: sqlx::Error) -> FenceError;
+
+        /// An error of one of our own commits.
+        fn of_commit(source: sqlx::Error) -> FenceError;
+    }
+
+    /// What is done to a database before a fenced write, or by its administrators.
+    #[expect(unnameable_types, reason = "what seals `Dialect`")]
+    pub trait Installation: Operations {
+        /// Carries out administrators' orders.
+        type Admin: Administer<Self>;
+
+        /// The migrations of our tables.
+        fn migrations() -> Migrations;
+
+        /// Applies the missing migrations. Concurrent callers do not interfere with each other.
+        fn apply_migrations(
+            pool: &Pool<Self>,
+        ) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+        /// Fails unless all migrations were applied.
+        fn check_migrations(
+            pool: &Pool<Self>,
+        ) -> impl Future<Output = Result<(), FenceError>> + Send {
+            crate::migrations::check(pool)
+        }
+
+        /// Fails unless the role has these rights. All migrations were applied, or the role may not
+        /// read whether they were. Without roles there is nothing to check.
+        fn check_rights(
+            _: &Pool<Self>,
+            _: Rights,
+        ) -> impl Future<Output = Result<(), FenceError>> + Send {
+            future::ready(Ok(()))
+        }
+
+        /// Whether the role lacks a right.
+        fn is_denied(_: &sqlx::Error) -> bool {
+            false
+        }
+
+        /// Begins a transaction of ours that is not fenced, and may write.
+        fn begin_unfenced() -> SqlStr;
 
         /// Creates the triggers of a protected table, if they do not exist yet.
         fn protect(
@@ -128,30 +162,5 @@ pub(crate) mod sealed {
             pool: &Pool<Self>,
             protection: &Protection,
         ) -> impl Future<Output = Result<(), FenceError>> + Send;
-
-        /// Executes statements whose results are not needed.
-        fn execute(
-            connection: &mut Self::Connection,
-            statements: SqlStr,
-        ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
-
-        /// Called before the user gets the connection of a fenced transaction: if sqlx has ended
-        /// that transaction, no further statement must get through. A database that cannot do this
-        /// at once, without waiting, does nothing.
-        fn seal_if_over(connection: &mut Self::Connection);
-
-        /// Whether a call was refused because its connection is already inside a transaction.
-        fn is_stray(error: &sqlx::Error) -> bool;
-
-        /// Fails if the connection is inside a transaction.
-        fn refuse_stray(
-            connection: &mut Self::Connection,
-        ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
-
-        /// Reads the mark.
-        fn high_water(
-            pool: &Pool<Self>,
-            resource: &ResourceName,
-        ) -> impl Future<Output = Result<Option<HighWater>, FenceError>> + Send;
     }
 }

@@ -202,6 +202,12 @@ const fn why_busy(source: &sqlx::Error) -> &'static str {
 }
 
 impl FenceError {
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn cannot_protect(reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::CannotProtect { reason }
+    }
+
     /// The error for a grant that is known to have been claimed: then the store has lost the claim.
     pub(crate) fn of_claimed(self) -> Self {
         match self {

@@ -22,8 +22,8 @@ mod seal;
 
 use lock_core::{FencingToken, Issuer};
 
+use self::repeated::repeated;
 pub(crate) use self::seal::Seal;
-use self::{dialect::Administer, repeated::repeated};
 pub use self::{
     error::AdminError,
     handover::{
@@ -32,7 +32,7 @@ pub use self::{
     reason::{InvalidReason, Reason},
     reset::Reset,
 };
-use crate::{Dialect, FencedStore, uninterrupted::uninterrupted};
+use crate::{Dialect, FencedStore, marks, strays::to_look, uninterrupted::uninterrupted};
 
 /// The administrator's view of a store: [`FencedStore::admin`].
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct Admin<'a, DB: Dialect> {
 }
 
 /// How many marks to look up at a time.
-const BATCH: i64 = 500;
+const BATCH: usize = 500;
 
 impl<DB: Dialect> FencedStore<DB> {
     /// The operations for administrators. Read [`admin`](crate::admin) before you use them.
@@ -60,7 +60,7 @@ impl<DB: Dialect> Admin<'_, DB> {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn issuer(&self) -> Result<Option<Issuer>, AdminError> {
-        Ok(DB::Admin::issuer(self.store.pool()).await?)
+        Ok(marks::issuer::<DB>(&mut *to_look(self.store.pool()).await?).await?)
     }
 
     /// Whether any lock service can ever exceed a mark that is set there.
@@ -91,7 +91,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         let (store, reset) = (self.store.clone(), order.clone());
         let lock_timeout = DB::lock_timeout(store.tx_options());
         uninterrupted(async move {
-            repeated(|| DB::Admin::reset(store.pool(), lock_timeout, &reset)).await
+            repeated(|| dialect::reset(store.pool(), lock_timeout, &reset)).await
         })
         .await
     }

@@ -2,19 +2,15 @@
 
 use futures_util::TryStreamExt;
 use lock_core::Sequencer;
-use sqlx::{AssertSqlSafe, Executor, MySqlConnection, MySqlPool};
+use sqlx::{AssertSqlSafe, Executor, MySql, MySqlConnection, MySqlPool};
 
-use super::{
-    error::of_our_call,
-    mark::{committed_mark, may_claim},
-    older::terminate_older,
-    options::MySqlTxOptions,
-};
+use super::{error::of_our_call, older::terminate_older, options::MySqlTxOptions};
 use crate::{
     FenceError,
     literal::literal,
-    rule::{self, Claim},
-    strays::not_a_stray,
+    marks,
+    rule::{self, Claim, Mark},
+    strays::to_look,
 };
 
 /// How often older holders are waited for: others may begin while they are being ended.
@@ -66,7 +62,7 @@ async fn attempt(
     options: &MySqlTxOptions,
     sequencer: &Sequencer,
 ) -> Result<(), Failed> {
-    let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
+    let mut connection = to_look(pool).await?;
     // A claim that cannot win is refused before it queues: in the queue it would hold up others.
     may_claim(&mut connection, sequencer).await?;
     send(&mut connection, raise(options, sequencer)).await?;
@@ -117,6 +113,28 @@ pub(super) async fn settle(
         .map_err(of_our_call)?;
     let mark = committed_mark(&mut connection, sequencer).await?;
     rule::enter(mark.as_ref(), sequencer)
+}
+
+/// Whether this grant may claim, according to the present tables.
+pub(super) async fn may_claim(
+    connection: &mut MySqlConnection,
+    sequencer: &Sequencer,
+) -> Result<Claim, FenceError> {
+    let mark = committed_mark(connection, sequencer).await?;
+    let claim = rule::claim(mark.as_ref(), sequencer)?;
+    if let Some(issuer) = marks::issuer::<MySql>(connection).await? {
+        rule::issuer(&issuer, sequencer)?;
+    }
+    Ok(claim)
+}
+
+async fn committed_mark(
+    connection: &mut MySqlConnection,
+    sequencer: &Sequencer,
+) -> Result<Option<Mark>, FenceError> {
+    const MARK: &str =
+        "SELECT token, holder, issuer FROM fenced_high_water_mark WHERE resource = ?";
+    marks::mark::<MySql>(connection, MARK, sequencer.resource()).await
 }
 
 /// Raises the mark if the token is above it, and waits for its row in any case.

@@ -57,7 +57,7 @@ async fn enter(
         return Ok(());
     }
     let resource = sequencer.resource();
-    let mark = marks::mark::<MySql>(connection, MARK_SHARED, resource, of_our_call).await?;
+    let mark = marks::mark::<MySql>(connection, MARK_SHARED, resource).await?;
     rule::enter(mark.as_ref(), sequencer)?;
     // The mark was claimed between the two looks; since the second one it is locked.
     share_and_note(connection, options, sequencer, entry).await?;

@@ -5,11 +5,9 @@
 //! until the transaction ends; InnoDB serves lock requests in their order, so a claim is not
 //! overtaken.
 
-mod administer;
 mod claim;
 mod enter;
 mod error;
-mod mark;
 mod migrate;
 mod older;
 mod options;
@@ -20,26 +18,26 @@ mod tx;
 use std::time::Duration;
 
 use lock_core::{ResourceName, Sequencer};
-use sqlx::{Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlStr};
+use sqlx::{
+    Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlSafeStr, SqlStr,
+    mysql::MySqlQueryResult,
+};
 use tracing::debug;
 
 pub(crate) use self::error::classify;
 pub use self::options::MySqlTxOptions;
 use self::{
-    error::{is_entry_missing, of_commit, of_our_call},
+    error::{is_entry_missing, of_commit},
     tx::MySqlTx,
 };
 use crate::{
-    FenceError, FencedStore, HighWater, Protected, Protection, Rights,
-    admin::by_statements::ByStatements,
-    dialect::sealed::Operations,
+    FenceError, FencedStore, Protected, Protection, Rights,
+    admin::by_statements::{ByStatements, Wording},
+    dialect::sealed::{Installation, Operations},
     entering::Entering,
     entry::Entry,
-    marks::{self, MARK},
-    readiness::of_database,
-    rule::Mark,
-    statement::Statement,
-    strays::not_a_stray,
+    literal::literal,
+    migrations::Migrations,
     uninterrupted::uninterrupted,
 };
 
@@ -68,8 +66,6 @@ const LEAVE: &str = "DELETE FROM fenced_open_transaction WHERE connection_id = C
 const FORGET: &str = "SET @fenced_entry = NULL, @fenced_resources = NULL";
 
 impl Operations for MySql {
-    type Admin = ByStatements;
-
     type Tx = MySqlTx;
 
     type TxOptions = MySqlTxOptions;
@@ -78,24 +74,15 @@ impl Operations for MySql {
         options.lock_timeout
     }
 
-    async fn apply_migrations(pool: &MySqlPool) -> Result<(), FenceError> {
-        migrate::apply(pool).await
+    const ISSUER: &'static str = "SELECT name FROM fenced_lock_service";
+
+    fn rows_affected(result: &MySqlQueryResult) -> u64 {
+        result.rows_affected()
     }
 
-    async fn check_migrations(pool: &MySqlPool) -> Result<(), FenceError> {
-        migrate::check(pool).await
-    }
-
-    async fn check_rights(pool: &MySqlPool, rights: Rights) -> Result<(), FenceError> {
-        rights::check(pool, rights).await
-    }
-
-    fn is_denied(error: &FenceError) -> bool {
-        of_database(error).is_some_and(error::is_denied)
-    }
-
-    fn migration_script() -> String {
-        migrate::script()
+    fn mark(resource: &ResourceName) -> String {
+        let resource = literal(resource.as_str());
+        format!("SELECT token, issuer FROM fenced_high_water_mark WHERE resource = {resource}")
     }
 
     async fn claim(
@@ -147,35 +134,6 @@ impl Operations for MySql {
         tx.rollback().await
     }
 
-    async fn run(
-        connection: &mut MySqlConnection,
-        statement: Statement<Self>,
-    ) -> Result<u64, sqlx::Error> {
-        let executed = statement.into_query().execute(connection).await?;
-        Ok(executed.rows_affected())
-    }
-
-    async fn protect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {
-        protect::protect(pool, protection).await
-    }
-
-    async fn unprotect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {
-        protect::unprotect(pool, protection).await
-    }
-
-    async fn execute(
-        connection: &mut MySqlConnection,
-        statements: SqlStr,
-    ) -> Result<(), sqlx::Error> {
-        sqlx::raw_sql(statements)
-            .execute(connection)
-            .await
-            .map(drop)
-    }
-
-    /// Does nothing: the driver waits before it sends a statement.
-    fn seal_if_over(_: &mut MySqlConnection) {}
-
     fn is_stray(error: &sqlx::Error) -> bool {
         matches!(error, sqlx::Error::InvalidSavePointStatement)
     }
@@ -189,12 +147,58 @@ impl Operations for MySql {
         connection.execute("COMMIT").await.map(drop)
     }
 
-    async fn high_water(
-        pool: &MySqlPool,
-        resource: &ResourceName,
-    ) -> Result<Option<HighWater>, FenceError> {
-        let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
-        let mark = marks::mark::<Self>(&mut connection, MARK, resource, of_our_call).await?;
-        Ok(mark.map(Mark::high_water))
+    fn of_our_call(source: sqlx::Error) -> FenceError {
+        error::of_our_call(source)
+    }
+
+    fn of_commit(source: sqlx::Error) -> FenceError {
+        of_commit(source)
+    }
+}
+
+impl Installation for MySql {
+    type Admin = ByStatements;
+
+    fn migrations() -> Migrations {
+        migrate::migrations()
+    }
+
+    async fn apply_migrations(pool: &MySqlPool) -> Result<(), FenceError> {
+        migrate::apply(pool).await
+    }
+
+    async fn check_migrations(pool: &MySqlPool) -> Result<(), FenceError> {
+        migrate::check(pool).await
+    }
+
+    async fn check_rights(pool: &MySqlPool, rights: Rights) -> Result<(), FenceError> {
+        rights::check(pool, rights).await
+    }
+
+    fn is_denied(error: &sqlx::Error) -> bool {
+        error::is_denied(error)
+    }
+
+    fn begin_unfenced() -> SqlStr {
+        "START TRANSACTION".into_sql_str()
+    }
+
+    async fn protect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {
+        protect::protect(pool, protection).await
+    }
+
+    async fn unprotect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {
+        protect::unprotect(pool, protection).await
+    }
+}
+
+impl Wording for MySql {
+    const WHO: &'static str = "USER()";
+    const NOW: &'static str = "NOW(3)";
+    const SHARED: &'static str = "LOCK IN SHARE MODE";
+    const EXCLUSIVE: &'static str = "FOR UPDATE";
+
+    fn limit(lock_timeout: Option<Duration>) -> String {
+        MySqlTxOptions::default().lock_timeout(lock_timeout).limit()
     }
 }

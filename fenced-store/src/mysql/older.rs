@@ -7,8 +7,8 @@ use sqlx::{AssertSqlSafe, Executor, MySqlConnection, Row};
 use tracing::warn;
 
 use super::{
+    claim::may_claim,
     error::{NO_SUCH_SESSION, SESSION_OF_ANOTHER_USER, number, of_our_call},
-    mark::may_claim,
 };
 use crate::{FenceError, counted, literal::literal, rule::Claim};
 

@@ -4,41 +4,19 @@ use std::time::Duration;
 
 use lock_core::{FencingToken, Issuer, ResourceName};
 use serde::Deserialize;
-use sqlx::{
-    AssertSqlSafe, PgPool, Postgres, Row, SqlSafeStr, Transaction,
-    pool::PoolConnection,
-    postgres::{PgQueryResult, PgRow},
-};
+use sqlx::{PgConnection, Postgres};
 
 use super::{
-    calls::{REFUSE_STRAY, milliseconds},
-    error::{detail_of, of_commit, of_our_call},
+    calls::milliseconds,
+    error::{detail_of, of_our_call},
 };
 use crate::{
     FenceError,
-    admin::{
-        AdminError, Reset, Seal,
-        dialect::{Administer, Survey},
-    },
-    high_water::columns::undecodable,
+    admin::{AdminError, Reset, Seal, dialect::Administer},
     literal::literal,
-    strays::{not_a_stray, past_strays},
+    queries::Queries,
+    statement::Value::{self, Number, Text},
 };
-
-/// Begins one of our transactions, which is not fenced. Statements in it are not prepared
-/// permanently, and statements outside of one are not prepared at all: a pooler in transaction mode
-/// could not follow.
-pub(super) async fn begin_unfenced(
-    pool: &PgPool,
-) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-    let begin = format!("SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_STRAY}; BEGIN");
-    let begin = AssertSqlSafe(begin).into_sql_str();
-    past_strays(pool, || pool.begin_with(begin.clone())).await
-}
-
-async fn to_look(pool: &PgPool) -> Result<PoolConnection<Postgres>, FenceError> {
-    not_a_stray(pool).await.map_err(of_our_call)
-}
 
 /// Carries out orders by calling the SQL functions.
 #[derive(Clone, Copy, Debug)]
@@ -46,141 +24,90 @@ async fn to_look(pool: &PgPool) -> Result<PoolConnection<Postgres>, FenceError> 
 pub struct ByFunctions;
 
 impl Administer<Postgres> for ByFunctions {
-    async fn issuer(pool: &PgPool) -> Result<Option<Issuer>, FenceError> {
-        let row = sqlx::raw_sql("SELECT fenced.current_issuer()")
-            .fetch_one(&mut *to_look(pool).await?)
-            .await
-            .map_err(of_our_call)?;
-        let name: Option<String> = row.try_get(0)?;
-        name.map(Issuer::new).transpose().map_err(undecodable)
+    fn marks_of(issuer: &Issuer, after: &str, count: usize) -> String {
+        let (issuer, after) = (literal(issuer.as_str()), literal(after));
+        format!("SELECT fenced.marks_of({issuer}, {after}, {count})")
+    }
+
+    fn survey(of: &Issuer) -> String {
+        format!("SELECT * FROM fenced.survey({})", literal(of.as_str()))
+    }
+
+    fn marks_left(of: &Issuer) -> String {
+        format!("SELECT * FROM fenced.marks_left({})", literal(of.as_str()))
     }
 
     async fn change_issuer(
-        pool: &PgPool,
+        connection: &mut PgConnection,
         lock_timeout: Option<Duration>,
         seal: &Seal,
     ) -> Result<Option<Issuer>, FenceError> {
-        let mut tx = begin_unfenced(pool).await.map_err(of_our_call)?;
-        let seal_issuer = format!(
-            "SELECT fenced.seal_issuer($1, $2, $3, {})",
-            milliseconds(lock_timeout)
-        );
-        let changed = sqlx::query(AssertSqlSafe(seal_issuer))
-            .bind(seal.from.as_str())
-            .bind(seal.to.as_str())
-            .bind(seal.reason.as_str())
-            .persistent(false)
-            .execute(&mut *tx)
-            .await;
-        unless_refused(changed, tx).await
-    }
-
-    async fn marks_of(
-        pool: &PgPool,
-        issuer: &Issuer,
-        after: &str,
-        count: i64,
-    ) -> Result<Vec<ResourceName>, FenceError> {
-        let marks = format!(
-            "SELECT fenced.marks_of({}, {}, {count})",
-            literal(issuer.as_str()),
-            literal(after),
-        );
-        let rows = sqlx::raw_sql(AssertSqlSafe(marks))
-            .fetch_all(&mut *to_look(pool).await?)
-            .await;
-        let name =
-            |row: PgRow| ResourceName::new(row.try_get::<String, _>(0)?).map_err(undecodable);
-        rows.map_err(of_our_call)?.into_iter().map(name).collect()
-    }
-
-    async fn survey(pool: &PgPool, of: &Issuer) -> Result<Survey, FenceError> {
-        let survey = format!("SELECT * FROM fenced.survey({})", literal(of.as_str()));
-        let survey = sqlx::raw_sql(AssertSqlSafe(survey))
-            .fetch_optional(&mut *to_look(pool).await?)
-            .await;
-        let Some(row) = survey.map_err(of_our_call)? else {
-            return Ok(Survey::default());
-        };
-        let resource = ResourceName::new(row.try_get::<String, _>(0)?).map_err(undecodable)?;
-        let token = row.try_get::<i64, _>(1)?.try_into().map_err(undecodable)?;
-        Ok(Survey {
-            greatest: Some((resource, token)),
-            marks: row.try_get::<i64, _>(2)?.unsigned_abs(),
-        })
-    }
-
-    async fn marks_left(pool: &PgPool, of: &Issuer) -> Result<Option<(Issuer, u64)>, FenceError> {
-        let left = format!("SELECT * FROM fenced.marks_left({})", literal(of.as_str()));
-        let left = sqlx::raw_sql(AssertSqlSafe(left))
-            .fetch_optional(&mut *to_look(pool).await?)
-            .await;
-        let Some(row) = left.map_err(of_our_call)? else {
-            return Ok(None);
-        };
-        let name = Issuer::new(row.try_get::<String, _>(0)?).map_err(undecodable)?;
-        Ok(Some((name, row.try_get::<i64, _>(1)?.unsigned_abs())))
+        let lock_timeout = milliseconds(lock_timeout);
+        let call = format!("SELECT fenced.seal_issuer($1, $2, $3, {lock_timeout})");
+        let values = [
+            Text(seal.from.as_str()),
+            Text(seal.to.as_str()),
+            Text(seal.reason.as_str()),
+        ];
+        other_issuer(order(connection, call, &values).await)
     }
 
     async fn seal_mark(
-        pool: &PgPool,
+        connection: &mut PgConnection,
         lock_timeout: Option<Duration>,
         seal: &Seal,
         floor: FencingToken,
         resource: &ResourceName,
     ) -> Result<Option<Issuer>, FenceError> {
-        let mut tx = begin_unfenced(pool).await.map_err(of_our_call)?;
-        let seal_mark = format!(
-            "SELECT fenced.seal_mark($1, $2, $3, $4, $5, {})",
-            milliseconds(lock_timeout)
-        );
-        let sealed = sqlx::query(AssertSqlSafe(seal_mark))
-            .bind(resource.as_str())
-            .bind(seal.from.as_str())
-            .bind(seal.to.as_str())
-            .bind(i64::from(floor) - 1)
-            .bind(seal.reason.as_str())
-            .persistent(false)
-            .execute(&mut *tx)
-            .await;
-        unless_refused(sealed, tx).await
+        let lock_timeout = milliseconds(lock_timeout);
+        let call = format!("SELECT fenced.seal_mark($1, $2, $3, $4, $5, {lock_timeout})");
+        let values = [
+            Text(resource.as_str()),
+            Text(seal.from.as_str()),
+            Text(seal.to.as_str()),
+            Number(i64::from(floor) - 1),
+            Text(seal.reason.as_str()),
+        ];
+        other_issuer(order(connection, call, &values).await)
     }
 
     async fn reset(
-        pool: &PgPool,
+        connection: &mut PgConnection,
         lock_timeout: Option<Duration>,
         reset: &Reset,
     ) -> Result<(), AdminError> {
-        let mut tx = begin_unfenced(pool).await.map_err(of_our_call)?;
-        let reset_high_water = format!(
-            "SELECT fenced.reset_high_water($1, $2, $3, $4, $5, {})",
+        let call = format!(
+            "SELECT fenced.reset_high_water($1, $2, $3, $4, {}, {})",
+            reset.to() < reset.expected(),
             milliseconds(lock_timeout)
         );
-        sqlx::query(AssertSqlSafe(reset_high_water))
-            .bind(reset.resource().as_str())
-            .bind(i64::from(reset.expected()))
-            .bind(i64::from(reset.to()))
-            .bind(reset.reason().as_str())
-            .bind(reset.to() < reset.expected())
-            .persistent(false)
-            .execute(&mut *tx)
-            .await
-            .map_err(unexpected)?;
-        Ok(tx.commit().await.map_err(of_commit)?)
+        let values = [
+            Text(reset.resource().as_str()),
+            Number(reset.expected().into()),
+            Number(reset.to().into()),
+            Text(reset.reason().as_str()),
+        ];
+        order(connection, call, &values).await.map_err(unexpected)
     }
 }
 
-/// Commits, unless the function has refused because of the issuer.
-async fn unless_refused(
-    called: Result<PgQueryResult, sqlx::Error>,
-    tx: Transaction<'static, Postgres>,
-) -> Result<Option<Issuer>, FenceError> {
-    match called {
-        Ok(_) => tx.commit().await.map(|()| None).map_err(of_commit),
-        Err(source) => match detail_of(&source, "FN021") {
-            Some(OtherIssuer { current }) => Ok(Some(current)),
-            None => Err(of_our_call(source)),
-        },
+async fn order(
+    connection: &mut PgConnection,
+    call: String,
+    values: &[Value<'_>],
+) -> Result<(), sqlx::Error> {
+    let call = Postgres::statement(call, values)?;
+    Postgres::run(connection, call).await.map(drop)
+}
+
+/// The issuer because of which a function has refused an order.
+fn other_issuer(called: Result<(), sqlx::Error>) -> Result<Option<Issuer>, FenceError> {
+    let Err(source) = called else {
+        return Ok(None);
+    };
+    match detail_of(&source, "FN021") {
+        Some(OtherIssuer { current }) => Ok(Some(current)),
+        None => Err(of_our_call(source)),
     }
 }
 

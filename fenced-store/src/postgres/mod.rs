@@ -17,20 +17,25 @@ use std::{
 };
 
 use lock_core::{ResourceName, Sequencer};
-use sqlx::{Connection, Executor, FromRow, PgConnection, PgPool, Postgres, SqlStr, Transaction};
+use sqlx::{
+    Connection, Executor, PgConnection, PgPool, Postgres, SqlStr, Transaction,
+    postgres::PgQueryResult,
+};
 use tracing::debug;
 
 pub(crate) use self::error::classify;
+use self::error::{of_commit, of_our_call};
 pub use self::options::{PgIsolation, PgTxOptions};
 use crate::{
-    FenceError, FencedStore, HighWater, Protected, Protection, Rights,
-    dialect::sealed::Operations,
+    FenceError, FencedStore, Protected, Protection, Rights,
+    dialect::sealed::{Installation, Operations},
     entering::Entering,
     entry::Entry,
-    postgres::error::{of_commit, of_our_call},
-    readiness::of_database,
+    literal::literal,
+    migrations::Migrations,
+    protection::Resources,
     statement::Statement,
-    strays::{not_a_stray, past_strays},
+    strays::past_strays,
     uninterrupted::uninterrupted,
 };
 
@@ -49,8 +54,6 @@ impl FencedStore<Postgres> {
 }
 
 impl Operations for Postgres {
-    type Admin = administer::ByFunctions;
-
     type Tx = Transaction<'static, Self>;
 
     type TxOptions = PgTxOptions;
@@ -59,24 +62,16 @@ impl Operations for Postgres {
         options.lock_timeout
     }
 
-    async fn apply_migrations(pool: &PgPool) -> Result<(), FenceError> {
-        migrate::apply(pool).await
+    const ISSUER: &'static str =
+        "SELECT name FROM fenced.current_issuer() AS name WHERE name IS NOT NULL";
+
+    fn rows_affected(result: &PgQueryResult) -> u64 {
+        result.rows_affected()
     }
 
-    async fn check_migrations(pool: &PgPool) -> Result<(), FenceError> {
-        migrate::check(pool).await
-    }
-
-    async fn check_rights(pool: &PgPool, rights: Rights) -> Result<(), FenceError> {
-        rights::check(pool, rights).await
-    }
-
-    fn is_denied(error: &FenceError) -> bool {
-        of_database(error).is_some_and(error::is_denied)
-    }
-
-    fn migration_script() -> String {
-        migrate::script()
+    fn mark(resource: &ResourceName) -> String {
+        let resource = literal(resource.as_str());
+        format!("SELECT token, issuer FROM fenced.high_water({resource})")
     }
 
     async fn claim(
@@ -118,14 +113,6 @@ impl Operations for Postgres {
         tx.rollback().await
     }
 
-    async fn run(
-        connection: &mut PgConnection,
-        statement: Statement<Self>,
-    ) -> Result<u64, sqlx::Error> {
-        let executed = statement.into_query().execute(connection).await?;
-        Ok(executed.rows_affected())
-    }
-
     /// In one message, unless the options have an isolation level, which cannot be set in it.
     async fn at_once(
         pool: &PgPool,
@@ -137,21 +124,6 @@ impl Operations for Postgres {
             return None;
         }
         Some(single::execute(pool, options.lock_timeout, entering, statement).await)
-    }
-
-    async fn protect(pool: &PgPool, protection: &Protection) -> Result<(), FenceError> {
-        protect::protect(pool, protection).await
-    }
-
-    async fn unprotect(pool: &PgPool, protection: &Protection) -> Result<(), FenceError> {
-        protect::unprotect(pool, protection).await
-    }
-
-    async fn execute(connection: &mut PgConnection, statements: SqlStr) -> Result<(), sqlx::Error> {
-        sqlx::raw_sql(statements)
-            .execute(connection)
-            .await
-            .map(drop)
     }
 
     /// Ends the session, or, if the role may not do that, blocks it with a transaction.
@@ -182,16 +154,55 @@ impl Operations for Postgres {
         Ok(())
     }
 
-    async fn high_water(
-        pool: &PgPool,
-        resource: &ResourceName,
-    ) -> Result<Option<HighWater>, FenceError> {
-        let mark = sqlx::raw_sql(calls::high_water(resource));
-        let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
-        let mark = mark.fetch_optional(&mut *connection).await;
-        let Some(row) = mark.map_err(of_our_call)? else {
-            return Ok(None);
-        };
-        HighWater::from_columns(FromRow::from_row(&row)?).map(Some)
+    fn of_our_call(source: sqlx::Error) -> FenceError {
+        of_our_call(source)
+    }
+
+    fn of_commit(source: sqlx::Error) -> FenceError {
+        of_commit(source)
+    }
+}
+
+impl Installation for Postgres {
+    type Admin = administer::ByFunctions;
+
+    fn migrations() -> Migrations {
+        migrate::migrations()
+    }
+
+    async fn apply_migrations(pool: &PgPool) -> Result<(), FenceError> {
+        migrate::apply(pool).await
+    }
+
+    async fn check_rights(pool: &PgPool, rights: Rights) -> Result<(), FenceError> {
+        rights::check(pool, rights).await
+    }
+
+    fn is_denied(error: &sqlx::Error) -> bool {
+        error::is_denied(error)
+    }
+
+    fn begin_unfenced() -> SqlStr {
+        calls::begin_unfenced()
+    }
+
+    async fn protect(pool: &PgPool, protection: &Protection) -> Result<(), FenceError> {
+        let table = protection.quoted('"');
+        match &protection.resources {
+            Resources::Rows { id_column, prefix } => {
+                let call =
+                    "SELECT fenced.protect($1::pg_catalog.regclass, $2::pg_catalog.name, $3)";
+                protect::call(pool, call, &[&table, id_column, prefix.as_str()]).await
+            }
+            Resources::Table(resource) => {
+                let call = "SELECT fenced.protect($1::pg_catalog.regclass, $2)";
+                protect::call(pool, call, &[&table, resource.as_str()]).await
+            }
+        }
+    }
+
+    async fn unprotect(pool: &PgPool, protection: &Protection) -> Result<(), FenceError> {
+        let call = "SELECT fenced.unprotect($1::pg_catalog.regclass)";
+        protect::call(pool, call, &[&protection.quoted('"')]).await
     }
 }

@@ -1,16 +1,13 @@
 //! Entering a transaction.
 
 use lock_core::Sequencer;
-use sqlx::{Executor, SqliteConnection, SqlitePool};
+use sqlx::{Executor, Row, Sqlite, SqliteConnection, SqlitePool, sqlite::SqliteRow};
 
-use super::{
-    error::of_our_call,
-    tx::{MarkRow, SqliteTx},
-};
+use super::{error::of_our_call, tx::SqliteTx};
 use crate::{
     FenceError,
     entering::{Entering, Entrant},
-    rule::{self, Mark},
+    marks, rule,
     strays::past_strays,
 };
 
@@ -42,14 +39,10 @@ pub(super) async fn enter(
 }
 
 /// Checks a mark. Returns whether any table is protected.
-fn check(row: Option<MarkRow>, sequencer: &Sequencer) -> Result<bool, FenceError> {
-    let Some((token, holder, issuer, is_protected)) = row else {
-        rule::enter(None, sequencer)?;
-        return Ok(false);
-    };
-    let mark = Mark::from_columns((token, holder, issuer))?;
-    rule::enter(Some(&mark), sequencer)?;
-    Ok(is_protected)
+fn check(row: Option<SqliteRow>, sequencer: &Sequencer) -> Result<bool, FenceError> {
+    let mark = row.as_ref().map(marks::mark_of::<Sqlite>).transpose()?;
+    rule::enter(mark.as_ref(), sequencer)?;
+    Ok(row.is_some_and(|row| row.get(3)))
 }
 
 async fn note(connection: &mut SqliteConnection, entering: &Entering) -> Result<(), FenceError> {

@@ -1,7 +1,6 @@
 //! SQLite. `BEGIN IMMEDIATE` makes a transaction the only writer of the file. So a plain read of
 //! the mark inside it is a check that holds until the transaction ends.
 
-mod administer;
 mod claim;
 mod enter;
 mod error;
@@ -13,21 +12,21 @@ use std::time::Duration;
 
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    Connection, Executor, SqlStr, Sqlite, SqliteConnection, SqlitePool,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+    Connection, Executor, SqlSafeStr, SqlStr, Sqlite, SqliteConnection, SqlitePool,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteQueryResult, SqliteSynchronous},
 };
 use tracing::{debug, warn};
 
 pub(crate) use self::error::classify;
-use self::{
-    enter::LEAVE,
-    error::{no_transaction, of_our_call},
-    tx::SqliteTx,
-};
+use self::{enter::LEAVE, error::no_transaction, tx::SqliteTx};
 use crate::{
-    FenceError, FencedStore, HighWater, Protected, Protection, Rights,
-    admin::by_statements::ByStatements, dialect::sealed::Operations, entering::Entering,
-    entry::Entry, marks, rule::Mark, statement::Statement, strays::not_a_stray,
+    FenceError, FencedStore, Protected, Protection,
+    admin::by_statements::{ByStatements, Wording},
+    dialect::sealed::{Installation, Operations},
+    entering::Entering,
+    entry::Entry,
+    literal::literal,
+    migrations::Migrations,
 };
 
 /// A fenced store in an SQLite file.
@@ -58,32 +57,22 @@ impl FencedStore<Sqlite> {
     }
 }
 
+/// All tables of ours are named with their file: an attached one never comes before it, but a TEMP
+/// table of the same name does.
 impl Operations for Sqlite {
-    type Admin = ByStatements;
-
     type Tx = SqliteTx;
 
     type TxOptions = ();
 
-    async fn apply_migrations(pool: &SqlitePool) -> Result<(), FenceError> {
-        migrate::apply(pool).await
+    const ISSUER: &'static str = "SELECT name FROM main.fenced_lock_service";
+
+    fn rows_affected(result: &SqliteQueryResult) -> u64 {
+        result.rows_affected()
     }
 
-    async fn check_migrations(pool: &SqlitePool) -> Result<(), FenceError> {
-        migrate::check(pool).await
-    }
-
-    /// There are no roles.
-    async fn check_rights(_: &SqlitePool, _: Rights) -> Result<(), FenceError> {
-        Ok(())
-    }
-
-    fn is_denied(_: &FenceError) -> bool {
-        false
-    }
-
-    fn migration_script() -> String {
-        migrate::script()
+    fn mark(resource: &ResourceName) -> String {
+        let resource = literal(resource.as_str());
+        format!("SELECT token, issuer FROM main.fenced_high_water_mark WHERE resource = {resource}")
     }
 
     async fn claim(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
@@ -118,45 +107,15 @@ impl Operations for Sqlite {
         tx.rollback().await
     }
 
-    async fn run(
-        connection: &mut SqliteConnection,
-        statement: Statement<Self>,
-    ) -> Result<u64, sqlx::Error> {
-        let executed = statement.into_query().execute(connection).await?;
-        Ok(executed.rows_affected())
-    }
-
-    async fn protect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {
-        protect::protect(pool, protection).await
-    }
-
-    async fn unprotect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {
-        protect::unprotect(pool, protection).await
-    }
-
-    async fn execute(
-        connection: &mut SqliteConnection,
-        statements: SqlStr,
-    ) -> Result<(), sqlx::Error> {
-        sqlx::raw_sql(statements)
-            .execute(connection)
-            .await
-            .map(drop)
-    }
-
-    /// Does nothing: another thread does the rollback, later, so there is nothing to see yet.
-    fn seal_if_over(_: &mut SqliteConnection) {}
-
     fn is_stray(error: &sqlx::Error) -> bool {
         error::is_stray(error)
     }
 
+    /// A `ROLLBACK` fails if there is no transaction.
     async fn refuse_stray(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         if connection.is_in_transaction() {
             return Err(sqlx::Error::InvalidSavePointStatement);
         }
-        // One statement: if it is dropped, nothing of it is left. Outside of a transaction, where
-        // the connection should be, it fails.
         match connection.execute("ROLLBACK").await {
             Err(error) if no_transaction(&error) => Ok(()),
             Err(error) => Err(error),
@@ -164,26 +123,50 @@ impl Operations for Sqlite {
         }
     }
 
-    async fn high_water(
-        pool: &SqlitePool,
-        resource: &ResourceName,
-    ) -> Result<Option<HighWater>, FenceError> {
-        let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
-        let mark = mark(&mut connection, resource).await?;
-        Ok(mark.map(Mark::high_water))
+    fn of_our_call(source: sqlx::Error) -> FenceError {
+        error::of_our_call(source)
+    }
+
+    fn of_commit(source: sqlx::Error) -> FenceError {
+        error::of_commit(source)
     }
 }
 
-/// All tables of ours are named with their file: an attached one never comes before it, but a TEMP
-/// table of the same name does.
-const MARK: &str =
-    "SELECT token, holder, issuer FROM main.fenced_high_water_mark WHERE resource = ?";
+/// There are no roles.
+impl Installation for Sqlite {
+    type Admin = ByStatements;
 
-async fn mark(
-    connection: &mut SqliteConnection,
-    resource: &ResourceName,
-) -> Result<Option<Mark>, FenceError> {
-    marks::mark::<Sqlite>(connection, MARK, resource, of_our_call).await
+    fn migrations() -> Migrations {
+        migrate::migrations()
+    }
+
+    async fn apply_migrations(pool: &SqlitePool) -> Result<(), FenceError> {
+        migrate::apply(pool).await
+    }
+
+    fn begin_unfenced() -> SqlStr {
+        "BEGIN IMMEDIATE".into_sql_str()
+    }
+
+    async fn protect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {
+        protect::change(pool, protection, true).await
+    }
+
+    async fn unprotect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {
+        protect::change(pool, protection, false).await
+    }
+}
+
+/// Nobody logs in to a file. How long to wait for it is a setting of the connection.
+impl Wording for Sqlite {
+    const WHO: &'static str = "NULL";
+    const NOW: &'static str = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')";
+    const SHARED: &'static str = "";
+    const EXCLUSIVE: &'static str = "";
+
+    fn limit(_: Option<Duration>) -> String {
+        String::new()
+    }
 }
 
 /// A statement that ended the transaction may have committed the note of what was entered.

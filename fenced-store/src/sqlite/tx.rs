@@ -6,7 +6,10 @@ use std::{
 };
 
 use lock_core::ResourceName;
-use sqlx::{Connection, Executor, Sqlite, SqliteConnection, SqlitePool, pool::PoolConnection};
+use sqlx::{
+    Connection, Executor, Sqlite, SqliteConnection, SqlitePool, pool::PoolConnection,
+    sqlite::SqliteRow,
+};
 use tokio::runtime::Handle;
 use tracing::{Instrument, debug};
 
@@ -47,15 +50,12 @@ const LEAVE_AND_COMMIT: &str = concat!(
     "; COMMIT"
 );
 
-/// The columns of a mark, and whether any table is protected.
-pub(super) type MarkRow = (i64, String, String, bool);
-
 impl SqliteTx {
     /// Becomes the only writer of the file, and reads a mark.
     pub(super) async fn begin(
         pool: &SqlitePool,
         resource: &ResourceName,
-    ) -> Result<(Self, Option<MarkRow>), sqlx::Error> {
+    ) -> Result<(Self, Option<SqliteRow>), sqlx::Error> {
         let connection = pool.acquire().await?;
         if connection.is_in_transaction() {
             return Err(sqlx::Error::InvalidSavePointStatement);
@@ -74,7 +74,7 @@ impl SqliteTx {
     pub(super) async fn mark(
         &mut self,
         resource: &ResourceName,
-    ) -> Result<Option<MarkRow>, sqlx::Error> {
+    ) -> Result<Option<SqliteRow>, sqlx::Error> {
         self.row(include_str!("sql/mark.sql"), resource).await
     }
 
@@ -82,8 +82,8 @@ impl SqliteTx {
         &mut self,
         query: &'static str,
         resource: &ResourceName,
-    ) -> Result<Option<MarkRow>, sqlx::Error> {
-        let query = sqlx::query_as(query).bind(resource.as_str());
+    ) -> Result<Option<SqliteRow>, sqlx::Error> {
+        let query = sqlx::query(query).bind(resource.as_str());
         let row = query.fetch_optional(&mut **self).await?;
         if row.is_none() {
             // The driver gives the same answer if its thread is gone.

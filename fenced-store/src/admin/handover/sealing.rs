@@ -4,7 +4,7 @@ use tokio::sync::Mutex;
 use super::{HandoverError, HandoverPhase, HandoverStep};
 use crate::{
     Dialect, FenceError,
-    admin::{Admin, AdminError, BATCH, Seal, dialect::Administer, repeated::repeated},
+    admin::{Admin, AdminError, BATCH, Seal, dialect, repeated::repeated},
     uninterrupted::uninterrupted,
 };
 
@@ -19,10 +19,8 @@ impl<DB: Dialect> Admin<'_, DB> {
         let lock_timeout = DB::lock_timeout(store.tx_options());
         let changed = uninterrupted(async move {
             let _turn = CHANGING.lock().await;
-            repeated(
-                async || Ok(DB::Admin::change_issuer(store.pool(), lock_timeout, &seal).await?),
-            )
-            .await
+            repeated(async || Ok(dialect::change_issuer(store.pool(), lock_timeout, &seal).await?))
+                .await
         });
         match changed.await {
             Ok(other) => refused(other, HandoverPhase::Before),
@@ -49,7 +47,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         let (mut sealed, mut held_up) = (0, None::<FenceError>);
         let mut after = String::new();
         loop {
-            let marks = DB::Admin::marks_of(self.store.pool(), &order.from, &after, BATCH).await;
+            let marks = dialect::marks_of(self.store.pool(), &order.from, &after, BATCH).await;
             let marks = marks.map_err(failed_to_look)?;
             let Some(last) = marks.last() else {
                 break;
@@ -70,7 +68,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         if let Some(source) = held_up {
             return Err(HandoverError::Unfinished { sealed, source });
         }
-        let left = DB::Admin::marks_left(self.store.pool(), &order.to).await;
+        let left = dialect::marks_left(self.store.pool(), &order.to).await;
         match left.map_err(failed_to_look)? {
             None => Ok(sealed),
             Some((issuer, marks)) => Err(HandoverError::OthersLeft {
@@ -93,7 +91,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         uninterrupted(async move {
             repeated(async || {
                 let pool = store.pool();
-                Ok(DB::Admin::seal_mark(pool, lock_timeout, &seal, floor, &resource).await?)
+                Ok(dialect::seal_mark(pool, lock_timeout, &seal, floor, &resource).await?)
             })
             .await
         })
