@@ -10,14 +10,15 @@ pub trait Dialect: sealed::Operations + sealed::Installation {}
 impl<DB: sealed::Operations + sealed::Installation> Dialect for DB {}
 
 pub(crate) mod sealed {
-    use std::{fmt, future, ops::DerefMut, time::Duration};
+    use std::{fmt, future, time::Duration};
 
     use lock_core::{ResourceName, Sequencer};
     use sqlx::{Pool, SqlStr};
 
     use crate::{
-        FenceError, Protection, Rights, admin::dialect::Administer, entering::Entering,
-        entry::Entry, migrations::Migrations, queries::Queries, statement::Statement,
+        FenceError, Protection, Rights, admin::orders::Administer, entering::Entering,
+        entry::Entry, migrations::Migrations, open_tx::OpenTx, queries::Queries,
+        statement::Statement,
     };
 
     /// What a fenced write needs of a database at run time.
@@ -30,9 +31,6 @@ pub(crate) mod sealed {
         note = "name the database: `Protected<sqlx::Postgres>`, or `PgProtected` for short"
     )]
     pub trait Operations: Queries {
-        /// A transaction that is rolled back when it is dropped.
-        type Tx: DerefMut<Target = Self::Connection> + Send + 'static;
-
         /// Options for beginning transactions, beyond the store rule.
         type TxOptions: Clone + fmt::Debug + Default + Send + Sync + 'static;
 
@@ -47,7 +45,8 @@ pub(crate) mod sealed {
         /// Reads the only lock service whose tokens are accepted.
         const ISSUER: &'static str;
 
-        /// Reads the mark of a resource: its token and its issuer.
+        /// Reads the mark of a resource: its token, its issuer and, where the rule is not in SQL,
+        /// the digest of its holder.
         fn mark(resource: &ResourceName) -> String;
 
         /// Raises the mark in a transaction of its own, or finds that it already shows this grant.
@@ -67,20 +66,27 @@ pub(crate) mod sealed {
         /// Begins a transaction that has checked the marks and keeps claims out until it ends. If
         /// the future is dropped, no transaction stays open.
         fn begin(
-            pool: Pool<Self>,
-            options: Self::TxOptions,
-            entering: Entering,
-        ) -> impl Future<Output = Result<(Self::Tx, Entry), FenceError>> + Send;
+            pool: &Pool<Self>,
+            options: &Self::TxOptions,
+            entering: &Entering,
+        ) -> impl Future<Output = Result<OpenTx<Self>, FenceError>> + Send;
 
-        /// Commits. `Ok` means that everything since the `begin` of this entry is committed and
-        /// fenced.
-        fn commit(
-            tx: Self::Tx,
-            entry: Entry,
-        ) -> impl Future<Output = Result<(), FenceError>> + Send;
+        /// Commits. `Ok` means that everything since the `begin` is committed and fenced.
+        fn commit(tx: OpenTx<Self>) -> impl Future<Output = Result<(), FenceError>> + Send;
 
-        /// Rolls back, and waits for it.
-        fn rollback(tx: Self::Tx) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+        /// Rolls back, after the statements whose futures were dropped.
+        fn undo(
+            connection: &mut Self::Connection,
+        ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+        /// Ends the session of a transaction whose rollback was not answered, and waits for its
+        /// end. A database that ends it by itself, or has none, does nothing.
+        fn end_session(
+            _: &Pool<Self>,
+            _: Entry,
+        ) -> impl Future<Output = Result<(), sqlx::Error>> + Send {
+            future::ready(Ok(()))
+        }
 
         /// Enters, executes a statement of the user and commits, in one message; returns how many
         /// rows it affected. `None` where that takes several steps: then nothing was done.
@@ -101,7 +107,7 @@ pub(crate) mod sealed {
         /// Whether a call was refused because its connection is already inside a transaction.
         fn is_stray(error: &sqlx::Error) -> bool;
 
-        /// Fails if the connection is inside a transaction.
+        /// Fails if the connection is inside a transaction that cannot be ended here.
         fn refuse_stray(
             connection: &mut Self::Connection,
         ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;

@@ -26,6 +26,7 @@ mod migrations;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod not_ready;
+mod open_tx;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod protect;

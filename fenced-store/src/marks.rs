@@ -2,9 +2,9 @@
 
 use lock_core::{FencingToken, Issuer, ResourceName};
 
-use crate::{FenceError, HighWater, dialect::sealed::Operations};
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
-use crate::{rule::Mark, statement::Value};
+use crate::rule::Mark;
+use crate::{FenceError, HighWater, dialect::sealed::Operations};
 
 /// The mark of a resource, as this connection sees it.
 pub(crate) async fn high_water<DB: Operations>(
@@ -12,13 +12,15 @@ pub(crate) async fn high_water<DB: Operations>(
     resource: &ResourceName,
 ) -> Result<Option<HighWater>, FenceError> {
     let rows = DB::rows(connection, DB::mark(resource)).await;
-    let mark = |row| {
-        Ok(HighWater {
-            token: token::<DB>(row, 0)?,
-            issuer: word::<DB, _>(row, 1)?,
-        })
-    };
-    rows.map_err(DB::of_our_call)?.first().map(mark).transpose()
+    let rows = rows.map_err(DB::of_our_call)?;
+    rows.first().map(high_water_of::<DB>).transpose()
+}
+
+fn high_water_of<DB: Operations>(row: &DB::Row) -> Result<HighWater, FenceError> {
+    Ok(HighWater {
+        token: token::<DB>(row, 0)?,
+        issuer: word::<DB, _>(row, 1)?,
+    })
 }
 
 /// The only lock service whose tokens are accepted; `None` before the first claim.
@@ -30,25 +32,20 @@ pub(crate) async fn issuer<DB: Operations>(
     rows.first().map(|row| word::<DB, _>(row, 0)).transpose()
 }
 
-/// Reads a mark by a query with the columns `token`, `holder` and `issuer`, and the resource as its
-/// one parameter.
+/// The mark with its holder, by the query [`Operations::mark`] or a variant of it.
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 pub(crate) async fn mark<DB: Operations>(
     connection: &mut DB::Connection,
-    query: &str,
-    resource: &ResourceName,
+    query: String,
 ) -> Result<Option<Mark>, FenceError> {
-    let query = DB::statement(query.to_owned(), &[Value::Text(resource.as_str())])?;
-    let rows = DB::select(connection, query.kept()).await;
-    let rows = rows.map_err(DB::of_our_call)?;
+    let rows = DB::rows(connection, query).await.map_err(DB::of_our_call)?;
     rows.first().map(mark_of::<DB>).transpose()
 }
 
 /// The mark in a row that begins with these columns.
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 pub(crate) fn mark_of<DB: Operations>(row: &DB::Row) -> Result<Mark, FenceError> {
-    let (token, issuer) = (token::<DB>(row, 0)?, word::<DB, _>(row, 2)?);
-    Ok(Mark::new(HighWater { token, issuer }, DB::text(row, 1)?))
+    Ok(Mark::new(high_water_of::<DB>(row)?, DB::text(row, 2)?))
 }
 
 /// The token in a column.

@@ -21,13 +21,6 @@ pub enum Value<'a> {
 }
 
 impl<DB: Database> Statement<DB> {
-    /// Has the connection keep what it has prepared.
-    #[cfg(any(feature = "mysql", feature = "sqlite"))]
-    pub(crate) fn kept(self) -> Self {
-        let persistent = true;
-        Self { persistent, ..self }
-    }
-
     pub(crate) fn into_query(self) -> Query<'static, DB, DB::Arguments>
     where
         DB::Arguments: IntoArguments<DB>,

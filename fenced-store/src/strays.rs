@@ -1,4 +1,4 @@
-use sqlx::{Connection, Pool, Transaction, pool::PoolConnection};
+use sqlx::{Pool, Transaction, pool::PoolConnection};
 use tracing::warn;
 
 use crate::{
@@ -66,7 +66,7 @@ async fn close_strays<DB: Operations>(pool: &Pool<DB>) -> Result<(), sqlx::Error
                 "closing a pooled connection that was left inside a transaction, \
                  perhaps by a begin whose future was dropped"
             );
-            connection.detach().close_hard().await?;
+            connection.close().await?;
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use lock_core::Sequencer;
 use tracing::debug;
 
 use crate::{
-    Dialect, FenceError, FencedSavepoint, Receipt, dialect::sealed::Operations, entry::Entry,
+    Dialect, FenceError, FencedSavepoint, Receipt, dialect::sealed::Operations, open_tx::OpenTx,
     uninterrupted::uninterrupted,
 };
 
@@ -32,25 +32,18 @@ use crate::{
 #[must_use = "a fenced transaction is rolled back when it is dropped"]
 #[clippy::has_significant_drop]
 pub struct FencedTx<DB: Dialect> {
-    tx: DB::Tx,
+    tx: OpenTx<DB>,
     sequencer: Sequencer,
     others: Vec<Sequencer>,
-    entry: Entry,
     undecided_savepoints: usize,
 }
 
 impl<DB: Dialect> FencedTx<DB> {
-    pub(crate) const fn new(
-        tx: DB::Tx,
-        sequencer: Sequencer,
-        others: Vec<Sequencer>,
-        entry: Entry,
-    ) -> Self {
+    pub(crate) const fn new(tx: OpenTx<DB>, sequencer: Sequencer, others: Vec<Sequencer>) -> Self {
         Self {
             tx,
             sequencer,
             others,
-            entry,
             undecided_savepoints: 0,
         }
     }
@@ -97,17 +90,16 @@ impl<DB: Dialect> FencedTx<DB> {
             tx,
             sequencer,
             others,
-            entry,
             undecided_savepoints,
         } = self;
         if undecided_savepoints != 0 {
-            if let Err(error) = DB::rollback(tx).await {
+            if let Err(error) = tx.rollback().await {
                 // If it was over before, what was written since may be stored.
                 debug!(%error, "a transaction that must not be committed was not rolled back");
             }
             return Err(FenceError::Aborted);
         }
-        uninterrupted(async move { DB::commit(tx, entry).await }).await?;
+        uninterrupted(DB::commit(tx)).await?;
         Ok(Receipt::of_commit(&sequencer, &others))
     }
 
@@ -119,7 +111,7 @@ impl<DB: Dialect> FencedTx<DB> {
     /// # Cancel safety
     /// Cancel safe: the transaction is rolled back nevertheless.
     pub async fn rollback(self) -> Result<(), FenceError> {
-        Ok(DB::rollback(self.tx).await?)
+        Ok(self.tx.rollback().await?)
     }
 }
 

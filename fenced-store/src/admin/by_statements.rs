@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use lock_core::{FencingToken, Holder, Issuer, ResourceName};
 
-use super::{AdminError, Reset, Seal, dialect::Administer};
+use super::{
+    AdminError, Reset,
+    orders::{Administer, Order, Seal},
+};
 use crate::{
     FenceError,
     dialect::sealed::Operations,
@@ -67,115 +70,125 @@ impl<DB: Wording> Administer<DB> for ByStatements {
         )
     }
 
-    async fn change_issuer(
+    async fn carry_out(
         connection: &mut DB::Connection,
         lock_timeout: Option<Duration>,
-        seal: &Seal,
-    ) -> Result<Option<Issuer>, FenceError> {
-        let (from, to) = (Text(seal.from.as_str()), Text(seal.to.as_str()));
+        order: &Order,
+    ) -> Result<Option<Issuer>, AdminError> {
         let limit = DB::limit(lock_timeout);
-        // Two handovers that both shared the row here could not both change it below.
-        let first = format!(
-            "{limit}INSERT INTO fenced_lock_service (only_row, name) \
+        match order {
+            Order::ChangeIssuer(seal) => change_issuer::<DB>(connection, &limit, seal).await,
+            Order::SealMark(seal, floor, resource) => {
+                seal_mark::<DB>(connection, &limit, seal, *floor, resource).await
+            }
+            Order::Reset(order) => reset::<DB>(connection, &limit, order).await,
+        }
+    }
+}
+
+async fn change_issuer<DB: Wording>(
+    connection: &mut DB::Connection,
+    limit: &str,
+    seal: &Seal,
+) -> Result<Option<Issuer>, AdminError> {
+    let [from, to, reason] = seal.texts();
+    // Two handovers that both shared the row here could not both change it below.
+    let first = format!(
+        "{limit}INSERT INTO fenced_lock_service (only_row, name) \
              SELECT 1, ? FROM (SELECT 1) AS one \
              WHERE NOT EXISTS (SELECT 1 FROM fenced_lock_service {})",
-            DB::EXCLUSIVE,
-        );
-        affected::<DB>(connection, first, &[from]).await?;
-        let change = format!("{limit}UPDATE fenced_lock_service SET name = ? WHERE name = ?");
-        if affected::<DB>(connection, change.clone(), &[to, from]).await? == 0 {
-            if affected::<DB>(connection, change, &[to, to]).await? == 1 {
-                return Ok(None);
-            }
-            return marks::issuer::<DB>(connection).await;
+        DB::EXCLUSIVE,
+    );
+    affected::<DB>(connection, first, &[from]).await?;
+    let change = format!("{limit}UPDATE fenced_lock_service SET name = ? WHERE name = ?");
+    if affected::<DB>(connection, change.clone(), &[to, from]).await? == 0 {
+        if affected::<DB>(connection, change, &[to, to]).await? == 1 {
+            return Ok(None);
         }
-        let note = format!(
-            "INSERT INTO fenced_admin_log (done_by, action, from_issuer, to_issuer, reason) \
-             VALUES ({}, 'seal', ?, ?, ?)",
-            DB::WHO,
-        );
-        let reason = Text(seal.reason.as_str());
-        affected::<DB>(connection, note, &[from, to, reason]).await?;
-        Ok(None)
+        return Ok(marks::issuer::<DB>(connection).await?);
     }
+    let note = format!(
+        "INSERT INTO fenced_admin_log (done_by, action, from_issuer, to_issuer, reason) \
+             VALUES ({}, 'seal', ?, ?, ?)",
+        DB::WHO,
+    );
+    affected::<DB>(connection, note, &[from, to, reason]).await?;
+    Ok(None)
+}
 
-    async fn seal_mark(
-        connection: &mut DB::Connection,
-        lock_timeout: Option<Duration>,
-        seal: &Seal,
-        floor: FencingToken,
-        name: &ResourceName,
-    ) -> Result<Option<Issuer>, FenceError> {
-        let (from, to) = (Text(seal.from.as_str()), Text(seal.to.as_str()));
-        let (above, resource) = (Number(i64::from(floor) - 1), Text(name.as_str()));
-        let nobody = Holder::random().digest();
-        // Only for the service whose tokens the store accepts: another handover may have continued
-        // from here.
-        let shut_out = format!(
-            "{}UPDATE fenced_high_water_mark SET holder = ? WHERE resource = ? AND issuer = ? \
+async fn seal_mark<DB: Wording>(
+    connection: &mut DB::Connection,
+    limit: &str,
+    seal: &Seal,
+    floor: FencingToken,
+    name: &ResourceName,
+) -> Result<Option<Issuer>, AdminError> {
+    let [from, to, reason] = seal.texts();
+    let (above, resource) = (Number(i64::from(floor) - 1), Text(name.as_str()));
+    let nobody = Holder::random().digest();
+    // Only for the service whose tokens the store accepts: another handover may have continued
+    // from here.
+    let shut_out = format!(
+        "{limit}UPDATE fenced_high_water_mark SET holder = ? WHERE resource = ? AND issuer = ? \
              AND EXISTS (SELECT 1 FROM fenced_lock_service WHERE name = ? {})",
-            DB::limit(lock_timeout),
-            DB::SHARED,
-        );
-        let values = [Text(&nobody), resource, from, to];
-        if affected::<DB>(connection, shut_out, &values).await? == 0 {
-            // It is sealed already, or another handover has continued from here.
-            let current = marks::issuer::<DB>(connection).await?;
-            return Ok(current.filter(|current| *current != seal.to));
-        }
-        let note = format!(
-            "INSERT INTO fenced_admin_log \
+        DB::SHARED,
+    );
+    let values = [Text(&nobody), resource, from, to];
+    if affected::<DB>(connection, shut_out, &values).await? == 0 {
+        // It is sealed already, or another handover has continued from here.
+        let current = marks::issuer::<DB>(connection).await?;
+        return Ok(current.filter(|current| *current != seal.to));
+    }
+    let note = format!(
+        "INSERT INTO fenced_admin_log \
                (done_by, action, resource, from_token, to_token, from_issuer, to_issuer, reason) \
              SELECT {}, 'seal mark', resource, token, \
                     CASE WHEN token < ? THEN ? ELSE token END, issuer, ?, ? \
              FROM fenced_high_water_mark WHERE resource = ?",
-            DB::WHO,
-        );
-        let reason = Text(seal.reason.as_str());
-        affected::<DB>(connection, note, &[above, above, to, reason, resource]).await?;
-        let raise = format!(
-            "UPDATE fenced_high_water_mark \
+        DB::WHO,
+    );
+    affected::<DB>(connection, note, &[above, above, to, reason, resource]).await?;
+    let raise = format!(
+        "UPDATE fenced_high_water_mark \
              SET issuer = ?, token = CASE WHEN token < ? THEN ? ELSE token END, \
              claimed_at = {} WHERE resource = ?",
-            DB::NOW,
-        );
-        affected::<DB>(connection, raise, &[to, above, above, resource]).await?;
-        Ok(None)
-    }
+        DB::NOW,
+    );
+    affected::<DB>(connection, raise, &[to, above, above, resource]).await?;
+    Ok(None)
+}
 
-    async fn reset(
-        connection: &mut DB::Connection,
-        lock_timeout: Option<Duration>,
-        reset: &Reset,
-    ) -> Result<(), AdminError> {
-        let resource = Text(reset.resource().as_str());
-        let (expected, to) = (Number(reset.expected().into()), Number(reset.to().into()));
-        let nobody = Holder::random().digest();
-        let set = format!(
-            "{}UPDATE fenced_high_water_mark SET holder = ?, token = ?, claimed_at = {} \
+async fn reset<DB: Wording>(
+    connection: &mut DB::Connection,
+    limit: &str,
+    reset: &Reset,
+) -> Result<Option<Issuer>, AdminError> {
+    let resource = Text(reset.resource().as_str());
+    let (expected, to) = (Number(reset.expected().into()), Number(reset.to().into()));
+    let nobody = Holder::random().digest();
+    let set = format!(
+        "{limit}UPDATE fenced_high_water_mark SET holder = ?, token = ?, claimed_at = {} \
              WHERE resource = ? AND token = ?",
-            DB::limit(lock_timeout),
-            DB::NOW,
-        );
-        if affected::<DB>(connection, set, &[Text(&nobody), to, resource, expected]).await? == 0 {
-            let mark = marks::high_water::<DB>(connection, reset.resource()).await?;
-            return Err(AdminError::NotAsExpected {
-                resource: reset.resource().clone(),
-                expected: reset.expected(),
-                current: mark.map(|mark| mark.token()),
-            });
-        }
-        let note = format!(
-            "INSERT INTO fenced_admin_log \
+        DB::NOW,
+    );
+    if affected::<DB>(connection, set, &[Text(&nobody), to, resource, expected]).await? == 0 {
+        let mark = marks::high_water::<DB>(connection, reset.resource()).await?;
+        return Err(AdminError::NotAsExpected {
+            resource: reset.resource().clone(),
+            expected: reset.expected(),
+            current: mark.map(|mark| mark.token()),
+        });
+    }
+    let note = format!(
+        "INSERT INTO fenced_admin_log \
                (done_by, action, resource, from_token, to_token, from_issuer, to_issuer, reason) \
              SELECT {}, 'reset mark', resource, ?, token, issuer, issuer, ? \
              FROM fenced_high_water_mark WHERE resource = ?",
-            DB::WHO,
-        );
-        let reason = Text(reset.reason().as_str());
-        affected::<DB>(connection, note, &[expected, reason, resource]).await?;
-        Ok(())
-    }
+        DB::WHO,
+    );
+    let reason = Text(reset.reason().as_str());
+    affected::<DB>(connection, note, &[expected, reason, resource]).await?;
+    Ok(None)
 }
 
 /// How many rows a statement has changed, or has found as they should be.

@@ -94,11 +94,11 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
 
     async fn enter(self) -> Result<FencedTx<DB>, FenceError> {
         let entering = self.entering()?;
-        let (pool, options) = (self.store.pool().clone(), self.store.tx_options().clone());
-        let (tx, entry) = self.answered(DB::begin(pool, options, entering).await)?;
+        let (pool, options) = (self.store.pool(), self.store.tx_options());
+        let tx = self.answered(DB::begin(pool, options, &entering).await)?;
         let others = self.others.iter().map(Presented::sequencer).cloned();
         let sequencer = self.first.sequencer().clone();
-        Ok(FencedTx::new(tx, sequencer, others.collect(), entry))
+        Ok(FencedTx::new(tx, sequencer, others.collect()))
     }
 
     /// The request to the store, unless there is no point in asking.

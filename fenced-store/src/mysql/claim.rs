@@ -7,9 +7,10 @@ use sqlx::{AssertSqlSafe, Executor, MySql, MySqlConnection, MySqlPool};
 use super::{error::of_our_call, older::terminate_older, options::MySqlTxOptions};
 use crate::{
     FenceError,
+    dialect::sealed::Operations,
     literal::literal,
     marks,
-    rule::{self, Claim, Mark},
+    rule::{self, Claim},
     strays::to_look,
 };
 
@@ -111,7 +112,8 @@ pub(super) async fn settle(
         .execute(sqlx::raw_sql(wait))
         .await
         .map_err(of_our_call)?;
-    let mark = committed_mark(&mut connection, sequencer).await?;
+    let mark = MySql::mark(sequencer.resource());
+    let mark = marks::mark::<MySql>(&mut connection, mark).await?;
     rule::enter(mark.as_ref(), sequencer)
 }
 
@@ -120,21 +122,12 @@ pub(super) async fn may_claim(
     connection: &mut MySqlConnection,
     sequencer: &Sequencer,
 ) -> Result<Claim, FenceError> {
-    let mark = committed_mark(connection, sequencer).await?;
+    let mark = marks::mark::<MySql>(connection, MySql::mark(sequencer.resource())).await?;
     let claim = rule::claim(mark.as_ref(), sequencer)?;
     if let Some(issuer) = marks::issuer::<MySql>(connection).await? {
         rule::issuer(&issuer, sequencer)?;
     }
     Ok(claim)
-}
-
-async fn committed_mark(
-    connection: &mut MySqlConnection,
-    sequencer: &Sequencer,
-) -> Result<Option<Mark>, FenceError> {
-    const MARK: &str =
-        "SELECT token, holder, issuer FROM fenced_high_water_mark WHERE resource = ?";
-    marks::mark::<MySql>(connection, MARK, sequencer.resource()).await
 }
 
 /// Raises the mark if the token is above it, and waits for its row in any case.

@@ -1,22 +1,24 @@
 //! Entering a transaction.
 
 use lock_core::Sequencer;
-use sqlx::{AssertSqlSafe, MySql, MySqlConnection, MySqlPool, SqlSafeStr};
+use sqlx::{
+    AssertSqlSafe, MySql, MySqlConnection, MySqlPool, SqlSafeStr, mysql::MySqlTransactionManager,
+};
+use sqlx_core::transaction::TransactionManager;
 
-use super::{error::of_our_call, options::MySqlTxOptions, tx::MySqlTx};
+use super::{error::of_our_call, options::MySqlTxOptions};
 use crate::{
     FenceError,
+    dialect::sealed::Operations,
     entering::{Entering, Entrant},
     entry::Entry,
     literal::literal,
-    marks, rule,
+    marks,
+    open_tx::{OpenTx, PATIENCE},
+    rule,
     strays::past_strays,
+    uninterrupted::uninterrupted,
 };
-
-const MARK_SHARED: &str = concat!(
-    "SELECT token, holder, issuer FROM fenced_high_water_mark WHERE resource = ?",
-    " LOCK IN SHARE MODE"
-);
 
 /// Begins and enters. If a deadlock or a statement ends the transaction, the savepoint is gone;
 /// this is how the commit notices. The variables are there for the triggers of protected tables.
@@ -24,7 +26,7 @@ pub(super) async fn begin(
     pool: &MySqlPool,
     options: &MySqlTxOptions,
     entering: &Entering,
-) -> Result<(MySqlTx, Entry), FenceError> {
+) -> Result<OpenTx<MySql>, FenceError> {
     let entry = entering.entry();
     let begin = format!(
         "START TRANSACTION; SAVEPOINT {entry}; \
@@ -32,11 +34,20 @@ pub(super) async fn begin(
         literal(&resources(entering)),
     );
     let begin = AssertSqlSafe(begin).into_sql_str();
-    let mut tx = past_strays(pool, || MySqlTx::begin(pool, begin.clone())).await?;
+    let begun = past_strays(pool, || async {
+        let (begin, pool) = (begin.clone(), pool.clone());
+        let mut connection = pool.acquire().await?;
+        uninterrupted(async move {
+            MySqlTransactionManager::begin(&mut connection, Some(begin)).await?;
+            Ok(OpenTx::new(&pool, connection, entry, Some(PATIENCE)))
+        })
+        .await
+    });
+    let mut tx = begun.await?;
     for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
         enter(&mut tx, options, sequencer, entry).await?;
     }
-    Ok((tx, entry))
+    Ok(tx)
 }
 
 /// The names of all resources, each between spaces, which no name contains.
@@ -56,8 +67,8 @@ async fn enter(
     if share_and_note(connection, options, sequencer, entry).await? {
         return Ok(());
     }
-    let resource = sequencer.resource();
-    let mark = marks::mark::<MySql>(connection, MARK_SHARED, resource).await?;
+    let shared = MySql::mark(sequencer.resource()) + " LOCK IN SHARE MODE";
+    let mark = marks::mark::<MySql>(connection, shared).await?;
     rule::enter(mark.as_ref(), sequencer)?;
     // The mark was claimed between the two looks; since the second one it is locked.
     share_and_note(connection, options, sequencer, entry).await?;

@@ -5,6 +5,7 @@
 //! until the transaction ends; InnoDB serves lock requests in their order, so a claim is not
 //! overtaken.
 
+mod answers;
 mod claim;
 mod enter;
 mod error;
@@ -13,7 +14,6 @@ mod older;
 mod options;
 mod protect;
 mod rights;
-mod tx;
 
 use std::time::Duration;
 
@@ -25,11 +25,8 @@ use sqlx::{
 use tracing::debug;
 
 pub(crate) use self::error::classify;
+use self::error::{is_entry_missing, of_commit};
 pub use self::options::MySqlTxOptions;
-use self::{
-    error::{is_entry_missing, of_commit},
-    tx::MySqlTx,
-};
 use crate::{
     FenceError, FencedStore, Protected, Protection, Rights,
     admin::by_statements::{ByStatements, Wording},
@@ -38,7 +35,7 @@ use crate::{
     entry::Entry,
     literal::literal,
     migrations::Migrations,
-    uninterrupted::uninterrupted,
+    open_tx::{OpenTx, PATIENCE, in_time},
 };
 
 /// A fenced store in MariaDB or MySQL.
@@ -66,8 +63,6 @@ const LEAVE: &str = "DELETE FROM fenced_open_transaction WHERE connection_id = C
 const FORGET: &str = "SET @fenced_entry = NULL, @fenced_resources = NULL";
 
 impl Operations for MySql {
-    type Tx = MySqlTx;
-
     type TxOptions = MySqlTxOptions;
 
     fn lock_timeout(options: &MySqlTxOptions) -> Option<Duration> {
@@ -82,7 +77,9 @@ impl Operations for MySql {
 
     fn mark(resource: &ResourceName) -> String {
         let resource = literal(resource.as_str());
-        format!("SELECT token, issuer FROM fenced_high_water_mark WHERE resource = {resource}")
+        format!(
+            "SELECT token, issuer, holder FROM fenced_high_water_mark WHERE resource = {resource}"
+        )
     }
 
     async fn claim(
@@ -102,27 +99,31 @@ impl Operations for MySql {
     }
 
     async fn begin(
-        pool: MySqlPool,
-        options: MySqlTxOptions,
-        entering: Entering,
-    ) -> Result<(MySqlTx, Entry), FenceError> {
-        uninterrupted(async move { enter::begin(&pool, &options, &entering).await }).await
+        pool: &MySqlPool,
+        options: &MySqlTxOptions,
+        entering: &Entering,
+    ) -> Result<OpenTx<Self>, FenceError> {
+        enter::begin(pool, options, entering).await
     }
 
     /// After a deadlock MySQL is outside the transaction, and a `COMMIT` there succeeds and commits
     /// nothing. In that case releasing the savepoint fails, and the `COMMIT` after it is not
     /// reached.
-    async fn commit(mut tx: MySqlTx, entry: Entry) -> Result<(), FenceError> {
-        tx.catch_up().await?;
+    async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
+        let caught_up = in_time(PATIENCE, answers::catch_up(&mut tx)).await;
+        tx.unless_lost(caught_up)?;
+        let entry = tx.entry();
         let commit = format!("{LEAVE}; RELEASE SAVEPOINT {entry}; {FORGET}; COMMIT");
-        let Err(error) = tx.run(commit, 4).await else {
+        let committed = answers::to(&mut tx, commit, 4).await;
+        let Err(error) = tx.unless_lost(committed) else {
             tx.end();
             return Ok(());
         };
         if is_entry_missing(&error) {
             // A statement that ended the transaction may have committed its note.
             let leave = format!("ROLLBACK; {LEAVE}; {FORGET}; COMMIT");
-            match tx.run_in_time(leave, 4).await {
+            let left = in_time(PATIENCE, answers::to(&mut tx, leave, 4)).await;
+            match tx.unless_lost(left) {
                 Ok(()) => tx.end(),
                 Err(error) => debug!(%error, "a note of a transaction that is over stays behind"),
             }
@@ -130,8 +131,19 @@ impl Operations for MySql {
         Err(of_commit(error))
     }
 
-    async fn rollback(tx: MySqlTx) -> Result<(), sqlx::Error> {
-        tx.rollback().await
+    /// Clears what the triggers look at, too.
+    async fn undo(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
+        while let Err(error) = answers::catch_up(connection).await {
+            // If a statement that was dropped has failed, there may be more to read.
+            if error.as_database_error().is_none() {
+                return Err(error);
+            }
+        }
+        answers::to(connection, format!("ROLLBACK; {FORGET}"), 2).await
+    }
+
+    async fn end_session(pool: &MySqlPool, entry: Entry) -> Result<(), sqlx::Error> {
+        older::end_session(pool, entry).await
     }
 
     fn is_stray(error: &sqlx::Error) -> bool {

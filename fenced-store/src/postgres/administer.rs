@@ -12,10 +12,13 @@ use super::{
 };
 use crate::{
     FenceError,
-    admin::{AdminError, Reset, Seal, dialect::Administer},
+    admin::{
+        AdminError,
+        orders::{Administer, Order},
+    },
     literal::literal,
     queries::Queries,
-    statement::Value::{self, Number, Text},
+    statement::Value::{Number, Text},
 };
 
 /// Carries out orders by calling the SQL functions.
@@ -37,83 +40,47 @@ impl Administer<Postgres> for ByFunctions {
         format!("SELECT * FROM fenced.marks_left({})", literal(of.as_str()))
     }
 
-    async fn change_issuer(
+    async fn carry_out(
         connection: &mut PgConnection,
         lock_timeout: Option<Duration>,
-        seal: &Seal,
-    ) -> Result<Option<Issuer>, FenceError> {
+        order: &Order,
+    ) -> Result<Option<Issuer>, AdminError> {
         let lock_timeout = milliseconds(lock_timeout);
-        let call = format!("SELECT fenced.seal_issuer($1, $2, $3, {lock_timeout})");
-        let values = [
-            Text(seal.from.as_str()),
-            Text(seal.to.as_str()),
-            Text(seal.reason.as_str()),
-        ];
-        other_issuer(order(connection, call, &values).await)
-    }
-
-    async fn seal_mark(
-        connection: &mut PgConnection,
-        lock_timeout: Option<Duration>,
-        seal: &Seal,
-        floor: FencingToken,
-        resource: &ResourceName,
-    ) -> Result<Option<Issuer>, FenceError> {
-        let lock_timeout = milliseconds(lock_timeout);
-        let call = format!("SELECT fenced.seal_mark($1, $2, $3, $4, $5, {lock_timeout})");
-        let values = [
-            Text(resource.as_str()),
-            Text(seal.from.as_str()),
-            Text(seal.to.as_str()),
-            Number(i64::from(floor) - 1),
-            Text(seal.reason.as_str()),
-        ];
-        other_issuer(order(connection, call, &values).await)
-    }
-
-    async fn reset(
-        connection: &mut PgConnection,
-        lock_timeout: Option<Duration>,
-        reset: &Reset,
-    ) -> Result<(), AdminError> {
-        let call = format!(
-            "SELECT fenced.reset_high_water($1, $2, $3, $4, {}, {})",
-            reset.to() < reset.expected(),
-            milliseconds(lock_timeout)
-        );
-        let values = [
-            Text(reset.resource().as_str()),
-            Number(reset.expected().into()),
-            Number(reset.to().into()),
-            Text(reset.reason().as_str()),
-        ];
-        order(connection, call, &values).await.map_err(unexpected)
+        let (call, values) = match order {
+            Order::ChangeIssuer(seal) => (
+                format!("seal_issuer($1, $2, $3, {lock_timeout})"),
+                seal.texts().to_vec(),
+            ),
+            Order::SealMark(seal, floor, resource) => {
+                let [from, to, reason] = seal.texts();
+                let (resource, above) = (Text(resource.as_str()), i64::from(*floor) - 1);
+                (
+                    format!("seal_mark($1, $2, $3, $4, $5, {lock_timeout})"),
+                    vec![resource, from, to, Number(above), reason],
+                )
+            }
+            Order::Reset(reset) => {
+                let lowers = reset.to() < reset.expected();
+                let (expected, to) = (reset.expected().into(), reset.to().into());
+                let (resource, reason) = (reset.resource().as_str(), reset.reason().as_str());
+                (
+                    format!("reset_high_water($1, $2, $3, $4, {lowers}, {lock_timeout})"),
+                    vec![Text(resource), Number(expected), Number(to), Text(reason)],
+                )
+            }
+        };
+        let call = Postgres::statement(format!("SELECT fenced.{call}"), &values);
+        let called = Postgres::run(connection, call.map_err(FenceError::from)?).await;
+        called.map(|_| None).or_else(refusal)
     }
 }
 
-async fn order(
-    connection: &mut PgConnection,
-    call: String,
-    values: &[Value<'_>],
-) -> Result<(), sqlx::Error> {
-    let call = Postgres::statement(call, values)?;
-    Postgres::run(connection, call).await.map(drop)
-}
-
-/// The issuer because of which a function has refused an order.
-fn other_issuer(called: Result<(), sqlx::Error>) -> Result<Option<Issuer>, FenceError> {
-    let Err(source) = called else {
-        return Ok(None);
-    };
-    match detail_of(&source, "FN021") {
-        Some(OtherIssuer { current }) => Ok(Some(current)),
-        None => Err(of_our_call(source)),
+/// Translates a refusal: because of the issuer, or because a mark is not where it was expected.
+fn refusal(source: sqlx::Error) -> Result<Option<Issuer>, AdminError> {
+    if let Some(OtherIssuer { current }) = detail_of(&source, "FN021") {
+        return Ok(Some(current));
     }
-}
-
-/// Translates the refusal to set a mark.
-fn unexpected(source: sqlx::Error) -> AdminError {
-    match detail_of(&source, "FN020") {
+    Err(match detail_of(&source, "FN020") {
         Some(Mark {
             resource,
             expected,
@@ -124,7 +91,7 @@ fn unexpected(source: sqlx::Error) -> AdminError {
             current,
         },
         None => of_our_call(source).into(),
-    }
+    })
 }
 
 #[derive(Deserialize)]

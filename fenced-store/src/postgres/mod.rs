@@ -18,9 +18,10 @@ use std::{
 
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    Connection, Executor, PgConnection, PgPool, Postgres, SqlStr, Transaction,
-    postgres::PgQueryResult,
+    Connection, Executor, PgConnection, PgPool, Postgres, SqlStr,
+    postgres::{PgQueryResult, PgTransactionManager},
 };
+use sqlx_core::transaction::TransactionManager;
 use tracing::debug;
 
 pub(crate) use self::error::classify;
@@ -30,9 +31,9 @@ use crate::{
     FenceError, FencedStore, Protected, Protection, Rights,
     dialect::sealed::{Installation, Operations},
     entering::Entering,
-    entry::Entry,
     literal::literal,
     migrations::Migrations,
+    open_tx::{OpenTx, PATIENCE},
     protection::Resources,
     statement::Statement,
     strays::past_strays,
@@ -54,8 +55,6 @@ impl FencedStore<Postgres> {
 }
 
 impl Operations for Postgres {
-    type Tx = Transaction<'static, Self>;
-
     type TxOptions = PgTxOptions;
 
     fn lock_timeout(options: &PgTxOptions) -> Option<Duration> {
@@ -91,26 +90,36 @@ impl Operations for Postgres {
     }
 
     async fn begin(
-        pool: PgPool,
-        options: PgTxOptions,
-        entering: Entering,
-    ) -> Result<(Transaction<'static, Self>, Entry), FenceError> {
-        let begin = calls::begin(&entering, &options);
-        let begin = async move { past_strays(&pool, || pool.begin_with(begin.clone())).await };
-        let tx = uninterrupted(async move { begin.await.map_err(of_our_call) }).await?;
-        Ok((tx, entering.entry()))
+        pool: &PgPool,
+        options: &PgTxOptions,
+        entering: &Entering,
+    ) -> Result<OpenTx<Self>, FenceError> {
+        let (begin, entry) = (calls::begin(entering, options), entering.entry());
+        // The server answers by then, unless it is gone.
+        let patience = options.statement_timeout.map(|longest| longest + PATIENCE);
+        let begun = past_strays(pool, || async {
+            let (begin, pool) = (begin.clone(), pool.clone());
+            let mut connection = pool.acquire().await?;
+            uninterrupted(async move {
+                PgTransactionManager::begin(&mut connection, Some(begin)).await?;
+                Ok(OpenTx::new(&pool, connection, entry, patience))
+            })
+            .await
+        });
+        begun.await.map_err(of_our_call)
     }
 
-    /// `AND CHAIN` begins an empty transaction, which the drop of `tx` rolls back: sqlx counts one
-    /// as open, and the rollback happens off the caller's path.
-    async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
-        let commit = sqlx::raw_sql(calls::commit(entry));
+    /// `AND CHAIN` begins an empty transaction, which is rolled back when the connection is given
+    /// back: sqlx counts one as open, and the rollback happens off the caller's path.
+    async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
+        let commit = sqlx::raw_sql(calls::commit(tx.entry()));
         tx.execute(commit).await.map_err(of_commit)?;
+        tx.end();
         Ok(())
     }
 
-    async fn rollback(tx: Transaction<'static, Self>) -> Result<(), sqlx::Error> {
-        tx.rollback().await
+    async fn undo(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        PgTransactionManager::rollback(connection).await
     }
 
     /// In one message, unless the options have an isolation level, which cannot be set in it.

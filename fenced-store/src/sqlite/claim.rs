@@ -4,21 +4,24 @@ use lock_core::Sequencer;
 use sqlx::{Sqlite, SqliteConnection, SqlitePool};
 
 use crate::{
-    FenceError, marks,
+    FenceError,
+    dialect::sealed::Operations,
+    marks,
     queries::Queries,
-    rule::{self, Claim, Mark},
+    rule::{self, Claim},
     statement::Value::{Number, Text},
     strays::{begin_unfenced, to_look},
 };
 
 pub(super) async fn claim(pool: &SqlitePool, sequencer: &Sequencer) -> Result<(), FenceError> {
     // A claim that cannot win is refused before it queues for the file.
-    let seen = mark(&mut *to_look(pool).await?, sequencer).await?;
+    let mark = Sqlite::mark(sequencer.resource());
+    let seen = marks::mark::<Sqlite>(&mut *to_look(pool).await?, mark.clone()).await?;
     rule::claim(seen.as_ref(), sequencer)?;
 
     let mut tx = begin_unfenced(pool).await?;
     check_issuer(&mut tx, sequencer).await?;
-    let mark = mark(&mut tx, sequencer).await?;
+    let mark = marks::mark::<Sqlite>(&mut tx, mark).await?;
     match rule::claim(mark.as_ref(), sequencer)? {
         Claim::Replay => {}
         Claim::Raise => raise(&mut tx, sequencer).await?,
@@ -29,18 +32,9 @@ pub(super) async fn claim(pool: &SqlitePool, sequencer: &Sequencer) -> Result<()
 /// A transaction is the only writer of the file: once this one has begun, all others are over.
 pub(super) async fn settle(pool: &SqlitePool, sequencer: &Sequencer) -> Result<(), FenceError> {
     let mut tx = begin_unfenced(pool).await?;
-    let mark = mark(&mut tx, sequencer).await?;
+    let mark = marks::mark::<Sqlite>(&mut tx, Sqlite::mark(sequencer.resource())).await?;
     rule::enter(mark.as_ref(), sequencer)?;
     Ok(tx.rollback().await?)
-}
-
-async fn mark(
-    connection: &mut SqliteConnection,
-    sequencer: &Sequencer,
-) -> Result<Option<Mark>, FenceError> {
-    const MARK: &str =
-        "SELECT token, holder, issuer FROM main.fenced_high_water_mark WHERE resource = ?";
-    marks::mark::<Sqlite>(connection, MARK, sequencer.resource()).await
 }
 
 /// The first claim sets the issuer.
@@ -51,7 +45,7 @@ async fn check_issuer(
     let first = "INSERT INTO main.fenced_lock_service (only_row, name) VALUES (1, ?) \
                  ON CONFLICT DO NOTHING";
     let first = Sqlite::statement(first.to_owned(), &[Text(sequencer.issuer().as_str())])?;
-    Sqlite::run(connection, first.kept()).await?;
+    Sqlite::run(connection, first).await?;
     let current = marks::issuer::<Sqlite>(connection).await?;
     current.map_or(Ok(()), |current| rule::issuer(&current, sequencer))
 }
@@ -64,6 +58,6 @@ async fn raise(connection: &mut SqliteConnection, sequencer: &Sequencer) -> Resu
         Text(sequencer.issuer().as_str()),
     ];
     let raise = Sqlite::statement(include_str!("sql/raise.sql").to_owned(), &values)?;
-    Sqlite::run(connection, raise.kept()).await?;
+    Sqlite::run(connection, raise).await?;
     Ok(())
 }

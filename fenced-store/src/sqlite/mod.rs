@@ -2,7 +2,6 @@
 //! the mark inside it is a check that holds until the transaction ends.
 
 mod claim;
-mod enter;
 mod error;
 mod migrate;
 mod protect;
@@ -13,20 +12,24 @@ use std::time::Duration;
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
     Connection, Executor, SqlSafeStr, SqlStr, Sqlite, SqliteConnection, SqlitePool,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteQueryResult, SqliteSynchronous},
+    sqlite::{
+        SqliteConnectOptions, SqliteJournalMode, SqliteQueryResult, SqliteSynchronous,
+        SqliteTransactionManager,
+    },
 };
+use sqlx_core::transaction::TransactionManager;
 use tracing::{debug, warn};
 
 pub(crate) use self::error::classify;
-use self::{enter::LEAVE, error::no_transaction, tx::SqliteTx};
+use self::{error::no_transaction, tx::LEAVE};
 use crate::{
     FenceError, FencedStore, Protected, Protection,
     admin::by_statements::{ByStatements, Wording},
     dialect::sealed::{Installation, Operations},
     entering::Entering,
-    entry::Entry,
     literal::literal,
     migrations::Migrations,
+    open_tx::OpenTx,
 };
 
 /// A fenced store in an SQLite file.
@@ -60,8 +63,6 @@ impl FencedStore<Sqlite> {
 /// All tables of ours are named with their file: an attached one never comes before it, but a TEMP
 /// table of the same name does.
 impl Operations for Sqlite {
-    type Tx = SqliteTx;
-
     type TxOptions = ();
 
     const ISSUER: &'static str = "SELECT name FROM main.fenced_lock_service";
@@ -72,7 +73,10 @@ impl Operations for Sqlite {
 
     fn mark(resource: &ResourceName) -> String {
         let resource = literal(resource.as_str());
-        format!("SELECT token, issuer FROM main.fenced_high_water_mark WHERE resource = {resource}")
+        format!(
+            "SELECT token, issuer, holder FROM main.fenced_high_water_mark \
+             WHERE resource = {resource}"
+        )
     }
 
     async fn claim(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
@@ -84,42 +88,48 @@ impl Operations for Sqlite {
     }
 
     async fn begin(
-        pool: SqlitePool,
-        (): (),
-        entering: Entering,
-    ) -> Result<(SqliteTx, Entry), FenceError> {
-        let (tx, is_noted) = enter::enter(&pool, &entering).await?;
-        Ok((tx, entering.entry().noted(is_noted)))
+        pool: &SqlitePool,
+        (): &(),
+        entering: &Entering,
+    ) -> Result<OpenTx<Self>, FenceError> {
+        tx::begin(pool, entering).await
     }
 
-    async fn commit(mut tx: SqliteTx, entry: Entry) -> Result<(), FenceError> {
-        let Err(source) = tx.commit(entry.is_noted()).await else {
+    async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
+        let is_noted = tx.entry().is_noted();
+        let Err(source) = tx::commit(&mut tx, is_noted).await else {
+            tx.end();
             return Ok(());
         };
         if error::no_savepoint(&source) {
-            leave(&mut tx, entry.is_noted()).await;
+            leave(&mut tx, is_noted).await;
             return Err(FenceError::Aborted);
         }
         Err(error::of_commit(source))
     }
 
-    async fn rollback(tx: SqliteTx) -> Result<(), sqlx::Error> {
-        tx.rollback().await
+    /// The thread of the connection executes it after the statements that were dropped.
+    async fn undo(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        connection.execute("ROLLBACK").await.map(drop)
     }
 
     fn is_stray(error: &sqlx::Error) -> bool {
         error::is_stray(error)
     }
 
-    /// A `ROLLBACK` fails if there is no transaction.
+    /// Rolls it back, and does not close the connection: with that of a database in memory, its
+    /// data would be gone. A `ROLLBACK` fails if there is no transaction.
     async fn refuse_stray(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        if connection.is_in_transaction() {
-            return Err(sqlx::Error::InvalidSavePointStatement);
+        while connection.is_in_transaction() {
+            match SqliteTransactionManager::rollback(connection).await {
+                // SQLite has ended it by itself, and sqlx goes on counting.
+                Err(error) if no_transaction(&error) => drop(connection.execute("BEGIN").await?),
+                result => result?,
+            }
         }
         match connection.execute("ROLLBACK").await {
             Err(error) if no_transaction(&error) => Ok(()),
-            Err(error) => Err(error),
-            Ok(_) => Err(sqlx::Error::InvalidSavePointStatement),
+            result => result.map(drop),
         }
     }
 
